@@ -5,7 +5,7 @@ from queries.cluster_options import ClusterOptions, ClusterTimeout, ClusterUnava
 from queries.detectors import DETECTORS, Detector
 from queries.engine import Engine, open_cluster
 from queries.fields import Field
-from queries.findings import Finding, days_before, detect, measure, measure_all
+from queries.findings import GUESSES, Finding, days_before, detect, guesses, measure, measure_all
 from queries.locked_engine import EngineLost, FilesGone, QueryFailed, QueryTimeout
 from queries.notebook import Reader, open_lake
 from queries.own_sql import OwnSql, Rows
@@ -38,6 +38,7 @@ __all__ = [
     "DETECTORS",
     "ENDPOINTS",
     "ENTRIES",
+    "GUESSES",
     "MAX_DAYS",
     "MAX_VALUE_LENGTH",
     "PARAMETERS",
@@ -70,6 +71,7 @@ __all__ = [
     "Warehouse",
     "days_before",
     "detect",
+    "guesses",
     "is_for_cluster",
     "load_traffic_values",
     "measure",

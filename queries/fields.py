@@ -177,5 +177,6 @@ LOST_REFERRALS = Field("lost_referrals", COUNT, "how many fewer were sent in the
 PROBABILITY = Field("probability", NUMBER, "how likely chance alone makes so few or fewer, 0 to 1")
 TRAINING_FETCHES = Field("training_fetches", COUNT, "requests by the operator's training crawlers")
 SUBJECT_NUMBER = Field("number", COUNT, "of the subject, among those that are measured at once")
+SIMILARITY = Field("similarity", NUMBER, "Jaro-Winkler similarity of two paths, 0.9 to 1")
 ON_DAY = Field("day", DAY, "day of the counts")
 EVENTS = Field("events", COUNT, "of the visits, those that the job is about")

@@ -6,14 +6,18 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any, Final
 
+from queries import fields as f
+from queries.catalog import Entry
 from queries.detectors import DETECTORS, Detector
 from queries.engine import Engine
+from queries.fields import as_nullable
 from queries.scope import Scope
 from queries.warehouse import Result
 
 DETECTED_DAYS: Final = 28
 _WEEKS: Final = DETECTED_DAYS // 7
 _WEIGHT_OF_PERSON: Final = 10
+GUESSES: Final = Entry("jobs/guesses", "rows", (f.PATH, as_nullable(f.TARGET_URL), f.VISITS, f.SIMILARITY))
 _SUBJECT_COLUMNS: Final = tuple(dict.fromkeys(name for one in DETECTORS.values() for name in one.subject))
 
 
@@ -96,6 +100,16 @@ def measure_all(  # noqa: PLR0917  # as measure
     for row in rows:
         counts[row["number"]].append((row["day"], row["events"], row["visits"]))
     return counts
+
+
+def guesses(engine: Engine, organization: str, subject: Mapping[str, str | None], as_of: date) -> list[dict[str, Any]]:
+    """The living links and paths, at most three, that the path of a subject may have been meant for: rows of GUESSES.
+
+    They were answered three times or more in the 28 days before `as_of`, or are links. Raises what `detect` raises.
+    """
+    scope = Scope(organization, *days_before(as_of), domain=subject.get("domain"))
+    bound = {"number": 0, **{name: subject.get(name) for name in _SUBJECT_COLUMNS}}
+    return _as_rows(engine.answer(GUESSES, {**engine.variables(scope), "subjects": [bound]}))
 
 
 def _as_rows(answer: Result) -> list[dict[str, Any]]:

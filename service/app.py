@@ -120,7 +120,7 @@ def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = Non
 
     routes = [
         *(Route(path, endpoints.analytics(entry, answers, targets, clock)) for path, entry in entries.items()),
-        *_job_routes(f"{base}/jobs", parts.jobs, clock),
+        *_job_routes(base, parts, clock),
         *hook_routes(base, parts.hooks),
         Route(f"{base}/settings/api-keys", endpoints.api_keys(parts.api_keys), methods=["GET", "POST"]),
         Route(f"{base}/settings/api-keys/{{id}}", endpoints.api_key(parts.api_keys), methods=["DELETE"]),
@@ -150,10 +150,12 @@ def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = Non
     )
 
 
-def _job_routes(path: str, jobs: Jobs, clock: Clock) -> list[Route]:
-    one = f"{path}/{{id}}"
+def _job_routes(base: str, parts: _Components, clock: Clock) -> list[Route]:
+    jobs, one = parts.jobs, f"{base}/jobs/{{id}}"
     return [
-        Route(path, job_endpoints.jobs(jobs, clock), methods=["GET", "POST"]),
+        Route(f"{base}/implementations/active", job_endpoints.active_implementations(jobs)),
+        Route(f"{one}/guesses", job_endpoints.job_guesses(jobs, parts.warehouse, parts.workers, clock)),
+        Route(f"{base}/jobs", job_endpoints.jobs(jobs, clock), methods=["GET", "POST"]),
         Route(one, job_endpoints.job(jobs)),
         Route(f"{one}/actions", job_endpoints.job_actions(jobs, clock), methods=["POST"]),
         Route(f"{one}/implementations", job_endpoints.job_implementations(jobs, clock), methods=["POST"]),

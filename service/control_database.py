@@ -216,6 +216,7 @@ class ControlDatabase:
 
     def __init__(self, lake: Lake) -> None:
         """Raises LakeDamaged when the database was emptied, which would look like a lake without keys."""
+        self.lake = lake
         path: Path = lake.root / CONTROL
         if lake.is_read_only and not path.exists():
             path = lake.staging / path.name

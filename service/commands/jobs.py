@@ -1,32 +1,27 @@
 """`traffic jobs`: finds what should be done about the traffic, shows it, and notes what was decided and what it did."""
 
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from data import BadInput, Lake, TrafficError, check_organization
+from data import BadInput, TrafficError, check_organization
 from service.commands.answers import check_format, print_answer
-from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, existing_organization
+from service.commands.job_options import JobArgument, NoteOption, opened_jobs, opened_warehouse
+from service.commands.job_redirect import redirect
+from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
 from service.commands.printing import printable, progress_bar
 from service.jobs.states import APPROVE_FIX, STATUSES
 
 if TYPE_CHECKING:
-    from queries import Warehouse
     from service.jobs.implementations import Approval
-    from service.jobs.store import Jobs
 
 _FORMATS: Final = ("table", "json", "csv")
 _LISTED: Final = ("id", "status", "priority", "type", "title", "outcome_status", "updated_at")
 """The columns of the table."""
 
 app = typer.Typer(help="List, show and decide what should be done about the traffic.", rich_markup_mode=None)
-
-JobArgument = Annotated[str, typer.Argument(metavar="ID", help="the job's id, as `traffic jobs list` shows it")]
-NoteOption = Annotated[str | None, typer.Option(help="why, for the job's history")]
 
 
 @app.command("list")
@@ -47,7 +42,7 @@ def list_jobs(
     if status and status not in STATUSES:
         raise BadInput(f"--status is {status!r}; use {', '.join(STATUSES)}.")
     check_format(output, _FORMATS)
-    with _opened(lake) as jobs:
+    with opened_jobs(lake) as jobs:
         rows = [row for row in jobs.of(organization) if status in ("", row.status)]
     shown = _LISTED if output == "table" else JobRow.__struct_fields__
     if rows or output != "table":
@@ -69,7 +64,7 @@ def show(
     from msgspec import to_builtins
 
     check_format(output, _FORMATS[:2])
-    with _opened(lake) as jobs:
+    with opened_jobs(lake) as jobs:
         record = to_builtins(jobs.record(jobs.organization_of(job_id), job_id), builtin_types=(datetime, date))
     if output == "json":
         print_answer(record, output)
@@ -105,6 +100,9 @@ def dismiss(job_id: JobArgument, note: NoteOption = None, lake: LakeOption = DEF
     _act(lake, job_id, "dismiss", note)
 
 
+app.command()(redirect)
+
+
 @app.command()
 def detect(
     organization: OrganizationOption,
@@ -121,7 +119,7 @@ def detect(
     from service.jobs.detection import update_jobs
 
     now = datetime.now(UTC)
-    with _opened_warehouse(lake, organization) as (jobs, warehouse, opened):
+    with opened_warehouse(lake, organization) as (jobs, warehouse, opened):
         day = _day(as_of) or today(opened.manifest.zone(organization), now)
         if is_dry_run:
             findings = [
@@ -155,7 +153,7 @@ def replay(job_id: JobArgument, lake: LakeOption = DEFAULT_LAKE) -> None:
     from service.jobs.detection import subject_of
     from service.jobs.findings import evidence_of
 
-    with _opened(lake) as jobs:
+    with opened_jobs(lake) as jobs:
         organization = jobs.organization_of(job_id)
         evidence = jobs.record(organization, job_id).evidence
     detectors = [one for one in DETECTORS.values() if evidence and one.entry.name == evidence.template]
@@ -165,7 +163,7 @@ def replay(job_id: JobArgument, lake: LakeOption = DEFAULT_LAKE) -> None:
             "was too long to be kept."
         )
     as_of = evidence.scope.end_date + timedelta(days=1)
-    with _opened_warehouse(lake, organization) as (_, warehouse, _):
+    with opened_warehouse(lake, organization) as (_, warehouse, _):
         findings = [
             (detector, finding)
             for detector in detectors
@@ -196,7 +194,7 @@ def measure_shipped(organization: OrganizationOption, lake: LakeOption = DEFAULT
     """
     from service.jobs.detection import measure_outcomes
 
-    with _opened_warehouse(lake, organization) as (jobs, warehouse, opened):
+    with opened_warehouse(lake, organization) as (jobs, warehouse, opened):
         run = measure_outcomes(warehouse, opened, jobs, organization, datetime.now(UTC))
     rows = [
         {
@@ -228,7 +226,7 @@ def judge_untouched(organization: OrganizationOption, lake: LakeOption = DEFAULT
     """
     from service.jobs.placebo import placebo
 
-    with _opened_warehouse(lake, organization) as (jobs, warehouse, opened), progress_bar("Judging") as progress:
+    with opened_warehouse(lake, organization) as (jobs, warehouse, opened), progress_bar("Judging") as progress:
         found = placebo(warehouse, opened, jobs.of(organization), organization, progress)
     statuses = ("improved", "worse", "unchanged", "not_measurable")
     rows = [{"type": kind, "tried": counts.total(), **{name: counts[name] for name in statuses}}
@@ -249,33 +247,10 @@ def _day(text: str) -> date | None:
 def _act(lake: Path, job_id: str, action_id: str, note: str | None, approval: "Approval | None" = None) -> None:
     from service.jobs.records import COMMAND_LINE
 
-    with _opened(lake) as jobs:
+    with opened_jobs(lake) as jobs:
         organization, now = jobs.organization_of(job_id), datetime.now(UTC)
         record = jobs.act(organization, job_id, action_id, COMMAND_LINE, now, note=note, approval=approval)
     typer.echo(f"{job_id} is {record.status}: {printable(record.title)}", err=True)
-
-
-@contextmanager
-def _opened(lake: Path) -> Iterator["Jobs"]:
-    from service.control_database import ControlDatabase
-    from service.jobs.store import Jobs
-
-    opened = Lake(lake)
-    with closing(opened.manifest), closing(ControlDatabase(opened)) as control:
-        yield Jobs(control)
-
-
-@contextmanager
-def _opened_warehouse(lake: Path, organization: str) -> Iterator[tuple["Jobs", "Warehouse", Lake]]:
-    """The jobs of a lake, its visits, and the lake itself, in which the organization exists."""
-    from queries import Warehouse
-    from service.control_database import ControlDatabase
-    from service.jobs.store import Jobs
-
-    opened = Lake(lake)
-    existing_organization(opened, organization)
-    with closing(opened.manifest), closing(ControlDatabase(opened)) as control, closing(Warehouse(opened)) as warehouse:
-        yield Jobs(control), warehouse, opened
 
 
 def _print_record(record: dict[str, Any]) -> None:

@@ -151,18 +151,23 @@ def export(
     domain: Annotated[str, typer.Option(help="only the links that work on this domain")] = "",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Print the links that work on a domain: as CSV, or as redirects for Caddy or nginx.
+    """Print the links that work on a domain, and the shipped redirects of jobs: as CSV, or for Caddy or nginx.
 
     Example: traffic links export --org acme --domain go.example.com --format nginx > links.conf
     """
     from data.store.links import links_of
     from data.store.redirect_maps import caddy_map, links_on, nginx_map
+    from service.control_database import read_control
+    from service.jobs.implementation_tables import read_redirects
+    from service.jobs.redirects import with_redirects
 
     maps = {"caddy": caddy_map, "nginx": nginx_map}
     if format_name not in {"csv", *maps}:
         raise BadInput(f"--format {format_name!r} is not known; use csv, caddy or nginx.")
-    links = links_of(Lake(lake), check_organization(organization))
-    host = check_host(domain, "--domain") if domain else ""
+    opened, host = Lake(lake), check_host(domain, "--domain") if domain else ""
+    links = links_of(opened, check_organization(organization))
+    with read_control(opened) as connection:
+        links = with_redirects(links, read_redirects(connection, organization) if connection else [])
     if format_name == "csv":
         _print_csv(links_on(links, host) if host else links)
     else:

@@ -58,7 +58,7 @@ def _checked(lake: Lake, organization: str) -> "VerificationResult":
     """Check with a progress bar."""
     from data.maintenance.verification import DamagedFile, verify_lake
     from service.control_database import CONTROL, read_control
-    from service.jobs.tables import damaged_contents
+    from service.jobs.implementation_tables import damaged_contents
 
     with progress_bar("Verifying", is_bytes=True) as progress:
         result = verify_lake(lake, organization, progress)

@@ -1,5 +1,6 @@
 """The endpoints under /jobs. Each function returns the endpoint for the jobs of a service."""
 
+import hashlib
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from data import BadInput
+from queries import PARAMETERS, Warehouse
 from service.clock import Clock
 from service.http.authentication import Caller
 from service.http.bodies import read_body, reject_body
@@ -23,11 +25,14 @@ from service.http.errors import (
     PreconditionFailed,
     StateConflict,
 )
+from service.http.lanes import Workers
+from service.http.query_string import parse_parameters
 from service.http.responses import JsonResponse
 from service.http.routing import Endpoint
 from service.http.schemas import ImplementationProgress, JobDecision, NewJob
 from service.jobs.implementations import Approval, Draft
 from service.jobs.records import Actor, ImplementationWithContent, JobRecord
+from service.jobs.redirects import ADD_REDIRECT, RedirectGuess, redirect_guesses
 from service.jobs.states import JobChanged, JobConflict, JobNotFound, TooLarge
 from service.jobs.store import Jobs
 
@@ -66,6 +71,50 @@ def job(store: Jobs) -> Endpoint:
         organization, job_id = request.scope["caller"].organization, request.path_params["id"]
         with _problems():
             return _record_response(await store.database.read(store.record, organization, job_id))
+
+    return endpoint
+
+
+def job_guesses(store: Jobs, warehouse: Warehouse, workers: Workers, clock: Clock) -> Endpoint:
+    """Return where the dead path of a job may be redirected to."""
+
+    async def endpoint(request: Request) -> Response:
+        reject_body(request)
+        with _problems():
+            found = await guesses_for(
+                store, warehouse, workers, clock, request.scope["caller"], request.path_params["id"]
+            )
+        return JsonResponse(encode(found))
+
+    return endpoint
+
+
+async def guesses_for(  # noqa: PLR0917  # what answers, and who asks for what
+    store: Jobs, warehouse: Warehouse, workers: Workers, clock: Clock, caller: Caller, job_id: str
+) -> list[RedirectGuess]:
+    """Where the path of a job may be redirected to. Raises JobNotFound, Overloaded and what queries raise."""
+    job = await store.database.read(store.job, caller.organization, job_id)
+    if job.action_id != ADD_REDIRECT:
+        return []
+    today = store.database.lake.manifest.today(caller.organization, clock())
+    with workers.admitted(caller.organization, caller.asker):
+        return await workers.compute(*caller.turn, lambda: redirect_guesses(warehouse, job, today))
+
+
+def active_implementations(store: Jobs) -> Endpoint:
+    """Return the shipped redirects, or 304 while they are those of If-None-Match."""
+
+    async def endpoint(request: Request) -> Response:
+        reject_body(request)
+        asked = parse_parameters(request.scope["query_string"], ("domain",))
+        domain = PARAMETERS["domain"].parse(asked.get("domain", ""))
+        organization = request.scope["caller"].organization
+        body = encode(await store.database.read(store.redirects, organization, domain))
+        tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+        known = [one.strip().removeprefix("W/") for one in request.headers.get("if-none-match", "").split(",")]
+        if tag in known or "*" in known:
+            return Response(status_code=304, headers={"ETag": tag})
+        return JsonResponse(body, headers={"ETag": tag})
 
     return endpoint
 

@@ -44,6 +44,13 @@ _IF_MATCH: Final = {
     "description": 'the version that the job must have, such as "7"; else 412',
     "schema": {"type": "string"},
 }
+_IF_NONE_MATCH: Final = {
+    "name": "If-None-Match",
+    "in": "header",
+    "required": False,
+    "description": "the ETag of the answer that is known; 304 without a body while it is the same",
+    "schema": {"type": "string"},
+}
 _PATH_PARAMETERS: Final[dict[str, Schema]] = {
     "number": {"schema": {"type": "integer", "minimum": 1}},
     "domain": {"description": "a host, or * for the link for every domain"},
@@ -120,7 +127,12 @@ def _operation(one: Operation, schema_of: dict[str, Schema]) -> dict[str, Any]:
     """An operation of the document; `schema_of` has the schema of a type by its representation."""
     answers = {status: _response(schema_of[repr(type_)] if type_ else None) for status, type_ in one.answers.items()}
     errors = () if one.is_public else (*_ERRORS, *one.errors.split())
-    parameters = [*map(_path_parameter, re.findall(r"{(\w+)}", one.route)), *([_IF_MATCH] if "412" in errors else [])]
+    parameters = [
+        *map(_path_parameter, re.findall(r"{(\w+)}", one.route)),
+        *(_ref("parameters", name) for name in one.query),
+        *([_IF_MATCH] if "412" in errors else []),
+        *([_IF_NONE_MATCH] if "304" in one.answers else []),
+    ]
     operation: dict[str, Any] = {"operationId": one.name, "summary": one.summary}
     if one.description:
         operation["description"] = one.description

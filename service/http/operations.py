@@ -25,6 +25,7 @@ from service.http.schemas import (
 )
 from service.jobs.implementations import RULE, Draft
 from service.jobs.records import ImplementationWithContent, JobRecord, JobRow
+from service.jobs.redirects import RedirectGuess, ShippedRedirect
 
 Json = dict[str, Any]
 _NO_HOOK: Final = "403 404"
@@ -45,6 +46,7 @@ class Operation(NamedTuple):
     description: str = ""
     examples: Mapping[str, Json] = MappingProxyType({})  # of the body, by name
     is_public: bool = False
+    query: tuple[str, ...] = ()  # names of PARAMETERS
 
 
 JOBS: Final = (
@@ -61,6 +63,13 @@ JOBS: Final = (
         {"200": JobRecord}, "404",
     ),
     Operation(
+        "GET /jobs/{id}/guesses", "redirect-guesses",
+        "Where the dead path of a job may have been meant to lead: at most three guesses, the likeliest first.",
+        {"200": list[RedirectGuess]}, "404",
+        description="Links, and paths that were answered in the last 28 days, whose spelling is similar. A guess is no "
+        "proof: look at it before you redirect there. Jobs that no redirect resolves have none.",
+    ),
+    Operation(
         "POST /jobs/{id}/actions", "act-on-job", "Review, approve, dismiss, resolve or reopen a job.",
         {"200": JobRecord}, _CHANGE_JOB, JobDecision,
         "`action_id` is review, dismiss, resolve, reopen, `approve_fix` (which approves the job's own action) or the "
@@ -75,8 +84,10 @@ JOBS: Final = (
         "Attach an implementation to an approved job. Nothing is shipped by that.",
         {"201": ImplementationWithContent}, _CHANGE_JOB, Draft,
         "Send content with its content_type, or the https url where it is. A patch of the type application/json is a "
-        "redirect rule from the path of the job.",
+        "redirect rule from the path of the job; `redirect_to` alone makes one, and where the path is a short code, it "
+        "is the link's target from now on.",
         {
+            "redirect": {"implementation_type": "patch", "redirect_to": "https://example.com/guide"},
             "rule": {
                 "implementation_type": "patch",
                 "content_type": "application/json",
@@ -94,6 +105,12 @@ JOBS: Final = (
         "Say that an implementation is accepted, shipped or withdrawn. Shipped starts the outcome.",
         {"200": JobRecord}, _CHANGE_JOB, ImplementationProgress,
         examples={"shipped": {"status": "shipped", "shipped_at": "2026-11-20T10:00:00Z"}},
+    ),
+    Operation(
+        "GET /implementations/active", "active-implementations",
+        "Every redirect that was shipped and not withdrawn, for edge workers that poll.",
+        {"200": list[ShippedRedirect], "304": None}, description="`If-None-Match` with the last `ETag`: 304 while "
+        "nothing has changed.", query=("domain",),
     ),
 )  # fmt: skip
 

@@ -11,8 +11,8 @@ from data.store.links import MAX_TARGET_URL_LENGTH
 from service.api_keys import MAX_NAME_LENGTH
 from service.clock import Time
 from service.jobs.implementations import MAX_IMPLEMENTATIONS, Note, Url
+from service.jobs.manual import MAX_SUMMARY_LENGTH, MAX_TITLE_LENGTH
 from service.jobs.states import IMPLEMENTATION_TYPES, NewImplementationStatus
-from service.jobs.store import MAX_SUMMARY_LENGTH, MAX_TITLE_LENGTH
 
 _IMPLEMENTATION_TYPES: Final = ", ".join(IMPLEMENTATION_TYPES)
 

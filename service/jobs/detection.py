@@ -19,6 +19,8 @@ from data.maintenance.status import stored_span
 from data.rules.tables import rules_version
 from data.store.coverage import covered_days
 from queries import DETECTORS, Detector, Engine, Finding, days_before, detect, measure, template
+from service.clock import to_text
+from service.control_database import ControlDatabase
 from service.jobs.findings import DetectedSubject
 from service.jobs.outcome import Dates, MeasuredOutcome, outcome, verdict
 from service.jobs.rates import DayCount, Period
@@ -163,6 +165,12 @@ def _stored(measured: MeasuredOutcome, now: datetime) -> JobOutcome:
     )
 
 
+def last_run(database: ControlDatabase, organization: str) -> date | None:
+    """The day of the last run of all detectors for an organization; it covered the 28 days before."""
+    rows = database.rows("SELECT max(day) FROM detection_runs WHERE organization = ?", [organization])
+    return date.fromisoformat(rows[0][0]) if rows[0][0] else None
+
+
 class DailyDetection:
     """Runs everything once a day for each organization of a lake. Several servers of a lake share the work."""
 
@@ -191,7 +199,7 @@ class DailyDetection:
             zone = self._lake.manifest.zone(organization)
             day = today(zone, now)
             has_begun = today(zone, now - timedelta(hours=FIRST_HOUR)) == day
-            if has_begun and self._jobs.last_run(organization) != day:
+            if has_begun and last_run(self._jobs.database, organization) != day:
                 self._failed.add(organization)
                 try:
                     self._run(organization, zone, now)
@@ -229,4 +237,7 @@ class DailyDetection:
             if run.error:
                 _LOG.warning("the detector %s did not run for %s: %s", run.type, organization, run.error)
         findings, ms = sum(len(run.findings) for run in runs), round((time.monotonic() - started_at) * 1_000)
-        self._jobs.note_run(organization, day, now, rules_version(), findings=findings, ms=ms)
+        self._jobs.database.rows(
+            "INSERT OR REPLACE INTO detection_runs VALUES (?, ?, ?, ?, ?, ?)",
+            [organization, day.isoformat(), rules_version(), findings, ms, to_text(now)],
+        )

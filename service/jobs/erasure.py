@@ -16,9 +16,10 @@ import orjson
 from data.hosts import normalized_host
 from service.control_database import ControlDatabase
 from service.hooks.outbox import delete_messages
+from service.jobs.implementation_tables import delete_contents
 from service.jobs.records import SYSTEM, Change, Job
 from service.jobs.states import next_status
-from service.jobs.tables import change_job, delete_contents, organizations_with_jobs, read_jobs
+from service.jobs.tables import change_job, organizations_with_jobs, read_jobs
 from service.jobs.texts import harmless
 
 Row = dict[str, Any]

@@ -4,7 +4,7 @@ import hashlib
 import sqlite3
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import orjson
 from msgspec import Meta, Struct, convert
@@ -35,6 +35,9 @@ RULE: Final = {
     "status": 308,
 }
 """A rule, the only JSON that a patch may be, as an example."""
+RULE_TYPE: Final = "application/json"
+EVERY_DOMAIN: Final = "*"
+"""The domain of a rule for a job whose log names no host."""
 REDIRECT_STATUSES: Final = (301, 302, 307, 308)
 
 
@@ -53,6 +56,10 @@ class Draft(Struct, frozen=True, forbid_unknown_fields=True):
     content: Annotated[str | None, Meta(description=f"at most {MAX_CONTENT_BYTES:,} bytes of UTF-8")] = None
     url: Url | None = None
     note: Note | None = None
+    redirect_to: Annotated[
+        Url | None,
+        Meta(description="of a patch: where the path of the job is to lead; the redirect rule is made from it"),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -83,7 +90,7 @@ def check_draft(draft: Draft, job: Job) -> bytes | None:
         raise BadInput("content is empty; send the text of the implementation.")
     if len(content) > MAX_CONTENT_BYTES:
         raise TooLarge(f"content has {len(content):,} bytes; at most {MAX_CONTENT_BYTES:,} are kept.")
-    if draft.content_type == "application/json":
+    if draft.content_type == RULE_TYPE:
         _check_rule(content, job)
     return content
 
@@ -154,6 +161,9 @@ def _check_rule(content: bytes, job: Job) -> None:
         or not _is_url(rule["to"], ("http", "https"))
     ):
         raise BadInput(f"the rule's `to` must be an http or https address without a user name; {example}.")
+    to = urlsplit(rule["to"])
+    if (to.hostname, unquote(to.path) or "/") == (rule["domain"], unquote(rule["from"])):
+        raise BadInput("the rule's `to` is the path itself; name another address.")
     if not isinstance(rule["status"], int) or rule["status"] not in REDIRECT_STATUSES:
         raise BadInput(f"the rule's status must be one of {', '.join(map(str, REDIRECT_STATUSES))}; {example}.")
 
@@ -161,11 +171,15 @@ def _check_rule(content: bytes, job: Job) -> None:
 def _check_source(rule: dict[str, Any], job: Job) -> None:
     """Raise BadInput unless a rule redirects the path of the job, on its domain."""
     domain = rule["domain"]
-    if not isinstance(domain, str) or normalized_host(domain) != domain or job.domain not in (None, domain):
+    is_every = domain == EVERY_DOMAIN and job.domain is None
+    is_host = isinstance(domain, str) and normalized_host(domain) == domain and job.domain in (None, domain)
+    if not is_every and not is_host:
         raise BadInput("the rule's domain is not the job's.")
     source = rule["from"]
     if not isinstance(source, str) or not source.startswith("/"):
         raise BadInput("the rule's `from` must be a path that begins with /.")
+    if len(source) > MAX_URL_LENGTH or not unquote(source).isprintable():
+        raise BadInput(f"the rule's `from` must be printable, and at most {MAX_URL_LENGTH:,} characters.")
     if job.path is not None and percent_encoded(source) != percent_encoded(job.path):
         raise BadInput("the rule's `from` is not the path that the job is about.")
 

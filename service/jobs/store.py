@@ -1,7 +1,7 @@
 """The jobs of organizations, in control.sqlite. Each write, with its history and its messages, is one transaction."""
 
 from dataclasses import replace
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from msgspec import structs
@@ -9,11 +9,19 @@ from msgspec.json import encode
 from msgspec.structs import asdict
 
 from data import BadInput, check_organization
-from data.hosts import check_host
+from data.store.links import LinkEdit, edit_links
 from service.clock import to_text
 from service.control_database import ControlDatabase
 from service.hooks.outbox import read_deliveries
 from service.jobs import findings
+from service.jobs.implementation_tables import (
+    implementation_in_force,
+    insert_implementation,
+    read_content,
+    read_implementation,
+    read_redirects,
+    update_implementation,
+)
 from service.jobs.implementations import (
     MAX_IMPLEMENTATIONS,
     Approval,
@@ -24,6 +32,7 @@ from service.jobs.implementations import (
     check_url,
     implementation_of,
 )
+from service.jobs.manual import MANUAL, manual_job
 from service.jobs.records import (
     SYSTEM,
     Actor,
@@ -39,6 +48,7 @@ from service.jobs.records import (
     job_record,
     job_row,
 )
+from service.jobs.redirects import ShippedRedirect, link_of, with_rule
 from service.jobs.states import (
     IMPLEMENTATION_TRANSITIONS,
     STATUSES,
@@ -51,24 +61,14 @@ from service.jobs.tables import (
     change_job,
     create_job,
     delete_expired,
-    implementation_in_force,
-    insert_implementation,
     open_jobs_of_type,
-    read_content,
     read_expected_job,
     read_history,
-    read_implementation,
     read_job,
     read_listed_jobs,
     read_shipped,
-    update_implementation,
 )
-from service.jobs.texts import check_line, check_text, is_short_code
 
-MANUAL: Final = "manual"
-"""The type of jobs that are written by hand."""
-MAX_TITLE_LENGTH: Final = 200
-MAX_SUMMARY_LENGTH: Final = 2_000
 MAX_SHIPPED_AGE: Final = timedelta(days=366)
 """How long ago an implementation may have been shipped when somebody says so."""
 
@@ -97,6 +97,11 @@ class Jobs:
             deliveries = read_deliveries(connection, organization, job_id=job_id)
             return job_record(job_content(job, implementation_in_force(connection, job)), history, deliveries)
 
+    def job(self, organization: str, job_id: str) -> Job:
+        """A job as it is stored. Raises JobNotFound."""
+        with self.database.snapshot() as connection:
+            return read_job(connection, organization, job_id)
+
     def implementation(self, organization: str, job_id: str, number: int) -> ImplementationWithContent:
         """An implementation of a job; its content is None if it is elsewhere. Raises JobNotFound."""
         with self.database.snapshot() as connection:
@@ -124,25 +129,7 @@ class Jobs:
     ) -> JobRecord:
         """Write a job by hand; its record. Title and summary stay as they are written."""
         check_organization(organization)
-        if short_code is not None and not is_short_code(short_code):
-            raise BadInput("short_code must be 1 to 64 of A-Z a-z 0-9 _ -.")
-        job = Job(
-            id=findings.new_job_id(),
-            organization=organization,
-            type=MANUAL,
-            status="new",
-            title=check_line("title", title, MAX_TITLE_LENGTH),
-            created_at=to_text(now),
-            updated_at=to_text(now),
-            priority="medium",
-            domain=None if domain is None else check_host(domain, "domain"),
-            short_code=short_code,
-            summary=check_text("summary", summary, MAX_SUMMARY_LENGTH),
-            action_id="carry_out",
-            action_label="Do what the summary says",
-            implementation_type="manual",
-            written_by=actor.name,
-        )
+        job = manual_job(organization, title, summary, actor, now, domain=domain, short_code=short_code)
         with self.database.transaction() as connection:
             if len(open_jobs_of_type(connection, organization, MANUAL)) >= findings.MAX_OPEN_JOBS:
                 raise JobConflict(
@@ -184,9 +171,13 @@ class Jobs:
     def attach(
         self, organization: str, job_id: str, draft: Draft, actor: Actor, now: datetime, *, version: int | None = None
     ) -> ImplementationWithContent:
-        """Attach an implementation to an approved job; it is the one in force from now on. Its JSON, with content."""
+        """Attach an implementation to an approved job; it is the one in force from now on. Its JSON, with content.
+
+        A redirect from the path of a short code becomes a link at once. Raises LakeDamaged; then nothing has changed.
+        """
         with self.database.transaction() as connection:
             job = read_expected_job(connection, organization, job_id, version)
+            draft = with_rule(draft, job)
             content = check_draft(draft, job)
             if job.status not in ("approved", "sent"):
                 raise conflict(job, "takes no implementation before it is approved")
@@ -198,7 +189,14 @@ class Jobs:
             insert_implementation(connection, job, implementation_of(draft, content, number, change), content)
             after = replace(job, implementation_number=number, outcome_status="none", outcome=None)
             change_job(connection, job, after, change)
+            if draft.redirect_to and (link := link_of(job, draft.redirect_to, now)):
+                edit_links(self.database.lake, organization, [LinkEdit(link.short_code, link.domain, link)])
         return self.implementation(organization, job_id, number)
+
+    def redirects(self, organization: str, domain: str = "") -> list[ShippedRedirect]:
+        """The shipped redirects of an organization, or only those that work on a domain."""
+        with self.database.snapshot() as connection:
+            return read_redirects(connection, organization, domain)
 
     def set_implementation_status(
         self,
@@ -279,20 +277,6 @@ class Jobs:
                 change_job(connection, job, replace(after, status=moved), Change(action, SYSTEM, now, note))
             else:
                 change_job(connection, job, after, Change("measure" if note else None, SYSTEM, now, note))
-
-    def last_run(self, organization: str) -> date | None:
-        """The day of the last run of all detectors; it covered the 28 days before."""
-        rows = self.database.rows("SELECT max(day) FROM detection_runs WHERE organization = ?", [organization])
-        return date.fromisoformat(rows[0][0]) if rows[0][0] else None
-
-    def note_run(
-        self, organization: str, day: date, now: datetime, rules_version: str, *, findings: int, ms: int
-    ) -> None:
-        """Note that all detectors ran on this day."""
-        self.database.rows(
-            "INSERT OR REPLACE INTO detection_runs VALUES (?, ?, ?, ?, ?, ?)",
-            [organization, day.isoformat(), rules_version, findings, ms, to_text(now)],
-        )
 
     def counts(self) -> dict[str, int]:
         """The number of jobs of all organizations by status."""

@@ -3,7 +3,6 @@
 A job is written by `create_job` and `change_job` only: with its line of history and its messages to hooks.
 """
 
-import hashlib
 import sqlite3
 from contextlib import suppress
 from dataclasses import replace
@@ -12,12 +11,19 @@ from typing import Final
 
 import msgspec
 import orjson
-from msgspec.structs import astuple
 
 from service.clock import from_text, to_text
 from service.hooks.attempts import ClaimedDelivery
 from service.hooks.outbox import HookConflict, delete_messages, enqueue
-from service.jobs.records import SYSTEM, Change, HistoryLine, Implementation, Job, ShippedJob, job_content
+from service.jobs.implementation_tables import implementation_in_force, stored_values
+from service.jobs.records import (
+    SYSTEM,
+    Change,
+    HistoryLine,
+    Job,
+    ShippedJob,
+    job_content,
+)
 from service.jobs.states import EVENTS, JobChanged, JobConflict, JobNotFound, next_status
 
 JOB_COLUMNS: Final = (
@@ -26,7 +32,6 @@ JOB_COLUMNS: Final = (
     "last_detected_at, version, fingerprint, weight, subject, evidence, written_by"
 )
 """In the order of the fields of Job."""
-_IMPLEMENTATION_COLUMNS: Final = ", ".join(Implementation.__struct_fields__)
 _HISTORY_COLUMNS: Final = ", ".join(HistoryLine.__struct_fields__)
 MAX_HISTORY: Final = 200
 """The lines of history that a record shows: the newest."""
@@ -109,14 +114,16 @@ def open_jobs_of_type(connection: sqlite3.Connection, organization: str, kind: s
 
 
 def delete_expired(connection: sqlite3.Connection, organization: str, before: str) -> list[str]:
-    """Delete the jobs that the service dismissed before a time and that stayed so; their ids.
+    """Delete the jobs that the service dismissed before a time and that stayed so, unless they have a shipped redirect.
 
-    Their history, implementations and messages go with them.
+    Returns their ids. Their history, implementations and messages go with them.
     """
     rows = connection.execute(
         "SELECT jobs.id FROM jobs JOIN job_history AS closing ON closing.id = (SELECT max(id) FROM job_history "
         "WHERE job_id = jobs.id AND to_status = 'dismissed' AND from_status IS NOT to_status) "
-        "WHERE organization = ? AND status = 'dismissed' AND action = 'expire' AND at <= ? ORDER BY jobs.id",
+        "WHERE organization = ? AND status = 'dismissed' AND action = 'expire' AND at <= ? AND NOT EXISTS "
+        "(SELECT 1 FROM implementations AS one WHERE job_id = jobs.id AND one.status = 'shipped' "
+        "AND content_type = 'application/json') ORDER BY jobs.id",
         [organization, before],
     )
     expired = [job_id for (job_id,) in rows]
@@ -141,66 +148,6 @@ def read_shipped(connection: sqlite3.Connection, organization: str) -> list[Ship
         ShippedJob(job_id, organization, kind, orjson.loads(subject), from_text(approved_at), from_text(shipped_at))
         for job_id, kind, subject, approved_at, shipped_at in rows
     ]
-
-
-def read_implementation(connection: sqlite3.Connection, job: Job, number: int) -> Implementation:
-    """An implementation of a job. Raises JobNotFound."""
-    row = connection.execute(
-        f"SELECT {_IMPLEMENTATION_COLUMNS} FROM implementations WHERE job_id = ? AND number = ?", [job.id, number]
-    ).fetchone()
-    if row is None:
-        raise JobNotFound(f"the job {job.id} has no implementation {number}.")
-    *values, attached_at, shipped_at, note = row
-    values += [from_text(attached_at), from_text(shipped_at), note]
-    return Implementation(*values)
-
-
-def implementation_in_force(connection: sqlite3.Connection, job: Job) -> Implementation | None:
-    """The implementation of a job that counts; None if it has none."""
-    return read_implementation(connection, job, job.implementation_number) if job.implementation_number else None
-
-
-def read_content(connection: sqlite3.Connection, job: Job, number: int) -> str | None:
-    """The content of an implementation; None if it is elsewhere."""
-    ((content,),) = connection.execute(
-        "SELECT content FROM implementations WHERE job_id = ? AND number = ?", [job.id, number]
-    )
-    return None if content is None else content.decode()
-
-
-def insert_implementation(
-    connection: sqlite3.Connection, job: Job, added: Implementation, content: bytes | None
-) -> None:
-    """Add an implementation of a job."""
-    connection.execute(
-        f"INSERT INTO implementations (job_id, {_IMPLEMENTATION_COLUMNS}, content) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [job.id, *_stored(added), content],
-    )
-
-
-def update_implementation(connection: sqlite3.Connection, job: Job, changed: Implementation) -> None:
-    """Store the status, url and shipped_at of an implementation."""
-    connection.execute(
-        "UPDATE implementations SET status = ?, shipped_at = ?, url = ? WHERE job_id = ? AND number = ?",
-        [changed.status, changed.shipped_at and to_text(changed.shipped_at), changed.url, job.id, changed.number],
-    )
-
-
-def delete_contents(connection: sqlite3.Connection, job_id: str, dry_run: bool) -> int:
-    """Delete contents, notes and URLs of a job's implementations. Returns how many had content.
-
-    The notes are in the job's history, too. In a dry run, only count.
-    """
-    ((count,),) = connection.execute(
-        "SELECT count(*) FROM implementations WHERE job_id = ? AND content IS NOT NULL", [job_id]
-    )
-    if not dry_run:
-        connection.execute(
-            "UPDATE implementations SET content = NULL, note = NULL, url = NULL WHERE job_id = ?", [job_id]
-        )
-        connection.execute("UPDATE job_history SET note = NULL WHERE job_id = ? AND action = 'attach'", [job_id])
-    return int(count)
 
 
 def read_history(connection: sqlite3.Connection, job_id: str) -> list[HistoryLine]:
@@ -259,7 +206,7 @@ def _record(connection: sqlite3.Connection, before: Job | None, after: Job, chan
     line = HistoryLine(now, actor.name, actor.kind, action, status, after.status, note, after.version)
     connection.execute(
         f"INSERT INTO job_history (job_id, {_HISTORY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [after.id, *_stored(line)],
+        [after.id, *stored_values(line)],
     )
     if event := EVENTS.get(note or "" if action == "measure" else action):
         content = msgspec.to_builtins(job_content(after, implementation_in_force(connection, after)))
@@ -273,11 +220,6 @@ def _values(job: Job) -> list[object]:
     return [getattr(job, name) for name in JOB_COLUMNS.split(", ")]
 
 
-def _stored(record: Implementation | HistoryLine) -> list[object]:
-    """The values of a record as they are stored: times as text."""
-    return [to_text(value) if isinstance(value, datetime) else value for value in astuple(record)]
-
-
 def count_by_status(connection: sqlite3.Connection) -> dict[str, dict[str, int]]:
     """The number of jobs by organization and status."""
     counts: dict[str, dict[str, int]] = {}
@@ -285,15 +227,3 @@ def count_by_status(connection: sqlite3.Connection) -> dict[str, dict[str, int]]
     for organization, status, count in rows:
         counts.setdefault(organization, {})[status] = count
     return counts
-
-
-def damaged_contents(connection: sqlite3.Connection) -> list[str]:
-    """What is wrong with implementations: contents whose SHA-256 differs from what was written."""
-    rows = connection.execute(
-        "SELECT job_id, number, sha256, content FROM implementations WHERE content IS NOT NULL ORDER BY 1, 2"
-    )
-    return [
-        f"implementation {number} of {job_id} is damaged: its SHA-256 differs"
-        for job_id, number, sha256, content in rows
-        if hashlib.sha256(content).hexdigest() != sha256
-    ]

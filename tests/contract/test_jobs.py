@@ -13,6 +13,7 @@ from service.jobs.store import Jobs
 from tests.conftest import NOW
 from tests.service.jobs.findings import broken
 from tests.support import identity
+from tests.support.visits import links
 
 RECORD = ["written_by", "evidence", "actions", "implementation", "outcome", "history", "deliveries"]
 MANUAL = {"title": "Do it", "summary": "Now."}
@@ -74,6 +75,35 @@ def test_from_finding_to_shipped_fix(asked, found):
     assert asked.get(f"{found}/implementations/1").json()["status"] == "shipped"
     actors = {(line["actor"], line["actor_kind"]) for line in asked.get(found).json()["history"]}
     assert actors == {("system", "system"), ("somebody", "user")}
+
+
+def test_a_redirect_is_typed_written_as_a_link_and_polled_by_its_entity_tag(asked, approved, shared_lake):
+    for one in asked.get("/implementations/active").json():
+        asked.post(f"/jobs/{one['job_id']}/implementations/{one['number']}/status", json={"status": "withdrawn"})
+    links(shared_lake, "acme", [{"short_code": "gones", "target_url": "https://example.com/gones"}])
+    (guess,) = asked.get(f"{approved}/guesses").json()
+    assert (guess["redirect_to"], guess["path"], guess["visits"]) == ("https://example.com/gones", "/gones", 0)
+    assert asked.get(f"{approved}/guesses", headers=as_(organization="other")).status_code == 404
+    body = {"implementation_type": "patch", "redirect_to": guess["redirect_to"]}
+    assert asked.post(f"{approved}/implementations", json={**body, "redirect_to": "x"}).status_code == 400
+    assert asked.get("/links/go.example.com/gone").status_code == 404
+    number = asked.post(f"{approved}/implementations", json=body).json()["number"]
+    assert asked.get("/links/go.example.com/gone").json()["target_url"] == guess["redirect_to"]
+
+    active = "/implementations/active?domain=GO.example.com"
+    before = asked.get(active)
+    assert guess["redirect_to"] not in before.text
+    asked.post(f"{approved}/implementations/{number}/status", json={"status": "shipped"})
+    after = asked.get(active, headers={"If-None-Match": before.headers["etag"]})
+    assert [(one["domain"], one["from"], one["to"], one["status"]) for one in after.json()] == [
+        ("go.example.com", "/gone", guess["redirect_to"], 302)
+    ]
+    for known in (after.headers["etag"], f'"x", W/{after.headers["etag"]}', "*"):
+        same = asked.get(active, headers={"If-None-Match": known})
+        assert (same.status_code, same.content, same.headers["etag"]) == (304, b"", after.headers["etag"])
+    assert asked.get("/implementations/active?domain=other.example").json() == []
+    assert asked.get("/implementations/active").json() == after.json()
+    assert asked.get("/implementations/active", headers=as_("viewer", "other")).json() == []
 
 
 def test_html_leaves_only_as_a_json_string(asked, approved):

@@ -14,7 +14,19 @@ from hypothesis import strategies as st
 
 from data import Lake
 from data.visits import AI_CATEGORIES
-from queries import DETECTORS, Finding, OwnSql, Scope, Warehouse, days_before, detect, measure, measure_all, template
+from queries import (
+    DETECTORS,
+    GUESSES,
+    Finding,
+    OwnSql,
+    Scope,
+    Warehouse,
+    days_before,
+    detect,
+    measure,
+    measure_all,
+    template,
+)
 from queries.detectors import Detector
 from tests.faults.trials import scaled
 from tests.recount import find, measured
@@ -266,7 +278,7 @@ def test_the_28_days_end_the_day_before():
 
 def test_every_file_is_of_a_detector_and_every_detector_has_its_files():
     entries = {entry.name for detector in DETECTORS.values() for entry in (detector.entry, detector.measure)}
-    assert entries == {f"jobs/{name}" for name in FILES}
+    assert entries | {GUESSES.name} == {f"jobs/{name}" for name in FILES}
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -278,7 +290,7 @@ def test_a_file_is_one_short_statement_without_parameters(name):
     assert "ORDER BY" in sql
     assert sql.count(";") == 1
     assert sql.endswith(";\n")
-    assert "subject" in sql if name.endswith(".measure") else re.search(r"LIMIT 100;|<= 100\n", sql)
+    assert "subject" in sql if name.endswith(".measure") else re.search(r"LIMIT (100|3);|<= 100\n", sql)
 
 
 @pytest.mark.parametrize("detector", DETECTORS.values(), ids=DETECTORS)

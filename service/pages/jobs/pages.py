@@ -2,9 +2,11 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
+import orjson
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
@@ -12,10 +14,11 @@ from starlette.routing import Route
 from data import BadInput, TrafficError
 from queries import DETECTORS, InvalidParameter, measure
 from service.http.authentication import Caller
-from service.http.errors import Forbidden, NotFound
-from service.http.job_endpoints import actor_of
+from service.http.errors import Forbidden, NotFound, Overloaded
+from service.http.job_endpoints import actor_of, guesses_for
 from service.jobs.implementations import CONTENT_TYPES, MAX_CONTENT_BYTES, Draft
 from service.jobs.records import Actor, JobRecord
+from service.jobs.redirects import ADD_REDIRECT, RedirectGuess
 from service.jobs.states import (
     IMPLEMENTATION_TRANSITIONS,
     OPEN,
@@ -95,11 +98,12 @@ class _JobPages:
         content = fields.get("content", "").replace("\r\n", "\n")  # browsers send lines of forms with CRLF
         has_content = bool(content.strip())
         draft = Draft(
-            kind,
+            "patch" if "redirect_to" in fields else kind,
             content_type or None if has_content else None,
             content if has_content else None,
             fields.get("url", "").strip() or None,
             fields.get("note", "").strip() or None,
+            fields["redirect_to"].strip() if "redirect_to" in fields else None,
         )
 
         def work() -> object:
@@ -160,6 +164,8 @@ class _JobPages:
         except JobNotFound as error:
             raise NotFound from error
         implementation = job.implementation
+        takes_implementation = job.status in {"approved", "sent"}
+        takes_redirect = session.caller.may_write and takes_implementation and job.action_id == ADD_REDIRECT
         shown: dict[str, Any] = {
             **layout(self._context, request, "jobs/job", None),
             "job": job,
@@ -169,7 +175,9 @@ class _JobPages:
             "measure": await self._measured(session.caller, job),
             "actions": [one for one in job.actions if not one.is_default or job.status in {"new", "reviewed"}],
             "statuses": IMPLEMENTATION_TRANSITIONS[implementation.status] if implementation else (),
-            "takes_implementation": job.status in {"approved", "sent"},
+            "takes_implementation": takes_implementation,
+            "takes_redirect": takes_redirect,
+            "guesses": await self._guesses(session.caller, job_id) if takes_redirect else [],
             "kinds": _KINDS,
             "may_write": session.caller.may_write,
             "problem": problem,
@@ -184,6 +192,15 @@ class _JobPages:
             return job, None
         return job, self._jobs.implementation(organization, job_id, job.implementation.number).content
 
+    async def _guesses(self, caller: Caller, job_id: str) -> Sequence[RedirectGuess]:
+        """Where the path of a job may be redirected to; none if they cannot be read now."""
+        services = self._context.services
+        with suppress(TrafficError, Overloaded):
+            return await guesses_for(
+                self._jobs, services.warehouse, services.workers, services.clock, caller, job_id
+            )  # fmt: skip
+        return ()
+
     async def _measured(self, caller: Caller, job: JobRecord) -> dict[str, Any] | None:
         """The chart and the days of a shipped job; None without a measure, or if it cannot be taken now."""
         detector, shipped_at = DETECTORS.get(job.type), job.implementation.shipped_at if job.implementation else None
@@ -191,15 +208,15 @@ class _JobPages:
             return None
         services, organization = self._context.services, caller.organization
         shipped_on = services.lake.manifest.today(organization, shipped_at)
-        subject = await self._jobs.database.read(self._context.jobs.subject, organization, job.id)
-        if set(subject.columns) != set(detector.subject):  # it was erased
+        subject = orjson.loads((await self._jobs.database.read(self._jobs.job, organization, job.id)).subject)
+        if set(subject) != set(detector.subject):  # it was erased
             return None
         first, last = days_of(shipped_on, services.today(organization))
         try:
             with services.workers.admitted(organization, caller.asker):
                 counts = await services.workers.compute(
                     *caller.turn,
-                    lambda: measure(services.warehouse, detector, organization, subject.columns, first, last),
+                    lambda: measure(services.warehouse, detector, organization, subject, first, last),
                 )
         except TrafficError:  # such as QueryTimeout: the rest of the page does not depend on it
             return {"description": detector.measure.description, "chart": "", "days": []}

@@ -15,7 +15,7 @@ from tests.service.commands.runs import refused
 from tests.service.jobs.findings import ANNA, NOW, broken
 from tests.support.control import open_store
 from tests.support.lakes import files_of
-from tests.support.visits import land, visit
+from tests.support.visits import land, links, visit
 
 
 @pytest.fixture
@@ -68,6 +68,30 @@ def test_a_job_is_approved_and_dismissed_with_a_note(jobs, job_id):
     assert (record["status"], record["implementation_type"]) == ("dismissed", "manual")
     told = [(line["action"], line["actor_kind"], line["note"]) for line in record["history"]]
     assert told[1:] == [("approve", "command_line", "as discussed"), ("dismiss", "command_line", "no longer")]
+
+
+def test_a_path_is_redirected_where_a_guess_leads_and_exported_once_it_is_shipped(jobs, job_id, lake, traffic):
+    land(lake, "acme", [visit()])
+    assert jobs("redirect", job_id).err == "No link or path is spelled like it.\n"
+    links(lake, "acme", [{"short_code": "gones", "target_url": "https://example.com/gones"}])
+    assert "https://example.com/gones" in jobs("redirect", job_id).out
+    assert "before it is approved" in jobs("redirect", job_id, "https://example.com/").err
+    jobs("approve", job_id)
+    run = jobs("redirect", job_id, "https://example.com/")
+    assert (run.code, run.out) == (0, "")
+    assert '"from":"/gone","to":"https://example.com/"' in run.err
+    export = ("links", "export", "--org", "acme", "--domain", "go.example.com", "--lake", lake.root, "--format")
+    with open_store(Jobs, lake) as store:
+        store.upsert(broken("/a/b"), NOW)
+        other = next(row.id for row in store.of("acme") if row.path == "/a/b")
+        store.act("acme", other, "approve_fix", ANNA, NOW)
+        store.attach("acme", other, Draft("patch", redirect_to="https://example.com/b"), ANNA, NOW)
+        assert "/a/b" not in traffic(*export, "csv").out
+        for one in (job_id, other):
+            store.set_implementation_status("acme", one, 1, ANNA, NOW, status="shipped")
+    for name in ("nginx", "caddy", "csv"):
+        run = traffic(*export, name)
+        assert (run.code, run.out.count("https://example.com/"), run.out.count("a/b")) == (0, 3, 1)
 
 
 def test_what_is_wrong_is_said_in_one_line(jobs, job_id):

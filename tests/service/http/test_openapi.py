@@ -23,6 +23,7 @@ COMMON = ["range", "start_date", "end_date", "domain", "short_code", "target_url
 PARAMETERS = {
     "/analytics/bot-traffic": [*COMMON[:6], "traffic_type", *WORDS],
     "/analytics/domain-breakdown": [name for name in COMMON if name != "short_code"],
+    "/implementations/active": ["domain"],
 }
 """What the routes take that do not take just what all do."""
 HOOKS = {
@@ -37,10 +38,12 @@ HOOKS = {
 JOBS = {
     "/jobs": ["get", "post"],
     "/jobs/{id}": ["get"],
+    "/jobs/{id}/guesses": ["get"],
     "/jobs/{id}/actions": ["post"],
     "/jobs/{id}/implementations": ["post"],
     "/jobs/{id}/implementations/{number}": ["get"],
     "/jobs/{id}/implementations/{number}/status": ["post"],
+    "/implementations/active": ["get"],
 }
 """The routes of jobs and their methods."""
 LINK = "/links/{domain}/{short_code}"
@@ -147,7 +150,8 @@ def test_it_names_the_parameters_of_every_route(document):
     for path, item in document["paths"].items():
         if "{" in path:
             continue
-        given = [parameter["$ref"].rpartition("/")[2] for parameter in operation(item).get("parameters", [])]
+        parameters = operation(item).get("parameters", [])
+        given = [one["$ref"].rpartition("/")[2] for one in parameters if "$ref" in one]
         usual = COMMON if path.startswith("/analytics/") else []
         assert given == PARAMETERS.get(path, usual), path
     ranges = document["components"]["parameters"]["range"]["schema"]
@@ -177,7 +181,7 @@ def test_every_answer_is_what_the_document_says(asked, document, query):
         answer = asked.get(f"{path}?{query}")
         assert answer.status_code == 200
         assert complaints(document, schema(document, path), answer.json()) == [], path
-    assert all(asked.get(path).json() for path in readable(document))
+    assert all(asked.get(path).json() for path in readable(document) if path != "/implementations/active")
 
 
 def test_every_error_is_what_the_document_says(asked, document):
@@ -222,7 +226,7 @@ def test_every_route_refuses_a_caller_without_a_token_before_all_else_in_json_wi
 
 def test_every_example_is_a_body_that_its_operation_takes():
     examples = [(one.body, body) for one in OPERATIONS for body in one.examples.values()]
-    assert len(examples) == 6
+    assert len(examples) == 7
     for kind, body in examples:
         assert msgspec.convert(body, kind)
 
@@ -234,18 +238,20 @@ def test_what_is_answered_to_writes_is_what_the_document_says(asked, document, s
     hook = asked.post("/agent-hooks", json={"name": "n", "url": "https://hooks.example/"}).json()["id"]
     (delivery,) = asked.post(f"/agent-hooks/{hook}/test").json().values()
     ids = {"{number}": "1", "{domain}": "go.example", "{short_code}": "new", "{delivery}": delivery}
-    implementation = {"implementation_type": "patch", "url": "https://git.example.com/site/pulls/7"}
+    implementation = {"implementation_type": "patch", "redirect_to": "https://example.com/guide"}
     shipped = {"status": "shipped", "shipped_at": "2026-03-14T10:00:00Z"}
     one, attached, link, agent_hook = "/jobs/{id}", "/jobs/{id}/implementations", LINK, "/agent-hooks/{id}"
     for method, path, body, status in [
         ("post", "/jobs", {"title": "Do it", "summary": "Now."}, 201),
         ("get", one, None, 200),
+        ("get", f"{one}/guesses", None, 200),
         ("post", attached, implementation, 409),
         ("post", f"{one}/actions", {"action_id": "approve_fix"}, 200),
         ("post", attached, implementation, 201),
         ("get", f"{attached}/{{number}}", None, 200),
         ("post", f"{attached}/{{number}}/status", shipped, 200),
         ("get", "/jobs", None, 200),
+        ("get", "/implementations/active", None, 200),
         ("put", link, {"target_url": "https://x.example"}, 201),
         ("put", link, {"target_url": "https://x.example"}, 200),
         ("get", link, None, 200),

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from queries import QueryFailed, Warehouse
-from service.jobs.detection import DailyDetection, measure_outcomes
+from service.jobs.detection import DailyDetection, last_run, measure_outcomes
 from service.jobs.implementations import Draft
 from service.maintenance import Maintenance
 from tests.service.jobs.findings import ANNA, NOW, broken
@@ -42,7 +42,7 @@ def test_a_damaged_file_does_not_repeat_the_run_of_its_organization(detection, s
     (lake.root / file.path).write_bytes(b"damaged")
     while detection.run_next():
         pass
-    assert {name: jobs.last_run(name) for name in ("acme", "other")} == {"acme": NOW.date(), "other": NOW.date()}
+    assert {last_run(jobs.database, name) for name in ("acme", "other")} == {NOW.date()}
     assert only().outcome.status == "waiting"
     assert f"the outcome of {shipped} was not measured" in caplog.text
 
@@ -53,7 +53,7 @@ def test_an_organization_whose_run_fails_does_not_keep_the_others_waiting(detect
     with pytest.raises(ValueError, match="never"):
         detection.run_next()
     assert detection.run_next()
-    assert (jobs.last_run("acme"), jobs.last_run("other")) == (None, NOW.date())
+    assert (last_run(jobs.database, "acme"), last_run(jobs.database, "other")) == (None, NOW.date())
     with pytest.raises(ValueError, match="never"):
         detection.run_next()
 
@@ -72,7 +72,7 @@ def test_measures_are_cancelled_like_detectors(detection, shipped, jobs, lake, o
 def test_a_run_that_is_interrupted_is_not_noted(detection, jobs):
     detection.interrupt()
     detection.run_next()
-    assert jobs.last_run("acme") is None
+    assert last_run(jobs.database, "acme") is None
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def opened(lake, jobs):
 def test_one_engine_serves_all_organizations_of_a_day_and_is_closed_then(opened, jobs):
     detection, engines = opened
     assert [detection.run_next() for _ in range(4)] == [True, True, True, False]
-    assert {jobs.last_run(name) for name in ("acme", "other", "third")} == {NOW.date()}
+    assert {last_run(jobs.database, name) for name in ("acme", "other", "third")} == {NOW.date()}
     (engine,) = engines
     with pytest.raises(QueryFailed, match="closed"):
         engine.probe()

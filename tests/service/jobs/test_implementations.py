@@ -59,8 +59,10 @@ def test_json_that_is_no_rule_is_refused(content):
 def test_a_job_without_a_path_takes_a_rule_from_any_path():
     job = replace(JOB, path=None, domain=None)
     assert checked(job, **rule(**{"from": "/any", "domain": "any.example"}))
-    with pytest.raises(BadInput, match="domain"):
-        checked(job, **rule(domain="not a host"))
+    assert checked(job, **rule(**{"from": "/any", "domain": "*"}))
+    for changes, problem in (({"domain": "not a host"}, "domain"), ({"from": "/a%0A"}, "printable")):
+        with pytest.raises(BadInput, match=problem):
+            checked(job, **rule(**changes))
 
 
 @pytest.mark.parametrize("letter", ["x", "é", "\U0001f600"])

@@ -1,0 +1,48 @@
+"""Jobs that an editor writes by hand."""
+
+from datetime import datetime
+from typing import Final
+
+from data import BadInput
+from data.hosts import check_host
+from service.clock import to_text
+from service.jobs.findings import new_job_id
+from service.jobs.records import Actor, Job
+from service.jobs.texts import check_line, check_text, is_short_code
+
+MANUAL: Final = "manual"
+"""Their type."""
+MAX_TITLE_LENGTH: Final = 200
+MAX_SUMMARY_LENGTH: Final = 2_000
+
+
+def manual_job(  # as Jobs.create_manual
+    organization: str,
+    title: str,
+    summary: str,
+    actor: Actor,
+    now: datetime,
+    *,
+    domain: str | None,
+    short_code: str | None,
+) -> Job:
+    """A new job of these words. Raises TooLarge or BadInput."""
+    if short_code is not None and not is_short_code(short_code):
+        raise BadInput("short_code must be 1 to 64 of A-Z a-z 0-9 _ -.")
+    return Job(
+        id=new_job_id(),
+        organization=organization,
+        type=MANUAL,
+        status="new",
+        title=check_line("title", title, MAX_TITLE_LENGTH),
+        created_at=to_text(now),
+        updated_at=to_text(now),
+        priority="medium",
+        domain=None if domain is None else check_host(domain, "domain"),
+        short_code=short_code,
+        summary=check_text("summary", summary, MAX_SUMMARY_LENGTH),
+        action_id="carry_out",
+        action_label="Do what the summary says",
+        implementation_type="manual",
+        written_by=actor.name,
+    )

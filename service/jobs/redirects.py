@@ -1,0 +1,87 @@
+"""Redirects of dead paths: guesses where one may lead, the rule that stands for one, and the link that it becomes."""
+
+from collections.abc import Sequence
+from datetime import date, datetime
+from typing import Annotated, Final
+from urllib.parse import unquote
+
+import orjson
+from msgspec import Meta, Struct, structs
+
+from data import BadInput
+from data.store.links import Link, new_link
+from queries import Engine, guesses
+from service.clock import Time
+from service.jobs.implementations import EVERY_DOMAIN, RULE_TYPE, Draft
+from service.jobs.records import Count, Job
+from service.jobs.texts import harmless, percent_encoded
+
+ADD_REDIRECT: Final = "add_redirect"
+"""The action of jobs that a redirect resolves."""
+
+
+class ShippedRedirect(Struct, frozen=True, forbid_unknown_fields=True, rename={"path": "from", "target": "to"}):
+    """A redirect that was shipped and not withdrawn, as edge workers poll it."""
+
+    domain: Annotated[str, Meta(description="the host that it is for; * for every host")]
+    path: Annotated[str, Meta(description="the exact path, to be compared when both are percent-decoded")]
+    target: Annotated[str, Meta(description="an http or https address")]
+    status: Annotated[int, Meta(description="301, 302, 307 or 308")]
+    job_id: str
+    number: Annotated[int, Meta(ge=1, description="of the implementation of the job")]
+    shipped_at: Time
+
+
+class RedirectGuess(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the path of a job may have been meant to lead: a guess by its spelling."""
+
+    redirect_to: Annotated[str, Meta(description="the target of the link, or the address of the path")]
+    path: Annotated[str, Meta(description="of the link, or the path that was answered; percent-encoded")]
+    similarity: Annotated[float, Meta(description="Jaro-Winkler similarity of the two paths, 0.9 to 1")]
+    visits: Count
+
+
+def with_rule(draft: Draft, job: Job) -> Draft:
+    """The draft with the redirect rule that its `redirect_to` stands for. Raises BadInput."""
+    if draft.redirect_to is None:
+        return draft
+    if draft.implementation_type != "patch" or any((draft.content_type, draft.content, draft.url)):
+        raise BadInput("redirect_to is the whole implementation: a patch without content, content_type or url.")
+    if job.path is None:
+        raise BadInput("redirect_to needs a job that is about a path.")
+    path, target = percent_encoded(job.path), draft.redirect_to
+    rule = {"type": "redirect", "domain": job.domain or EVERY_DOMAIN, "from": path, "to": target, "status": 302}
+    return structs.replace(draft, content_type=RULE_TYPE, content=orjson.dumps(rule).decode())
+
+
+def link_of(job: Job, redirect_to: str, now: datetime) -> Link | None:
+    """The link that redirects the path of a job; None if the path is not a short code. Raises BadInput."""
+    if not job.short_code or job.path != f"/{job.short_code}":
+        return None
+    return new_link(job.short_code, job.domain or "", redirect_to, now)
+
+
+def with_redirects(links: Sequence[Link], redirects: Sequence[ShippedRedirect]) -> list[Link]:
+    """The links, and before them each redirect from a path that no link has, in the form of a link."""
+    taken = {(unquote(link.short_code), link.domain) for link in links}
+    added = [
+        Link(one.path[1:], "" if one.domain == EVERY_DOMAIN else one.domain, one.target, one.shipped_at)
+        for one in redirects
+    ]
+    return [*(link for link in added if (unquote(link.short_code), link.domain) not in taken), *links]
+
+
+def redirect_guesses(engine: Engine, job: Job, as_of: date) -> list[RedirectGuess]:
+    """The living links and paths, at most three, that are spelled like the dead path of a job: the nearest first.
+
+    Raises what `detect` raises.
+    """
+    if job.action_id != ADD_REDIRECT or not job.path:
+        return []
+    domain, found = job.domain, list[RedirectGuess]()
+    for row in guesses(engine, job.organization, {"domain": domain, "path": job.path}, as_of):
+        path = percent_encoded(str(row["path"]))
+        target = row["target_url"] or (f"https://{domain}{path}" if domain else None)
+        if target:
+            found.append(RedirectGuess(str(target), str(harmless(path)), float(row["similarity"]), int(row["visits"])))
+    return found

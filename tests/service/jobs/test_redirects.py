@@ -1,0 +1,151 @@
+"""A redirect of a dead path: guessed by spelling, typed, written as a link, exported while it is shipped."""
+
+from contextlib import closing
+from datetime import date, datetime, timedelta
+
+import pytest
+
+from data import BadInput
+from data.store.links import links_of
+from data.store.redirect_maps import caddy_map, links_on, nginx_map
+from queries import Warehouse
+from service.jobs.erasure import VisitFilter, erase_evidence
+from service.jobs.implementations import Draft
+from service.jobs.redirects import redirect_guesses, with_redirects
+from service.jobs.states import JobChanged, JobConflict
+from tests.service.jobs.findings import ANNA, NOW, broken
+from tests.support.visits import land, links, visit
+
+TARGET = "https://example.com/guide"
+TO_TARGET = Draft("patch", redirect_to=TARGET)
+
+
+@pytest.fixture
+def approve(jobs):
+    """Finds a dead path and approves its job; the id."""
+
+    def approve(path, **row):
+        subject = {"domain": "go.example.com", "path": path}
+        jobs.upsert(
+            broken(path, rows=[{**subject, "short_code": None, "agent_fetches": 60, "ai_referrals": 10, **row}]), NOW
+        )
+        job = next(row for row in jobs.of("acme") if row.status == "new")
+        jobs.act("acme", job.id, "approve_fix", ANNA, NOW)
+        return job.id
+
+    return approve
+
+
+def ship(jobs, job_id, number=1, status="shipped", now=NOW):
+    jobs.set_implementation_status("acme", job_id, number, ANNA, now, status=status)
+
+
+def exported(jobs, lake):
+    """Paths and targets of both web servers' files for go.example.com, which must be the same."""
+    files = links_on(with_redirects(links_of(lake, "acme"), jobs.redirects("acme")), "go.example.com")
+    assert nginx_map(files).count("return 302") == caddy_map(files).count("\t`/") == len(files)
+    return {f"/{link.short_code}": link.target_url for link in files}
+
+
+def test_a_redirect_from_a_short_code_is_a_link_at_once_and_stays_one(jobs, lake, approve):
+    links(lake, "acme", [{"short_code": "gone", "target_url": "https://old.example/", "domain": "go.example.com"}])
+    job_id = approve("/gone", short_code="gone")
+    attached = jobs.attach("acme", job_id, TO_TARGET, ANNA, NOW)
+    assert (attached.content_type, attached.status) == ("application/json", "attached")
+    (link,) = links_of(lake, "acme")
+    assert (link.short_code, link.domain, link.target_url) == ("gone", "go.example.com", TARGET)
+    assert exported(jobs, lake) == {"/gone": TARGET}
+    ship(jobs, job_id)
+    assert exported(jobs, lake) == {"/gone": TARGET}
+    assert [one.path for one in jobs.redirects("acme")] == ["/gone"]
+
+
+@pytest.mark.parametrize("short_code", [None, "old", "guide"])
+def test_a_redirect_from_any_other_path_is_exported_from_shipping_to_withdrawal(jobs, lake, approve, short_code):
+    job_id = approve("/guide/old", short_code=short_code)
+    jobs.attach("acme", job_id, TO_TARGET, ANNA, NOW)
+    assert (links_of(lake, "acme"), exported(jobs, lake)) == ([], {})
+    ship(jobs, job_id)
+    assert exported(jobs, lake) == {"/guide/old": TARGET}
+    assert jobs.redirects("acme", "other.example") == []
+    assert jobs.redirects("other") == []
+    ship(jobs, job_id, status="withdrawn")
+    assert exported(jobs, lake) == {}
+
+
+def test_the_newest_shipped_redirect_of_a_path_counts(jobs, lake, approve):
+    job_id = approve("/caf\u00e9/a")
+    for number, target in enumerate((TARGET, "https://example.com/new"), 1):
+        jobs.attach("acme", job_id, Draft("patch", redirect_to=target), ANNA, NOW)
+        ship(jobs, job_id, number, now=NOW + timedelta(minutes=number))
+    assert exported(jobs, lake) == {"/caf%C3%A9/a": "https://example.com/new"}
+
+
+def test_a_redirect_outlives_its_evidence_and_its_job(jobs, lake, approve):
+    job_id = approve("/guide/old")
+    jobs.attach("acme", job_id, TO_TARGET, ANNA, NOW)
+    ship(jobs, job_id)
+    erase_evidence(jobs.database, "acme", VisitFilter(domain="go.example.com"), NOW)
+    jobs.dismiss_gone("acme", ["broken_link"], NOW + timedelta(days=400))
+    assert exported(jobs, lake) == {"/guide/old": TARGET}
+    with jobs.database.transaction() as connection:
+        connection.execute("UPDATE job_history SET action = 'expire' WHERE action = 'erase'")
+    jobs.dismiss_gone("acme", [], NOW + timedelta(days=400))
+    assert exported(jobs, lake) == {"/guide/old": TARGET}
+
+
+def test_what_is_refused_or_cannot_be_stored_writes_neither_link_nor_implementation(jobs, lake, approve, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    job_id = approve("/gone", short_code="gone")
+    for draft, problem in [
+        (Draft("patch", redirect_to="https://go.example.com/gone"), "the path itself"),
+        (Draft("patch", redirect_to="ftp://example.com/"), "http"),
+        (Draft("manual", redirect_to=TARGET), "patch"),
+        (Draft("patch", url=TARGET, redirect_to=TARGET), "whole"),
+    ]:
+        with pytest.raises(BadInput, match=problem):
+            jobs.attach("acme", job_id, draft, ANNA, NOW)
+    with pytest.raises(JobChanged):
+        jobs.attach("acme", job_id, TO_TARGET, ANNA, NOW, version=1)
+    monkeypatch.setattr("data.store.link_files.write_parquet", full)
+    with pytest.raises(OSError, match="space"):
+        jobs.attach("acme", job_id, TO_TARGET, ANNA, NOW)
+    monkeypatch.undo()
+    jobs.act("acme", job_id, "dismiss", ANNA, NOW)
+    with pytest.raises(JobConflict):
+        jobs.attach("acme", job_id, TO_TARGET, ANNA, NOW)
+    assert (links_of(lake, "acme"), jobs.record("acme", job_id).implementation) == ([], None)
+
+
+def test_guesses_are_the_three_living_links_and_paths_that_are_spelled_most_like_it(jobs, lake, approve):
+    def answered(path, times, **columns):
+        at = {"domain": "go.example.com", "status": 200, "visited_at": datetime(2026, 3, 10, 9)} | columns
+        return [visit(path=path, **at)] * times
+
+    dead = "/spring-guide"
+    land(lake, "acme", [
+        *answered("/spring-guides", 5), *answered("/spring-guide-2026", 3), *answered("/springguide", 4),
+        *answered("/spring-guids", 2),  # too few
+        *answered("/spring-guidd", 9, status=404), *answered("/spring-guidf", 9, domain="other.example"),
+        *answered("/autumn-guide", 9), *answered("/spring-guidg", 9, visited_at=datetime(2026, 1, 1)),
+        *answered("/spring-guidh", 9, is_malicious=True), *answered(dead, 9, status=404),
+    ])  # fmt: skip
+    links(lake, "acme", [
+        {"short_code": "spring-guid", "target_url": TARGET}, {"short_code": "spring", "target_url": TARGET},
+        {"short_code": "spring-guidi", "target_url": TARGET, "domain": "other.example"},
+    ])  # fmt: skip
+    job = jobs.job("acme", approve(dead))
+    with closing(Warehouse(lake)) as warehouse:
+        found = redirect_guesses(warehouse, job, date(2026, 3, 15))
+        manual = jobs.create_manual("acme", "Do it", "Now.", ANNA, NOW)
+        assert redirect_guesses(warehouse, jobs.job("acme", manual.id), date(2026, 3, 15)) == []
+    assert [(one.path, one.redirect_to, one.visits) for one in found] == [
+        ("/spring-guides", "https://go.example.com/spring-guides", 5),
+        ("/springguide", "https://go.example.com/springguide", 4),
+        ("/spring-guid", TARGET, 0),
+    ]
+    # Jaro, as Winkler defines it, of texts with 13 letters in common, and 0.4 of what is missing for 4 equal first ones
+    jaro = (1 + 13 / 14 + 1) / 3
+    assert found[0].similarity == round(jaro + 0.4 * (1 - jaro), 3)
