@@ -8,6 +8,7 @@ import sys
 import tomllib
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -20,7 +21,7 @@ from queries import CATALOG
 from service.commands import app, main
 from service.demo.sample import Sample
 from service.settings import SETTINGS
-from tests.support.docs import BLOCKS, CONSTRAINTS, DOCUMENTS, FLOORS, README, ROOT, constraints, generated
+from tests.support.docs import BLOCKS, DOCUMENTS, FLOORS, README, REQUIREMENTS, ROOT, generated
 
 TEXTS = {path: path.read_text("utf-8") for path in DOCUMENTS}
 MAX_README_BYTES = 9_000
@@ -120,7 +121,7 @@ def test_commands_named_in_the_text_of_a_document_exist(path):
 
 
 NOT_RUN = (
-    "uv tool", "pip install", "--engine", "uvx", "docker", "sudo", "SPARK_HOME", "TRAFFIC_ENGINE", "AWS_", "--extra",
+    "venv", "pip install", "--engine", "uvx", "docker", "sudo", "SPARK_HOME", "TRAFFIC_ENGINE", "AWS_", "--extra",
     "traffic demo", "traffic serve", "traffic follow", "traffic agents refresh", "pytest", "python -m", "curl",
 )  # fmt: skip
 """Commands that do not end, that need the network or a server, or that take long: other tests run them."""
@@ -230,8 +231,19 @@ def test_every_package_of_the_environment_has_an_exact_version():
     assert wanted <= pinned
 
 
-def test_the_constraints_for_other_installers_are_the_pinned_versions():
-    assert CONSTRAINTS.read_text("utf-8") == constraints()
+def test_an_installed_program_needs_the_pinned_versions_byte_for_byte():
+    """With what builds it; no package is without a hash, and no address of an index is in the file."""
+    _, *lines = REQUIREMENTS.read_text("utf-8").splitlines()
+    listed = [line.removesuffix(" \\") for line in lines if not line.startswith(" ")]
+    pins = {pin.partition(" ")[0] for pin in project()["tool"]["uv"]["constraint-dependencies"]}
+    assert {line.partition(" ")[0] for line in listed} <= pins
+    wanted = [*project()["project"]["dependencies"], *project()["build-system"]["requires"]]
+    names = {line.partition("==")[0] for line in listed}
+    assert {re.match(r"[\w-]+", one)[0].lower().replace("_", "-") for one in wanted} <= names
+    assert project()["dependency-groups"]["build"] == project()["build-system"]["requires"]
+    of_a_hash = re.compile(r" {4}--hash=sha256:[0-9a-f]{64}( \\)?")
+    assert all(of_a_hash.fullmatch(line) for line in lines if line.startswith(" "))
+    assert all(next_line.startswith(" ") for line, next_line in pairwise([*lines, ""]) if "==" in line)
 
 
 def test_the_changelog_has_a_line_for_this_version():

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.support.docs import CONSTRAINTS, ROOT
+from tests.support.docs import REQUIREMENTS, ROOT
 
 LINE = '203.0.113.7 - - [01/Mar/2026:10:00:00 +0000] "GET /launch HTTP/1.1" 302 0 "-" "GPTBot/1.2"\n'
 
@@ -21,8 +21,13 @@ def program(tmp_path_factory):
     folder = tmp_path_factory.mktemp("installed")
     # the interpreter of the tests may be one of a project, whose variables must not reach another
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("VIRTUAL_ENV", "PYTHON"))}
-    install = [uv, "pip", "install", "--quiet", "--python", "venv/bin/python", "--constraints", str(CONSTRAINTS)]
-    for command in ([uv, "venv", "--quiet", "--python", sys.executable, "venv"], [*install, str(ROOT)]):
+    install = [uv, "pip", "install", "--quiet", "--python", "venv/bin/python"]
+    for command in (
+        [uv, "venv", "--quiet", "--python", sys.executable, "venv"],
+        [*install, "--require-hashes", "-r", str(REQUIREMENTS)],
+        [*install, "--no-deps", "--no-build-isolation", str(ROOT)],
+        [uv, "pip", "check", "--quiet", "--python", "venv/bin/python"],
+    ):
         done = subprocess.run(command, cwd=folder, env=clean, capture_output=True, text=True, check=False)
         if "error sending request" in done.stderr.lower() or "dns error" in done.stderr.lower():
             pytest.skip("the package index cannot be reached")

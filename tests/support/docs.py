@@ -1,10 +1,9 @@
-"""The generated parts of the documents, and traffic-constraints.txt. `uv run python -m tests.support.docs` writes them.
+"""The generated parts of the documents. `uv run python -m tests.support.docs` writes them.
 
 A generated part stands between `<!-- name: … -->` and `<!-- end -->`; test_docs.py fails when one is out of date.
 """
 
 import re
-import tomllib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
@@ -28,7 +27,8 @@ DEPLOY: Final = ROOT / "service/deploy/README.md"
 DOCUMENTS: Final = (README, *FLOORS, HOOKS, DEPLOY, ROOT / "benchmarks/README.md", ROOT / "CHANGELOG.md")
 """The documents whose commands, links and settings are checked."""
 
-CONSTRAINTS: Final = ROOT / "traffic-constraints.txt"
+REQUIREMENTS: Final = ROOT / "traffic-requirements.txt"
+"""What an installed program needs, with hashes; `python .ci/pin` writes it."""
 
 
 def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -150,13 +150,6 @@ def generated(text: str) -> str:
     return _BLOCK.sub(lambda found: f"{found[1]}{BLOCKS[found[2]]()}\n{found[4]}", text)
 
 
-def constraints() -> str:
-    """The text of traffic-constraints.txt: the pinned versions, for installers that do not read them there."""
-    pins = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["uv"]["constraint-dependencies"]
-    return "\n".join(["# Written from pyproject.toml by `uv run python -m tests.support.docs`.", *pins, ""])
-
-
 if __name__ == "__main__":
-    CONSTRAINTS.write_text(constraints(), "utf-8")
     for document in DOCUMENTS:
         document.write_text(generated(document.read_text("utf-8")), "utf-8")
