@@ -207,6 +207,11 @@ WITHOUT_ROUTE: Final = (
         f.AI_SOURCE, f.SHORT_CODE, f.DOMAIN, f.TARGET_URL, f.VISITS, f.PERCENTAGE, f.AGENT_FETCHES, f.AI_REFERRALS,
         f.ERRORS_4XX, f.ERRORS_5XX, f.LAST_VISIT,
     ),
+    rows(
+        "all-links",
+        f.SHORT_CODE, f.DOMAIN, f.TARGET_URL, f.LINK_CREATED_AT, f.VISITS, f.HUMAN_CLICKS, f.AI_VISITS, f.OTHER_VISITS,
+        f.UNIQUE_VISITORS, as_nullable(f.LAST_VISIT), f.LINKS_FOUND,
+    ),
 )  # fmt: skip
 """Answers for `traffic query` and the dashboard only: the contract's routes are complete."""
 

@@ -22,7 +22,7 @@ from queries.cluster_views import make_views
 from queries.compiler import Compiler
 from queries.connect import CLIENT_ERRORS, ClusterSession, Query, SessionLost, as_traffic_error
 from queries.locked_engine import FilesGone, QueryFailed
-from queries.scope import FILTERS, Scope
+from queries.scope import FILTERS, LISTING, Scope
 from queries.traffic_values import TrafficValue, load_traffic_values
 from queries.variables import CLUSTER_FILES, Variables, is_for_cluster, scope_variables
 from queries.warehouse import Result, Tables, Warehouse
@@ -273,4 +273,4 @@ class Cluster:
 def _arguments(variables: Variables) -> dict[str, Any]:
     """The named parameters of the texts: the fields of a Scope, dates as text, and behaviour."""
     scope = {name: value.isoformat() if name.endswith("_date") else value for name, value in variables["scope"].items()}
-    return {**scope, **{name: variables.get(name) for name in (*FILTERS, "behaviour")}}
+    return {**scope, **{name: variables.get(name) for name in (*FILTERS, *LISTING, "behaviour")}}

@@ -32,12 +32,27 @@ class Scope:
     utm_source: str | None = None
     utm_campaign: str | None = None
     no_domain: bool | None = None  # True: only visits without a domain
+    search: str | None = None  # these five choose and order the rows of all-links, not visits: text within
+    unvisited: bool | None = None  # True: only links without visits
+    sorted_by: str | None = None  # a field of it
+    ascending: bool | None = None
+    skipped: int | None = None  # rows before the first
 
     @property
     def filters(self) -> dict[str, Any]:
         """The filters that are applied: field and value."""
-        return {name: value for name in FILTERS if (value := getattr(self, name)) is not None}
+        return self._set(FILTERS)
+
+    @property
+    def listing(self) -> dict[str, Any]:
+        """What chooses and orders the rows of a list: field and value."""
+        return self._set(LISTING)
+
+    def _set(self, names: tuple[str, ...]) -> dict[str, Any]:
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
 
 
-FILTERS: Final = tuple(field.name for field in fields(Scope) if field.default is None)
+LISTING: Final = ("search", "unvisited", "sorted_by", "ascending", "skipped")
+"""The fields of a Scope that say which rows of a list an answer has. Each is a session variable, if it is set."""
+FILTERS: Final = tuple(field.name for field in fields(Scope) if field.default is None and field.name not in LISTING)
 """The fields of a Scope that are filters, not organization and days. Each is a session variable, too, if it is set."""

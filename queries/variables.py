@@ -19,11 +19,12 @@ from data.store.manifest import LandedFile
 from data.store.rollups import Schema, live_rollups, month_of, seed_path, write_seed
 from data.visits import SCHEMA_VERSION
 from queries.prelude import prelude, relation_names, rollup_version, served_filters, sql_text
-from queries.scope import FILTERS, Scope
+from queries.scope import FILTERS, LISTING, Scope
 
 Variables = dict[str, Any]
-"""Values by variable name: scope, each filter that is set (FILTERS), behaviour, files, links, uncovered_files, rollups,
-closed_months, days_without_domains, crowded_days, sources and traffic_values; subjects for a measure of jobs; and
+"""Values by variable name: scope, each filter and each part of a list that is set (FILTERS, LISTING), behaviour, files,
+links, uncovered_files, rollups, closed_months, days_without_domains, crowded_days, sources and traffic_values; subjects
+for a measure of jobs; and
 LINK_VISITS when several answers share the visits of one link. Those of a snapshot for a cluster are listed at
 `cluster_variables`.
 Nobody changes a snapshot from which something was answered: cursors keep its values."""
@@ -117,7 +118,7 @@ def is_for_cluster(variables: Variables) -> bool:
 
 def _scope_and_filters(scope: Scope) -> Variables:
     """The variables that say which visits are in scope. A filter that is not set has none, so that it is NULL."""
-    return {"scope": {name: getattr(scope, name) for name in _SCOPE}, **scope.filters}
+    return {"scope": {name: getattr(scope, name) for name in _SCOPE}, **scope.filters, **scope.listing}
 
 
 def _crowded_days(files: Sequence[LandedFile]) -> list[date]:
@@ -204,7 +205,7 @@ _SCOPE: Final = ("organization", "start_date", "end_date")
 """The fields of the SQL type scope."""
 _VISIT_FILES: Final = "CAST($value AS STRUCT(paths VARCHAR[], schemas_differ BOOLEAN))"
 _SET: Final = {
-    **{name: f"SET VARIABLE {name} = $value" for name in FILTERS},
+    **{name: f"SET VARIABLE {name} = $value" for name in (*FILTERS, *LISTING)},
     "scope": "SET VARIABLE scope = CAST($value AS scope)",
     "behaviour": "SET VARIABLE behaviour = CAST($value AS BOOLEAN)",
     "subjects": "SET VARIABLE subjects = CAST($value AS subjects)",

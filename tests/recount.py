@@ -637,6 +637,39 @@ def _source_links(question: Question) -> list[Row]:
     ]
 
 
+def _all_links(question: Question) -> list[Row]:
+    scope, links = question.scope, {(link["short_code"], link["domain"]): link for link in question.links}
+    visits = [visit for visit in _without_strays(question, question.visits) if visit["short_code"] is not None]
+    fields = ("visits", "human_clicks", "ai_visits", "other_visits", "unique_visitors", "last_visit")
+    rows, visited = [], set()
+    for (code, domain), group in _grouped(visits, lambda visit: (visit["short_code"], visit["domain"])).items():
+        key = (code, domain) if (code, domain) in links else (code, "")
+        visited.add(key)
+        place = {"short_code": code, "domain": "unknown" if domain is None else domain}
+        rows.append(place | _of_link(links.get(key)) | _measured(group, fields))
+    for (code, domain), link in links.items():
+        is_in_scope = scope.short_code in (None, code) and scope.domain in (None, domain or scope.domain)
+        if is_in_scope and (code, domain) not in visited:
+            place = {"short_code": code, "domain": domain or "(any)"}
+            rows.append(place | _of_link(link) | dict.fromkeys(fields, 0) | {"last_visit": None})
+    rows = [row for row in rows if _is_listed(row, scope)]
+    key = scope.sorted_by or "visits"
+    ordered = sorted(rows, key=lambda row: (row["short_code"], row["domain"]))
+    with_key = [row for row in ordered if row[key] is not None]
+    with_key.sort(key=lambda row: row[key], reverse=not scope.ascending)
+    ordered = with_key + [row for row in ordered if row[key] is None]
+    return [row | {"links_found": len(rows)} for row in ordered[scope.skipped or 0 :][:100]]
+
+
+def _of_link(link: Mapping[str, Any] | None) -> Row:
+    return {"target_url": link["target_url"] if link else "unknown", "created_at": link["created_at"] if link else None}
+
+
+def _is_listed(row: Row, scope: Any) -> bool:
+    text = f"{row['short_code']} {row['domain']} {row['target_url']}".lower()
+    return (scope.search or "").lower() in text and not (scope.unvisited and row["visits"])
+
+
 def _operating_systems(question: Question) -> list[Row]:
     fields = ("visits", "percentage", "human_clicks", "unique_visitors")
     return _ranked(_of(question.visits, *PEOPLE), _by("operating_system"), *fields)
@@ -882,6 +915,7 @@ ENTRIES: Final[dict[str, Callable[[Question], Any]]] = {
     "ai-by-day": _ai_by_day,
     "ai-by-week": _ai_by_week,
     "operators": _operators,
+    "all-links": _all_links,
 }
 
 

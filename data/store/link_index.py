@@ -39,19 +39,22 @@ class IndexedLinks:
 
     def short_code_of(self, target_url: str) -> str | None:
         """The short code of the newest link to this URL; None when there is no such link."""
-        return self._resolve(normalized_url(target_url))
+        return self._resolve(normalized_url(target_url))[0]
+
+    def codes_to(self, target_url: str) -> int:
+        """How many short codes lead to this URL."""
+        return self._resolve(normalized_url(target_url))[1]
 
     def _values(self, column: str) -> list[str]:
         values: list[str] = pc.unique(self._columns(column)[column]).to_pylist()
         return values
 
-    def _find(self, url: str) -> str | None:
-        """The short code of the newest link to a normalized URL."""
+    def _find(self, url: str) -> tuple[str | None, int]:
+        """The short code of the newest link to a normalized URL, and how many short codes lead there."""
         links = self._columns("short_code", "target_url", "created_at")
         same = _same(links, url)
         newest = same.filter(pc.equal(same["created_at"], pc.max(same["created_at"])))
-        found: str | None = pc.max(newest["short_code"]).as_py()
-        return found
+        return pc.max(newest["short_code"]).as_py(), pc.count_distinct(same["short_code"]).as_py()
 
     def _columns(self, *names: str) -> pa.Table:
         if not self._path:

@@ -12,6 +12,7 @@ class NotCarried(Exception):
 LOOKED_AT: Final[frozenset[type[exp.Expr]]] = frozenset({
     # queries
     exp.Select, exp.Star, exp.From, exp.Join, exp.Where, exp.Group, exp.Having, exp.Order, exp.Ordered, exp.Limit,
+    exp.Offset,
     exp.Union, exp.Subquery, exp.With, exp.CTE, exp.Table, exp.TableAlias, exp.Values, exp.Tuple, exp.Distinct,
     # names, values and types
     exp.Alias, exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Placeholder, exp.Cast, exp.DataType,
@@ -22,7 +23,8 @@ LOOKED_AT: Final[frozenset[type[exp.Expr]]] = frozenset({
     exp.BitwiseAnd,
     # functions
     exp.Anonymous, exp.Lambda, exp.Coalesce, exp.Extract, exp.Exp, exp.Ln, exp.Pow, exp.Round, exp.MapFromEntries,
-    exp.Count, exp.Sum, exp.Min, exp.Max, exp.LogicalOr, exp.BitwiseOrAgg, exp.Filter, exp.Window,
+    exp.Count, exp.Sum, exp.Min, exp.Max, exp.LogicalOr, exp.BitwiseOrAgg, exp.Filter, exp.Window, exp.Contains,
+    exp.Lower,
 })  # fmt: skip
 """Nodes of the tree that DuckDB, Spark and Sail read alike, as tests/cluster/test_answers.py proves."""
 
@@ -33,7 +35,7 @@ FUNCTIONS: Final = frozenset({
 })  # fmt: skip
 """Functions that rewrites call by these names, which Spark and Sail have alike."""
 
-JOINS: Final = frozenset({("", ""), ("LEFT", ""), ("LEFT", "SEMI"), ("LEFT", "ANTI")})
+JOINS: Final = frozenset({("", ""), ("LEFT", ""), ("LEFT", "SEMI"), ("LEFT", "ANTI"), ("FULL", "")})
 """Side and kind of joins, each with ON."""
 
 

@@ -9,15 +9,15 @@ from sqlglot import exp
 
 from queries.compiler.constructs import NotCarried
 from queries.compiler.selects import call, flatten_tuples, write_out_group, write_out_having, write_out_unnest
-from queries.scope import FILTERS, Scope
+from queries.scope import FILTERS, LISTING, Scope
 
-_SQL_TYPES: Final = {str: "STRING", date: "DATE", bool: "BOOLEAN"}
+_SQL_TYPES: Final = {str: "STRING", date: "DATE", bool: "BOOLEAN", int: "INT"}
 _PARAMETERS: Final = {
     name: next(sql for kind, sql in _SQL_TYPES.items() if hint in (kind, kind | None))
     for name, hint in get_type_hints(Scope).items()
 }
 """The fields of Scope, which are the named parameters of a compiled text, with their types in Spark."""
-_VARIABLES: Final = {name: _PARAMETERS[name] for name in FILTERS} | {"behaviour": "BOOLEAN"}
+_VARIABLES: Final = {name: _PARAMETERS[name] for name in (*FILTERS, *LISTING)} | {"behaviour": "BOOLEAN"}
 """Session variables of one value, which are named parameters, too."""
 
 _LISTS: Final = ("crowded_days", "days_without_domains")

@@ -44,6 +44,7 @@ class Filters:
     today: date
     targets: LinkIndex
     target_code: str | None = None  # the short code that target_url resolves to
+    target_codes: int = 0  # how many short codes lead to target_url
 
     @classmethod
     def parse(cls, query_string: bytes, organization: str, today: date, targets: LinkIndex) -> Self:
@@ -61,7 +62,8 @@ class Filters:
             ignored |= {"short_code"}
         parameters = {name: value for name, value in given.items() if name not in ignored}
         scope = scope_from(parameters, organization, today, targets)
-        return cls(parameters, given, organization, today, targets, scope.short_code)
+        codes = targets.links(organization).codes_to(given["target_url"]) if "target_url" in given else 0
+        return cls(parameters, given, organization, today, targets, scope.short_code, codes)
 
     @cached_property
     def scope(self) -> Scope:

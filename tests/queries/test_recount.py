@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from itertools import count, product
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -105,6 +105,14 @@ COLUMNS = {
     "utc_offset": one_of(None, 0, -720, -210, 345, 840),
     "signals": one_of(None, 0, 1, 2, 4, 8, 16, 17, 32, 63),
 }
+CREATED = [datetime(2024, 1, 1), datetime(2024, 1, 1, 12, 30, 0, 500_000), datetime(2025, 7, 1)]
+LISTINGS = {
+    "search": one_of(None, "", "SA", "größe", "go.example", "shop", "a'b", "nowhere"),
+    "unvisited": one_of(None, False, True),
+    "sorted_by": one_of(None, *(field.name for field in ENTRIES["all-links"].fields[:-1])),
+    "ascending": one_of(None, False, True),
+    "skipped": one_of(None, 0, 1, 100),
+}
 POOLS = {"visited_at": 14, "bot_category": 7}
 
 
@@ -114,7 +122,7 @@ class Question(NamedTuple):
     tenants: list[list[Visit]]
     links: list[dict]
     days: list[date]
-    filters: dict[str, str | None]
+    filters: dict[str, Any]
     """Fields of a Scope."""
     counted_after: int
     """Of the two imports: how many have landed when closed days are counted ahead; 3: it is never done."""
@@ -153,8 +161,18 @@ def questions(draw: st.DrawFn, counted_after: tuple[int, ...] = (3,)) -> Questio
     }
     for column in draw(st.just([]) | st.lists(st.sampled_from(WORDS), max_size=2)):
         filters[column] = draw(st.sampled_from([*(word(row, column) for row in owned[0]), "nowhere"]))
+    if draw(st.booleans()):
+        filters |= {name: draw(values) for name, values in LISTINGS.items()}
     places = product(codes[:3], dict.fromkeys(["", *domains[:2], DOMAINS[0]]))
-    links = [{"short_code": code, "domain": domain, "target_url": draw(targets)} for code, domain in places]
+    links = [
+        {
+            "short_code": code,
+            "domain": domain,
+            "target_url": draw(targets),
+            "created_at": draw(st.sampled_from(CREATED)),
+        }
+        for code, domain in places
+    ]
     return Question(
         owned,
         [link for link in links if link["target_url"]],

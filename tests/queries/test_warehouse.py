@@ -37,7 +37,7 @@ from queries import (
 )
 from queries.fields import COUNT, NUMBER, TEXT
 from queries.prelude import prelude, relation_names, served_filters, sql_text
-from queries.scope import FILTERS
+from queries.scope import FILTERS, LISTING
 from queries.variables import set_variables
 from tests.faults.trials import scaled
 from tests.support import relations
@@ -284,11 +284,13 @@ def test_a_touched_or_copied_file_of_the_same_bytes_stays_good(landed):
 
 
 def test_the_scope_has_the_same_fields_in_sql(warehouse):
-    scope = Scope("ant", *DAYS, no_domain=True, **{name: f"it's {name}" for name in FILTERS if name != "no_domain"})
+    listing = {"search": "it's", "unvisited": True, "sorted_by": "'", "ascending": False, "skipped": 7}
+    texts = {name: f"it's {name}" for name in FILTERS if name != "no_domain"}
+    scope = Scope("ant", *DAYS, no_domain=True, **texts, **listing)
     variables = warehouse.variables(scope)
     columns = rows(warehouse, "SELECT column_name FROM (DESCRIBE scope)", variables)
-    assert [name for (name,) in columns] + [*FILTERS] == [field.name for field in fields(Scope)]
-    filters = ", ".join(f"getvariable('{name}')" for name in FILTERS)
+    assert [name for (name,) in columns] + [*FILTERS, *LISTING] == [field.name for field in fields(Scope)]
+    filters = ", ".join(f"getvariable('{name}')" for name in (*FILTERS, *LISTING))
     assert rows(warehouse, f"SELECT *, {filters} FROM scope", variables) == [astuple(scope)]
 
 

@@ -14,6 +14,7 @@ from data.text import plural
 from queries import ENDPOINTS, ENTRIES, Entry, Scope
 from service.pages import formats
 from service.pages.filters import Filters
+from service.pages.numbers import listing as lists
 from service.pages.numbers import panels
 from service.pages.numbers.comparison import Comparison, complete_days
 from service.pages.numbers.panels import Panel
@@ -42,6 +43,11 @@ class Page:
     key: str = ""  # the keyboard shortcut that opens it
     is_dashboard: bool = False  # with tiles, and one answer for all panels
 
+    @property
+    def has_list(self) -> bool:
+        """Whether it shows a part of all links."""
+        return any(panel.entry is lists.ENTRY for panel in self.panels)
+
 
 OVERVIEW: Final = Page(
     "", "Overview", "People, AI-related and other automated visits.", panels.OVERVIEW, "g o", is_dashboard=True
@@ -63,6 +69,8 @@ class PageContent:
     """Of today, in the organization's zone."""
     uncovered: frozenset[date] = frozenset()
     """Days that no log and no report covers, as `uncovered` finds them."""
+    listing: lists.Listing | None = None
+    """Which of all links it shows, where it shows them."""
 
     @cached_property
     def comparison(self) -> Comparison | None:
@@ -88,7 +96,7 @@ class PageContent:
         """The answers to ask for, each with its scope."""
         if not self.page.is_dashboard:
             names = dict.fromkeys([*(panel.entry.name for panel in self.page.panels), "filter-values"])
-            return [(ENTRIES[name], self.filters.scope_for(ENTRIES[name])) for name in names]
+            return [(ENTRIES[name], self._scope_for(ENTRIES[name])) for name in names]
         series = panels.in_unit(panels.TIME_SERIES, self._unit).entry
         wanted = [(DASHBOARD, self._scope), (PEOPLE, self._scope), (DISGUISED, self._scope)]
         if series is not SERIES:
@@ -99,6 +107,10 @@ class PageContent:
             if self._unit != "month":  # months of two spans do not begin alike
                 wanted.append((series, before))
         return wanted
+
+    def _scope_for(self, entry: Entry) -> Scope:
+        scope = self.filters.scope_for(entry)
+        return self.listing.scope(scope) if self.listing and entry is lists.ENTRY else scope
 
     @property
     def unjudged_days(self) -> int:

@@ -9,6 +9,7 @@ from service.http.compression import negotiated
 from service.http.errors import NotFound
 from service.http.routing import Endpoint
 from service.pages.context import PageContext
+from service.pages.numbers import listing
 
 
 def endpoint(context: PageContext) -> Endpoint:
@@ -25,6 +26,8 @@ def endpoint(context: PageContext) -> Endpoint:
         if entry.members and part not in members:
             raise InvalidParameter("part", "names no part of this answer", f"Use one of {', '.join(members)}.")
         scope = filters.scope_for(entry)
+        if entry is listing.ENTRY:
+            scope = listing.Listing.parse(request.scope["query_string"], filters).scope(scope)
         (answer,) = await context.load(request, [(entry, scope)])
         shown = members.get(part, entry)
         answer = answer[part] if entry.members else answer

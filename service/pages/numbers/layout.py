@@ -15,7 +15,7 @@ NAVIGATION: Final = (
     Page("agents", "Agents", "Every automated visitor, and how sure we are who it is.", panels.AGENTS_PAGE, "g n"),
     Page("people", "People", "Where people come from, and what they use.", panels.PEOPLE, "g e"),
     Page("times", "Times", "When visits happen.", panels.TIMES, "g t"),
-    Page("links", "Links", "The links with most visits.", panels.LINKS, "g l"),
+    Page("links", "Links", "Every link, whether it was visited in this period or not.", panels.LINKS, "g l"),
     Page("domains", "Domains", "Visits by domain, and their estimated value.", panels.DOMAINS, "g d"),
 )
 

@@ -24,6 +24,7 @@ class Panel:
     is_wide: bool = False
     has_split: bool = False  # a column with people, AI-related and other as one bar
     has_search: bool = False
+    is_list: bool = False  # a part of all links, which the server searches and sorts
     is_of_people: bool = False  # rows with visits by people only, ranked by these before they are cut
     empty: str = "No visits of this kind in these days."
 
@@ -222,19 +223,14 @@ TIMES: Final = (
 )
 LINKS: Final = (
     panel(
-        "top-links",
-        "Links with most visits",
+        "all-links",
+        "All links",
+        "short_code visits human_clicks ai_visits other_visits unique_visitors domain target_url last_visit created_at",
         is_wide=True,
         has_split=True,
-        has_search=True,
-        note="At most 100 links. Visits to paths that are not links are not listed, but count in the shares.",
-    ),
-    panel(
-        "filter-values",
-        "Values to filter by",
-        "filter truncated",
-        is_wide=True,
-        note="At most 1,000 of each; the API lists them.",
+        is_list=True,
+        empty="No link is found.",
+        note="Links of the links file, and short codes that were answered. CSV has the links that are shown.",
     ),
 )
 DOMAINS: Final = (

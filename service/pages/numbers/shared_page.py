@@ -19,7 +19,9 @@ from service.pages.filters import Filters
 from service.pages.numbers import panels
 from service.pages.numbers.content import OVERVIEW, PageContent, uncovered
 
-_LINKS: Final = panels.LINKS[0]
+_LINKS: Final = replace(
+    panels.TOP_LINKS, title="Links with most visits", limit=100, fields=(), is_wide=True, has_search=True, all_on=""
+)
 PAGE: Final = replace(
     OVERVIEW, panels=(*(panel for panel in OVERVIEW.panels if panel.entry is not _LINKS.entry), _LINKS)
 )

@@ -21,6 +21,8 @@ from service.pages.numbers.spans import FIELD_OF, ChartDays, day_labels, hour_la
 Row = Mapping[str, Any]
 REST: Final = "(other)"
 """What the last row of a bounded answer is called."""
+ANY_DOMAIN: Final = "(any)"
+"""The domain of a link that works on all and was not visited."""
 _CSS_CLASSES: Final = ("text", "number", "day", "time", "badge", "share", "split")
 _ROW_HEADS: Final = {css: Markup('<th scope="row" class="%s">') % css for css in _CSS_CLASSES}
 _CELLS: Final = {css: Markup('<td class="%s">') % css for css in _CSS_CLASSES}
@@ -80,7 +82,8 @@ class CellLinks:
         """The address for one of LINKED_FIELDS of a row; "" for none: no value of its own, or this page as it is."""
         name = LINKED_FIELDS[field]
         value = str(row.get(name, row[field]) or "")
-        if value in {"", REST} or len(value) > MAX_VALUE_LENGTH or (value == "unknown" and name not in _LINK_UNKNOWN):
+        is_unlinked = value in {"", REST, ANY_DOMAIN} or (value == "unknown" and name not in _LINK_UNKNOWN)
+        if is_unlinked or len(value) > MAX_VALUE_LENGTH:
             return ""
         changed = self._filters.query_string
         match name:
@@ -99,7 +102,7 @@ class CellLinks:
 
     def link(self, domain: str, short_code: str) -> str:
         """The page of a link."""
-        domain_filter = None if domain in {"", "unknown", REST} else domain
+        domain_filter = None if domain in {"", "unknown", REST, ANY_DOMAIN} else domain
         query = self._filters.query_string(
             domain=domain_filter, short_code=short_code, target_url=None, traffic_type=None
         )
@@ -126,7 +129,8 @@ def fill(
     chart = Markup("") if empty else _chart(panel, rows, previous, days)
     notes = [_missing_days(panel, shown, days), panel.note, _unverified(panel, rows) if links else ""]
     note = "" if empty else " ".join(filter(None, notes))
-    return FilledPanel(panel, shown, body, chart, len(rows), len(limited), empty, note, bool(previous))
+    count = rows[0]["links_found"] if panel.is_list and rows else len(rows)
+    return FilledPanel(panel, shown, body, chart, count, len(limited), empty, note, bool(previous))
 
 
 def columns_of(panel: Panel) -> tuple[TableColumn, ...]:

@@ -15,6 +15,7 @@ from service.pages.filters import Filters
 from service.pages.numbers import panels
 from service.pages.numbers.content import LINK, OVERVIEW, Page, PageContent, uncovered
 from service.pages.numbers.layout import NAVIGATION, layout
+from service.pages.numbers.listing import Listing
 from service.pages.numbers.run_it_yourself import commands
 from service.pages.numbers.tables import CellLinks, fields_of
 
@@ -102,10 +103,18 @@ class View:
         links = CellLinks(self.context.root, self.request.url.path, self.filters)
         hours_begun = self.context.services.hours_begun(self.filters.organization)
         missing = await self.context.in_thread(self.request, uncovered, self.context.services.lake, self.filters)
-        content = PageContent(self.page, self.filters, self.stored, links, hours_begun, missing)
+        listing = Listing.parse(self.request.scope["query_string"], self.filters) if self.page.has_list else None
+        content = PageContent(self.page, self.filters, self.stored, links, hours_begun, missing, listing)
         loaded = await self.context.load(self.request, content.wanted)
         filled = await self.context.in_thread(self.request, content.filled, loaded, source)
-        return {**filled, "notices": [], "tabs": self._tabs()}
+        return {**filled, "notices": self._notices(), "tabs": self._tabs(), "listing": listing}
+
+    def _notices(self) -> list[tuple[str, str]]:
+        filters = self.filters
+        if filters.target_codes <= 1:
+            return []
+        many, newest = f"{filters.target_codes:,}", filters.target_code
+        return [("plain", f"{many} short codes lead to this target; these are the visits of {newest}, the newest.")]
 
     def _tabs(self) -> list[tuple[str, str, bool]]:
         """On the agents page, a tab for each traffic type: label, query string, and whether it is chosen."""

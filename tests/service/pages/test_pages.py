@@ -171,6 +171,8 @@ def compare(page, api, scope):
     shown = tables(page)
     assert shown
     for (name, part), rows in shown.items():
+        if name not in ENDPOINTS:
+            continue  # test_lists.py has it
         answer = api(f"{name}{scope}")
         answer = answer[part] if part else answer
         answer = as_shown(answer, rows)
@@ -184,7 +186,10 @@ def compare(page, api, scope):
 
 def test_every_endpoint_has_a_page(browser):
     shown = {name for path in (*PAGES, *SETTINGS) for name, _ in tables(browser.read(path))}
-    assert {entry.name for entry in CATALOG} - shown == {"dashboard", "traffic-overview"}  # both are the overview
+    assert {entry.name for entry in CATALOG} - shown == {
+        "dashboard", "traffic-overview",  # both are the overview
+        "filter-values",  # suggested in the fields of filters
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("source", ["ChatGPT", "Claude Code"])

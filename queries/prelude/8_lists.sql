@@ -1,0 +1,10 @@
+-- Which rows of a list an answer has, and in which order. Reads five more session variables: search, unvisited, sorted_by,
+-- ascending and skipped. Unset, all rows are in the list, those with the most visits first.
+
+CREATE MACRO is_listed(text, visits) AS
+    (NOT coalesce(getvariable('unvisited'), FALSE) OR visits = 0)
+    AND (getvariable('search') IS NULL OR contains(lower(text), lower(getvariable('search'))));
+
+CREATE MACRO sorted_by() AS coalesce(getvariable('sorted_by'), 'visits');
+CREATE MACRO is_ascending() AS coalesce(getvariable('ascending'), FALSE);
+CREATE MACRO skipped() AS coalesce(getvariable('skipped'), 0);

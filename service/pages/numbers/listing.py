@@ -1,0 +1,106 @@
+"""The list of all links, of which a page shows a part: what is searched in it, how it is sorted, and which part."""
+
+from dataclasses import dataclass, replace
+from typing import Final, Self
+
+from queries import ENTRIES, PARAMETERS, InvalidParameter, Scope
+from service.http.query_string import parse_parameters
+from service.pages.filters import Filters, query_of
+
+ENTRY: Final = ENTRIES["all-links"]
+ROWS: Final = 100
+"""Rows of a part, as many as the template has."""
+MAX_PARTS: Final = 100_000
+_NAMES: Final = ("search", "sort", "order", "visits", "part")
+_ORDERS: Final = ("descending", "ascending")
+_SORTABLE: Final = {
+    field.name: "ascending" if field.kind.sql == "VARCHAR" else "descending"
+    for field in ENTRY.fields
+    if field.name != "links_found"
+}
+"""The fields that rows can be sorted by, and the order of each that comes first."""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The part of the list that the address of a page asks for."""
+
+    filters: Filters
+    given: dict[str, str]
+    """Parameters of the list that are set, by name."""
+
+    @classmethod
+    def parse(cls, query_string: bytes, filters: Filters) -> Self:
+        """Read the query string of a page. Raises InvalidParameter."""
+        given = dict(parse_parameters(query_string, _NAMES))
+        known = {"sort": tuple(_SORTABLE), "order": _ORDERS, "visits": ("none",)}
+        for name, values in known.items():
+            if given.get(name, values[0]) not in values:
+                raise InvalidParameter(name, "has an unknown value", f"Use one of {', '.join(values)}.")
+        part = given.get("part", "1")
+        if not (part.isascii() and part.isdigit() and len(part) <= len(str(MAX_PARTS)) and 1 <= int(part) <= MAX_PARTS):
+            raise InvalidParameter("part", "is not a number of a page", f"Use 1 to {MAX_PARTS:,}.")
+        return cls(filters, given)
+
+    def scope(self, scope: Scope) -> Scope:
+        """The scope of the answer that has this part."""
+        return replace(
+            scope,
+            search=self.search or None,
+            unvisited=self.is_unvisited or None,
+            sorted_by=self.sort,
+            ascending=self.order == "ascending",
+            skipped=self.first - 1,
+        )
+
+    @property
+    def search(self) -> str:
+        """The text that links contain, in whatever case."""
+        return self.given.get("search", "")
+
+    @property
+    def is_unvisited(self) -> bool:
+        """Whether only links without visits are listed."""
+        return "visits" in self.given
+
+    @property
+    def sort(self) -> str:
+        """The field that rows are sorted by."""
+        return self.given.get("sort", "visits")
+
+    @property
+    def order(self) -> str:
+        """Of `_ORDERS`."""
+        return self.given.get("order", _SORTABLE[self.sort])
+
+    @property
+    def part(self) -> int:
+        """The number of the part, from 1."""
+        return int(self.given.get("part", "1"))
+
+    @property
+    def first(self) -> int:
+        """The number of the first row of this part, from 1."""
+        return ROWS * (self.part - 1) + 1
+
+    @property
+    def form_fields(self) -> list[tuple[str, str]]:
+        """What the form of a search keeps: the filters of the page and the order, as names and values."""
+        filters = [(PARAMETERS[name].page_name, value) for name, value in self.filters.parameters.items()]
+        return filters + [(name, self.given[name]) for name in ("sort", "order") if name in self.given]
+
+    def sorted(self, field: str) -> str:
+        """The query string that sorts by a field; if it does already, the other way round. "" for other columns."""
+        if field not in _SORTABLE:
+            return ""
+        others = [order for order in _ORDERS if order != self.order]
+        return self._query(sort=field, order=others[0] if field == self.sort else "", part="")
+
+    def at(self, part: int) -> str:
+        """The query string of another part."""
+        return self._query(part=str(part) if part > 1 else "")
+
+    def _query(self, **changes: str) -> str:
+        own = {name: value for name, value in {**self.given, **changes}.items() if value}
+        query = self.filters.query_string()
+        return query + query_of(own).replace("?", "&" if query else "?", 1)

@@ -1,0 +1,120 @@
+"""All links on one page: whatever the number of them, each is found by search, by sorting and by going on."""
+
+import csv
+import io
+from datetime import date, datetime, timedelta
+from random import Random
+
+import orjson
+import pytest
+
+from queries import ENTRIES, Scope
+from service.encoding import encode
+from tests.conftest import NOW
+from tests.recount import recount
+from tests.service.pages.reading import as_text, tables
+from tests.support.visits import land, links, visit
+
+FIELDS = [field.name for field in ENTRIES["all-links"].fields if field.name != "links_found"]
+KNOWN = [
+    {"organization": "acme", "short_code": f"code-{number}", "domain": ("", "go.example")[number % 7 == 0],
+     "target_url": f"https://shop.example/Item-{number // 3}", "created_at": datetime(2026, 1, 1) + timedelta(number)}
+    for number in range(250)
+]  # fmt: skip
+DICE = Random(37)
+VISITS = [
+    visit(visited_at=datetime(2026, 3, 1, 8) + timedelta(hours=number % 300), short_code=f"code-{DICE.randrange(260)}",
+          domain=("go.example", "to.example")[number % 3 == 0], visitor=number % 9, status=(302, 404)[number % 11 == 0],
+          bot_category=("human", "ai_assistant", "other_bot")[number % 3]) | {"organization": "acme"}
+    for number in range(400)
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def shared_lake(shared_lake):
+    land(shared_lake, "acme", VISITS)
+    links(shared_lake, "acme", KNOWN)
+    return shared_lake
+
+
+def expected(**listing):
+    scope = Scope("acme", NOW.date() - timedelta(29), NOW.date(), **listing)
+    rows = orjson.loads(encode(recount("all-links", VISITS, scope, KNOWN)))
+    return [{field: as_text(row[field]) for field in FIELDS} for row in rows]
+
+
+def shown(page):
+    return [{field: row[field] for field in FIELDS} for row in tables(page)["all-links", None]]
+
+
+def followed(browser, page):
+    """The rows of a page and of those that come after it."""
+    rows = shown(page)
+    while after := page.all("a", rel="next"):
+        page = browser.read(after[0].attributes["href"])
+        rows += shown(page)
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("field", "order"), [*zip(FIELDS, ("ascending", "descending") * 5, strict=True), ("visits", "descending")]
+)
+def test_links_are_sorted_by_every_column_and_each_is_on_one_page(browser, field, order):
+    rows = followed(browser, browser.read(f"links?sort={field}&order={order}"))
+    is_ascending = order == "ascending"
+    parts = [expected(sorted_by=field, ascending=is_ascending, skipped=skipped) for skipped in (0, 100, 200, 300)]
+    assert rows == [row for part in parts for row in part]
+    assert len({(row["short_code"], row["domain"]) for row in rows}) == len(rows) > 250
+
+
+@pytest.mark.parametrize("search", ["CODE-77", "item-7", "to.example", "nowhere"])
+def test_a_search_finds_links_by_code_domain_and_target_in_whatever_case(browser, search):
+    page = browser.read(f"links?search={search}")
+    rows = expected(search=search)
+    assert rows == (followed(browser, page)[:100] if rows else [])
+    assert ("No link is found." in page.text) == (not rows)
+    assert page.one("input", name="search").attributes["value"] == search
+
+
+def test_links_without_visits_are_listed_alone_and_counted(browser):
+    page = browser.read("links?visits=none")
+    visited = {row["short_code"] for row in VISITS}
+    rows = followed(browser, page)
+    assert {row["short_code"] for row in rows} >= {link["short_code"] for link in KNOWN} - visited
+    assert all(row["visits"] == "0" and row["last_visit"] == "" for row in rows)
+    assert f"of {len(rows)} links" in page.one("nav", aria_label="Pages of links").text
+
+
+def test_the_csv_beside_a_list_has_the_links_that_are_shown(browser):
+    page = browser.read("links?search=item&sort=target_url&part=2&range=7d")
+    (link,) = [one for one in page.one("section", id="all-links").all("a") if one.text == "CSV"]
+    rows = list(csv.DictReader(io.StringIO(browser.get(link.attributes["href"].partition("/app/")[2]).text)))
+    assert [row["short_code"] for row in rows] == [row["short_code"] for row in shown(page)]
+    assert len(rows) == 100
+
+
+def test_the_form_keeps_filters_and_order(browser):
+    form = browser.read("links?range=7d&domain=go.example&sort=domain&order=descending").one("form", role="search")
+    kept = {one.attributes["name"]: one.attributes["value"] for one in form.all("input", type="hidden")}
+    assert kept == {"range": "7d", "domain": "go.example", "sort": "domain", "order": "descending"}
+
+
+@pytest.mark.parametrize(("query", "named"), [("sort=nothing", "sort"), ("order=up", "order"), ("part=0", "part"),
+                                              ("part=x", "part"), ("part=1&part=2", "part")])  # fmt: skip
+def test_what_a_list_does_not_know_is_refused_by_name(browser, query, named):
+    response = browser.get(f"links?{query}")
+    assert response.status_code == 400
+    assert f"The parameter {named} " in response.text
+
+
+def test_a_target_with_several_short_codes_says_so(browser):
+    page = browser.read("links?target_url=https://SHOP.example/Item-1")
+    assert "3 short codes lead to this target; these are the visits of code-5, the newest." in page.text
+    assert [row["short_code"] for row in shown(page)] == ["code-5"]
+    assert "short codes lead" not in browser.read("links?target_url=https://shop.example/Item-83").text
+
+
+def test_a_day_without_visits_still_lists_the_links(browser):
+    page = browser.read(f"links?start_date={date(2026, 2, 1)}&end_date={date(2026, 2, 2)}")
+    assert len(shown(page)) == 100
+    assert "of 250 links" in page.text
