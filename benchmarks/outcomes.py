@@ -1,7 +1,7 @@
 """How often an outcome says that something helped when nothing was done, and how often it sees what was.
 
 Days are made by models of how requests come; every setting is named here. Each trial is judged as a job is, on the days
-7, 14 and 28.
+7, 14 and 28, beside other subjects of the same model.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ from typing import Final
 
 from benchmarks.figures import Figure
 from benchmarks.worlds import Setting
-from service.jobs.outcome import DAYS_BEFORE, LAST_DAY, Dates, MeasuredOutcome, outcome
+from service.jobs.outcome import DAYS_BEFORE, LAST_DAY, Dates, MeasuredOutcome, MeasureKind, outcome
 from service.jobs.rates import DayCount, period, ratio_interval
 
 TRIALS: Final = 2_000
@@ -20,32 +20,34 @@ VISITS: Final = 50
 """A day, on average."""
 SHARE: Final = 0.1
 """Of events among them."""
+OTHERS: Final = 5
+"""Other subjects beside the one that is judged."""
 SUBJECTS: Final = 20
-"""Of these, the one that is worst before it is chosen."""
+"""Of these, the one that is worst before it is chosen; the rest are beside it."""
 SHIPPED: Final = date(2026, 6, 1)
 _COVERED: Final = frozenset(SHIPPED + timedelta(days=number) for number in range(-DAYS_BEFORE, LAST_DAY + 1))
+_NUMBERS: Final = (*range(-DAYS_BEFORE, 0), *range(1, LAST_DAY + 1))
 
 Model = Callable[[Random, int], tuple[int, int]]
 """Makes the events and visits of a day, by its number: negative before it was shipped."""
+CLOSING: Final = MeasureKind(closes_by_rate=True)
+SAYING: Final = MeasureKind()
+WANTED: Final = MeasureKind(more_is_better=True)
+"""Events are wanted, as people whom an AI product sends."""
 
 
 def outcomes(_: Setting) -> Iterator[Figure]:
     """All of it; no lake is needed."""
-    for name, model in NOTHING_DONE.items():
-        more_is_better = name in WANTED
-        yield from _wrong(name, [_judged(_days(model, Random(trial)), more_is_better) for trial in range(TRIALS)])
+    for name, (model, others, kind) in NOTHING_DONE.items():
+        yield from _wrong(name, [_tried(trial, model, others, kind) for trial in range(TRIALS)])
     for deviation in (0.3, 0.6):
-        yield from _wrong(f"worst of {SUBJECTS}, drift {deviation}", _worst(deviation))
-    for name, (model, counts_refusals) in DONE.items():
-        found = [_judged(_days(model, Random(trial)), counts_refusals=counts_refusals) for trial in range(TRIALS)]
-        yield _share(f"seen: {name}", found, "improved")
-    for name in COVERED:
-        yield _covering(name, NOTHING_DONE[name])
-
-
-def binomial(chance: Random, number: int, share: float) -> int:
-    """How many of a number of requests are events."""
-    return sum(chance.random() < share for _ in range(number))
+        for kind, said in ((CLOSING, ""), (SAYING, ", kinds that never close")):
+            yield from _wrong(f"worst of {SUBJECTS}, drift {deviation}{said}", _worst(deviation, kind))
+    for name, (model, others, kind) in DONE.items():
+        yield _share(f"seen: {name}", [_tried(trial, model, others, kind) for trial in range(TRIALS)], "improved")
+    for name, modelled in COVERED.items():
+        for ratio in RATIOS:
+            yield _covering(f"{name}, ratio {ratio}", modelled, ratio)
 
 
 def poisson(chance: Random, mean: float) -> int:
@@ -60,85 +62,125 @@ def independent(share: Callable[[int], float], visits: float = VISITS) -> Model:
     """Requests that know nothing of each other, with a share of events for each day."""
 
     def model(chance: Random, day: int) -> tuple[int, int]:
-        number = poisson(chance, visits)
-        return binomial(chance, number, share(day)), number
+        events = poisson(chance, visits * share(day))
+        return events, events + poisson(chance, visits * (1 - share(day)))
 
     return model
 
 
-def clumped(size: int) -> Model:
+def steady(_: int) -> float:
+    """The share of events on any day."""
+    return SHARE
+
+
+def clumped(size: int, share: Callable[[int], float] = steady) -> Model:
     """Requests in clumps, all or none of which are events."""
 
-    def model(chance: Random, _: int) -> tuple[int, int]:
-        number = poisson(chance, VISITS / size)
-        return size * binomial(chance, number, SHARE), size * number
+    def model(chance: Random, day: int) -> tuple[int, int]:
+        events, visits = independent(share, VISITS / size)(chance, day)
+        return size * events, size * visits
 
     return model
 
 
-def restless(concentration: float) -> Model:
+def restless(concentration: float, share: Callable[[int], float] = steady) -> Model:
     """A share of events of its own each day, from a beta distribution."""
 
     def model(chance: Random, day: int) -> tuple[int, int]:
-        share = chance.betavariate(concentration * SHARE, concentration * (1 - SHARE))
-        return independent(lambda _: share)(chance, day)
+        mean = share(day)
+        own = chance.betavariate(concentration * mean, concentration * (1 - mean))
+        return independent(lambda _: own)(chance, day)
 
     return model
 
 
 def flooded(chance: Random, day: int) -> tuple[int, int]:
     """From the day on which it was shipped, one visitor more, all of whose requests are answered: three count."""
-    events, visits = independent(lambda _: SHARE)(chance, day)
+    events, visits = independent(steady)(chance, day)
     return events, visits + (3 if day > 0 else 0)
 
 
 def campaign(chance: Random, day: int) -> tuple[int, int]:
-    """Two thirds of the visits that are no events end on the day on which it was shipped."""
-    events, visits = independent(lambda _: SHARE)(chance, day)
-    return events, events + (visits - events if day < 0 else (visits - events) // 3)
+    """Until it was shipped, a campaign brought as many people again; AI products sent one in ten, who count."""
+    events, visits = independent(steady)(chance, day)
+    return events, visits + (poisson(chance, VISITS / 10) if day < 0 else 0)
 
 
-NOTHING_DONE: Final[dict[str, Model]] = {
-    "independent": independent(lambda _: SHARE),
-    "clumps of 5": clumped(5),
-    "clumps of 20": clumped(20),
-    "beta 10": restless(10),
-    "beta 3": restless(3),
-    "burst of 7 days ends": independent(lambda day: 0.5 if -7 <= day < 0 else 0.02),
-    "season: a third": independent(lambda day: SHARE if day < 0 else SHARE / 3),
-    "campaign ends": campaign,
-    "flood": flooded,
+def _season(day: int) -> float:
+    return SHARE if day < 0 else SHARE / 3
+
+
+def _grown(day: int) -> float:
+    return SHARE if day < 0 else 3 * SHARE
+
+
+def _burst(day: int) -> float:
+    return 0.5 if -7 <= day < 0 else 0.02
+
+
+def _repaired(day: int) -> float:
+    return 0.1 if day < 0 else 0.01
+
+
+STEADY: Final = independent(steady)
+NOTHING_DONE: Final[dict[str, tuple[Model, Model, MeasureKind]]] = {
+    "independent": (STEADY, STEADY, CLOSING),
+    "clumps of 5": (clumped(5), clumped(5), CLOSING),
+    "clumps of 20": (clumped(20), clumped(20), CLOSING),
+    "beta 10": (restless(10), restless(10), CLOSING),
+    "beta 3": (restless(3), restless(3), CLOSING),
+    "burst of 7 days ends": (independent(_burst), independent(lambda _: 0.02), CLOSING),
+    "season: a third": (independent(_season), independent(_season), CLOSING),
+    "flood": (flooded, STEADY, CLOSING),
+    "independent, kinds that never close": (STEADY, STEADY, SAYING),
+    "clumps of 20, kinds that never close": (clumped(20), clumped(20), SAYING),
+    "beta 3, kinds that never close": (restless(3), restless(3), SAYING),
+    "season: a third, kinds that never close": (independent(_season), independent(_season), SAYING),
+    "season: threefold, referrals": (independent(_grown), independent(_grown), WANTED),
+    "campaign ends, referrals": (campaign, campaign, WANTED),
 }
-WANTED: Final = ("campaign ends",)
-"""Of these, the models whose events are wanted, as people whom an AI product sends; of the others, they are errors."""
-COVERED: Final = ("independent", "clumps of 5", "clumps of 20", "beta 10", "beta 3")
-DONE: Final[dict[str, tuple[Model, bool]]] = {
-    "broken link, 1 a day": (independent(lambda day: 1 if day < 0 else 0, visits=1), True),
-    "blocked agent, 1 a day": (independent(lambda day: 1 if day < 0 else 0, visits=1), True),
-    "errors 10 % to 1 %, 20 a day": (independent(lambda day: 0.1 if day < 0 else 0.01, visits=20), False),
-    "errors 10 % to 1 %, 5 a day": (independent(lambda day: 0.1 if day < 0 else 0.01, visits=5), False),
+"""How the subject behaves, and how each of the others does."""
+COVERED: Final[dict[str, Callable[[Callable[[int], float]], Model]]] = {
+    "independent": independent,
+    "clumps of 5": lambda share: clumped(5, share),
+    "clumps of 20": lambda share: clumped(20, share),
+    "beta 10": lambda share: restless(10, share),
+    "beta 3": lambda share: restless(3, share),
 }
+RATIOS: Final = (1, 0.5, 0.2)
+"""Planted: the rate after in times the rate before."""
+DONE: Final[dict[str, tuple[Model, Model, MeasureKind]]] = {
+    "broken link, 1 a day": (independent(lambda day: day < 0, visits=1), STEADY, MeasureKind(counts_refusals=True)),
+    "blocked agent, 1 a day": (independent(lambda day: day < 0, visits=1), STEADY, MeasureKind(counts_refusals=True)),
+    "errors 10 % to 1 %, 20 a day": (independent(_repaired, visits=20), independent(steady, visits=20), CLOSING),
+    "errors 10 % to 1 %, 5 a day": (independent(_repaired, visits=5), independent(steady, visits=5), CLOSING),
+}
+
+
+def _tried(trial: int, model: Model, others: Model, kind: MeasureKind) -> MeasuredOutcome:
+    chance = Random(trial)
+    return _judged(_days(model, chance), [_days(others, chance) for _ in range(OTHERS)], kind)
 
 
 def _days(model: Model, chance: Random) -> list[DayCount]:
-    numbers = [*range(-DAYS_BEFORE, 0), *range(1, LAST_DAY + 1)]
-    return [DayCount(SHIPPED + timedelta(days=number), *model(chance, number)) for number in numbers]
+    return [DayCount(SHIPPED + timedelta(days=number), *model(chance, number)) for number in _NUMBERS]
 
 
-def _judged(days: list[DayCount], more_is_better: bool = False, counts_refusals: bool = False) -> MeasuredOutcome:
-    """What is said of some days, at the latest after day 28."""
-    dates = Dates(SHIPPED, SHIPPED, SHIPPED + timedelta(days=LAST_DAY + 1))
-    return outcome(days, dates, _COVERED, more_is_better=more_is_better, counts_refusals=counts_refusals)
+def _judged(days: list[DayCount], others: list[list[DayCount]], kind: MeasureKind) -> MeasuredOutcome:
+    """What is said of some days, at the latest after day 28, if it was found, approved and shipped on one day."""
+    return outcome(
+        days, others, Dates(SHIPPED, SHIPPED, SHIPPED, SHIPPED + timedelta(days=LAST_DAY + 1)), _COVERED, kind
+    )
 
 
-def _worst(deviation: float) -> list[MeasuredOutcome]:
+def _worst(deviation: float, kind: MeasureKind) -> list[MeasuredOutcome]:
     """The subject with the most events before, of some whose shares drift: by this deviation of their logarithm."""
     found = []
     for trial in range(TRIALS):
         chance = Random(trial)
         subjects = [_days(_drifting(chance, deviation), chance) for _ in range(SUBJECTS)]
-        worst = max(subjects, key=lambda days: period(days[:DAYS_BEFORE]).events)
-        found.append(_judged(worst))
+        worst = max(range(SUBJECTS), key=lambda one: period(subjects[one][:DAYS_BEFORE]).events)
+        found.append(_judged(subjects.pop(worst), subjects, kind))
     return found
 
 
@@ -161,13 +203,13 @@ def _share(case: str, found: list[MeasuredOutcome], status: str) -> Figure:
     return _figure(case, sum(one.status == status for one in found))
 
 
-def _covering(name: str, model: Model) -> Figure:
-    """How often the interval of the ratio of two equal rates holds 1."""
-    hits = 0
+def _covering(name: str, model: Callable[[Callable[[int], float]], Model], ratio: float) -> Figure:
+    """How often the interval of the ratio of two rates holds the planted one."""
+    hits, planted = 0, model(lambda day: SHARE if day < 0 else SHARE * ratio)
     for trial in range(TRIALS):
-        days = _days(model, Random(trial))
-        low, high = ratio_interval(days[:DAYS_BEFORE], days[DAYS_BEFORE:])
-        hits += low <= 1 <= high
+        days = _days(planted, Random(trial))
+        found = ratio_interval(days[:DAYS_BEFORE], days[DAYS_BEFORE:])
+        hits += found is not None and found[0] <= ratio <= found[1]
     return _figure(f"interval holds: {name}", hits)
 
 

@@ -40,6 +40,9 @@ class Detector:
     counts_refusals: bool = False
     """Whether the events of its measure are all requests that were refused or found nothing, so that it shows by the
     answers alone when the problem is gone."""
+    closes_by_rate: bool = False
+    """Whether its jobs may be closed because their rate fell: measured in benchmarks/README.md, as rates fall by
+    themselves, too. Where more is better, a fall is not wanted, so none of those is."""
     sql: str = ""
     """The SQL file, if it is not called like the type."""
     is_invented: bool | None = None
@@ -142,6 +145,7 @@ _ALL: Final = (
         action_label="Repair what answers with an error",
         implementation_type="manual",
         fetches="errors",
+        closes_by_rate=True,
     ),
     Detector(
         type="referral_drop",

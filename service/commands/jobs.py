@@ -227,7 +227,7 @@ def judge_untouched(organization: OrganizationOption, lake: LakeOption = DEFAULT
     from service.jobs.placebo import placebo
 
     with opened_warehouse(lake, organization) as (jobs, warehouse, opened), progress_bar("Judging") as progress:
-        found = placebo(warehouse, opened, jobs.of(organization), organization, progress)
+        found = placebo(warehouse, opened, jobs, organization, progress)
     statuses = ("improved", "worse", "unchanged", "not_measurable")
     rows = [{"type": kind, "tried": counts.total(), **{name: counts[name] for name in statuses}}
             for kind, counts in found.items() if counts]  # fmt: skip

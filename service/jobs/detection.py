@@ -8,7 +8,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import date, datetime, timedelta
 from typing import Final, NamedTuple
@@ -18,15 +18,16 @@ from data.local_time import today
 from data.maintenance.status import stored_span
 from data.rules.tables import rules_version
 from data.store.coverage import covered_days
-from queries import DETECTORS, Detector, Engine, Finding, days_before, detect, measure, template
+from queries import DETECTORS, Detector, Engine, Finding, days_before, detect, measure_all, template
 from service.clock import to_text
 from service.control_database import ControlDatabase
-from service.jobs.findings import DetectedSubject
-from service.jobs.outcome import Dates, MeasuredOutcome, outcome, verdict
+from service.jobs.findings import DetectedSubject, fingerprint_of
+from service.jobs.outcome import Dates, MeasuredOutcome, MeasureKind, outcome
 from service.jobs.rates import DayCount, Period
 from service.jobs.records import JobOutcome, Measure, ShippedJob
 from service.jobs.states import JobConflict, JobNotFound
 from service.jobs.store import Jobs
+from service.jobs.verdicts import verdict
 
 QUERY_SECONDS: Final = 60.0
 """Time limit of one detector: they run one by one, while nobody waits for them."""
@@ -97,29 +98,53 @@ def subject_of(detector: Detector, finding: Finding, as_of: date, version: str) 
     )
 
 
-def measure_outcome(
-    engine: Engine, lake: Lake, job: ShippedJob, now: datetime, cancelled: threading.Event | None = None
+def measure_outcome(  # noqa: PLR0917  # as measure_outcomes, of one job
+    engine: Engine,
+    lake: Lake,
+    job: ShippedJob,
+    others: Sequence[Finding],
+    now: datetime,
+    cancelled: threading.Event | None = None,
 ) -> MeasuredOutcome:
     """Compare the days before a job was approved with those since it was shipped, in the organization's zone.
 
-    Jobs without a detector cannot be measured. Raises what `measure` raises.
+    `others` are what its detector found on the same day, and of which nothing became: what changed for them as well
+    was not the job. Jobs without a detector cannot be measured. Raises what `measure` raises.
     """
     zone = lake.manifest.zone(job.organization)
-    dates = Dates(today(zone, job.approved_at), today(zone, job.shipped_at), today(zone, now))
-    detector = DETECTORS.get(job.type)
+    days = (today(zone, at) for at in (job.found_at, job.approved_at, job.shipped_at, now))
+    dates, detector = Dates(*days), DETECTORS.get(job.type)
     if detector is None or set(job.subject) != set(detector.subject):
         return MeasuredOutcome("not_measurable", Period(0, 0, 0), Period(0, 0, 0), dates.until)
     last = max(dates.first, min(dates.until, dates.today) - timedelta(days=1))
-    counts = measure(engine, detector, job.organization, job.subject, dates.first, last, cancelled)
-    covered = covered_days(lake.manifest, job.organization, job.subject.get("domain") or "", dates.first, last)
-    covered -= stored_span(lake, job.organization).unjudged
-    return outcome(
-        [DayCount(*count) for count in counts],
-        dates,
-        covered,
-        more_is_better=detector.more_is_better,
-        counts_refusals=detector.counts_refusals,
-    )
+    unjudged = stored_span(lake, job.organization).unjudged
+
+    def covered(domain: str | None) -> set[date]:
+        return covered_days(lake.manifest, job.organization, domain or "", dates.first, last) - unjudged
+
+    known = covered(job.subject.get("domain"))
+    beside = [one.subject for one in others if one.subject != job.subject and covered(one.subject["domain"]) >= known]
+    subjects = [job.subject, *beside]
+    counts = measure_all(engine, detector, job.organization, subjects, dates.first, last, cancelled)
+    own, *rest = [[DayCount(*count) for count in one] for one in counts]
+    kind = MeasureKind(detector.more_is_better, detector.counts_refusals, detector.closes_by_rate)
+    return outcome(own, rest, dates, known, kind)
+
+
+def untouched(  # noqa: PLR0917  # as detect, and the jobs
+    engine: Engine,
+    jobs: Jobs,
+    kind: str,
+    organization: str,
+    as_of: date,
+    cancelled: threading.Event | None = None,
+) -> list[Finding]:
+    """What the detector of a type found on a day, without that of which something became."""
+    if kind not in DETECTORS:
+        return []
+    touched = jobs.touched(organization)
+    found = detect(engine, DETECTORS[kind], organization, as_of, cancelled)
+    return [one for one in found if fingerprint_of(one) not in touched]
 
 
 def measure_outcomes(  # noqa: PLR0917  # as update_jobs, and the lake that knows which days are covered
@@ -137,7 +162,9 @@ def measure_outcomes(  # noqa: PLR0917  # as update_jobs, and the lake that know
     run = MeasureRun({}, [])
     for job in jobs.shipped(organization):
         try:
-            measured = measure_outcome(engine, lake, job, now, cancelled)
+            found_on = today(lake.manifest.zone(organization), job.found_at)
+            others = untouched(engine, jobs, job.type, organization, found_on, cancelled)
+            measured = measure_outcome(engine, lake, job, others, now, cancelled)
         except TrafficError as error:
             if cancelled and cancelled.is_set():
                 break
@@ -161,6 +188,10 @@ def _stored(measured: MeasuredOutcome, now: datetime) -> JobOutcome:
         judged_by=measured.judged_by,
         interval=list(measured.interval) if measured.interval else None,
         looks_left=measured.looks_left,
+        others=measured.others if measured.judged_by == "rate" else None,
+        control_before=Measure(*measured.control[0]) if measured.control else None,
+        control_after=Measure(*measured.control[1]) if measured.control else None,
+        resolves=measured.resolves,
         verdict=verdict(measured),
     )
 

@@ -12,6 +12,7 @@ import msgspec
 import orjson
 
 from data.hosts import normalized_host
+from queries import Finding
 from service.clock import to_text
 from service.encoding import encode
 from service.jobs.records import SYSTEM, Change, Evidence, EvidenceScope, Job
@@ -61,7 +62,7 @@ def new_job_id() -> str:
     return f"job_{secrets.token_hex(10)}"
 
 
-def fingerprint_of(detected: DetectedSubject) -> str:
+def fingerprint_of(detected: DetectedSubject | Finding) -> str:
     """The SHA-256 of type, organization and subject. A broken link that turns out to be invented stays one job."""
     named = [_SAME_SUBJECT.get(detected.type, detected.type), detected.organization, sorted(detected.subject.items())]
     return hashlib.sha256(orjson.dumps(named)).hexdigest()

@@ -1,16 +1,27 @@
 """Whether it helped: what a job counts before it was approved, and after it was shipped. A verdict is of two kinds.
 
 By the answer: nearly all requests were refused or missing before, and nearly all are answered since, or still refused.
-That is what the log says, not statistics. By the rate: everything else is a comparison of days (rates.py), which says
-that a rate changed, not why. It can be wrong, so it says what it saw and never closes a job.
+That is what the log says, not statistics. By the rate: everything else is a comparison of days (rates.py), beside those
+of other subjects that the same detector found. It says that a rate changed, not why: only the kinds of jobs that are
+seldom wrong by it (`closes_by_rate` of a detector) may be closed by one.
 """
 
-from collections.abc import Callable, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from math import log
 from typing import Final, NamedTuple
 
-from service.jobs.rates import DayCount, Period, chances, period, ratio_interval
+from service.jobs.rates import (
+    DayCount,
+    Period,
+    chances,
+    control,
+    period,
+    ratio_interval,
+    surplus,
+    surplus_beside_control,
+)
 from service.jobs.states import JudgedBy, OutcomeStatus
 
 DAYS_BEFORE: Final = 28
@@ -21,7 +32,13 @@ MIN_REQUESTS: Final = 10
 """As many are needed before, and after, for a verdict by the answer."""
 MIN_ANSWERED_DAYS: Final = 3
 MAX_BURST: Final = 7
-"""The worst days in a row before: a rate got better only if it did without them, too."""
+"""The worst days in a row before: if the job was found by these days, a rate got better only without them, too."""
+CHANGE: Final = 2
+"""How many times a rate must have become higher or lower."""
+CLOSING_CHANGE: Final = 4
+"""How many times lower for it to close a job: rates that drift by themselves seldom fall so far."""
+MIN_OTHERS: Final = 20
+"""Of as many other subjects, none may have changed as much."""
 MIN_EXPECTED: Final = 5
 """Events that must have been expected for the last look to say that nothing changed, where fewer are better."""
 MIN_VISITS: Final = 20
@@ -36,14 +53,15 @@ class Look(NamedTuple):
     significance: float
 
 
-LOOKS: Final = (Look(7, 2, 0.001), Look(14, 2, 0.002), Look(28, 3, 0.007))
+LOOKS: Final = (Look(7, 2, 0.001), Look(14, 2, 0.002), Look(28, 4, 0.007))
 """Together, 1 % of the jobs of which nothing became may be called improved, and 1 % worse."""
 LAST_DAY: Final = LOOKS[-1].days
 
 
 class Dates(NamedTuple):
-    """The days on which a job was approved and shipped, and the present one: none of them is counted."""
+    """The days on which a job was found, approved and shipped, and the present one: the last three are not counted."""
 
+    found_on: date
     approved_on: date
     shipped_on: date
     today: date
@@ -69,6 +87,14 @@ class Dates(NamedTuple):
         return max(0, min((self.today - self.shipped_on).days - 1, LAST_DAY))
 
 
+class MeasureKind(NamedTuple):
+    """What a detector says of its measure (queries/detectors.py)."""
+
+    more_is_better: bool = False
+    counts_refusals: bool = False
+    closes_by_rate: bool = False
+
+
 @dataclass(frozen=True)
 class MeasuredOutcome:
     """The comparison of two periods, and what it says."""
@@ -81,60 +107,49 @@ class MeasuredOutcome:
     probability: float | None = None  # of such a change by chance; None unless the rate halved or doubled
     interval: tuple[float, float] | None = None  # of the rate after in times the rate before, after the last look
     looks_left: int = 0
+    others: int = 0
+    """How many other subjects it was compared with."""
+    control: tuple[Period, Period] | None = None
+    """Their sums, before and after."""
+    resolves: bool = False
+    """Whether it closes the job."""
 
 
 def outcome(
-    counts: Sequence[DayCount], dates: Dates, covered: Set[date], *, more_is_better: bool, counts_refusals: bool
+    counts: Sequence[DayCount],
+    others: Sequence[Sequence[DayCount]],
+    dates: Dates,
+    covered: Set[date],
+    kind: MeasureKind,
 ) -> MeasuredOutcome:
     """Judge a job by the answer if its events are requests without one and nearly all were; otherwise by the rate.
 
-    Days that `counts` lacks had no visits. Rates are of the days in `covered` only.
+    `others` are the counts of other subjects. Days that are lacking had no visits. Rates are of the days in `covered`
+    only.
     """
     by_day = {count.day: count for count in counts}
-    before = _days(by_day, dates.first, DAYS_BEFORE)
-    after = _days(by_day, dates.shipped_on + timedelta(days=1), dates.complete_days)
-    refused = _longest(before, _is_refused) if counts_refusals else None
+    others_by_day = [{count.day: count for count in other} for other in others]
+    first_after = dates.shipped_on + timedelta(days=1)
+    before = _days(by_day, others_by_day, dates.first, DAYS_BEFORE)
+    after = _days(by_day, others_by_day, first_after, dates.complete_days)
+    refused = _longest(before, _is_refused) if kind.counts_refusals else None
     if refused and (found := _by_answer(refused, after, dates.until)):
         return found
     known, since = ([day for day in days if day.day in covered] for days in (before, after))
-    return _by_rate(known, since, dates, more_is_better)
+    return _by_rate(known, since, dates, kind, others_by_day)
 
 
-def verdict(found: MeasuredOutcome) -> str:
-    """What an outcome says, in one sentence with its numbers."""
-    if found.judged_by == "answer":
-        numbers = (
-            f"{_share(found.before)} requests were refused or missing in the {found.before.days} days before, "
-            f"{_share(found.after)} in the {found.after.days} days since"
-        )
-    else:
-        numbers = (
-            f"{_share(found.before)} on {found.before.days} days before, {_share(found.after)} on {found.after.days} "
-            "days since"
-        )
-    if found.interval:
-        low, high = found.interval
-        numbers += f"; the rate is {low:.2g} to {high:.2g} times what it was"
-    left = f"; looks left: {found.looks_left}" if found.looks_left else ""
-    return f"{_LEADS[found.status, found.judged_by]}: {numbers}{left}."
+_Counts = Mapping[date, DayCount]
 
 
-_LEADS: Final[dict[tuple[OutcomeStatus, JudgedBy], str]] = {
-    ("waiting", "answer"): "It is too early to tell",
-    ("waiting", "rate"): "It is too early to tell",
-    ("improved", "answer"): "It helped",
-    ("improved", "rate"): "The rate got better, whatever the cause",
-    ("unchanged", "answer"): "It changed nothing",
-    ("unchanged", "rate"): "The rate changed no more than days do by themselves",
-    ("worse", "rate"): "The rate got worse, whatever the cause",
-    ("not_measurable", "answer"): "Too few requests came since",
-    ("not_measurable", "rate"): "It cannot be measured, since too few days or requests are known",
-}
-
-
-def _days(by_day: dict[date, DayCount], first: date, number: int) -> list[DayCount]:
-    days = (first + timedelta(days=one) for one in range(number))
-    return [by_day.get(day, DayCount(day, 0, 0)) for day in days]
+def _days(by_day: _Counts, others: Sequence[_Counts], first: date, number: int) -> list[DayCount]:
+    """Consecutive days of a subject, each with the sums of the others."""
+    found = []
+    for day in (first + timedelta(days=one) for one in range(number)):
+        own, *rest = [counts.get(day, DayCount(day, 0, 0)) for counts in (by_day, *others)]
+        sums = period(rest)
+        found.append(own._replace(control_events=sums.events, control_visits=sums.visits))
+    return found
 
 
 def _longest(days: Sequence[DayCount], fits: Callable[[Sequence[DayCount]], bool]) -> Sequence[DayCount] | None:
@@ -167,61 +182,104 @@ def _by_answer(before: Sequence[DayCount], after: Sequence[DayCount], until: dat
         status = "unchanged"
     else:
         return None
-    return MeasuredOutcome(status, period(before), period(answered or after), until, "answer")
+    found = MeasuredOutcome(status, period(before), period(answered or after), until, "answer")
+    return replace(found, resolves=status == "improved")
 
 
 def _by_rate(
-    before: Sequence[DayCount], after: Sequence[DayCount], dates: Dates, more_is_better: bool
+    before: Sequence[DayCount], after: Sequence[DayCount], dates: Dates, kind: MeasureKind, others: Sequence[_Counts]
 ) -> MeasuredOutcome:
     """The verdict of the first look that sees a change, or else of the last one that is due."""
+    since_found = [day for day in before if day.day >= dates.found_on]
+    is_chosen = len(since_found) < MIN_DAYS_BEFORE  # by these very days
+    before = before if is_chosen else since_found
     found = MeasuredOutcome("waiting", period(before), period(after), dates.until, looks_left=len(LOOKS))
     for number, look in enumerate(LOOKS, 1):
         if found.status != "waiting" or dates.complete_days < look.days:
             break
         later = [day for day in after if day.day <= dates.shipped_on + timedelta(days=look.days)]
-        found = _look(before, later, look, dates.until, more_is_better, len(LOOKS) - number)
-    return found
+        found = _look(_Spans(before, later, others), look, kind, is_chosen)
+        found = replace(found, until=dates.until, looks_left=len(LOOKS) - number if found.status == "waiting" else 0)
+    controlled = control(before), control(after[: found.after.days])
+    if controlled[0].visits and controlled[1].visits:
+        found = replace(found, others=len(others), control=controlled)
+    is_sure = kind.closes_by_rate and controlled[0].events >= MIN_EXPECTED
+    return replace(found, resolves=found.status == "improved" and is_sure)
 
 
-def _look(  # noqa: PLR0917  # two spans of days, and what is said of them
-    before: Sequence[DayCount], after: Sequence[DayCount], look: Look, until: date, more_is_better: bool, left: int
-) -> MeasuredOutcome:
+class _Spans(NamedTuple):
+    """The days that are compared, and the other subjects."""
+
+    before: Sequence[DayCount]
+    after: Sequence[DayCount]
+    others: Sequence[_Counts]
+
+
+def _look(spans: _Spans, look: Look, kind: MeasureKind, is_chosen: bool) -> MeasuredOutcome:
+    before, after, _ = spans
     early, late = period(before), period(after)
     is_known = early.days >= MIN_DAYS_BEFORE and 7 * late.days >= 5 * look.days and early.visits and late.visits
     better = worse = 1.0
     if is_known:
-        better = _chance(_without_burst(before, more_is_better), after, look.block_days, up=more_is_better)
-        worse = _chance(before, after, look.block_days, up=not more_is_better)
+        typical = spans._replace(before=_without_burst(before, kind.more_is_better)) if is_chosen else spans
+        least = CLOSING_CHANGE if kind.closes_by_rate else CHANGE
+        better = _chance(typical, look.block_days, kind.more_is_better, least)
+        worse = _chance(spans, look.block_days, not kind.more_is_better, CHANGE)
     status: OutcomeStatus
     if better <= look.significance:
         status = "improved"
     elif worse <= look.significance:
         status = "worse"
-    elif left:
+    elif look is not LOOKS[-1]:
         status = "waiting"
     else:
-        status = "unchanged" if is_known and _is_enough(early, late, more_is_better) else "not_measurable"
+        status = "unchanged" if is_known and _is_enough(early, late, kind.more_is_better) else "not_measurable"
     chance = min(better, worse)
-    interval = ratio_interval(before, after) if is_known and not left else None
-    return MeasuredOutcome(
-        status, early, late, until, probability=chance if chance < 1 else None, interval=interval,
-        looks_left=left if status == "waiting" else 0,
-    )  # fmt: skip
+    interval = ratio_interval(before, after) if is_known and look is LOOKS[-1] else None
+    return MeasuredOutcome(status, early, late, date.max, probability=chance if chance < 1 else None, interval=interval)
 
 
-def _chance(before: Sequence[DayCount], after: Sequence[DayCount], block_days: int, up: bool) -> float:
-    """The probability of such a change by chance; 1 unless the rate has at least doubled, or at least halved."""
-    if not _has_moved(period(before), period(after), up):
+def _chance(spans: _Spans, block_days: int, up: bool, least: float) -> float:
+    """The probability of such a change by chance, by itself and beside that of other subjects: the higher one.
+
+    1 unless it is `least`-fold at least, both by itself and beside the others, and the largest of many.
+    """
+    before, after, _ = spans
+    early, late = period(before), period(after)
+    expected = early.events * late.visits / early.visits
+    others_early, others_late = control(before), control(after)
+    is_controlled = others_early.events and others_late.visits
+    if is_controlled:
+        season = (others_late.events + 0.5) / others_late.visits * others_early.visits / (others_early.events + 0.5)
+        expected_too = expected * season
+    else:
+        expected_too = expected
+    if not all(_has_moved(late.events, one, up, least) for one in (expected, expected_too)):
         return 1.0
-    found = chances(before, after, block_days)
-    return found.more if up else found.fewer
+    if _is_outdone(spans, up):
+        return 1.0
+    days = [*before, *after]
+    ways = (surplus, surplus_beside_control) if is_controlled else (surplus,)
+    values = [way(days) for way in ways]
+    found = [chances(one[: len(before)], one[len(before) :], block_days) for one in values]
+    return max(one.more if up else one.fewer for one in found)
+
+
+def _is_outdone(spans: _Spans, up: bool) -> bool:
+    """Whether the rate of one of many other subjects has changed as much, or more."""
+    if len(spans.others) < MIN_OTHERS:
+        return False
+    changes = []
+    for counts in ({day.day: day for days in spans[:2] for day in days}, *spans.others):
+        early, late = (period([counts[day.day] for day in days if day.day in counts]) for days in spans[:2])
+        changes.append(log((late.events + 0.5) * (early.visits + 1) / ((early.events + 0.5) * (late.visits + 1))))
+    own, *rest = changes if up else [-change for change in changes]
+    return max(rest) >= own
 
 
 def _without_burst(days: Sequence[DayCount], more_is_better: bool) -> Sequence[DayCount]:
     """The days without the worst ones in a row: they may be what made the job, and have ended by themselves."""
-    _, events, visits = period(days)
-    rate, sign = events / visits, -1 if more_is_better else 1
-    scores = [sign * (day.events - rate * day.visits) for day in days]
+    scores = surplus(days) if not more_is_better else [-score for score in surplus(days)]
     first = max(range(len(days) - MAX_BURST + 1), key=lambda one: sum(scores[one : one + MAX_BURST]))
     return [*days[:first], *days[first + MAX_BURST :]]
 
@@ -233,12 +291,6 @@ def _is_enough(before: Period, after: Period, more_is_better: bool) -> bool:
     return before.events * after.visits >= MIN_EXPECTED * before.visits > 0
 
 
-def _has_moved(before: Period, after: Period, up: bool) -> bool:
-    """Whether the rate has at least doubled, or at least halved."""
-    if up:
-        return after.events * before.visits >= 2 * before.events * after.visits
-    return 2 * after.events * before.visits <= before.events * after.visits
-
-
-def _share(found: Period) -> str:
-    return f"{found.events:,} of {found.visits:,}"
+def _has_moved(events: int, expected: float, up: bool, least: float) -> bool:
+    """Whether there are so many times as many events as expected, or as few."""
+    return events >= least * expected if up else least * events <= expected

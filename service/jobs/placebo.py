@@ -11,11 +11,11 @@ from typing import Final
 from data import Lake
 from data.maintenance.status import stored_span
 from data.progress import Progress
-from queries import DETECTORS, Engine, Finding, detect
-from service.jobs.detection import measure_outcome
+from queries import DETECTORS, Engine
+from service.jobs.detection import measure_outcome, untouched
 from service.jobs.outcome import DAYS_BEFORE, LAST_DAY
-from service.jobs.records import JobRow, ShippedJob
-from service.jobs.texts import harmless_text
+from service.jobs.records import ShippedJob
+from service.jobs.store import Jobs
 
 EVERY: Final = timedelta(days=7)
 """Between the days on which everything is as if it had been shipped."""
@@ -23,15 +23,11 @@ MAX_SUBJECTS: Final = 20
 """Of each detector and day: the heaviest."""
 
 
-def placebo(
-    engine: Engine, lake: Lake, jobs: list[JobRow], organization: str, progress: Progress
-) -> dict[str, Counter[str]]:
-    """The outcomes by detector, each with how many subjects got it. What was shipped of `jobs` is left out.
+def placebo(engine: Engine, lake: Lake, jobs: Jobs, organization: str, progress: Progress) -> dict[str, Counter[str]]:
+    """The outcomes by detector, each with how many subjects got it. That of which something became is left out.
 
     `progress` is in made-up days. Raises what `detect` and `measure` raise.
     """
-    shipped = [job for job in jobs if job.implementation_status == "shipped"]
-    touched = {(job.type, job.domain, job.path or job.short_code) for job in shipped}
     span = stored_span(lake, organization)
     found = {kind: Counter[str]() for kind in DETECTORS}
     if span.first_day is None or span.last_day is None:
@@ -41,17 +37,10 @@ def placebo(
     for number, day in enumerate(days):
         progress(number, len(days))
         shipped_at = datetime.combine(day, time(12), UTC)
-        for kind, detector in DETECTORS.items():
-            findings = detect(engine, detector, organization, day)[:MAX_SUBJECTS]
-            for finding in (finding for finding in findings if _name(finding) not in touched):
-                job = ShippedJob("", organization, kind, finding.subject, shipped_at, shipped_at)
+        for kind in DETECTORS:
+            findings = untouched(engine, jobs, kind, organization, day)
+            for finding in findings[:MAX_SUBJECTS]:
+                job = ShippedJob("", organization, kind, finding.subject, shipped_at, shipped_at, shipped_at)
                 later = shipped_at + timedelta(days=LAST_DAY + 1)
-                found[kind][measure_outcome(engine, lake, job, later).status] += 1
+                found[kind][measure_outcome(engine, lake, job, findings, later).status] += 1
     return found
-
-
-def _name(finding: Finding) -> tuple[str, str | None, str | None]:
-    """What a finding is about, as the row of its job says it."""
-    subject = finding.subject
-    path_or_code = harmless_text(subject.get("path") or subject.get("short_code"))
-    return finding.type, harmless_text(subject.get("domain")), path_or_code

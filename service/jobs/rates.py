@@ -2,17 +2,17 @@
 
 If nothing has changed, the days may as well have come in another order. So the days of both spans are cut into blocks,
 which keep what lasts for some days together, and every choice of blocks as the later span is compared with the real one
-(an exact permutation test).
+(an exact permutation test). What changed for other subjects as well, such as a season, is taken off each day first.
 """
 
 from collections.abc import Sequence
 from datetime import date
 from itertools import combinations
-from math import exp, fsum, log, sqrt
+from math import fsum, sqrt
 from typing import Final, NamedTuple
 
 _QUANTILE: Final = 2.05
-"""Of Student's t, two-sided 95 %, with 27 degrees of freedom: those of 28 days."""
+"""A little more than Student's t, two-sided 95 %, of 56 days: few events vary more than it assumes."""
 _SLACK: Final = 1e-9
 """Sums of the same numbers in another order differ by less."""
 
@@ -23,6 +23,9 @@ class DayCount(NamedTuple):
     day: date
     events: int
     visits: int
+    control_events: int = 0
+    """Those of other subjects, which were found by the same rule and of which nothing became."""
+    control_visits: int = 0
 
 
 class Period(NamedTuple):
@@ -45,13 +48,27 @@ def period(days: Sequence[DayCount]) -> Period:
     return Period(len(days), sum(day.events for day in days), sum(day.visits for day in days))
 
 
-def chances(before: Sequence[DayCount], after: Sequence[DayCount], block_days: int) -> Chances:
-    """Compare two spans of days by all orders of blocks of about `block_days`; 1 if one has no visits."""
-    early, late = period(before), period(after)
-    if not early.visits or not late.visits:
-        return Chances(1.0, 1.0)
-    rate = (early.events + late.events) / (early.visits + late.visits)
-    earlier, later = (_blocks([day.events - rate * day.visits for day in days], block_days) for days in (before, after))
+def control(days: Sequence[DayCount]) -> Period:
+    """The sums of the other subjects on some days."""
+    return Period(len(days), sum(day.control_events for day in days), sum(day.control_visits for day in days))
+
+
+def surplus(days: Sequence[DayCount]) -> list[float]:
+    """By how many events each day exceeds what the rate of all of them lets expect; negative if there were fewer."""
+    _, events, visits = period(days)
+    return [day.events - events * day.visits / visits if visits else 0.0 for day in days]
+
+
+def surplus_beside_control(days: Sequence[DayCount]) -> list[float]:
+    """The surplus of each day without that of the other subjects, which is scaled to as many events."""
+    others = [DayCount(day.day, day.control_events, day.control_visits) for day in days]
+    scale = period(days).events / max(1, period(others).events)
+    return [own - scale * other for own, other in zip(surplus(days), surplus(others), strict=True)]
+
+
+def chances(before: Sequence[float], after: Sequence[float], block_days: int) -> Chances:
+    """Compare the sums of two spans of days by all orders of blocks of about `block_days`."""
+    earlier, later = _blocks(before, block_days), _blocks(after, block_days)
     fewest = min(later, earlier, key=len)
     observed = fsum(fewest)
     sums = [sum(chosen) for chosen in combinations(earlier + later, len(fewest))]
@@ -60,11 +77,24 @@ def chances(before: Sequence[DayCount], after: Sequence[DayCount], block_days: i
     return Chances(lower, upper) if fewest is later else Chances(upper, lower)
 
 
-def ratio_interval(before: Sequence[DayCount], after: Sequence[DayCount]) -> tuple[float, float]:
-    """The rate after in times the rate before, from and to: about 95 %, by leaving out each day in turn."""
-    (early, early_variance), (late, late_variance) = _log_rate(before), _log_rate(after)
-    margin = _QUANTILE * sqrt(early_variance + late_variance)
-    return exp(late - early - margin), exp(late - early + margin)
+def ratio_interval(before: Sequence[DayCount], after: Sequence[DayCount]) -> tuple[float, float] | None:
+    """The rate after in times the rate before, from and to: about 95 %. None if there was no event before.
+
+    It is Wilson's interval of the later share of all events, whose number is divided by their dispersion: by how much
+    days differ more than independent events would.
+    """
+    early, late = period(before), period(after)
+    days, events = early.days + late.days, early.events + late.events
+    squares = fsum(value**2 for span in (before, after) for value in surplus(span))
+    if not early.events or not squares or not late.visits:
+        return None
+    number = events**2 * (days - 2) / (squares * days)
+    share, z = late.events / events, _QUANTILE
+    middle, scale = share + z**2 / (2 * number), 1 + z**2 / number
+    margin = z * sqrt(share * (1 - share) / number + (z / (2 * number)) ** 2)
+    low, high = max(0, middle - margin) / scale, (middle + margin) / scale
+    odds = early.visits / late.visits
+    return low / (1 - low) * odds, high / (1 - high) * odds
 
 
 def _blocks(values: Sequence[float], days: int) -> list[float]:
@@ -72,12 +102,3 @@ def _blocks(values: Sequence[float], days: int) -> list[float]:
     count = max(1, round(len(values) / days))
     bounds = [len(values) * number // count for number in range(count + 1)]
     return [fsum(values[bounds[number] : bounds[number + 1]]) for number in range(count)]
-
-
-def _log_rate(days: Sequence[DayCount]) -> tuple[float, float]:
-    """The logarithm of the rate of some days, and its variance by the jackknife."""
-    total = period(days)
-    rates = [log((total.events - day.events + 0.5) / (total.visits - day.visits + 1)) for day in days]
-    mean = fsum(rates) / len(rates)
-    variance = fsum((rate - mean) ** 2 for rate in rates) * (len(rates) - 1) / len(rates)
-    return log((total.events + 0.5) / (total.visits + 1)), variance

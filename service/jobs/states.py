@@ -37,7 +37,7 @@ USER_TRANSITIONS: Final = {
 
 SYSTEM_TRANSITIONS: Final = {
     "deliver": {"approved": "sent"},  # a hook answered 2xx for the first time
-    "improve": {"approved": "resolved", "sent": "resolved"},  # the outcome is: improved, judged by the answer
+    "improve": {"approved": "resolved", "sent": "resolved"},  # the outcome is: improved, and certain enough
     "fail": {"approved": "reviewed", "sent": "reviewed"},  # the outcome is: unchanged or worse
     "expire": {"new": "dismissed", "reviewed": "dismissed"},  # not found for a long time, or others weigh more
     "return": {"resolved": "new", "dismissed": "new"},  # found again

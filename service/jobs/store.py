@@ -67,6 +67,7 @@ from service.jobs.tables import (
     read_job,
     read_listed_jobs,
     read_shipped,
+    read_touched,
 )
 
 MAX_SHIPPED_AGE: Final = timedelta(days=366)
@@ -256,15 +257,20 @@ class Jobs:
         with self.database.snapshot() as connection:
             return read_shipped(connection, organization)
 
+    def touched(self, organization: str) -> set[str]:
+        """The fingerprints (`fingerprint_of`) of the organization's jobs about which something is or was done."""
+        with self.database.snapshot() as connection:
+            return read_touched(connection, organization)
+
     def set_outcome(self, organization: str, job_id: str, outcome: JobOutcome, now: datetime) -> None:
         """Store what was measured of a shipped implementation.
 
-        `improved` resolves the job if it was judged by the answer, `unchanged` and `worse` bring it back to review.
+        `improved` resolves the job if the outcome says so, `unchanged` and `worse` bring it back to review.
         Raises JobNotFound, and JobConflict unless the outcome was waited for.
         """
         status = outcome.status
         action = {"improved": "improve", "unchanged": "fail", "worse": "fail"}.get(status, "measure")
-        if action == "improve" and outcome.judged_by != "answer":
+        if action == "improve" and not outcome.resolves:
             action = "measure"
         with self.database.transaction() as connection:
             job = read_job(connection, organization, job_id)

@@ -138,16 +138,28 @@ def delete_expired(connection: sqlite3.Connection, organization: str, before: st
 def read_shipped(connection: sqlite3.Connection, organization: str) -> list[ShippedJob]:
     """The jobs of an organization whose outcome is waited for, by when they were shipped."""
     rows = connection.execute(
-        "SELECT jobs.id, jobs.type, jobs.subject, coalesce((SELECT max(at) FROM job_history "
-        "WHERE job_id = jobs.id AND action = 'approve'), shipped_at), shipped_at FROM jobs JOIN implementations "
+        "SELECT jobs.id, jobs.type, jobs.subject, "
+        "coalesce((SELECT max(at) FROM job_history WHERE job_id = jobs.id AND action = 'return'), created_at), "
+        "coalesce((SELECT max(at) FROM job_history WHERE job_id = jobs.id AND action = 'approve'), shipped_at), "
+        "shipped_at FROM jobs JOIN implementations "
         "ON implementations.job_id = jobs.id AND implementations.number = jobs.implementation_number "
         "WHERE organization = ? AND outcome_status = 'waiting' AND shipped_at IS NOT NULL ORDER BY shipped_at, jobs.id",
         [organization],
     )
     return [
-        ShippedJob(job_id, organization, kind, orjson.loads(subject), from_text(approved_at), from_text(shipped_at))
-        for job_id, kind, subject, approved_at, shipped_at in rows
+        ShippedJob(job_id, organization, kind, orjson.loads(subject), *map(from_text, times))
+        for job_id, kind, subject, *times in rows
     ]
+
+
+def read_touched(connection: sqlite3.Connection, organization: str) -> set[str]:
+    """The fingerprints of jobs about which something is done or was done: approved ones, and those once shipped."""
+    rows = connection.execute(
+        "SELECT fingerprint FROM jobs WHERE organization = ? AND fingerprint IS NOT NULL "
+        "AND (status IN ('approved', 'sent', 'resolved') OR outcome_status <> 'none')",
+        [organization],
+    )
+    return {fingerprint for (fingerprint,) in rows}
 
 
 def read_history(connection: sqlite3.Connection, job_id: str) -> list[HistoryLine]:

@@ -91,7 +91,7 @@ def outcome_sentences(outcome: JobOutcome) -> list[str]:
         )
     if outcome.status == "waiting" and outcome.until:
         sentences.append(f"It is measured until {formats.day(outcome.until.isoformat())}.")
-    if outcome.judged_by == "rate":
+    if outcome.judged_by == "rate" and not outcome.resolves:
         sentences.append("This compares the days before and after; it does not prove the cause, and closes no job.")
     return sentences
 

@@ -49,7 +49,8 @@ def broken(path="/gone", **changes):
 def measured(status, probability=None, judged_by="answer"):
     """The outcome of a shipped job: it was needed 42 times in two weeks, and never in the week after."""
     before, after = Measure(14, 42, 42), Measure(7, 0, 9)
-    return JobOutcome(status, before, after, probability, NOW, NOW.date(), judged_by)
+    resolves = status == "improved" and judged_by == "answer"
+    return JobOutcome(status, before, after, probability, NOW, NOW.date(), judged_by, resolves=resolves)
 
 
 def deliver(jobs, job_id, hook_id, now):

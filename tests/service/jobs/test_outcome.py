@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.jobs.outcome import Dates, outcome, verdict
-from service.jobs.rates import DayCount, chances, ratio_interval
+from service.jobs.outcome import Dates, MeasureKind, outcome
+from service.jobs.rates import DayCount, chances, ratio_interval, surplus
+from service.jobs.verdicts import verdict
 
 SHIPPED = date(2026, 3, 31)
 ALL_DAYS = {SHIPPED + timedelta(number) for number in range(-60, 60)}
@@ -22,11 +23,11 @@ def counts(before, after, approved_on=SHIPPED):
     return [DayCount(*row) for row in rows] + [DayCount(SHIPPED, 999, 999)]
 
 
-def judged(before, after, *, covered=ALL_DAYS, more_is_better=False, counts_refusals=False, approved_on=SHIPPED):
-    """The outcome after as many complete days as `after` has."""
-    dates = Dates(approved_on, SHIPPED, SHIPPED + timedelta(len(after) + 1))
-    kind = {"more_is_better": more_is_better, "counts_refusals": counts_refusals}
-    return outcome(counts(before, after, approved_on), dates, covered, **kind)
+def judged(before, after, others=(), *, covered=ALL_DAYS, approved_on=SHIPPED, found_on=None, **kind):
+    """The outcome after as many complete days as `after` has; `others`: days before and after of each."""
+    dates = Dates(found_on or approved_on, approved_on, SHIPPED, SHIPPED + timedelta(len(after) + 1))
+    beside = [counts(*other, approved_on) for other in others]
+    return outcome(counts(before, after, approved_on), beside, dates, covered, MeasureKind(**kind))
 
 
 @pytest.mark.parametrize(
@@ -80,6 +81,47 @@ def test_a_rate_is_compared_by_days_on_the_days_7_14_and_28(before, after, more_
     assert (found.status, found.judged_by) == (status, "rate")
 
 
+SEASON = [(BAD, GOOD)] * 3  # what changed for them as well
+STEADY = [(BAD, BAD)] * 3
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "others", "kind", "status", "resolves"),
+    [
+        (BAD, GOOD, STEADY, {"closes_by_rate": True}, "improved", True),
+        (BAD, GOOD, STEADY, {}, "improved", False),
+        (BAD, GOOD, [], {"closes_by_rate": True}, "improved", False),  # nothing to compare it with
+        (BAD, GOOD, [(GOOD[:2] + [(0, 30)] * 26, GOOD)], {"closes_by_rate": True}, "improved", False),  # one event
+        (BAD, GOOD, SEASON, {"closes_by_rate": True}, "unchanged", False),
+        (GOOD, BAD, [(GOOD, BAD)] * 3, {}, "unchanged", False),
+        (BAD, [(4, 30)] * 28, STEADY, {"closes_by_rate": True}, "unchanged", False),  # a third is not a quarter
+        (BAD, [(4, 30)] * 28, STEADY, {}, "improved", False),
+        (
+            BAD,
+            GOOD,
+            [*STEADY * 7, (BAD, [(0, 30)] * 28)],
+            {"closes_by_rate": True},
+            "unchanged",
+            False,
+        ),  # one fell more
+        (BAD, GOOD, [*STEADY, (BAD, [(0, 30)] * 28)], {"closes_by_rate": True}, "improved", True),  # of few, one may
+    ],
+)
+def test_a_rate_closes_a_job_only_beside_others_whose_rate_did_not_change(
+    before, after, others, kind, status, resolves
+):
+    found = judged(before, after, others, **kind)
+    assert (found.status, found.resolves) == (status, resolves)
+
+
+def test_days_after_it_was_found_are_a_baseline_without_the_burst_that_made_it_be_found():
+    burst = [(30, 30)] * 7 + [(3, 30)] * 21
+    long_ago, just_now = SHIPPED - timedelta(20), SHIPPED - timedelta(13)
+    assert judged(burst, [(3, 30)] * 28, found_on=long_ago).before == (20, 60, 600)
+    assert judged(burst, [(3, 30)] * 28, found_on=just_now).before == (28, 273, 840)
+    assert judged([(9, 30)] * 28, GOOD, STEADY, found_on=long_ago, closes_by_rate=True).resolves
+
+
 def test_only_covered_days_count_and_too_few_are_no_measure():
     gap = ALL_DAYS - {SHIPPED + timedelta(number) for number in (-3, -2, 2)}
     found = judged(BAD, [(1, 30), (99, 99), *[(0, 30)] * 12], covered=gap)
@@ -98,10 +140,17 @@ def test_the_baseline_ends_before_the_approval_and_the_days_until_it_was_shipped
 
 
 HELPED = "It helped: 10 of 10 requests were refused or missing in the 28 days before, 0 of 12 in the 3 days since."
-EARLY = "It is too early to tell: 294 of 840 on 28 days before, 147 of 420 on 14 days since; looks left: 1."
+EARLY = (
+    "It is too early to tell: 294 of 840 on 28 days before, 147 of 420 on 14 days since; nothing else was found with "
+    "which to compare it; looks left: 1."
+)
 EQUAL = (
-    "The rate changed no more than days do by themselves: 294 of 840 on 28 days before, 294 of 840 on 28 days since; "
-    "the rate is 0.92 to 1.1 times what it was."
+    "The rate changed no more than such rates do by themselves: 294 of 840 on 28 days before, 294 of 840 on 28 days "
+    "since; of 2 others, 588 of 1,680 before, 588 of 1,680 since; the rate is 0.93 to 1.1 times what it was."
+)
+BETTER = (
+    "The rate got better, and not by what changed others: 294 of 840 on 28 days before, 3 of 210 on 7 days since; of 1 "
+    "other, 294 of 840 before, 72 of 210 since."
 )
 
 
@@ -110,7 +159,8 @@ EQUAL = (
     [
         (judged([(1, 1)] * 10, [(0, 4)] * 3, counts_refusals=True), HELPED),
         (judged(BAD, BAD[:14]), EARLY),
-        (judged(BAD, BAD), EQUAL),
+        (judged(BAD, BAD, [(BAD, BAD)] * 2), EQUAL),
+        (judged(BAD, GOOD[:7], [(BAD, BAD[:7])], closes_by_rate=True), BETTER),
     ],
 )
 def test_a_verdict_is_one_sentence_with_its_numbers(found, sentence):
@@ -123,15 +173,12 @@ DAYS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max
 @given(DAYS, DAYS)
 def test_the_chances_are_those_of_all_orders_of_the_days(before, after):
     days = [DayCount(SHIPPED, min(pair), max(pair)) for pair in before + after]
-    early, late = days[: len(before)], days[len(before) :]
-    found = chances(early, late, 1)
+    values = surplus(days)
+    found = chances(values[: len(before)], values[len(before) :], 1)
     events, visits = sum(day.events for day in days), sum(day.visits for day in days)
-    if not sum(day.visits for day in early) or not sum(day.visits for day in late):
-        assert found == (1, 1)
-        return
     scores = [day.events * visits - events * day.visits for day in days]  # whole numbers
     seen = sum(scores[len(before) :])
-    sums = [sum(chosen) for chosen in combinations(scores, len(late))]
+    sums = [sum(chosen) for chosen in combinations(scores, len(after))]
     fewer, more = sum(one <= seen for one in sums), sum(one >= seen for one in sums)
     assert found == (fewer / len(sums), more / len(sums))
 

@@ -29,7 +29,7 @@ def test_false_alarms_of_findings_that_nobody_repaired_are_counted_by_detector(l
     with closing(Warehouse(lake)) as warehouse:
 
         def tried():
-            found = placebo(warehouse, lake, jobs.of("acme"), "acme", lambda *done: told.append(done))
+            found = placebo(warehouse, lake, jobs, "acme", lambda *done: told.append(done))
             return {kind: counts for kind, counts in found.items() if counts}
 
         assert tried() == {"server_errors": Counter(not_measurable=4)}  # no day is judged yet

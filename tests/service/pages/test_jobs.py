@@ -9,10 +9,11 @@ from data.store.links import links_of
 from queries import DETECTORS, Warehouse, measure
 from service.hooks.registry import Hooks
 from service.jobs.implementations import Draft
-from service.jobs.outcome import MeasuredOutcome, verdict
+from service.jobs.outcome import MeasuredOutcome
 from service.jobs.rates import Period
 from service.jobs.records import JobOutcome, Measure
 from service.jobs.store import Jobs
+from service.jobs.verdicts import verdict
 from tests.conftest import NOW
 from tests.service.jobs.findings import ANNA, broken
 from tests.service.pages.reading import as_text, read, tables

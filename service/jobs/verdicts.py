@@ -1,0 +1,53 @@
+"""What an outcome says, in words."""
+
+from typing import Final
+
+from service.jobs.outcome import MeasuredOutcome
+from service.jobs.rates import Period
+from service.jobs.states import JudgedBy, OutcomeStatus
+
+
+def verdict(found: MeasuredOutcome) -> str:
+    """What an outcome says, in one sentence with its numbers."""
+    if found.judged_by == "answer":
+        numbers = (
+            f"{_share(found.before)} requests were refused or missing in the {found.before.days} days before, "
+            f"{_share(found.after)} in the {found.after.days} days since"
+        )
+    else:
+        numbers = (
+            f"{_share(found.before)} on {found.before.days} days before, {_share(found.after)} on {found.after.days} "
+            "days since; "
+        )
+        if found.control:
+            early, late = found.control
+            numbers += (
+                f"of {found.others} other{'s' * (found.others != 1)}, {_share(early)} before, {_share(late)} since"
+            )
+        else:
+            numbers += "nothing else was found with which to compare it"
+    if found.interval:
+        low, high = found.interval
+        numbers += f"; the rate is {low:.2g} to {high:.2g} times what it was"
+    left = f"; looks left: {found.looks_left}" if found.looks_left else ""
+    lead = (
+        "The rate got better, and not by what changed others" if found.judged_by == "rate" and found.resolves else None
+    )
+    return f"{lead or _LEADS[found.status, found.judged_by]}: {numbers}{left}."
+
+
+_LEADS: Final[dict[tuple[OutcomeStatus, JudgedBy], str]] = {
+    ("waiting", "answer"): "It is too early to tell",
+    ("waiting", "rate"): "It is too early to tell",
+    ("improved", "answer"): "It helped",
+    ("improved", "rate"): "The rate got better, whatever the cause",
+    ("unchanged", "answer"): "It changed nothing",
+    ("unchanged", "rate"): "The rate changed no more than such rates do by themselves",
+    ("worse", "rate"): "The rate got worse, whatever the cause",
+    ("not_measurable", "answer"): "Too few requests came since",
+    ("not_measurable", "rate"): "It cannot be measured, since too few days or requests are known",
+}
+
+
+def _share(found: Period) -> str:
+    return f"{found.events:,} of {found.visits:,}"
