@@ -26,7 +26,7 @@ from data.store.rollups import (
     RelationRows,
     Rollup,
     live_rollups,
-    month_of,
+    months_to_count,
     publish,
     source_files_by_day,
     write_rollup,
@@ -129,12 +129,8 @@ class RollupBuilder:
 
     def _months_to_build(self) -> list[Month]:
         """The months that contain a closed day without a rollup."""
-        manifest = self._lake.manifest
-        return [
-            Month(organization, first)
-            for organization in manifest.organizations()
-            for first in _months_of(self._files_to_count(organization, manifest.live_files(organization)))
-        ]
+        versions = map(rollup_version, (False, True))
+        return [Month(*row) for row in months_to_count(self._lake, self._clock(), self._quiet_period, *versions)]
 
     def _files_to_count(self, organization: str, files: Sequence[LandedFile]) -> list[LandedFile]:
         """The files of closed days that have no rollup yet."""
@@ -207,10 +203,6 @@ class RollupBuilder:
             else:
                 engine.register(COUNTED_ELSEWHERE, counted)
                 yield RelationRows(name, [engine.sql(ADDED_MONTHLY).to_arrow_table()])
-
-
-def _months_of(files: Sequence[LandedFile]) -> list[date]:
-    return sorted({month_of(file.day) for file in files})
 
 
 def _chunks(files: Sequence[LandedFile]) -> list[list[LandedFile]]:

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from data.errors import BadInput, Conflict, OutdatedManifest
-from data.store.clock import format_time, unchecked_bounds
+from data.store.clock import TOLERANCE, format_time, unchecked_bounds
 from data.store.files import move_durably, sha256_of, write_durably, write_parquet
 from data.store.lake import Lake
 from data.store.lake_folders import LakeFolders
@@ -35,6 +35,28 @@ _STATISTICS: Final = ("relation", "for_domain", "days", "day", "domain", "short_
 
 ROLLUPS_FOLDER: Final = "rollups"
 _SEED: Final = f"{ROLLUPS_FOLDER}/organization=_seed/month=1970-01-01/seed.parquet"
+
+_MONTHS_TO_COUNT: Final = """
+WITH zone_days AS MATERIALIZED (
+    SELECT zone, today_in(zone, $now) AS today FROM (SELECT zone FROM zones UNION SELECT NULL)
+), live AS (
+    SELECT organization, day, path, checked_at > $after AND checked_at <= $until AS is_recent
+    FROM files LEFT JOIN zones USING (organization) JOIN zone_days ON zone_days.zone IS zones.zone
+    WHERE deletable_at IS NULL AND visits > 0 AND day < today
+), counted AS (
+    SELECT organization, days.key AS day, paths.value AS path
+    FROM rollups, json_each(sources) AS days, json_each(days.value) AS paths
+    WHERE deletable_at IS NULL AND rollups.path NOT IN (SELECT value FROM json_each($lost))
+    AND version = iif(organization IN (SELECT organization FROM behaviour_off), $version, $judged_version)
+), differing AS (
+    SELECT organization, day FROM (SELECT organization, day, path FROM live UNION ALL SELECT * FROM counted)
+    GROUP BY organization, day, path HAVING count(*) = 1
+)
+SELECT DISTINCT organization, substr(day, 1, 8) || '01'
+FROM live WHERE (organization, day) IN (SELECT * FROM differing)
+GROUP BY organization, day HAVING NOT max(is_recent)
+ORDER BY 1, 2
+"""
 
 Schema: TypeAlias = pa.Schema
 """The columns of a rollup, including `relation`, `for_domain` and `day`."""
@@ -106,6 +128,23 @@ def live_rollups(lake: Lake, organization: str, version: str, live: Sequence[Lan
             days |= counted
             without_domains |= counted & stored.days_without_domains
     return LiveRollups(files, frozenset(days), frozenset(without_domains))
+
+
+def months_to_count(
+    lake: Lake, now: datetime, quiet_period: timedelta, version: str, judged_version: str
+) -> list[tuple[str, date]]:
+    """The organizations and months with a past day that no rollup is valid for, and where nothing landed lately.
+
+    The versions are those of organizations whose behaviour is switched off, and of the others. One query for all.
+    """
+    rows = lake.manifest.rows("SELECT path, bytes, sha256, changed_ns, inode FROM rollups WHERE deletable_at IS NULL")
+    stored = [_StoredRollup._make([*row, {}, frozenset()]) for row in rows]
+    lost = json.dumps([one.path for one in stored if not _is_intact(lake, one)])
+    clock = datetime.now(UTC)  # checked_at is set by the system clock
+    bounds = {"after": format_time(clock - quiet_period), "until": format_time(clock + TOLERANCE)}
+    versions = {"version": version, "judged_version": judged_version}
+    rows = lake.manifest.rows(_MONTHS_TO_COUNT, {"now": now.isoformat(), "lost": lost, **bounds, **versions})
+    return [(organization, date.fromisoformat(month)) for organization, month in rows]
 
 
 def _stored_rollups(lake: Lake, organization: str, version: str, start: date, end: date) -> Iterator[_StoredRollup]:

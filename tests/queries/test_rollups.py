@@ -23,9 +23,10 @@ from data.maintenance.compaction import Compactor
 from data.maintenance.erasure import GRACE, Criteria, Eraser, delete_files
 from data.maintenance.retention import apply_retention
 from data.store import lake as lake_module
+from data.store.behaviour import switch_behaviour
 from data.store.clock import format_time
 from data.store.manifest import READERS_GRACE
-from data.store.rollups import ROW_GROUP, RelationRows, damaged_rollups, seed_path, write_rollup
+from data.store.rollups import ROW_GROUP, RelationRows, damaged_rollups, month_of, seed_path, write_rollup
 from queries import ENTRIES, RollupBuilder, Scope, Warehouse
 from queries.prelude import relation_names, rollup_version, served_filters, sql_text
 from queries.scope import FILTERS
@@ -564,20 +565,56 @@ def test_a_run_opens_one_engine_for_all_months(lake, monkeypatch, few_relations)
     assert len(engines) == 1
 
 
-def test_months_are_looked_for_again_once_all_that_were_found_are_built(lake, monkeypatch, few_relations):
-    looks, live_files = [], type(lake.manifest).live_files
+def test_months_are_looked_for_by_one_query_and_again_once_all_that_were_found_are_built(
+    lake, monkeypatch, few_relations
+):
+    asked, ask = [], type(lake.manifest).rows
+    monkeypatch.setattr(type(lake.manifest), "rows", lambda *how: asked.append(how[1]) or ask(*how))
 
-    def counted(manifest, organization, start=date.min, end=date.max):
-        if start == date.min:
-            looks.append(organization)
-        return live_files(manifest, organization, start, end)
+    def looks():
+        return sum("json_each(sources)" in sql for sql in asked)
 
-    monkeypatch.setattr(type(lake.manifest), "live_files", counted)
     builder = RollupBuilder(lake)
     assert [builder.run(limit=1) for _ in range(3)] == [1, 1, 1]
-    assert len(looks) == len(set(looks))
+    assert looks() == 1
+    asked.clear()
     assert builder.run(limit=1) == 0
-    assert len(looks) == 2 * len(set(looks))
+    assert (looks(), len(asked)) == (1, 2)
+
+
+def test_the_months_that_are_found_are_those_whose_files_are_not_counted(lake, few_relations):
+    """Of each organization by its own zone and behaviour, after each thing that may happen to a month."""
+    builder = RollupBuilder(lake, lambda: datetime(2026, 2, 19, 11, tzinfo=UTC))
+    manifest, found = lake.manifest, []
+
+    def look():
+        of_files = {
+            (organization, month_of(file.day))
+            for organization in manifest.organizations()
+            for file in builder._files_to_count(organization, manifest.live_files(organization))
+        }
+        found.append(len(of_files))
+        assert builder._months_to_build() == sorted(of_files)
+
+    manifest.set_zone("early", "Pacific/Kiritimati")  # where it is the twentieth
+    for organization in ("early", "late"):
+        land(lake, organization, [visit(visited_at=datetime(2026, 2, 19, 9), utc_offset=840)])
+    look()
+    builder.run()
+    look()
+    land(lake, "acme", some(date(2026, 2, 5), visitor=5))
+    look()
+    builder.run()
+    switch_behaviour(manifest, "bee", on=False)
+    look()
+    builder.run()
+    Eraser(lake).run("acme", Criteria(since=date(2026, 2, 9), before=date(2026, 2, 10)))
+    look()
+    rollups(lake)[0].unlink()
+    look()
+    builder.run()
+    look()
+    assert found == [4, 0, 1, 1, 1, 2, 0]
 
 
 def test_without_patience_for_others_nothing_happens_while_they_rewrite(lake, few_relations):
