@@ -198,7 +198,7 @@ class LiveIngest:
             if is_claim:
                 classification = self._verifier.verify(classification, ip, day)
         short_code, path_kind = self._match_path(path)
-        if path_kind == PROBE and short_code in links.short_codes:
+        if path_kind == PROBE and links.has_short_code(short_code):
             path_kind = self._classifier.paths.kind(path, is_link=True)
         signals = ATTACKED if self._classifier.paths.is_attack(query) else None
         number = shared.setdefault((classification, by_referral, path_kind, origin), len(shared))

@@ -147,9 +147,8 @@ class VisitBuilder:
         columns = self._queried("request_targets", "targets", {"target": targets}, patterns)
         probed = pc.unique(columns["short_code"].filter(columns["is_malicious"])).drop_null()
         if len(probed):
-            codes = self._rules.links(tenant.organization).short_codes
-            linked = pa.array([code for code in probed.to_pylist() if code in codes], pa.string())
-            is_link = pc.is_in(columns["short_code"], linked)
+            links = self._rules.links(tenant.organization)
+            is_link = pc.is_in(columns["short_code"], probed.filter(pc.is_in(probed, links.short_codes)))
             columns["is_malicious"] = pc.and_(columns["is_malicious"], pc.invert(is_link))
         return columns
 

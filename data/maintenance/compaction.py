@@ -143,7 +143,7 @@ class Compactor:
         paths, days = readable(self._lake, *files), None
         if judges := merges[0].is_past:
             days = [None, *(file.day for file in files)]
-            codes = sorted(self._links.links(files[0].organization).short_codes)
+            codes = self._links.links(files[0].organization).short_codes.to_pylist()
             self._judge.judge(engine, paths, days, codes)
         outputs = [None, *(number for number, group in enumerate(groups) for _ in group)]
         staged = [self._target(group, BEHAVIOUR_VERSION if judges else 0) for group in groups]

@@ -120,7 +120,7 @@ class Reclassifier:
 
     def _register_links(self, engine: duckdb.DuckDBPyConnection, organization: str) -> None:
         links = self._links.links(organization)
-        engine.register("link_codes", pa.table({"short_code": pa.array(links.short_codes, pa.string())}))
+        engine.register("link_codes", pa.table({"short_code": links.short_codes}))
         engine.register("link_domains", pa.table({"domain": pa.array(links.domains, pa.string())}))
 
     def _rewrite(

@@ -15,7 +15,7 @@ from data.store.lake import Lake
 from data.store.link_files import intact_links, stored_links
 
 MAX_RESOLVED: Final = 1_024
-"""Target URLs whose short codes are kept, of each organization."""
+"""Target URLs whose short codes are kept, and short codes that were asked for, of each organization."""
 _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 
 
@@ -26,16 +26,17 @@ class IndexedLinks:
         """`path` is that of a file of links, which is never changed; "": there are none."""
         self._path = path
         self._resolve = lru_cache(MAX_RESOLVED)(self._find)
+        self.has_short_code = lru_cache(MAX_RESOLVED)(self._has_short_code)
 
     @cached_property
-    def short_codes(self) -> frozenset[str]:
+    def short_codes(self) -> pa.Array:
         """The short codes, on any domain."""
-        return frozenset(self._values("short_code"))
+        return self._values("short_code")
 
     @cached_property
     def domains(self) -> frozenset[str]:
         """The domains that the links name."""
-        return frozenset(self._values("domain")) - {""}
+        return frozenset(self._values("domain").to_pylist()) - {""}
 
     def short_code_of(self, target_url: str) -> str | None:
         """The short code of the newest link to this URL; None when there is no such link."""
@@ -45,9 +46,12 @@ class IndexedLinks:
         """How many short codes lead to this URL."""
         return self._resolve(normalized_url(target_url))[1]
 
-    def _values(self, column: str) -> list[str]:
-        values: list[str] = pc.unique(self._columns(column)[column]).to_pylist()
-        return values
+    def _values(self, column: str) -> pa.Array:
+        return pc.unique(self._columns(column)[column])
+
+    def _has_short_code(self, short_code: str | None) -> bool:
+        """Whether a link has this short code, on any domain."""
+        return bool(pc.any(pc.equal(self.short_codes, short_code)).as_py())
 
     def _find(self, url: str) -> tuple[str | None, int]:
         """The short code of the newest link to a normalized URL, and how many short codes lead there."""
