@@ -1,6 +1,11 @@
-"""What every page shows of jobs: how many wait for a decision."""
+"""What pages read of jobs beside their records: how many wait for a decision, and the events of the main chart."""
 
+from datetime import date
+
+from data.local_time import today
+from service.clock import from_text
 from service.control_database import ControlDatabase
+from service.pages.numbers.marks import Events, ShippedFix
 
 
 class JobReader:
@@ -15,3 +20,27 @@ class JobReader:
             "SELECT count(*) FROM jobs WHERE organization = ? AND status IN ('new', 'reviewed')", [organization]
         )
         return int(rows[0][0])
+
+    def events(self, organization: str, zone: str) -> Events:
+        """What was shipped, and on which days the rules were others than on the day before."""
+        shipped = self._database.rows(
+            "SELECT id, title, domain, short_code, shipped_at FROM jobs JOIN implementations ON job_id = id "
+            "WHERE organization = ? AND implementations.status = 'shipped' AND shipped_at IS NOT NULL",
+            [organization],
+        )
+        return Events(
+            [
+                ShippedFix(job, title, domain, code, today(zone, from_text(at)))
+                for job, title, domain, code, at in shipped
+            ],
+            [date.fromisoformat(day) for day, _, before in self.rules(organization) if before],
+        )
+
+    def rules(self, organization: str) -> list[tuple[str, str, str | None]]:
+        """The days from which on visits were judged by other rules, the rules, and those before."""
+        return self._database.rows(
+            "SELECT * FROM (SELECT day, rules_version, lag(rules_version) OVER (ORDER BY day) AS before "
+            "FROM detection_runs WHERE organization = ?) "
+            "WHERE before IS NULL OR before <> rules_version ORDER BY day DESC",
+            [organization],
+        )

@@ -45,12 +45,26 @@ def test_a_page_fits_every_window_and_asks_its_own_server_only(opened, pictures,
     assert watched.problems == []
 
 
-def test_no_table_has_to_be_scrolled_sideways_on_a_laptop(opened, names):
-    watched = opened()
-    for path in PAGES.values():
+@pytest.mark.parametrize(("width", "paths"), [(1280, PAGES.values()), (768, ["", "agents", "links", "people"])])
+def test_no_table_has_to_be_scrolled_sideways_on_a_laptop_or_tablet(opened, names, width, paths):
+    watched = opened(viewport={"width": width, "height": 900})
+    for path in paths:
         page = watched.goto(path.format(**names))
-        page.set_viewport_size({"width": 1280, "height": 900})
-        assert page.eval_on_selector_all(".scroll", HIDDEN_PARTS) == []
+        assert page.eval_on_selector_all(".scroll", HIDDEN_PARTS) == [], path
+
+
+def test_a_phone_shows_the_heading_every_tab_and_the_visits_of_a_row_at_once(opened):
+    for path in ("", "agents", "links", "people"):
+        page = opened(viewport={"width": 390, "height": 844}).goto(path)
+        warning = page.locator("body > .notice").evaluate(
+            "one => one.offsetHeight + 24"
+        )  # of plain http, with its margins
+        assert page.locator("h1").bounding_box()["y"] - warning < 200
+        rights = page.eval_on_selector_all(".pages a", "links => links.map(one => one.getBoundingClientRect().right)")
+        rights += page.eval_on_selector_all(
+            ".panel > .scroll th:nth-child(2)", "heads => heads.map(one => one.getBoundingClientRect().right)"
+        )
+        assert max(rights) <= 390
 
 
 @pytest.mark.parametrize("name", [name for name in PAGES if name not in OF_ACME])

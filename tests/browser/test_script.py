@@ -42,8 +42,19 @@ def test_the_tooltip_of_a_day_shows_the_numbers_of_its_row(opened):
     page.mouse.move(box["x"] + box["width"] * 2.5 / 7, box["y"] + 50)
     tip = page.locator("#time-series .tip")
     shown = tip.evaluate("tip => [...tip.querySelectorAll('strong, b')].map(one => one.textContent)")
-    row = page.locator("#time-series table tbody tr").nth(2)
-    assert shown == [text.strip() for text in row.locator("th, td").all_text_contents()]
+    table = page.locator("#time-series table")
+    cells = [text.strip() for text in table.locator("tbody tr").nth(2).locator("th, td").all_text_contents()]
+    drawn = table.locator("thead th").evaluate_all("heads => heads.map(head => 'drawn' in head.dataset)")
+    assert shown == [cell for number, cell in enumerate(cells) if not number or drawn[number]]
+    labels = tip.evaluate("tip => [...tip.querySelectorAll('span')].map(one => one.textContent)")
+    assert labels == ["Visits", "By people", "AI-related", "Other"]  # the whole column, and the kinds in the legend
+
+
+def test_a_country_that_is_touched_says_its_number(opened):
+    page = opened(viewport={"width": 390, "height": 844}, has_touch=True).goto("people")
+    page.locator("#geographic .q5").first.tap()
+    rows = [row.locator("th, td").all_text_contents() for row in page.locator("#geographic tbody tr").all()]
+    assert page.locator("#geographic .tip").inner_text() in {f"{name}: {visits}" for name, visits, *_ in rows}
 
 
 def test_a_click_on_a_day_filters_by_it(opened):

@@ -5,15 +5,13 @@ shape means (people, ai, other), and app.css gives the colours. Text is never st
 the real width, and only the shapes between them follow it.
 """
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date
-from math import ceil, log
+from math import ceil
 from typing import Any, Final
 
 from markupsafe import Markup, escape
 
-from service.pages.assets import FOLDER
 from service.pages.markup import joined
 from service.pages.numbers.spans import Label, day_labels
 
@@ -21,17 +19,6 @@ HEIGHT: Final = 200
 """Pixels from the base line of a chart to its top gridline."""
 TOP: Final = 10
 """Pixels above the top gridline, for half a line of text."""
-SHADES: Final = 5
-"""Shades of a map, q1 to q5."""
-
-_MAP: Final = (FOLDER / "map.svg").read_text("utf-8")
-_MAP_VIEW_BOX: Final = re.findall(r'viewBox="([^"]+)"', _MAP)[0]
-_MAP_SHAPES: Final = {
-    code: (tag, Markup(shape))  # noqa: S704  # our own file
-    for tag, code, shape in re.findall(r'<(\w+) id="(\w+)" (.+)/>', _MAP)
-}
-"""The element of each country and its attributes, by code, in the order in which they are drawn."""
-
 _FRAME: Final = Markup(
     '<svg class="series" width="100%" height="{height}" aria-hidden="true" focusable="false" data-count="{count}">'
     "{grid}{shapes}{labels}</svg>"
@@ -57,8 +44,12 @@ _SHIPPED: Final = Markup(
     '<line class="shipped" x1="{x}%" x2="{x}%" y1="0" y2="{y}"/>'
     '<text class="shipped" x="{x}%" dx="{dx}" y="8" text-anchor="{anchor}">shipped</text>'
 )
+_MARK: Final = Markup(
+    '<line class="event" x1="{x}%" x2="{x}%" y1="14" y2="{y}"/>'
+    '<text class="event" x="{x}%" y="8" text-anchor="middle">{text}</text>'
+)
 _BAR: Final = Markup(
-    '<svg class="bar" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true" focusable="false">'
+    '<svg class="bar" viewBox="0 0 100 4" preserveAspectRatio="none" focusable="false" {role}>'
     '<rect class="track" width="100" height="4"/>'
 )
 _SPARKLINE: Final = Markup(
@@ -67,10 +58,8 @@ _SPARKLINE: Final = Markup(
 )
 _MULTIPLES: Final = Markup('<ul class="multiples">{items}</ul>')
 _MULTIPLE: Final = Markup('<li><span class="name">{name}</span>{line}<span class="last">{last}</span></li>')
-_WORLD: Final = Markup('<svg class="map" viewBox="{box}" aria-hidden="true" focusable="false">{countries}</svg>')
-_COUNTRY: Final = Markup("<{tag} {shape}/>")
-_SHADED: Final = Markup('<{tag} {shape} class="q{shade}"><title>{name}: {count}</title></{tag}>')
 _NOTHING: Final = Markup("")
+_NO_MARKS: Final[Mapping[int, str]] = {}
 
 
 def time_series(
@@ -81,13 +70,14 @@ def time_series(
     partial: Collection[int] = (),
     ahead: Collection[int] = (),
     missing: Collection[int] = (),
+    marks: Mapping[int, str] = _NO_MARKS,
 ) -> Markup:
     """Columns of people, AI-related and other visits for each hour, day, week or month. Empty without rows.
 
     rows have total_visits, human_clicks and ai_visits, the earliest first; previous are those of the period before,
     drawn as a dashed line over the column of the same number. Columns are hatched whose numbers are in partial, because
     they are not whole, or over their whole height in ahead, because they have not begun, or in missing, because no log
-    was read that covers them.
+    was read that covers them. `marks` are short texts at the top of columns, with a line down.
     """
     if not rows:
         return _NOTHING
@@ -104,7 +94,8 @@ def time_series(
     hatched = [_hatched("partial", number, len(rows), _pixels(totals[number], scale[-1])) for number in sorted(partial)]
     for kind, numbers in (("ahead", ahead), ("missing", missing)):
         hatched += [_hatched(kind, number, len(rows), HEIGHT, "void") for number in sorted(numbers)]
-    drawn = joined(_stretched(len(rows), shapes), *([_HATCHES, *hatched] if hatched else []))
+    marked = [_marked(number, len(rows), text) for number, text in marks.items()]
+    drawn = joined(_stretched(len(rows), shapes), *([_HATCHES, *hatched] if hatched else []), *marked)
     return _frame(len(rows), scale, drawn, labels)
 
 
@@ -143,7 +134,8 @@ def split_bar(people: int, ai: int, other: int) -> Markup:
     """A full bar divided into people, AI-related and other visits; an empty one without visits."""
     total = people + ai + other
     counts = {"people": people, "ai": ai, "other": other}
-    return _bar((kind, 100 * count / total) for kind, count in counts.items() if total)
+    words = f"{people:,} by people, {ai:,} AI-related, {other:,} other"
+    return _bar([(kind, 100 * count / total) for kind, count in counts.items() if total], words)
 
 
 def sparkline(values: Sequence[int]) -> Markup:
@@ -168,24 +160,6 @@ def multiples(series: Mapping[str, Sequence[int]]) -> Markup:
             _MULTIPLE.format(name=name, line=sparkline(values), last=f"{values[-1]:,}") for name, values in ordered
         )
     )
-
-
-def world_map(counts: Mapping[str, int], names: Mapping[str, str]) -> Markup:
-    """The countries of the world, those with visits in a shade of q1 to q5, each five times as many as the one before.
-
-    counts has a number of visits by ISO 3166-1 alpha-2 code; codes that are no country, such as "unknown", are
-    ignored. names are the countries' names, for what a pointer shows.
-    """
-    visited = {code: count for code, count in counts.items() if count > 0 and code in _MAP_SHAPES}
-    highest = max(visited.values(), default=0)
-    shades = {code: max(SHADES - round(log(highest / count, 5)), 1) for code, count in visited.items()}
-    countries = (
-        _SHADED.format(tag=tag, shape=shape, shade=shades[code], name=names.get(code, code), count=f"{visited[code]:,}")
-        if code in visited
-        else _COUNTRY.format(tag=tag, shape=shape)
-        for code, (tag, shape) in _MAP_SHAPES.items()
-    )
-    return _WORLD.format(box=_MAP_VIEW_BOX, countries=joined(*countries))
 
 
 def compact(count: int) -> str:
@@ -234,6 +208,11 @@ def _stack(series: Sequence[tuple[str, Sequence[float]]], top: int) -> Markup:
     return drawn
 
 
+def _marked(column: int, count: int, text: str) -> Markup:
+    """A line through the middle of one of so many columns, and the text at its top."""
+    return _MARK.format(x=_number(100 * (column + 0.5) / count), y=TOP + HEIGHT, text=text)
+
+
 def _hatched(kind: str, column: int, count: int, height: float, pattern: str = "hatch") -> Markup:
     """The hatching over one of so many columns."""
     share = 100 / count
@@ -269,12 +248,13 @@ def _frame(count: int, scale: Sequence[int], shapes: Markup, labels: Iterable[La
     return _FRAME.format(height=TOP + HEIGHT + 26, count=count, grid=grid, shapes=shapes, labels=texts)
 
 
-def _bar(shares: Iterable[tuple[str, float]]) -> Markup:
-    """A bar of parts side by side: the class of each, and its width in percent."""
+def _bar(shares: Iterable[tuple[str, float]], words: str = "") -> Markup:
+    """A bar of parts side by side: the class of each, and its width in percent. `words` say what no number says."""
+    role = f'role="img" aria-label="{words}"' if words else 'aria-hidden="true"'
     x = 0.0
     parts = ""
     for kind, width in shares:
         if width:
             parts += f'<rect class="{escape(kind)}" x="{_number(x)}" width="{_number(width)}" height="4"/>'
         x += width
-    return Markup(f"{_BAR}{parts}</svg>")  # noqa: S704  # numbers, or escaped
+    return Markup(f"{_BAR.format(role=Markup(role))}{parts}</svg>")  # noqa: S704  # numbers, or escaped

@@ -104,6 +104,10 @@ class TableColumn:
 
 SHARE_OF_PEOPLE: Final = TableColumn("share_of_people", "Share", "share")
 """The share of the visits by people, which no answer has: its percentage is of all visits."""
+OTHER: Final = TableColumn("other_visits", "Other", "number")
+"""The visits by neither people nor AI, where the answer has only those and all."""
+PREVIOUS: Final = TableColumn("previous_visits", "Period before", "number")
+"""All visits of the hour or day of the same number in the period before."""
 
 
 def column_of(field: Field) -> TableColumn:

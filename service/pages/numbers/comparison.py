@@ -22,15 +22,20 @@ class Comparison:
         return f"{_span(self.now)} against {_span(self.before)}"
 
     def change(self, name: str, now: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, str] | None:
-        """The change of a field of the overview as a tile shows it; None where there was nothing before."""
+        """The change of a field of the overview, with an arrow and a word; None where there was nothing before."""
         if not before[name]:
             return None
         tenths = change_in_tenths(now[name], before[name])
-        direction = "up" if tenths > 0 else "down" if tenths < 0 else "same"
-        sign = "+" if tenths > 0 else "−" if tenths < 0 else "±"
+        direction = (tenths > 0) - (tenths < 0)
+        size = f"{abs(tenths) // 10:,}.{abs(tenths) % 10} %"
         return {
-            "text": f"{sign}{abs(tenths) // 10:,}.{abs(tenths) % 10} %", "direction": direction, "spans": self.spans
-        }  # fmt: skip
+            "text": f"{'±+−'[direction]}{size}",
+            "arrow": "→↑↓"[direction],
+            "words": f"{size} {('more', 'fewer')[direction < 0]}" if direction else "unchanged",
+            "spans": self.spans,
+            "now": f"{now[name]:,}",
+            "before": f"{before[name]:,}",
+        }
 
 
 def complete_days(

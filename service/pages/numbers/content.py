@@ -17,6 +17,7 @@ from service.pages.filters import Filters
 from service.pages.numbers import listing as lists
 from service.pages.numbers import panels
 from service.pages.numbers.comparison import Comparison, complete_days
+from service.pages.numbers.marks import Events, Mark, marks_of
 from service.pages.numbers.panels import Panel
 from service.pages.numbers.spans import ChartDays, unit_for
 from service.pages.numbers.tables import CellLinks, FilledPanel, fill
@@ -71,6 +72,8 @@ class PageContent:
     """Days that no log and no report covers, as `uncovered` finds them."""
     listing: lists.Listing | None = None
     """Which of all links it shows, where it shows them."""
+    events: Events | None = None
+    """For the marks of the main chart; None: it has none."""
 
     @cached_property
     def comparison(self) -> Comparison | None:
@@ -184,7 +187,10 @@ class PageContent:
         rows = rows[panel.part] if panel.part else rows
         if source:
             rows = [row for row in rows if source in {row.get("ai_source"), row.get("tool")}]
-        return fill(panel, rows, self.links, previous=before, days=self._days)
+        marks: Sequence[Mark] = ()
+        if self.events and self.page.is_dashboard and panel.chart == "series":
+            marks = marks_of(self.filters, self.uncovered, answers["bot-traffic"], self.events)
+        return fill(panel, rows, self.links, previous=before, days=self._days, marks=marks)
 
     def _elsewhere(self, answers: Mapping[str, Any]) -> dict[str, str] | None:
         """Where there are visits, if this selection has none: what to say, and the query string that shows them."""

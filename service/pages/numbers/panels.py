@@ -5,6 +5,15 @@ from typing import Final
 
 from queries import ENTRIES, Entry
 
+DRAWN: Final = {
+    "series": frozenset(
+        ("total_visits", "human_clicks", "human_visits", "ai_visits", "other_visits", "previous_visits")
+    ),
+    "hours": frozenset(("visits",)),
+    "weekdays": frozenset(("avg_visits",)),
+}
+"""What each kind of chart draws, of the columns in the table below it."""
+
 
 @dataclass(frozen=True)
 class Panel:
@@ -27,6 +36,11 @@ class Panel:
     is_list: bool = False  # a part of all links, which the server searches and sorts
     is_of_people: bool = False  # rows with visits by people only, ranked by these before they are cut
     empty: str = "No visits of this kind in these days."
+
+    @property
+    def drawn(self) -> frozenset[str]:
+        """The columns of the table that the chart draws."""
+        return DRAWN.get(self.chart, frozenset())
 
     @property
     def anchor(self) -> str:
@@ -178,6 +192,8 @@ AGENTS_PAGE: Final = (
     panel(
         "bot-traffic",
         "Agents",
+        "agent visits percentage operator agent_kind confidence pages_accessed errors_4xx errors_5xx bytes_sent "
+        "last_seen",
         is_wide=True,
         color="ai",
         has_search=True,

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from itertools import takewhile
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -12,11 +13,12 @@ from data.text import plural
 from queries import MAX_VALUE_LENGTH, PARAMETERS, Entry
 from service.pages.filters import Filters
 from service.pages.markup import joined
-from service.pages.numbers.charts import columns as column_chart
-from service.pages.numbers.charts import multiples, split_bar, time_series, world_map
-from service.pages.numbers.columns import SHARE_OF_PEOPLE, TableColumn, cell, column_of
+from service.pages.numbers.charts import split_bar
+from service.pages.numbers.columns import OTHER, PREVIOUS, SHARE_OF_PEOPLE, TableColumn, cell, column_of
+from service.pages.numbers.marks import Mark, grouped_marks
+from service.pages.numbers.panel_charts import chart_of
 from service.pages.numbers.panels import Panel
-from service.pages.numbers.spans import FIELD_OF, ChartDays, day_labels, hour_labels, last_day_of, month_labels
+from service.pages.numbers.spans import ChartDays, last_day_of
 
 Row = Mapping[str, Any]
 REST: Final = "(other)"
@@ -41,6 +43,7 @@ LINKED_FIELDS: Final = {
 }
 """The fields whose cells lead to a page of their own, or filter this one, and what each is a value of."""
 _LINK_UNKNOWN: Final = frozenset(row.name for row in PARAMETERS.values() if row.kind == "word" and row.links_unknown)
+_TEXTS: Final = frozenset(("text", "list", "word", "badge"))
 _SPLIT_FIELDS: Final = ("human_clicks", "ai_visits", "other_visits")
 
 
@@ -61,6 +64,8 @@ class FilledPanel:
     """What to say below the table."""
     has_previous: bool = False
     """Whether the chart shows the period before as well."""
+    marks: Sequence[Sequence[Mark]] = ()
+    """What the numbers in the chart stand for, in their order; the last may be several."""
 
     @property
     def entry(self) -> Entry:
@@ -116,39 +121,63 @@ def fill(
     *,
     previous: Sequence[Row] | None = None,
     days: ChartDays | None = None,
+    marks: Sequence[Mark] = (),
 ) -> FilledPanel:
     """The panel with its rows; without `links`, cells lead nowhere, and nothing tells how to run the server.
 
     `previous` are the days of the period before, for the chart of a time series; charts of days and weeks need `days`.
+    `marks` are those of the main chart, by day.
     """
-    rows, shown = rows_of(panel, answer), columns_of(panel)
+    rows, shown = rows_of(panel, answer, previous), columns_of(panel, has_previous=bool(previous))
     limited = rows[: panel.limit]
     missing = {number for number, row in enumerate(limited) if days and _is_missing(panel, row, days)}
     body = joined(*(_row(panel, shown, row, links, number in missing) for number, row in enumerate(limited)))
     empty = _empty(panel, rows, is_for_operators=links is not None)
-    chart = Markup("") if empty else _chart(panel, rows, previous, days)
+    grouped = [] if empty else grouped_marks(marks)
+    chart = Markup("") if empty else chart_of(panel, shown, rows, previous, days, marks=grouped)
     notes = [_missing_days(panel, shown, days), panel.note, _unverified(panel, rows) if links else ""]
     note = "" if empty else " ".join(filter(None, notes))
     count = rows[0]["links_found"] if panel.is_list and rows else len(rows)
-    return FilledPanel(panel, shown, body, chart, count, len(limited), empty, note, bool(previous))
+    return FilledPanel(panel, shown, body, chart, count, len(limited), empty, note, bool(previous), grouped)
 
 
-def columns_of(panel: Panel) -> tuple[TableColumn, ...]:
-    """The columns of a panel's table."""
+def columns_of(panel: Panel, *, has_previous: bool = False) -> tuple[TableColumn, ...]:
+    """The columns of a panel's table; visits come second, so that a phone shows them."""
     columns = {field.name: column_of(field) for field in fields_of(panel)}
     if panel.is_of_people:
         columns[SHARE_OF_PEOPLE.field] = SHARE_OF_PEOPLE
-    return tuple(columns[name] for name in panel.fields or columns)
+    if panel.chart == "series":
+        columns.setdefault(OTHER.field, OTHER)
+        columns |= {PREVIOUS.field: PREVIOUS} if has_previous else {}
+    shown = [columns[name] for name in panel.fields or columns]
+    if panel.chart not in {"", "map"}:
+        return tuple(shown)
+    texts = list(takewhile(lambda column: column.kind in _TEXTS, shown[1:]))
+    leading = ("human_clicks", SHARE_OF_PEOPLE.field) if panel.is_of_people else ("visits", "percentage")
+    visits = list(takewhile(lambda column: column.field in leading, shown[1 + len(texts) :]))
+    return (*shown[:1], *visits, *texts, *shown[1 + len(texts) + len(visits) :]) if visits else tuple(shown)
 
 
-def rows_of(panel: Panel, answer: Sequence[Row]) -> Sequence[Row]:
-    """The rows of an answer that a panel shows, before they are cut to its limit."""
+def rows_of(panel: Panel, answer: Sequence[Row], previous: Sequence[Row] | None = None) -> Sequence[Row]:
+    """The rows of an answer that a panel shows, before they are cut to its limit; `previous` is that of `fill`."""
+    if panel.chart == "series":
+        before = [row["total_visits"] for row in previous or ()]
+        return [
+            {**_with_others(row), PREVIOUS.field: before[number] if number < len(before) else None}
+            for number, row in enumerate(answer)
+        ]
     if not panel.is_of_people:
         return answer
     whole = sum(int(row["human_clicks"]) for row in answer)
     by_people = [row for row in answer if row["human_clicks"]]
     ranked = sorted(by_people, key=lambda row: (REST in row.values(), -int(row["human_clicks"])))
     return [{**row, SHARE_OF_PEOPLE.field: share(int(row["human_clicks"]), whole)} for row in ranked]
+
+
+def _with_others(row: Row) -> Row:
+    if OTHER.field in row:
+        return row
+    return {**row, OTHER.field: row["total_visits"] - row["human_clicks"] - row["ai_visits"]}
 
 
 def fields_of(panel: Panel) -> Sequence[Any]:
@@ -181,58 +210,6 @@ def _row(panel: Panel, columns: Sequence[TableColumn], row: Row, links: CellLink
 def share(part: int, whole: int) -> float:
     """A percentage, rounded half up to two decimals as in answers; `whole` is not 0."""
     return ((20_000 * part + whole) // (2 * whole)) / 100
-
-
-def _chart(panel: Panel, rows: Sequence[Row], previous: Sequence[Row] | None, days: ChartDays | None) -> Markup:
-    """The chart of a panel; empty if it has none."""
-    chart = Markup("")
-    match panel.chart:
-        case "series" if days:
-            chart = _series(panel.unit, rows, previous, days)
-        case "lines" if days and days.whole_weeks:
-            chart = multiples(_by_week(rows, days.whole_weeks))
-        case "purposes" if days:
-            chart = multiples(_by_purpose(panel, rows, days))
-        case "map":
-            counts = {str(row["country"]): int(row["human_clicks"]) for row in rows}
-            chart = world_map(counts, {str(row["country"]): str(row["country_name"]) for row in rows})
-        case "hours":
-            chart = column_chart([(f"{row['hour']:02}", int(row["visits"])) for row in rows], "plain")
-        case "weekdays":
-            chart = column_chart([(str(row["day_name"])[:3], row["avg_visits"] or 0) for row in rows], "plain")
-    return chart
-
-
-def _series(unit: str, rows: Sequence[Row], previous: Sequence[Row] | None, days: ChartDays) -> Markup:
-    """Visits over time; `unit` is what a row counts: an hour, a day, a week or a month."""
-    starts = [str(row[FIELD_OF[unit]]) for row in rows]
-    labels = {"hour": lambda: hour_labels(starts[::24]), "month": lambda: month_labels(starts)}
-    numbered = list(enumerate(rows))
-    ahead = [number for number, row in numbered if days.is_ahead(unit, row)]
-    missing = [number for number, row in numbered if days.is_missing(unit, row)]
-    partial = [number for number, row in numbered if not days.is_whole(unit, row) and number not in {*ahead, *missing}]
-    if unit == "week":
-        rows = [{**row, "human_clicks": row["human_visits"]} for row in rows]
-    texts = labels.get(unit, lambda: day_labels(starts))()
-    return time_series(rows, previous, texts, partial=partial, ahead=ahead, missing=missing)
-
-
-def _by_week(rows: Sequence[Row], weeks: Sequence[str]) -> Mapping[str, Sequence[int]]:
-    """The visits of each AI platform, or coding agent, in each of the weeks; 0 in weeks without."""
-    counts = {(str(row.get("ai_source") or row["tool"]), str(row["week"])): int(row["visits"]) for row in rows}
-    return {name: [counts.get((name, week), 0) for week in weeks] for name, _ in counts}
-
-
-def _by_purpose(panel: Panel, rows: Sequence[Row], days: ChartDays) -> Mapping[str, Sequence[int]]:
-    """The counts of each column of a panel on the days, or in the weeks, that are whole and were read."""
-    counts = [column for column in columns_of(panel) if column.kind == "number"]
-    drawn = [
-        row
-        for row in rows
-        if days.is_whole(panel.unit, row)
-        and not days.is_missing(panel.unit, {**row, "total_visits": sum(row[one.field] for one in counts)})
-    ]
-    return {one.label: [row[one.field] for row in drawn] for one in counts if drawn}
 
 
 def _empty(panel: Panel, rows: Sequence[Row], is_for_operators: bool) -> Mapping[str, str] | None:

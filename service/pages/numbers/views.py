@@ -103,8 +103,10 @@ class View:
         links = CellLinks(self.context.root, self.request.url.path, self.filters)
         hours_begun = self.context.services.hours_begun(self.filters.organization)
         missing = await self.context.in_thread(self.request, uncovered, self.context.services.lake, self.filters)
+        zone = self.context.services.lake.manifest.zone(self.filters.organization)
+        events = await self.context.control.read(self.context.jobs.events, self.filters.organization, zone)
         listing = Listing.parse(self.request.scope["query_string"], self.filters) if self.page.has_list else None
-        content = PageContent(self.page, self.filters, self.stored, links, hours_begun, missing, listing)
+        content = PageContent(self.page, self.filters, self.stored, links, hours_begun, missing, listing, events)
         loaded = await self.context.load(self.request, content.wanted)
         filled = await self.context.in_thread(self.request, content.filled, loaded, source)
         return {**filled, "notices": self._notices(), "tabs": self._tabs(), "listing": listing}

@@ -172,7 +172,8 @@ class _SettingsPages:
         status = await self._context.in_thread(
             request, organization_status, services.lake, session.organization, services.clock()
         )
-        return await self._page(request, "storage", stored=status)
+        rules = await self._context.control.read(self._context.jobs.rules, session.organization)
+        return await self._page(request, "storage", stored=status, rules=rules)
 
     async def _page(self, request: Request, tab: str, status: int = 200, **content: Any) -> Response:  # noqa: ANN401
         template = f"settings_{tab.replace('-', '_')}.html"

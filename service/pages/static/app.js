@@ -92,13 +92,13 @@ for (const input of all("[data-search]")) {
   });
 }
 
-// Crosshair and tooltip: the numbers are those of the table in the same panel, one row for each column of the chart
+// Crosshair and tooltip: the numbers that are drawn, from the table in the same panel, one row for each column of the chart
 for (const chart of all(".chart[data-chart]")) {
   const svg = chart.querySelector("svg[data-count]");
   const table = chart.closest(".panel")?.querySelector("table.rows");
   if (!svg || !table) continue;
   const rows = [...table.tBodies[0].rows]; // as they came, whatever the table is sorted by later
-  const heads = [...table.tHead.rows[0].cells].map((cell) => cell.textContent.trim());
+  const drawn = [...table.tHead.rows[0].cells].filter((cell) => "drawn" in cell.dataset);
   const crosshair = element("div", { className: "crosshair", hidden: true });
   const tip = element("div", { className: "tip", hidden: true });
   chart.append(crosshair, tip);
@@ -114,7 +114,7 @@ for (const chart of all(".chart[data-chart]")) {
     shown = column;
     const cells = [...rows[column].cells].map((cell) => cell.textContent.trim());
     tip.replaceChildren(element("strong", {}, cells[0]));
-    cells.slice(1).forEach((text, number) => tip.append(element("span", {}, heads[number + 1]), element("b", {}, text)));
+    for (const head of drawn) tip.append(element("span", {}, head.textContent.trim()), element("b", {}, cells[head.cellIndex]));
     const width = svg.clientWidth || svg.getBoundingClientRect().width;
     const left = chart.clientWidth - width;
     const middle = left + (width * (column + 0.5)) / rows.length;
@@ -129,6 +129,28 @@ for (const chart of all(".chart[data-chart]")) {
   const linkAt = (event) => rows[columnAt(event)]?.querySelector("a[href]");
   if (rows.some((row) => row.querySelector("a[href]"))) svg.style.cursor = "pointer";
   svg.addEventListener("click", (event) => event.pointerType !== "touch" && linkAt(event)?.click());
+}
+
+// The map: a country that is pointed at or touched says its number
+for (const map of all(".chart > .map")) {
+  const tip = element("div", { className: "tip", hidden: true });
+  map.parentElement.append(tip);
+  const show = (event) => {
+    const title = event.target.closest("[class^=q]");
+    if (title?.firstElementChild) {
+      title.dataset.title = title.textContent;
+      title.replaceChildren(); // instead of the browser's own, which comes late and never by touch
+    }
+    tip.hidden = !title;
+    if (!title) return;
+    tip.textContent = title.dataset.title;
+    const box = map.parentElement.getBoundingClientRect();
+    tip.style.left = `${Math.min(Math.max(event.clientX - box.left + 12, 0), box.width - tip.offsetWidth)}px`;
+    tip.style.top = `${event.clientY - box.top + 16}px`;
+  };
+  map.addEventListener("pointermove", show);
+  map.addEventListener("pointerdown", show);
+  map.addEventListener("pointerleave", (event) => { if (event.pointerType !== "touch") tip.hidden = true; });
 }
 
 // Shortcuts: one switch in the help turns those of a single key off
@@ -157,4 +179,4 @@ document.addEventListener("keydown", (event) => {
 });
 
 // A browser whose print style cannot open the tables of charts gets them opened
-addEventListener("beforeprint", () => { for (const details of all(".data-table")) details.open = true; });
+addEventListener("beforeprint", () => { for (const details of all(".data-table, .compared, .marks details")) details.open = true; });

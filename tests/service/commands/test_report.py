@@ -7,14 +7,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from data.maintenance.compaction import Compactor
-from service.pages.numbers.charts import _MAP_SHAPES
+from service.pages.numbers.world_map import MAP_SHAPES
 from tests.service.commands.runs import refused
 from tests.service.pages.reading import as_shown, as_text, read, tables, tile_values
 from tests.support.visits import land, links, visit
 
 HOSTILE = "\x1b[31m\u202e'\"><script>alert(1)</script>"
 MAX_BYTES = 60_000
-CODES = [*_MAP_SHAPES]
+CODES = [*MAP_SHAPES]
 FOUR = ("total_visits", "human_clicks", "ai_visits", "other_visits")
 DAY = timedelta(days=1)
 

@@ -87,7 +87,11 @@ def tables(page):
     for table in page.all("table", data_entry=True):
         fields = [head.attributes.get("data-field") for head in table.one("thead").all("th")]
         rows = [
-            {name: value_of(cell) for name, cell in zip(fields, cells_of(row), strict=True) if name}
+            {
+                name: value_of(cell)
+                for name, cell in zip(fields, cells_of(row), strict=True)
+                if name not in {None, "previous_visits"}  # of another answer, or of none
+            }
             for row in table.one("tbody").all("tr")
         ]
         found[table.attributes["data-entry"], table.attributes.get("data-part")] = rows
@@ -116,7 +120,13 @@ def as_text(value):
 
 
 def as_shown(answer, rows):
-    """The rows of an answer as a table shows them: one of people has their visits only, ranked and with shares."""
+    """The rows of an answer as a table shows them: those over time with the visits by neither people nor AI, one of
+    people with their visits only, ranked and with shares.
+    """
+    if rows and "other_visits" in rows[0] and "other_visits" not in answer[0]:
+        answer = [
+            row | {"other_visits": row["total_visits"] - row["human_clicks"] - row["ai_visits"]} for row in answer
+        ]
     if not rows or "share_of_people" not in rows[0]:
         return answer
     whole = sum(row["human_clicks"] for row in answer)

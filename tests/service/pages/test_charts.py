@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from service.pages.numbers import charts, spans
+from service.pages.numbers.world_map import MAP_SHAPES, world_map
 
 
 def day(written, people=0, ai=0, other=0):
@@ -187,8 +188,9 @@ def test_a_kind_is_never_markup():
     assert "<script>" not in charts.bar(5, '"><script>')
 
 
-def test_a_split_bar_is_full_and_divided_in_order():
+def test_a_split_bar_is_full_divided_in_order_and_says_its_numbers():
     root = parsed(charts.split_bar(1, 2, 5))
+    assert root.get("aria-label") == "1 by people, 2 AI-related, 5 other"
     parts = [(part.get("class"), part.get("x"), part.get("width")) for part in list(root)[1:]]
     assert parts == [("people", "0", "12.5"), ("ai", "12.5", "25"), ("other", "37.5", "62.5")]
 
@@ -217,15 +219,16 @@ def test_small_multiples_begin_with_the_largest_sum_and_end_with_the_last_value(
 
 def test_the_map_has_every_country_once_and_shades_those_with_visits():
     names = {"SG": "Singapore", "US": "United States"}
-    root = parsed(charts.world_map({"SG": 1, "US": 3125, "DE": 0, "unknown": 9}, names))
-    assert [shape.tag.rpartition("}")[2] for shape in root] == [tag for tag, _ in charts._MAP_SHAPES.values()]
+    root, legend = parsed(f"<p>{world_map({'SG': 1, 'US': 3125, 'DE': 0, 'unknown': 9}, names)}</p>")
+    assert ["".join(item.itertext()).strip() for item in legend] == ["from 1", "from 1,398"]  # 3,125 / sqrt(5)
+    assert [shape.tag.rpartition("}")[2] for shape in root] == [tag for tag, _ in MAP_SHAPES.values()]
     assert len(root) > 240
     shaded = [(shape.get("class"), shape[0].text) for shape in root if shape.get("class")]
     assert shaded == [("q5", "United States: 3,125"), ("q1", "Singapore: 1")]
 
 
 def test_names_of_countries_are_text_and_never_markup():
-    root = parsed(charts.world_map({"SG": 1}, {"SG": "<script>"}))
+    root, _ = parsed(f"<p>{world_map({'SG': 1}, {'SG': '<script>'})}</p>")
     assert [use[0].text for use in root if use.get("class")] == ["<script>: 1"]
 
 
@@ -245,11 +248,10 @@ def test_no_chart_has_an_inline_style():
         series(november(9, people=1, ai=1, other=1), november(9, ai=2), ["2026-11-09"]),
         charts.columns([("a", 1)], "plain"),
         charts.bar(4, "ai"),
-        charts.split_bar(1, 1, 1),
         charts.sparkline([1, 2]),
-        charts.world_map({"SG": 1}, {}),
+        world_map({"SG": 1}, {}),
     ):
-        assert "style" not in chart
+        assert "style" not in chart + charts.split_bar(1, 1, 1)
         assert 'aria-hidden="true"' in chart
 
 

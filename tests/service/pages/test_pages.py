@@ -6,7 +6,7 @@ import hashlib
 import io
 import re
 import shlex
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import product
 from urllib.parse import parse_qs, parse_qsl, quote, urlencode, urlsplit
 
@@ -19,6 +19,8 @@ from data.store.behaviour import switch_behaviour
 from data.store.link_index import LinkIndex
 from queries import CATALOG, ENDPOINTS, ENTRIES, PARAMETERS, Scope, Warehouse
 from service.encoding import encode
+from service.jobs.implementations import Draft
+from service.jobs.store import Jobs
 from service.pages.assets import STYLESHEET
 from service.pages.filters import Filters
 from service.pages.numbers.layout import NAVIGATION
@@ -27,7 +29,9 @@ from service.pages.rendering import CONTENT_SECURITY_POLICY
 from tests.conftest import NOW
 from tests.faults.trials import IS_LONG
 from tests.recount import WORDS, word
-from tests.service.pages.reading import as_shown, as_text, read, tables, tile_values
+from tests.service.jobs.findings import ANNA, broken
+from tests.service.pages.reading import as_shown, as_text, cells_of, read, tables, tile_values
+from tests.support.control import open_store
 from tests.support.visits import land, links, visit
 
 LOADING = {"script", "link", "use", "img", "iframe", "source", "image", "object", "embed"}
@@ -314,11 +318,60 @@ def test_days_that_no_log_covers_are_hatched_named_and_not_compared(lake, browsi
     marked = [row.text for row in chart.one("tbody").all("tr") if "not covered" in row.text]
     assert [text.split(" not")[0] for text in marked] == ["6 Mar 2026", "7 Mar 2026", "8 Mar 2026"]
     assert "3 of 14 days are covered by no log and no report" in page.text
+    (gap,) = page.one("ol", class_="marks").all("a")
+    assert gap.text == "6 Mar – 8 Mar 2026: no log and no report covers 3 days"
+    assert gap.attributes["href"] == "/app/?start_date=2026-03-06&end_date=2026-03-08"
     assert "No comparison" in page.text
     assert "3 days that no log and no report covers as 0" in times.one("section", id="daily-activity").text
     assert len(weeks.one("section", id="weekly").all("rect", class_="partial")) == 2  # this week is not over
     assert "covered by no log" not in recent.text
     assert "Changes are over complete days: 13 Mar – 14 Mar against 11 Mar – 12 Mar." in recent.text
+
+
+# Marks
+
+
+def test_the_main_chart_marks_what_was_shipped_changed_rules_and_new_agents_at_most_twelve_each_with_its_evidence(
+    lake, browsing
+):
+    agent = {"bot_category": "ai_training", "agent_kind": "training", "device_type": "bot"}
+    land(lake, "acme", [visit(visited_at=datetime(2026, 2, day, hour)) for day in range(1, 29) for hour in (0, 12, 23)])
+    with open_store(Jobs, lake) as jobs:
+        jobs.upsert(broken("/gone"), NOW)
+        (job,) = jobs.of("acme")
+        jobs.act("acme", job.id, "approve_fix", ANNA, NOW)
+        jobs.attach("acme", job.id, Draft("manual", None, None), ANNA, NOW)
+        jobs.set_implementation_status("acme", job.id, 1, ANNA, datetime(2026, 2, 10, tzinfo=UTC), status="shipped")
+        for day, rules in ((5, "old"), (6, "old"), (7, "new"), (8, "new")):
+            run = ["acme", f"2026-02-{day:02}", rules, NOW.isoformat()]
+            jobs.database.rows("INSERT INTO detection_runs VALUES (?, ?, ?, 0, 1, ?)", run)
+
+    def shown(path, agents):
+        first = [{"visited_at": datetime(2026, 2, 12, 1, number), "agent": f"New{number}"} for number in range(agents)]
+        land(
+            lake,
+            "acme",
+            [visit(**agent | one) for one in (*first, {"visited_at": datetime(2026, 2, 3), "agent": "Old"})],
+        )
+        with browsing(lake) as browser:
+            page = browser.read(path)
+            for link in page.one("ol", class_="marks").all("a"):
+                assert browser.get(link.attributes["href"]).status_code == 200
+            assert "rules" in [one.attributes["id"] for one in browser.read("settings/storage").all("h2", id=True)]
+        items = [item for item in page.one("ol", class_="marks").children if getattr(item, "tag", "") == "li"]
+        numbers = page.one("section", id="time-series").all("text", class_="event")
+        assert ",".join("".join(one.children) for one in numbers) == ",".join(map(str, range(1, len(items) + 1)))
+        return [(link.text, link.attributes["href"]) for item in items for link in item.all("a")], items[-1]
+
+    query = "?start_date=2026-02-01&end_date=2026-02-28"
+    marks, _ = shown(query, 1)
+    assert marks == [
+        ("7 Feb 2026: the rules by which visits are classified changed", "/app/settings/storage#rules"),
+        (f"10 Feb 2026, shipped: {job.title}", f"/app/jobs/{job.id}"),
+        ("12 Feb 2026: the first visit of New0 in these days", f"/app/agents{query}&f_agent=New0"),
+    ]
+    marks, last = shown(query, 13)
+    assert (len(marks), last.one("summary").text, len(last.all("a"))) == (15, "4 more", 4)
 
 
 # Changes
@@ -329,9 +382,9 @@ def test_changes_are_over_complete_days_that_are_judged(lake, browsing):
         with browsing(lake) as browser:
             page = browser.read("?range=7d")  # 9 to 15 March; today is the 15th
         texts = [one.text for one in page.all("p", class_="note") if "past day" in one.text]
-        return [span.text for span in page.all("span", class_="change up")][:2], texts
+        return [span.text for span in page.all("span", class_="change")][:2], texts
 
-    changes = ["+50.0 % 9 Mar – 14 Mar against 3 Mar – 8 Mar"] * 2
+    changes = ["↑ 50.0 % more 9 Mar – 14 Mar against 3 Mar – 8 Mar"] * 2
     days = ((day, second) for day in range(3, 16) for second in range(3 if day >= 9 else 2))
     land(lake, "acme", [visit(visited_at=datetime(2026, 3, day, 12, second)) for day, second in days])
     assert shown() == ([], ["6 past days wait to be judged: bots in disguise still count as people there."])
@@ -343,6 +396,9 @@ def test_changes_are_over_complete_days_that_are_judged(lake, browsing):
     assert shown() == ([], ["1 past day waits to be judged: bots in disguise still count as people there."])
     switch_behaviour(lake.manifest, "acme", on=False)
     assert len(shown()[0]) == 2
+    with browsing(lake) as browser:
+        rows = browser.read("?range=7d").one("details", class_="compared").one("tbody").all("tr")
+    assert [cell.text for cell in cells_of(rows[0])] == ["Visits", "19", "13", "↑ 46.2 % more"]
 
 
 def test_there_is_no_change_without_visits_before(browser):
@@ -520,7 +576,7 @@ def test_a_row_that_names_a_value_filters_by_it_until_its_chip_is_taken_away(bro
         curl, command = (code.text for code in panel.all("code"))
         assert f"?{query}'" in curl
         assert f"--{row.name.replace('_', '-')} {shlex.quote(value)}" in command
-        assert panel.all("a")[0].attributes["href"].endswith(f".csv?{page_query}")
+        assert page.all("a", class_="csv")[0].attributes["href"].endswith(f".csv?{page_query}")
 
 
 @pytest.mark.parametrize(

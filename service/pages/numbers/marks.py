@@ -1,0 +1,100 @@
+"""The marks of the main chart: days of which one has to know more than their number, each with where to see it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any, Final, NamedTuple
+
+from data.text import plural
+from service.pages import formats
+from service.pages.filters import Filters
+
+MAX_MARKS: Final = 12
+"""The most that are drawn; the last of them stands for all the rest."""
+NEW_AFTER: Final = timedelta(7)
+"""So many days without an agent have to be shown and covered before its first visit, for it to be new."""
+_NAMELESS: Final = frozenset(("unknown", "(other)"))
+
+
+class ShippedFix(NamedTuple):
+    """A job whose implementation was shipped."""
+
+    id: str
+    title: str
+    domain: str | None
+    short_code: str | None
+    day: date  # in the organization's zone
+
+
+class Events(NamedTuple):
+    """What happened to an organization, whenever it was."""
+
+    shipped: Sequence[ShippedFix] = ()
+    rules_changed: Sequence[date] = ()
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One mark: the day that it stands on, what happened, and the page under /app/ that shows it."""
+
+    day: date
+    text: str
+    path: str
+
+
+def marks_of(
+    filters: Filters, uncovered: frozenset[date], agents: Sequence[Mapping[str, Any]], events: Events
+) -> list[Mark]:
+    """The marks of the days in scope, by day. `agents` are the rows of bot-traffic, those with most visits first."""
+    scope = filters.scope
+    found = [
+        *_gaps(filters, uncovered),
+        *_changes(events),
+        *_shipped(filters, events),
+        *_new(filters, uncovered, agents),
+    ]
+    return sorted((mark for mark in found if scope.start_date <= mark.day <= scope.end_date), key=lambda mark: mark.day)
+
+
+def grouped_marks(marks: Sequence[Mark]) -> list[Sequence[Mark]]:
+    """Each mark by itself, at most MAX_MARKS: the last has all the rest."""
+    if len(marks) <= MAX_MARKS:
+        return [[mark] for mark in marks]
+    return [*([mark] for mark in marks[: MAX_MARKS - 1]), marks[MAX_MARKS - 1 :]]
+
+
+def _gaps(filters: Filters, uncovered: frozenset[date]) -> Iterable[Mark]:
+    for day in uncovered:
+        if day - timedelta(1) in uncovered and day > filters.scope.start_date:
+            continue
+        last = day
+        while last + timedelta(1) in uncovered:
+            last += timedelta(1)
+        days = plural((last - day).days + 1, "day")
+        query = filters.query_string(start_date=str(day), end_date=str(last))
+        yield Mark(day, f"{formats.span(day, last)}: no log and no report covers {days}", query)
+
+
+def _changes(events: Events) -> Iterable[Mark]:
+    for day in events.rules_changed:
+        yield Mark(
+            day, f"{formats.day(day)}: the rules by which visits are classified changed", "settings/storage#rules"
+        )
+
+
+def _shipped(filters: Filters, events: Events) -> Iterable[Mark]:
+    scope = filters.scope
+    for job in events.shipped:
+        is_here = scope.domain in {None, job.domain} and scope.short_code in {None, job.short_code}
+        if is_here:
+            yield Mark(job.day, f"{formats.day(job.day)}, shipped: {job.title}", f"jobs/{job.id}")
+
+
+def _new(filters: Filters, uncovered: frozenset[date], agents: Sequence[Mapping[str, Any]]) -> Iterable[Mark]:
+    for row in agents:
+        first = date.fromisoformat(row["first_seen"][:10])
+        before = (first - timedelta(number) for number in range(1, NEW_AFTER.days + 1))
+        is_new = first - NEW_AFTER >= filters.scope.start_date and uncovered.isdisjoint(before)
+        if is_new and row["agent"] not in _NAMELESS:
+            text = f"{formats.day(first)}: the first visit of {row['agent']} in these days"
+            yield Mark(first, text, f"agents{filters.query_string(agent=row['agent'])}")

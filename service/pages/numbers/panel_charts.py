@@ -1,0 +1,89 @@
+"""The chart of a panel: which one it is, of which rows, and which of its columns are hatched or marked."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from markupsafe import Markup
+
+from service.pages.numbers.charts import columns as column_chart
+from service.pages.numbers.charts import multiples, time_series
+from service.pages.numbers.columns import TableColumn
+from service.pages.numbers.marks import Mark
+from service.pages.numbers.panels import Panel
+from service.pages.numbers.spans import FIELD_OF, ChartDays, day_labels, hour_labels, month_labels
+from service.pages.numbers.world_map import world_map
+
+Row = Mapping[str, Any]
+
+
+def chart_of(
+    panel: Panel,
+    columns: Sequence[TableColumn],
+    rows: Sequence[Row],
+    previous: Sequence[Row] | None,
+    days: ChartDays | None,
+    *,
+    marks: Sequence[Sequence[Mark]],
+) -> Markup:
+    """The chart of a panel; empty if it has none."""
+    chart = Markup("")
+    match panel.chart:
+        case "series" if days:
+            chart = _series(panel.unit, rows, previous, days, marks)
+        case "lines" if days and days.whole_weeks:
+            chart = multiples(_by_week(rows, days.whole_weeks))
+        case "purposes" if days:
+            chart = multiples(_by_purpose(panel, columns, rows, days))
+        case "map":
+            counts = {str(row["country"]): int(row["human_clicks"]) for row in rows}
+            chart = world_map(counts, {str(row["country"]): str(row["country_name"]) for row in rows})
+        case "hours":
+            chart = column_chart([(f"{row['hour']:02}", int(row["visits"])) for row in rows], "plain")
+        case "weekdays":
+            chart = column_chart([(str(row["day_name"])[:3], row["avg_visits"] or 0) for row in rows], "plain")
+    return chart
+
+
+def _series(
+    unit: str,
+    rows: Sequence[Row],
+    previous: Sequence[Row] | None,
+    days: ChartDays,
+    marks: Sequence[Sequence[Mark]],
+) -> Markup:
+    """Visits over time; `unit` is what a row counts: an hour, a day, a week or a month."""
+    starts = [str(row[FIELD_OF[unit]]) for row in rows]
+    labels = {"hour": lambda: hour_labels(starts[::24]), "month": lambda: month_labels(starts)}
+    numbered = list(enumerate(rows))
+    ahead = [number for number, row in numbered if days.is_ahead(unit, row)]
+    missing = [number for number, row in numbered if days.is_missing(unit, row)]
+    partial = [number for number, row in numbered if not days.is_whole(unit, row) and number not in {*ahead, *missing}]
+    if unit == "week":
+        rows = [{**row, "human_clicks": row["human_visits"]} for row in rows]
+    texts = labels.get(unit, lambda: day_labels(starts))()
+    numbers: dict[int, str] = {}
+    for number, group in enumerate(marks, start=1):
+        column = bisect_left(starts, starts[bisect_right(starts, group[0].day.isoformat()) - 1])
+        numbers[column] = f"{numbers[column]},{number}" if column in numbers else str(number)
+    return time_series(rows, previous, texts, partial=partial, ahead=ahead, missing=missing, marks=numbers)
+
+
+def _by_week(rows: Sequence[Row], weeks: Sequence[str]) -> Mapping[str, Sequence[int]]:
+    """The visits of each AI platform, or coding agent, in each of the weeks; 0 in weeks without."""
+    counts = {(str(row.get("ai_source") or row["tool"]), str(row["week"])): int(row["visits"]) for row in rows}
+    return {name: [counts.get((name, week), 0) for week in weeks] for name, _ in counts}
+
+
+def _by_purpose(
+    panel: Panel, columns: Sequence[TableColumn], rows: Sequence[Row], days: ChartDays
+) -> Mapping[str, Sequence[int]]:
+    """The counts of each column of a panel on the days, or in the weeks, that are whole and were read."""
+    counts = [column for column in columns if column.kind == "number"]
+    drawn = [
+        row
+        for row in rows
+        if days.is_whole(panel.unit, row)
+        and not days.is_missing(panel.unit, {**row, "total_visits": sum(row[one.field] for one in counts)})
+    ]
+    return {one.label: [row[one.field] for row in drawn] for one in counts if drawn}
