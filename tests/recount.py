@@ -140,13 +140,25 @@ def signals(
     told = []
     for visit in visits:
         names = set(by_visitor.get(visit["visitor"], ()))
-        names |= {"attacked"} if (visit["signals"] or 0) & 1 else set()
+        names |= {"attacked"} if (visit.get("signals") or 0) & 1 else set()
         names |= {"outdated"} if visit["user_agent"] in old else set()
         key = visit["domain"] or "", visit["user_agent"]
         names |= {"no_assets"} if key in bare else set()
         is_stale = key in sites and visit["visitor"] is not None and stale(visit["user_agent"])
         names |= {"stale"} if is_stale and _place_and_visitor(visit) not in loading else set()
         told.append(sum(BITS[name] for name in names))
+    return told
+
+
+def judged(visits: Iterable[Visit], releases: Any, own_codes: Iterable[str] = ()) -> list[Visit]:
+    """The visits with the signals of their days, which are all past; releases know since when a browser is old."""
+    told = []
+    for day, mine in _grouped(visits, lambda visit: visit["day"]).items():
+        is_old = [
+            lambda agent, since=since, day=day: (since(agent) or date.max) <= day
+            for since in (releases.outdated_since, releases.stale_since)
+        ]
+        told += [visit | {"signals": bits} for visit, bits in zip(mine, signals(mine, own_codes, *is_old), strict=True)]
     return told
 
 
@@ -175,7 +187,9 @@ def _signals_of_visitor(mine: Sequence[Visit], visits: Sequence[Visit], own_code
     times = [visit["visited_at"].replace(microsecond=0) for visit in mine]
     seconds = (max(times) - min(times)).total_seconds()
     found = {
-        "probed": probes - answered or len(probes - there) >= 3 or any((visit["signals"] or 0) & 1 for visit in mine),
+        "probed": probes - answered
+        or len(probes - there) >= 3
+        or any((visit.get("signals") or 0) & 1 for visit in mine),
         "errors": counted >= 5 and 5 * len(unexcused) >= 4 * counted,
         "breadth": len(pages) >= 30 and seconds <= 3 * len(pages),
         "sweep": len(pages) >= 200 and seconds <= len(pages),

@@ -14,12 +14,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from data.rules.releases import BrowserReleases
 from queries import ENDPOINTS, ENTRIES, Scope
 from service.commands import app
 from service.demo.sample import Sample
 from service.encoding import encode
 from tests.faults.trials import IS_LONG
-from tests.recount import recount
+from tests.recount import judged, recount
 from tests.support.relog import read_log
 
 REAL_LOG = Path(__file__).parent.parent.parent / "shared/data/apache_access.log.gz"
@@ -46,7 +47,7 @@ def real(tmp_path_factory):
         pytest.skip("the real log lies outside the repository and is not here")
     lake = tmp_path_factory.mktemp("real") / "lake"
     traffic("import", REAL_LOG, "--org", "acme", "--domain", "semicomplete.com", "--lake", lake)
-    return lake, read_log(REAL_LOG, "acme", "semicomplete.com")
+    return lake, judged(read_log(REAL_LOG, "acme", "semicomplete.com"), BrowserReleases())
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +55,7 @@ def made_up(tmp_path_factory):
     folder = tmp_path_factory.mktemp("made-up")
     Sample(3_000, dt.date(2026, 3, 1), days=40, links=60).write(folder / "access.log")
     traffic("import", folder / "access.log", "--org", "acme", "--lake", folder / "lake")
-    return folder / "lake", read_log(folder / "access.log", "acme", None)
+    return folder / "lake", judged(read_log(folder / "access.log", "acme", None), BrowserReleases())
 
 
 ZONES = {
@@ -72,7 +73,8 @@ def zoned(tmp_path_factory):
     for organization, zone in ZONES.items():
         traffic("zone", "set", zone, "--org", organization, "--lake", lake)
         traffic("import", log, "--org", organization, "--lake", lake)
-    return lake, {organization: read_log(log, organization, None, zone=zone) for organization, zone in ZONES.items()}
+    releases = BrowserReleases()
+    return lake, {name: judged(read_log(log, name, None, zone=zone), releases) for name, zone in ZONES.items()}
 
 
 @pytest.mark.parametrize("organization", ZONES)
@@ -111,6 +113,26 @@ def test_the_bytes_of_the_real_log_are_those_that_goaccess_counts(real):
     lake, _ = real
     landed = pc.sum(pq.read_table(lake / "visits", columns=["bytes_sent"])["bytes_sent"]).as_py()
     assert landed == 2_747_282_740  # general.bandwidth of GoAccess 1.7, --log-format COMBINED
+
+
+def test_six_hundred_links_by_one_old_browser_in_twenty_minutes_are_no_people_unless_behaviour_is_off(
+    tmp_path, capfdbinary
+):
+    log, lake = tmp_path / "access.log", tmp_path / "lake"
+    day = dt.datetime.now(dt.UTC).date() - dt.timedelta(1)
+    agent = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/79.0.3945.88 Safari/537.36"
+    moments = (dt.datetime.combine(day, dt.time(9)) + dt.timedelta(seconds=2 * number) for number in range(600))
+    log.write_text("".join(
+        f'203.0.113.5 - - [{moment:%d/%b/%Y:%H:%M:%S} +0000] "GET /l{number} HTTP/1.1" 302 0 "-" "{agent}"\n'
+        for number, moment in enumerate(moments)
+    ))  # fmt: skip
+    traffic("import", log, "--org", "acme", "--domain", "go.example.com", "--lake", lake)
+    people = {}
+    for switch in ("on", "off"):
+        traffic("behaviour", switch, "--org", "acme", "--lake", lake)
+        told = json.loads(asked("traffic-overview", lake, Scope("acme", day, day), capfdbinary))
+        people[switch] = told["human_clicks"], told["total_visits"]
+    assert people == {"on": (0, 600), "off": (600, 600)}
 
 
 def test_nobody_who_probed_is_a_person_in_the_real_log_and_no_probe_a_link(real, capfdbinary):

@@ -9,6 +9,7 @@ import typer
 
 from data import BadInput, Lake
 from data.text import plural
+from service.commands.importing import judge_past_days
 from service.commands.options import flag
 from service.commands.printing import messages
 from service.settings import read_settings, setting
@@ -80,7 +81,6 @@ def _run(folder: Path, port: int, visits: int, target: str) -> None:
 
 def _fill(lake: Lake, folder: Path, visits: int, console: "Console") -> None:
     from data.ingest.importer import Importer, Options
-    from data.maintenance.compaction import Compactor
     from data.store.link_exports import read_export
     from data.store.links import change_links
     from service.demo.countries import SampleCountries
@@ -96,9 +96,8 @@ def _fill(lake: Lake, folder: Path, visits: int, console: "Console") -> None:
         _import_problems(lake, folder, now)
         summary = Importer(lake, countries=SampleCountries()).run(folder / "access.log", Options("demo"))
         change_links(lake, "demo", read_export(folder / "links.csv", now).links, now)
-    with console.status("Judging the days that are over, so that they can be compared …"):
-        Compactor(lake, lambda: now).run()
     console.print(f"{plural(summary.visits, 'generated visit')} imported, {summary.first_day} to {summary.last_day}.")
+    judge_past_days(lake, "demo")
 
 
 def _import_problems(lake: Lake, folder: Path, now: datetime) -> None:

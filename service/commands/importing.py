@@ -69,7 +69,8 @@ def import_logs(
 ) -> None:
     """Import access logs. A log that was imported before is skipped; of a log that has grown only new lines are added.
 
-    A log is known by its content, whatever its name, and goes on with the --domain that it was begun with.
+    A log is known by its content, whatever its name, and goes on with the --domain that it was begun with. At last, the
+    past days of the organization are judged, as `traffic compact` does.
 
     Example: traffic import /var/log/nginx/access.log* --org acme --domain go.example.com
     """
@@ -86,8 +87,20 @@ def import_logs(
     for file in files:
         summaries.append(_run(importer, file, options, dry_run, again))
         _report(file, summaries[-1], options.domain, dry_run, opened.manifest.zone(organization))
+    if not dry_run:
+        judge_past_days(opened, organization)
     if any(summary.cut_short for summary in summaries):
         raise typer.Exit(1)
+
+
+def judge_past_days(lake: Lake, organization: str) -> None:
+    """Judge the past days of an organization that were not judged since visits landed, with a progress bar."""
+    from data.maintenance.compaction import Compactor
+
+    with progress_bar("Judging") as progress:
+        judged = Compactor(lake).run(progress=progress, organization=organization).judged
+    if judged:
+        _print(f"Judged {plural(judged, 'past day')}: bots in disguise no longer count as people.")
 
 
 def options_of(

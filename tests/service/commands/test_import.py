@@ -86,6 +86,15 @@ def test_visits_with_an_invalid_host_land_and_are_counted(lake, run):
     assert sorted(paths(lake), key=str) == [("go.example.com", "/abc"), (None, "/abc"), (None, "/abc")]
 
 
+def test_an_import_judges_past_days_once_and_a_dry_run_judges_none(lake, run):
+    flags = "--log-format", NOTATION
+    told = [run(NGINX, *flags, *more)[0] for more in (["--dry-run"], [], [])]
+    assert ["Judged 1 past day: bots in disguise no longer count as people." in text for text in told] == [
+        False, True, False
+    ]  # fmt: skip
+    assert all(file.behaviour_version for file in lake.manifest.live_files("acme"))
+
+
 @pytest.mark.parametrize(
     ("text", "flags", "told"),
     [

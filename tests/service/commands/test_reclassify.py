@@ -240,4 +240,4 @@ def test_imports_beside_a_reclassification_lose_and_double_nothing(lake, forks, 
     assert {row["bot_category"] for _, row in told if row["path"] == "/grown/59"} == {"ai_training"}
     assert list(lake.staging.iterdir()) == []
     with closing(Lake(lake.root).manifest) as manifest:
-        assert manifest.epoch("acme") == DAYS
+        assert manifest.epoch("acme") > DAYS  # and imports judged the days
