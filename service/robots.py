@@ -1,9 +1,11 @@
-"""Advice for robots.txt from the visits of an organization, and visits that went against a robots.txt."""
+"""What blocking AI crawlers would save and cost, by the visits of 28 days, and the files that would do it.
+
+Nothing is blocked here: whoever runs the web server puts a file there, or does not.
+"""
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
-from datetime import date, datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime, timedelta
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -15,26 +17,44 @@ from data.rules.tables import Agent, load
 from data.text import plural
 from queries import Reader, Tables
 
-GROUPS: Final = {
-    "training": ("training", "ai_data_provider"),
-    "search": ("ai_search_index", "search"),
-    "assistants": ("assistant_fetch", "agentic_browser"),
+DAYS: Final = 28
+PURPOSES: Final = {
+    "asked": "somebody asked an assistant",
+    "indexed": "for a search index",
+    "trained": "for training",
+    "coding": "by coding agents",
 }
-"""What crawlers are for, by their agent_kind. Other kinds do not ask for robots.txt."""
-_GROUP_OF: Final = {kind: group for group, kinds in GROUPS.items() for kind in kinds}
+"""What AI agents fetch for, as in the answer `ai-agents`."""
+KINDS: Final = ("training", "ai_data_provider", "ai_search_index", "search", "assistant_fetch", "agentic_browser")
+"""Agents that may look at robots.txt, by their agent_kind."""
 MAX_ROBOTS_BYTES: Final = 500 << 10
 _TOKEN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.! -]{0,63}")
 """A name that robots.txt can address."""
 
 
-class Crawler(NamedTuple):
-    """The visits of one agent, and the people whom the AI products of its operator sent."""
+class Crawled(NamedTuple):
+    """What the agents of one operator fetched for one purpose."""
 
-    group: str
-    agent: str
     operator: str
-    visits: int
-    people: int
+    purpose: str
+    agents: tuple[str, ...]
+    agent_fetches: int
+    bytes_sent: int
+    ai_referrals: int  # people whom the operator's products sent, whatever its agents fetched for
+
+    @property
+    def key(self) -> str:
+        """How somebody chooses it: operator:purpose."""
+        return f"{self.operator}:{self.purpose}"
+
+
+class Cost(NamedTuple):
+    """What blocking some of it would have meant in the days that were looked at."""
+
+    blocked: tuple[Crawled, ...]
+    agent_fetches: int  # saved
+    bytes_sent: int  # saved
+    ai_referrals: int  # people at risk: all whom the products of these operators sent
 
 
 class Offence(NamedTuple):
@@ -47,53 +67,92 @@ class Offence(NamedTuple):
     last_visit: datetime  # in UTC, naive
 
 
-def crawlers(reader: Reader, organization: str, start: date, end: date) -> list[Crawler]:
-    """The crawlers seen from `start` to `end` (UTC, inclusive), by group; in each those with most visits first.
+def last_days(today: date, unjudged: Iterable[date]) -> tuple[date, date]:
+    """The 28 days that end with the last one that is over and judged, or with yesterday if none of 28 is."""
+    waiting = frozenset(unjudged)
+    past = [today - timedelta(number) for number in range(1, DAYS + 1)]
+    end = next((day for day in past if day not in waiting), past[0])
+    return end - timedelta(DAYS - 1), end
 
-    Agents from outside the addresses of their operator are left out: they are somebody else. Raises what Reader.query
-    raises.
+
+def crawled(rows: Iterable[Mapping[str, Any]]) -> list[Crawled]:
+    """The rows of the answer `ai-agents` by operator and purpose, those with most fetches first."""
+    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault((row["operator"], row["purpose"]), []).append(row)
+    found = [
+        Crawled(
+            operator,
+            purpose,
+            tuple(row["agent"] for row in members),
+            sum(row["agent_fetches"] for row in members),
+            sum(row["bytes_sent"] for row in members),
+            members[0]["ai_referrals"],
+        )
+        for (operator, purpose), members in groups.items()
+    ]
+    return sorted(found, key=lambda one: (-one.agent_fetches, one.key))
+
+
+def cost(found: Sequence[Crawled], chosen: Sequence[str]) -> Cost:
+    """What blocking `chosen` would have meant: each operator:purpose, or an operator for all its purposes.
+
+    Raises BadInput for one that was not seen.
     """
-    bots, sources = (
-        _rows(reader.query(name, organization=organization, start_date=start, end_date=end))
-        for name in ("bot-traffic", "ai-sources")
+    for name in chosen:
+        if all(name not in {one.key, one.operator} for one in found):
+            known = ", ".join(one.key for one in found) or "none: no AI agent was seen"
+            raise BadInput(f"{name!r} was not seen in these days; choose from: {known}.")
+    blocked = tuple(one for one in found if {one.key, one.operator} & {*chosen})
+    people = {one.operator: one.ai_referrals for one in blocked}
+    return Cost(
+        blocked,
+        sum(one.agent_fetches for one in blocked),
+        sum(one.bytes_sent for one in blocked),
+        sum(people.values()),
     )
-    people = people_by_operator({row["ai_source"]: row["ai_referrals"] for row in sources})
-    visits: Counter[tuple[str, str, str]] = Counter()
-    for row in bots:
-        if row["agent_kind"] in _GROUP_OF and row["confidence"] != "contradicted":
-            visits[_GROUP_OF[row["agent_kind"]], row["agent"], row["operator"]] += row["visits"]
-    order = list(GROUPS)
-    listed = [Crawler(*key, count, people.get(key[2], 0)) for key, count in visits.items()]
-    return sorted(listed, key=lambda one: (order.index(one.group), -one.visits, one.agent, one.operator))
 
 
-def people_by_operator(referrals: Mapping[str, int]) -> Mapping[str, int]:
-    """The people that operators sent, given those that each AI product sent; agents.toml knows whose product it is."""
-    products: dict[str, set[str]] = defaultdict(set)
-    for row in load(Agent, "agents"):
-        if row.ai_source:
-            products[row.operator].add(row.ai_source)
-    return {operator: sum(referrals.get(name, 0) for name in names) for operator, names in products.items()}
+def robots_txt(blocked: Cost) -> Iterator[str]:
+    """Lines of a robots.txt that close everything to the agents of a plan."""
+    for token in _tokens(blocked):
+        yield f"User-agent: {token}" if _TOKEN.fullmatch(token) else f"# robots.txt cannot address {token}"
+    yield "Disallow: /"
 
 
-def robots_lines(listed: list[Crawler]) -> Iterator[str]:
-    """Lines of a robots.txt that close everything to these crawlers, with comments that say what that means."""
-    for group in GROUPS:
-        members = [one for one in listed if one.group == group]
-        if not members:
-            continue
-        yield f"# {group}: {plural(sum(one.visits for one in members), 'visit')}"
-        for one in members:
-            sent = f"{one.people:,} people" if one.people != 1 else "1 person"
-            visits = plural(one.visits, "visit")
-            yield f"# {one.agent} ({one.operator}): {visits} kept away; {one.operator} sent {sent}"
-            if _TOKEN.fullmatch(one.agent):
-                yield f"User-agent: {one.agent}"
-            else:
-                yield "# no line: robots.txt cannot address this name"
-        if any(_TOKEN.fullmatch(one.agent) for one in members):
-            yield "Disallow: /"
-        yield ""
+def nginx(blocked: Cost) -> Iterator[str]:
+    """Lines for nginx: a map beside the servers, and what each of these servers needs."""
+    yield "# beside the server blocks"
+    yield "map $http_user_agent $is_blocked_agent {"
+    yield "    default 0;"
+    for token in _tokens(blocked):
+        yield f'    "~*{_quoted(token)}" 1;'
+    yield "}"
+    yield "# in the server block: if ($is_blocked_agent) { return 403; }"
+
+
+def caddy(blocked: Cost) -> Iterator[str]:
+    """Lines for a site of a Caddyfile."""
+    yield f'@blocked_agents header_regexp User-Agent "(?i){"|".join(map(_quoted, _tokens(blocked)))}"'
+    yield "respond @blocked_agents 403"
+
+
+SNIPPETS: Final = {"robots.txt": robots_txt, "nginx": nginx, "caddy": caddy}
+"""The files that a plan can be written as, by name."""
+
+
+def snippet(name: str, plan: Cost, first: date, last: date) -> str:
+    """A plan as one of SNIPPETS, with what it means as comments before it."""
+    people = "1 person" if plan.ai_referrals == 1 else f"{plan.ai_referrals:,} people"
+    operators = sorted({one.operator for one in plan.blocked})
+    lines = [
+        f"# From {first} to {last}, this would have kept away {plural(plan.agent_fetches, 'request')} "
+        f"and {plural(plan.bytes_sent, 'byte')}.",
+        f"# In the same days, the products of {', '.join(operators)} sent {people}, who may no longer come.",
+        *(f"# {one.key}: {plural(one.agent_fetches, 'request')}" for one in plan.blocked),
+        *SNIPPETS[name](plan),
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def offences(
@@ -105,11 +164,11 @@ def offences(
     nothing. Raises what Reader.sql raises.
     """
     text = resources.files("service").joinpath("robots.sql").read_text("utf-8")
-    rows = _rows(reader.sql(text, organization=organization, start_date=start, end_date=end, domain=domain))
+    rows = rows_of(reader.sql(text, organization=organization, start_date=start, end_date=end, domain=domain))
     return [
         Offence(row["agent"], row["operator"] or "unknown", row["path"], row["visits"], row["last_visit"])
         for row in rows
-        if row["agent_kind"] in _GROUP_OF and not robots.can_fetch(row["path"], row["agent"])
+        if row["agent_kind"] in KINDS and not robots.can_fetch(row["path"], row["agent"])
     ]
 
 
@@ -123,7 +182,21 @@ def read_robots(path: Path) -> Protego:
     return Protego.parse(text)
 
 
-def _rows(table: Tables) -> list[dict[str, Any]]:
-    assert not isinstance(table, dict)  # noqa: S101  # it has no parts
+def rows_of(table: Tables) -> list[dict[str, Any]]:
+    """The rows of an answer that has no parts."""
+    assert not isinstance(table, dict)  # noqa: S101
     rows: list[dict[str, Any]] = table.to_pylist()
     return rows
+
+
+def _tokens(plan: Cost) -> list[str]:
+    """What the user agents of a plan's agents contain: the tokens that the rules know them by, or else their names."""
+    known: dict[str, list[str]] = {}
+    for row in load(Agent, "agents"):
+        known.setdefault(row.agent, []).append(row.token)
+    return sorted({token for one in plan.blocked for agent in one.agents for token in known.get(agent, [agent])})
+
+
+def _quoted(token: str) -> str:
+    """A token as part of a regular expression between double quotes: what is no letter, digit or hyphen is any one."""
+    return re.sub(r"[^A-Za-z0-9-]", ".", token)

@@ -868,6 +868,17 @@ def _operators(question: Question) -> list[Row]:
     return sorted(rows, key=lambda row: (-row["agent_fetches"], row["operator"]))
 
 
+def _ai_agents(question: Question) -> list[Row]:
+    sent = {row["operator"]: row["ai_referrals"] for row in _operators(question)}
+    keys = {"operator": _named("operator"), "purpose": _purpose, "agent": _named("agent")}
+    visits = [visit for visit in question.visits if _purpose(visit)]
+    rows = _ranked(visits, keys, "visits", "agent_fetches", "bytes_sent")
+    for row in rows:
+        del row["visits"]
+        row["ai_referrals"] = sent.get(row["operator"], 0)
+    return rows
+
+
 def _filter_values(question: Question) -> list[Row]:
     codes = [visit for visit in _without_strays(question, question.seen) if visit["short_code"] is not None]
     visits = {
@@ -930,6 +941,7 @@ ENTRIES: Final[dict[str, Callable[[Question], Any]]] = {
     "ai-by-week": _ai_by_week,
     "operators": _operators,
     "all-links": _all_links,
+    "ai-agents": _ai_agents,
 }
 
 

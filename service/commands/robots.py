@@ -1,5 +1,6 @@
-"""`traffic robots`: lines for robots.txt and what they would mean, and visits that went against such a file."""
+"""`traffic robots`: what blocking AI crawlers would save and cost, and visits that went against a robots.txt."""
 
+from collections import Counter
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -14,53 +15,72 @@ from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOptio
 from service.commands.printing import printable
 
 if TYPE_CHECKING:
-    from datetime import date
+    from queries import Result
 
-    from queries import Reader, Result
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Plan what AI crawlers may fetch, and check it.")
+DomainOption = Annotated[str, typer.Option(help="only visits to this domain")]
+FormatOption = Annotated[str, typer.Option("--format", help="table, json, csv or parquet")]
 
-app = typer.Typer(invoke_without_command=True, no_args_is_help=True, rich_markup_mode=None)
-DAYS = 28
 
-
-@app.callback()
-def robots(
-    context: typer.Context,
-    organization: Annotated[
-        str, typer.Option("--org", metavar="ORG", help="organization whose crawlers are listed")
-    ] = "",
+@app.command("plan")
+def plan(
+    organization: OrganizationOption,
+    block: Annotated[
+        list[str], typer.Option(help="operator, or operator:purpose, that may not come any more; may be repeated")
+    ] = [],  # noqa: B006  # typer copies it
+    write_as: Annotated[str, typer.Option("--as", help="what --block prints: robots.txt, nginx or caddy")] = "robots.txt",
+    robots: Annotated[
+        Path | None, typer.Option(help="your robots.txt: count the requests that it forbids, as `ignored`")
+    ] = None,
+    domain: DomainOption = "",
+    output: FormatOption = "table",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Print lines for robots.txt, or check such a file.
+    """Print what AI crawlers fetched in the last 28 judged days, or the file that blocks some of them.
 
-    Lines stand by group (training, search, assistants); a file is checked against the visits.
+    Purposes are asked, indexed, trained and coding. With --block, comments say what it would have saved, and how many
+    people the products of those operators sent. Nothing obliges a crawler to obey robots.txt; nginx and Caddy refuse
+    it. Requests that only use another's name are left out.
 
-    Comments say how many visits of the 28 days before today each line would have kept away, and how many people the AI
-    products of that operator sent. Nothing obliges a crawler to obey; those that only use another's name are left out.
-
-    Example: traffic robots --org acme > robots-suggested.txt
+    Example: traffic robots plan --org acme --block OpenAI:trained
     """
+    from data.maintenance.status import stored_span
     from queries import Reader
-    from service.robots import crawlers, robots_lines
+    from service import robots as plans
 
-    if context.invoked_subcommand:
-        source = context.get_parameter_source("lake")
-        if organization or (source and source.name == "COMMANDLINE"):
-            raise BadInput("write options after check: traffic robots check robots.txt --org NAME.")
+    check_format(output)
+    if write_as not in plans.SNIPPETS:
+        raise BadInput(f"--as {write_as!r} is not known; use {', '.join(plans.SNIPPETS)}.")
+    rules = plans.read_robots(robots) if robots else None
+    opened = open_lake(lake, organization)
+    with closing(Reader(opened)) as reader:
+        first, last = plans.last_days(reader.today(organization), stored_span(opened, organization).unjudged)
+        days = {"organization": organization, "start_date": first, "end_date": last}
+        found = plans.crawled(plans.rows_of(reader.query("ai-agents", domain=domain, **days)))
+        against = plans.offences(reader, rules, organization, first, last, domain=domain) if rules else []
+    if block:
+        for line in plans.snippet(write_as, plans.cost(found, block), first, last).splitlines():
+            typer.echo(printable(line))
         return
-    with closing(Reader(open_lake(lake, organization))) as reader:
-        first, last = _days(reader, organization)
-        listed, zone = crawlers(reader, organization, first, last), reader.zone(organization)
-    typer.echo(f"# {organization}: crawlers from {first} to {last} ({zone}); remove the lines of those that may come.")
-    for line in robots_lines(listed):
-        typer.echo(printable(line))
+    ignored: Counter[str] = Counter()
+    for one in against:
+        ignored[one.agent] += one.visits
+    rows: Result = [
+        {**seen._asdict(), "agents": ", ".join(seen.agents)}
+        | ({"ignored": sum(ignored[agent] for agent in seen.agents)} if rules else {})
+        for seen in found
+    ]
+    if rows or output != "table":
+        print_answer(rows, output)
+    typer.echo(f"{first} to {last}; choose with --block, as in --block OpenAI:trained.", err=True)
 
 
 @app.command("check")
 def check(
     file: Annotated[Path, typer.Argument(help="the robots.txt that your server answers with")],
     organization: OrganizationOption,
-    domain: Annotated[str, typer.Option(help="only visits to this domain")] = "",
-    output: Annotated[str, typer.Option("--format", help="table, json, csv or parquet")] = "table",
+    domain: DomainOption = "",
+    output: FormatOption = "table",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
     """Print the visits of crawlers to paths that a robots.txt closes to them, in the 28 days before today.
@@ -70,19 +90,16 @@ def check(
     Example: traffic robots check robots.txt --org acme
     """
     from queries import Reader
-    from service.robots import offences, read_robots
+    from service.robots import DAYS, offences, read_robots
 
     check_format(output)
     rules = read_robots(file)
     with closing(Reader(open_lake(lake, organization))) as reader:
-        rows = offences(reader, rules, organization, *_days(reader, organization), domain=domain)
+        today = reader.today(organization)
+        days = today - timedelta(DAYS), today - timedelta(1)
+        rows = offences(reader, rules, organization, *days, domain=domain)
     answer: Result = [one._asdict() for one in rows]
     if rows or output != "table":
         print_answer(answer, output)
     else:
         typer.echo("No crawler went against it.", err=True)
-
-
-def _days(reader: "Reader", organization: str) -> "tuple[date, date]":
-    today = reader.today(organization)
-    return today - timedelta(days=DAYS), today - timedelta(days=1)

@@ -12,7 +12,7 @@ from service.http.routing import Endpoint
 from service.pages import formats
 from service.pages.context import PageContext
 from service.pages.filters import Filters
-from service.pages.numbers import panels
+from service.pages.numbers import panels, robots_page
 from service.pages.numbers.content import LINK, OVERVIEW, Page, PageContent, uncovered
 from service.pages.numbers.layout import NAVIGATION, layout
 from service.pages.numbers.listing import Listing
@@ -29,6 +29,7 @@ def routes(context: PageContext) -> list[Route]:
     """The routes of the pages with numbers."""
     return [
         *(Route(f"{context.root}/{page.path}", page_endpoint(context, page)) for page in (*NAVIGATION, LINK)),
+        Route(f"{context.root}/robots", robots_page.endpoint(context)),
         Route(f"{context.root}/ai/{{source}}", source_endpoint(context)),
     ]
 
@@ -47,6 +48,7 @@ def page_endpoint(context: PageContext, page: Page) -> Endpoint:
         content = await view.content()
         if page is LINK:
             content["title"] = view.filters.scope.short_code
+        content["is_of_ai"] = page.path == "ai"
         if page is OVERVIEW:
             content["undecided_jobs"] = await context.control.read(context.jobs.undecided, view.filters.organization)
         return await view.response("page.html", **content)

@@ -1,0 +1,43 @@
+"""The page that says what blocking AI crawlers would save and cost: choose some, and copy the file that does it."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from data import BadInput
+from data.maintenance.status import stored_span
+from queries import ENTRIES, InvalidParameter, Scope
+from service import robots
+from service.http.routing import Endpoint
+from service.pages import formats
+from service.pages.context import PageContext
+from service.pages.numbers.layout import layout
+
+
+def endpoint(context: PageContext) -> Endpoint:
+    """The page. Each parameter `block` is one operator:purpose that is chosen."""
+
+    async def page(request: Request) -> Response:
+        organization = request.scope["session"].organization
+        stored = await context.in_thread(request, stored_span, context.services.lake, organization)
+        first, last = robots.last_days(context.services.today(organization), stored.unjudged)
+        (rows,) = await context.load(request, [(ENTRIES["ai-agents"], Scope(organization, first, last))])
+        found = robots.crawled(rows)
+        chosen = request.query_params.getlist("block")
+        try:
+            plan = robots.cost(found, chosen)
+        except BadInput as error:
+            raise InvalidParameter("block", "was not seen in these days", str(error)) from error
+        shown = {
+            **layout(context, request, "ai", None),
+            "title": "What would robots.txt cost me?",
+            "span": formats.span(first, last),
+            "found": found,
+            "purposes": robots.PURPOSES,
+            "chosen": chosen,
+            "plan": plan,
+            "snippets": [(name, robots.snippet(name, plan, first, last)) for name in robots.SNIPPETS] if chosen else [],
+            "waiting": sum(first <= day <= last for day in stored.unjudged),
+        }
+        return await context.renderer.response(request, "robots.html", shown)
+
+    return page
