@@ -67,12 +67,9 @@ class Offence(NamedTuple):
     last_visit: datetime  # in UTC, naive
 
 
-def last_days(today: date, unjudged: Iterable[date]) -> tuple[date, date]:
-    """The 28 days that end with the last one that is over and judged, or with yesterday if none of 28 is."""
-    waiting = frozenset(unjudged)
-    past = [today - timedelta(number) for number in range(1, DAYS + 1)]
-    end = next((day for day in past if day not in waiting), past[0])
-    return end - timedelta(DAYS - 1), end
+def last_days(today: date) -> tuple[date, date]:
+    """The first and the last of the 28 days before today."""
+    return today - timedelta(DAYS), today - timedelta(1)
 
 
 def crawled(rows: Iterable[Mapping[str, Any]]) -> list[Crawled]:
@@ -143,12 +140,10 @@ SNIPPETS: Final = {"robots.txt": robots_txt, "nginx": nginx, "caddy": caddy}
 
 def snippet(name: str, plan: Cost, first: date, last: date) -> str:
     """A plan as one of SNIPPETS, with what it means as comments before it."""
-    people = "1 person" if plan.ai_referrals == 1 else f"{plan.ai_referrals:,} people"
     operators = sorted({one.operator for one in plan.blocked})
     lines = [
-        f"# From {first} to {last}, this would have kept away {plural(plan.agent_fetches, 'request')} "
-        f"and {plural(plan.bytes_sent, 'byte')}.",
-        f"# In the same days, the products of {', '.join(operators)} sent {people}, who may no longer come.",
+        f"# {first} to {last}: {plural(plan.agent_fetches, 'request')} and {plural(plan.bytes_sent, 'byte')} saved.",
+        f"# At risk: {plural(plan.ai_referrals, 'visit')} by people whom products of {', '.join(operators)} sent.",
         *(f"# {one.key}: {plural(one.agent_fetches, 'request')}" for one in plan.blocked),
         *SNIPPETS[name](plan),
     ]

@@ -2,13 +2,13 @@
 
 from collections import Counter
 from contextlib import closing
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from data import BadInput
+from data.text import plural
 from service.commands.answers import check_format, print_answer
 from service.commands.filters import open_lake
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
@@ -28,7 +28,9 @@ def plan(
     block: Annotated[
         list[str], typer.Option(help="operator, or operator:purpose, that may not come any more; may be repeated")
     ] = [],  # noqa: B006  # typer copies it
-    write_as: Annotated[str, typer.Option("--as", help="what --block prints: robots.txt, nginx or caddy")] = "robots.txt",
+    write_as: Annotated[
+        str, typer.Option("--as", help="what --block prints: robots.txt, nginx or caddy")
+    ] = "robots.txt",
     robots: Annotated[
         Path | None, typer.Option(help="your robots.txt: count the requests that it forbids, as `ignored`")
     ] = None,
@@ -36,7 +38,7 @@ def plan(
     output: FormatOption = "table",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Print what AI crawlers fetched in the last 28 judged days, or the file that blocks some of them.
+    """Print what AI crawlers fetched in the 28 days before today, or the file that blocks some of them.
 
     Purposes are asked, indexed, trained and coding. With --block, comments say what it would have saved, and how many
     people the products of those operators sent. Nothing obliges a crawler to obey robots.txt; nginx and Caddy refuse
@@ -54,9 +56,10 @@ def plan(
     rules = plans.read_robots(robots) if robots else None
     opened = open_lake(lake, organization)
     with closing(Reader(opened)) as reader:
-        first, last = plans.last_days(reader.today(organization), stored_span(opened, organization).unjudged)
-        days = {"organization": organization, "start_date": first, "end_date": last}
-        found = plans.crawled(plans.rows_of(reader.query("ai-agents", domain=domain, **days)))
+        first, last = plans.last_days(reader.today(organization))
+        waiting = sum(first <= day <= last for day in stored_span(opened, organization).unjudged)
+        fetched = reader.query("ai-agents", organization=organization, start_date=first, end_date=last, domain=domain)
+        found = plans.crawled(plans.rows_of(fetched))
         against = plans.offences(reader, rules, organization, first, last, domain=domain) if rules else []
     if block:
         for line in plans.snippet(write_as, plans.cost(found, block), first, last).splitlines():
@@ -72,7 +75,8 @@ def plan(
     ]
     if rows or output != "table":
         print_answer(rows, output)
-    typer.echo(f"{first} to {last}; choose with --block, as in --block OpenAI:trained.", err=True)
+    judged = f"; {plural(waiting, 'day')} not judged yet, people sent may be bots in disguise" if waiting else ""
+    typer.echo(f"{first} to {last}{judged}. Choose with --block, as in --block OpenAI:trained.", err=True)
 
 
 @app.command("check")
@@ -90,14 +94,12 @@ def check(
     Example: traffic robots check robots.txt --org acme
     """
     from queries import Reader
-    from service.robots import DAYS, offences, read_robots
+    from service.robots import last_days, offences, read_robots
 
     check_format(output)
     rules = read_robots(file)
     with closing(Reader(open_lake(lake, organization))) as reader:
-        today = reader.today(organization)
-        days = today - timedelta(DAYS), today - timedelta(1)
-        rows = offences(reader, rules, organization, *days, domain=domain)
+        rows = offences(reader, rules, organization, *last_days(reader.today(organization)), domain=domain)
     answer: Result = [one._asdict() for one in rows]
     if rows or output != "table":
         print_answer(answer, output)

@@ -9,6 +9,7 @@ PAGES = {
     "overview": "",
     "ai": "ai",
     "ai-source": "ai/ChatGPT",
+    "robots": "robots?block=OpenAI:trained",
     "agents": "agents",
     "people": "people",
     "filtered": "people?f_device_type=desktop&f_referrer=%28direct%29",

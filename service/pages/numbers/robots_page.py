@@ -19,7 +19,7 @@ def endpoint(context: PageContext) -> Endpoint:
     async def page(request: Request) -> Response:
         organization = request.scope["session"].organization
         stored = await context.in_thread(request, stored_span, context.services.lake, organization)
-        first, last = robots.last_days(context.services.today(organization), stored.unjudged)
+        first, last = robots.last_days(context.services.today(organization))
         (rows,) = await context.load(request, [(ENTRIES["ai-agents"], Scope(organization, first, last))])
         found = robots.crawled(rows)
         chosen = request.query_params.getlist("block")

@@ -1,11 +1,5 @@
 """Redirects for web servers, by a real nginx and a real Caddy: every link leads where it says, hostile ones as well."""
 
-import os
-import shutil
-import socket
-import subprocess
-import time
-from contextlib import contextmanager
 from datetime import datetime
 from http.client import HTTPConnection
 from urllib.parse import quote, unquote
@@ -16,84 +10,24 @@ from data import BadInput
 from data.store.links import Link
 from data.store.redirect_maps import caddy_map, links_on, nginx_map
 from tests.support.tables import examples, tables
+from tests.support.web_servers import serving
 
 MAPS = {"nginx": nginx_map, "caddy": caddy_map}
-SBIN = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin"
-NGINX = """
-daemon off;
-master_process off;
-pid {folder}/pid;
-events {{ }}
-http {{
-    access_log off;
-    client_body_temp_path {folder}/client;
-    proxy_temp_path {folder}/proxy;
-    fastcgi_temp_path {folder}/fastcgi;
-    uwsgi_temp_path {folder}/uwsgi;
-    scgi_temp_path {folder}/scgi;
-    geo $traffic_dollar {{ default "$"; }}
-    server {{
-        listen 127.0.0.1:{port};
-        include {folder}/links;
-    }}
-}}
-"""
-CADDY = """
-{{
-    admin off
-    auto_https off
-    storage file_system {folder}/storage
-}}
-http://127.0.0.1:{port} {{
-    import {folder}/links
-    respond 404
-}}
-"""
 
 
-def commands(name, folder, configuration):
-    """What checks the configuration of a web server, and what runs it."""
-    program = shutil.which(name, path=SBIN)
-    if not program:
-        package = {"nginx": "nginx-light"}.get(name, name)
-        pytest.skip(f"{name} is missing: apt-get install {package} (Debian package {package})")
-    if name == "nginx":
-        run = [program, "-p", folder, "-e", folder / "error.log", "-c", configuration]
-        return [*run, "-t"], run
-    options = ["--config", configuration, "--adapter", "caddyfile"]
-    return [program, "validate", *options], [program, "run", *options]
-
-
-@contextmanager
-def serving(name, folder, links):
-    """The port of a web server with the redirects of some links, whose configuration it has found right."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+def redirecting(name, folder, links):
+    """A web server with the redirects of some links."""
     (folder / "links").write_text(MAPS[name](links))
-    configuration = folder / "configuration"
-    configuration.write_text({"nginx": NGINX, "caddy": CADDY}[name].format(folder=folder, port=port))
-    check, run = commands(name, folder, configuration)
-    home = {"PATH": SBIN, "HOME": str(folder)}
-    checked = subprocess.run(check, capture_output=True, text=True, env=home, check=False)
-    assert checked.returncode == 0, checked.stderr
-    with (folder / "log").open("w") as log, subprocess.Popen(run, stdout=log, stderr=log, env=home) as process:
-        try:
-            while True:
-                assert process.poll() is None, (folder / "log").read_text()
-                with socket.socket() as probe:
-                    if probe.connect_ex(("127.0.0.1", port)) == 0:
-                        break
-                time.sleep(0.01)
-            yield port
-        finally:
-            process.terminate()
+    inside = {"nginx": f"include {folder}/links;", "caddy": f"import {folder}/links\n    respond 404"}[name]
+    return serving(name, folder, inside, 'geo $traffic_dollar { default "$"; }')
 
 
 @pytest.fixture(scope="module", params=MAPS)
 def ask(request, tmp_path_factory):
     """Asks a web server for a short code as browsers do; the status and the Location."""
     rows = tables(__file__)["test_a_web_server_leads_where_the_links_say"]
-    with serving(request.param, tmp_path_factory.mktemp(request.param), [link(*row[:2]) for row in rows]) as port:
+    links = [link(*row[:2]) for row in rows]
+    with redirecting(request.param, tmp_path_factory.mktemp(request.param), links) as port:
 
         def ask(short_code):
             connection = HTTPConnection("127.0.0.1", port, timeout=60)
@@ -130,7 +64,7 @@ def test_what_cannot_be_written_is_refused_by_its_name(servers, short_code, targ
 
 def test_a_target_too_long_for_a_word_of_nginx_is_refused(tmp_path):
     longest = "https://shop.example/" + "$" * 220
-    with serving("nginx", tmp_path, [link("long", longest)]):
+    with redirecting("nginx", tmp_path, [link("long", longest)]):
         pass
     with pytest.raises(BadInput, match="the link 'long' is too long for nginx"):
         nginx_map([link("long", "https://shop.example/" + "ü" * 1_000)])
@@ -138,7 +72,7 @@ def test_a_target_too_long_for_a_word_of_nginx_is_refused(tmp_path):
 
 @pytest.mark.parametrize("name", MAPS)
 def test_no_links_are_no_redirects(tmp_path, name):
-    with serving(name, tmp_path, []):
+    with redirecting(name, tmp_path, []):
         pass
 
 

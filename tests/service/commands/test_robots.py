@@ -1,17 +1,14 @@
 """`traffic robots`: what lines for robots.txt would mean, in the numbers of the reports, and who went against them."""
 
-import re
-from collections import Counter
 from datetime import datetime, timedelta
+from http.client import HTTPConnection
 
 import pytest
 from protego import Protego
 
-from queries import Scope
-from service.robots import GROUPS, people_by_operator
-from tests.recount import recount
 from tests.service.commands.runs import refused
 from tests.support.visits import land, links, visit
+from tests.support.web_servers import serving
 
 GPTBOT = {"bot_category": "ai_training", "agent_kind": "training", "agent": "GPTBot", "operator": "OpenAI",
           "ai_source": "ChatGPT", "confidence": "high"}  # fmt: skip
@@ -69,62 +66,79 @@ def closed(tmp_path):
     return path
 
 
-def test_lines_stand_by_group_with_what_they_keep_away_and_whom_the_operator_sent(robots):
-    run = robots("--org", "acme")
-    assert run.code == 0, run.err
-    assert (
-        run.out.partition("\n")[2]
-        == """\
-# training: 20 visits
-# GPTBot (OpenAI): 18 visits kept away; OpenAI sent 6 people
-User-agent: GPTBot
-# Crawler\ufffd[31m/x (Nobody): 2 visits kept away; Nobody sent 0 people
-# no line: robots.txt cannot address this name
-Disallow: /
-
-# search: 20 visits
-# bingbot (Microsoft): 12 visits kept away; Microsoft sent 0 people
-User-agent: bingbot
-# OAI-SearchBot (OpenAI): 8 visits kept away; OpenAI sent 6 people
-User-agent: OAI-SearchBot
-Disallow: /
-
-# assistants: 4 visits
-# Claude-User (Anthropic): 4 visits kept away; Anthropic sent 0 people
-User-agent: Claude-User
-Disallow: /
-
-"""
-    )
+def test_a_plan_lists_what_agents_fetched_by_operator_and_purpose_and_whom_the_operator_sent(robots):
+    rows = robots("plan", "--org", "acme", "--format", "json").json
+    shown = ("operator", "purpose", "agents", "agent_fetches", "ai_referrals")
+    assert [tuple(row[name] for name in shown) for row in rows] == [
+        ("OpenAI", "trained", "GPTBot", 18, 6), ("OpenAI", "indexed", "OAI-SearchBot", 8, 6),
+        ("Anthropic", "asked", "Claude-User", 4, 0), ("Nobody", "trained", "Crawler\x1b[31m/x", 2, 0),
+    ]  # fmt: skip
 
 
-def test_the_numbers_are_those_of_a_recount_by_hand(robots, today):
+def test_a_plan_counts_what_ignores_the_present_file(robots, closed):
+    rows = robots("plan", "--org", "acme", "--robots", closed, "--format", "json").json
+    assert {row["agents"]: row["ignored"] for row in rows} == {
+        "GPTBot": 8, "OAI-SearchBot": 4, "Claude-User": 4, "Crawler\x1b[31m/x": 1,
+    }  # fmt: skip
+
+
+def test_the_file_of_a_plan_says_what_it_saves_and_the_people_at_risk(robots, today):
+    run = robots("plan", "--org", "acme", "--block", "OpenAI:trained", "--block", "Anthropic")
     first, last = today - timedelta(days=28), today - timedelta(days=1)
-    visits = [one | {"organization": "acme"} for one in planned(today)]
-    scope = Scope("acme", first, last)
-    kinds = {kind for kinds in GROUPS.values() for kind in kinds}
-    expected = Counter()
-    for row in recount("bot-traffic", visits, scope):
-        if row["agent_kind"] in kinds and row["confidence"] != "contradicted":
-            expected[row["agent"].replace("\x1b", "\ufffd")] += row["visits"]
-    people = people_by_operator({row["ai_source"]: row["ai_referrals"] for row in recount("ai-sources", visits, scope)})
-    found = re.findall(
-        r"^# (.+) \((.+)\): ([\d,]+) visits? kept away; .* sent (\d+) people$",
-        robots("--org", "acme").out,
-        re.MULTILINE,
+    assert (run.code, run.out) == (
+        0,
+        f"""\
+# {first} to {last}: 22 requests and 0 bytes saved.
+# At risk: 6 visits by people whom products of Anthropic, OpenAI sent.
+# OpenAI:trained: 18 requests
+# Anthropic:asked: 4 requests
+User-agent: Claude-User
+User-agent: GPTBot
+Disallow: /
+""",
     )
-    assert {agent: int(count) for agent, _, count, _ in found} == expected
-    assert {operator: int(sent) for _, operator, _, sent in found} == {
-        operator: people.get(operator, 0) for _, operator, _, _ in found
-    }
 
 
-def test_the_lines_close_everything_to_those_they_name_and_to_nobody_else(robots):
-    parsed = Protego.parse(robots("--org", "acme").out)
-    for agent in ("GPTBot", "OAI-SearchBot", "bingbot", "Claude-User"):
-        assert not parsed.can_fetch("/open", agent)
-    for agent in ("Googlebot", "curl", "Crawler"):
-        assert parsed.can_fetch("/open", agent)
+def test_the_numbers_of_a_plan_are_those_of_a_count_over_raw_visits(robots, today):
+    days = {today - timedelta(days=number) for number in range(1, 29)}
+    visits = [one for one in planned(today) if one["visited_at"].date() in days]
+    saved = sum(one["agent"] == "GPTBot" and one["confidence"] != "contradicted" for one in visits)
+    at_risk = sum(one["bot_category"] == "ai_referral" and one["ai_source"] == "ChatGPT" for one in visits)
+    out = robots("plan", "--org", "acme", "--block", "OpenAI:trained").out
+    assert f": {saved} requests" in out
+    assert f"At risk: {at_risk} visits" in out
+
+
+def test_a_plan_closes_everything_to_the_agents_it_names_and_to_nobody_else(robots):
+    parsed = Protego.parse(robots("plan", "--org", "acme", "--block", "OpenAI").out)
+    assert not any(parsed.can_fetch("/open", agent) for agent in ("GPTBot", "OAI-SearchBot"))
+    assert all(parsed.can_fetch("/open", agent) for agent in ("Claude-User", "bingbot", "Googlebot", "curl"))
+
+
+def test_an_agent_that_robots_txt_cannot_address_gets_a_comment(robots):
+    assert (
+        "# robots.txt cannot address Crawler\ufffd[31m/x\n" in robots("plan", "--org", "acme", "--block", "Nobody").out
+    )
+
+
+@pytest.mark.parametrize("server", ["nginx", "caddy"])
+def test_a_web_server_refuses_the_agents_of_a_plan_and_serves_others(robots, tmp_path, server):
+    run = robots("plan", "--org", "acme", "--block", "OpenAI", "--block", "Nobody", "--as", server)
+    outside, inside = "", f"{run.out}\nrespond 204"
+    if server == "nginx":
+        outside, _, condition = run.out.partition("# in the server block: ")
+        inside = f"{condition} return 204;"
+    with serving(server, tmp_path, inside, outside) as port:
+        agents = ("Mozilla/5.0 (compatible; GPTBot/1.2)", "oai-searchbot/1.0", "Mozilla/5.0")
+        assert [status_of(port, agent) for agent in agents] == [403, 403, 204]
+
+
+def status_of(port, user_agent):
+    connection = HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("GET", "/", headers={"User-Agent": user_agent})
+    status = connection.getresponse().status
+    connection.close()
+    return status
 
 
 def test_a_check_lists_who_went_against_the_file_and_where(robots, closed):
@@ -152,5 +166,10 @@ def test_a_file_that_closes_nothing_has_no_offender(robots, tmp_path, text):
 
 def test_what_cannot_be_read_or_is_misplaced_is_refused(robots, traffic, tmp_path, closed):
     assert "No such file" in refused(robots("check", tmp_path / "none", "--org", "acme"))
-    assert "has no organization 'cow'" in refused(robots("--org", "cow"))
-    assert "write options after check" in refused(traffic("robots", "--org", "acme", "check", closed, "--org", "acme"))
+    assert "has no organization 'cow'" in refused(robots("plan", "--org", "cow"))
+    assert "--as 'apache' is not known; use robots.txt, nginx, caddy." in refused(
+        robots("plan", "--org", "acme", "--as", "apache")
+    )
+    assert "'OpenAI:coding' was not seen in these days; choose from: OpenAI:trained, OpenAI:indexed" in refused(
+        robots("plan", "--org", "acme", "--block", "OpenAI:coding")
+    )

@@ -39,7 +39,7 @@ LOADING = {"script", "link", "use", "img", "iframe", "source", "image", "object"
 PAGES = [page.path for page in NAVIGATION]
 SETTINGS = [
     "jobs", "settings/api-keys", "settings/sessions", "settings/shares", "settings/agent-hooks", "settings/cache",
-    "settings/storage",
+    "settings/storage", "robots",
 ]  # fmt: skip
 SCOPES = [
     "?range=7d",
@@ -221,6 +221,18 @@ def test_a_platform_that_nobody_knows_is_an_empty_page(browser):
     page = browser.read("ai/%3Cb%3ENobody")
     assert page.all("section") == []
     assert "No visits by this platform in this period." in page.text
+
+
+def test_what_blocking_a_crawler_would_cost_is_two_clicks_from_the_page_ai(browser):
+    assert browser.read("ai").all("a", href="/app/robots")
+    row = browser.read("robots").all("tr")[1]
+    chosen = row.one("input").attributes["value"]
+    fetches, _, people = row.all("td", class_="number")
+    page = browser.read(f"robots?block={quote(chosen)}")
+    shown = [page.one("data", data_field=name).attributes["value"] for name in ("saved", "at_risk")]
+    assert shown == [fetches.text.replace(",", ""), people.text.replace(",", "")]
+    assert "User-agent: " in page.text
+    assert "was not seen" in browser.read("robots?block=Nobody", status=400).text
 
 
 # People are not requests

@@ -1,0 +1,81 @@
+"""A real nginx or Caddy that serves a configuration of a test."""
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from contextlib import contextmanager
+
+import pytest
+
+SBIN = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin"
+NGINX = """
+daemon off;
+master_process off;
+pid {folder}/pid;
+events {{ }}
+http {{
+    access_log off;
+    client_body_temp_path {folder}/client;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    {outside}
+    server {{
+        listen 127.0.0.1:{port};
+        {inside}
+    }}
+}}
+"""
+CADDY = """
+{{
+    admin off
+    auto_https off
+    storage file_system {folder}/storage
+}}
+http://127.0.0.1:{port} {{
+    {inside}
+}}
+"""
+
+
+CONFIGURATIONS = {"nginx": NGINX, "caddy": CADDY}
+
+
+def commands(name, folder, configuration):
+    """What checks the configuration of a web server, and what runs it."""
+    program = shutil.which(name, path=SBIN)
+    if not program:
+        package = {"nginx": "nginx-light"}.get(name, name)
+        pytest.skip(f"{name} is missing: apt-get install {package} (Debian package {package})")
+    if name == "nginx":
+        run = [program, "-p", folder, "-e", folder / "error.log", "-c", configuration]
+        return [*run, "-t"], run
+    options = ["--config", configuration, "--adapter", "caddyfile"]
+    return [program, "validate", *options], [program, "run", *options]
+
+
+@contextmanager
+def serving(name, folder, inside, outside=""):
+    """The port of a web server with these lines in its server and, of nginx, outside of it, which it found right."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    configuration = folder / "configuration"
+    configuration.write_text(CONFIGURATIONS[name].format(folder=folder, port=port, inside=inside, outside=outside))
+    check, run = commands(name, folder, configuration)
+    home = {"PATH": SBIN, "HOME": str(folder)}
+    checked = subprocess.run(check, capture_output=True, text=True, env=home, check=False)
+    assert checked.returncode == 0, checked.stderr
+    with (folder / "log").open("w") as log, subprocess.Popen(run, stdout=log, stderr=log, env=home) as process:
+        try:
+            while True:
+                assert process.poll() is None, (folder / "log").read_text()
+                with socket.socket() as probe:
+                    if probe.connect_ex(("127.0.0.1", port)) == 0:
+                        break
+                time.sleep(0.01)
+            yield port
+        finally:
+            process.terminate()
