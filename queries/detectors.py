@@ -38,15 +38,15 @@ class Detector:
     more_is_better: bool = False
     """Whether the events of its measure are wanted; otherwise they are to become fewer."""
     counts_refusals: bool = False
-    """Whether the events of its measure are all requests that were refused or found nothing, so that it shows by the
-    answers alone when the problem is gone."""
+    """Whether the events of its measure are all requests with the wrong answer: refused, found nothing or, of a secret,
+    was given it. So it shows by the answers alone when the problem is gone."""
     closes_by_rate: bool = False
     """Whether its jobs may be closed because their rate fell: measured in benchmarks/README.md, as rates fall by
     themselves, too. Where more is better, a fall is not wanted, so none of those is."""
     sql: str = ""
     """The SQL file, if it is not called like the type."""
-    is_invented: bool | None = None
-    """Which rows of a SQL file of two types are its own, by their column of this name; None: all rows."""
+    only: tuple[str, bool] | None = None
+    """Which rows of a SQL file of two types are its own: a column, and its value; None: all rows."""
 
     @cached_property
     def entry(self) -> Entry:
@@ -65,6 +65,8 @@ _LINK_FIELDS: Final = (
     f.PATH, _SHORT_CODE, f.IS_INVENTED, f.AGENT_FETCHES, f.AI_REFERRALS, f.VERIFIED, *_SEEN
 )  # fmt: skip
 _PATH_TEXT: Final = ("path", "short_code")
+_WHO: Final = (f.TOP_AGENT, f.TOP_SHARE, f.TOP_PATHS)
+_WHO_TEXT: Final = ("top_agent", "top_paths")
 _REQUESTED_BY_AI: Final = (
     "From {days}, it was requested by AI products ({agent_fetches}) and by people whom they sent ({ai_referrals}); "
 )
@@ -80,9 +82,27 @@ _BROKEN_LINK: Final = Detector(
     action_label="Redirect the path to a page that exists",
     people="ai_referrals",
     sql="broken_link",
-    is_invented=False,
+    only=("is_invented", False),
     counts_refusals=True,
 )
+
+_EXPOSED_PATH: Final = Detector(
+    type="exposed_path",
+    fields=(
+        f.PATH, f.IS_CATCH_ALL, f.ANSWERED, f.PROBES, f.PROBED_PATHS, f.ANSWER_SIZE, f.TOP_PATHS, *_SEEN
+    ),
+    subject=("domain", "path"),
+    untrusted=("path", "top_paths"),
+    title="Vulnerability scanners got an answer: {where}",
+    summary="From {days}, they asked {probes} times for what nobody should see, and got {answered} answers of status "
+    "200 to 299. Look at what the path shows, and change every secret in it.",
+    action_id="hide_path",
+    action_label="Refuse the path, and change the secrets in it",
+    fetches="answered",
+    sql="exposed_path",
+    only=("is_catch_all", False),
+    counts_refusals=True,
+)  # fmt: skip
 
 _ALL: Final = (
     _BROKEN_LINK,
@@ -91,7 +111,7 @@ _ALL: Final = (
         type="invented_link",
         title="AI products send people to a page that never existed: {where}",
         summary=_REQUESTED_BY_AI + "nobody ever got an answer below 400. The address was probably made up.",
-        is_invented=True,
+        only=("is_invented", True),
     ),
     Detector(
         type="ai_attention_gap",
@@ -110,13 +130,14 @@ _ALL: Final = (
     Detector(
         type="blocked_agent",
         fields=(
-            f.AGENT, as_nullable(f.OPERATOR), as_nullable(f.AI_SOURCE), f.AGENT_FETCHES, f.REFUSED, f.PERCENTAGE,
-            f.STATUSES, f.VERIFIED, *_SEEN,
+            f.AGENT, as_nullable(f.OPERATOR), as_nullable(f.AI_SOURCE), f.AGENT_FETCHES, f.REFUSED, f.ASKED_TO_PAY,
+            f.PERCENTAGE, f.STATUSES, f.VERIFIED, *_SEEN,
         ),
         subject=("domain", "agent"),
         untrusted=("agent",),
         title="AI agent refused on {domain}",
-        summary="From {days}, {refused} of its {agent_fetches} requests were refused.",
+        summary="From {days}, {refused} of its {agent_fetches} requests were refused, and {asked_to_pay} of these "
+        "asked it to pay (402).",
         action_id="allow_agent",
         action_label="Let the agent in",
         fetches="refused",
@@ -136,9 +157,12 @@ _ALL: Final = (
     ),
     Detector(
         type="server_errors",
-        fields=(f.PATH, _SHORT_CODE, f.VISITS, f.ERRORS, f.PERCENTAGE, f.PEOPLE, *_SEEN),
+        fields=(
+            f.PATH_TEMPLATE, _SHORT_CODE, f.VISITS, f.ERRORS, f.PERCENTAGE, f.PEOPLE, f.AUDIENCE, f.VISITORS, *_WHO,
+            *_SEEN,
+        ),
         subject=("domain", "path"),
-        untrusted=_PATH_TEXT,
+        untrusted=(*_PATH_TEXT, *_WHO_TEXT),
         title="Server errors: {where}",
         summary="From {days}, {errors} of {visits} requests by people and AI products got a status of 500 or above.",
         action_id="fix_error",
@@ -146,6 +170,57 @@ _ALL: Final = (
         implementation_type="manual",
         fetches="errors",
         closes_by_rate=True,
+    ),
+    Detector(
+        type="search_errors",
+        fields=(f.VISITS, f.ERRORS, f.PERCENTAGE, f.VISITORS, *_WHO, *_SEEN),
+        subject=("domain",),
+        untrusted=_WHO_TEXT,
+        title="Search crawlers get server errors on {domain}",
+        summary="From {days}, {errors} of their {visits} requests got a status of 500 or above. Search engines ask "
+        "such a site less often, and forget pages that keep failing.",
+        action_id="fix_error",
+        action_label="Repair what answers with an error",
+        implementation_type="manual",
+        fetches="errors",
+    ),
+    Detector(
+        type="dead_path",
+        fields=(
+            f.PATH_TEMPLATE, _SHORT_CODE, f.VISITS, f.MISSING, f.PERCENTAGE, f.REFERRED, f.VISITORS, *_WHO, *_SEEN
+        ),
+        subject=("domain", "path"),
+        untrusted=(*_PATH_TEXT, *_WHO_TEXT),
+        title="People hit a missing page: {where}",
+        summary="From {days}, {missing} of {visits} requests by people got 404 or 410; {referred} of these followed a "
+        "link.",
+        action_id="add_redirect",
+        action_label="Redirect the path to a page that exists",
+        fetches="missing",
+        counts_refusals=True,
+    ),
+    _EXPOSED_PATH,
+    replace(
+        _EXPOSED_PATH,
+        type="catch_all",
+        title="Whatever is asked is answered as if it were there on {domain}",
+        summary="From {days}, vulnerability scanners got {answered} answers of status 200 to 299 for {paths} paths "
+        "that hardly exist, of one size: a catch-all page. Answer 404, so that checks see what is missing.",
+        action_id="answer_404",
+        action_label="Answer 404 for what is not there",
+        only=("is_catch_all", True),
+    ),
+    Detector(
+        type="flood",
+        fields=(f.AGENT, f.VISITS, f.WHOLE, f.PERCENTAGE, f.FAILED, f.VISITORS, *_SEEN),
+        subject=("domain", "agent"),
+        untrusted=("agent",),
+        title="Flood of requests by one agent or browser on {domain}",
+        summary="On its busiest days from {days}, it made {visits} of {whole} requests; {refused_or_failed} of these "
+        "were refused or failed.",
+        action_id="limit_flood",
+        action_label="Limit how often it may ask, or refuse it",
+        fetches="visits",
     ),
     Detector(
         type="referral_drop",

@@ -46,17 +46,22 @@ def detect(
     organization: str,
     as_of: date,
     cancelled: threading.Event | None = None,
+    *,
+    explain: bool = False,
 ) -> list[Finding]:
     """The findings of the 28 complete days before `as_of`, the heaviest first, at most 100.
 
-    `cancelled` is that of `Engine.answer`.
+    `cancelled` is that of `Engine.answer`. With `explain`, whatever the detector considers is one: the thresholds of
+    its SQL do not count. Clusters have no `explain`.
 
     Raises QueryTimeout, QueryFailed, FilesGone, EngineLost; LakeDamaged for a damaged file.
     """
     variables = engine.variables(Scope(organization, *days_before(as_of)))
-    rows = _as_rows(engine.answer(detector.entry, variables, cancelled))
-    if detector.is_invented is not None:
-        rows = [row for row in rows if row["is_invented"] is detector.is_invented]
+    asked = {**variables, "explain": True} if explain else variables
+    rows = _as_rows(engine.answer(detector.entry, asked, cancelled))
+    if detector.only:
+        column, value = detector.only
+        rows = [row for row in rows if row[column] is value]
     return [_finding(detector, organization, row) for row in rows]
 
 

@@ -24,7 +24,7 @@ from queries.scope import FILTERS, LISTING, Scope
 Variables = dict[str, Any]
 """Values by variable name: scope, each filter and each part of a list that is set (FILTERS, LISTING), behaviour, files,
 links, uncovered_files, rollups, closed_months, days_without_domains, crowded_days, sources and traffic_values; subjects
-for a measure of jobs; and
+for a measure of jobs; explain for what detectors pass over; and
 LINK_VISITS when several answers share the visits of one link. Those of a snapshot for a cluster are listed at
 `cluster_variables`.
 Nobody changes a snapshot from which something was answered: cursors keep its values."""
@@ -207,6 +207,7 @@ _VISIT_FILES: Final = "CAST($value AS STRUCT(paths VARCHAR[], schemas_differ BOO
 _SET: Final = {
     **{name: f"SET VARIABLE {name} = $value" for name in (*FILTERS, *LISTING)},
     "scope": "SET VARIABLE scope = CAST($value AS scope)",
+    "explain": "SET VARIABLE explain = CAST($value AS BOOLEAN)",
     "behaviour": "SET VARIABLE behaviour = CAST($value AS BOOLEAN)",
     "subjects": "SET VARIABLE subjects = CAST($value AS subjects)",
     "files": f"SET VARIABLE files = {_VISIT_FILES}",

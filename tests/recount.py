@@ -947,14 +947,23 @@ ENTRIES: Final[dict[str, Callable[[Question], Any]]] = {
 
 # Jobs: what detectors find in the 28 days before a day, and what is measured of a subject
 
-REFUSED: Final = {401, 403, 405, 406, 429, 451}
+REFUSED: Final = {401, 402, 403, 405, 406, 429, 451}
 EVERY_HOST: Final = re.compile(
-    r"/robots\.txt|/favicon\.ico|/sitemap\.xml|/llms\.txt|/ads\.txt|/\.well-known/.*|/apple-touch-icon.*", re.DOTALL
+    r"/(robots|llms|ads|app-ads|security|humans)\.txt|/(sitemap|browserconfig|crossdomain|autodiscover/autodiscover)\.xml"
+    r"|/manifest\.json|/site\.webmanifest|/(\.well-known/|favicon|apple-touch-icon|android-icon-|android-chrome-|mstile-"
+    r"|ms-icon-).*",
+    re.DOTALL,
 )
+SECRET: Final = re.compile(
+    r"/\.|\.(env|sql|sqlite|bak|old|swp|tar)|\.(zip|rar|tgz|7z)\Z|id_rsa|phpinfo|/actuator/|eval-stdin|wp-config|credentials"
+)
+ID: Final = re.compile(r"([0-9]+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{12,}|[0-9a-z]{24,})", re.IGNORECASE)
 FETCHING: Final = {"ai_assistant", "ai_coding_agent"}
 PROBLEMS: Final[dict[str, Callable[[Visit], bool]]] = {
     "missed": lambda visit: _is_ai(visit) and visit["status"] in (404, 410),
     "refused": lambda visit: visit["status"] in REFUSED,
+    "missing": lambda visit: visit["status"] in (404, 410),
+    "success": lambda visit: 200 <= (visit["status"] or 0) <= 299,
     "error": lambda visit: 500 <= (visit["status"] or 0) <= 599,
 }
 
@@ -972,8 +981,11 @@ def find(
 def measured(job_type: str, visits: Iterable[Visit], organization: str, subject: Row) -> list[tuple[date, int, int]]:
     """The events and visits of a subject on each day with visits."""
     is_visit, is_event = MEASURED[job_type]
-    shared = ("domain",) if job_type == "referral_drop" else ("domain", "path", "short_code", "agent")
+    whole_domain = ("referral_drop", "flood", "catch_all")
+    shared = ("domain",) if job_type in whole_domain else ("domain", "path", "short_code", "agent")
     texts = {name: text for name, text in subject.items() if name in shared}
+    if job_type in ("server_errors", "dead_path"):
+        visits = [visit | {"path": _template(visit)} for visit in visits]
     days = _grouped(
         (
             visit
@@ -1005,6 +1017,43 @@ def _first_of_each(visits: Iterable[Visit], number: int) -> list[Visit]:
         if visit["visitor"] is None or seen[visit["visitor"]] <= number:
             kept.append(visit)
     return kept
+
+
+def _template(visit: Visit) -> str | None:
+    """The path with * for each of its segments that names one thing of many; that of a link as it is."""
+    path: str | None = visit["path"]
+    if not path or visit["short_code"] is not None:
+        return path
+    first, *segments = path.split("/")
+    named = [re.sub(r"\.[a-z0-9]{1,5}\Z", "", segment) for segment in segments]
+    return "/".join([first, *("*" if ID.fullmatch(name) else one for name, one in zip(named, segments, strict=True))])
+
+
+def _name(visit: Visit) -> str:
+    return str(visit["agent"] or visit["user_agent"] or "unknown")
+
+
+def _top(words: Iterable[str], number: int) -> list[tuple[str, int]]:
+    return sorted(Counter(words).items(), key=lambda one: (-one[1], one[0]))[:number]
+
+
+def _visitors(visits: Iterable[Visit]) -> int:
+    return len({visit["visitor"] for visit in visits} - {None})
+
+
+def _who(visits: list[Visit]) -> Row:
+    """The agent with the most of these visits, its share, and the three paths with the most."""
+    ((name, number),) = _top(map(_name, visits), 1)
+    paths = [path for path, _ in _top((visit["path"] for visit in visits), 3)]
+    return {"top_agent": name, "top_share": _share(number, len(visits)), "top_paths": paths}
+
+
+def _is_flood(visits: list[Visit]) -> bool:
+    browsers = _top((_name(visit) for visit in visits if visit["agent"] is None), 1)
+    visitors = _top((str(visit["visitor"]) for visit in visits if visit["visitor"] is not None), 1)
+    return any(3 * number >= 2 * len(visits) for _, number in browsers) or any(
+        2 * number >= len(visits) for _, number in visitors
+    )
 
 
 def _is_ai(visit: Visit) -> bool:
@@ -1107,6 +1156,7 @@ def _blocked(visits: list[Visit], as_of: date, _: Any) -> list[Row]:
                 subject
                 | {name: _greatest(group, name) for name in ("operator", "ai_source")}
                 | {"agent_fetches": len(group), "refused": len(refused)}
+                | {"asked_to_pay": sum(visit["status"] == 402 for visit in refused)}
                 | {"percentage": _share(len(refused), len(group))}
                 | {"statuses": ", ".join(map(str, sorted({visit["status"] for visit in refused})))}
                 | {"verified": _verified(refused), **_seen(refused)}
@@ -1130,19 +1180,112 @@ def _impersonated(visits: list[Visit], as_of: date, _: Any) -> list[Row]:
     return _heaviest(rows, lambda row: row["visits"], "domain", "agent")
 
 
+def _asked(visits: Iterable[Visit], *categories: str) -> list[Visit]:
+    kept = [
+        visit for visit in _of(visits, *categories) if visit["path"] not in (None, "") and not visit["is_malicious"]
+    ]
+    return [visit | {"path": _template(visit), "real": visit["path"]} for visit in kept]
+
+
+def _with_real_paths(visits: Iterable[Visit]) -> list[Visit]:
+    return [visit | {"path": visit["real"]} for visit in visits]
+
+
 def _server_errors(visits: list[Visit], as_of: date, _: Any) -> list[Row]:
     rows = []
-    counted = [v for v in _of(visits, *AI, *PEOPLE) if v["path"] not in (None, "") and not v["is_malicious"]]
-    for subject, group in _subjects(counted, "domain", "path"):
-        errors, recent = _only(group, "error"), _last_days(group, as_of, 7)
+    for subject, group in _subjects(_asked(visits, *AI, *PEOPLE), "domain", "path"):
+        errors, recent = _with_real_paths(_only(group, "error")), _last_days(group, as_of, 7)
         is_often = 20 * len(errors) >= len(group) and 20 * len(_only(recent, "error")) >= len(recent)
-        if len(errors) >= 20 and len({visit["day"] for visit in errors}) >= 2 and is_often:
+        if len(errors) >= 20 and len({visit["day"] for visit in errors}) >= 2 and is_often and not _is_flood(errors):
+            people = len(_of(errors, *PEOPLE))
             rows.append(
                 subject
-                | {"short_code": _greatest(group, "short_code"), "visits": len(group), "errors": len(errors)}
-                | {"percentage": _share(len(errors), len(group)), "people": len(_of(errors, *PEOPLE)), **_seen(errors)}
+                | {"short_code": _greatest(errors, "short_code"), "visits": len(group), "errors": len(errors)}
+                | {"percentage": _share(len(errors), len(group)), "people": people}
+                | {"audience": "people" if 2 * people >= len(errors) else "AI", "visitors": _visitors(errors)}
+                | _who(errors)
+                | _seen(errors)
             )
     return _heaviest(rows, lambda row: row["errors"], "domain", "path")
+
+
+def _search_errors(visits: list[Visit], as_of: date, _: Any) -> list[Row]:
+    rows = []
+    for subject, group in _subjects(_asked(visits, "search_crawler"), "domain"):
+        errors, recent = _with_real_paths(_only(group, "error")), _last_days(group, as_of, 7)
+        is_often = 50 * len(errors) >= len(group) and 50 * len(_only(recent, "error")) >= len(recent)
+        if len(errors) >= 20 and len({visit["day"] for visit in errors}) >= 2 and is_often:
+            counts = {"visits": len(group), "errors": len(errors), "percentage": _share(len(errors), len(group))}
+            rows.append(subject | counts | {"visitors": _visitors(errors)} | _who(errors) | _seen(errors))
+    return _heaviest(rows, lambda row: row["errors"], "domain")
+
+
+def _dead(visits: list[Visit], as_of: date, _: Any) -> list[Row]:
+    rows = []
+    for subject, group in _subjects(_asked(visits, *PEOPLE), "domain", "path"):
+        missing = [v for v in _with_real_paths(_only(group, "missing")) if not EVERY_HOST.fullmatch(v["path"])]
+        recent = _last_days(group, as_of, 7)
+        late = [v for v in _with_real_paths(_only(recent, "missing")) if not EVERY_HOST.fullmatch(v["path"])]
+        referred = sum(visit["referrer"] is not None for visit in missing)
+        is_often = 2 * len(missing) >= len(group) and 2 * len(late) >= len(recent) and 4 * referred >= len(missing)
+        row = subject | {"short_code": _greatest(missing, "short_code"), "visits": len(group), "missing": len(missing)}
+        row |= {"percentage": _share(len(missing), len(group)), "referred": referred, "visitors": _visitors(missing)}
+        if len(missing) >= 10 and row["visitors"] >= 5 and is_often and not _is_flood(missing):
+            row |= _who(missing) | _seen(missing)
+            rows += [row] if row["days"] >= 3 else []
+    return _heaviest(rows, lambda row: row["missing"], "domain", "path")
+
+
+def _exposed(visits: list[Visit], is_catch_all: bool) -> list[Row]:
+    probes = [visit for visit in visits if visit["is_malicious"] and visit["path"] not in (None, "")]
+    paths = [(subject, group, _only(group, "success")) for subject, group in _subjects(probes, "domain", "path")]
+    open_paths = [
+        (subject, group, answered)
+        for subject, group, answered in paths
+        if answered and max(v["visited_at"] for v in answered) >= max(v["visited_at"] for v in group)
+    ]
+    sizes = Counter((subject["domain"], _size(answered)) for subject, _, answered in open_paths)
+    groups: dict[tuple[Any, str], list[tuple[Row, list[Visit], list[Visit]]]] = {}
+    for one in open_paths:
+        subject, _, answered = one
+        is_alike = sizes[subject["domain"], _size(answered)] >= 3
+        if is_alike is is_catch_all and (is_catch_all or SECRET.search(subject["path"])):
+            groups.setdefault((subject["domain"], "*" if is_catch_all else subject["path"]), []).append(one)
+    rows = []
+    for (domain, path), members in groups.items():
+        answers = [visit for _, _, answered in members for visit in answered]
+        row = {"domain": domain, "path": path, "is_catch_all": is_catch_all, "answered": len(answers)}
+        row |= {"probes": sum(len(group) for _, group, _ in members), "paths": len(members)}
+        row |= {"bytes_sent": max((_size(one) for _, _, one in members if _size(one) is not None), default=None)}
+        row |= {"top_paths": [name for name, _ in _top((visit["path"] for visit in answers), 3)], **_seen(answers)}
+        rows.append(row | {"days": max(_seen(answered)["days"] for _, _, answered in members)})
+    return _heaviest(rows, lambda row: row["answered"], "domain", "path")
+
+
+def _size(answered: Iterable[Visit]) -> Any:
+    return max((visit["bytes_sent"] for visit in answered if visit["bytes_sent"] is not None), default=None)
+
+
+def _floods(visits: list[Visit], *_: Any) -> list[Row]:
+    of_day = Counter((visit["domain"], visit["day"]) for visit in visits)
+    of_domain = Counter(visit["domain"] for visit in visits)
+    days = Counter(domain for domain, _ in of_day)
+    found: dict[tuple[Any, str], list[list[Visit]]] = {}
+    named = [visit | {"agent": _name(visit)} for visit in visits]
+    for subject, group in _subjects(named, "domain", "agent", "day"):
+        domain, whole = subject["domain"], of_day[subject["domain"], subject["day"]]
+        others, of_others = days[domain] - 1, of_domain[domain] - whole
+        if len(group) >= 1000 and 2 * len(group) >= whole and others and len(group) * others >= 3 * of_others:
+            found.setdefault((domain, subject["agent"]), []).append(group)
+    rows = []
+    for (domain, agent), groups in found.items():
+        every = [visit for group in groups for visit in group]
+        whole = sum(of_day[domain, group[0]["day"]] for group in groups)
+        row = {"domain": domain, "agent": agent, "visits": len(every), "whole": whole}
+        row |= {"percentage": _share(len(every), whole)}
+        row |= {"refused_or_failed": sum((visit["status"] or 0) >= 400 for visit in every)}
+        rows.append(row | {"visitors": max(map(_visitors, groups)), **_seen(every)})
+    return _heaviest(rows, lambda row: row["visits"], "domain", "agent")
 
 
 def _referral_drop(visits: list[Visit], as_of: date, _: Any) -> list[Row]:
@@ -1186,6 +1329,11 @@ FINDERS: Final[dict[str, Callable[[list[Visit], date, set[str]], list[Row]]]] = 
     "blocked_agent": _blocked,
     "impersonated_agent": _impersonated,
     "server_errors": _server_errors,
+    "search_errors": _search_errors,
+    "dead_path": _dead,
+    "exposed_path": lambda visits, *_: _exposed(visits, is_catch_all=False),
+    "catch_all": lambda visits, *_: _exposed(visits, is_catch_all=True),
+    "flood": _floods,
     "referral_drop": _referral_drop,
     "training_without_return": _without_return,
 }
@@ -1220,6 +1368,17 @@ MEASURED: Final[dict[str, tuple[Callable[[Visit, Row], bool], Callable[[Visit, R
         lambda visit, _: visit["bot_category"] in AI | PEOPLE and not visit["is_malicious"],
         lambda visit, _: PROBLEMS["error"](visit),
     ),
+    "search_errors": (
+        lambda visit, _: visit["bot_category"] == "search_crawler" and visit["path"] and not visit["is_malicious"],
+        lambda visit, _: PROBLEMS["error"](visit),
+    ),
+    "dead_path": (
+        lambda visit, _: visit["bot_category"] in PEOPLE and not visit["is_malicious"],
+        lambda visit, _: PROBLEMS["missing"](visit),
+    ),
+    "exposed_path": (lambda visit, _: visit["is_malicious"], lambda visit, _: PROBLEMS["success"](visit)),
+    "catch_all": (lambda visit, _: visit["is_malicious"], lambda visit, _: PROBLEMS["success"](visit)),
+    "flood": (lambda *_: True, lambda visit, subject: _name(visit) == subject["agent"]),
     "referral_drop": (
         lambda visit, _: visit["bot_category"] == "ai_referral",
         lambda visit, subject: all(visit[name] == subject[name] for name in ("short_code", "ai_source")),

@@ -24,14 +24,14 @@ LOOKED_AT: Final[frozenset[type[exp.Expr]]] = frozenset({
     # functions
     exp.Anonymous, exp.Lambda, exp.Coalesce, exp.Extract, exp.Exp, exp.Ln, exp.Pow, exp.Round, exp.MapFromEntries,
     exp.Count, exp.Sum, exp.Min, exp.Max, exp.LogicalOr, exp.BitwiseOrAgg, exp.Filter, exp.Window, exp.Contains,
-    exp.Lower,
+    exp.Lower, exp.Substring,
 })  # fmt: skip
 """Nodes of the tree that DuckDB, Spark and Sail read alike, as tests/cluster/test_answers.py proves."""
 
 FUNCTIONS: Final = frozenset({
     "aggregate", "array", "array_contains", "array_join", "array_sort", "collect_list", "collect_set", "datediff",
-    "element_at", "explode", "nullif", "pmod", "regexp_extract", "row_number", "sequence", "shiftleft", "struct",
-    "transform", "trunc",
+    "element_at", "explode", "nullif", "pmod", "regexp_extract", "regexp_replace", "row_number", "sequence",
+    "shiftleft", "slice", "struct", "transform", "trunc",
 })  # fmt: skip
 """Functions that rewrites call by these names, which Spark and Sail have alike."""
 

@@ -54,7 +54,9 @@ def _parameter(node: exp.Dot) -> exp.Expr:
 
 
 def _variable(node: exp.Anonymous) -> exp.Expr:
-    """A session variable of one value becomes a named parameter."""
+    """A session variable of one value becomes a named parameter. On a cluster, nothing is explained."""
+    if node.name == "getvariable" and node.expressions[0].name == "explain":
+        return exp.false()
     kind = _VARIABLES.get(node.expressions[0].name) if node.name == "getvariable" else None
     return exp.cast(exp.Placeholder(this=node.expressions[0].name), kind, dialect="spark") if kind else node
 
@@ -118,8 +120,13 @@ def _series(node: exp.GenerateSeries) -> exp.Expr:
 
 
 def _bracket(node: exp.Bracket) -> exp.Expr:
-    """An element of a written list, by a number, or of a map that a subquery makes, by a text."""
+    """An element of a written list, by a number, or of a map that a subquery makes, by a text; or the first few of
+    list_sort(list(DISTINCT x)).
+    """
     (index,) = node.expressions
+    if isinstance(index, exp.Slice) and isinstance(node.this, exp.ArraySort):
+        (value,) = node.this.this.this.expressions
+        return call("slice", call("array_sort", call("collect_set", value)), index.this, index.expression)
     if isinstance(node.this, exp.Array) and not index.is_number:
         return call("element_at", call("array", *node.this.expressions), exp.cast(index.unnest(), "INT"))
     inner = node.this.unnest()
@@ -202,6 +209,8 @@ _REWRITES: Final[tuple[tuple[type[exp.Expr], Callable[..., exp.Expr]], ...]] = (
     (exp.ArrayToString, _joined_list),
     (exp.Filter, _ordered_list),
     (exp.Anonymous, _summed_list),
+    (exp.Transform, lambda node: call("transform", node.this, node.expression)),
+    (exp.RegexpReplace, lambda node: call("regexp_replace", node.this, node.expression, node.args["replacement"])),
     (exp.ArrayContains, lambda node: call("array_contains", node.this, node.expression)),
     (exp.Window, _row_number),
     (exp.Join, _join),

@@ -16,6 +16,6 @@ SELECT
     total(100 * agent_fetches * all_referrals // all_fetches) / 100 AS expected_referrals
 FROM links LEFT JOIN sources USING (ai_source)
 GROUP BY domain, short_code
-HAVING total(ai_referrals) = 0 AND total(100 * agent_fetches * all_referrals // all_fetches) >= 500
+HAVING is_found(total(ai_referrals) = 0 AND total(100 * agent_fetches * all_referrals // all_fetches) >= 500)
 ORDER BY expected_referrals DESC, domain, short_code
 LIMIT 100;

@@ -1,8 +1,9 @@
--- Assistants and coding agents that are refused (401, 403, 405, 406, 429 or 451): 20 times or more, on 2 days or more,
--- half of their fetches or more, and in the last 7 days still, if they came in them.
+-- Assistants and coding agents that are refused (401, 402, 403, 405, 406, 429 or 451, where 402 asks for payment): 20
+-- times or more, on 2 days or more, half of their fetches or more, and in the last 7 days still, if they came in them.
 SELECT
     domain, agent, max(operator) AS operator, max(ai_source) AS ai_source, count(*) AS agent_fetches,
-    total_if(1, is_refused) AS refused, share(total_if(1, is_refused), count(*)) AS percentage,
+    total_if(1, is_refused) AS refused, total_if(1, status = 402) AS asked_to_pay,
+    share(total_if(1, is_refused), count(*)) AS percentage,
     array_to_string(list_sort(list(DISTINCT status) FILTER (is_refused)), ', ') AS statuses,
     total_if(1, is_refused AND confidence = 'verified') AS verified,
     count(DISTINCT day) FILTER (is_refused) AS days,
@@ -10,8 +11,8 @@ SELECT
 FROM (SELECT *, is_refused(status) AS is_refused, is_in_last_days(day, 7) AS is_recent FROM visits_in_scope)
 WHERE bot_category IN ('ai_assistant', 'ai_coding_agent') AND agent IS NOT NULL AND NOT is_malicious
 GROUP BY domain, agent
-HAVING total_if(1, is_refused) >= 20 AND count(DISTINCT day) FILTER (is_refused) >= 2
+HAVING is_found(total_if(1, is_refused) >= 20 AND count(DISTINCT day) FILTER (is_refused) >= 2
     AND 2 * total_if(1, is_refused) >= count(*)
-    AND 2 * total_if(1, is_refused AND is_recent) >= total_if(1, is_recent)
+    AND 2 * total_if(1, is_refused AND is_recent) >= total_if(1, is_recent))
 ORDER BY refused DESC, domain, agent
 LIMIT 100;

@@ -15,7 +15,8 @@ WITH paths AS (
 ), broken AS (
     SELECT paths.*, ai_referrals > 0 AND answered_at IS NULL AND path <> '/' AND links.short_code IS NULL AS is_invented
     FROM paths LEFT JOIN (SELECT DISTINCT short_code FROM links_in_scope) AS links ON links.short_code = paths.short_code
-    WHERE days >= 2 AND agent_fetches + 10 * ai_referrals >= 10 AND coalesce(answered_at <= last_seen, TRUE)
+    WHERE days > 0 AND is_found(
+        days >= 2 AND agent_fetches + 10 * ai_referrals >= 10 AND coalesce(answered_at <= last_seen, TRUE))
 )
 SELECT domain, path, short_code, is_invented, agent_fetches, ai_referrals, verified, days, first_seen, last_seen
 FROM broken

@@ -1,5 +1,5 @@
 -- Agents under whose name somebody else came, from outside their operator's addresses: 50 visits or more, or 5 that
--- probe for vulnerabilities, on 2 days or more, and in the last 7 days not all refused (401, 403, 405, 406, 429, 451).
+-- probe for vulnerabilities, on 2 days or more, and in the last 7 days not all refused (401, 402, 403, 405, 406, 429, 451).
 SELECT
     domain, agent, count(*) AS visits, total_if(1, is_malicious) AS probes,
     total_if(1, is_refused(status)) AS refused, count(DISTINCT day) AS days,
@@ -7,7 +7,7 @@ SELECT
 FROM visits_in_scope
 WHERE confidence = 'contradicted' AND agent IS NOT NULL
 GROUP BY domain, agent
-HAVING (count(*) >= 50 OR total_if(1, is_malicious) >= 5) AND count(DISTINCT day) >= 2
-    AND total_if(1, is_in_last_days(day, 7) AND NOT is_refused(status)) > 0
+HAVING is_found((count(*) >= 50 OR total_if(1, is_malicious) >= 5) AND count(DISTINCT day) >= 2
+    AND total_if(1, is_in_last_days(day, 7) AND NOT is_refused(status)) > 0)
 ORDER BY visits DESC, domain, agent
 LIMIT 100;

@@ -13,11 +13,12 @@ WITH sent AS (
     SELECT *, list_sum(list_transform(
         range(ai_referrals + 1), lambda k: exp(lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) - n * ln(2))
     )) AS probability
-    FROM sent WHERE 2 * ai_referrals < referrals_before AND referrals_before >= 20 AND days >= 7
+    FROM sent
+    WHERE is_found(2 * ai_referrals < referrals_before AND referrals_before >= 20 AND days >= 7)
 )
 SELECT
     domain, short_code, ai_source, referrals_before, ai_referrals, referrals_before - ai_referrals AS lost_referrals,
     round(probability, 6) AS probability, last_seen
-FROM tested WHERE probability < 0.01
+FROM tested WHERE is_found(probability < 0.01)
 ORDER BY lost_referrals DESC, domain, short_code, ai_source
 LIMIT 100;

@@ -1,18 +1,19 @@
--- Paths at which people or AI products get 500 to 599: 20 times or more, on 2 days or more, in 5 % of their visits or
--- more, and in the last 7 days still, if they came in them.
-SELECT
-    domain, path, max(short_code) AS short_code, count(*) AS visits, total_if(1, is_error) AS errors,
-    share(total_if(1, is_error), count(*)) AS percentage, total_if(1, is_error AND is_person(bot_category)) AS people,
-    count(DISTINCT day) FILTER (is_error) AS days,
-    min(visited_at) FILTER (is_error) AS first_seen, max(visited_at) FILTER (is_error) AS last_seen
-FROM (
-    SELECT *, coalesce(status BETWEEN 500 AND 599, FALSE) AS is_error, is_in_last_days(day, 7) AS is_recent
-    FROM visits_in_scope
+-- Paths, with ids in them as *, at which people or AI products get 500 to 599: 20 times or more, on 2 days or more, in 5 % of
+-- their visits or more, and in the last 7 days still, if they came in them. What one browser or visitor makes is a flood.
+WITH whole AS (
+    SELECT
+        domain, template, count(*) AS visits, total_if(1, is_recent) AS recent_visits,
+        total_if(1, is_recent AND kind = 'server_errors') AS recent_errors
+    FROM path_requests WHERE audience <> 'search' GROUP BY domain, template
 )
-WHERE (is_person(bot_category) OR is_ai(bot_category)) AND path <> '' AND NOT is_malicious
-GROUP BY domain, path
-HAVING total_if(1, is_error) >= 20 AND count(DISTINCT day) FILTER (is_error) >= 2
-    AND 20 * total_if(1, is_error) >= count(*)
-    AND 20 * total_if(1, is_error AND is_recent) >= total_if(1, is_recent)
+SELECT
+    errors.domain, errors.path, errors.short_code, whole.visits, errors.failures AS errors,
+    share(errors.failures, whole.visits) AS percentage, errors.people, errors.audience, errors.visitors,
+    errors.top_agent, errors.top_share, errors.top_paths, errors.days, errors.first_seen, errors.last_seen
+FROM failing_paths AS errors
+JOIN whole ON whole.domain IS NOT DISTINCT FROM errors.domain AND whole.template = errors.path
+WHERE errors.kind = 'server_errors' AND is_found(
+    errors.failures >= 20 AND errors.days >= 2 AND 20 * errors.failures >= whole.visits
+    AND 20 * whole.recent_errors >= whole.recent_visits AND NOT errors.is_flood)
 ORDER BY errors DESC, domain, path
 LIMIT 100;

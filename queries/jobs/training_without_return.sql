@@ -22,6 +22,6 @@ SELECT
     days, first_seen, last_seen
 FROM crawled JOIN domains ON domains.domain IS NOT DISTINCT FROM crawled.domain
 ANTI JOIN returned ON returned.domain IS NOT DISTINCT FROM crawled.domain AND returned.operator = crawled.operator
-WHERE training_fetches >= 100 AND 5 * training_fetches >= visits AND days >= 2 AND is_recent
+WHERE is_found(training_fetches >= 100 AND 5 * training_fetches >= visits AND days >= 2 AND is_recent)
 ORDER BY training_fetches DESC, crawled.domain, crawled.operator
 LIMIT 100;

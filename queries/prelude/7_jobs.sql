@@ -10,10 +10,75 @@ CREATE VIEW subject AS SELECT unnest(CAST(getvariable('subjects') AS subjects), 
 CREATE MACRO is_in_last_days(day, days) AS day > CAST(getvariable('scope').end_date AS DATE) - days;
 
 -- Answers that turn a visitor away. 404 and 410 do not: what he wants is not there for anybody.
-CREATE MACRO is_refused(status) AS coalesce(status IN (401, 403, 405, 406, 429, 451), FALSE);
+CREATE MACRO is_refused(status) AS coalesce(status IN (401, 402, 403, 405, 406, 429, 451), FALSE);
 CREATE MACRO is_not_found(status) AS coalesce(status IN (404, 410), FALSE);
+CREATE MACRO is_success(status) AS coalesce(status BETWEEN 200 AND 299, FALSE);
+
+-- Of the paths that only vulnerability scanners ask for, those that no site shows to people: all but logins and consoles.
+CREATE MACRO is_secret(path) AS path LIKE '%/.%' OR path LIKE '%.env%' OR path LIKE '%.sql%' OR path LIKE '%.sqlite%'
+    OR path LIKE '%.bak%' OR path LIKE '%.old%' OR path LIKE '%.swp%' OR path LIKE '%.zip' OR path LIKE '%.rar'
+    OR path LIKE '%.tar%' OR path LIKE '%.tgz' OR path LIKE '%.7z' OR path LIKE '%id_rsa%' OR path LIKE '%phpinfo%'
+    OR path LIKE '%/actuator/%' OR path LIKE '%eval-stdin%' OR path LIKE '%wp-config%' OR path LIKE '%credentials%';
 
 -- Files that programs ask every host for: no link is broken where one is missing.
 CREATE MACRO is_asked_of_every_host(path) AS
-    path IN ('/robots.txt', '/favicon.ico', '/sitemap.xml', '/llms.txt', '/ads.txt') OR path LIKE '/.well-known/%'
-    OR path LIKE '/apple-touch-icon%';
+    path IN ('/robots.txt', '/sitemap.xml', '/llms.txt', '/ads.txt', '/app-ads.txt', '/security.txt', '/humans.txt',
+        '/browserconfig.xml', '/crossdomain.xml', '/manifest.json', '/site.webmanifest', '/autodiscover/autodiscover.xml')
+    OR path LIKE '/.well-known/%' OR path LIKE '/favicon%' OR path LIKE '/apple-touch-icon%' OR path LIKE '/android-icon-%'
+    OR path LIKE '/android-chrome-%' OR path LIKE '/mstile-%' OR path LIKE '/ms-icon-%';
+
+-- The path of a job that is about many: segments that name one thing are *, which are numbers, hexadecimal digits as in UUIDs
+-- and hashes, and long tokens, with or without an ending. Twice, for those side by side. The path of a link stays.
+CREATE MACRO id_segment() AS
+    '([0-9]+|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9a-fA-F]{12,}|[0-9A-Za-z]{24,})([.][a-z0-9]{1,5})?';
+CREATE MACRO template_of(path, short_code) AS CASE WHEN short_code IS NOT NULL THEN path ELSE
+    regexp_replace(regexp_replace(regexp_replace(path, '/' || id_segment() || '$', '/*', 'g'),
+        '/' || id_segment() || '/', '/*/', 'g'), '/' || id_segment() || '/', '/*/', 'g') END;
+
+-- A word with its count as a text: in their order, the most frequent comes first, and equal ones by their words.
+CREATE MACRO ranked(count, word) AS CAST(999999999999 - count AS VARCHAR) || word;
+CREATE MACRO word_of(text) AS substr(text, 13);
+CREATE MACRO three_of(texts) AS list_transform(list_sort(list(DISTINCT texts))[1:3], lambda text: word_of(text));
+
+-- Whether a subject has what a detector asks for. `traffic jobs detect --explain` shows those that have not, too.
+CREATE MACRO is_found(condition) AS condition OR coalesce(getvariable('explain'), FALSE);
+
+CREATE MACRO name_of(agent, user_agent) AS coalesce(agent, user_agent, 'unknown');
+
+-- Requests by people, AI products and search crawlers, with the detector that counts them as a failure. Errors that search
+-- crawlers get are those of a domain.
+CREATE VIEW path_requests AS
+SELECT
+    *, CASE audience WHEN 'search' THEN '/*' ELSE template_of(path, short_code) END AS template,
+    name_of(agent, user_agent) AS name, is_in_last_days(day, 7) AS is_recent,
+    CASE WHEN status BETWEEN 500 AND 599 THEN CASE audience WHEN 'search' THEN 'search_errors' ELSE 'server_errors' END
+        WHEN is_not_found(status) AND audience = 'people' AND NOT is_asked_of_every_host(path) THEN 'dead_path' END AS kind
+FROM (
+    SELECT *, CASE WHEN is_person(bot_category) THEN 'people' WHEN is_ai(bot_category) THEN 'AI' ELSE 'search' END AS audience
+    FROM visits_in_scope
+    WHERE path <> '' AND NOT is_malicious
+        AND (is_person(bot_category) OR is_ai(bot_category) OR bot_category = 'search_crawler')
+);
+
+-- The failures of a detector by subject. They are a flood if one browser, whose name is its whole user agent, makes two
+-- thirds of them, or one visitor of a day half of them.
+CREATE VIEW failing_paths AS
+SELECT
+    kind, domain, template AS path, max(short_code) AS short_code, count(*) AS failures,
+    total_if(1, audience = 'people') AS people, total_if(1, referrer IS NOT NULL) AS referred,
+    count(DISTINCT visitor) AS visitors, word_of(min(ranked_name)) AS top_agent, share(max(of_name), count(*)) AS top_share,
+    CASE WHEN 2 * total_if(1, audience = 'people') >= count(*) THEN 'people' ELSE 'AI' END AS audience,
+    three_of(ranked_path) AS top_paths, count(DISTINCT day) AS days, min(visited_at) AS first_seen,
+    max(visited_at) AS last_seen, coalesce(3 * max(of_name) FILTER (agent IS NULL) >= 2 * count(*), FALSE)
+        OR coalesce(2 * max(of_visitor) FILTER (visitor IS NOT NULL) >= count(*), FALSE) AS is_flood
+FROM (
+    SELECT *, ranked(of_path, path) AS ranked_path, ranked(of_name, name) AS ranked_name
+    FROM (
+        SELECT
+            *, count(*) OVER (PARTITION BY kind, domain, template, path) AS of_path,
+            count(*) OVER (PARTITION BY kind, domain, template, name) AS of_name,
+            count(*) OVER (PARTITION BY kind, domain, template, visitor) AS of_visitor
+        FROM path_requests WHERE kind IS NOT NULL
+    )
+)
+GROUP BY kind, domain, template;

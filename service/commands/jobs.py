@@ -8,6 +8,7 @@ import typer
 
 from data import BadInput, TrafficError, check_organization
 from service.commands.answers import check_format, print_answer
+from service.commands.job_detection import detect
 from service.commands.job_options import JobArgument, NoteOption, opened_jobs, opened_warehouse
 from service.commands.job_redirect import redirect
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from service.jobs.implementations import Approval
 
 _FORMATS: Final = ("table", "json", "csv")
-_LISTED: Final = ("id", "status", "priority", "type", "title", "outcome_status", "updated_at")
+_LISTED: Final = ("id", "status", "priority", "type", "title", "path", "outcome_status", "updated_at")
 """The columns of the table."""
 
 app = typer.Typer(help="List, show and decide what should be done about the traffic.", rich_markup_mode=None)
@@ -103,43 +104,7 @@ def dismiss(job_id: JobArgument, note: NoteOption = None, lake: LakeOption = DEF
 app.command()(redirect)
 
 
-@app.command()
-def detect(
-    organization: OrganizationOption,
-    is_dry_run: Annotated[bool, typer.Option("--dry-run", help="print what was found, and change no job")] = False,
-    as_of: Annotated[str, typer.Option(help="the day after the 28 days to examine, YYYY-MM-DD; default: today")] = "",
-    lake: LakeOption = DEFAULT_LAKE,
-) -> None:
-    """Run the detectors over the last 28 complete days, and make or refresh jobs. The server does it once a day.
-
-    Example: traffic jobs detect --org acme --dry-run
-    """
-    from data.local_time import today
-    from queries import DETECTORS, detect
-    from service.jobs.detection import update_jobs
-
-    now = datetime.now(UTC)
-    with opened_warehouse(lake, organization) as (jobs, warehouse, opened):
-        day = _day(as_of) or today(opened.manifest.zone(organization), now)
-        if is_dry_run:
-            findings = [
-                finding for detector in DETECTORS.values() for finding in detect(warehouse, detector, organization, day)
-            ]
-            rows = [{"type": finding.type, "weight": finding.weight, **finding.subject} for finding in findings]
-            columns = dict.fromkeys(name for row in rows for name in row)
-            if rows:
-                print_answer([{name: row.get(name) for name in columns} for row in rows], "table")
-            else:
-                typer.echo("The detectors found nothing.", err=True)
-            return
-        runs = update_jobs(warehouse, jobs, organization, day, now)
-    counts = ("created", "refreshed", "reopened", "ignored")
-    print_answer(
-        [{"type": run.type, **{name: run.results[name] for name in counts}, "error": run.error} for run in runs],
-        "table",
-    )
-    if any(run.error for run in runs):
-        raise TrafficError("some detectors did not run; their jobs are as they were.")
+app.command()(detect)
 
 
 @app.command()
@@ -235,13 +200,6 @@ def judge_untouched(organization: OrganizationOption, lake: LakeOption = DEFAULT
         print_answer(rows, "table")
     else:
         typer.echo(f"{organization} has no 8 weeks of visits in which anything was found.", err=True)
-
-
-def _day(text: str) -> date | None:
-    try:
-        return date.fromisoformat(text) if text else None
-    except ValueError:
-        raise BadInput(f"--as-of is {text!r}; write it like 2026-11-20.") from None
 
 
 def _act(lake: Path, job_id: str, action_id: str, note: str | None, approval: "Approval | None" = None) -> None:

@@ -18,6 +18,8 @@ IP_LIST_CONTENT: Final = b'{"prefixes": [{"ipv4Prefix": "192.88.99.64/26"}]}'
 
 _CHATGPT_USER, _CLAUDE_USER = ASSISTANTS[0][0], ASSISTANTS[2][0]
 _GPTBOT, _BYTESPIDER = TRAINERS[0][0], TRAINERS[3][0]
+_GOOGLEBOT: Final = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
+_SCANNER: Final = "Mozilla/5.0 zgrab/0.x"
 _CHATGPT: Final = "https://chatgpt.com/"
 _DOCS: Final = "docs.example.com"
 
@@ -53,9 +55,22 @@ _REQUESTS: Final = (
     # server_errors
     _Requests(100, 1, 10, DOMAINS[0], "/checkout", 302),
     _Requests(40, 1, 10, DOMAINS[0], "/checkout", 502),
+    # search_errors
+    _Requests(40, 1, 10, _DOCS, "/search", 503, _GOOGLEBOT),
+    # dead_path: a page of the site links to it
+    _Requests(24, 1, 12, DOMAINS[1], "/handbook/old/", 404, referrer="https://link.example.org/"),
+    # exposed_path
+    _Requests(4, 1, 4, _DOCS, "/.env", 200, _SCANNER),
     # referral_drop
     _Requests(40, 15, 28, DOMAINS[0], "/autumn-sale", 302, referrer=_CHATGPT),
     _Requests(6, 1, 14, DOMAINS[0], "/autumn-sale", 302, referrer=_CHATGPT),
+    # catch_all
+    _Requests(3, 1, 9, "static.example.com", "/.env", 200, _SCANNER),
+    _Requests(3, 1, 9, "static.example.com", "/.git/config", 200, _SCANNER),
+    _Requests(3, 1, 9, "static.example.com", "/backup.sql", 200, _SCANNER),
+    # flood
+    _Requests(1_200, 3, 3, "static.example.com", "/", 200, _SCANNER),
+    _Requests(60, 1, 12, "static.example.com", "/", 200),
     # training_without_return
     _Requests(150, 1, 28, _DOCS, "/start", 200, _BYTESPIDER),
     _Requests(120, 1, 28, _DOCS, "/start", 200),

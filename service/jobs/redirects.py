@@ -49,6 +49,8 @@ def with_rule(draft: Draft, job: Job) -> Draft:
         raise BadInput("redirect_to is the whole implementation: a patch without content, content_type or url.")
     if job.path is None:
         raise BadInput("redirect_to needs a job that is about a path.")
+    if "*" in job.path:
+        raise BadInput("redirect_to needs a job about one path; for a pattern with *, attach a patch, url or note.")
     path, target = percent_encoded(job.path), draft.redirect_to
     rule = {"type": "redirect", "domain": job.domain or EVERY_DOMAIN, "from": path, "to": target, "status": 302}
     return structs.replace(draft, content_type=RULE_TYPE, content=orjson.dumps(rule).decode())
@@ -76,7 +78,7 @@ def redirect_guesses(engine: Engine, job: Job, as_of: date) -> list[RedirectGues
 
     Raises what `detect` raises.
     """
-    if job.action_id != ADD_REDIRECT or not job.path:
+    if job.action_id != ADD_REDIRECT or not job.path or "*" in job.path:
         return []
     domain, found = job.domain, list[RedirectGuess]()
     for row in guesses(engine, job.organization, {"domain": domain, "path": job.path}, as_of):

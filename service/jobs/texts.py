@@ -18,10 +18,10 @@ _CUT_ESCAPE: Final = re.compile(r"%[0-9A-Fa-f]?$")
 
 
 def percent_encoded(text: str) -> str:
-    """The text as ASCII letters, digits, `/_.~-` and percent escapes. A path in this form is the same URL as before:
+    """The text as ASCII letters, digits, `/_.~-*` and percent escapes. A path in this form is the same URL as before:
     escapes that it already has stay.
     """
-    return quote(text, safe="/%", errors="replace")
+    return quote(text, safe="/%*", errors="replace")
 
 
 def harmless(value: object) -> object:

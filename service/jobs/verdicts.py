@@ -11,7 +11,7 @@ def verdict(found: MeasuredOutcome) -> str:
     """What an outcome says, in one sentence with its numbers."""
     if found.judged_by == "answer":
         numbers = (
-            f"{_share(found.before)} requests were refused or missing in the {found.before.days} days before, "
+            f"{_share(found.before)} requests were answered wrongly in the {found.before.days} days before, "
             f"{_share(found.after)} in the {found.after.days} days since"
         )
     else:

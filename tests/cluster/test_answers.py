@@ -108,14 +108,30 @@ def planted():
         (12, 20, {**go, "path": "/made/up", "status": 404}),
         (12, 20, {**go, "path": "/linked", "short_code": "sale", "status": 404}),
         (30, 20, {**fetch, "domain": "b.example", "path": "/p", "status": 403, "agent": "PerplexityBot"}),
-        (40, 20, {"domain": "b.example", "path": "/broken", "status": 503}),
+        (40, 20, {"domain": "b.example", "path": "/broken/17/2", "status": 503}),
+        (
+            40,
+            20,
+            {"domain": "b.example", "path": "/a", "status": 500, "bot_category": "search_crawler", "agent": "bot"},
+        ),
+        (40, 20, {"domain": "b.example", "path": "/old/0f0f0f0f0f0f.html", "status": 404, "referrer": "b.example"}),
+        (4, 20, {"domain": "b.example", "path": "/.env", "status": 200, "bytes_sent": 9, "is_malicious": True}),
+        *((112, 20, {"domain": "flood.example", "user_agent": "spam", "status": 403}) for _ in range(9)),
+        (9, 10, {"domain": "flood.example"}),
         (60, 20, {"domain": "b.example", "bot_category": "other_bot", "agent": "GPTBot", "confidence": "contradicted"}),
     ]
     return [
-        visit(**columns, visited_at=datetime(2026, 3, first + number % 9, 5, number % 60))
+        visit(
+            **{"user_agent": f"{number % 4}", "visitor": number} | columns, visited_at=_moment(first, number, columns)
+        )
         for number_of_visits, first, columns in streams
         for number in range(number_of_visits)
     ]
+
+
+def _moment(first, number, columns):
+    """Nine days from the first on; of a flood, one."""
+    return datetime(2026, 3, first + (0 if columns.get("user_agent") == "spam" else number % 9), 5, number % 60)
 
 
 def crowd():

@@ -57,6 +57,7 @@ KINDS: dict[str, dict[str, Any]] = {
         "bot_category": "other_bot", "agent_kind": "other", "agent": "GPTBot", "confidence": "contradicted",
     },
     "other": {"bot_category": "search_crawler", "agent_kind": "search", "agent": "Googlebot", "operator": "Google"},
+    "scanner": {"bot_category": "other_bot", "agent_kind": "scanner", "agent": "zgrab", "is_malicious": True},
 }  # fmt: skip
 """What a visit of each kind is classified as."""
 LINKS = [{"short_code": "launch", "target_url": "https://shop.example/"}]
@@ -70,7 +71,8 @@ def visits_of(streams: Iterable[Stream]) -> list[Visit]:
         for turn in range(number):
             day = AS_OF - timedelta(newest + turn % (oldest - newest + 1))
             moment = datetime.combine(day, time(turn // 60 % 24, turn % 60, 7, 250_000))
-            found.append(visit(**KINDS[kind] | columns, visited_at=moment))
+            browser = {} if "agent" in KINDS[kind] else {"user_agent": f"Mozilla/5.0 ({turn % 4})"}
+            found.append(visit(**KINDS[kind] | browser | {"visitor": turn} | columns, visited_at=moment))
     return found
 
 
@@ -259,7 +261,7 @@ def test_a_measure_without_a_subject_sees_nothing(world, job_type):
     variables = world.warehouse.variables(Scope(world.organization(visits), *days_before(AS_OF)))
     unset = [{"number": 0} | dict.fromkeys(("domain", "path", "short_code", "agent", "operator", "ai_source"))]
     assert world.warehouse.answer(DETECTORS[job_type].measure, variables) == []
-    if job_type not in ("training_without_return", "referral_drop"):  # of a domain, which may be unknown
+    if job_type not in ("training_without_return", "referral_drop", "flood"):  # of a domain, which may be unknown
         assert world.warehouse.answer(DETECTORS[job_type].measure, {**variables, "subjects": unset}) == []
 
 

@@ -17,6 +17,11 @@ PLANTED = {
     "blocked_agent": {"domain": "docs.example.com", "agent": "Claude-User"},
     "impersonated_agent": {"domain": "go.example.com", "agent": "GPTBot"},
     "server_errors": {"domain": "go.example.com", "path": "/checkout"},
+    "search_errors": {"domain": "docs.example.com"},
+    "dead_path": {"domain": "link.example.org", "path": "/handbook/old/"},
+    "exposed_path": {"domain": "docs.example.com", "path": "/.env"},
+    "catch_all": {"domain": "static.example.com", "path": "*"},
+    "flood": {"domain": "static.example.com", "agent": "zgrab"},
     "referral_drop": {"domain": "go.example.com", "short_code": "autumn-sale", "ai_source": "ChatGPT"},
     "training_without_return": {"domain": "docs.example.com", "operator": "ByteDance"},
 }
@@ -38,7 +43,7 @@ def test_a_detector_finds_what_is_planted_in_the_demo(demo, today, job_type):
     found = detect(demo, DETECTORS[job_type], "demo", today)
     assert PLANTED[job_type] in [finding.subject for finding in found]
     days = measure(demo, DETECTORS[job_type], "demo", PLANTED[job_type], today - timedelta(28), today)
-    assert sum(visits for _, _, visits in days) >= 8
+    assert sum(visits for _, _, visits in days) >= 4
 
 
 def test_planted_problems_are_the_same_every_day_and_before_it():
@@ -47,4 +52,4 @@ def test_planted_problems_are_the_same_every_day_and_before_it():
     assert lines == problem_lines(as_of)
     assert "01/Feb/2026" in lines[0]
     assert "28/Feb/2026" in lines[-1]
-    assert 500 < len(lines) < 1_000
+    assert 500 < len(lines) < 2_500

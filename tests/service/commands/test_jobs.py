@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from queries import DETECTORS
 from service.control_database import ControlDatabase
 from service.jobs.implementations import Draft
 from service.jobs.store import Jobs
@@ -146,6 +147,22 @@ def test_an_outcome_that_cannot_be_measured_ends_with_an_error(jobs, job_id, lak
     (lake.root / file.path).write_bytes(whole)
     run = jobs("outcome", "--org", "acme")
     assert (run.code, job_id in run.out) == (0, True)
+
+
+def test_detect_explains_what_it_asks_for_and_what_came_near_and_changes_nothing(jobs, lake):
+    crawl = {"bot_category": "search_crawler", "agent": "Googlebot", "status": 503, "path": "/page"}
+    land(lake, "acme", [visit(visited_at=datetime(2026, 3, 1 + number % 2), **crawl) for number in range(19)])
+    arguments = ("detect", "--org", "acme", "--as-of", "2026-03-15")
+    assert "found nothing in 2026-02-15 to 2026-03-14" in jobs(*arguments, "--dry-run").err
+    code, out, _ = jobs(*arguments, "--explain")
+    assert code == 0
+    assert all(f"{kind}: 0 found" in out for kind in DETECTORS)
+    said = out.partition("search_errors: ")[2]
+    assert said.startswith(
+        "0 found, 1 considered.\n  It looks for: Domains at which search crawlers get 500 to 599: 20 times"
+    )
+    assert "domain go.example, visits 19, errors 19, percentage 100.0" in said
+    assert {row["type"] for row in jobs("list", "--org", "acme", "--format", "json").json} == {"broken_link"}
 
 
 def test_without_a_shipped_job_outcome_prints_one_sentence(jobs, lake):

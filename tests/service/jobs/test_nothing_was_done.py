@@ -20,7 +20,8 @@ def people(number, errors, path="/pay", visitors=40):
     """The requests for a path of a day, by its number from today on; this many of them fail, each of another person."""
     for one in range(visitors):
         yield visit(visited_at=MIDNIGHT + number * DAY + one * timedelta(minutes=30), domain="go.example.com",
-                    path=path, visitor=1_000 * (number + 100) + one, status=500 if one < errors else 200)  # fmt: skip
+                    path=path, visitor=1_000 * (number + 100) + one, status=500 if one < errors else 200,
+                    user_agent=f"Mozilla/5.0 ({one % 4})")  # fmt: skip
 
 
 def flood(number):

@@ -139,7 +139,7 @@ def test_the_baseline_ends_before_the_approval_and_the_days_until_it_was_shipped
     assert found.until == SHIPPED + timedelta(29)
 
 
-HELPED = "It helped: 10 of 10 requests were refused or missing in the 28 days before, 0 of 12 in the 3 days since."
+HELPED = "It helped: 10 of 10 requests were answered wrongly in the 28 days before, 0 of 12 in the 3 days since."
 EARLY = (
     "It is too early to tell: 294 of 840 on 28 days before, 147 of 420 on 14 days since; nothing else was found with "
     "which to compare it; looks left: 1."

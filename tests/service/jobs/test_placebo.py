@@ -19,7 +19,8 @@ def failing(path, errors):
     for day in range(DAYS):
         for one in range(12):
             yield visit(visited_at=FIRST + timedelta(days=day, minutes=one), domain="go.example.com", path=path,
-                        visitor=1_000 * day + one, status=500 if one < errors(day) else 200)  # fmt: skip
+                        visitor=1_000 * day + one, status=500 if one < errors(day) else 200,
+                        user_agent=f"Mozilla/5.0 ({one % 4})")  # fmt: skip
 
 
 def test_false_alarms_of_findings_that_nobody_repaired_are_counted_by_detector(lake, jobs, only):

@@ -107,6 +107,8 @@ def test_what_is_refused_or_cannot_be_stored_writes_neither_link_nor_implementat
     ]:
         with pytest.raises(BadInput, match=problem):
             jobs.attach("acme", job_id, draft, ANNA, NOW)
+    with pytest.raises(BadInput, match="one path"):
+        jobs.attach("acme", approve("/edit/*"), TO_TARGET, ANNA, NOW)
     with pytest.raises(JobChanged):
         jobs.attach("acme", job_id, TO_TARGET, ANNA, NOW, version=1)
     monkeypatch.setattr("data.store.link_files.write_parquet", full)

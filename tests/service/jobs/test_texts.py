@@ -32,7 +32,24 @@ HOSTILE = [
 
 
 NUMBERS = dict.fromkeys(
-    ("agent_fetches", "visits", "errors", "refused", "ai_referrals", "referrals_before", "training_fetches"), 3
+    (
+        "agent_fetches",
+        "visits",
+        "errors",
+        "refused",
+        "asked_to_pay",
+        "missing",
+        "referred",
+        "answered",
+        "probes",
+        "paths",
+        "whole",
+        "refused_or_failed",
+        "ai_referrals",
+        "referrals_before",
+        "training_fetches",
+    ),
+    3,
 )
 
 

@@ -142,12 +142,14 @@ def test_text_of_strangers_is_only_in_its_cell_and_encoded(jobs, acme, path):
     assert any(cell.text == row.path for cell in cells)
     assert "strangers" in page.one("th", data_field="path").text
     harmful = re.compile(r"ignore-previous|gnp\.exe|evil|alert\(1|7\*7|\u202e|\u2066", re.IGNORECASE)
-    rest = response.text
-    for cell in cells:
-        assert re.fullmatch(r"[\w/.~%-]*", cell.text, re.ASCII)
-        rest = rest.replace(f"<code>{cell.text}</code>", "")
-    assert not harmful.search(rest)
-    assert not harmful.search(acme.get("jobs").text)
+    listed = acme.get("jobs").text
+    assert row.path in [cell.text for cell in read(listed).all("td", class_="untrusted")]
+    for shown in (response.text, listed):
+        rest = shown
+        for cell in read(shown).all("td", class_="untrusted"):
+            assert re.fullmatch(r"[\w/.~%*–-]*", cell.text, re.ASCII)
+            rest = rest.replace(f"<code>{cell.text}</code>", "")
+        assert not harmful.search(rest)
 
 
 # Deciding

@@ -1,0 +1,20 @@
+-- Paths, with ids in them as *, that people ask for and that are not there: 404 or 410 for 10 requests or more by 5 visitors or
+-- more, on 3 days or more, of half of their requests or more, also in the last 7 days, and a link led to it in a quarter of
+-- them, on a page of the site or elsewhere. What one browser or visitor makes is a flood.
+WITH whole AS (
+    SELECT
+        domain, template, count(*) AS visits, total_if(1, is_recent) AS recent_visits,
+        total_if(1, is_recent AND kind = 'dead_path') AS recent_missing
+    FROM path_requests WHERE audience = 'people' GROUP BY domain, template
+)
+SELECT
+    dead.domain, dead.path, dead.short_code, whole.visits, dead.failures AS missing,
+    share(dead.failures, whole.visits) AS percentage, dead.referred, dead.visitors, dead.top_agent, dead.top_share,
+    dead.top_paths, dead.days, dead.first_seen, dead.last_seen
+FROM failing_paths AS dead
+JOIN whole ON whole.domain IS NOT DISTINCT FROM dead.domain AND whole.template = dead.path
+WHERE dead.kind = 'dead_path' AND is_found(
+    dead.failures >= 10 AND dead.visitors >= 5 AND dead.days >= 3 AND 2 * dead.failures >= whole.visits
+    AND 2 * whole.recent_missing >= whole.recent_visits AND 4 * dead.referred >= dead.failures AND NOT dead.is_flood)
+ORDER BY missing DESC, domain, path
+LIMIT 100;

@@ -1,0 +1,26 @@
+-- Agents, or browsers by their whole user agent, that make 1,000 requests or more on one day, half of the domain's on that day
+-- or more, and three times as many as all visitors make on an average other day.
+WITH daily AS (
+    SELECT
+        domain, name_of(agent, user_agent) AS agent, day, count(*) AS visits, count(DISTINCT visitor) AS visitors,
+        total_if(1, status >= 400) AS errors, min(visited_at) AS first_seen, max(visited_at) AS last_seen
+    FROM visits_in_scope GROUP BY domain, name_of(agent, user_agent), day
+), whole AS (
+    SELECT domain, day, total(visits) AS of_day FROM daily GROUP BY domain, day
+), usual AS (
+    SELECT domain, total(of_day) AS of_all, count(*) - 1 AS others FROM whole GROUP BY domain
+), floods AS (
+    SELECT daily.*, whole.of_day
+    FROM daily
+    JOIN whole ON whole.domain IS NOT DISTINCT FROM daily.domain AND whole.day = daily.day
+    JOIN usual ON usual.domain IS NOT DISTINCT FROM daily.domain
+    WHERE is_found(daily.visits >= 1000 AND 2 * daily.visits >= whole.of_day AND usual.others > 0
+        AND daily.visits * usual.others >= 3 * (usual.of_all - whole.of_day))
+)
+SELECT
+    domain, agent, total(visits) AS visits, total(of_day) AS whole, share(total(visits), total(of_day)) AS percentage,
+    total(errors) AS refused_or_failed, max(visitors) AS visitors, count(*) AS days, min(first_seen) AS first_seen,
+    max(last_seen) AS last_seen
+FROM floods GROUP BY domain, agent
+ORDER BY visits DESC, domain, agent
+LIMIT 100;

@@ -1,0 +1,17 @@
+-- Domains at which search crawlers get 500 to 599: 20 times or more, on 2 days or more, in 2 % of their visits or more, and in
+-- the last 7 days still, if they came in them. Engines ask such sites less often, and forget pages that keep failing.
+WITH whole AS (
+    SELECT
+        domain, count(*) AS visits, total_if(1, is_recent) AS recent_visits,
+        total_if(1, is_recent AND kind = 'search_errors') AS recent_errors
+    FROM path_requests WHERE audience = 'search' GROUP BY domain
+)
+SELECT
+    errors.domain, whole.visits, errors.failures AS errors, share(errors.failures, whole.visits) AS percentage,
+    errors.visitors, errors.top_agent, errors.top_share, errors.top_paths, errors.days, errors.first_seen, errors.last_seen
+FROM failing_paths AS errors JOIN whole ON whole.domain IS NOT DISTINCT FROM errors.domain
+WHERE errors.kind = 'search_errors' AND is_found(
+    errors.failures >= 20 AND errors.days >= 2 AND 50 * errors.failures >= whole.visits
+    AND 50 * whole.recent_errors >= whole.recent_visits)
+ORDER BY errors DESC, domain
+LIMIT 100;

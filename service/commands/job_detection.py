@@ -1,0 +1,92 @@
+"""`traffic jobs detect`: runs the detectors, or says what each asks for and what came near it."""
+
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from data import BadInput, TrafficError
+from service.commands.answers import print_answer
+from service.commands.job_options import opened_warehouse
+from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
+from service.commands.printing import printable
+
+if TYPE_CHECKING:
+    from queries import Detector, Warehouse
+
+_MOMENTS: Final = ("first_seen", "last_seen")
+_MAX_FOUND: Final = 100
+"""How many subjects the SQL of a detector gives at most."""
+
+
+def detect(
+    organization: OrganizationOption,
+    is_dry_run: Annotated[bool, typer.Option("--dry-run", help="print what was found, and change no job")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="say what each detector asks for and what came near it, and change no job")
+    ] = False,
+    as_of: Annotated[str, typer.Option(help="the day after the 28 days to examine, YYYY-MM-DD; default: today")] = "",
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Run the detectors over the last 28 complete days, and make or refresh jobs. The server does it once a day.
+
+    Example: traffic jobs detect --org acme --dry-run
+    """
+    from data.local_time import today
+    from queries import DETECTORS, days_before, detect
+    from service.jobs.detection import update_jobs
+
+    now = datetime.now(UTC)
+    with opened_warehouse(lake, organization) as (jobs, warehouse, opened):
+        day = _day(as_of) or today(opened.manifest.zone(organization), now)
+        if explain:
+            for detector in DETECTORS.values():
+                typer.echo(_explanation(warehouse, detector, organization, day))
+            return
+        if is_dry_run:
+            findings = [
+                finding for detector in DETECTORS.values() for finding in detect(warehouse, detector, organization, day)
+            ]
+            rows = [{"type": finding.type, "weight": finding.weight, **finding.subject} for finding in findings]
+            columns = dict.fromkeys(name for row in rows for name in row)
+            if rows:
+                print_answer([{name: row.get(name) for name in columns} for row in rows], "table")
+            else:
+                start, end = days_before(day)
+                typer.echo(f"The detectors found nothing in {start} to {end}; --explain says what came near.", err=True)
+            return
+        runs = update_jobs(warehouse, jobs, organization, day, now)
+    counts = ("created", "refreshed", "reopened", "ignored")
+    print_answer(
+        [{"type": run.type, **{name: run.results[name] for name in counts}, "error": run.error} for run in runs],
+        "table",
+    )
+    if any(run.error for run in runs):
+        raise TrafficError("some detectors did not run; their jobs are as they were.")
+
+
+def _explanation(warehouse: "Warehouse", detector: "Detector", organization: str, day: date) -> str:
+    """What a detector asks for, how many subjects it found and considered, and the heaviest that it did not find."""
+    from queries import detect
+    from service.jobs.texts import harmless
+
+    found = detect(warehouse, detector, organization, day)
+    considered = detect(warehouse, detector, organization, day, explain=True)
+    subjects = [finding.subject for finding in found]
+    below = next((finding.row for finding in considered if finding.subject not in subjects), None)
+    candidates = f"{len(considered)} or more" if len(considered) >= _MAX_FOUND else str(len(considered))
+    lines = [
+        f"{detector.type}: {len(found)} found, {candidates} considered.",
+        f"  It looks for: {detector.entry.description}",
+    ]
+    if below:
+        texts = ", ".join(f"{name} {harmless(value)}" for name, value in below.items() if name not in _MOMENTS)
+        lines.append(f"  The heaviest that was not found: {printable(texts)}")
+    return "\n".join(lines)
+
+
+def _day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text) if text else None
+    except ValueError:
+        raise BadInput(f"--as-of is {text!r}; write it like 2026-11-20.") from None
