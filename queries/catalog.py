@@ -201,6 +201,12 @@ WITHOUT_ROUTE: Final = (
         f.OPERATOR, f.AGENT_FETCHES, *_PURPOSES, f.BYTES_SENT, f.ERRORS_4XX, f.ERRORS_5XX, f.VERIFIED, f.AI_REFERRALS,
         f.CONTRADICTED, f.FETCHES_PER_REFERRAL, f.LINKS_REACHED, f.LINKS, as_nullable(f.LAST_SEEN),
     ),
+    rows(
+        "link-agents", f.AGENT, f.OPERATOR, f.AGENT_FETCHES, as_nullable(f.FIRST_SEEN), f.DAYS_TO_FIRST_FETCH,
+    ),
+    rows(
+        "link-operators", f.OPERATOR, f.AGENT_FETCHES, f.AI_REFERRALS, f.FETCHES_BEFORE, f.FETCHES_BY_CHANCE,
+    ),
     rows("ai-agents", f.OPERATOR, f.PURPOSE, f.AGENT, f.AGENT_FETCHES, f.BYTES_SENT, f.AI_REFERRALS),
     row("people", f.VISITS, f.HUMAN_CLICKS, f.UNIQUE_VISITORS, f.UNIDENTIFIED_VISITS),
     rows(

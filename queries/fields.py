@@ -107,6 +107,13 @@ ASKED = Field("asked", COUNT, "of these, requests because somebody asked an assi
 INDEXED = Field("indexed", COUNT, "of these, requests for an AI search index")
 TRAINED = Field("trained", COUNT, "of these, requests for training")
 CODING = Field("coding", COUNT, "of these, requests by coding agents")
+DAYS_TO_FIRST_FETCH = Field(
+    "days_to_first_fetch", COUNT, "days from the creation of the link to that; null: unknown, or never", nullable=True
+)
+FETCHES_BEFORE = Field("fetches_before", COUNT, "of the fetches, those before the first person came", nullable=True)
+FETCHES_BY_CHANCE = Field(
+    "fetches_by_chance", NUMBER, "how many it would be on average if the times were shuffled", nullable=True
+)
 LINKS_REACHED = Field("links_reached", COUNT, "distinct short codes of links that its agents fetched")
 LINKS = Field("links", COUNT, "distinct short codes of all links, with visits or without")
 CONTRADICTED = Field("contradicted", COUNT, "requests under its agents' names from elsewhere, in no other count")

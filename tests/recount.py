@@ -868,6 +868,43 @@ def _operators(question: Question) -> list[Row]:
     return sorted(rows, key=lambda row: (-row["agent_fetches"], row["operator"]))
 
 
+def _link_agents(question: Question) -> list[Row]:
+    fetched = _grouped(
+        (visit for visit in question.visits if _purpose(visit) and visit["short_code"] is not None),
+        lambda visit: (visit["agent"], visit["operator"]),
+    )
+    codes = {visit["short_code"] for visit in _of(question.visits, *AI)}
+    created = min((link["created_at"] for link in question.links if link["short_code"] in codes), default=None)
+    rows = []
+    for agent, operator in {(visit["agent"], visit["operator"]) for visit in question.seen if _purpose(visit)}:
+        visits = fetched.get((agent, operator), [])
+        if agent is not None and operator is not None:
+            first = _first(visits) if visits else None
+            days = (first.date() - created.date()).days if created and first and created <= first else None
+            row = {"agent": agent, "operator": operator, "agent_fetches": len(visits)}
+            rows.append(row | {"first_seen": first, "days_to_first_fetch": days})
+    return sorted(rows, key=lambda row: (-row["agent_fetches"], row["agent"], row["operator"]))
+
+
+def _link_operators(question: Question) -> list[Row]:
+    names = dict(re.findall(r"\('([^']+)', '([^']+)'\)", sql_text("names/operators")))
+    rows = []
+    visits = [visit for visit in _of(question.visits, *AI) if visit["short_code"] is not None]
+    for operator, mine in _grouped(visits, lambda one: names.get(one["ai_source"]) or _named("ai_source")(one)).items():
+        people = [visit["visited_at"] for visit in _of(mine, "ai_referral")]
+        fetches = [visit["visited_at"] for visit in mine if _purpose(visit)]
+        rows.append(
+            {
+                "operator": operator,
+                "agent_fetches": len(fetches),
+                "ai_referrals": len(people),
+                "fetches_before": sum(moment < min(people) for moment in fetches) if people else None,
+                "fetches_by_chance": _rate(len(fetches), 1 + len(people)) if people else None,
+            }
+        )
+    return sorted(rows, key=lambda row: (-row["agent_fetches"], row["operator"]))
+
+
 def _ai_agents(question: Question) -> list[Row]:
     sent = {row["operator"]: row["ai_referrals"] for row in _operators(question)}
     keys = {"operator": _named("operator"), "purpose": _purpose, "agent": _named("agent")}
@@ -942,6 +979,8 @@ ENTRIES: Final[dict[str, Callable[[Question], Any]]] = {
     "operators": _operators,
     "all-links": _all_links,
     "ai-agents": _ai_agents,
+    "link-agents": _link_agents,
+    "link-operators": _link_operators,
 }
 
 

@@ -95,6 +95,14 @@ def _extract(node: exp.Extract) -> exp.Expr:
     return node
 
 
+def _days_between(node: exp.DateDiff) -> exp.Expr:
+    """Days between two times, whatever their hours."""
+    if node.text("unit").upper() != "DAY":
+        raise NotCarried(node.sql("duckdb"))
+    days = call("datediff", exp.cast(node.this, "DATE"), exp.cast(node.expression, "DATE"))
+    return exp.cast(days, "BIGINT")
+
+
 def _trunc(node: exp.TimestampTrunc) -> exp.Expr:
     unit = node.args["unit"].name
     if unit not in {"WEEK", "MONTH"}:
@@ -201,6 +209,7 @@ _REWRITES: Final[tuple[tuple[type[exp.Expr], Callable[..., exp.Expr]], ...]] = (
     (exp.Cast, _cast),
     (exp.Div, _div),
     (exp.Extract, _extract),
+    (exp.DateDiff, _days_between),
     (exp.TimestampTrunc, _trunc),
     (exp.BitwiseLeftShift, _shift),
     (exp.GenerateSeries, _series),

@@ -37,6 +37,9 @@ LABELS: Final = {
     "links_fetched": "Links fetched",
     "links_referred": "Links sent to",
     "links_reached": "Links fetched",
+    "days_to_first_fetch": "Days until then",
+    "fetches_before": "Fetches before",
+    "fetches_by_chance": "By chance",
     "country_name": "Country",
     "country": "Code",
     "day_name": "Day",
@@ -71,7 +74,15 @@ _PERCENTAGES: Final = frozenset(
     ("percentage", "ai_pct", "ai_percentage", "hit_rate", "value_percentage", "change_percentage")
 )
 _DECIMALS: Final = frozenset(
-    ("avg_visits", "score", "conversion_rate", "fetches_per_referral", "value_per_visit", "estimated_value")
+    (
+        "avg_visits",
+        "score",
+        "conversion_rate",
+        "fetches_per_referral",
+        "fetches_by_chance",
+        "value_per_visit",
+        "estimated_value",
+    )
 )
 
 _KINDS: Final = {"percentage": "share", "confidence": "badge", "month": "month", "bytes_sent": "size"}

@@ -104,6 +104,8 @@ class PageContent:
         wanted = [(DASHBOARD, self._scope), (PEOPLE, self._scope), (DISGUISED, self._scope)]
         if series is not SERIES:
             wanted.append((series, self._scope))
+        more = [panel.entry for panel in self.page.panels if panel.entry.name not in MEMBERS]
+        wanted += [(entry, self._scope) for entry in more]
         if self.comparison:
             now, before = self.comparison.now, self.comparison.before
             wanted += [(OVERVIEW_ROW, now), (PEOPLE, now), (OVERVIEW_ROW, before), (PEOPLE, before)]

@@ -95,7 +95,24 @@ DEVICES: Final = panel(
 HOURS: Final = panel("hourly-activity", "Hours of the day", chart="hours", all_on="times")
 
 OVERVIEW: Final = (TIME_SERIES, AI_SOURCES, TOP_LINKS, AGENTS, REFERRERS, COUNTRIES, DEVICES)
-LINK: Final = (TIME_SERIES, AI_SOURCES, AGENTS, REFERRERS, COUNTRIES, DEVICES, HOURS)
+LINK: Final = (
+    TIME_SERIES, AI_SOURCES, AGENTS, REFERRERS, COUNTRIES, DEVICES, HOURS,
+    panel(
+        "link-operators",
+        "Fetched before people came",
+        color="ai",
+        hint="Fetches before the first person whom the operator sent, beside what shuffled times would give.",
+        note="More fetches before than by chance do not prove that people came because of them.",
+        empty="No visits by AI agents, or people sent by them, in this period.",
+    ),
+    panel(
+        "link-agents",
+        "AI agents that fetched it, and those that never did",
+        color="ai",
+        hint="All AI agents that this organization saw in this period.",
+        empty="No AI agent was seen in this period.",
+    ),
+)  # fmt: skip
 AI: Final = (
     panel(
         "operators",
