@@ -8,7 +8,7 @@ from typing import Final
 
 from data.visits import VISITS
 from queries.catalog import Entry, template, template_entries
-from queries.prelude import relation_names, sql_text
+from queries.prelude import sql_text, view_names
 
 MAX_LINK_VISITS: Final = 50_000
 """Visits of one link that are kept in memory for the answers of a dashboard; about 10 MB."""
@@ -32,10 +32,11 @@ def days_to_cut(crowded: Sequence[date], closed: Collection[date], cut: Collecti
 
 @cache
 def _columns_of_template(name: str) -> frozenset[str]:
-    """The columns of visits that are named in the text of a template or of a relation that it reads."""
-    identifiers = _identifiers(template(name))
-    for relation in identifiers.intersection(relation_names()):
-        identifiers |= _identifiers(sql_text(f"relations/{relation}"))
+    """The columns of visits that are named in the text of a template or of a relation that it reads, or these read."""
+    identifiers, seen = _identifiers(template(name)), set[str]()
+    while relations := identifiers.intersection(view_names()) - seen:
+        seen |= relations
+        identifiers = identifiers.union(*(_identifiers(sql_text(f"relations/{relation}")) for relation in relations))
     return frozenset(identifiers.intersection(VISITS.names))
 
 

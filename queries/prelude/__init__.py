@@ -30,6 +30,12 @@ def sql_text(name: str) -> str:
 
 
 @cache
+def view_names() -> frozenset[str]:
+    """All relations that templates read, those that rollups do not store as well."""
+    return frozenset(_names("relations"))
+
+
+@cache
 def relation_names(kind: Literal["daily", "monthly", ""] = "") -> tuple[str, ...]:
     """The relations that rollups store: those with counts by day, those with values that occur in a month, or all."""
     kinds = (kind,) if kind else ("daily", "monthly")
