@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from multiprocessing.connection import Pipe
 from subprocess import DEVNULL
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -118,11 +119,12 @@ class _Process:
         self._connection, theirs = Pipe()
         with theirs:
             self._child = subprocess.Popen(  # noqa: S603  # this Python, and text of ours
-                [sys.executable, "-P", "-c", _PROGRAM, str(theirs.fileno())],
+                [sys.executable, "-P", "-c", _PROGRAM, str(theirs.fileno()), str(os.getpid())],
                 cwd="/", env=_ENVIRONMENT | {"PYTHONPATH": os.pathsep.join(filter(os.path.isabs, sys.path))},
                 pass_fds=[theirs.fileno()], stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL,
             )  # fmt: skip
-        self._connection.send(options)
+        with suppress(ConnectionError):  # it has ended already: the first question says so
+            self._connection.send(options)
 
     @property
     def pid(self) -> int:

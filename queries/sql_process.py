@@ -10,6 +10,8 @@ import re
 import resource
 import signal
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -57,12 +59,15 @@ class OwnQuery(NamedTuple):
 
 
 def main() -> None:
-    """Answer questions from the connection whose number is the argument, until it is closed.
+    """Answer questions from the connection whose number is the first argument, until it is closed.
+
+    The second is the number of the process that asks, without which this one ends.
 
     What is sent are pickled tuples of a word and values: "ready"; then for each question "columns" with their names, of
     lists of tuples only, any number of "rows", and "done"; or instead of any of these "failed" with class and message.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program that asks
+    threading.Thread(target=_end_without, args=(int(sys.argv[2]),), daemon=True).start()
     connection = Connection(int(sys.argv[1]))
     options: EngineOptions = connection.recv()
     with suppress(EOFError, BrokenPipeError):
@@ -77,6 +82,13 @@ def main() -> None:
         _send(connection, "ready")
         while True:
             _answer(engine, connection.recv(), connection)
+
+
+def _end_without(parent: int) -> None:
+    """End this process, in the middle of a query, too, within a second after the one that started it."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
 
 
 def _answer(engine: LockedEngine, query: OwnQuery, connection: Connection) -> None:

@@ -4,12 +4,16 @@ import io
 import os
 import pickle
 import random
+import re
 import shutil
 import signal
 import sqlite3
+import subprocess
+import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -31,6 +35,7 @@ from queries import (
 )
 from queries.own_sql import PlainUnpickler
 from tests.faults.trials import scaled
+from tests.support.forks import ROOT
 from tests.support.tables import examples, tables
 from tests.support.visits import land as landed
 from tests.support.visits import links, visit
@@ -189,6 +194,69 @@ def test_a_process_that_hangs_is_killed_and_the_next_question_is_answered_by_ano
         with pytest.raises(QueryTimeout, match=r"longer than 0\.1 seconds"):
             own_sql.sql("SELECT 1", SCOPE)
         assert own_sql.sql("SELECT 1", SCOPE).rows == [(1,)]
+
+
+@pytest.mark.parametrize("seconds", [None, 0, 0.2], ids=["before its first question", "idle", "at a question"])
+def test_of_a_process_that_was_killed_one_sentence_tells_and_the_next_answers(lake, seconds):
+    with closing(OwnSql(lake, "ant")) as own_sql:
+        if seconds is not None:
+            own_sql.sql("SELECT 1", SCOPE)
+        killing = threading.Timer(seconds or 0, os.kill, [own_sql.pid, signal.SIGKILL])
+        killing.start()
+        told = r"^its process ended, which probably needed more memory than 300MB: read fewer .*\.$"
+        with pytest.raises(QueryFailed, match=told) if seconds else suppress(QueryFailed):
+            own_sql.sql("SELECT count(*) FROM range(100000000000)" if seconds else "SELECT 1", SCOPE)
+        killing.join()
+        assert own_sql.sql("SELECT 1", SCOPE).rows == [(1,)]
+
+
+_ASKING = """
+from datetime import date
+from pathlib import Path
+from data import Lake
+from queries import OwnSql, Scope
+own_sql = OwnSql(Lake(Path({root!r})), "ant")
+scope = Scope("ant", date(2026, 3, 2), date(2026, 3, 8))
+own_sql.sql("SELECT 1", scope)
+print(own_sql.pid, flush=True)
+own_sql.sql("SELECT count(*) FROM range(1000000000000)", scope)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="only Linux has /proc")
+def test_the_process_ends_with_the_one_that_asks_in_the_middle_of_a_question(lake):
+    command = [sys.executable, "-c", _ASKING.format(root=str(lake.root))]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as asking:
+        process = Path("/proc", asking.stdout.readline().strip())
+        time.sleep(0.3)  # it is at its question, whose limit is ten seconds
+        asking.kill()
+    killed_at = time.monotonic()
+    while process.exists() and "\nState:\tZ" not in (process / "status").read_text():
+        assert time.monotonic() - killed_at < 8
+        time.sleep(0.05)
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="only Linux has /proc")
+def test_texts_of_four_gigabytes_take_less_than_one(lake):
+    peak = []
+
+    def watch(pid):
+        with suppress(OSError):
+            while True:
+                found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc", str(pid), "status").read_text())
+                if found is None:  # it has ended
+                    return
+                peak.append(int(found[1]))
+                time.sleep(0.02)
+
+    with closing(OwnSql(lake, "ant")) as own_sql:
+        own_sql.sql("SELECT 1", SCOPE)
+        watching = threading.Thread(target=watch, args=(own_sql.pid,))
+        watching.start()
+        with pytest.raises(QueryFailed, match=r"^it needs more memory than 300MB: read fewer .*\.$"):
+            own_sql.sql("SELECT repeat('x', 100000000) FROM range(40)", SCOPE)
+        watching.join()
+    assert 100_000 < max(peak) < 1_000_000
 
 
 def test_questions_from_several_threads_get_their_own_answers(own_sql):
