@@ -1,7 +1,9 @@
 """`traffic sign-in`: a link on stdout, and who it signs in."""
 
 import re
+import shlex
 
+import httpx2
 import pytest
 
 from service.pages.sessions import SessionStore
@@ -23,6 +25,15 @@ def test_a_link_is_the_only_line_on_stdout_and_opens_a_session_once(traffic, lak
     session = opened_by(lake, run.out)
     assert (session.organization, session.role, session.kind) == ("acme", "editor", "link")
     assert opened_by(lake, run.out) is None
+
+
+def test_the_command_that_a_server_prints_makes_a_link_to_that_server(traffic, lake, serving):
+    with serving(lake, base_path="/v1") as server:
+        line = server.process.stderr.readline()
+        words = shlex.split(line.partition("Sign in to its dashboard: traffic ")[2].replace("ORGANIZATION", "acme"))
+        link = traffic(*words, "--new").out.strip()
+        assert link.startswith(f"{server.address}/app/enter?code=")
+        assert "Sign in to acme" in httpx2.get(link, trust_env=False).text
 
 
 @pytest.mark.parametrize(
