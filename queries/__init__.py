@@ -5,7 +5,7 @@ from queries.cluster_options import ClusterOptions, ClusterTimeout, ClusterUnava
 from queries.detectors import DETECTORS, Detector
 from queries.engine import Engine, open_cluster
 from queries.fields import Field
-from queries.findings import GUESSES, Finding, days_before, detect, guesses, measure, measure_all
+from queries.findings import DETECTED_DAYS, GUESSES, Finding, days_before, detect, guesses, measure, measure_all
 from queries.locked_engine import EngineLost, FilesGone, QueryFailed, QueryTimeout
 from queries.notebook import Reader, open_lake
 from queries.own_sql import OwnSql, Rows
@@ -35,6 +35,7 @@ __all__ = [
     "CACHE_STATS",
     "CATALOG",
     "DEFAULT_RANGE",
+    "DETECTED_DAYS",
     "DETECTORS",
     "ENDPOINTS",
     "ENTRIES",

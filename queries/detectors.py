@@ -37,6 +37,8 @@ class Detector:
     """The column that counts people; each weighs as much as ten requests."""
     more_is_better: bool = False
     """Whether the events of its measure are wanted; otherwise they are to become fewer."""
+    compares_days: bool = False
+    """Whether it compares some of its days with others: a day without its log would look like one without visits."""
     counts_refusals: bool = False
     """Whether the events of its measure are all requests with the wrong answer: refused, found nothing or, of a secret,
     was given it. So it shows by the answers alone when the problem is gone."""
@@ -237,6 +239,7 @@ _ALL: Final = (
         implementation_type="manual",
         fetches="",
         people="lost_referrals",
+        compares_days=True,
         more_is_better=True,
     ),
     Detector(

@@ -51,12 +51,13 @@ def detect(
 ) -> list[Finding]:
     """The findings of the 28 complete days before `as_of`, the heaviest first, at most 100.
 
-    `cancelled` is that of `Engine.answer`. With `explain`, whatever the detector considers is one: the thresholds of
-    its SQL do not count. Clusters have no `explain`.
+    Days that were not judged are left out, unless behaviour is switched off. `cancelled` is that of `Engine.answer`.
+    With `explain`, whatever the detector considers is one: the thresholds of its SQL do not count. Clusters have no
+    `explain`.
 
     Raises QueryTimeout, QueryFailed, FilesGone, EngineLost; LakeDamaged for a damaged file.
     """
-    variables = engine.variables(Scope(organization, *days_before(as_of)))
+    variables = engine.variables(Scope(organization, *days_before(as_of), only_judged=True))
     asked = {**variables, "explain": True} if explain else variables
     rows = _as_rows(engine.answer(detector.entry, asked, cancelled))
     if detector.only:

@@ -37,6 +37,7 @@ class Scope:
     sorted_by: str | None = None  # a field of it
     ascending: bool | None = None
     skipped: int | None = None  # rows before the first
+    only_judged: bool = False  # no visits of days that were not judged yet, unless behaviour is switched off
 
     @property
     def filters(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import duckdb
 
 from data import Lake
-from data.store.behaviour import uses_behaviour
+from data.store.behaviour import unjudged_days, uses_behaviour
 from data.store.lake_folders import LakeFolders
 from data.store.link_files import link_files
 from data.store.manifest import LandedFile
@@ -66,6 +66,9 @@ def scope_variables(lake: Lake, scope: Scope, cluster_from: int | None = None) -
     """
     live = lake.live_files(scope.organization, scope.start_date, scope.end_date)
     behaviour = uses_behaviour(lake.manifest, scope.organization)
+    if behaviour and scope.only_judged:
+        unjudged = unjudged_days(live)
+        live = [file for file in live if file.day not in unjudged]
     rollups = live_rollups(lake, scope.organization, rollup_version(behaviour), live)
     for file in live:
         lake.verified_path(file)

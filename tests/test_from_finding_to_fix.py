@@ -11,6 +11,7 @@ import pytest
 from standardwebhooks import Webhook
 
 from data.ingest.importer import Importer, Options
+from data.maintenance.compaction import Compactor
 from queries import DETECTORS
 from service.commands.demo import _import_problems
 from service.demo.sample import ASSISTANTS
@@ -64,6 +65,7 @@ def fetches(path, domain, first_day, days):
 def test_a_finding_is_approved_sent_patched_shipped_and_its_outcome_improves(lake, tmp_path, opened, today):
     noon = datetime(today.year, today.month, today.day, 12, tzinfo=UTC)
     _import_problems(lake, tmp_path, noon)  # they end yesterday
+    Compactor(lake, lambda: noon).run()
     later, simulated = noon + timedelta(days=9), [noon]
     settings = {"hook_networks": "127.0.0.0/8", "public_url": "https://stats.example"}
     with (

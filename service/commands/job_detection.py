@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from data import BadInput, TrafficError
+from data import BadInput, Lake, TrafficError
+from data.text import plural
 from service.commands.answers import print_answer
 from service.commands.job_options import opened_warehouse
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
@@ -33,20 +34,20 @@ def detect(
     Example: traffic jobs detect --org acme --dry-run
     """
     from data.local_time import today
-    from queries import DETECTORS, days_before, detect
-    from service.jobs.detection import update_jobs
+    from queries import DETECTORS, days_before
+    from service.jobs.detection import find, update_jobs
 
     now = datetime.now(UTC)
     with opened_warehouse(lake, organization) as (jobs, warehouse, opened):
         day = _day(as_of) or today(opened.manifest.zone(organization), now)
+        _tell_unjudged(opened, organization, day)
         if explain:
             for detector in DETECTORS.values():
                 typer.echo(_explanation(warehouse, detector, organization, day))
             return
         if is_dry_run:
-            findings = [
-                finding for detector in DETECTORS.values() for finding in detect(warehouse, detector, organization, day)
-            ]
+            found = (find(warehouse, opened, detector, organization, day) for detector in DETECTORS.values())
+            findings = [finding for of_one in found for finding in of_one]
             rows = [{"type": finding.type, "weight": finding.weight, **finding.subject} for finding in findings]
             columns = dict.fromkeys(name for row in rows for name in row)
             if rows:
@@ -55,7 +56,7 @@ def detect(
                 start, end = days_before(day)
                 typer.echo(f"The detectors found nothing in {start} to {end}; --explain says what came near.", err=True)
             return
-        runs = update_jobs(warehouse, jobs, organization, day, now)
+        runs = update_jobs(warehouse, opened, jobs, organization, day, now)
     counts = ("created", "refreshed", "reopened", "ignored")
     print_answer(
         [{"type": run.type, **{name: run.results[name] for name in counts}, "error": run.error} for run in runs],
@@ -63,6 +64,16 @@ def detect(
     )
     if any(run.error for run in runs):
         raise TrafficError("some detectors did not run; their jobs are as they were.")
+
+
+def _tell_unjudged(lake: Lake, organization: str, day: date) -> None:
+    """Say how many of the days that detectors examine are not judged yet, and so are left out."""
+    from data.maintenance.status import stored_span
+    from queries import days_before
+
+    first, last = days_before(day)
+    if unjudged := sum(first <= one <= last for one in stored_span(lake, organization).unjudged):
+        typer.echo(f"Left out, as they are not judged yet: {plural(unjudged, 'day')}. Run `traffic compact`.", err=True)
 
 
 def _explanation(warehouse: "Warehouse", detector: "Detector", organization: str, day: date) -> str:

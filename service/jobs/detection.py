@@ -18,7 +18,7 @@ from data.local_time import today
 from data.maintenance.status import stored_span
 from data.rules.tables import rules_version
 from data.store.coverage import covered_days
-from queries import DETECTORS, Detector, Engine, Finding, days_before, detect, measure_all, template
+from queries import DETECTED_DAYS, DETECTORS, Detector, Engine, Finding, days_before, detect, measure_all, template
 from service.clock import to_text
 from service.control_database import ControlDatabase
 from service.jobs.findings import DetectedSubject, fingerprint_of
@@ -54,6 +54,7 @@ class MeasureRun(NamedTuple):
 
 def update_jobs(  # noqa: PLR0917
     engine: Engine,
+    lake: Lake,
     jobs: Jobs,
     organization: str,
     as_of: date,
@@ -67,7 +68,7 @@ def update_jobs(  # noqa: PLR0917
     runs, version = [], rules_version()
     for detector in DETECTORS.values():
         try:
-            findings = detect(engine, detector, organization, as_of, cancelled)
+            findings = find(engine, lake, detector, organization, as_of, cancelled)
         except TrafficError as error:
             runs.append(DetectionRun(detector.type, [], Counter(), str(error)))
             continue
@@ -75,6 +76,26 @@ def update_jobs(  # noqa: PLR0917
         runs.append(DetectionRun(detector.type, findings, results))
     jobs.dismiss_gone(organization, [run.type for run in runs if not run.error], now)
     return runs
+
+
+def find(  # noqa: PLR0917  # as detect, and the lake that knows which days are covered
+    engine: Engine,
+    lake: Lake,
+    detector: Detector,
+    organization: str,
+    as_of: date,
+    cancelled: threading.Event | None = None,
+) -> list[Finding]:
+    """What `detect` finds; of a detector that compares days, only where all of its days are covered and judged."""
+    findings = detect(engine, detector, organization, as_of, cancelled)
+    if not detector.compares_days:
+        return findings
+    days, unjudged = days_before(as_of), stored_span(lake, organization).unjudged
+    covered = {
+        domain: covered_days(lake.manifest, organization, domain or "", *days) - unjudged
+        for domain in {finding.subject["domain"] for finding in findings}
+    }
+    return [finding for finding in findings if len(covered[finding.subject["domain"]]) == DETECTED_DAYS]
 
 
 def subject_of(detector: Detector, finding: Finding, as_of: date, version: str) -> DetectedSubject:
@@ -257,7 +278,7 @@ class DailyDetection:
     def _run(self, organization: str, zone: str, now: datetime) -> None:
         started_at, day = time.monotonic(), today(zone, now)
         engine = self._engine = self._engine or self._open_engine(QUERY_SECONDS)
-        runs = update_jobs(engine, self._jobs, organization, day, now, self._cancelled)
+        runs = update_jobs(engine, self._lake, self._jobs, organization, day, now, self._cancelled)
         if self._cancelled.is_set():
             return
         measured = measure_outcomes(engine, self._lake, self._jobs, organization, now, self._cancelled)

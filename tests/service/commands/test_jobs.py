@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from data.store.behaviour import switch_behaviour
 from queries import DETECTORS
 from service.control_database import ControlDatabase
 from service.jobs.implementations import Draft
@@ -114,6 +115,7 @@ def referral(day, **changes):
 
 
 def test_a_broken_link_that_is_an_invented_one_now_is_found_again_by_a_replay(jobs, job_id, lake):
+    switch_behaviour(lake.manifest, "acme", on=False)  # otherwise only judged days count
     land(lake, "acme", [referral(day) for day in (10, 11, 12)])
     run = jobs("replay", job_id)
     assert run.code == 0
@@ -153,7 +155,10 @@ def test_detect_explains_what_it_asks_for_and_what_came_near_and_changes_nothing
     crawl = {"bot_category": "search_crawler", "agent": "Googlebot", "status": 503, "path": "/page"}
     land(lake, "acme", [visit(visited_at=datetime(2026, 3, 1 + number % 2), **crawl) for number in range(19)])
     arguments = ("detect", "--org", "acme", "--as-of", "2026-03-15")
-    assert "found nothing in 2026-02-15 to 2026-03-14" in jobs(*arguments, "--dry-run").err
+    assert "Left out, as they are not judged yet: 2 days. Run `traffic compact`." in jobs(*arguments, "--dry-run").err
+    switch_behaviour(lake.manifest, "acme", on=False)
+    said = jobs(*arguments, "--dry-run").err
+    assert ("found nothing in 2026-02-15 to 2026-03-14" in said, "Left out" in said) == (True, False)
     code, out, _ = jobs(*arguments, "--explain")
     assert code == 0
     assert all(f"{kind}: 0 found" in out for kind in DETECTORS)

@@ -2,12 +2,15 @@
 
 import asyncio
 import threading
-from datetime import timedelta
+from contextlib import closing
+from datetime import datetime, time, timedelta
 
 import pytest
 
-from queries import QueryFailed, Warehouse
-from service.jobs.detection import DailyDetection, last_run, measure_outcomes
+from data.maintenance.compaction import Compactor
+from data.store.behaviour import switch_behaviour
+from queries import DETECTORS, QueryFailed, Warehouse
+from service.jobs.detection import DailyDetection, find, last_run, measure_outcomes
 from service.jobs.implementations import Draft
 from service.maintenance import Maintenance
 from tests.service.jobs.findings import ANNA, NOW, broken
@@ -67,6 +70,53 @@ def test_measures_are_cancelled_like_detectors(detection, shipped, jobs, lake, o
     finally:
         warehouse.close()
     assert only().outcome.checked_at is None
+
+
+def fewer_sent(lake, *gap):
+    """Two people a day sent by an AI product, none in the last 14 days; nothing of the days in the gap."""
+    day, sent = timedelta(days=1), {"bot_category": "ai_referral", "agent_kind": "referral", "ai_source": "ChatGPT"}
+    batches = [[], []]
+    for ago in (number for number in range(29, -1, -1) if number not in gap):
+        for hours in (1, 8, 16, 23):
+            moment = datetime.combine(NOW.date(), time(hours)) - ago * day
+            columns = {"short_code": "sale", "path": "/sale"} | (sent if ago > 14 and hours < 10 else {})
+            batches[ago < min(gap, default=0)].append(visit(visited_at=moment, **columns))
+    for batch in filter(None, batches):
+        land(lake, "acme", batch)
+
+
+def found(lake, kind="referral_drop"):
+    with closing(Warehouse(lake)) as warehouse:
+        return find(warehouse, lake, DETECTORS[kind], "acme", NOW.date())
+
+
+def test_days_are_compared_when_all_of_them_are_judged_or_behaviour_is_off(lake):
+    fewer_sent(lake)
+    assert found(lake) == []
+    Compactor(lake, lambda: NOW).run()
+    assert [one.subject["short_code"] for one in found(lake)] == ["sale"]
+    land(lake, "acme", [visit(visited_at=NOW.replace(tzinfo=None) - timedelta(days=9))])
+    assert found(lake) == []
+    switch_behaviour(lake.manifest, "acme", on=False)
+    assert len(found(lake)) == 1
+
+
+def test_days_are_not_compared_when_the_log_of_some_of_them_is_missing(lake):
+    fewer_sent(lake, 9, 8)
+    Compactor(lake, lambda: NOW).run()
+    assert found(lake) == []
+
+
+def test_detectors_leave_out_days_that_are_not_judged(lake):
+    for ago in range(1, 11):
+        moment = NOW.replace(tzinfo=None) - timedelta(days=ago)
+        failed = [{"visitor": number, "browser": f"{number}", "user_agent": f"{number}"} for number in range(9)]
+        land(lake, "acme", [visit(visited_at=moment, path="/pay", status=500, **columns) for columns in failed])
+        if ago == 8:
+            Compactor(lake, lambda: NOW).run()
+    assert [one.row["errors"] for one in found(lake, "server_errors")] == [72]
+    switch_behaviour(lake.manifest, "acme", on=False)
+    assert [one.row["errors"] for one in found(lake, "server_errors")] == [90]
 
 
 def test_a_run_that_is_interrupted_is_not_noted(detection, jobs):

@@ -61,7 +61,7 @@ def test_a_repair_closes_a_job_and_a_burst_a_flood_and_a_season_do_not(lake, job
     land(lake, "acme", [one for number in range(-28, 0) for one in happening(number)])
     Compactor(lake, lambda: NOW).run()
     with closing(Warehouse(lake)) as warehouse:
-        update_jobs(warehouse, jobs, "acme", NOW.date(), NOW)
+        update_jobs(warehouse, lake, jobs, "acme", NOW.date(), NOW)
         (job,) = (one for one in jobs.of("acme") if one.path == "/pay")
         assert job.type == "server_errors"
         jobs.act("acme", job.id, "approve_fix", ANNA, NOW)
