@@ -994,7 +994,7 @@ EVERY_HOST: Final = re.compile(
     re.DOTALL,
 )
 SECRET: Final = re.compile(
-    r"/\.|\.(env|sql|sqlite|bak|old|swp|tar)|\.(zip|rar|tgz|7z)\Z|id_rsa|phpinfo|/actuator/|eval-stdin|wp-config|credentials"
+    r"/\.|\.(env|sql|sqlite|bak|old|swp|tar)|\.(zip|rar|tgz|7z)\Z|id_rsa|info\.php|phpinfo|/_ignition/|/_profiler/|/telescope/|/actuator/|eval-stdin|wp-config|credentials"
 )
 ID: Final = re.compile(r"([0-9]+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{12,}|[0-9a-z]{24,})", re.IGNORECASE)
 FETCHING: Final = {"ai_assistant", "ai_coding_agent"}
@@ -1090,7 +1090,7 @@ def _who(visits: list[Visit]) -> Row:
 def _is_flood(visits: list[Visit]) -> bool:
     browsers = _top((_name(visit) for visit in visits if visit["agent"] is None), 1)
     visitors = _top((str(visit["visitor"]) for visit in visits if visit["visitor"] is not None), 1)
-    return any(3 * number >= 2 * len(visits) for _, number in browsers) or any(
+    return any(2 * number > len(visits) for _, number in browsers) or any(
         2 * number >= len(visits) for _, number in visitors
     )
 
@@ -1252,8 +1252,8 @@ def _search_errors(visits: list[Visit], as_of: date, _: Any) -> list[Row]:
     rows = []
     for subject, group in _subjects(_asked(visits, "search_crawler"), "domain"):
         errors, recent = _with_real_paths(_only(group, "error")), _last_days(group, as_of, 7)
-        is_often = 50 * len(errors) >= len(group) and 50 * len(_only(recent, "error")) >= len(recent)
-        if len(errors) >= 20 and len({visit["day"] for visit in errors}) >= 2 and is_often:
+        is_often = 100 * len(errors) >= len(group) and 100 * len(_only(recent, "error")) >= len(recent)
+        if len(errors) >= 10 and len({visit["day"] for visit in errors}) >= 3 and is_often:
             counts = {"visits": len(group), "errors": len(errors), "percentage": _share(len(errors), len(group))}
             rows.append(subject | counts | {"visitors": _visitors(errors)} | _who(errors) | _seen(errors))
     return _heaviest(rows, lambda row: row["errors"], "domain")

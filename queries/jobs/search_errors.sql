@@ -1,4 +1,4 @@
--- Domains at which search crawlers get 500 to 599: 20 times or more, on 2 days or more, in 2 % of their visits or more, and in
+-- Domains at which search crawlers get 500 to 599: 10 times or more, on 3 days or more, in 1 % of their visits or more, and in
 -- the last 7 days still, if they came in them. Engines ask such sites less often, and forget pages that keep failing.
 WITH whole AS (
     SELECT
@@ -11,7 +11,7 @@ SELECT
     errors.visitors, errors.top_agent, errors.top_share, errors.top_paths, errors.days, errors.first_seen, errors.last_seen
 FROM failing_paths AS errors JOIN whole ON whole.domain IS NOT DISTINCT FROM errors.domain
 WHERE errors.kind = 'search_errors' AND is_found(
-    errors.failures >= 20 AND errors.days >= 2 AND 50 * errors.failures >= whole.visits
-    AND 50 * whole.recent_errors >= whole.recent_visits)
+    errors.failures >= 10 AND errors.days >= 3 AND 100 * errors.failures >= whole.visits
+    AND 100 * whole.recent_errors >= whole.recent_visits)
 ORDER BY errors DESC, domain
 LIMIT 100;

@@ -17,7 +17,8 @@ CREATE MACRO is_success(status) AS coalesce(status BETWEEN 200 AND 299, FALSE);
 -- Of the paths that only vulnerability scanners ask for, those that no site shows to people: all but logins and consoles.
 CREATE MACRO is_secret(path) AS path LIKE '%/.%' OR path LIKE '%.env%' OR path LIKE '%.sql%' OR path LIKE '%.sqlite%'
     OR path LIKE '%.bak%' OR path LIKE '%.old%' OR path LIKE '%.swp%' OR path LIKE '%.zip' OR path LIKE '%.rar'
-    OR path LIKE '%.tar%' OR path LIKE '%.tgz' OR path LIKE '%.7z' OR path LIKE '%id_rsa%' OR path LIKE '%phpinfo%'
+    OR path LIKE '%.tar%' OR path LIKE '%.tgz' OR path LIKE '%.7z' OR path LIKE '%id_rsa%' OR path LIKE '%info.php%'
+    OR path LIKE '%phpinfo%' OR path LIKE '%/_ignition/%' OR path LIKE '%/_profiler/%' OR path LIKE '%/telescope/%'
     OR path LIKE '%/actuator/%' OR path LIKE '%eval-stdin%' OR path LIKE '%wp-config%' OR path LIKE '%credentials%';
 
 -- Files that programs ask every host for: no link is broken where one is missing.
@@ -60,8 +61,8 @@ FROM (
         AND (is_person(bot_category) OR is_ai(bot_category) OR bot_category = 'search_crawler')
 );
 
--- The failures of a detector by subject. They are a flood if one browser, whose name is its whole user agent, makes two
--- thirds of them, or one visitor of a day half of them.
+-- The failures of a detector by subject. They are a flood if one browser, whose name is its whole user agent, makes more
+-- than half of them, or one visitor of a day half of them.
 CREATE VIEW failing_paths AS
 SELECT
     kind, domain, template AS path, max(short_code) AS short_code, count(*) AS failures,
@@ -69,7 +70,7 @@ SELECT
     count(DISTINCT visitor) AS visitors, word_of(min(ranked_name)) AS top_agent, share(max(of_name), count(*)) AS top_share,
     CASE WHEN 2 * total_if(1, audience = 'people') >= count(*) THEN 'people' ELSE 'AI' END AS audience,
     three_of(ranked_path) AS top_paths, count(DISTINCT day) AS days, min(visited_at) AS first_seen,
-    max(visited_at) AS last_seen, coalesce(3 * max(of_name) FILTER (agent IS NULL) >= 2 * count(*), FALSE)
+    max(visited_at) AS last_seen, coalesce(2 * max(of_name) FILTER (agent IS NULL) > count(*), FALSE)
         OR coalesce(2 * max(of_visitor) FILTER (visitor IS NOT NULL) >= count(*), FALSE) AS is_flood
 FROM (
     SELECT *, ranked(of_path, path) AS ranked_path, ranked(of_name, name) AS ranked_name
