@@ -215,6 +215,16 @@ WITHOUT_ROUTE: Final = (
         f.ERRORS_4XX, f.ERRORS_5XX, f.LAST_VISIT,
     ),
     rows(
+        "paths",
+        f.PATH, f.VISITS, f.PERCENTAGE, f.HUMAN_CLICKS, f.AI_VISITS, f.OTHER_VISITS, f.ERRORS_4XX, f.ERRORS_5XX,
+        f.LAST_VISIT,
+        takes_traffic_type=True,
+    ),
+    rows(
+        "statuses", f.STATUS, f.VISITS, f.PERCENTAGE, f.HUMAN_CLICKS, f.AI_VISITS, f.OTHER_VISITS,
+        takes_traffic_type=True,
+    ),
+    rows(
         "all-links",
         f.SHORT_CODE, f.DOMAIN, f.TARGET_URL, f.LINK_CREATED_AT, f.VISITS, f.HUMAN_CLICKS, f.AI_VISITS, f.OTHER_VISITS,
         f.UNIQUE_VISITORS, as_nullable(f.LAST_VISIT), f.LINKS_FOUND,

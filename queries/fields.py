@@ -193,6 +193,7 @@ VERIFIED = Field("verified", COUNT, "of these, requests from the published addre
 DAYS_SEEN = Field("days", COUNT, "days on which it happened")
 EXPECTED_REFERRALS = Field("expected_referrals", NUMBER, "people to be expected by the number of fetches")
 REFUSED = Field("refused", COUNT, "requests answered with 401, 402, 403, 405, 406, 429 or 451")
+STATUS = Field("status", TEXT, "HTTP status of the answers, or unknown")
 STATUSES = Field("statuses", TEXT, "HTTP statuses of the refusals, separated by commas")
 PROBES = Field("probes", COUNT, "requests for paths that only vulnerability scanners ask for")
 ERRORS = Field("errors", COUNT, "requests answered with 500 to 599")

@@ -22,6 +22,7 @@ SELECT unnest(CAST(NULL AS STRUCT(
     browser VARCHAR,
     country VARCHAR,
     protocol VARCHAR,
+    status SMALLINT,
     referrer VARCHAR,
     referrer_type VARCHAR,
     utm_source VARCHAR,

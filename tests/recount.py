@@ -651,6 +651,24 @@ def _source_links(question: Question) -> list[Row]:
     ]
 
 
+def _of_type(question: Question) -> list[Visit]:
+    kind = question.scope.traffic_type
+    return _of(question.visits, *({"ai": AI, "other": OTHER, None: CATEGORIES}.get(kind) or {kind}))
+
+
+def _paths(question: Question) -> list[Row]:
+    visits = [visit for visit in _of_type(question) if visit["path"]]
+    fields = (
+        "visits", "percentage", "human_clicks", "ai_visits", "other_visits", "errors_4xx", "errors_5xx", "last_visit",
+    )  # fmt: skip
+    return _ranked(visits, _by("path"), *fields)[:100]
+
+
+def _statuses(question: Question) -> list[Row]:
+    fields = ("visits", "percentage", "human_clicks", "ai_visits", "other_visits")
+    return _ranked(_of_type(question), {"status": lambda visit: word(visit, "status")}, *fields)
+
+
 def _all_links(question: Question) -> list[Row]:
     scope, links = question.scope, {(link["short_code"], link["domain"]): link for link in question.links}
     visits = [visit for visit in _without_strays(question, question.visits) if visit["short_code"] is not None]
@@ -981,6 +999,8 @@ ENTRIES: Final[dict[str, Callable[[Question], Any]]] = {
     "ai-agents": _ai_agents,
     "link-agents": _link_agents,
     "link-operators": _link_operators,
+    "paths": _paths,
+    "statuses": _statuses,
 }
 
 

@@ -11,6 +11,8 @@ PAGES = {
     "ai-source": "ai/ChatGPT",
     "robots": "robots?block=OpenAI:trained",
     "agents": "agents",
+    "agent": "agents/GPTBot",
+    "paths": "paths?traffic_type=ai",
     "people": "people",
     "filtered": "people?f_device_type=desktop&f_referrer=%28direct%29",
     "times": "times",
@@ -30,7 +32,7 @@ PAGES = {
     "sql": "run/time-series",
 }
 """The pages by name: their paths after /app/."""
-OF_ACME = {"link", "ai-source", "job", "agent-hook"}
+OF_ACME = {"link", "agent", "ai-source", "job", "agent-hook"}
 """The pages that only acme has."""
 
 WORDS = (

@@ -11,7 +11,7 @@ from data import Lake
 from data.maintenance.status import StoredSpan
 from data.store.coverage import uncovered_days
 from data.text import plural
-from queries import ENDPOINTS, ENTRIES, Entry, Scope
+from queries import ENDPOINTS, ENTRIES, Entry, InvalidParameter, Scope
 from service.pages import formats
 from service.pages.filters import Filters
 from service.pages.numbers import listing as lists
@@ -30,6 +30,9 @@ PEOPLE: Final = ENTRIES["people"]
 DISGUISED: Final = ENTRIES["disguised"]
 OVERVIEW_ROW: Final = ENDPOINTS["traffic-overview"]
 SERIES: Final = ENDPOINTS["time-series"]
+PATHS: Final = ENTRIES["paths"]
+MAX_PATH_VISITS: Final = 20_000_000
+"""Visits in the days of which paths are counted while a page waits: about three seconds."""
 MAX_SUGGESTIONS: Final = 100
 
 
@@ -48,6 +51,11 @@ class Page:
     def has_list(self) -> bool:
         """Whether it shows a part of all links."""
         return any(panel.entry is lists.ENTRY for panel in self.panels)
+
+    @property
+    def has_paths(self) -> bool:
+        """Whether it shows paths, which are counted from visits."""
+        return any(panel.entry is PATHS for panel in self.panels)
 
 
 OVERVIEW: Final = Page(
@@ -212,6 +220,19 @@ def uncovered(lake: Lake, filters: Filters) -> frozenset[date]:
     """The days of these filters, and as many before, that are over and that no log and no report covers."""
     first, last = filters.earlier[0], min(filters.scope.end_date, filters.today - timedelta(1))
     return uncovered_days(lake.manifest, filters.organization, filters.scope.domain or "", first, last)
+
+
+def check_paths(lake: Lake, scope: Scope) -> None:
+    """Raise InvalidParameter if paths of these days would have to be counted from too many visits."""
+    if scope.short_code is not None:
+        return
+    visits = sum(file.visits for file in lake.live_files(scope.organization, scope.start_date, scope.end_date))
+    if visits > MAX_PATH_VISITS:
+        raise InvalidParameter(
+            "start_date",
+            f"asks for days with {visits:,} visits, and paths are counted from at most {MAX_PATH_VISITS:,}",
+            "Ask for fewer days or for one link.",
+        )
 
 
 def suggestions(answers: Mapping[str, Any]) -> dict[str, list[str]]:

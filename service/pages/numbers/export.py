@@ -10,6 +10,7 @@ from service.http.errors import NotFound
 from service.http.routing import Endpoint
 from service.pages.context import PageContext
 from service.pages.numbers import listing
+from service.pages.numbers.content import PATHS, check_paths
 
 
 def endpoint(context: PageContext) -> Endpoint:
@@ -26,6 +27,8 @@ def endpoint(context: PageContext) -> Endpoint:
         if entry.members and part not in members:
             raise InvalidParameter("part", "names no part of this answer", f"Use one of {', '.join(members)}.")
         scope = filters.scope_for(entry)
+        if entry is PATHS:
+            await context.in_thread(request, check_paths, context.services.lake, scope)
         if entry is listing.ENTRY:
             scope = listing.Listing.parse(request.scope["query_string"], filters).scope(scope)
         (answer,) = await context.load(request, [(entry, scope)])

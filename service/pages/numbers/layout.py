@@ -16,6 +16,7 @@ NAVIGATION: Final = (
     Page("people", "People", "Where people come from, and what they use.", panels.PEOPLE, "g e"),
     Page("times", "Times", "When visits happen.", panels.TIMES, "g t"),
     Page("links", "Links", "Every link, whether it was visited in this period or not.", panels.LINKS, "g l"),
+    Page("paths", "Paths", "What people, AI and others ask for, and how it is answered.", panels.PATHS_PAGE, "g p"),
     Page("domains", "Domains", "Visits by domain, and their estimated value.", panels.DOMAINS, "g d"),
 )
 

@@ -205,6 +205,25 @@ SOURCE_LINKS: Final = panel(
     hint="What its agents fetch, and where it sends people. Shares are of its visits to links.",
     note="The 20 links with most AI-related visits of this platform.",
 )
+PATHS: Final = panel(
+    "paths", "Paths", "path visits percentage errors_4xx errors_5xx last_visit", is_wide=True, has_search=True,
+    hint="What was asked for, links or not.", note="The 100 paths with most visits, counted from the visits.",
+)  # fmt: skip
+PATHS_PAGE: Final = (
+    replace(PATHS, has_split=True),
+    panel("statuses", "Answers by HTTP status", "status visits percentage", is_wide=True, has_split=True),
+)
+AGENT: Final = (
+    panel(
+        "bot-traffic", "Visits of this agent", "agent operator agent_kind confidence visits pages_accessed "
+        "unique_visitors errors_4xx errors_5xx last_seen", is_wide=True,
+    ),
+    PATHS,
+    panel(
+        "top-links", "Links", "short_code visits percentage domain target_url last_visit", is_wide=True,
+        note="The 100 links with most visits by this agent.",
+    ),
+)  # fmt: skip
 AGENTS_PAGE: Final = (
     panel(
         "bot-traffic",

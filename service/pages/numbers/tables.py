@@ -96,6 +96,8 @@ class CellLinks:
                 address = self.link(str(row.get("domain", "")), value)
             case "ai_source":
                 address = f"{self._root}/ai/{quote(value, safe='')}{changed(ai_source=None, traffic_type=None)}"
+            case "agent" if row.get("agent_kind") is not None:
+                address = f"{self._root}/agents/{quote(value, safe='')}{changed(agent=None, traffic_type=None)}"
             case "date":
                 address = f"{self._path}{changed(start_date=value, end_date=value)}"
             case "week" | "month":

@@ -1,6 +1,7 @@
 """The pages with numbers: their routes, and what their templates get."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -13,7 +14,7 @@ from service.pages import formats
 from service.pages.context import PageContext
 from service.pages.filters import Filters
 from service.pages.numbers import panels, robots_page
-from service.pages.numbers.content import LINK, OVERVIEW, Page, PageContent, uncovered
+from service.pages.numbers.content import LINK, OVERVIEW, Page, PageContent, check_paths, uncovered
 from service.pages.numbers.layout import NAVIGATION, layout
 from service.pages.numbers.listing import Listing
 from service.pages.numbers.run_it_yourself import commands
@@ -23,6 +24,12 @@ TRAFFIC_TYPES: Final = (
     ("", "All"), ("ai_assistant", "Assistants"), ("ai_training", "Training"), ("ai_coding_agent", "Coding agents"),
     ("ai_referral", "People sent by AI"), ("search_crawler", "Search crawlers"), ("other_bot", "Other"),
 )  # fmt: skip
+TABS: Final = {
+    "agents": TRAFFIC_TYPES,
+    "paths": (("", "All"), ("human", "People"), ("ai", "AI-related"), ("other", "Other")),
+}
+"""Of some pages: the traffic types to choose from, and what each is called."""
+AGENT: Final = Page("agents", "Agent", "What this agent asks for, and how it is answered.", panels.AGENT)
 
 
 def routes(context: PageContext) -> list[Route]:
@@ -31,6 +38,7 @@ def routes(context: PageContext) -> list[Route]:
         *(Route(f"{context.root}/{page.path}", page_endpoint(context, page)) for page in (*NAVIGATION, LINK)),
         Route(f"{context.root}/robots", robots_page.endpoint(context)),
         Route(f"{context.root}/ai/{{source}}", source_endpoint(context)),
+        Route(f"{context.root}/agents/{{agent:path}}", agent_endpoint(context)),
     ]
 
 
@@ -77,6 +85,24 @@ def source_endpoint(context: PageContext) -> Endpoint:
     return endpoint
 
 
+def agent_endpoint(context: PageContext) -> Endpoint:
+    """The page of one agent: its visits, what it asks for, and which links."""
+
+    async def endpoint(request: Request) -> Response:
+        agent = request.path_params["agent"]
+        view = replace(await View.start(context, request, AGENT), only={"agent": agent})
+        if view.settled is not None:
+            return RedirectResponse(view.settled, 303)
+        content = await view.content()
+        if not any(panel.row_count for panel in content["panels"]):
+            content = content | {"panels": [], "notices": [("warn", "No visits by this agent in this period.")]}
+        return await view.response(
+            "page.html", **content | {"title": agent, "only": view.answer_filters.query_string()}
+        )
+
+    return endpoint
+
+
 @dataclass(frozen=True)
 class View:
     """One request for a page: its filters, and the days that its organization has visits of."""
@@ -86,6 +112,13 @@ class View:
     page: Page
     filters: Filters
     stored: StoredSpan
+    only: Mapping[str, str] = field(default_factory=dict)
+    """Parameters of the page itself, in addition to its filters."""
+
+    @property
+    def answer_filters(self) -> Filters:
+        """The filters of the answers."""
+        return replace(self.filters, parameters={**self.filters.parameters, **self.only})
 
     @classmethod
     async def start(cls, context: PageContext, request: Request, page: Page) -> "View":
@@ -108,7 +141,9 @@ class View:
         zone = self.context.services.lake.manifest.zone(self.filters.organization)
         events = await self.context.control.read(self.context.jobs.events, self.filters.organization, zone)
         listing = Listing.parse(self.request.scope["query_string"], self.filters) if self.page.has_list else None
-        content = PageContent(self.page, self.filters, self.stored, links, hours_begun, missing, listing, events)
+        content = PageContent(self.page, self.answer_filters, self.stored, links, hours_begun, missing, listing, events)
+        if self.page.has_paths:
+            await self.context.in_thread(self.request, check_paths, self.context.services.lake, content.filters.scope)
         loaded = await self.context.load(self.request, content.wanted)
         filled = await self.context.in_thread(self.request, content.filled, loaded, source)
         return {**filled, "notices": self._notices(), "tabs": self._tabs(), "listing": listing}
@@ -121,13 +156,13 @@ class View:
         return [("plain", f"{many} short codes lead to this target; these are the visits of {newest}, the newest.")]
 
     def _tabs(self) -> list[tuple[str, str, bool]]:
-        """On the agents page, a tab for each traffic type: label, query string, and whether it is chosen."""
-        if self.page.path != "agents":
+        """On some pages, a tab for each traffic type: label, query string, and whether it is chosen."""
+        if self.only:
             return []
         chosen = self.filters.parameters.get("traffic_type", "").lower()
         return [
             (label, self.filters.query_string(traffic_type=name or None), name == chosen)
-            for name, label in TRAFFIC_TYPES
+            for name, label in TABS.get(self.page.path, ())
         ]
 
     async def response(self, template: str, **content: Any) -> Response:  # noqa: ANN401  # of any template
@@ -136,7 +171,7 @@ class View:
         shown = {
             "title": self.page.title,
             "lead": self.page.lead,
-            "commands": lambda entry: commands(self.context, self.request, entry, self.filters),
+            "commands": lambda entry: commands(self.context, self.request, entry, self.answer_filters),
             "stored": self.stored,
             "presets": self.filters.presets(self.stored.first_day),
             "span": formats.span(self.filters.scope.start_date, self.filters.scope.end_date),

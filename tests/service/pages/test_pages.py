@@ -23,6 +23,7 @@ from service.jobs.implementations import Draft
 from service.jobs.store import Jobs
 from service.pages.assets import STYLESHEET
 from service.pages.filters import Filters
+from service.pages.numbers import content
 from service.pages.numbers.layout import NAVIGATION
 from service.pages.numbers.tables import CellLinks
 from service.pages.rendering import CONTENT_SECURITY_POLICY
@@ -139,8 +140,8 @@ def internal(shared_lake):
     """Asks for an answer that has no route, of so many days until today."""
     warehouse = Warehouse(shared_lake)
 
-    def internal(name, days=30):
-        variables = warehouse.variables(Scope("acme", NOW.date() - timedelta(days - 1), NOW.date()))
+    def internal(name, days=30, **filters):
+        variables = warehouse.variables(Scope("acme", NOW.date() - timedelta(days - 1), NOW.date(), **filters))
         return orjson.loads(encode(warehouse.answer(ENTRIES[name], variables)))
 
     yield internal
@@ -233,6 +234,64 @@ def test_what_blocking_a_crawler_would_cost_is_two_clicks_from_the_page_ai(brows
     assert shown == [fetches.text.replace(",", ""), people.text.replace(",", "")]
     assert "User-agent: " in page.text
     assert "was not seen" in browser.read("robots?block=Nobody", status=400).text
+
+
+# What was read
+
+
+@pytest.mark.parametrize("kind", [None, "human", "ai", "other"])
+def test_the_paths_and_statuses_of_people_ai_and_others_are_told_apart(browser, internal, kind):
+    tabs = browser.read("paths").one("nav", aria_label="Traffic type").all("a")
+    assert [tab.text for tab in tabs] == ["All", "People", "AI-related", "Other"]
+    shown = tables(browser.read(tabs[[None, "human", "ai", "other"].index(kind)].attributes["href"]))
+    for name in ("paths", "statuses"):
+        answer, rows = internal(name, traffic_type=kind), shown[name, None]
+        assert answer
+        assert rows == [{field: as_text(row[field]) for field in rows[0]} for row in answer]
+
+
+def test_a_path_and_a_status_filter_the_page_that_they_stand_on(browser, internal):
+    page = browser.read("paths?range=7d")
+    path, status = (page.one("section", id=name).one("tbody").all("a")[0] for name in ("paths", "statuses"))
+    ((row,),) = (tables(browser.read(path.attributes["href"]))["paths", None],)
+    assert row["path"] == path.text
+    assert [row["status"] for row in tables(browser.read(status.attributes["href"]))["statuses", None]] == [status.text]
+
+
+@pytest.mark.parametrize("agent", ["GPTBot/1.0 (x)", "ClaudeBot"])
+def test_the_page_of_an_agent_has_its_paths_and_links(lake, browsing, agent):
+    at = datetime(2026, 3, 14, 10)
+    its = {"bot_category": "ai_training", "agent_kind": "training", "agent": agent, "device_type": "bot"}
+    asked = {"/launch": 3, "/docs": 2, "/nothing": 1}
+    land(lake, "acme", [
+        *(visit(visited_at=at, path=path, short_code=path[1:] if count > 1 else None, status=404 if count == 1 else 302,
+                **its) for path, count in asked.items() for _ in range(count)),
+        visit(visited_at=at, path="/launch", short_code="launch"),
+    ])  # fmt: skip
+    with browsing(lake) as browser:
+        table = browser.read("agents").one("section", id="bot-traffic")
+        (link,) = [link for link in table.all("a") if link.text == agent]
+        page = browser.read(link.attributes["href"])
+        csv_link = page.one("section", id="paths").one("a", class_="csv")
+        rows = list(csv.DictReader(io.StringIO(browser.get(csv_link.attributes["href"]).text)))
+        assert "No visits by this agent" in browser.read("agents/Nobody").text
+    shown = tables(page)
+    assert {row["path"]: int(row["visits"]) for row in shown["paths", None]} == asked
+    assert {row["path"]: int(row["visits"]) for row in rows} == asked
+    assert [(row["short_code"], row["visits"]) for row in shown["top-links", None]] == [("launch", "3"), ("docs", "2")]
+    (row,) = shown["bot-traffic", None]
+    assert (row["agent"], row["visits"], row["errors_4xx"]) == (agent, "6", "1")
+    assert f"traffic query paths --org acme --agent {shlex.quote(agent)}" in page.text
+
+
+def test_paths_of_too_many_visits_are_refused_in_one_sentence(browser, monkeypatch):
+    monkeypatch.setattr(content, "MAX_PATH_VISITS", 100)
+    for path in ("paths?range=90d", "agents/GPTBot?range=90d", "export/paths.csv?range=90d"):
+        told = browser.get(path)
+        assert told.status_code == 400
+        assert "paths are counted from at most 100" in told.text
+        assert "Ask for fewer days or for one link." in told.text
+    browser.read("paths?range=90d&short_code=launch")
 
 
 # People are not requests
@@ -557,6 +616,7 @@ def rows_that_filter(browser):
     links = (
         link.attributes["href"]
         for path in PAGES
+        if path != "paths"  # its answers have no route
         for table in browser.read(path).all("tbody")
         for link in table.all("a")
     )
@@ -568,7 +628,7 @@ def test_a_row_that_names_a_value_filters_by_it_until_its_chip_is_taken_away(bro
     platform = browser.read("ai/ChatGPT?range=7d").one("p", class_="lead").one("a")
     assert platform.attributes["href"] == "/app/?range=7d&f_ai_source=ChatGPT"
     found |= {"f_ai_source": platform.attributes["href"]}
-    assert len(found) == 9  # no table has paths or statuses: these come from the address
+    assert len(found) == 8  # rows of agents lead to their pages; they, paths and statuses come from the address
     one_visit = next(drawn())
     for name in WORDS:
         found.setdefault(
