@@ -1,8 +1,8 @@
 """What people would use instead, each with the same visits and the same questions: the members of the dashboard.
 
 A peer answers with every number of our own answer, percentages too. Left to its application are what we do on top:
-rows of zeros for hours and days without visits, names of countries, where links lead, and bytes, which generated visits
-do not have.
+rows of zeros for hours and days without visits, names of countries, where links lead, what fetches are for, and bytes,
+which generated visits do not have.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ from queries.fields import Field
 
 MEMBERS: Final = {entry.name: entry for entry in template_entries(ENTRIES["dashboard"])}
 """The thirteen members of the dashboard; the weekly trend has two halves."""
-_LEFT_OUT: Final = ("country_name", "source", "target_url", "bytes_sent")
+_LEFT_OUT: Final = ("country_name", "source", "target_url", "bytes_sent", "asked")
 
 Rows = list[tuple[Any, ...]]
 

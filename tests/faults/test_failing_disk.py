@@ -93,9 +93,9 @@ def test_commands_that_only_read_go_on_with_a_full_disk_and_others_name_it(progr
     with opened(tmp_path / "lake") as lake:
         land(lake, "acme", [visit()])
     for words in READING:
-        run = program.run(tmp_path, "limited", 4096, "traffic", *words, "--lake", "lake")
+        run = program.run(tmp_path, "limited", 8192, "traffic", *words, "--lake", "lake")
         assert run.code == 0, run.told
-    run = program.run(tmp_path, "limited", 4096, "traffic", "compact", "--lake", "lake")
+    run = program.run(tmp_path, "limited", 8192, "traffic", "compact", "--lake", "lake")
     assert run.code == 1
     assert re.search(r"manifest\.sqlite cannot be used: the disk is full or fails \(.*\); make room on it", run.told)
 
