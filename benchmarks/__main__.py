@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final
 import typer
 from rich.console import Console
 
-from benchmarks import clusters, cold, crowd, fairness, importing, live, outcomes, pages, serving, sustained
+from benchmarks import clusters, cold, crowd, fairness, importing, judging, live, outcomes, pages, serving, sustained
 from benchmarks.bars import bar_of, missed
 from benchmarks.figures import Figure, over_runs
 from benchmarks.picture import picture
@@ -25,6 +25,7 @@ from benchmarks.worlds import Setting
 KEPT: Final = Path(__file__).parent / "data"
 CASES: Final[dict[str, Callable[[Setting], Iterator[Figure]]]] = {
     "import": importing.importing,
+    "judging": judging.judging,
     "cold": cold.cold,
     "serve": serving.serving,
     "hooks": serving.hanging_hooks,
@@ -40,7 +41,7 @@ CASES: Final[dict[str, Callable[[Setting], Iterator[Figure]]]] = {
     "outcomes": outcomes.outcomes,
 }
 
-USUAL: Final = [name for name in CASES if name not in {"cluster", "growth", "outcomes", "sustained"}]
+USUAL: Final = [name for name in CASES if name not in {"cluster", "growth", "judging", "outcomes", "sustained"}]
 """The cases without those that need an environment of their own, several sizes, or many minutes."""
 
 

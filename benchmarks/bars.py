@@ -21,6 +21,7 @@ ITSELF: Final = "itself at 1,000,000 visits"
 ITSELF_AT_20M: Final = "itself at 20,000,000 visits"
 IDLE: Final = "the same server, idle"
 QUIET: Final = "the same server, quiet"
+ALONE: Final = "the same merge without judging"
 
 _LARGE: Final = 20_000_000
 _DRIFTS: Final = ("worst of 20, drift 0.3", "worst of 20, drift 0.6")
@@ -70,6 +71,8 @@ BARS: Final = (
     Bar("processor time of an import", GOACCESS, most=0.4),
     Bar("import of a small log", most=0.6),  # s
     Bar("memory of an import", most=1_000),  # MB
+    Bar("merge of a day with its judging", ALONE, most=1.3),
+    Bar("memory of judging a day", most=1_000),  # MB
     Bar("cached traffic-overview", BARE, least=0.35, aim=0.5),
     Bar("cached dashboard", BARE, least=0.35, aim=0.5),
     Bar("cached traffic-overview, hooks hang", WITHOUT_HOOKS, least=0.9),
