@@ -52,6 +52,12 @@ def test_the_example_of_an_agent_is_matched_first_by_its_own_row(classifier):
     assert first == {row.token: number for number, row in enumerate(AGENTS)}
 
 
+@examples("user_agent", "agent")
+def test_an_ai_agent_that_lists_name_is_known_by_its_name(classifier, user_agent, agent):
+    told = classifier.classify(Request.from_log(user_agent))
+    assert (told.agent, told.bot_category in AI_CATEGORIES) == (agent, True)
+
+
 def test_the_example_of_an_agent_is_classified_as_its_row_says(classifier):
     names = ("agent", "operator", "agent_kind", "ai_source", "confidence")
     told = {row.token: classifier.classify(Request.from_log(row.example, "GET", "", "")) for row in AGENTS}
