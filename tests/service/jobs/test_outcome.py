@@ -146,7 +146,7 @@ EARLY = (
 )
 EQUAL = (
     "The rate changed no more than such rates do by themselves: 294 of 840 on 28 days before, 294 of 840 on 28 days "
-    "since; of 2 others, 588 of 1,680 before, 588 of 1,680 since; the rate is 0.93 to 1.1 times what it was."
+    "since; of 2 others, 588 of 1,680 before, 588 of 1,680 since; the rate is 0.92 to 1.1 times what it was."
 )
 BETTER = (
     "The rate got better, and not by what changed others: 294 of 840 on 28 days before, 3 of 210 on 7 days since; of 1 "
