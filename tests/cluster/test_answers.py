@@ -34,7 +34,9 @@ DAYS = (date(2026, 3, 1), date(2026, 3, 28))
 WHOLE = Scope("acme", *DAYS)
 SCOPES = [
     WHOLE,
-    Scope("acme", date(2026, 3, 3), date(2026, 3, 20), domain="go.example"),
+    Scope(
+        "acme", date(2026, 3, 3), date(2026, 3, 20), domain="go.example", search="A", sorted_by="last_visit", skipped=1
+    ),
     Scope("acme", *DAYS, country="DE", referrer="(direct)"),
     Scope("stranger", *DAYS),
     Scope("acme", *DAYS, short_code="sale"),
