@@ -5,7 +5,18 @@ from queries.cluster_options import ClusterOptions, ClusterTimeout, ClusterUnava
 from queries.detectors import DETECTORS, Detector
 from queries.engine import Engine, open_cluster
 from queries.fields import Field
-from queries.findings import DETECTED_DAYS, GUESSES, Finding, days_before, detect, guesses, measure, measure_all
+from queries.findings import (
+    DETECTED_DAYS,
+    GUESSES,
+    REDIRECTED,
+    Finding,
+    days_before,
+    detect,
+    guesses,
+    measure,
+    measure_all,
+    redirected,
+)
 from queries.locked_engine import EngineLost, FilesGone, QueryFailed, QueryTimeout
 from queries.notebook import Reader, open_lake
 from queries.own_sql import OwnSql, Rows
@@ -44,6 +55,7 @@ __all__ = [
     "MAX_VALUE_LENGTH",
     "PARAMETERS",
     "RANGES",
+    "REDIRECTED",
     "TRAFFIC_TYPES",
     "ClusterOptions",
     "ClusterTimeout",
@@ -81,6 +93,7 @@ __all__ = [
     "open_lake",
     "parameters_of",
     "parse_day",
+    "redirected",
     "scope_from",
     "script",
     "select_parameters",

@@ -17,6 +17,7 @@ from queries.warehouse import Result
 DETECTED_DAYS: Final = 28
 _WEEKS: Final = DETECTED_DAYS // 7
 _WEIGHT_OF_PERSON: Final = 10
+REDIRECTED: Final = Entry("jobs/redirected.measure", "rows", (f.SUBJECT_NUMBER, f.ON_DAY, f.VISITS, f.FIRST_SEEN))
 GUESSES: Final = Entry("jobs/guesses", "rows", (f.PATH, as_nullable(f.TARGET_URL), f.VISITS, f.SIMILARITY))
 _SUBJECT_COLUMNS: Final = tuple(dict.fromkeys(name for one in DETECTORS.values() for name in one.subject))
 
@@ -96,16 +97,25 @@ def measure_all(  # noqa: PLR0917  # as measure
     for one in subjects:
         if set(one) != set(detector.subject):
             raise ValueError(f"the subject of {detector.type} has {', '.join(detector.subject)}, not {', '.join(one)}.")
-    domains = {one.get("domain") for one in subjects}
-    scope = Scope(organization, start, end, domain=domains.pop() if len(domains) == 1 else None)
-    bound = [
-        {"number": number, **{name: one.get(name) for name in _SUBJECT_COLUMNS}} for number, one in enumerate(subjects)
-    ]
-    rows = _as_rows(engine.answer(detector.measure, {**engine.variables(scope), "subjects": bound}, cancelled))
     counts: list[list[tuple[date, int, int]]] = [[] for _ in subjects]
-    for row in rows:
+    for row in _about(engine, detector.measure, organization, subjects, (start, end), cancelled):
         counts[row["number"]].append((row["day"], row["events"], row["visits"]))
     return counts
+
+
+def redirected(
+    engine: Engine,
+    organization: str,
+    subject: Mapping[str, str | None],
+    days: tuple[date, date],
+    cancelled: threading.Event | None = None,
+) -> list[tuple[date, int, datetime]]:
+    """The days on which the path of a subject was redirected, or answered by its link: how often, and first when.
+
+    Raises what `detect` raises.
+    """
+    rows = _about(engine, REDIRECTED, organization, [subject], days, cancelled)
+    return [(row["day"], row["visits"], row["first_seen"]) for row in rows]
 
 
 def guesses(engine: Engine, organization: str, subject: Mapping[str, str | None], as_of: date) -> list[dict[str, Any]]:
@@ -113,9 +123,24 @@ def guesses(engine: Engine, organization: str, subject: Mapping[str, str | None]
 
     They were answered three times or more in the 28 days before `as_of`, or are links. Raises what `detect` raises.
     """
-    scope = Scope(organization, *days_before(as_of), domain=subject.get("domain"))
-    bound = {"number": 0, **{name: subject.get(name) for name in _SUBJECT_COLUMNS}}
-    return _as_rows(engine.answer(GUESSES, {**engine.variables(scope), "subjects": [bound]}))
+    return _about(engine, GUESSES, organization, [subject], days_before(as_of), None)
+
+
+def _about(  # noqa: PLR0917  # as measure_all
+    engine: Engine,
+    entry: Entry,
+    organization: str,
+    subjects: Sequence[Mapping[str, str | None]],
+    days: tuple[date, date],
+    cancelled: threading.Event | None,
+) -> list[dict[str, Any]]:
+    """The rows of an entry that joins the relation `subject`."""
+    domains = {one.get("domain") for one in subjects}
+    scope = Scope(organization, *days, domain=domains.pop() if len(domains) == 1 else None)
+    bound = [
+        {"number": number, **{name: one.get(name) for name in _SUBJECT_COLUMNS}} for number, one in enumerate(subjects)
+    ]
+    return _as_rows(engine.answer(entry, {**engine.variables(scope), "subjects": bound}, cancelled))
 
 
 def _as_rows(answer: Result) -> list[dict[str, Any]]:

@@ -185,16 +185,18 @@ def measure_shipped(organization: OrganizationOption, lake: LakeOption = DEFAULT
 def judge_untouched(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE) -> None:
     """Say how often outcomes would be wrong on these visits: all findings, as if repaired on made-up days.
 
-    Nothing was done then, so "improved" and "worse" are false alarms. It needs 8 weeks of visits, and may take minutes.
+    Nothing was done then, so "improved", "worse" and "shipped_by_log" are false alarms. It needs 8 weeks of visits, and
+    may take minutes.
 
     Example: traffic jobs placebo --org acme
     """
-    from service.jobs.placebo import placebo
+    from service.jobs.placebo import SHIPPED, placebo
 
     with opened_warehouse(lake, organization) as (jobs, warehouse, opened), progress_bar("Judging") as progress:
         found = placebo(warehouse, opened, jobs, organization, progress)
     statuses = ("improved", "worse", "unchanged", "not_measurable")
-    rows = [{"type": kind, "tried": counts.total(), **{name: counts[name] for name in statuses}}
+    rows = [{"type": kind, "tried": counts.total() - counts[SHIPPED],
+             **{name: counts[name] for name in (*statuses, SHIPPED)}}
             for kind, counts in found.items() if counts]  # fmt: skip
     if rows:
         print_answer(rows, "table")

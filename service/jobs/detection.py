@@ -25,6 +25,7 @@ from service.jobs.findings import DetectedSubject, fingerprint_of
 from service.jobs.outcome import Dates, MeasuredOutcome, MeasureKind, outcome
 from service.jobs.rates import DayCount, Period
 from service.jobs.records import JobOutcome, Measure, ShippedJob
+from service.jobs.shipping import mark_shipped
 from service.jobs.states import JobConflict, JobNotFound
 from service.jobs.store import Jobs
 from service.jobs.verdicts import verdict
@@ -176,11 +177,14 @@ def measure_outcomes(  # noqa: PLR0917  # as update_jobs, and the lake that know
     now: datetime,
     cancelled: threading.Event | None = None,
 ) -> MeasureRun:
-    """Measure the shipped jobs of an organization that wait for it, and store what came out.
+    """Measure the shipped jobs of an organization that wait for it, and store what came out: first, what is shipped by
+    the log is marked so.
 
     A job that cannot be measured now waits on, and does not stop the others. `cancelled` is that of `Engine.answer`.
     """
     run = MeasureRun({}, [])
+    with suppress(TrafficError):  # it comes again tomorrow
+        mark_shipped(engine, lake, jobs, organization, now, cancelled)
     for job in jobs.shipped(organization):
         try:
             found_on = today(lake.manifest.zone(organization), job.found_at)

@@ -11,7 +11,7 @@ from msgspec.structs import astuple
 from service.clock import from_text, to_text
 from service.jobs.implementations import EVERY_DOMAIN
 from service.jobs.records import HistoryLine, Implementation, Job
-from service.jobs.redirects import ShippedRedirect
+from service.jobs.redirects import ADD_REDIRECT, AttachedRedirect, ShippedRedirect
 from service.jobs.states import JobNotFound
 from service.jobs.texts import percent_encoded
 
@@ -63,6 +63,22 @@ def read_redirects(connection: sqlite3.Connection, organization: str, domain: st
             host, path, rule["to"], rule["status"], job_id, number, from_text(shipped_at)
         )
     return [found[key] for key in sorted(found) if not domain or key[0] in (domain, EVERY_DOMAIN)]
+
+
+def read_attached_redirects(connection: sqlite3.Connection, organization: str) -> list[AttachedRedirect]:
+    """The redirects of approved jobs that are in force and wait to be shipped."""
+    rows = connection.execute(
+        "SELECT jobs.id, number, subject, (SELECT max(at) FROM job_history WHERE job_id = jobs.id "
+        "AND action = 'approve') AS approved_at FROM jobs JOIN implementations ON job_id = jobs.id "
+        "AND number = implementation_number WHERE organization = ? AND action_id = ? AND path IS NOT NULL "
+        "AND jobs.status IN ('approved', 'sent') AND implementations.status IN ('attached', 'accepted') "
+        "AND approved_at IS NOT NULL ORDER BY jobs.id",
+        [organization, ADD_REDIRECT],
+    )
+    return [
+        AttachedRedirect(job_id, number, orjson.loads(subject), from_text(approved_at))
+        for job_id, number, subject, approved_at in rows
+    ]
 
 
 def insert_implementation(

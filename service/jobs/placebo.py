@@ -15,10 +15,14 @@ from queries import DETECTORS, Engine
 from service.jobs.detection import measure_outcome, untouched
 from service.jobs.outcome import DAYS_BEFORE, LAST_DAY
 from service.jobs.records import ShippedJob
+from service.jobs.redirects import ADD_REDIRECT
+from service.jobs.shipping import shipped_by_log
 from service.jobs.store import Jobs
 
 EVERY: Final = timedelta(days=7)
 """Between the days on which everything is as if it had been shipped."""
+SHIPPED: Final = "shipped_by_log"
+"""What is counted beside the outcomes: redirects that would be said to work."""
 MAX_SUBJECTS: Final = 20
 """Of each detector and day: the heaviest."""
 
@@ -37,10 +41,13 @@ def placebo(engine: Engine, lake: Lake, jobs: Jobs, organization: str, progress:
     for number, day in enumerate(days):
         progress(number, len(days))
         shipped_at = datetime.combine(day, time(12), UTC)
-        for kind in DETECTORS:
+        for kind, detector in DETECTORS.items():
             findings = untouched(engine, jobs, kind, organization, day)
             for finding in findings[:MAX_SUBJECTS]:
                 job = ShippedJob("", organization, kind, finding.subject, shipped_at, shipped_at, shipped_at)
                 later = shipped_at + timedelta(days=LAST_DAY + 1)
                 found[kind][measure_outcome(engine, lake, job, findings, later).status] += 1
+                if detector.action_id == ADD_REDIRECT:
+                    at = shipped_by_log(engine, lake, organization, finding.subject, shipped_at, later)
+                    found[kind][SHIPPED] += at is not None
     return found

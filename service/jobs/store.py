@@ -17,6 +17,7 @@ from service.jobs import findings
 from service.jobs.implementation_tables import (
     implementation_in_force,
     insert_implementation,
+    read_attached_redirects,
     read_content,
     read_implementation,
     read_redirects,
@@ -48,7 +49,7 @@ from service.jobs.records import (
     job_record,
     job_row,
 )
-from service.jobs.redirects import ShippedRedirect, link_of, with_rule
+from service.jobs.redirects import AttachedRedirect, ShippedRedirect, link_of, with_rule
 from service.jobs.states import (
     IMPLEMENTATION_TRANSITIONS,
     STATUSES,
@@ -211,6 +212,7 @@ class Jobs:
         version: int | None = None,
         shipped_at: datetime | None = None,
         url: str | None = None,
+        note: str = "",
     ) -> JobRecord:
         """Say that an implementation is accepted, shipped (which starts the outcome) or withdrawn; the job's record."""
         if status not in IMPLEMENTATION_TRANSITIONS["attached"]:
@@ -234,7 +236,8 @@ class Jobs:
             update_implementation(connection, job, structs.replace(before, **changes))
             outcome = {"shipped": "waiting", "withdrawn": "none"}.get(status) if is_in_force else None
             after = replace(job, outcome_status=outcome, outcome=None) if outcome else job
-            change_job(connection, job, after, Change(status, actor, now, f"implementation {number}"))
+            told = f"implementation {number}{note and ', '}{note}"
+            change_job(connection, job, after, Change(status, actor, now, told))
         return self.record(organization, job_id)
 
     def upsert(self, detected: findings.DetectedSubject, now: datetime) -> str:
@@ -256,6 +259,11 @@ class Jobs:
         """The jobs of an organization whose outcome is waited for."""
         with self.database.snapshot() as connection:
             return read_shipped(connection, organization)
+
+    def attached_redirects(self, organization: str) -> list[AttachedRedirect]:
+        """The redirects of approved jobs that are attached or accepted, and not shipped."""
+        with self.database.snapshot() as connection:
+            return read_attached_redirects(connection, organization)
 
     def touched(self, organization: str) -> set[str]:
         """The fingerprints (`fingerprint_of`) of the organization's jobs about which something is or was done."""

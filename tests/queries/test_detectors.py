@@ -18,6 +18,7 @@ from data.visits import AI_CATEGORIES
 from queries import (
     DETECTORS,
     GUESSES,
+    REDIRECTED,
     Finding,
     OwnSql,
     Scope,
@@ -282,7 +283,7 @@ def test_the_28_days_end_the_day_before():
 
 def test_every_file_is_of_a_detector_and_every_detector_has_its_files():
     entries = {entry.name for detector in DETECTORS.values() for entry in (detector.entry, detector.measure)}
-    assert entries | {GUESSES.name} == {f"jobs/{name}" for name in FILES}
+    assert entries | {GUESSES.name, REDIRECTED.name} == {f"jobs/{name}" for name in FILES}
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -6,12 +6,14 @@ from datetime import date, datetime, timedelta
 import pytest
 
 from data import BadInput
+from data.store.coverage import note_received
 from data.store.links import links_of
 from data.store.redirect_maps import caddy_map, links_on, nginx_map
 from queries import Warehouse
 from service.jobs.erasure import VisitFilter, erase_evidence
 from service.jobs.implementations import Draft
 from service.jobs.redirects import redirect_guesses, with_redirects
+from service.jobs.shipping import mark_shipped
 from service.jobs.states import JobChanged, JobConflict
 from tests.service.jobs.findings import ANNA, NOW, broken
 from tests.support.visits import land, links, visit
@@ -151,3 +153,37 @@ def test_guesses_are_the_three_living_links_and_paths_that_are_spelled_most_like
     # Jaro, as Winkler defines it, of texts with 13 letters in common, and 0.4 of what is missing for 4 equal first ones
     jaro = (1 + 13 / 14 + 1) / 3
     assert found[0].similarity == round(jaro + 0.4 * (1 - jaro), 3)
+
+
+@pytest.mark.parametrize(
+    ("before", "since", "covered", "is_shipped"),
+    [
+        (0, 3, 28, True),
+        (0, 2, 28, False),  # once or twice may be chance
+        (1, 3, 28, False),  # it worked already
+        (0, 3, 13, False),  # nobody knows whether it did
+    ],
+)
+def test_a_redirect_that_the_log_answers_is_shipped_and_the_history_says_by_what(
+    jobs, lake, approve, before, since, covered, is_shipped
+):
+    job_id = approve("/gone")
+    jobs.attach("acme", job_id, TO_TARGET, ANNA, NOW)
+
+    def asked(days, status, path="/gone"):
+        at = NOW.replace(tzinfo=None) + timedelta(days, hours=1)
+        return visit(visited_at=at, domain="go.example.com", path=path, status=status)
+
+    quiet = [asked(days, 404) for days in (-covered, -1, 0)]
+    land(lake, "acme", [*quiet, *[asked(-5, 302)] * before, *[asked(1, 302)] * since, asked(2, 404)])
+    with lake.manifest.transaction() as db:
+        first, last = (f"{(NOW + timedelta(days)).isoformat()}" for days in (-covered, 3))
+        note_received(db, "acme", first, last)
+    with closing(Warehouse(lake)) as warehouse:
+        assert mark_shipped(warehouse, lake, jobs, "acme", NOW + timedelta(3)) == [job_id] * is_shipped
+    record = jobs.record("acme", job_id)
+    if is_shipped:
+        assert record.implementation.shipped_at == NOW + timedelta(1, hours=1)
+        assert (record.history[-1].actor, record.history[-1].note) == ("system", "implementation 1, by the log")
+    else:
+        assert record.implementation.status == "attached"
