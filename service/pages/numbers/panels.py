@@ -100,6 +100,7 @@ LINK: Final = (
     panel(
         "link-operators",
         "Fetched before people came",
+        is_wide=True,
         color="ai",
         hint="Fetches before the first person whom the operator sent, beside what shuffled times would give.",
         note="More fetches before than by chance do not prove that people came because of them.",
@@ -108,6 +109,7 @@ LINK: Final = (
     panel(
         "link-agents",
         "AI agents that fetched it, and those that never did",
+        is_wide=True,
         color="ai",
         hint="All AI agents that this organization saw in this period.",
         empty="No AI agent was seen in this period.",
