@@ -247,7 +247,7 @@ def axe(chromium):
 
     def violations(page):
         found = Axe().run(page, options={"runOnly": tags, "resultTypes": ["violations"]}).response["violations"]
-        return [f"{one.id}: {node['html'][:200]} {node['failureSummary']}" for one in found for node in one["nodes"]]
+        return [f"{one['id']}: {node['html'][:200]} {node['failureSummary']}" for one in found for node in one["nodes"]]
 
     return violations
 

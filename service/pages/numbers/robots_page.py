@@ -5,7 +5,7 @@ from starlette.responses import Response
 
 from data import BadInput
 from data.maintenance.status import stored_span
-from queries import ENTRIES, InvalidParameter, Scope
+from queries import ENTRIES, Scope
 from service import robots
 from service.http.routing import Endpoint
 from service.pages import formats
@@ -22,11 +22,12 @@ def endpoint(context: PageContext) -> Endpoint:
         first, last = robots.last_days(context.services.today(organization))
         (rows,) = await context.load(request, [(ENTRIES["ai-agents"], Scope(organization, first, last))])
         found = robots.crawled(rows)
-        chosen = request.query_params.getlist("block")
+        chosen, problem = request.query_params.getlist("block"), ""
         try:
             plan = robots.cost(found, chosen)
-        except BadInput as error:
-            raise InvalidParameter("block", "was not seen in these days", str(error)) from error
+        except BadInput as error:  # a bookmark of other days
+            chosen, problem = [], str(error)
+            plan = robots.cost(found, chosen)
         shown = {
             **layout(context, request, "ai", None),
             "title": "What would robots.txt cost me?",
@@ -34,6 +35,7 @@ def endpoint(context: PageContext) -> Endpoint:
             "found": found,
             "purposes": robots.PURPOSES,
             "chosen": chosen,
+            "problem": problem,
             "plan": plan,
             "snippets": [(name, robots.snippet(name, plan, first, last)) for name in robots.SNIPPETS] if chosen else [],
             "waiting": sum(first <= day <= last for day in stored.unjudged),

@@ -233,7 +233,7 @@ def test_what_blocking_a_crawler_would_cost_is_two_clicks_from_the_page_ai(brows
     shown = [page.one("data", data_field=name).attributes["value"] for name in ("saved", "at_risk")]
     assert shown == [fetches.text.replace(",", ""), people.text.replace(",", "")]
     assert "User-agent: " in page.text
-    assert "was not seen" in browser.read("robots?block=Nobody", status=400).text
+    assert "'Nobody' was not seen in these days" in browser.read("robots?block=Nobody").text
 
 
 # What was read
