@@ -4,9 +4,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from msgspec import structs
-from msgspec.json import encode
-from msgspec.structs import asdict
+from msgspec import json, structs
 
 from data import BadInput, check_organization
 from data.store.links import LinkEdit, edit_links
@@ -99,6 +97,12 @@ class Jobs:
             deliveries = read_deliveries(connection, organization, job_id=job_id)
             return job_record(job_content(job, implementation_in_force(connection, job)), history, deliveries)
 
+    def with_content(self, organization: str, job_id: str) -> tuple[JobRecord, str | None]:
+        """The record of a job, and the content of its implementation. Raises JobNotFound."""
+        record = self.record(organization, job_id)
+        found = record.implementation
+        return record, self.implementation(organization, job_id, found.number).content if found else None
+
     def job(self, organization: str, job_id: str) -> Job:
         """A job as it is stored. Raises JobNotFound."""
         with self.database.snapshot() as connection:
@@ -109,7 +113,7 @@ class Jobs:
         with self.database.snapshot() as connection:
             job = read_job(connection, organization, job_id)
             found = read_implementation(connection, job, number)
-            return ImplementationWithContent(**asdict(found), content=read_content(connection, job, number))
+            return ImplementationWithContent(**structs.asdict(found), content=read_content(connection, job, number))
 
     def organization_of(self, job_id: str) -> str:
         """The organization of a job. Raises JobNotFound."""
@@ -133,10 +137,9 @@ class Jobs:
         check_organization(organization)
         job = manual_job(organization, title, summary, actor, now, domain=domain, short_code=short_code)
         with self.database.transaction() as connection:
-            if len(open_jobs_of_type(connection, organization, MANUAL)) >= findings.MAX_OPEN_JOBS:
-                raise JobConflict(
-                    f"{findings.MAX_OPEN_JOBS} jobs written by hand are open; resolve or dismiss some first."
-                )
+            limit = findings.MAX_OPEN_JOBS
+            if len(open_jobs_of_type(connection, organization, MANUAL)) >= limit:
+                raise JobConflict(f"{limit} jobs written by hand are open; resolve or dismiss some first.")
             create_job(connection, job, Change("create", actor, now))
         return self.record(organization, job.id)
 
@@ -277,14 +280,13 @@ class Jobs:
         Raises JobNotFound, and JobConflict unless the outcome was waited for.
         """
         status = outcome.status
-        action = {"improved": "improve", "unchanged": "fail", "worse": "fail"}.get(status, "measure")
-        if action == "improve" and not outcome.resolves:
-            action = "measure"
+        actions = {"improved": "improve" if outcome.resolves else "measure", "unchanged": "fail", "worse": "fail"}
+        action = actions.get(status, "measure")
         with self.database.transaction() as connection:
             job = read_job(connection, organization, job_id)
             if job.outcome_status != "waiting":
                 raise conflict(job, "waits for no outcome")
-            after = replace(job, outcome_status=status, outcome=encode(outcome).decode())
+            after = replace(job, outcome_status=status, outcome=json.encode(outcome).decode())
             moved = None if action == "measure" else next_status(action, job.status)
             note = None if status == "waiting" else status
             if moved:

@@ -36,7 +36,14 @@ def lake_sources(lake: Lake, organization: str) -> Sources:
 
     own_sql = cache(lambda: OwnSql(lake, organization))
     jobs = Jobs(ControlDatabase(lake))
-    return Sources(answer, partial(_links, lake, organization), lambda: jobs.of(organization), classify, run_sql)
+    return Sources(
+        answer,
+        partial(_links, lake, organization),
+        partial(jobs.of, organization),
+        partial(jobs.with_content, organization),
+        classify,
+        run_sql,
+    )
 
 
 def server_sources(
@@ -53,7 +60,8 @@ def server_sources(
     return Sources(
         answer,
         partial(_links, lake, organization),
-        lambda: jobs.of(organization),
+        partial(jobs.of, organization),
+        partial(jobs.with_content, organization),
         classify,
         in_thread=partial(workers.texts.compute, *caller.turn),
     )

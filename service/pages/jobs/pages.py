@@ -160,7 +160,7 @@ class _JobPages:
         session: Session = request.scope["session"]
         organization, job_id = session.organization, request.path_params["id"]
         try:
-            job, content = await self._jobs.database.read(self._read, organization, job_id)
+            job, content = await self._jobs.database.read(self._jobs.with_content, organization, job_id)
         except JobNotFound as error:
             raise NotFound from error
         implementation = job.implementation
@@ -184,13 +184,6 @@ class _JobPages:
             "fields": fields or {},
         }
         return await self._context.renderer.response(request, "job.html", shown, status)
-
-    def _read(self, organization: str, job_id: str) -> tuple[JobRecord, str | None]:
-        """The record of a job, and the content of its implementation. Blocks. Raises JobNotFound."""
-        job = self._jobs.record(organization, job_id)
-        if not job.implementation or not job.implementation.bytes:
-            return job, None
-        return job, self._jobs.implementation(organization, job_id, job.implementation.number).content
 
     async def _guesses(self, caller: Caller, job_id: str) -> Sequence[RedirectGuess]:
         """Where the path of a job may be redirected to; none if they cannot be read now."""

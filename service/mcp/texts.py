@@ -1,0 +1,88 @@
+"""What tools answer, as text that fits into a conversation: one line that says what it is, then JSON, cut if need be.
+
+Strangers write referrers, paths, campaigns and user agents, and a language model reads them here: they are ASCII (by
+the escapes of JSON), cut to MAX_TEXT_LENGTH, and announced as data.
+"""
+
+import json
+from typing import Final
+
+CHARACTERS_OF_TOKEN: Final = 4
+DEFAULT_TOKENS: Final = 4_000
+MAX_TOKENS: Final = 25_000
+"""Tokens of one answer: about what fits into a conversation."""
+MAX_TEXT_LENGTH: Final = 200
+"""Characters of one value; the rest is cut and replaced by an ellipsis."""
+MAX_ENCODED_ROWS: Final = 5_000
+"""Rows that are encoded to see how many fit; a row has 20 characters or more."""
+_NOTE_LENGTH: Final = 250
+"""Characters that are kept free for what is said of a cut."""
+
+
+def text_of(meaning: str, answer: object, tokens: int = DEFAULT_TOKENS) -> str:
+    """`meaning`, then the answer as JSON: the first rows that fit into so many tokens, and how to get the others.
+
+    In an object, all lists are cut to the same length.
+    """
+    room = max(CHARACTERS_OF_TOKEN * tokens - len(meaning) - _NOTE_LENGTH, 0)
+    if not isinstance(answer, list):
+        return _object_text(meaning, answer, room)
+    rows, length = list[str](), 0
+    for row in answer[:MAX_ENCODED_ROWS]:
+        rows.append(json.dumps(_cut(row)))
+        length += len(rows[-1]) + 2
+    needed, kept = length, len(rows)
+    while kept > 1 and length > room:
+        kept -= 1
+        length -= len(rows[kept]) + 2
+    if kept < len(answer):
+        needed = needed * len(answer) // len(rows)
+        meaning += f" Only the first {kept:,} of {len(answer):,} rows, to save room; {_rest(meaning, needed)}."
+    return f"{meaning}\n[{', '.join(rows[:kept])}]"
+
+
+def object_with_content(meaning: str, answer: dict[str, object], content: str | None, tokens: int) -> str:
+    """An object with one text of ours that is cut to half of the room, not to MAX_TEXT_LENGTH."""
+    half = CHARACTERS_OF_TOKEN * tokens // 2
+    encoded = json.dumps(content)
+    if len(encoded) > half:
+        meaning += f" Its content is cut; {_rest(meaning, 2 * len(encoded))}, or read it over HTTP."
+        while len(encoded) > half:
+            content = (content or "")[: len(content or "") * half // len(encoded) - 1]
+            encoded = json.dumps(content)
+    text = text_of(meaning, answer, tokens - len(encoded) // CHARACTERS_OF_TOKEN - 10)
+    return f'{text[:-1]}, "content": {encoded}}}'
+
+
+def _object_text(meaning: str, answer: object, room: int) -> str:
+    max_rows = MAX_ENCODED_ROWS
+    text = json.dumps(_cut(answer, max_rows))
+    needed = len(text)
+    while len(text) > room and max_rows > 1:
+        max_rows //= 2
+        text = json.dumps(_cut(answer, max_rows))
+    more_rows = max_rows * room // len(text)
+    if max_rows < more_rows < 2 * max_rows and len(longer := json.dumps(_cut(answer, more_rows))) <= room:
+        max_rows, text = more_rows, longer
+    if max_rows < MAX_ENCODED_ROWS:
+        meaning += f" Only the first {max_rows:,} rows of each list, to save room; {_rest(meaning, needed)}."
+    return f"{meaning}\n{text}"
+
+
+def _rest(meaning: str, needed: int) -> str:
+    """How to get all of an answer of so many characters."""
+    tokens = (needed + len(meaning) + _NOTE_LENGTH) // CHARACTERS_OF_TOKEN // 500 * 500 + 500
+    if tokens <= MAX_TOKENS:
+        return f"call again with max_tokens {tokens} for all"
+    return f"ask for fewer days or by a filter, or with max_tokens {MAX_TOKENS} for more"
+
+
+def _cut(value: object, max_rows: int = MAX_ENCODED_ROWS) -> object:
+    """The value with each of its texts cut to MAX_TEXT_LENGTH, and each of its lists to `max_rows`."""
+    if isinstance(value, str):
+        return value if len(value) <= MAX_TEXT_LENGTH else f"{value[: MAX_TEXT_LENGTH - 1]}…"
+    if isinstance(value, list):
+        return [_cut(part, max_rows) for part in value[:max_rows]]
+    if isinstance(value, dict):
+        return {name: _cut(part, max_rows) for name, part in value.items()}
+    return value
