@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import date, datetime, timedelta
+from difflib import get_close_matches
 from ipaddress import ip_address
 from pathlib import Path
 from shutil import disk_usage
@@ -22,8 +23,11 @@ from queries import ENTRIES, ClusterOptions, Scope, Warehouse, open_cluster
 from service.api_keys import ApiKeys
 from service.cluster import cluster_options
 from service.control_database import ControlDatabase
-from service.settings import Settings, read_settings
+from service.settings import SETTINGS, Settings, read_settings
 
+PREFIX: Final = "TRAFFIC_"
+MISSPELT: Final = 0.75
+"""How alike two names are, from 0 to 1, if one may be the other with a mistake."""
 MIN_FREE_BYTES: Final = 100_000_000
 """With less free space, imports and queries that spill soon fail."""
 FEW_FREE_BYTES: Final = 2_000_000_000
@@ -54,7 +58,7 @@ def examine(environ: Mapping[str, str], now: datetime) -> Iterator[Check]:
     except BadInput as error:
         yield Check("broken", "settings", str(error))
         return
-    yield Check("ok", "settings", "they are valid.")
+    yield check_names(environ)
     yield check_address(settings)
     try:
         lake = Lake(settings.lake, must_write=False)
@@ -79,6 +83,17 @@ def _examine_lake(lake: Lake, settings: Settings, now: datetime) -> Iterator[Che
         yield check_answer(lake, status, now)
         if options := cluster_options(settings):
             yield check_cluster(lake, options, status)
+
+
+def check_names(environ: Mapping[str, str]) -> Check:
+    """Whether the name of a variable is a misspelt setting, which has no effect."""
+    known = {setting.variable.removeprefix(PREFIX) for setting in SETTINGS}
+    for variable in sorted(environ):
+        name = variable.removeprefix(PREFIX)
+        if variable != name and name not in known and (meant := get_close_matches(name, known, 1, MISSPELT)):
+            remedy = f"is not a setting and has no effect; set {PREFIX}{meant[0]} instead."
+            return Check("warning", "settings", f"{variable} {remedy}")
+    return Check("ok", "settings", "they are valid.")
 
 
 def check_address(settings: Settings) -> Check:

@@ -115,8 +115,10 @@ def read_export(
     known = [parse_columns(columns)] if columns else known
     try:
         text = path.read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path} cannot be read as CSV in UTF-8: {error}.") from error
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path} cannot be read as UTF-8: {error}.") from error
     kind = "json" if text.lstrip()[:1] in {"{", "["} and not columns else "csv"
     known = [shape for shape in known if shape.kind == kind]
     if not known:

@@ -1,5 +1,6 @@
 """`traffic demo`: serves generated sample traffic from a temporary lake."""
 
+import os
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
@@ -41,6 +42,8 @@ def demo(
 ) -> None:
     """Generate sample traffic, import it into a temporary lake and serve it, as dashboard and API, to see it at once.
 
+    Settings such as TRAFFIC_HOOK_NETWORKS count as for `traffic serve`, except those of the lake and of values.
+
     Example: traffic demo
     """
     with tempfile.TemporaryDirectory(prefix="traffic-demo-") as folder:
@@ -66,8 +69,10 @@ def _run(folder: Path, port: int, visits: int, target: str) -> None:
         listener = listen("127.0.0.1", 0)
     port = listener.getsockname()[1]
     values = str(folder / "values.toml")
-    settings = read_settings({}, lake=str(lake.root), values=values, port=str(port), publish=target)
-    address = f"http://127.0.0.1:{port}"
+    settings = read_settings(
+        os.environ, lake=str(lake.root), host="127.0.0.1", values=values, port=str(port), publish=target
+    )
+    address = f"http://127.0.0.1:{port}{settings.base_path}"
     dashboard = enter_url(settings, SessionStore(control).create_link("demo", is_reusable=True))
 
     def ready() -> None:
@@ -93,15 +98,16 @@ def _fill(lake: Lake, folder: Path, visits: int, console: "Console") -> None:
         sample.write_links(folder / "links.csv")
         (folder / "values.toml").write_text(_VALUES, "utf-8")
     with console.status("Importing them as a log …"):
-        _import_problems(lake, folder, now)
+        problems = _import_problems(lake, folder, now)
         summary = Importer(lake, countries=SampleCountries()).run(folder / "access.log", Options("demo"))
         change_links(lake, "demo", read_export(folder / "links.csv", now).links, now)
-    console.print(f"{plural(summary.visits, 'generated visit')} imported, {summary.first_day} to {summary.last_day}.")
+    total = plural(problems + summary.visits, "generated visit")
+    console.print(f"{total} imported, {summary.first_day} to {summary.last_day}.")
     judge_past_days(lake, "demo")
 
 
-def _import_problems(lake: Lake, folder: Path, now: datetime) -> None:
-    """Import the requests in which every detector of jobs finds something, and the list of addresses that they need."""
+def _import_problems(lake: Lake, folder: Path, now: datetime) -> int:
+    """Import the requests in which every detector finds something, and the list of addresses they need. How many."""
     from data.ingest.importer import Importer, Options
     from data.rules.tables import IpList, load
     from data.store.ip_list_files import refresh
@@ -113,4 +119,4 @@ def _import_problems(lake: Lake, folder: Path, now: datetime) -> None:
         if result.error:
             raise BadInput(result.error)
     write_problems(folder / "problems.log", now.date())
-    Importer(lake, countries=SampleCountries()).run(folder / "problems.log", Options("demo"))
+    return Importer(lake, countries=SampleCountries()).run(folder / "problems.log", Options("demo")).visits

@@ -201,7 +201,8 @@ def _report(file: Path, summary: "Summary", domain: str, dry_run: bool, zone: st
     outcome = "would land" if dry_run else "landed"
     grown = " of a log whose beginning was imported before" if summary.continued else ""
     visits, lines = plural(summary.visits, "visit"), plural(summary.lines, "line")
-    _print(f"{file}: {visits} {outcome} from {lines}{grown} ({summary.log_format}).")
+    named = f" ({summary.log_format})" if summary.log_format else ""
+    _print(f"{file}: {visits} {outcome} from {lines}{grown}{named}.")
     if summary.visits:
         _print_categories(summary)
         _print(f"  days {summary.first_day} to {summary.last_day} ({zone})")

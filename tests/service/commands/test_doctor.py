@@ -177,3 +177,16 @@ def test_the_address_and_the_proxies_fit_together(variables, level, words):
     check = check_address(read_settings({f"TRAFFIC_{name}": value for name, value in variables.items()}))
     assert check.level == level
     assert words in check.text
+
+
+@pytest.mark.parametrize(
+    ("variable", "meant"), [("TRAFFIC_LAEK", "TRAFFIC_LAKE"), ("TRAFFIC_HOOKS_NETWORK", "TRAFFIC_HOOK_NETWORKS")]
+)
+def test_a_misspelt_setting_is_named_with_the_one_that_is_meant(healthy, variable, meant):
+    told = f"{variable} is not a setting and has no effect; set {meant} instead."
+    assert checks(healthy, **{variable: "x"})["settings"] == ("warning", told)
+
+
+@pytest.mark.parametrize("variable", ["TRAFFIC_TESTS", "TRAFFIC", "OTHER_LAEK"])
+def test_a_variable_that_resembles_no_setting_is_none_of_its_business(healthy, variable):
+    assert checks(healthy, **{variable: "x"})["settings"] == ("ok", "they are valid.")

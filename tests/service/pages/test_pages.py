@@ -498,7 +498,7 @@ def test_an_organization_without_visits_gets_a_guided_start(shared_lake, strange
     for path in PAGES:
         page = stranger.read(path)
         commands = [code.text for code in page.all("code")]
-        assert "traffic import access.log --org newcomer" in commands
+        assert "traffic import access.log --org newcomer --domain go.example.com" in commands
         assert tables(page) == {}
 
 
