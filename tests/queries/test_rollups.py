@@ -257,7 +257,7 @@ def test_both_parts_of_a_relation_have_its_columns_in_its_order(read_only, name)
 
 SERVED = {
     "domain": {*relation_names()},
-    "traffic_type": {"daily_agents", "daily_categories", "daily_hours", "monthly_agent_pages"},
+    "traffic_type": {"daily_agents", "daily_categories", "daily_hours", "daily_statuses", "monthly_agent_pages"},
     "country": {"daily_countries"},
     "device_type": {"daily_categories", "daily_devices"},
     "browser": {"daily_browsers"},

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from data.maintenance.compaction import Compactor
+from queries import ENDPOINTS
 from service.pages.numbers.world_map import MAP_SHAPES
 from tests.service.commands.runs import refused
 from tests.service.pages.reading import as_shown, as_text, read, tables, tile_values
@@ -83,6 +84,8 @@ def test_the_numbers_of_a_report_are_those_of_the_api(report, api, flags, query)
     shown = tables(page)
     assert {name for name, _ in shown} >= {"time-series", "ai-sources", "bot-traffic", "geographic"}
     for (name, _), rows in shown.items():
+        if name not in ENDPOINTS:
+            continue  # pages compare these
         answer = as_shown(api(f"{name}{query}"), rows)
         assert len(rows) == min(len(answer), 400 if name == "time-series" else 50)
         assert rows == [{field: as_text(row[field]) for field in rows[0]} for row in answer[: len(rows)]], name

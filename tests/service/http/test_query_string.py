@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from data import Lake
 from data.store.link_index import LinkIndex
-from queries import ENTRIES, PARAMETERS, InvalidParameter, Scope
+from queries import ENDPOINTS, ENTRIES, PARAMETERS, InvalidParameter, Scope
 from service.http.query_string import parse_query, parse_scope
 
 DEVICES, BOTS = (ENTRIES[name] for name in ("devices", "bot-traffic"))
@@ -27,7 +27,7 @@ def test_a_query_string_is_read_as_forms_are():
 
 def test_only_bot_traffic_knows_traffic_type():
     assert parse_query(b"traffic_type=ai", BOTS) == {"traffic_type": "ai"}
-    assert [name for name, entry in ENTRIES.items() if parse_query(b"traffic_type=ai", entry)] == ["bot-traffic"]
+    assert [name for name, entry in ENDPOINTS.items() if parse_query(b"traffic_type=ai", entry)] == ["bot-traffic"]
 
 
 def test_the_scope_of_a_query_string_is_that_of_the_caller_and_the_day(tmp_path):
