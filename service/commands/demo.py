@@ -89,6 +89,8 @@ def _fill(lake: Lake, folder: Path, visits: int, console: "Console") -> None:
     from data.store.link_exports import read_export
     from data.store.links import change_links
     from service.demo.countries import SampleCountries
+    from service.demo.decisions import decide
+    from service.demo.problems import write_repairs
     from service.demo.sample import Sample
 
     now = datetime.now(UTC)
@@ -99,11 +101,15 @@ def _fill(lake: Lake, folder: Path, visits: int, console: "Console") -> None:
         (folder / "values.toml").write_text(_VALUES, "utf-8")
     with console.status("Importing them as a log …"):
         problems = _import_problems(lake, folder, now)
+        write_repairs(folder / "repairs.log", now.date())
+        problems += Importer(lake, countries=SampleCountries()).run(folder / "repairs.log", Options("demo")).visits
         summary = Importer(lake, countries=SampleCountries()).run(folder / "access.log", Options("demo"))
         change_links(lake, "demo", read_export(folder / "links.csv", now).links, now)
     total = plural(problems + summary.visits, "generated visit")
     console.print(f"{total} imported, {summary.first_day} to {summary.last_day}.")
     judge_past_days(lake, "demo")
+    with console.status("Measuring what was repaired …"):
+        decide(lake, "demo", now)
 
 
 def _import_problems(lake: Lake, folder: Path, now: datetime) -> int:

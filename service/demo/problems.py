@@ -4,7 +4,7 @@ They are the same every day. People and agents come from a range reserved for be
 be an agent comes from one that was taken out of use (RFC 7526), since an address that cannot be public proves nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from pathlib import Path
 from random import Random
@@ -77,9 +77,31 @@ _REQUESTS: Final = (
 )
 
 
+class Repair(NamedTuple):
+    """A path that was missing, and was to be redirected some days ago."""
+
+    path: str
+    days_ago: int
+    target: str
+    note: str
+
+
+REPAIRS: Final = (
+    Repair("/team-page", 13, "https://example.org/team", "The web server has the new links."),
+    Repair("/press-kit", 30, "https://example.org/press", "Shipped, but the web server was never given the file."),
+)
+"""Of the first, the log says that it helped; of the second, that it changed nothing."""
+REPAIRED_DOMAIN: Final = DOMAINS[1]
+_REPAIRED_REQUESTS: Final = (
+    _Requests(60, 13, 42, REPAIRED_DOMAIN, REPAIRS[0].path, 404, _CHATGPT_USER),
+    _Requests(24, 1, 12, REPAIRED_DOMAIN, REPAIRS[0].path, 302, _CHATGPT_USER),
+    _Requests(120, 1, 60, REPAIRED_DOMAIN, REPAIRS[1].path, 404, _CLAUDE_USER),
+)
+
+
 def problem_lines(as_of: date) -> list[str]:
     """Log lines of the 28 days before `as_of` in the vhost-combined format, without newlines, ordered by time."""
-    return [line for _, line in sorted(_timed_lines(as_of))]
+    return [line for _, line in sorted(_timed_lines(_REQUESTS, as_of))]
 
 
 def write_problems(path: Path, as_of: date) -> None:
@@ -87,8 +109,13 @@ def write_problems(path: Path, as_of: date) -> None:
     path.write_text("".join(f"{line}\n" for line in problem_lines(as_of)), "ascii")
 
 
-def _timed_lines(as_of: date) -> Iterator[tuple[tuple[date, int], str]]:
-    for place, one in enumerate(_REQUESTS):
+def write_repairs(path: Path, as_of: date) -> None:
+    """Write a log of the 60 days before `as_of` in which REPAIRS were made."""
+    path.write_text("".join(f"{line}\n" for _, line in sorted(_timed_lines(_REPAIRED_REQUESTS, as_of))), "ascii")
+
+
+def _timed_lines(requests: Sequence[_Requests], as_of: date) -> Iterator[tuple[tuple[date, int], str]]:
+    for place, one in enumerate(requests):
         for number in range(one.times):
             day = as_of - timedelta(days=one.newest + number % (one.oldest - one.newest + 1))
             second = (number * 7_919 + place * 601) % 86_400

@@ -1,5 +1,6 @@
 """The sample of `traffic demo` has something for every detector of jobs to find."""
 
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -8,7 +9,9 @@ from rich.console import Console
 from data import Lake
 from queries import DETECTORS, Warehouse, detect, measure
 from service.commands.demo import _fill
+from service.control_database import ControlDatabase
 from service.demo.problems import problem_lines
+from service.jobs.store import Jobs
 
 PLANTED = {
     "broken_link": {"domain": "link.example.org", "path": "/spring-guide"},
@@ -44,6 +47,16 @@ def test_a_detector_finds_what_is_planted_in_the_demo(demo, today, job_type):
     assert PLANTED[job_type] in [finding.subject for finding in found]
     days = measure(demo, DETECTORS[job_type], "demo", PLANTED[job_type], today - timedelta(28), today)
     assert sum(visits for _, _, visits in days) >= 4
+
+
+def test_of_two_repaired_links_the_log_says_that_one_helped_and_one_changed_nothing(demo):
+    with closing(ControlDatabase(demo._lake)) as control:
+        jobs = Jobs(control)
+        shipped = {job.path: job for job in jobs.of("demo") if job.implementation_status == "shipped"}
+        told = {path: (job.status, job.outcome_status) for path, job in shipped.items()}
+        assert told == {"/team-page": ("resolved", "improved"), "/press-kit": ("reviewed", "unchanged")}
+        verdicts = [jobs.record("demo", job.id).outcome.verdict for job in shipped.values()]
+        assert all("requests were answered wrongly in the 28 days before" in verdict for verdict in verdicts)
 
 
 def test_planted_problems_are_the_same_every_day_and_before_it():
