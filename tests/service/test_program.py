@@ -56,6 +56,7 @@ def test_an_import_loads_no_library_of_consoles_downloads_and_countries_where_no
 def test_ctrl_c_while_a_command_starts_ends_it_without_a_traceback():
     program = (
         "import os, signal, sys, service.program\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # which tests in the background ignore
         "class Interrupt:\n"
         "    def find_spec(self, name, *_):\n"
         "        if name == 'service.commands': os.kill(os.getpid(), signal.SIGINT)\n"
