@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from protego import Protego
 
 from data import BadInput
+from data.rules.bots import agent_pattern
 from data.rules.tables import Agent, load
 from data.text import plural
 from queries import Reader, Tables
@@ -112,7 +113,7 @@ def cost(found: Sequence[Crawled], chosen: Sequence[str]) -> Cost:
 
 def robots_txt(blocked: Cost) -> Iterator[str]:
     """Lines of a robots.txt that close everything to the agents of a plan."""
-    for token in _tokens(blocked):
+    for token in sorted(_tokens(blocked)):
         yield f"User-agent: {token}" if _TOKEN.fullmatch(token) else f"# robots.txt cannot address {token}"
     yield "Disallow: /"
 
@@ -122,15 +123,15 @@ def nginx(blocked: Cost) -> Iterator[str]:
     yield "# beside the server blocks"
     yield "map $http_user_agent $is_blocked_agent {"
     yield "    default 0;"
-    for token in _tokens(blocked):
-        yield f'    "~*{_quoted(token)}" 1;'
+    for pattern in _patterns(blocked):
+        yield f'    "~*{pattern}" 1;'
     yield "}"
     yield "# in the server block: if ($is_blocked_agent) { return 403; }"
 
 
 def caddy(blocked: Cost) -> Iterator[str]:
     """Lines for a site of a Caddyfile."""
-    yield f'@blocked_agents header_regexp User-Agent "(?i){"|".join(map(_quoted, _tokens(blocked)))}"'
+    yield f'@blocked_agents header_regexp User-Agent "(?i){"|".join(_patterns(blocked))}"'
     yield "respond @blocked_agents 403"
 
 
@@ -184,14 +185,14 @@ def rows_of(table: Tables) -> list[dict[str, Any]]:
     return rows
 
 
-def _tokens(plan: Cost) -> list[str]:
-    """What the user agents of a plan's agents contain: the tokens that the rules know them by, or else their names."""
-    known: dict[str, list[str]] = {}
-    for row in load(Agent, "agents"):
-        known.setdefault(row.agent, []).append(row.token)
-    return sorted({token for one in plan.blocked for agent in one.agents for token in known.get(agent, [agent])})
+def _tokens(plan: Cost) -> dict[str, bool]:
+    """The tokens that the rules know a plan's agents by, or else their names; whether each is a whole user agent."""
+    agents = {agent for one in plan.blocked for agent in one.agents}
+    rows = [row for row in load(Agent, "agents") if row.agent in agents]
+    unknown = agents - {row.agent for row in rows}
+    return {row.token: row.exact for row in rows} | dict.fromkeys(unknown, False)
 
 
-def _quoted(token: str) -> str:
-    """A token as part of a regular expression between double quotes: what is no letter, digit or hyphen is any one."""
-    return re.sub(r"[^A-Za-z0-9-]", ".", token)
+def _patterns(plan: Cost) -> list[str]:
+    """Regular expressions that find a plan's agents in user agents; names that cannot be printed are left out."""
+    return sorted(agent_pattern(token, exact) for token, exact in _tokens(plan).items() if token.isprintable())

@@ -64,7 +64,7 @@ class BotRules:
 
     def __init__(self) -> None:
         self._agents = load(Agent, "agents")
-        self._agent_set = pattern_set(_agent_pattern(row) for row in self._agents)
+        self._agent_set = pattern_set(agent_pattern(row.token, row.exact) for row in self._agents)
         tokens = "|".join(sorted(re2.escape(row.token.lower()) for row in self._agents))
         self._any_agent = pattern_set([f"(?:^|[^a-z0-9])(?:{tokens})"])
         self._our_tokens = {_literal(row.token) for row in self._agents if row.ai_source}
@@ -166,11 +166,12 @@ def _word_around(text: str, start: int, end: int) -> str:
     return text[start - len(before[0]) : end + len(after[0])].strip(" /(;")  # type: ignore[index]  # both match ""
 
 
-def _agent_pattern(row: Agent) -> str:
-    token = re2.escape(row.token.lower())
-    if row.exact:
-        return f"^{token}$"
-    return f"(?:^|[^a-z0-9]){token}" + ("" if row.token[-1] in "/ (-" else "(?:[^a-z0-9-]|$)")
+def agent_pattern(token: str, exact: bool = False) -> str:
+    """The regular expression (RE2 or PCRE) that finds a token in a user agent in lower case: as a whole word."""
+    escaped = re2.escape(token.lower())
+    if exact:
+        return f"^{escaped}$"
+    return f"(?:^|[^a-z0-9]){escaped}" + ("" if token[-1] in "/ (-" else "(?:[^a-z0-9-]|$)")
 
 
 def _decode_escapes(escapes: str) -> str:

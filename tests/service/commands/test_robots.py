@@ -129,8 +129,8 @@ def test_a_web_server_refuses_the_agents_of_a_plan_and_serves_others(robots, tmp
         outside, _, condition = run.out.partition("# in the server block: ")
         inside = f"{condition} return 204;"
     with serving(server, tmp_path, inside, outside) as port:
-        agents = ("Mozilla/5.0 (compatible; GPTBot/1.2)", "oai-searchbot/1.0", "Mozilla/5.0")
-        assert [status_of(port, agent) for agent in agents] == [403, 403, 204]
+        agents = ("Mozilla/5.0 (compatible; GPTBot/1.2)", "oai-searchbot/1.0", "Mozilla/5.0", "xgptbot", "GPTBot-x")
+        assert [status_of(port, agent) for agent in agents] == [403, 403, 204, 204, 204]
 
 
 def status_of(port, user_agent):
