@@ -53,7 +53,12 @@ class PageContext:
         return await self.in_thread(request, Filters.parse, query_string, organization, today, self.services.targets)
 
     async def load(self, request: Request, wanted: Sequence[tuple[Entry, Scope]]) -> list[Any]:
-        """The decoded answers of the pairs, in their order; those of one scope are computed as one batch."""
+        """The decoded answers of the pairs, in their order."""
+        bodies = await self.bodies(request, wanted)
+        return await self.in_thread(request, decoded, bodies)
+
+    async def bodies(self, request: Request, wanted: Sequence[tuple[Entry, Scope]]) -> list[bytes]:
+        """The answers of the pairs, in their order, as JSON; those of one scope are computed as one batch."""
         groups: dict[Scope, list[Entry]] = {}
         for entry, scope in wanted:
             groups.setdefault(scope, []).append(entry)
@@ -61,7 +66,7 @@ class PageContext:
         loading = asyncio.gather(*(answers.bodies(group, scope, asker) for scope, group in groups.items()))
         loaded = await while_connected(loading, request.receive)
         bodies = {scope: iter(bodies_of_scope) for scope, bodies_of_scope in zip(groups, loaded, strict=True)}
-        return await self.in_thread(request, lambda: [orjson.loads(next(bodies[scope])) for _, scope in wanted])
+        return [next(bodies[scope]) for _, scope in wanted]
 
     async def session(self, request: Request) -> Session | None:
         """The session of the browser, by its cookie."""
@@ -106,3 +111,8 @@ class PageContext:
 
     def _cookie_name(self, request: Request, name: str) -> str:
         return f"__Host-{name}" if self.origin.is_https(request) else name
+
+
+def decoded(bodies: Sequence[bytes]) -> list[Any]:
+    """Answers as Python values. Blocks."""
+    return [orjson.loads(body) for body in bodies]

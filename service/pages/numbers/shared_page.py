@@ -4,21 +4,26 @@ It needs no session and reads no cookie. No parameter changes what it shows, and
 """
 
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
+from cachetools import LRUCache
 from starlette.requests import Request
 from starlette.responses import Response
 
 from queries import InvalidParameter
 from service.http.authentication import Caller
+from service.http.compression import GZIP, VARY, compress, wants_gzip
 from service.http.errors import NotFound
 from service.http.routing import Endpoint
 from service.pages import formats
-from service.pages.context import PageContext
+from service.pages.context import PageContext, decoded
 from service.pages.filters import Filters
 from service.pages.numbers import panels
 from service.pages.numbers.content import OVERVIEW, PageContent, uncovered
+from service.pages.shares import Share
 
+MAX_KEPT: Final = 64
+"""Shares whose last page is kept: about 100 kB each."""
 _LINKS: Final = replace(
     panels.TOP_LINKS, title="Links with most visits", limit=100, fields=(), is_wide=True, has_search=True, all_on=""
 )
@@ -28,8 +33,28 @@ PAGE: Final = replace(
 """The overview with all links instead of the first ones. It needs one answer, the dashboard, and shows no other."""
 
 
+class _MadeOf(NamedTuple):
+    """Everything that a page is made of."""
+
+    share: Share
+    zone: str
+    content: PageContent
+    bodies: list[bytes]
+
+
+class _Rendered(NamedTuple):
+    made_of: _MadeOf
+    plain: bytes
+    compressed: bytes
+
+
 def endpoint(context: PageContext) -> Endpoint:
-    """The page of a share. A secret that is wrong, expired or revoked is NotFound, as any unknown path."""
+    """The page of a share. A secret that is wrong, expired or revoked is NotFound, as any unknown path.
+
+    Everybody who has the address may ask as often as the limit of requests allows, so a page is rendered again only
+    when something that it is made of has changed.
+    """
+    kept: LRUCache[str, _Rendered] = LRUCache(MAX_KEPT)
 
     async def shared(request: Request) -> Response:
         share = await context.control.read(context.shares.share, request.path_params["secret"])
@@ -46,14 +71,26 @@ def endpoint(context: PageContext) -> Endpoint:
         hours_begun, lake = context.services.hours_begun(share.organization), context.services.lake
         missing = await context.in_thread(request, uncovered, lake, filters)
         content = PageContent(PAGE, filters, None, hours_begun=hours_begun, uncovered=missing)
-        loaded = await context.load(request, content.wanted)
-        shown = {
-            **await context.in_thread(request, content.filled, loaded),
-            "name": share.name,
-            "zone": context.services.lake.manifest.zone(share.organization),
-            "span": formats.span(filters.scope.start_date, filters.scope.end_date),
-            "chosen": [(label, value) for label, value in share.described() if label != "Days"],
-        }
-        return await context.renderer.response(request, "shared.html", shown)
+        bodies = await context.bodies(request, content.wanted)
+        made_of = _MadeOf(replace(share, last_used_at=None), lake.manifest.zone(share.organization), content, bodies)
+        rendered = kept.get(share.id)
+        if rendered is None or rendered.made_of != made_of:
+            rendered = kept[share.id] = await context.in_thread(request, _render, context, made_of)
+        if wants_gzip(request.scope["headers"], rendered.plain):
+            return Response(rendered.compressed, 200, GZIP, "text/html")
+        return Response(rendered.plain, 200, VARY, "text/html")
 
     return shared
+
+
+def _render(context: PageContext, made_of: _MadeOf) -> _Rendered:
+    share, zone, content, bodies = made_of
+    scope = content.filters.scope
+    page = context.renderer.render("shared.html", {
+        **content.filled(decoded(bodies)),
+        "name": share.name,
+        "zone": zone,
+        "span": formats.span(scope.start_date, scope.end_date),
+        "chosen": [(label, value) for label, value in share.described() if label != "Days"],
+    })  # fmt: skip
+    return _Rendered(made_of, page, compress(page))

@@ -17,7 +17,7 @@ from data.maintenance.verification import verify_lake
 from queries import PARAMETERS
 from service.app import create_app
 from service.logs import Log
-from service.pages.rendering import CONTENT_SECURITY_POLICY
+from service.pages.rendering import CONTENT_SECURITY_POLICY, Renderer
 from service.pages.shares import ShareStore
 from tests.conftest import NOW
 from tests.service.pages.reading import OURS, Browser, as_shown, as_text, read, tables, tile_values
@@ -435,6 +435,23 @@ def test_what_is_erased_is_gone_from_a_share_that_stays(lake, browsing):
             if code:
                 Eraser(lake).run("acme", Criteria(short_code=code))
         assert shown == ["9", "6", "0"]
+
+
+def test_a_page_is_rendered_again_only_when_its_numbers_change(lake, browsing, monkeypatch):
+    rendered = []
+    monkeypatch.setattr(
+        Renderer, "render", lambda *given, render=Renderer.render: rendered.append(given[1]) or render(*given)
+    )
+    land(lake, "acme", visits_of("go.example", "launch", 1))
+    with browsing(lake) as browser:
+        paths = [path_in(browser.post("settings/shares", name=name, range="30d").text) for name in "xy"]
+        pages = {path: browser.get(path).text for path in paths}
+        assert len(set(pages.values())) == len(paths)
+        assert [browser.get(path).text for path in paths * 3] == [pages[path] for path in paths * 3]
+        assert rendered.count("shared.html") == len(paths)
+        Eraser(lake).run("acme", Criteria(short_code="launch"))
+        assert browser.get(paths[0]).text != pages[paths[0]]
+        assert rendered.count("shared.html") == len(paths) + 1
 
 
 def test_a_write_that_waits_stops_no_reader(share, reader, shared_lake):
