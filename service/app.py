@@ -44,6 +44,7 @@ from service.http.oidc import OidcClient
 from service.http.rate_limit import RateLimiter
 from service.http.routing import RouteTable
 from service.jobs.detection import DailyDetection
+from service.jobs.silence import open_silences
 from service.jobs.store import Jobs
 from service.jobs.tables import mark_sent
 from service.logs import Log
@@ -233,6 +234,9 @@ def _metrics(parts: _Components, limiter: RateLimiter, clock: Clock) -> Metrics:
     def copies_due() -> float:
         return sum(copy.due_since is not None for copy in copies(parts.lake))
 
+    def silent_sources() -> float:
+        return sum(open_silences(parts.jobs).values())
+
     return Metrics(
         [
             ObservedMetric(
@@ -256,6 +260,7 @@ def _metrics(parts: _Components, limiter: RateLimiter, clock: Clock) -> Metrics:
             ObservedMetric("traffic_copy_age_seconds", "Since every published copy was whole.", copy_age, blocks=True),
             ObservedMetric("traffic_copies_due", "Copies that may hold erased visits.", copies_due, blocks=True),
             ObservedMetric("traffic_jobs", "Jobs by status.", parts.jobs.counts, blocks=True, label="status"),
+            ObservedMetric("traffic_silent_sources", "Sources that fell silent.", silent_sources, blocks=True),
             ObservedMetric("traffic_hook_pending", "Messages to be sent.", parts.sender.pending, blocks=True),
             ObservedMetric("traffic_hook_dead", "Messages given up.", parts.sender.dead, blocks=True),
             ObservedMetric("traffic_hooks_disabled", "Hooks disabled.", parts.sender.disabled, blocks=True),

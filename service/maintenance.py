@@ -29,6 +29,8 @@ from service.clock import Clock
 from service.control_database import ControlDatabase
 from service.jobs.detection import DailyDetection
 from service.jobs.erasure import expire_evidence
+from service.jobs.silence import update_silences
+from service.jobs.store import Jobs
 from service.mail.weekly import WeeklyMail
 from service.threads import in_thread
 
@@ -237,6 +239,11 @@ class Maintenance:
         """Run the detectors of jobs once a day, and measure what was shipped."""
         return self._detection is not None and self._detection.run_next()
 
+    def find_silences(self) -> bool:
+        """Make a job of each followed log and of reported visits that have fallen silent."""
+        update_silences(self._lake, Jobs(self._control), self._clock())
+        return False
+
     def send_mail(self) -> bool:
         """Send the reports of the week, if mail is set up."""
         return self._mail is not None and self._mail.send_due()
@@ -268,6 +275,7 @@ TASKS: Final = (
     Task("publish", 60, Maintenance.publish),
     Task("erasures", 60, Maintenance.follow_erasures),
     Task("jobs", 600, Maintenance.detect_jobs),
+    Task("silence", 600, Maintenance.find_silences),
     Task("mail", 600, Maintenance.send_mail),
     Task("salts", 900, Maintenance.forget_salts),
     Task("retention", 900, Maintenance.retain),

@@ -27,6 +27,7 @@ from data.ingest.visitor_ids import delete_old_salts
 from data.logs.formats import has_text
 from data.logs.source import Block
 from data.progress import Progress
+from data.store.arrivals import Arrivals
 from data.store.batches import Batch, check_domain
 from data.store.lake import Lake
 from data.store.landing import Landing
@@ -224,9 +225,11 @@ class Follower:
         is_renamed = tail.deadline is not None  # then keep the old batch: a compressed copy may lack these late lines
         before = None if is_renamed else tail.batch
         landing.batch = (before and before.id) or landing.batch
+        landing.counts_hours = True
         try:
             if len(part.visits):
                 landing.stage(part.visits, unfinished=not part.block.finished)
+            batch = replace(batch, arrived=Arrivals("follow", batch.domain, landing.arrived))
             tail.sync()
             if before:
                 landing.advance(batch)

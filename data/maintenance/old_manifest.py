@@ -28,6 +28,7 @@ class OldManifest(NamedTuple):
     erasures: Sequence[tuple[Any, ...]] = ()
     zones: Sequence[tuple[str, str]] = ()
     received: Sequence[tuple[str, str, str]] = ()
+    arrivals: Sequence[tuple[Any, ...]] = ()
     pending: Sequence[tuple[Any, ...]] = ()
     copies: Sequence[tuple[Any, ...]] = ()
     marks: Sequence[tuple[int, str]] = ()
@@ -57,6 +58,7 @@ def read_old_manifest(path: Path) -> OldManifest | None:
                 manifest.rows("SELECT organization, erased_at, short_code, first_day, last_day FROM erasures"),
                 manifest.rows("SELECT organization, zone FROM zones"),
                 manifest.rows("SELECT organization, first_at, last_at FROM received"),
+                manifest.rows("SELECT organization, source, domain, hour, visits FROM arrivals"),
                 manifest.rows("SELECT id, organization, visits, received_at, body, zone FROM pending ORDER BY id"),
                 manifest.rows(
                     "SELECT target, organization, version, published_at, erasures, followed, due_since FROM copies"

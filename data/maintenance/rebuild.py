@@ -179,6 +179,7 @@ class Rebuild:
         )
         for row in sorted([*old.received, *((organization, *part.times) for organization, part in ranges)]):
             note_received(db, *row)
+        db.executemany("INSERT INTO arrivals VALUES (?, ?, ?, ?, ?)", old.arrivals)
         last = max([0, *(part.last for _, part in ranges), *(row[0] for row in old.pending)])
         db.execute("DELETE FROM sqlite_sequence WHERE name = 'pending'")
         db.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('pending', ?)", [last])

@@ -2,12 +2,13 @@
 
 import sqlite3
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
 from data.errors import BadInput, Conflict
 from data.hosts import normalized_host
+from data.store.arrivals import Arrivals, note_arrivals
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class Batch:
     id: int | None = None
     first_at: str = ""  # the time of its first visit, as the manifest writes times; "": it has none
     last_at: str = ""
+    arrived: Arrivals | None = field(default=None, compare=False)  # its new visits, if the log is followed
 
 
 _CONTENT: Final = (
@@ -59,11 +61,13 @@ def _normal(domain: str) -> str:
     return normalized_host(domain) or domain
 
 
-def check_content(db: sqlite3.Connection, batch: Batch) -> None:
-    """Raise Conflict when the content of a new or longer batch was imported with another domain.
+def admit(db: sqlite3.Connection, batch: Batch) -> None:
+    """Count what arrived with a new or longer batch, in the transaction of the caller.
 
-    The caller has begun a transaction.
+    Raises Conflict when its content was imported with another domain.
     """
+    if batch.arrived:
+        note_arrivals(db, batch.organization, batch.arrived, batch.imported_at)
     rows = db.execute(_CONTENT, [batch.organization, batch.sha256, batch.domain, batch.id]).fetchall()
     for (domain,) in rows:
         named = f"--domain {domain}" if domain else "no domain"

@@ -2,6 +2,7 @@
 
 import secrets
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from data.errors import LakeDamaged
+from data.store.arrivals import hours_of
 from data.store.batches import Batch
 from data.store.clock import format_time
 from data.store.coverage import span
@@ -59,6 +61,8 @@ class Landing:
         of the same name, which only an older manifest does not know, is not. `pending` are the rows that are moved.
         """
         self.visits = 0
+        self.counts_hours = pending is not None
+        """Whether `arrived` is filled: of what is reported, and of what a follower lands."""
         self.batch = secrets.randbits(62)
         """The id of the batch, chosen before it is committed."""
         self._lake = lake
@@ -70,12 +74,16 @@ class Landing:
         self._staged: list[Staged] = []
         self._last_part: pa.Table | None = None  # not written yet: its footer records the whole batch
         self._span = "", ""  # the times of the first and the last visit
+        self.arrived = Counter[int]()
+        """The visits that were staged, by their hour, without that of an unfinished line, which lands again."""
 
     def stage(self, visits: pa.Table, unfinished: bool = False) -> None:
         """Write a table of VISITS_OF_DAYS, sorted by day, into one file for each day."""
         if not len(visits):
             return
         self._span = span(self._span, _span_of(visits))
+        if self.counts_hours and not unfinished:
+            self.arrived.update(hours_of(visits))
         days = pc.run_end_encode(visits["day"].combine_chunks())
         bounds = [0, *days.run_ends.to_pylist()]
         parts = [visits.slice(start, end - start) for start, end in pairwise(bounds)]

@@ -1,6 +1,6 @@
 """The manifest: the SQLite database that records which Parquet files are live and which logs were imported.
 
-Its tables are declared in schema.py; pending.py, rollups.py and link_files.py use some too. landing.py writes files.
+Its tables are declared in tables.py; pending.py, rollups.py and link_files.py use some too. landing.py writes files.
 """
 
 import sqlite3
@@ -14,12 +14,13 @@ from typing import Any, Final
 
 from data.errors import Conflict
 from data.local_time import DEFAULT_ZONE, today
-from data.store.batches import Batch, check_content
+from data.store.batches import Batch, admit
 from data.store.clock import TOLERANCE, format_time, unchecked_bounds
 from data.store.dead_files import expire_now, expire_rollups, expire_unfinished, purge
 from data.store.epochs import OrganizationState, begin_epoch, state_of
 from data.store.files import check_identity, identity
-from data.store.schema import MIGRATIONS, open_database, transaction
+from data.store.schema import open_database, transaction
+from data.store.tables import MIGRATIONS
 from data.store.zones import check_zone_is, define_today_in, set_zone
 from data.visits import SCHEMA_VERSION
 
@@ -152,7 +153,7 @@ class Manifest:
         """
         with self.transaction() as db:
             check_zone_is(db, batch.organization, zone)
-            check_content(db, batch)
+            admit(db, batch)
             db.execute(
                 "INSERT INTO batches (id, organization, domain, sha256, bytes, whole_bytes, visits, log_format, "
                 "imported_at, first_at, last_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -171,7 +172,7 @@ class Manifest:
         """
         with self.transaction() as db:
             check_zone_is(db, batch.organization, zone)
-            check_content(db, batch)
+            admit(db, batch)
             expire_unfinished(db, batch.id, batch.imported_at + READERS_GRACE)
             db.execute(
                 "UPDATE batches SET domain = ?, sha256 = ?, bytes = ?, whole_bytes = ?, visits = visits + ?, "

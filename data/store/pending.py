@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from data.errors import Conflict, LakeDamaged, NewerVersion
+from data.store.arrivals import Arrivals, note_arrivals
 from data.store.clock import format_time
 from data.store.coverage import note_received
 from data.store.footers import SESSION_BITS, PendingRange, session_of
@@ -194,4 +195,6 @@ def _move(manifest: Manifest, keys: list[int], moved: PendingRange, landings: li
                 raise Conflict("these visits were moved by another process; try again.")
         for landing in landings:
             note_received(db, landing.organization, *moved.times)
+            arrived = Arrivals("report", "", landing.arrived)
+            note_arrivals(db, landing.organization, arrived, datetime.fromisoformat(moved.last_at))
         insert_files(db, [file for publish in publishers for file in publish()])

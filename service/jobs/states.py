@@ -42,6 +42,7 @@ SYSTEM_TRANSITIONS: Final = {
     "expire": {"new": "dismissed", "reviewed": "dismissed"},  # not found for a long time, or others weigh more
     "return": {"resolved": "new", "dismissed": "new"},  # found again
     "erase": dict.fromkeys(OPEN, "dismissed"),  # what it is about was erased
+    "arrive": dict.fromkeys(OPEN, "resolved"),  # visits of a source that was silent
 }
 """What the service itself does: from which status to which."""
 
@@ -55,6 +56,7 @@ EVENTS: Final = {
     "not_measurable": "job.not_measurable",
     "resolve": "job.resolved",
     "improve": "job.resolved",
+    "arrive": "job.resolved",
     "dismiss": "job.dismissed",
     "expire": "job.dismissed",
     "erase": "job.dismissed",

@@ -228,7 +228,7 @@ class Toolbox:
         def text() -> str:
             record, content = self._sources.job(arguments.get("id", ""))
             evidence = record.evidence
-            source = "Written by hand."
+            source = "Written by hand." if record.written_by else "Found without a query."
             if evidence:
                 source = f"SQL: {evidence.template}, sha256 {evidence.sql_sha256[:12]}; rules {evidence.rules_version}."
             return object_with_content(f"A job. {source} {_DATA}", to_builtins(record), content, tokens)

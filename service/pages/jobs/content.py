@@ -53,7 +53,7 @@ class EvidenceTable:
 
 
 def evidence_of(record: JobRecord) -> EvidenceTable | None:
-    """The evidence of a record; None for a job that was written by hand."""
+    """The evidence of a record; None for a job that no query found."""
     evidence = record.evidence
     if evidence is None:
         return None

@@ -24,7 +24,7 @@ def targets_of(path):
 
 
 def test_prometheus_accepts_its_configuration_and_the_alerts():
-    assert "13 rules found" in checked(program("promtool", "prometheus"), "check", "config", DEPLOY / "prometheus.yml")
+    assert "14 rules found" in checked(program("promtool", "prometheus"), "check", "config", DEPLOY / "prometheus.yml")
 
 
 def test_each_alert_fires_for_a_server_in_trouble_and_none_for_one_that_is_fine(tmp_path):

@@ -1,0 +1,93 @@
+"""Counts by the hour what arrives from a source that goes on: a log that is followed, or visits that are reported.
+
+An import of a log is no such source: nobody misses more of it.
+"""
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Final, Literal, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from data.local_time import utc_offset
+
+SILENT_HOURS: Final = 6
+"""So many whole hours without a visit are a silence, if there used to be visits."""
+WEEKS: Final = 4
+MIN_VISITS: Final = 10
+"""In the same hours of the same weekday, each of the last WEEKS weeks had at least as many."""
+_WEEKS_BEFORE: Final = range(WEEKS, 0, -1)
+_KEPT_HOURS: Final = (WEEKS + 1) * 7 * 24
+_EPOCH: Final = datetime(1970, 1, 1)  # UTC, as times of visits are
+_HOUR: Final = timedelta(hours=1)
+
+SourceKind = Literal["follow", "report"]
+
+
+class Arrivals(NamedTuple):
+    """How many visits arrived from a source, by the hour of their time (hours since 1970, UTC)."""
+
+    source: SourceKind
+    domain: str
+    by_hour: Mapping[int, int]
+
+
+class Silence(NamedTuple):
+    """A source from which no visits arrive, though they should."""
+
+    source: SourceKind
+    domain: str  # of the log; "": of any, or reported visits
+    since: datetime  # the end of the hour of its last visit
+    before: list[int]  # visits in the first six hours that should have had some, in each of the weeks before
+
+
+def hours_of(visits: pa.Table) -> dict[int, int]:
+    """The number of visits in each hour."""
+    hours = pc.floor_temporal(visits["visited_at"], unit="hour").value_counts()
+    return {_hour(at): number for at, number in zip(*(part.to_pylist() for part in hours.flatten()), strict=True)}
+
+
+def note_arrivals(db: sqlite3.Connection, organization: str, arrived: Arrivals, now: datetime) -> None:
+    """Add to what arrived from a source, in the transaction that lands it. Its hours of five weeks are kept."""
+    first, key = _hour(now.astimezone(UTC).replace(tzinfo=None)) - _KEPT_HOURS, [organization, *arrived[:2]]
+    db.execute("DELETE FROM arrivals WHERE organization = ? AND source = ? AND domain = ? AND hour < ?", [*key, first])
+    db.executemany(
+        "INSERT INTO arrivals VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET visits = visits + excluded.visits",
+        [(*key, hour, visits) for hour, visits in arrived.by_hour.items() if hour >= first],
+    )
+
+
+def silences(rows: Iterable[tuple[SourceKind, str, int, int]], zone: str, now: datetime) -> list[Silence]:
+    """The silent sources of an organization, whose rows (source, domain, hour, visits) these are, in its zone.
+
+    Once a source is silent, it stays so until a visit arrives, also in hours in which none is expected.
+    """
+    current = _hour(now.astimezone(UTC).replace(tzinfo=None))
+    sources = defaultdict[tuple[SourceKind, str], dict[int, int]](dict)
+    for source, domain, hour, visits in rows:
+        sources[source, domain][hour] = visits
+    found = []
+    for (source, domain), by_hour in sources.items():
+        first = max((hour for hour in by_hour if hour <= current), default=current) + 1
+        last = min(current - SILENT_HOURS, first + WEEKS * 7 * 24)
+        weeks = ([_visits(by_hour, begin, week, zone) for week in _WEEKS_BEFORE] for begin in range(first, last + 1))
+        before = next((visits for visits in weeks if min(visits) >= MIN_VISITS), None)
+        if before:
+            found.append(Silence(source, domain, (_EPOCH + first * _HOUR).replace(tzinfo=UTC), before))
+    return found
+
+
+def _hour(moment: datetime) -> int:
+    return (moment - _EPOCH) // _HOUR
+
+
+def _visits(by_hour: Mapping[int, int], begin: int, weeks: int, zone: str) -> int:
+    """The visits of six hours, some weeks before those that begin at `begin` and at the same time by local clocks."""
+    moment = _EPOCH + begin * _HOUR
+    earlier = moment - timedelta(weeks=weeks)
+    shift = (utc_offset(moment, zone) - utc_offset(earlier, zone)) // 60
+    first = _hour(earlier) + shift
+    return sum(by_hour.get(hour, 0) for hour in range(first, first + SILENT_HOURS))

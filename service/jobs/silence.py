@@ -1,0 +1,87 @@
+"""Jobs about sources of visits that have fallen silent: a log that is followed, or visits that are reported.
+
+No detector finds them, as those look at whole days. Each silence is a job of its own, which is closed when visits
+arrive again; `traffic_silent_sources` of /metrics counts the open ones.
+"""
+
+import hashlib
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+import orjson
+
+from data import Lake
+from data.hosts import normalized_host
+from data.store.arrivals import Silence, silences
+from service.clock import to_text
+from service.jobs.findings import new_job_id
+from service.jobs.records import SYSTEM, Change, Job
+from service.jobs.states import next_status
+from service.jobs.store import Jobs
+from service.jobs.tables import change_job, create_job, job_of_fingerprint, open_jobs_of_type
+
+SILENT_SOURCE: Final = "silent_source"
+"""Their type."""
+_ARRIVALS: Final = """
+SELECT source, domain, hour, visits FROM arrivals WHERE organization = :organization
+AND (source <> 'report' OR NOT EXISTS (SELECT 1 FROM pending WHERE organization = :organization))
+"""
+_OPEN: Final = """
+SELECT organization, count(*) FROM jobs
+WHERE type = ? AND status IN ('new', 'reviewed', 'approved', 'sent') GROUP BY organization
+"""
+
+
+def update_silences(lake: Lake, jobs: Jobs, now: datetime) -> None:
+    """Make a job of each source that has fallen silent, and resolve the jobs of those whose visits arrive again."""
+    known = open_silences(jobs)
+    for (organization,) in lake.manifest.rows("SELECT DISTINCT organization FROM arrivals"):
+        rows = lake.manifest.rows(_ARRIVALS, {"organization": organization})
+        silent = silences(rows, lake.manifest.zone(organization), now)
+        found = {job.fingerprint: job for job in (_job(organization, one, now) for one in silent)}
+        if not found and organization not in known:
+            continue
+        with jobs.database.transaction() as connection:
+            for job in open_jobs_of_type(connection, organization, SILENT_SOURCE):
+                status = next_status("arrive", job.status)
+                if job.fingerprint not in found and status:
+                    change_job(connection, job, replace(job, status=status), Change("arrive", SYSTEM, now))
+            for fingerprint, job in found.items():
+                if not job_of_fingerprint(connection, organization, fingerprint or ""):
+                    create_job(connection, job, Change("create", SYSTEM, now))
+
+
+def open_silences(jobs: Jobs) -> dict[str, int]:
+    """The number of open jobs about silent sources, by organization."""
+    return dict(jobs.database.rows(_OPEN, [SILENT_SOURCE]))
+
+
+def _job(organization: str, silence: Silence, now: datetime) -> Job:
+    subject = orjson.dumps([organization, silence.source, silence.domain, to_text(silence.since)])
+    domain = silence.domain if normalized_host(silence.domain) == silence.domain else ""
+    source = {
+        "follow": f"the followed log of {domain}" if domain else "the followed log",
+        "report": "reported visits",
+    }[silence.source]
+    usual = ", ".join(f"{visits:,}" for visits in silence.before)
+    return Job(
+        id=new_job_id(),
+        organization=organization,
+        type=SILENT_SOURCE,
+        status="new",
+        title=f"No visits arrive any more: {source}",
+        created_at=to_text(now),
+        updated_at=to_text(now),
+        priority="high",
+        domain=domain or None,
+        summary=f"None has arrived since {silence.since:%Y-%m-%d %H:%M} UTC. In the same six hours of the four weeks "
+        f"before, there were {usual}. Look whether what sends them still runs: the server, `traffic follow`, or the "
+        "program that reports. The job is resolved when visits arrive again; dismiss it if none will.",
+        action_id="restore_source",
+        action_label="Let its visits arrive again",
+        implementation_type="manual",
+        last_detected_at=to_text(now),
+        fingerprint=hashlib.sha256(subject).hexdigest(),
+        weight=sum(silence.before) / len(silence.before),
+    )

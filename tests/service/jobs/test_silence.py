@@ -1,0 +1,141 @@
+"""A followed log or reported visits that fall silent are one job for each silence, until visits arrive again."""
+
+import time
+from datetime import UTC, datetime, timedelta
+
+import httpx2
+import pytest
+
+from data.ingest.follower import Follower
+from data.ingest.importer import Importer, Options
+from data.store.arrivals import silences
+from data.store.pending import enqueue, flush_all
+from service.jobs.silence import open_silences, update_silences
+from tests.faults.lakes import line
+from tests.service.jobs.findings import ANNA, NOW
+from tests.support.visits import packed, visit
+
+HOUR, WEEK = timedelta(hours=1), timedelta(weeks=1)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MONDAY = datetime(2026, 4, 13, 12, tzinfo=UTC)
+
+
+def usual(last, number=2, hours=range(24 * 7 * 4 + 24)):
+    """The times of visits in each of some hours before and with a last one, which are so many hours ago."""
+    return [last - ago * HOUR + timedelta(minutes=5 * turn) for ago in hours for turn in range(number)]
+
+
+def reported(lake, *moments, now=NOW):
+    """Report a visit at each of these times, and write them to files."""
+    rows = [visit(visited_at=moment.replace(tzinfo=None)) for moment in moments]
+    enqueue(lake.manifest, {"acme": packed(rows)}, now)
+    flush_all(lake)
+
+
+def rows(moments, domain=""):
+    hours = [(moment - EPOCH) // HOUR for moment in moments]
+    return [("follow", domain, hour, hours.count(hour)) for hour in sorted(set(hours))]
+
+
+@pytest.mark.parametrize(
+    ("moments", "is_silent"),
+    [
+        (usual(MONDAY - 7 * HOUR), True),
+        (usual(MONDAY - 6 * HOUR), False),  # five whole hours
+        (usual(MONDAY - 30 * HOUR, hours=range(24 * 7 * 4)), True),
+        (usual(MONDAY - 7 * HOUR, 1), False),  # six visits in six hours
+        (usual(MONDAY - 7 * HOUR, hours=range(24 * 7 * 3)), False),  # the fourth week is not known
+        ([at for at in usual(MONDAY - 7 * HOUR) if not MONDAY - 2 * WEEK - 7 * HOUR < at < MONDAY - 2 * WEEK], False),
+        ([at for at in usual(MONDAY - 60 * HOUR) if at.weekday() in (0, 5)], True),  # on two days of the week
+        ([at for at in usual(MONDAY - 13 * HOUR) if at.hour > 17], False),  # in the evening
+        (usual(MONDAY + 5 * HOUR, hours=range(12, 24 * 7 * 5)), True),
+        ([], False),
+    ],
+)  # fmt: skip
+def test_six_whole_hours_are_silent_if_each_of_four_weeks_had_ten_visits_in_them(moments, is_silent):
+    assert bool(silences(rows(moments), "UTC", MONDAY)) is is_silent
+
+
+@pytest.mark.parametrize(
+    ("zone", "hour", "is_silent"),
+    [("Europe/Berlin", 6, False), ("Europe/Berlin", 7, True), ("UTC", 7, False), ("UTC", 8, True)],
+)
+def test_hours_of_weeks_before_are_those_of_local_clocks(zone, hour, is_silent):
+    """Ten visits came on Fridays from 8 to 9 in Berlin, whose clocks changed on 29 March."""
+    before = [datetime(2026, 3, day, 7, 30, tzinfo=UTC) for day in (13, 20, 27)]
+    moments = [*before, datetime(2026, 4, 3, 6, 30, tzinfo=UTC)] * 10
+    assert bool(silences(rows(moments), zone, datetime(2026, 4, 10, hour, tzinfo=UTC))) is is_silent
+
+
+def test_a_source_that_is_silent_stays_so_in_hours_without_visits_and_for_months():
+    moments = [at for at in usual(MONDAY - 20 * HOUR) if at.hour < 17]
+    for ago in (HOUR, 12 * HOUR, WEEK, 20 * WEEK):
+        (silence,) = silences(rows(moments), "UTC", MONDAY + ago)
+        assert silence.since == MONDAY - 19 * HOUR
+
+
+def test_a_silence_is_one_job_which_is_resolved_when_visits_arrive_and_the_next_silence_is_another(lake, jobs, only):
+    reported(lake, *usual(NOW - 7 * HOUR))
+    update_silences(lake, jobs, NOW)
+    update_silences(lake, jobs, NOW + HOUR)
+    job = only()
+    assert (job.type, job.status, job.priority, job.evidence) == ("silent_source", "new", "high", None)
+    assert "12, 12, 12, 12" in job.summary
+    assert open_silences(jobs) == {"acme": 1}
+    reported(lake, NOW + 2 * HOUR)
+    update_silences(lake, jobs, NOW + 2 * HOUR)
+    assert (only().status, only().history[-1].action, open_silences(jobs)) == ("resolved", "arrive", {})
+    update_silences(lake, jobs, NOW + 12 * HOUR)
+    assert [one.status for one in jobs.of("acme")] == ["new", "resolved"]
+
+
+def test_who_dismisses_a_silence_is_not_told_of_it_again(lake, jobs, only):
+    reported(lake, *usual(NOW - 7 * HOUR))
+    update_silences(lake, jobs, NOW)
+    jobs.act("acme", only().id, "dismiss", ANNA, NOW)
+    update_silences(lake, jobs, NOW + 12 * HOUR)
+    assert (only().status, open_silences(jobs)) == ("dismissed", {})
+
+
+def test_reports_that_wait_for_their_file_are_no_silence(lake, jobs):
+    reported(lake, *usual(NOW - 7 * HOUR))
+    enqueue(lake.manifest, {"acme": packed([visit(visited_at=NOW.replace(tzinfo=None))])}, NOW)
+    update_silences(lake, jobs, NOW)
+    assert jobs.of("acme") == []
+
+
+def test_a_followed_log_is_counted_line_by_line_and_an_imported_one_is_nobodys_source(lake, jobs, tmp_path):
+    now = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+    texts = [line(f"/{number}", when=at) for number, at in enumerate(sorted(usual(now - 7 * HOUR)))]
+    (tmp_path / "old.log").write_text("".join(texts))
+    Importer(lake).run(tmp_path / "old.log", Options("other", "old.example"))
+    assert lake.manifest.rows("SELECT * FROM arrivals") == []
+    log, cut = tmp_path / "access.log", len(texts) // 2
+    for text in ("".join(texts[:cut])[:-1], "\n", "".join(texts[cut:])):  # its line was read before it was finished
+        with log.open("a") as file:
+            file.write(text)
+        follower = Follower(lake, Importer(lake), log, Options("acme", "go.example"), notify=pytest.fail)
+        follower.tick()
+        follower.close()
+    counts = lake.manifest.rows("SELECT source, domain, sum(visits), min(visits), max(visits) FROM arrivals")
+    assert counts == [("follow", "go.example", len(texts), 2, 2)]
+    update_silences(lake, jobs, now)
+    assert [(job.domain, job.title) for job in jobs.of("acme")] == [
+        ("go.example", "No visits arrive any more: the followed log of go.example")
+    ]
+
+
+def test_hours_of_more_than_five_weeks_are_forgotten_when_visits_arrive(lake):
+    reported(lake, *usual(NOW - 10 * WEEK), now=NOW - 10 * WEEK)
+    reported(lake, NOW - 6 * WEEK, NOW - HOUR)
+    assert lake.manifest.rows("SELECT hour, visits FROM arrivals") == [((NOW - HOUR - EPOCH) // HOUR, 1)]
+
+
+def test_a_server_finds_silences_by_itself_and_counts_them_in_its_metrics(lake, serving):
+    now = datetime.now(UTC)
+    reported(lake, *usual(now - 8 * HOUR), now=now)
+    with serving(lake, monitor_port=0) as server, httpx2.Client(trust_env=False, timeout=60) as client:
+        ends_at = time.monotonic() + 60
+        while "\ntraffic_silent_sources 1.0\n" not in (text := client.get(f"{server.monitor}/metrics").text):
+            assert time.monotonic() < ends_at, text
+            time.sleep(0.2)
