@@ -3,18 +3,24 @@
 import json
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import httpx2
 import pytest
 from standardwebhooks import Webhook
 
 from data.ingest.importer import Importer, Options
 from data.maintenance.compaction import Compactor
+from data.store.links import links_of
 from queries import DETECTORS
 from service.commands.demo import _import_problems
+from service.commands.links import export
+from service.control_database import ControlDatabase
 from service.demo.sample import ASSISTANTS
+from service.jobs.store import Jobs
+from tests.service.pages.reading import Browser
 
 WAIT_SECONDS = 60
 AGENT = ASSISTANTS[0][0]
@@ -50,7 +56,7 @@ def until(condition, what):
     deadline = time.monotonic() + WAIT_SECONDS
     while not (found := condition()):
         assert time.monotonic() < deadline, f"{what} did not happen"
-        time.sleep(0.1)
+        time.sleep(0.5)  # asked more often, the rate limit would answer
     return found
 
 
@@ -118,3 +124,109 @@ def test_a_finding_is_approved_sent_patched_shipped_and_its_outcome_improves(lak
     assert outcome["before"]["events"] == outcome["before"]["visits"] >= 36
     assert outcome["verdict"].startswith("It helped: ")
     assert [line["to"] for line in record["history"]] == ["new", "approved", "sent", "sent", "sent", "resolved"]
+
+
+DOMAIN, PATH, TARGET = "link.example.org", "/spring-guide", "https://example.com/guide"
+CLOCK = """
+import datetime, types, service.clock
+slow = lambda zone: datetime.datetime.now(zone) - datetime.timedelta(seconds={seconds})
+service.clock.datetime = types.SimpleNamespace(now=slow, fromisoformat=datetime.datetime.fromisoformat)
+"""
+"""Run before a server: its clock is slow by so many seconds."""
+
+
+class ByHttp:
+    """Somebody who walks from a finding to its fix by the API."""
+
+    def __init__(self, client, key):
+        self.client = client
+        client.headers["Authorization"] = f"Bearer {key}"
+
+    def find(self):
+        return [job["id"] for job in self.client.get("/jobs").json() if job["path"] == PATH]
+
+    def approve(self, job_id):
+        action = {"action_id": "approve_fix"}
+        return self.client.post(f"/jobs/{job_id}/actions", json=action, headers={"If-Match": '"1"'}).status_code
+
+    def redirect(self, job_id):
+        body = {"implementation_type": "patch", "redirect_to": TARGET}
+        return self.client.post(f"/jobs/{job_id}/implementations", json=body).status_code
+
+    def outcome(self, job_id):
+        job = self.client.get(f"/jobs/{job_id}").json()
+        return job["outcome"]["verdict"] if job["status"] == "resolved" else None
+
+
+class ByPage:
+    """Somebody who walks from a finding to its fix by the pages, and sends each form with the fields it has."""
+
+    def __init__(self, client, key):
+        self.browser = Browser(client)
+        assert self.browser.post("sign-in", key=key).status_code == 303
+
+    def send(self, job_id, field, **typed):
+        forms = [form for form in self.browser.read(f"jobs/{job_id}").all("form") if form.all(name=field)]
+        hidden = {one.attributes["name"]: one.attributes["value"] for one in forms[0].all("input", type="hidden")}
+        place = forms[0].attributes["action"]
+        return self.browser.post(place, **hidden | typed).status_code
+
+    def find(self):
+        rows = self.browser.read("jobs").one("main").all("tr")
+        found = [row.one("a") for row in rows if PATH in [code.text for code in row.all("code")]]
+        return [link.attributes["href"].rpartition("/")[2] for link in found]
+
+    def approve(self, job_id):
+        return self.send(job_id, "action_id", action_id="approve_fix")
+
+    def redirect(self, job_id):
+        return self.send(job_id, "redirect_to", redirect_to=TARGET)
+
+    def outcome(self, job_id):
+        section = self.browser.read(f"jobs/{job_id}").one("section", aria_labelledby="outcome")
+        return next((one.text for one in section.all("p") if one.text.startswith("It helped")), None)
+
+
+@pytest.mark.parametrize(("by", "accepted"), [(ByHttp, [200, 201]), (ByPage, [303, 303])])
+def test_a_finding_of_the_demo_is_redirected_exported_seen_in_the_log_and_improves(
+    lake, tmp_path, today, serving, capsys, key_of, by, accepted
+):
+    noon = datetime(today.year, today.month, today.day, 12, tzinfo=UTC) - timedelta(days=10)
+    _import_problems(lake, tmp_path, noon)
+    Compactor(lake, lambda: noon).run()
+    key = key_of(lake, "demo")
+
+    @contextmanager
+    def walking(at):
+        """Somebody before a real server whose clock says another time."""
+        before = CLOCK.format(seconds=(datetime.now(UTC) - at).total_seconds())
+        with (
+            serving(lake, before=before) as server,
+            httpx2.Client(base_url=server.address, trust_env=False, timeout=WAIT_SECONDS) as client,
+        ):
+            yield by(client, key)
+
+    def exported():
+        for form in ("csv", "nginx", "caddy"):
+            export("demo", form, DOMAIN, lake.root)
+            yield TARGET in capsys.readouterr().out
+
+    with walking(noon) as walker:
+        (job_id,) = until(walker.find, "detection")
+        assert [*exported()] == [False] * 3
+        assert [walker.approve(job_id), walker.redirect(job_id)] == accepted
+        assert walker.outcome(job_id) is None
+        (link,) = links_of(lake, "demo")
+        assert (link.domain, f"/{link.short_code}", link.target_url) == (DOMAIN, PATH, TARGET)
+        assert [*exported()] == [True] * 3
+    log = tmp_path / "afterwards.log"
+    log.write_text(fetches(PATH, DOMAIN, noon + timedelta(hours=1), days=9))
+    Importer(lake).run(log, Options("demo"))
+    with walking(noon + timedelta(days=9)) as walker:
+        verdict = until(lambda: walker.outcome(job_id), "the outcome")
+    assert verdict.startswith("It helped: ")
+    with closing(ControlDatabase(lake)) as control:
+        history = Jobs(control).record("demo", job_id).history
+    assert [(one.to_status, one.note) for one in history][-2:] == [
+        ("approved", "implementation 1, by the log"), ("resolved", "improved"),
+    ]  # fmt: skip
