@@ -17,6 +17,7 @@ from queries.findings import (
     measure_all,
     redirected,
 )
+from queries.hints import no_visits
 from queries.locked_engine import EngineLost, FilesGone, QueryFailed, QueryTimeout
 from queries.notebook import Reader, open_lake
 from queries.own_sql import OwnSql, Rows
@@ -89,6 +90,7 @@ __all__ = [
     "load_traffic_values",
     "measure",
     "measure_all",
+    "no_visits",
     "open_cluster",
     "open_lake",
     "parameters_of",

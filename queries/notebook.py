@@ -1,5 +1,6 @@
 """The front for notebooks and scripts: answers and own SQL as Arrow tables, by the names and parameters of the API."""
 
+import warnings
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from functools import partial
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Self
 from data import BadInput, Lake, check_organization
 from data.store.link_index import LinkIndex
 from queries.catalog import ENTRIES, Entry
+from queries.hints import no_visits
 from queries.locked_engine import QUERY_TIMEOUT_SECONDS
 from queries.own_sql import OWN_SQL_MEMORY, OwnSql
 from queries.parameters import parameters_of, scope_from, validate
@@ -75,6 +77,7 @@ class Reader:
         The parameters are the API's (queries.PARAMETERS); without days, the last 30. Days are dates or text, in UTC.
         An answer with several parts is a dict of tables by part; a part may be such a dict itself. Raises BadInput for
         an unknown name, organization or parameter, InvalidParameter for a value, and what Warehouse.answer raises.
+        Warns if the days have no visits at all.
         """
         if name not in ENTRIES:
             raise BadInput(f"unknown endpoint {name!r}; use one of {', '.join(ENTRIES)}.")
@@ -117,4 +120,7 @@ class Reader:
         if ("start_date" in parameters) != ("end_date" in parameters):
             raise BadInput("give both start_date and end_date, or a range.")
         values = validate(((name, str(value)) for name, value in parameters.items()), entry)
-        return scope_from(values, organization, self.today(organization), self._targets)
+        scope = scope_from(values, organization, self.today(organization), self._targets)
+        if hint := no_visits(self._lake, scope):
+            warnings.warn(hint, stacklevel=3)  # of whoever calls `query` or `sql`
+        return scope

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from difflib import get_close_matches
 from multiprocessing.connection import Pipe
 from subprocess import DEVNULL
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from data import BadInput, Lake, check_organization
 from data.store.lake_folders import LakeFolders
 from queries.locked_engine import QUERY_TIMEOUT_SECONDS, EngineLost, FilesGone, QueryFailed, QueryTimeout
+from queries.prelude import public_names
 from queries.scope import Scope
 from queries.sql_process import OUT_OF_MEMORY, EngineOptions, OwnQuery
 from queries.traffic_values import TrafficValue
@@ -150,7 +152,7 @@ class _Process:
             raise
         if failure:
             name, message = failure
-            raise _ERRORS[name](message)
+            raise _ERRORS[name](_UNKNOWN_TABLE.sub(_suggest, message))
         return batches
 
     def kill(self) -> None:
@@ -212,6 +214,12 @@ class PlainUnpickler(pickle.Unpickler):
         return super().find_class(module, name)
 
 
+def _suggest(unknown: re.Match[str]) -> str:
+    """What DuckDB says of an unknown table, with the most similar relation that is meant to be read."""
+    (nearest, *_) = [*get_close_matches(unknown[2], public_names(), 1, 0.7), "visits_in_scope"]
+    return f'{unknown[1]} Did you mean "{nearest}"?'
+
+
 def _bytes_of(memory: str) -> int:
     """An amount of memory as a number, such as 300000000 for "300MB". Raises BadInput."""
     found = re.fullmatch(r"(\d+) ?([MG]i?B)", memory)
@@ -220,6 +228,7 @@ def _bytes_of(memory: str) -> int:
     return int(found[1]) * _UNITS[found[2]]
 
 
+_UNKNOWN_TABLE: Final = re.compile(r'^(Catalog Error: Table with name (\S+) does not exist!) Did you mean "[^"]*"\?')
 _UNITS: Final = {"MB": 10**6, "GB": 10**9, "MiB": 2**20, "GiB": 2**30}
 _PROGRAM: Final = "from queries.sql_process import main; main()"
 _ENVIRONMENT: Final = {

@@ -9,14 +9,18 @@ TYPED: Final = ("scope", "subjects")
 """Variables with a type of their name, which the prelude defines."""
 
 
-def script(variables: dict[str, Any]) -> str:
-    """SQL text; after running it, any template returns the same rows as the Warehouse does for `variables`."""
+def script(variables: dict[str, Any], hint: str = "") -> str:
+    """SQL text; after running it, any template returns the same rows as the Warehouse does for `variables`.
+
+    At last, it shows the hint.
+    """
     files = {name: value for name, value in variables.items() if name not in TYPED}
     settings = [f"SET VARIABLE {name} = {_literal(value)};" for name, value in files.items()]
     typed = [
         f"SET VARIABLE {name} = CAST({_literal(variables[name])} AS {name});" for name in TYPED if name in variables
     ]
-    return "\n".join(["SET TimeZone = 'UTC';", *settings, *prelude(), *typed, ""])
+    shown = [f"SELECT {_literal(hint)} AS hint;"] if hint else []
+    return "\n".join(["SET TimeZone = 'UTC';", *settings, *prelude(), *typed, *shown, ""])
 
 
 def _literal(value: object) -> str:

@@ -14,6 +14,11 @@ FOLDERS: Final = ("prelude", "sources", "relations", "names")
 """Macros and scope; the views that visits are read from; the counts of them; names that templates look up. Each folder
 uses those before it, and stored rows depend on no name."""
 
+_BASES: Final = (
+    "visits_in_scope", "visits_in_days", "links_in_scope", "days_in_scope", "weeks_in_scope", "hours", "weekdays",
+    "countries", "traffic_values",
+)  # fmt: skip
+"""What SQL of one's own reads, beside the relations of counts."""
 _COMMENT: Final = re.compile(r"--.*")
 _SERVES: Final = re.compile(r"^-- Serves: (.+)$", re.MULTILINE)
 
@@ -33,6 +38,11 @@ def sql_text(name: str) -> str:
 def view_names() -> frozenset[str]:
     """All relations that templates read, those that rollups do not store as well."""
     return frozenset(_names("relations"))
+
+
+def public_names() -> list[str]:
+    """The relations that SQL of one's own is meant to read."""
+    return [*_BASES, *_names("relations")]
 
 
 @cache

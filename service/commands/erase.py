@@ -66,10 +66,12 @@ def erase(
     eraser = Eraser(opened)
     if dry_run:
         planned = _run(eraser, organization, criteria, dry_run=True)
+        _announce(planned)
         _print_receipt(planned, _erase_evidence(opened, organization, criteria, dry_run=True), None)
         return
     if not yes:
-        _ask(_run(eraser, organization, criteria, dry_run=True))
+        _announce(_run(eraser, organization, criteria, dry_run=True))
+        ask("Delete them?")
     erased = _run(eraser, organization, criteria)
     typer.echo(f"{_summary(erased)} no longer counted.", err=True)
     evidence = _erase_evidence(opened, organization, criteria)
@@ -189,10 +191,9 @@ def _summary(erased: "ErasureResult") -> str:
     return f"{plural(erased.visits, 'visit')} of {erased.organization} on {plural(erased.partitions, 'day')}"
 
 
-def _ask(planned: "ErasureResult") -> None:
+def _announce(planned: "ErasureResult") -> None:
     files = plural(len(planned.before), "file")
     typer.echo(f"{_summary(planned)} would be deleted, in {files}. This cannot be undone.", err=True)
-    ask("Delete them?")
 
 
 def _print_receipt(

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 MIN_SHORT_CODE_SHARE: Final = 5
 """The percentage of paths with short codes below which a preview warns."""
+OLD: Final = timedelta(days=30)
+"""The default range of queries, which load slowly: it includes no visits of so long ago."""
 
 DomainOption = Annotated[str, typer.Option(help="domain of lines that name no host; required where none does")]
 FormatOption = Annotated[
@@ -170,18 +172,23 @@ def _print_categories(summary: "Summary") -> None:
         _print(f"  {category:{category_width}}  {count:{count_width}}  {share}")
 
 
-def _preview(summary: "Summary", zone: str) -> None:
-    """Print what tells whether a log was understood: its short codes, and whether default queries include it."""
-    from data.local_time import today
-    from queries import DEFAULT_RANGE, RANGES
-
+def _preview(summary: "Summary") -> None:
+    """Print the short codes, by which one sees whether a log was understood."""
     share = 100 * summary.with_short_code / summary.visits
     codes = f", such as {', '.join(summary.short_codes)}" if summary.short_codes else ""
     _print(f"  {share:.1f} % of paths match the short-code pattern{codes}")
-    if share < MIN_SHORT_CODE_SHARE:
+
+
+def _warn(summary: "Summary", zone: str) -> None:
+    """Warn of a log that was probably not understood, and of one that default queries do not include."""
+    from data.local_time import today
+
+    if 100 * summary.with_short_code < MIN_SHORT_CODE_SHARE * summary.visits:
         _print("  warning: few of its paths are links; --short-code-pattern says where in a path the short code stands")
     age = today(zone, datetime.now(UTC)) - summary.last_day if summary.last_day else timedelta(0)
-    if age >= timedelta(days=RANGES[DEFAULT_RANGE]):
+    if age >= OLD:
+        from queries import DEFAULT_RANGE, RANGES
+
         days = f"--start-date {summary.first_day} --end-date {summary.last_day}"
         longer = [name for name, length in RANGES.items() if age < timedelta(days=length)]
         _print(
@@ -206,8 +213,10 @@ def _report(file: Path, summary: "Summary", domain: str, dry_run: bool, zone: st
     if summary.visits:
         _print_categories(summary)
         _print(f"  days {summary.first_day} to {summary.last_day} ({zone})")
-    if dry_run and summary.visits:
-        _preview(summary, zone)
+    if summary.visits:
+        if dry_run:
+            _preview(summary)
+        _warn(summary, zone)
     if summary.begun_without_domain:
         _print(f"  earlier lines were imported without a domain; these have {domain}")
     _report_oddities(summary)

@@ -25,6 +25,7 @@ EngineOption = Annotated[
     str, typer.Option(help="cluster that answers instead of this machine, without a time limit, as sc://host:15002")
 ]
 EngineLakeOption = Annotated[str, flag("engine_lake")]
+_DAYS = "--start-date and --end-date"
 MAX_CLUSTER_SECONDS = 24 * 3600.0
 """After which a query on a cluster is stopped that nobody interrupts."""
 
@@ -53,7 +54,7 @@ def query(
 
     Example: traffic query top-links --org acme --range 90d --format csv
     """
-    from queries import ENTRIES, OwnSql, Warehouse, load_traffic_values
+    from queries import ENTRIES, OwnSql, Warehouse, load_traffic_values, no_visits
 
     if engine and name.endswith(".sql"):
         raise BadInput("--engine answers endpoints; SQL of your own runs on this machine.")
@@ -77,7 +78,8 @@ def query(
         with closing(OwnSql(opened, organization, with_values, memory)) as own_sql:
             answer = _run_sql_file(own_sql, Path(name), scope)
     print_answer(select_columns(answer, columns), output, is_wide, is_raw)
-    _explain_no_visits(opened, scope)
+    if hint := no_visits(opened, scope, _DAYS):
+        typer.echo(hint, err=True)
 
 
 def views(
@@ -91,12 +93,15 @@ def views(
 
     Example: traffic views --org acme > acme.sql; duckdb -init acme.sql; then .read queries/templates/devices.sql
     """
-    from queries import ENTRIES, Warehouse, load_traffic_values, script
+    from queries import ENTRIES, Warehouse, load_traffic_values, no_visits, script
 
     opened = open_lake(lake, organization)
     scope = _scope(opened, ENTRIES["bot-traffic"], organization, context.obj, no_domain)
     warehouse = Warehouse(opened, load_traffic_values(Path(values) if values else None))
-    typer.echo(script(warehouse.variables(scope)))
+    hint = no_visits(opened, scope, _DAYS)
+    typer.echo(script(warehouse.variables(scope), hint))
+    if hint:
+        typer.echo(hint, err=True)
     if opened.keep_seeds():
         typer.echo(
             f"The lake is read-only and lacks the empty files that the script reads: keep {opened.seeds}.", err=True
@@ -142,19 +147,6 @@ def _scope(lake: Lake, entry: "Entry", organization: str, parameters: dict[str, 
     query = validate(parameters.items(), entry)
     scope = scope_from(query, organization, lake.manifest.today(organization, datetime.now(UTC)), LinkIndex(lake))
     return replace(scope, no_domain=no_domain or None)
-
-
-def _explain_no_visits(lake: Lake, scope: "Scope") -> None:
-    """Say on stderr which days have visits, if those of the scope have none."""
-    if lake.manifest.live_files(scope.organization, scope.start_date, scope.end_date):
-        return
-    days = sorted({file.day for file in lake.manifest.live_files(scope.organization)})
-    where = (
-        f"its visits are from {days[0]} to {days[-1]}; use --start-date and --end-date"
-        if days
-        else "it has none at all"
-    )
-    typer.echo(f"{scope.organization} has no visits from {scope.start_date} to {scope.end_date}: {where}.", err=True)
 
 
 def _answer_of_cluster(

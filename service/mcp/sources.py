@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from data import Lake
 from data.store.link_index import LinkIndex
 from data.store.links import Link, first_links
-from queries import Entry, OwnSql, Rows, Warehouse, load_traffic_values, scope_from
+from queries import Entry, OwnSql, Rows, Scope, Warehouse, load_traffic_values, no_visits, scope_from
 from service.clock import Clock, utc_now
 from service.control_database import ControlDatabase
 from service.encoding import encode
@@ -26,13 +26,18 @@ def lake_sources(lake: Lake, organization: str) -> Sources:
     """Read an open lake. Free SQL runs on an engine that opens the folders of this organization only."""
     warehouse, links = Warehouse(lake, load_traffic_values(None)), LinkIndex(lake)
 
+    def scope_of(parameters: Mapping[str, str]) -> Scope:
+        return scope_from(parameters, organization, lake.manifest.today(organization, utc_now()), links)
+
     async def answer(entry: Entry, parameters: Mapping[str, str]) -> bytes:
-        scope = scope_from(parameters, organization, lake.manifest.today(organization, utc_now()), links)
+        scope = scope_of(parameters)
         return encode(await asyncio.to_thread(lambda: warehouse.answer(entry, warehouse.variables(scope))))
 
     def run_sql(sql: str, parameters: Mapping[str, str]) -> Rows:
-        scope = scope_from(parameters, organization, lake.manifest.today(organization, utc_now()), links)
-        return own_sql().sql(sql, scope, MAX_ROWS)
+        return own_sql().sql(sql, scope_of(parameters), MAX_ROWS)
+
+    def hint(parameters: Mapping[str, str]) -> str:
+        return no_visits(lake, scope_of(parameters))
 
     own_sql = cache(lambda: OwnSql(lake, organization))
     jobs = Jobs(ControlDatabase(lake))
@@ -42,6 +47,7 @@ def lake_sources(lake: Lake, organization: str) -> Sources:
         partial(jobs.of, organization),
         partial(jobs.with_content, organization),
         classify,
+        hint,
         run_sql,
     )
 
@@ -52,10 +58,14 @@ def server_sources(
     """Ask the server in whose process this runs: the same answers and the same cache as over HTTP, and no free SQL."""
     organization = caller.organization
 
+    def scope_of(parameters: Mapping[str, str]) -> Scope:
+        return scope_from(parameters, organization, lake.manifest.today(organization, clock()), links)
+
     async def answer(entry: Entry, parameters: Mapping[str, str]) -> bytes:
-        today = lake.manifest.today(organization, clock())
-        scope = await asyncio.to_thread(scope_from, parameters, organization, today, links)
-        return await answers.body(entry, scope, caller.asker)
+        return await answers.body(entry, await asyncio.to_thread(scope_of, parameters), caller.asker)
+
+    def hint(parameters: Mapping[str, str]) -> str:
+        return no_visits(lake, scope_of(parameters))
 
     return Sources(
         answer,
@@ -63,6 +73,7 @@ def server_sources(
         partial(jobs.of, organization),
         partial(jobs.with_content, organization),
         classify,
+        hint,
         in_thread=partial(workers.texts.compute, *caller.turn),
     )
 

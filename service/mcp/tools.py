@@ -62,6 +62,8 @@ class Sources:
     job: Callable[[str], tuple[JobRecord, str | None]]
     """A job by its id, and the content of its implementation."""
     classify: Callable[[Mapping[str, str]], dict[str, Any]]
+    hint: Callable[[Mapping[str, str]], str]
+    """What to say of days without visits, for parameters of the API; "" if they have some."""
     run_sql: Callable[[str, Mapping[str, str]], Rows] | None = None
     """Runs a SELECT over the relations; None where there is no free SQL."""
     in_thread: Callable[[Callable[[], str]], Awaitable[str]] = asyncio.to_thread
@@ -188,9 +190,14 @@ class Toolbox:
         def text() -> str:
             sql = "".join(template(leaf.name) for leaf in template_entries(entry))
             source = f"SQL: {entry.name}, sha256 {hashlib.sha256(sql.encode()).hexdigest()[:12]}; {_rules()}"
-            return text_of(f"{entry.name}: {entry.description} {source} {_DATA}", orjson.loads(body), tokens)
+            hint = self._hint(parameters)
+            return text_of(f"{entry.name}: {entry.description}{hint} {source} {_DATA}", orjson.loads(body), tokens)
 
         return await self._sources.in_thread(text)
+
+    def _hint(self, parameters: Mapping[str, str]) -> str:
+        hint = self._sources.hint(parameters)
+        return hint and f" Nothing was counted: {hint}"
 
     async def _classify(self, arguments: Mapping[str, str], tokens: int) -> str:
         def text() -> str:
@@ -243,7 +250,7 @@ class Toolbox:
         def text() -> str:
             result = run_sql(arguments.get("sql", ""), parameters)
             rows = [dict(zip(result.columns, row, strict=True)) for row in result.rows]
-            more = f" Only the first {MAX_ROWS:,} rows." if result.is_truncated else ""
+            more = f" Only the first {MAX_ROWS:,} rows." if result.is_truncated else self._hint(parameters)
             return text_of(f"Rows of your SQL, by {_rules()}{more} {_DATA}", orjson.loads(encode(rows)), tokens)
 
         return await self._sources.in_thread(text)

@@ -64,7 +64,12 @@ def test_every_answer_is_a_table_with_the_rows_of_the_api(reader, warehouse, nam
 
 @pytest.mark.parametrize("name", ["top-links", "ai-sources", "traffic-overview"])
 def test_a_table_without_rows_has_its_columns(reader, name):
-    table = reader.query(name, organization="acme", start_date="2020-01-01", end_date=date(2020, 1, 2))
+    hint = (
+        "acme has no visits from 2020-01-01 to 2020-01-02: its visits are from 2026-03-04 to 2026-03-04; use start_date"
+    )
+    with pytest.warns(UserWarning, match=hint) as warned:
+        table = reader.query(name, organization="acme", start_date="2020-01-01", end_date=date(2020, 1, 2))
+    assert [one.filename for one in warned] == [__file__]
     assert isinstance(table, pa.Table)
     (entry,) = template_entries(ENTRIES[name])
     assert table.column_names == [field.name for field in entry.fields]
@@ -113,7 +118,9 @@ def test_a_folder_without_a_lake_is_refused_and_stays_as_it_is(tmp_path):
 
 def test_the_example_in_the_manual_runs(tmp_path):
     lake = Lake(tmp_path / "lake", create=True)
-    land(lake, "acme", [visit(path="/launch", short_code="launch", domain="go.example.com")])
+    days = (datetime(2026, 11, 10), datetime.now(UTC).replace(tzinfo=None))
+    launch = {"path": "/launch", "short_code": "launch", "domain": "go.example.com"}
+    land(lake, "acme", [visit(visited_at=at, **launch) for at in days])
     lake.manifest.close()
     text = (ROOT / "queries/README.md").read_text("utf-8")
     example = re.search(r"^```python\n(from queries import open_lake.*?)^```", text, re.DOTALL | re.MULTILINE)[1]

@@ -11,10 +11,12 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
+import duckdb
 import httpx2
 import pyarrow.parquet as pq
 import pytest
@@ -503,6 +505,15 @@ def test_views_are_sql_text(program, filled):
     run = program("views", "--org", "acme", "--lake", filled.root, *DAY_FLAGS, "--domain", "it's.example")
     assert (run.code, run.err) == (0, "")
     assert "it''s.example" in run.out.decode()
+
+
+def test_views_without_visits_say_where_some_are_when_they_are_made_and_when_they_are_used(program, filled, tmp_path):
+    run = program(
+        "views", "--org", "acme", "--lake", filled.root, "--start-date", "2026-03-03", "--end-date", "2026-03-08"
+    )
+    assert run.err.startswith("acme has no visits from 2026-03-03 to 2026-03-08: its visits are from 2026-03-02 to")
+    with closing(duckdb.connect()) as shell:
+        assert shell.execute(run.out.decode()).fetchall() == [(run.err.rstrip("\n"),)]
 
 
 # The program as a whole

@@ -114,7 +114,9 @@ def test_what_meets_the_criteria_goes_and_the_receipt_says_so(lake, erase, flags
 def test_a_dry_run_prints_the_same_shape_and_changes_nothing(lake, erase):
     fill(lake)
     before = lake.manifest.live_files("acme")
-    told = erase("--short-code", "sale", "--dry-run").json
+    ran = erase("--short-code", "sale", "--dry-run")
+    assert (ran.out.count("\n"), "would be deleted, in " in ran.err) == (1, True)
+    told = ran.json
     assert (lake.manifest.live_files("acme"), lake.manifest.epoch("acme")) == (before, 0)
     done = erase("--short-code", "sale", "--yes").json
     assert (told["dry_run"], told["erased_at"], told["files"]["after"]) == (True, None, [])

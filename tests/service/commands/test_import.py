@@ -9,6 +9,8 @@ import pytest
 from data.ingest.importer import Importer, Options
 from data.logs.formats import FORMATS
 from data.maintenance import erasure
+from queries import DEFAULT_RANGE, RANGES
+from service.commands.importing import OLD
 from tests.support.user_agents import CHROME
 
 NOTATION = '$remote_addr [$time_local] "$request" $status "$http_user_agent" $host'
@@ -158,17 +160,24 @@ def test_assets_are_left_out_by_flag_or_setting(lake, run, monkeypatch, flags):
     assert "  2 requests for images, styles, scripts and fonts left out" in told
 
 
-def test_a_dry_run_warns_of_few_links_and_of_old_visits(run):
-    told, code = run(line("/go/abc") * 19 + line("/abc"), "--domain", "go.example", "--dry-run")
-    assert (code, "  5.0 % of paths match" in told, "few of its paths" in told) == (0, True, False)
+@pytest.mark.parametrize("flags", [["--dry-run"], []])
+def test_an_import_and_its_dry_run_warn_of_few_links_and_of_old_visits(run, flags):
+    assert timedelta(days=RANGES[DEFAULT_RANGE]) == OLD
+    told, code = run(line("/go/abc") * 19 + line("/abc"), "--domain", "go.example", *flags)
+    assert (code, "  5.0 % of paths match" in told, "few of its paths" in told) == (0, bool(flags), False)
     (day,) = re.findall(r"days (\S+) to", told)
     warning = "warning: its newest visit is older than the default range of queries, 30d: ask with "
     assert f"{warning}--start-date {day} --end-date {day}\n" in told
     recent = datetime.now(UTC) - timedelta(days=60)
-    told, _ = run(line("/abc", f"{recent:%d/%b/%Y}"), "--domain", "go.example", "--dry-run")
+    told, _ = run(line("/abc", f"{recent:%d/%b/%Y}"), "--domain", "go.example", *flags)
     assert f"{warning}--range 90d or --start-date {recent:%Y-%m-%d} --end-date {recent:%Y-%m-%d}\n" in told
-    told, _ = run(line("/go/abc") * 20 + line("/abc"), "--domain", "go.example", "--dry-run")
+    told, _ = run(line("/go/abc") * 20 + line("/abc"), "--domain", "go.example", *flags)
     assert "warning: few of its paths are links; --short-code-pattern" in told
+
+
+def test_an_empty_log_is_told_without_a_format(run):
+    told, code = run("", "--domain", "go.example")
+    assert (code, "access.log: 0 visits landed from 0 lines.\n" in told) == (0, True)
 
 
 def test_a_log_that_names_no_host_ends_with_one_line_that_says_what_is_missing(lake, run):
