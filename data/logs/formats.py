@@ -53,7 +53,8 @@ NAMED_COLUMN_FORMATS: Final = ("ndjson", "csv")
 
 REQUIRED_CHARACTERS: Final = {
     "vhost-combined": "[", "combined": "[", "common": "[",
-    "caddy": "{", "cloudflare": "{", "nginx-json": "{", "ndjson": "{",
+    "caddy": "{", "cloudflare": "{", "traefik": "{", "haproxy": "[", "fastly": "{", "vercel": "{",
+    "nginx-json": "{", "ndjson": "{",
 }  # fmt: skip
 """A character that every line of a format contains: logs without it need not be parsed to rule the format out."""
 

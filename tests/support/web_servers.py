@@ -1,4 +1,4 @@
-"""A real nginx or Caddy that serves a configuration of a test."""
+"""A real nginx, Caddy or HAProxy that serves a configuration of a test."""
 
 import os
 import shutil
@@ -39,17 +39,38 @@ http://127.0.0.1:{port} {{
     {inside}
 }}
 """
+HAPROXY = """
+global
+    {outside}
+defaults
+    mode http
+    timeout client 10s
+    timeout connect 10s
+    timeout server 10s
+frontend web
+    bind 127.0.0.1:{port}
+    {inside}
+"""
 
 
-CONFIGURATIONS = {"nginx": NGINX, "caddy": CADDY}
+CONFIGURATIONS = {"nginx": NGINX, "caddy": CADDY, "haproxy": HAPROXY}
+
+
+def installed(name):
+    """The path of a program; without it the test is skipped."""
+    program = shutil.which(name, path=SBIN)
+    if not program:
+        package = {"nginx": "nginx-light", "rsyslogd": "rsyslog"}.get(name, name)
+        pytest.skip(f"{name} is missing: apt-get install {package} (Debian package {package})")
+    return program
 
 
 def commands(name, folder, configuration):
     """What checks the configuration of a web server, and what runs it."""
-    program = shutil.which(name, path=SBIN)
-    if not program:
-        package = {"nginx": "nginx-light"}.get(name, name)
-        pytest.skip(f"{name} is missing: apt-get install {package} (Debian package {package})")
+    program = installed(name)
+    if name == "haproxy":
+        run = [program, "-db", "-f", configuration]
+        return [*run, "-c"], run
     if name == "nginx":
         run = [program, "-p", folder, "-e", folder / "error.log", "-c", configuration]
         return [*run, "-t"], run
@@ -58,14 +79,14 @@ def commands(name, folder, configuration):
 
 
 @contextmanager
-def serving(name, folder, inside, outside=""):
-    """The port of a web server with these lines in its server and, of nginx, outside of it, which it found right."""
+def serving(name, folder, inside, outside="", **environment):
+    """The port of a web server with these lines in its server and, not of Caddy, outside, which it found right."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     configuration = folder / "configuration"
     configuration.write_text(CONFIGURATIONS[name].format(folder=folder, port=port, inside=inside, outside=outside))
     check, run = commands(name, folder, configuration)
-    home = {"PATH": SBIN, "HOME": str(folder)}
+    home = {"PATH": SBIN, "HOME": str(folder), **environment}
     checked = subprocess.run(check, capture_output=True, text=True, env=home, check=False)
     assert checked.returncode == 0, checked.stderr
     with (folder / "log").open("w") as log, subprocess.Popen(run, stdout=log, stderr=log, env=home) as process:

@@ -16,6 +16,10 @@ CREATE MACRO checked_request(method, target, protocol) AS CASE
 CREATE MACRO escape_backslashes(text) AS
     CASE WHEN contains(text, '\') THEN replace(text, '\', '\\') ELSE coalesce(text, '') END;
 
+-- Text in which HAProxy wrote some characters as # and two hexadecimal digits.
+CREATE MACRO hash_decoded(text) AS CASE WHEN contains(text, '#')
+    THEN coalesce(try(url_decode(replace(replace(text, '%', '%25'), '#', '%'))), text) ELSE text END;
+
 CREATE MACRO local_time(text) AS CAST(try_strptime(text, '%d/%b/%Y:%H:%M:%S %z') AS TIMESTAMP);
 -- Seconds since 1970 reach 1e11 in the year 5138, so larger numbers are milli-, micro- or nanoseconds.
 -- The fraction is converted separately, because a double is not precise enough for both parts.

@@ -494,6 +494,15 @@ NAMING_A_HOST = {
         EdgeStartTimestamp=TIME, ClientRequestHost=host, ClientRequestMethod="GET", ClientRequestURI=path,
         ClientIP="203.0.113.7", EdgeResponseStatus=200,
     ),
+    "traefik": lambda host, path: as_json(StartUTC=TIME, RequestHost=host, RequestPath=path, DownstreamStatus=200),
+    "fastly": lambda host, path: as_json(timestamp=TIME, host=host, url=path, response_status=200),
+    "vercel": lambda host, path: as_json(
+        projectId="prj_a", timestamp=1772618703000, proxy={"host": host, "path": path, "statusCode": 200}
+    ),
+    "haproxy": lambda host, path: (
+        "203.0.113.7:5132 [04/Mar/2026:10:05:03.000] web links/app 0/0/0/1/1 200 9 - - ---- 1/1/0/0/0 0/0 "
+        f'{{{host}||}} "GET {path} HTTP/1.1"\n'
+    ),
     "ndjson": lambda host, path: as_json(time=TIME, path=path, domain=host),
     "csv": lambda host, path: f'{TIME},{path},"{host}"\n',
     "w3c": lambda host, path: f"2026-03-04 10:05:03 GET {path} 200 {host}\n",

@@ -89,7 +89,13 @@ VISITS = {
 }
 """The facts of the visits in the samples, in the order of days, short codes and times."""
 OTHER_LOGGER = "not an access log entry (another logger)"
-REFUSED = {"caddy": [(2, OTHER_LOGGER), (3, OTHER_LOGGER)]}
+REFUSED = {
+    "caddy": [(2, OTHER_LOGGER), (3, OTHER_LOGGER)],
+    "traefik": [(2, OTHER_LOGGER)],
+    "haproxy": [(2, "not a request (another message of HAProxy)")],
+    "fastly": [(2, "logged by a shield (fastly_is_edge is false)")],
+    "vercel": [(2, "not a request (no proxy)")],
+}
 
 
 @pytest.mark.parametrize("log_format", VISITS)

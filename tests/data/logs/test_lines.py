@@ -1,5 +1,9 @@
 """Lines of every format, and the facts that the readers find in them. Lines and facts are in test_lines.json."""
 
+import json
+import re
+from pathlib import Path
+
 import duckdb
 import pytest
 from hypothesis import given, settings
@@ -141,6 +145,20 @@ def test_a_line_may_be_as_long_as_allowed_and_no_longer(read):
 def test_every_line_is_answered_for_once(read):
     found = read("combined", "\n".join([COMBINED, "garbage", COMBINED, COMBINED, GARBAGE]))
     assert [row["reason"] is None for row in found] == [True, False, True, True, True]
+
+
+def test_entries_of_one_request_at_vercel_count_once(read):
+    line, facts = FORMAT_LINES["vercel"]
+    printed = line.replace('"proxy"', '"message": "printed", "proxy"')
+    found = read("vercel", "\n".join([line, printed, line.replace('"r1"', '"r2"')]))
+    assert (found[0], found[2]) == (facts, facts)
+    assert found[1]["reason"] == "another entry of the same request"
+
+
+def test_the_manual_tells_fastly_to_log_what_is_read():
+    manual = (Path(__file__).parents[3] / "data/README.md").read_text("utf-8")
+    (recommended,) = re.findall(r'^ *(\{"timestamp".*\})$', manual, re.MULTILINE)
+    assert re.findall(r'"(\w+)":', recommended) == list(json.loads(FORMAT_LINES["fastly"][0]))
 
 
 # A notation of nginx

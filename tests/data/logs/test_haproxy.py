@@ -1,0 +1,86 @@
+"""The log of a real HAProxy, which a real rsyslogd writes, in a zone that is not UTC."""
+
+import http.client
+import re
+import socket
+import subprocess
+import time
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from data.ingest.importer import Importer, Options
+from tests.support.lakes import rows_of
+from tests.support.user_agents import CHROME
+from tests.support.web_servers import installed, serving
+
+ZONE = {"TZ": "XXX-5:30"}
+RSYSLOG = """
+module(load="imuxsock" SysSock.Use="off")
+input(type="imuxsock" Socket="{folder}/socket")
+action(type="omfile" file="{folder}/haproxy.log" template="RSYSLOG_FileFormat")
+"""
+MANUAL = (Path(__file__).parents[3] / "data/README.md").read_text("utf-8")
+CAPTURES = "".join(f"    {line}\n" for line in re.findall("capture request header .*", MANUAL))
+INSIDE = f"""
+    option httplog
+    log global
+{CAPTURES}
+    http-request return status 404 content-type text/plain string missing if {{ path /missing }}
+    http-request redirect location https://example.com/ code 302
+"""
+ODD = 'say "hi" {a|b} #1 50% \\'
+
+
+@contextmanager
+def rsyslogd(folder):
+    (folder / "rsyslog.conf").write_text(RSYSLOG.format(folder=folder))
+    command = [installed("rsyslogd"), "-n", "-f", folder / "rsyslog.conf", "-i", folder / "rsyslog.pid"]
+    with subprocess.Popen(command, env=ZONE) as process:
+        try:
+            wait_for((folder / "socket").exists)
+            yield folder / "haproxy.log"
+        finally:
+            process.terminate()
+
+
+def wait_for(condition):
+    until = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def ask(port, path, **headers):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection.request("GET", path, headers={"Host": "go.example.com", **headers})
+    connection.getresponse().read()
+    connection.close()
+
+
+def test_requests_to_a_real_haproxy_land_with_their_headers_bytes_and_utc_times(lake, tmp_path):
+    outside = f"log {tmp_path}/socket len 8192 local0"
+    with rsyslogd(tmp_path) as log, serving("haproxy", tmp_path, INSIDE, outside, **ZONE) as port:
+        ask(port, "/spring?utm_source=news", **{"User-Agent": CHROME, "Referer": "https://t.co/a"})
+        ask(port, "/missing", **{"User-Agent": ODD})
+        with socket.create_connection(("127.0.0.1", port), 10) as bad:
+            bad.sendall(b"nonsense\r\n\r\n")
+            while bad.recv(4096):
+                pass
+        wait_for(lambda: log.exists() and "<BADREQ>" in log.read_text("utf-8"))
+        told = log.read_text("utf-8")
+    summary = Importer(lake).run(log, Options("acme"))
+    visits = {visit["path"]: visit for visit in rows_of(lake)}
+    assert (summary.log_format, set(visits)) == ("haproxy", {"/spring", "/missing", ""}), told
+    assert {reason for _, reason in summary.rejects} <= {
+        "not a request (another message of HAProxy)",
+        "no valid status",
+    }
+    known = ("domain", "status", "user_agent", "referrer", "utm_source", "protocol")
+    facts = {path: tuple(visit[name] for name in known) for path, visit in visits.items()}
+    assert facts["/spring"] == ("go.example.com", 302, CHROME, "t.co", "news", "HTTP/1.1")
+    assert facts["/missing"] == ("go.example.com", 404, ODD, None, None, "HTTP/1.1")
+    assert facts[""] == (None, 400, None, None, None, None)
+    assert visits["/missing"]["bytes_sent"] > len("missing")
+    now = datetime.now(UTC).replace(tzinfo=None)
+    assert all(now - timedelta(minutes=5) < visit["visited_at"] <= now for visit in visits.values())
