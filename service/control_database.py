@@ -158,7 +158,7 @@ MIGRATIONS: Final = (
         last_failure_at TEXT,
         failing_since TEXT,            -- of the first failure after the last success
         consecutive_failures INTEGER NOT NULL DEFAULT 0,
-        paused_until TEXT,             -- nothing is sent before: its receiver did not answer, or asked for a pause
+        paused_until TEXT,             -- nothing is sent before: its receiver failed, or asked for a pause
         turn INTEGER NOT NULL DEFAULT 0,  -- rises with each attempt: the organization with the lowest is next
         disabled_reason TEXT           -- null unless the service made it inactive
     );

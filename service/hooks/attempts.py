@@ -1,7 +1,7 @@
 """Which message is sent next, and what becomes of it and its hook after the attempt.
 
 Organizations take turns, and so do the hooks of one. A receiver that does not answer, or asks for a pause, pauses its
-hook with all its messages; one that answers with an error delays the message only.
+hook with all its messages; one that answers with an error delays the message only, unless it refuses each message.
 """
 
 import secrets
@@ -27,6 +27,8 @@ MAX_RETRY_AFTER: Final = timedelta(hours=24)
 DISABLED_AFTER: Final = timedelta(days=5)
 DISABLED_FAILURES: Final = len(SCHEDULE)
 """A hook is disabled if every attempt failed for that long, and at least so many did."""
+REFUSED_MESSAGES: Final = 3
+"""So many different messages that got an error, without a success between, pause their hook: it is not their fault."""
 KEPT: Final = timedelta(days=30)
 """How long finished deliveries are kept, and can be replayed."""
 MAX_FINISHED: Final = 1_000
@@ -120,7 +122,7 @@ def finish(connection: sqlite3.Connection, claimed: ClaimedDelivery, attempt: At
         _record_success(connection, claimed.hook_id, now)
     else:
         jitter = _RANDOM.uniform(1 - JITTER, 1 + JITTER)
-        paused = _record_failure(connection, claimed.hook_id, attempt, now, jitter)
+        paused = _record_failure(connection, claimed, attempt, now, jitter)
         if paused is None or attempts >= len(SCHEDULE):
             outcome = "dead"
         elif not attempt.error:  # otherwise the message waits for nothing but its hook
@@ -151,13 +153,13 @@ def _record_success(connection: sqlite3.Connection, hook_id: str, now: datetime)
 
 
 def _record_failure(
-    connection: sqlite3.Connection, hook_id: str, attempt: Attempt, now: datetime, jitter: float
+    connection: sqlite3.Connection, claimed: ClaimedDelivery, attempt: Attempt, now: datetime, jitter: float
 ) -> timedelta | None:
     """Record a failed attempt in its hook. Returns how long the hook is paused; None if it is inactive.
 
     A hook whose attempts failed for too long is disabled.
     """
-    at = to_text(now)
+    at, hook_id = to_text(now), claimed.hook_id
     rows = connection.execute(
         "UPDATE hooks SET last_failure_at = ?, consecutive_failures = consecutive_failures + 1, "
         "failing_since = coalesce(failing_since, ?) WHERE id = ? RETURNING active, consecutive_failures, failing_since",
@@ -175,10 +177,22 @@ def _record_failure(
     pause = min(attempt.retry_after or timedelta(0), MAX_RETRY_AFTER)
     if attempt.error:
         pause = SCHEDULE[min(failures, len(SCHEDULE) - 1)] * jitter
+    elif _refuses_every_message(connection, claimed, since):
+        pause = max(pause, SCHEDULE[min(failures - REFUSED_MESSAGES + 1, len(SCHEDULE) - 1)] * jitter)
     connection.execute(
         "UPDATE hooks SET paused_until = ? WHERE id = ?", [to_text(now + pause) if pause else None, hook_id]
     )
     return pause
+
+
+def _refuses_every_message(connection: sqlite3.Connection, claimed: ClaimedDelivery, since: str) -> bool:
+    """Whether this and REFUSED_MESSAGES - 1 other messages of a hook got errors since its last success."""
+    others = connection.execute(
+        "SELECT 1 FROM deliveries WHERE hook_id = ? AND status = 'pending' "
+        "AND coalesce(attempted_at, created_at) >= ? AND status_code IS NOT NULL AND id <> ? LIMIT ?",
+        [claimed.hook_id, since, claimed.id, REFUSED_MESSAGES - 1],
+    ).fetchall()
+    return len(others) == REFUSED_MESSAGES - 1
 
 
 def delete_old(connection: sqlite3.Connection, now: datetime) -> None:

@@ -74,7 +74,7 @@ class Hook(Struct, frozen=True, forbid_unknown_fields=True):
     last_failure_at: Time | None
     consecutive_failures: Annotated[int, Meta(ge=0)]
     paused_until: Annotated[
-        Time | None, Meta(description="nothing is sent before: the receiver did not answer, or asked for a pause")
+        Time | None, Meta(description="nothing is sent before: the receiver failed, or asked for a pause")
     ]
     disabled_reason: Annotated[str | None, Meta(description="why the service made it inactive")]
 

@@ -166,6 +166,7 @@ def test_a_hook_that_fails_for_five_days_is_disabled_and_can_be_activated(outbox
         outbox.clock.now = began + timedelta(days=5 if number == DISABLED_FAILURES + 4 else 4)
         outbox.clock.now = began if number == 0 else outbox.clock.now
         assert outbox.enqueue() == 1
+        outbox.hooks.database.rows("UPDATE hooks SET paused_until = NULL")
         outbox.finish(outbox.claim(), FAILURE)
     ended = outbox.hooks.hook("acme", hook.id)
     assert (ended.active, ended.disabled_reason) == (False, "Every attempt failed for 5 days.")
@@ -261,6 +262,35 @@ def test_a_receiver_that_does_not_answer_pauses_its_hook_with_all_its_messages(o
     outbox.finish(outbox.claim(), FAILURE)  # it answers again: with an error, which delays one message only
     assert outbox.hooks.hook("acme", hook.id).paused_until is None
     assert outbox.claim() is not None
+
+
+def test_a_receiver_that_answers_three_messages_with_an_error_pauses_its_hook_until_it_takes_one(outbox, receiver):
+    there = receiver(*[FAILS] * 5, ["HTTP/1.1 204 No Content\r\n\r\n"])
+    hook, _ = outbox.hook(there.url)
+    for number in range(20):
+        outbox.enqueue(job=JOB | {"id": f"job_{number}"})
+    for attempts, planned in ((3, SCHEDULE[1]), (4, SCHEDULE[2]), (5, SCHEDULE[3])):
+        outbox.send_all()
+        assert there.connections == attempts
+        paused = outbox.hooks.hook("acme", hook.id).paused_until
+        assert (1 - JITTER) * planned - timedelta(seconds=1) <= paused - outbox.clock() <= (1 + JITTER) * planned
+        outbox.clock.now = paused
+    outbox.send_all()
+    assert outbox.hooks.hook("acme", hook.id).paused_until is None
+    delivered = [one for one in outbox.hooks.deliveries("acme", hook.id) if one.status == "delivered"]
+    assert len(delivered) >= 15
+
+
+def test_one_message_that_is_refused_again_and_again_delays_no_other(outbox, receiver):
+    there = receiver(*[FAILS] * 4, ["HTTP/1.1 204 No Content\r\n\r\n"])
+    hook, _ = outbox.hook(there.url)
+    outbox.enqueue()
+    for _ in range(4):
+        outbox.clock.now = outbox.only(hook).next_attempt_at
+        outbox.send_all()
+    outbox.enqueue(job=JOB | {"id": "job_2"})
+    outbox.send_all()
+    assert [one.status for one in outbox.hooks.deliveries("acme", hook.id)] == ["delivered", "pending"]
 
 
 def test_a_test_a_replay_and_another_address_end_a_pause(outbox):
@@ -438,6 +468,7 @@ def test_nothing_takes_more_steps_because_many_messages_wait_or_are_kept(outbox)
         for organization, attempt in (("fails", FAILURE), ("takes", TAKEN)):
             for number in range(count):
                 outbox.enqueue(job=JOB | {"id": f"job_{number}"}, organization=organization)
+                database.rows("UPDATE hooks SET paused_until = NULL")
                 outbox.finish(outbox.claim(), attempt)
 
     def steps():
