@@ -237,7 +237,7 @@ class _Day:
         for start, second, domain, path, (ip, agent), referrer, query in zip(
             starts, seconds, domains, paths, clients, referrers, queries, strict=True
         ):
-            status = 302 if path[0] == "+" else 404
+            status = 302 if path[0] == "+" or path == "/" else 404
             target = f"/{path[1:]}?{query}" if query else f"/{path[1:]}"
             request = f'"GET {target} HTTP/1.1" {status} {150 + len(target)}'
             yield (
