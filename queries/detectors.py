@@ -63,11 +63,11 @@ class Detector:
 
 _SHORT_CODE: Final = as_nullable(f.SHORT_CODE)
 _SEEN: Final = (f.DAYS_SEEN, f.FIRST_SEEN, f.LAST_SEEN)
+_WHO: Final = (f.AUDIENCE, f.VISITORS, f.TOP_AGENT, f.TOP_SHARE)
 _LINK_FIELDS: Final = (
-    f.PATH, _SHORT_CODE, f.IS_INVENTED, f.AGENT_FETCHES, f.AI_REFERRALS, f.VERIFIED, *_SEEN
+    f.PATH, _SHORT_CODE, f.IS_INVENTED, f.AGENT_FETCHES, f.AI_REFERRALS, f.VERIFIED, *_WHO, *_SEEN
 )  # fmt: skip
 _PATH_TEXT: Final = ("path", "short_code")
-_WHO: Final = (f.TOP_AGENT, f.TOP_SHARE, f.TOP_PATHS)
 _WHO_TEXT: Final = ("top_agent", "top_paths")
 _REQUESTED_BY_AI: Final = (
     "From {days}, it was requested by AI products ({agent_fetches}) and by people whom they sent ({ai_referrals}); "
@@ -77,7 +77,7 @@ _BROKEN_LINK: Final = Detector(
     type="broken_link",
     fields=_LINK_FIELDS,
     subject=("domain", "path"),
-    untrusted=_PATH_TEXT,
+    untrusted=(*_PATH_TEXT, "top_agent"),
     title="AI products hit a missing page: {where}",
     summary=_REQUESTED_BY_AI + "each got 404 or 410, and nobody found it since.",
     action_id="add_redirect",
@@ -91,7 +91,8 @@ _BROKEN_LINK: Final = Detector(
 _EXPOSED_PATH: Final = Detector(
     type="exposed_path",
     fields=(
-        f.PATH, f.IS_CATCH_ALL, f.ANSWERED, f.PROBES, f.PROBED_PATHS, f.ANSWER_SIZE, f.TOP_PATHS, *_SEEN
+        f.PATH, f.IS_CATCH_ALL, f.ANSWERED, f.PROBES, f.PROBED_PATHS, f.ANSWER_SIZE, f.TOP_PATHS, f.AUDIENCE,
+        f.VISITORS, *_SEEN,
     ),
     subject=("domain", "path"),
     untrusted=("path", "top_paths"),
@@ -117,7 +118,7 @@ _ALL: Final = (
     ),
     Detector(
         type="ai_attention_gap",
-        fields=(f.SHORT_CODE, f.AGENT_FETCHES, f.AI_REFERRALS, f.EXPECTED_REFERRALS),
+        fields=(f.SHORT_CODE, f.AGENT_FETCHES, f.AI_REFERRALS, f.EXPECTED_REFERRALS, f.AUDIENCE, f.VISITORS),
         subject=("domain", "short_code"),
         untrusted=("short_code",),
         title="Read by assistants, but no referrals: {where}",
@@ -133,7 +134,7 @@ _ALL: Final = (
         type="blocked_agent",
         fields=(
             f.AGENT, as_nullable(f.OPERATOR), as_nullable(f.AI_SOURCE), f.AGENT_FETCHES, f.REFUSED, f.ASKED_TO_PAY,
-            f.PERCENTAGE, f.STATUSES, f.VERIFIED, *_SEEN,
+            f.PERCENTAGE, f.STATUSES, f.VERIFIED, f.AUDIENCE, f.VISITORS, *_SEEN,
         ),
         subject=("domain", "agent"),
         untrusted=("agent",),
@@ -147,7 +148,7 @@ _ALL: Final = (
     ),
     Detector(
         type="impersonated_agent",
-        fields=(f.AGENT, f.VISITS, f.PROBES, f.REFUSED, *_SEEN),
+        fields=(f.AGENT, f.VISITS, f.PROBES, f.REFUSED, f.AUDIENCE, f.VISITORS, *_SEEN),
         subject=("domain", "agent"),
         untrusted=("agent",),
         title="Impersonated AI agent on {domain}",
@@ -160,7 +161,7 @@ _ALL: Final = (
     Detector(
         type="server_errors",
         fields=(
-            f.PATH_TEMPLATE, _SHORT_CODE, f.VISITS, f.ERRORS, f.PERCENTAGE, f.PEOPLE, f.AUDIENCE, f.VISITORS, *_WHO,
+            f.PATH_TEMPLATE, _SHORT_CODE, f.VISITS, f.ERRORS, f.PERCENTAGE, f.PEOPLE, *_WHO, f.TOP_PATHS,
             *_SEEN,
         ),
         subject=("domain", "path"),
@@ -175,7 +176,7 @@ _ALL: Final = (
     ),
     Detector(
         type="search_errors",
-        fields=(f.VISITS, f.ERRORS, f.PERCENTAGE, f.VISITORS, *_WHO, *_SEEN),
+        fields=(f.VISITS, f.ERRORS, f.PERCENTAGE, *_WHO, f.TOP_PATHS, *_SEEN),
         subject=("domain",),
         untrusted=_WHO_TEXT,
         title="Search crawlers get server errors on {domain}",
@@ -189,7 +190,7 @@ _ALL: Final = (
     Detector(
         type="dead_path",
         fields=(
-            f.PATH_TEMPLATE, _SHORT_CODE, f.VISITS, f.MISSING, f.PERCENTAGE, f.REFERRED, f.VISITORS, *_WHO, *_SEEN
+            f.PATH_TEMPLATE, _SHORT_CODE, f.VISITS, f.MISSING, f.PERCENTAGE, f.REFERRED, *_WHO, f.TOP_PATHS, *_SEEN
         ),
         subject=("domain", "path"),
         untrusted=(*_PATH_TEXT, *_WHO_TEXT),
@@ -227,7 +228,8 @@ _ALL: Final = (
     Detector(
         type="referral_drop",
         fields=(
-            f.SHORT_CODE, f.AI_SOURCE, f.REFERRALS_BEFORE, f.AI_REFERRALS, f.LOST_REFERRALS, f.PROBABILITY, f.LAST_SEEN
+            f.SHORT_CODE, f.AI_SOURCE, f.REFERRALS_BEFORE, f.AI_REFERRALS, f.LOST_REFERRALS, f.PROBABILITY,
+            f.AUDIENCE, f.VISITORS, f.LAST_SEEN,
         ),
         subject=("domain", "short_code", "ai_source"),
         untrusted=("short_code",),
@@ -244,7 +246,7 @@ _ALL: Final = (
     ),
     Detector(
         type="training_without_return",
-        fields=(f.OPERATOR, f.TRAINING_FETCHES, f.VISITS, f.PERCENTAGE, f.VERIFIED, *_SEEN),
+        fields=(f.OPERATOR, f.TRAINING_FETCHES, f.VISITS, f.PERCENTAGE, f.VERIFIED, f.AUDIENCE, f.VISITORS, *_SEEN),
         subject=("domain", "operator"),
         title="Training crawler without referrals on {domain}",
         summary="From {days}, {training_fetches} of {visits} requests were its; nobody came from its operator's "

@@ -1104,7 +1104,14 @@ def _who(visits: list[Visit]) -> Row:
     """The agent with the most of these visits, its share, and the three paths with the most."""
     ((name, number),) = _top(map(_name, visits), 1)
     paths = [path for path, _ in _top((visit["path"] for visit in visits), 3)]
-    return {"top_agent": name, "top_share": _share(number, len(visits)), "top_paths": paths}
+    top = {"top_agent": name, "top_share": _share(number, len(visits)), "top_paths": paths}
+    return {"audience": _audience(visits), "visitors": _visitors(visits), **top}
+
+
+def _audience(visits: list[Visit]) -> str:
+    if 2 * len(_of(visits, *PEOPLE)) >= len(visits):
+        return "people"
+    return "AI" if _of(visits, *AI) else "search"
 
 
 def _is_flood(visits: list[Visit]) -> bool:
@@ -1170,8 +1177,10 @@ def _broken(visits: list[Visit], codes: set[str], is_invented: bool) -> list[Row
             "agent_fetches": len(missed) - people,
             "ai_referrals": people,
             "verified": _verified(missed),
+            **_who(missed),
             **_seen(missed),
         }
+        del row["top_paths"]  # always its own
         is_repaired = bool(answered) and max(answered) > row["last_seen"]
         if (
             row["days"] >= 2
@@ -1200,6 +1209,8 @@ def _attention_gap(visits: list[Visit], *_: Any) -> list[Row]:
         expected = sum(100 * number * people[source] // fetches[source] for source, number in own.items())
         if not _sent(group) and expected >= 500:
             fields = {"agent_fetches": own.total(), "ai_referrals": 0, "expected_referrals": expected / 100}
+            readers = [visit for visit in group if visit["agent_kind"] == "assistant_fetch"]
+            fields |= {"audience": "AI", "visitors": _visitors(readers)}
             rows.append(subject | fields)
     return _heaviest(rows, lambda row: row["expected_referrals"], "domain", "short_code")
 
@@ -1218,7 +1229,7 @@ def _blocked(visits: list[Visit], as_of: date, _: Any) -> list[Row]:
                 | {"asked_to_pay": sum(visit["status"] == 402 for visit in refused)}
                 | {"percentage": _share(len(refused), len(group))}
                 | {"statuses": ", ".join(map(str, sorted({visit["status"] for visit in refused})))}
-                | {"verified": _verified(refused), **_seen(refused)}
+                | {"verified": _verified(refused), "audience": "AI", "visitors": _visitors(refused), **_seen(refused)}
             )
     return _heaviest(rows, lambda row: row["refused"], "domain", "agent")
 
@@ -1232,6 +1243,8 @@ def _impersonated(visits: list[Visit], as_of: date, _: Any) -> list[Row]:
             "visits": len(group),
             "probes": probes,
             "refused": len(_only(group, "refused")),
+            "audience": "other",
+            "visitors": _visitors(group),
             **_seen(group),
         }
         if (len(group) >= 50 or probes >= 5) and row["days"] >= 2 and len(recent) > len(_only(recent, "refused")):
@@ -1261,7 +1274,6 @@ def _server_errors(visits: list[Visit], as_of: date, _: Any) -> list[Row]:
                 subject
                 | {"short_code": _greatest(errors, "short_code"), "visits": len(group), "errors": len(errors)}
                 | {"percentage": _share(len(errors), len(group)), "people": people}
-                | {"audience": "people" if 2 * people >= len(errors) else "AI", "visitors": _visitors(errors)}
                 | _who(errors)
                 | _seen(errors)
             )
@@ -1275,7 +1287,7 @@ def _search_errors(visits: list[Visit], as_of: date, _: Any) -> list[Row]:
         is_often = 100 * len(errors) >= len(group) and 100 * len(_only(recent, "error")) >= len(recent)
         if len(errors) >= 10 and len({visit["day"] for visit in errors}) >= 3 and is_often:
             counts = {"visits": len(group), "errors": len(errors), "percentage": _share(len(errors), len(group))}
-            rows.append(subject | counts | {"visitors": _visitors(errors)} | _who(errors) | _seen(errors))
+            rows.append(subject | counts | _who(errors) | _seen(errors))
     return _heaviest(rows, lambda row: row["errors"], "domain")
 
 
@@ -1288,8 +1300,8 @@ def _dead(visits: list[Visit], as_of: date, _: Any) -> list[Row]:
         referred = sum(visit["referrer"] is not None for visit in missing)
         is_often = 2 * len(missing) >= len(group) and 2 * len(late) >= len(recent) and 4 * referred >= len(missing)
         row = subject | {"short_code": _greatest(missing, "short_code"), "visits": len(group), "missing": len(missing)}
-        row |= {"percentage": _share(len(missing), len(group)), "referred": referred, "visitors": _visitors(missing)}
-        if len(missing) >= 10 and row["visitors"] >= 5 and is_often and not _is_flood(missing):
+        row |= {"percentage": _share(len(missing), len(group)), "referred": referred}
+        if len(missing) >= 10 and _visitors(missing) >= 5 and is_often and not _is_flood(missing):
             row |= _who(missing) | _seen(missing)
             rows += [row] if row["days"] >= 3 else []
     return _heaviest(rows, lambda row: row["missing"], "domain", "path")
@@ -1316,7 +1328,8 @@ def _exposed(visits: list[Visit], is_catch_all: bool) -> list[Row]:
         row = {"domain": domain, "path": path, "is_catch_all": is_catch_all, "answered": len(answers)}
         row |= {"probes": sum(len(group) for _, group, _ in members), "paths": len(members)}
         row |= {"bytes_sent": max((_size(one) for _, _, one in members if _size(one) is not None), default=None)}
-        row |= {"top_paths": [name for name, _ in _top((visit["path"] for visit in answers), 3)], **_seen(answers)}
+        row |= {"top_paths": [name for name, _ in _top((visit["path"] for visit in answers), 3)]}
+        row |= {"audience": "other", "visitors": _visitors(answers), **_seen(answers)}
         rows.append(row | {"days": max(_seen(answered)["days"] for _, _, answered in members)})
     return _heaviest(rows, lambda row: row["answered"], "domain", "path")
 
@@ -1357,7 +1370,8 @@ def _referral_drop(visits: list[Visit], as_of: date, _: Any) -> list[Row]:
         is_enough = len(early) >= 20 and len({visit["day"] for visit in early}) >= 7
         if is_enough and 2 * late < len(early) and chance < Fraction(1, 100):
             fields = {"referrals_before": len(early), "ai_referrals": late, "lost_referrals": len(early) - late}
-            rows.append(subject | fields | {"probability": round(float(chance), 6), "last_seen": _last(group)})
+            who = {"audience": "people", "visitors": _visitors(group)}
+            rows.append(subject | fields | {"probability": round(float(chance), 6), **who, "last_seen": _last(group)})
     return _heaviest(rows, lambda row: row["lost_referrals"], "domain", "short_code", "ai_source")
 
 
@@ -1374,7 +1388,7 @@ def _without_return(visits: list[Visit], as_of: date, _: Any) -> list[Row]:
         domain, every = subject["domain"], whole[subject["domain"]]
         returned = any((domain, source) in sent for source in products.get(subject["operator"], ()))
         row = subject | {"training_fetches": len(group), "visits": every, "percentage": _share(len(group), every)}
-        row |= {"verified": _verified(group), **_seen(group)}
+        row |= {"verified": _verified(group), "audience": "AI", "visitors": _visitors(group), **_seen(group)}
         is_much = len(group) >= 100 and 5 * len(group) >= every and row["days"] >= 2
         if is_much and not returned and _last_days(group, as_of, 7):
             rows.append(row)

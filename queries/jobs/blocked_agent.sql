@@ -5,7 +5,8 @@ SELECT
     total_if(1, is_refused) AS refused, total_if(1, status = 402) AS asked_to_pay,
     share(total_if(1, is_refused), count(*)) AS percentage,
     array_to_string(list_sort(list(DISTINCT status) FILTER (is_refused)), ', ') AS statuses,
-    total_if(1, is_refused AND confidence = 'verified') AS verified,
+    total_if(1, is_refused AND confidence = 'verified') AS verified, 'AI' AS audience,
+    count(DISTINCT visitor) FILTER (is_refused) AS visitors,
     count(DISTINCT day) FILTER (is_refused) AS days,
     min(visited_at) FILTER (is_refused) AS first_seen, max(visited_at) FILTER (is_refused) AS last_seen
 FROM (SELECT *, is_refused(status) AS is_refused, is_in_last_days(day, 7) AS is_recent FROM visits_in_scope)

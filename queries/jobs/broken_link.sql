@@ -2,24 +2,21 @@
 -- 10 times or more, where a person counts as 10, and nobody was answered below 400 since. A path is invented if people
 -- were sent to it, it is no link and nobody was answered below 400 on any of the 28 days: the AI product made it up.
 WITH paths AS (
-    SELECT
-        domain, path, max(short_code) AS short_code, max(visited_at) FILTER (is_answered(status)) AS answered_at,
-        total_if(1, is_missed AND NOT is_referral(bot_category)) AS agent_fetches,
-        total_if(1, is_missed AND is_referral(bot_category)) AS ai_referrals,
-        total_if(1, is_missed AND confidence = 'verified') AS verified,
-        count(DISTINCT day) FILTER (is_missed) AS days,
-        min(visited_at) FILTER (is_missed) AS first_seen, max(visited_at) FILTER (is_missed) AS last_seen
-    FROM (SELECT *, is_not_found(status) AND is_ai(bot_category) AND NOT is_malicious AS is_missed FROM visits_in_scope)
-    WHERE path <> '' AND NOT is_asked_of_every_host(path)
-    GROUP BY domain, path
+    SELECT domain, path, max(short_code) AS code, max(visited_at) FILTER (is_answered(status)) AS answered_at
+    FROM visits_in_scope GROUP BY domain, path
 ), broken AS (
-    SELECT paths.*, ai_referrals > 0 AND answered_at IS NULL AND path <> '/' AND links.short_code IS NULL AS is_invented
-    FROM paths LEFT JOIN (SELECT DISTINCT short_code FROM links_in_scope) AS links ON links.short_code = paths.short_code
-    WHERE days > 0 AND is_found(
-        days >= 2 AND agent_fetches + 10 * ai_referrals >= 10 AND coalesce(answered_at <= last_seen, TRUE))
+    SELECT
+        missed.*, paths.code, missed.failures - missed.people AS agent_fetches,
+        missed.people > 0 AND paths.answered_at IS NULL AND missed.path <> '/' AND links.short_code IS NULL AS is_invented
+    FROM failing_paths AS missed
+    JOIN paths ON paths.domain IS NOT DISTINCT FROM missed.domain AND paths.path = missed.path
+    LEFT JOIN (SELECT DISTINCT short_code FROM links_in_scope) AS links ON links.short_code = paths.code
+    WHERE missed.kind = 'broken_link' AND is_found(missed.days >= 2 AND missed.failures + 9 * missed.people >= 10
+        AND coalesce(paths.answered_at <= missed.last_seen, TRUE))
 )
-SELECT domain, path, short_code, is_invented, agent_fetches, ai_referrals, verified, days, first_seen, last_seen
+SELECT
+    domain, path, code AS short_code, is_invented, agent_fetches, people AS ai_referrals, verified, audience, visitors,
+    top_agent, top_share, days, first_seen, last_seen
 FROM broken
-QUALIFY row_number() OVER (
-    PARTITION BY is_invented ORDER BY agent_fetches + 10 * ai_referrals DESC, domain, path) <= 100
-ORDER BY agent_fetches + 10 * ai_referrals DESC, domain, path;
+QUALIFY row_number() OVER (PARTITION BY is_invented ORDER BY failures + 9 * people DESC, domain, path) <= 100
+ORDER BY failures + 9 * people DESC, domain, path;

@@ -2,7 +2,8 @@
 -- probe for vulnerabilities, on 2 days or more, and in the last 7 days not all refused (401, 402, 403, 405, 406, 429, 451).
 SELECT
     domain, agent, count(*) AS visits, total_if(1, is_malicious) AS probes,
-    total_if(1, is_refused(status)) AS refused, count(DISTINCT day) AS days,
+    total_if(1, is_refused(status)) AS refused, 'other' AS audience, count(DISTINCT visitor) AS visitors,
+    count(DISTINCT day) AS days,
     min(visited_at) AS first_seen, max(visited_at) AS last_seen
 FROM visits_in_scope
 WHERE confidence = 'contradicted' AND agent IS NOT NULL

@@ -5,7 +5,7 @@ WITH sent AS (
     SELECT
         domain, short_code, ai_source, count(*) AS n, total_if(1, NOT is_late) AS referrals_before,
         total_if(1, is_late) AS ai_referrals, count(DISTINCT day) FILTER (NOT is_late) AS days,
-        max(visited_at) AS last_seen
+        count(DISTINCT visitor) AS visitors, max(visited_at) AS last_seen
     FROM (SELECT *, is_in_last_days(day, 14) AS is_late FROM visits_in_scope)
     WHERE is_referral(bot_category) AND short_code IS NOT NULL AND ai_source IS NOT NULL
     GROUP BY domain, short_code, ai_source
@@ -18,7 +18,7 @@ WITH sent AS (
 )
 SELECT
     domain, short_code, ai_source, referrals_before, ai_referrals, referrals_before - ai_referrals AS lost_referrals,
-    round(probability, 6) AS probability, last_seen
+    round(probability, 6) AS probability, 'people' AS audience, visitors, last_seen
 FROM tested WHERE is_found(probability < 0.01)
 ORDER BY lost_referrals DESC, domain, short_code, ai_source
 LIMIT 100;

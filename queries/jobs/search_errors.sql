@@ -8,7 +8,8 @@ WITH whole AS (
 )
 SELECT
     errors.domain, whole.visits, errors.failures AS errors, share(errors.failures, whole.visits) AS percentage,
-    errors.visitors, errors.top_agent, errors.top_share, errors.top_paths, errors.days, errors.first_seen, errors.last_seen
+    errors.audience, errors.visitors, errors.top_agent, errors.top_share, errors.top_paths, errors.days, errors.first_seen,
+    errors.last_seen
 FROM failing_paths AS errors JOIN whole ON whole.domain IS NOT DISTINCT FROM errors.domain
 WHERE errors.kind = 'search_errors' AND is_found(
     errors.failures >= 10 AND errors.days >= 3 AND 100 * errors.failures >= whole.visits

@@ -61,6 +61,18 @@ FROM (
         AND (is_person(bot_category) OR is_ai(bot_category) OR bot_category = 'search_crawler')
 );
 
+-- The failures of path_requests, and the paths that AI products, or people whom they sent, miss: one detector each.
+CREATE VIEW failed_requests AS
+SELECT
+    kind, domain, template, short_code, path, name, agent, visitor, audience, referrer, confidence, day, visited_at
+FROM path_requests WHERE kind IS NOT NULL
+UNION ALL
+SELECT
+    'broken_link' AS kind, domain, path AS template, short_code, path, name_of(agent, user_agent) AS name, agent, visitor,
+    CASE WHEN is_person(bot_category) THEN 'people' ELSE 'AI' END AS audience, referrer, confidence, day, visited_at
+FROM visits_in_scope
+WHERE is_not_found(status) AND is_ai(bot_category) AND NOT is_malicious AND path <> '' AND NOT is_asked_of_every_host(path);
+
 -- The failures of a detector by subject. They are a flood if one browser, whose name is its whole user agent, makes more
 -- than half of them, or one visitor of a day half of them.
 CREATE VIEW failing_paths AS
@@ -68,7 +80,9 @@ SELECT
     kind, domain, template AS path, max(short_code) AS short_code, count(*) AS failures,
     total_if(1, audience = 'people') AS people, total_if(1, referrer IS NOT NULL) AS referred,
     count(DISTINCT visitor) AS visitors, word_of(min(ranked_name)) AS top_agent, share(max(of_name), count(*)) AS top_share,
-    CASE WHEN 2 * total_if(1, audience = 'people') >= count(*) THEN 'people' ELSE 'AI' END AS audience,
+    total_if(1, confidence = 'verified') AS verified,
+    CASE WHEN 2 * total_if(1, audience = 'people') >= count(*) THEN 'people' ELSE max(audience) FILTER (audience <> 'people')
+        END AS audience,
     three_of(ranked_path) AS top_paths, count(DISTINCT day) AS days, min(visited_at) AS first_seen,
     max(visited_at) AS last_seen, coalesce(2 * max(of_name) FILTER (agent IS NULL) > count(*), FALSE)
         OR coalesce(2 * max(of_visitor) FILTER (visitor IS NOT NULL) >= count(*), FALSE) AS is_flood
@@ -79,7 +93,7 @@ FROM (
             *, count(*) OVER (PARTITION BY kind, domain, template, path) AS of_path,
             count(*) OVER (PARTITION BY kind, domain, template, name) AS of_name,
             count(*) OVER (PARTITION BY kind, domain, template, visitor) AS of_visitor
-        FROM path_requests WHERE kind IS NOT NULL
+        FROM failed_requests
     )
 )
 GROUP BY kind, domain, template;
