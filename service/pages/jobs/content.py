@@ -2,6 +2,7 @@
 
 import hashlib
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -109,11 +110,22 @@ def filled_days(counts: Sequence[DayCount], first: date, last: date) -> list[Day
     return [(day, *by_day.get(day, (0, 0))) for day in days]
 
 
-def chart_of(days: Sequence[DayCount], shipped_on: date) -> Markup:
+def expected_days(days: Sequence[DayCount], others: Sequence[Sequence[DayCount]]) -> list[float] | None:
+    """What would be counted of the visits of each day at the rate of all others together; None without others."""
+    if not others:
+        return None
+    events, visits = Counter[date](), Counter[date]()
+    for day, counted, among in (one for other in others for one in other):
+        events[day] += counted
+        visits[day] += among
+    return [round(among * events[day] / visits[day], 1) if visits[day] else 0.0 for day, _, among in days]
+
+
+def chart_of(days: Sequence[DayCount], shipped_on: date, expected: Sequence[float] | None = None) -> Markup:
     """The chart of the days, with the one on which it was shipped marked; empty if nothing happened on any."""
     if not any(events or visits for _, events, visits in days):
         return Markup("")
-    return measured_days(days, shipped_on)
+    return measured_days(days, shipped_on, expected)
 
 
 def _column(job_type: str, name: str) -> TableColumn:

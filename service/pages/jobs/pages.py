@@ -12,10 +12,11 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from data import BadInput, TrafficError
-from queries import DETECTORS, InvalidParameter, measure
+from queries import DETECTORS, InvalidParameter, measure_all
 from service.http.authentication import Caller
 from service.http.errors import Forbidden, NotFound, Overloaded
 from service.http.job_endpoints import actor_of, guesses_for
+from service.jobs.detection import untouched
 from service.jobs.implementations import CONTENT_TYPES, MAX_CONTENT_BYTES, Draft
 from service.jobs.records import Actor, JobRecord
 from service.jobs.redirects import ADD_REDIRECT, RedirectGuess
@@ -30,7 +31,7 @@ from service.jobs.states import (
 )
 from service.pages.context import PageContext
 from service.pages.forms import form_fields
-from service.pages.jobs.content import chart_of, days_of, evidence_of, filled_days, outcome_sentences
+from service.pages.jobs.content import chart_of, days_of, evidence_of, expected_days, filled_days, outcome_sentences
 from service.pages.numbers.layout import layout
 from service.pages.sessions import Session
 
@@ -207,15 +208,29 @@ class _JobPages:
         first, last = days_of(shipped_on, services.today(organization))
         try:
             with services.workers.admitted(organization, caller.asker):
-                counts = await services.workers.compute(
+                counts, *others = await services.workers.compute(
                     *caller.turn,
-                    lambda: measure(services.warehouse, detector, organization, subject, first, last),
+                    lambda: measure_all(
+                        services.warehouse, detector, organization, [subject, *self._beside(job, subject)], first, last
+                    ),
                 )
         except TrafficError:  # such as QueryTimeout: the rest of the page does not depend on it
             return {"description": detector.measure.description, "chart": "", "days": []}
         days = filled_days(counts, first, last)
-        return {"description": detector.measure.description, "chart": chart_of(days, shipped_on), "days": days,
+        expected = expected_days(days, others)
+        return {"description": detector.measure.description, "chart": chart_of(days, shipped_on, expected),
+                "days": days, "expected": expected, "others": len(others),
                 "name": detector.measure.name, "shipped_on": shipped_on}  # fmt: skip
+
+    def _beside(self, job: JobRecord, subject: dict[str, Any]) -> Sequence[dict[str, Any]]:
+        """The subjects with which the outcome of a job was compared; none if it was with none, or by the answer."""
+        if not job.outcome.others:
+            return []
+        services = self._context.services
+        found_at = max((line.at for line in job.history if line.action == "return"), default=job.created_at)
+        day = services.lake.manifest.today(job.organization, found_at)
+        found = untouched(services.warehouse, self._jobs, job.type, job.organization, day)
+        return [one.subject for one in found if one.subject != subject]
 
 
 def _actor(session: Session) -> Actor:

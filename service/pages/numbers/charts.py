@@ -89,14 +89,19 @@ def time_series(
     other = [total - person - agent for total, person, agent in zip(totals, people, ai, strict=True)]
     shapes = _stack([("people", people), ("ai", ai), ("other", other)], scale[-1])
     if any(before):
-        points = (f"{10 * i + 5},{_number(HEIGHT - _pixels(count, scale[-1]))}" for i, count in enumerate(before))
-        shapes += _PREVIOUS.format(points=" ".join(points))
+        shapes += _dashed(before, scale[-1])
     hatched = [_hatched("partial", number, len(rows), _pixels(totals[number], scale[-1])) for number in sorted(partial)]
     for kind, numbers in (("ahead", ahead), ("missing", missing)):
         hatched += [_hatched(kind, number, len(rows), HEIGHT, "void") for number in sorted(numbers)]
     marked = [_marked(number, len(rows), text) for number, text in marks.items()]
     drawn = joined(_stretched(len(rows), shapes), *([_HATCHES, *hatched] if hatched else []), *marked)
     return _frame(len(rows), scale, drawn, labels)
+
+
+def _dashed(values: Sequence[float], highest: int) -> Markup:
+    """A dashed line through the middles of columns."""
+    points = (f"{10 * i + 5},{_number(HEIGHT - _pixels(value, highest))}" for i, value in enumerate(values))
+    return _PREVIOUS.format(points=" ".join(points))
 
 
 def columns(values: Sequence[tuple[str, float]], kind: str) -> Markup:
@@ -109,19 +114,28 @@ def columns(values: Sequence[tuple[str, float]], kind: str) -> Markup:
     return _frame(len(values), scale, _stretched(len(values), _stack([(kind, counts)], scale[-1])), labels)
 
 
-def measured_days(days: Sequence[tuple[date, int, int]], shipped_on: date) -> Markup:
+def measured_days(
+    days: Sequence[tuple[date, int, int]], shipped_on: date, expected: Sequence[float] | None = None
+) -> Markup:
     """Columns of events (as ai) and visits beyond them (as other) for each day, and a line on the day of shipping.
 
     days are (day, events, visits), the earliest first, and contain `shipped_on`. Events need not be among the visits.
+    `expected` are the events of each day at the rate of other subjects, drawn as a dashed line.
     """
     events = [count for _, count, _ in days]
     others = [max(visits - count, 0) for _, count, visits in days]
-    scale = _gridlines(max(count + more for count, more in zip(events, others, strict=True)))
+    scale = _gridlines(
+        ceil(max(*(count + more for count, more in zip(events, others, strict=True)), *expected or (0,)))
+    )
     dates = [day.isoformat() for day, _, _ in days]
     x = 100 * (dates.index(shipped_on.isoformat()) + 0.5) / len(days)
     dx, anchor = (6, "start") if x < 50 else (-6, "end")
     mark = _SHIPPED.format(x=_number(x), y=TOP + HEIGHT, dx=dx, anchor=anchor)
-    shapes = _stretched(len(days), _stack([("ai", events), ("other", others)], scale[-1]))
+    shapes = _stretched(
+        len(days),
+        _stack([("ai", events), ("other", others)], scale[-1])
+        + (_dashed(expected, scale[-1]) if expected else _NOTHING),
+    )
     return _frame(len(days), scale, shapes + mark, day_labels(dates))
 
 
