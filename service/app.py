@@ -43,7 +43,7 @@ from service.http.monitoring import HealthCheck, monitor
 from service.http.oidc import OidcClient
 from service.http.rate_limit import RateLimiter
 from service.http.routing import RouteTable
-from service.jobs.detection import DailyDetection
+from service.jobs.daily import DailyDetection
 from service.jobs.silence import open_silences
 from service.jobs.store import Jobs
 from service.jobs.tables import mark_sent

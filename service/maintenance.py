@@ -27,7 +27,7 @@ from data.store.rollups import damaged_rollups
 from queries import RelationCounter, RollupBuilder
 from service.clock import Clock
 from service.control_database import ControlDatabase
-from service.jobs.detection import DailyDetection
+from service.jobs.daily import DailyDetection
 from service.jobs.erasure import expire_evidence
 from service.jobs.silence import update_silences
 from service.jobs.store import Jobs

@@ -116,6 +116,7 @@ def test_a_finding_is_approved_sent_patched_shipped_and_its_outcome_improves(lak
     log = tmp_path / "afterwards.log"
     log.write_text(fetches(sent["path"], sent["domain"], noon + timedelta(days=1), days=8))
     assert Importer(lake, now=lambda: later).run(log, Options("demo")).visits == 40
+    Compactor(lake, lambda: later).run()  # as `traffic import` does
     with opened(lake, "demo", clock=lambda: later) as client:
         record = until(lambda: (now := client.get(path).json())["status"] == "resolved" and now, "the outcome")
     outcome = record["outcome"]
@@ -222,6 +223,7 @@ def test_a_finding_of_the_demo_is_redirected_exported_seen_in_the_log_and_improv
     log = tmp_path / "afterwards.log"
     log.write_text(fetches(PATH, DOMAIN, noon + timedelta(hours=1), days=9))
     Importer(lake).run(log, Options("demo"))
+    Compactor(lake, lambda: noon + timedelta(days=9)).run()
     with walking(noon + timedelta(days=9)) as walker:
         verdict = until(lambda: walker.outcome(job_id), "the outcome")
     assert verdict.startswith("It helped: ")

@@ -6,9 +6,8 @@ The server does it once a day, `traffic jobs` at will: both make the same jobs f
 import hashlib
 import logging
 import threading
-import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import date, datetime, timedelta
 from typing import Final, NamedTuple
@@ -19,8 +18,6 @@ from data.maintenance.status import stored_span
 from data.rules.tables import rules_version
 from data.store.coverage import covered_days
 from queries import DETECTED_DAYS, DETECTORS, Detector, Engine, Finding, days_before, detect, measure_all, template
-from service.clock import to_text
-from service.control_database import ControlDatabase
 from service.jobs.findings import DetectedSubject, fingerprint_of
 from service.jobs.outcome import Dates, MeasuredOutcome, MeasureKind, outcome
 from service.jobs.rates import DayCount, Period
@@ -30,10 +27,6 @@ from service.jobs.states import JobConflict, JobNotFound
 from service.jobs.store import Jobs
 from service.jobs.verdicts import verdict
 
-QUERY_SECONDS: Final = 60.0
-"""Time limit of one detector: they run one by one, while nobody waits for them."""
-FIRST_HOUR: Final = 3
-"""The hour (UTC) from which the server runs them each day, when the visits of the day before have arrived."""
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -219,81 +212,3 @@ def _stored(measured: MeasuredOutcome, now: datetime) -> JobOutcome:
         resolves=measured.resolves,
         verdict=verdict(measured),
     )
-
-
-def last_run(database: ControlDatabase, organization: str) -> date | None:
-    """The day of the last run of all detectors for an organization; it covered the 28 days before."""
-    rows = database.rows("SELECT max(day) FROM detection_runs WHERE organization = ?", [organization])
-    return date.fromisoformat(rows[0][0]) if rows[0][0] else None
-
-
-class DailyDetection:
-    """Runs everything once a day for each organization of a lake. Several servers of a lake share the work."""
-
-    def __init__(
-        self, lake: Lake, jobs: Jobs, clock: Callable[[], datetime], open_engine: Callable[[float], Engine]
-    ) -> None:
-        """`open_engine` starts an engine with a time limit in seconds, which takes longer than most runs on it."""
-        self.failures = 0
-        """Detectors that did not run, and outcomes that were not measured, since the start."""
-        self._lake = lake
-        self._jobs = jobs
-        self._clock = clock
-        self._open_engine = open_engine
-        self._cancelled = threading.Event()
-        self._engine: Engine | None = None
-        self._failed: set[str] = set()
-        """Organizations whose last run failed: they come last, so that they do not keep the others waiting."""
-
-    def run_next(self) -> bool:
-        """Run the detectors for one organization that has not had them today. Returns whether there may be more.
-
-        The engine stays open until there are no more.
-        """
-        now = self._clock()
-        for organization in sorted(self._lake.manifest.organizations(), key=self._failed.__contains__):
-            zone = self._lake.manifest.zone(organization)
-            day = today(zone, now)
-            has_begun = today(zone, now - timedelta(hours=FIRST_HOUR)) == day
-            if has_begun and last_run(self._jobs.database, organization) != day:
-                self._failed.add(organization)
-                try:
-                    self._run(organization, zone, now)
-                except Exception:
-                    self.failures += 1
-                    raise
-                self._failed.discard(organization)
-                return True
-        self.close()
-        return False
-
-    def interrupt(self) -> None:
-        """Stop the detector that runs, and all that follow. They run again at the next start."""
-        self._cancelled.set()
-        if self._engine:
-            self._engine.stop(self._cancelled)
-
-    def close(self) -> None:
-        """Close the engine, if one is open."""
-        engine, self._engine = self._engine, None
-        if engine:
-            engine.close()
-
-    def _run(self, organization: str, zone: str, now: datetime) -> None:
-        started_at, day = time.monotonic(), today(zone, now)
-        engine = self._engine = self._engine or self._open_engine(QUERY_SECONDS)
-        runs = update_jobs(engine, self._lake, self._jobs, organization, day, now, self._cancelled)
-        if self._cancelled.is_set():
-            return
-        measured = measure_outcomes(engine, self._lake, self._jobs, organization, now, self._cancelled)
-        if self._cancelled.is_set():
-            return
-        self.failures += len(measured.failed) + sum(bool(run.error) for run in runs)
-        for run in runs:
-            if run.error:
-                _LOG.warning("the detector %s did not run for %s: %s", run.type, organization, run.error)
-        findings, ms = sum(len(run.findings) for run in runs), round((time.monotonic() - started_at) * 1_000)
-        self._jobs.database.rows(
-            "INSERT OR REPLACE INTO detection_runs VALUES (?, ?, ?, ?, ?, ?)",
-            [organization, day.isoformat(), rules_version(), findings, ms, to_text(now)],
-        )

@@ -10,7 +10,8 @@ import pytest
 from data.maintenance.compaction import Compactor
 from data.store.behaviour import switch_behaviour
 from queries import DETECTORS, QueryFailed, Warehouse
-from service.jobs.detection import DailyDetection, find, last_run, measure_outcomes
+from service.jobs.daily import DailyDetection, last_run
+from service.jobs.detection import find, measure_outcomes
 from service.jobs.implementations import Draft
 from service.maintenance import Maintenance
 from tests.service.jobs.findings import ANNA, NOW, broken
@@ -25,6 +26,7 @@ def detection(lake, jobs):
     """The daily detection of a lake with visits of two organizations."""
     for organization in ("acme", "other"):
         land(lake, organization, [visit(visited_at=NOW.replace(tzinfo=None) - timedelta(days=2))])
+    Compactor(lake, lambda: NOW).run()
     return DailyDetection(lake, jobs, lambda: NOW, lambda seconds: Warehouse(lake, [], seconds=seconds))
 
 
@@ -119,6 +121,44 @@ def test_detectors_leave_out_days_that_are_not_judged(lake):
     assert [one.row["errors"] for one in found(lake, "server_errors")] == [90]
 
 
+def failing(lake, *days):
+    """A path that fails ten times on each of some days ago."""
+    for ago in days:
+        moment = NOW.replace(tzinfo=None) - timedelta(days=ago)
+        rows = [{"visitor": number, "user_agent": f"{number}"} for number in range(10)]
+        land(lake, "acme", [visit(visited_at=moment, path="/pay", status=500, **columns) for columns in rows])
+
+
+def test_the_daily_run_waits_until_past_days_are_judged(lake, jobs, only):
+    failing(lake, 1, 2, 3, 40)
+    clock = [NOW]
+    detection = DailyDetection(lake, jobs, lambda: clock[0], lambda seconds: Warehouse(lake, [], seconds=seconds))
+    assert not detection.run_next()
+    assert (last_run(jobs.database, "acme"), jobs.of("acme")) == (None, [])
+    Compactor(lake, lambda: NOW).run()
+    failing(lake, 0, 50)  # neither today nor days that are not examined
+    clock[0] += timedelta(minutes=10)
+    assert detection.run_next()
+    assert (last_run(jobs.database, "acme"), only().type) == (NOW.date(), "server_errors")
+    detection.close()
+
+
+def test_the_daily_run_waits_three_hours_after_the_last_day_that_was_judged(lake, jobs):
+    failing(lake, 1, 2)
+    clock = [NOW]
+    detection = DailyDetection(lake, jobs, lambda: clock[0], lambda seconds: Warehouse(lake, [], seconds=seconds))
+    assert not detection.run_next()
+    clock[0] += timedelta(hours=2)
+    Compactor(lake, lambda: NOW - timedelta(days=1)).run()
+    assert not detection.run_next()
+    clock[0] += timedelta(hours=2, minutes=59)
+    assert not detection.run_next()
+    clock[0] += timedelta(minutes=1)
+    assert detection.run_next()
+    assert last_run(jobs.database, "acme") == clock[0].date()
+    detection.close()
+
+
 def test_a_run_that_is_interrupted_is_not_noted(detection, jobs):
     detection.interrupt()
     detection.run_next()
@@ -130,6 +170,7 @@ def opened(lake, jobs):
     """A daily detection of three organizations, and the list of engines that it opens."""
     for organization in ("acme", "other", "third"):
         land(lake, organization, [visit(visited_at=NOW.replace(tzinfo=None) - timedelta(days=2))])
+    Compactor(lake, lambda: NOW).run()
     engines = []
 
     def open_engine(seconds):

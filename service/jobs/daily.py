@@ -1,0 +1,116 @@
+"""Runs all detectors and measures of a lake once a day, one organization after the other, as the server does."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from datetime import date, datetime, timedelta
+from typing import Final
+
+from data import Lake
+from data.local_time import today
+from data.maintenance.status import stored_span
+from data.rules.tables import rules_version
+from queries import Engine, days_before
+from service.clock import to_text
+from service.control_database import ControlDatabase
+from service.jobs.detection import measure_outcomes, update_jobs
+from service.jobs.store import Jobs
+
+QUERY_SECONDS: Final = 60.0
+"""Time limit of one detector: they run one by one, while nobody waits for them."""
+FIRST_HOUR: Final = 3
+"""The hour (UTC) from which the server runs them each day, when the visits of the day before have arrived."""
+MAX_WAIT: Final = timedelta(hours=3)
+"""How long they wait for days to be judged, after the last one that was: a day whose file is damaged never is."""
+_LOG: Final = logging.getLogger(__name__)
+
+
+def last_run(database: ControlDatabase, organization: str) -> date | None:
+    """The day of the last run of all detectors for an organization; it covered the 28 days before."""
+    rows = database.rows("SELECT max(day) FROM detection_runs WHERE organization = ?", [organization])
+    return date.fromisoformat(rows[0][0]) if rows[0][0] else None
+
+
+class DailyDetection:
+    """Runs everything once a day for each organization of a lake. Several servers of a lake share the work."""
+
+    def __init__(
+        self, lake: Lake, jobs: Jobs, clock: Callable[[], datetime], open_engine: Callable[[float], Engine]
+    ) -> None:
+        """`open_engine` starts an engine with a time limit in seconds, which takes longer than most runs on it."""
+        self.failures = 0
+        """Detectors that did not run, and outcomes that were not measured, since the start."""
+        self._lake = lake
+        self._jobs = jobs
+        self._clock = clock
+        self._open_engine = open_engine
+        self._cancelled = threading.Event()
+        self._engine: Engine | None = None
+        self._failed: set[str] = set()
+        """Organizations whose last run failed: they come last, so that they do not keep the others waiting."""
+        self._waiting: dict[str, tuple[frozenset[date], datetime]] = {}
+        """The days to be judged before the run of an organization, and since when these are the same."""
+
+    def run_next(self) -> bool:
+        """Run the detectors for one organization that has not had them today. Returns whether there may be more.
+
+        One whose days are still to be judged waits: detectors leave out such days.
+        The engine stays open until there are no more.
+        """
+        now = self._clock()
+        for organization in sorted(self._lake.manifest.organizations(), key=self._failed.__contains__):
+            zone = self._lake.manifest.zone(organization)
+            day = today(zone, now)
+            has_begun = today(zone, now - timedelta(hours=FIRST_HOUR)) == day
+            is_due = has_begun and last_run(self._jobs.database, organization) != day
+            if is_due and not self._waits(organization, day, now):
+                self._failed.add(organization)
+                try:
+                    self._run(organization, zone, now)
+                except Exception:
+                    self.failures += 1
+                    raise
+                self._failed.discard(organization)
+                return True
+        self.close()
+        return False
+
+    def interrupt(self) -> None:
+        """Stop the detector that runs, and all that follow. They run again at the next start."""
+        self._cancelled.set()
+        if self._engine:
+            self._engine.stop(self._cancelled)
+
+    def close(self) -> None:
+        """Close the engine, if one is open."""
+        engine, self._engine = self._engine, None
+        if engine:
+            engine.close()
+
+    def _waits(self, organization: str, day: date, now: datetime) -> bool:
+        """Whether days that are examined are still to be judged, as after an import, an upgrade, or late visits."""
+        first, last = days_before(day)
+        left = frozenset(one for one in stored_span(self._lake, organization).unjudged if first <= one <= last)
+        before, since = self._waiting.get(organization, (None, now))
+        self._waiting[organization] = left, since if left == before else now
+        return bool(left) and now - self._waiting[organization][1] < MAX_WAIT
+
+    def _run(self, organization: str, zone: str, now: datetime) -> None:
+        started_at, day = time.monotonic(), today(zone, now)
+        engine = self._engine = self._engine or self._open_engine(QUERY_SECONDS)
+        runs = update_jobs(engine, self._lake, self._jobs, organization, day, now, self._cancelled)
+        if self._cancelled.is_set():
+            return
+        measured = measure_outcomes(engine, self._lake, self._jobs, organization, now, self._cancelled)
+        if self._cancelled.is_set():
+            return
+        self.failures += len(measured.failed) + sum(bool(run.error) for run in runs)
+        for run in runs:
+            if run.error:
+                _LOG.warning("the detector %s did not run for %s: %s", run.type, organization, run.error)
+        findings, ms = sum(len(run.findings) for run in runs), round((time.monotonic() - started_at) * 1_000)
+        self._jobs.database.rows(
+            "INSERT OR REPLACE INTO detection_runs VALUES (?, ?, ?, ?, ?, ?)",
+            [organization, day.isoformat(), rules_version(), findings, ms, to_text(now)],
+        )
