@@ -103,7 +103,7 @@ MIGRATIONS: Final = (
     CREATE INDEX jobs_newest_first ON jobs (organization, created_at DESC, id DESC);
     CREATE UNIQUE INDEX open_fingerprints ON jobs (organization, fingerprint)
         WHERE status IN ('new', 'reviewed', 'approved', 'sent');
-    CREATE TABLE job_history (         -- only added to
+    CREATE TABLE job_history (         -- the lines that MAX_STORED_HISTORY tells of
         id INTEGER PRIMARY KEY,
         job_id TEXT NOT NULL REFERENCES jobs (id),
         at TEXT NOT NULL,

@@ -35,6 +35,17 @@ JOB_COLUMNS: Final = (
 _HISTORY_COLUMNS: Final = ", ".join(HistoryLine.__struct_fields__)
 MAX_HISTORY: Final = 200
 """The lines of history that a record shows: the newest."""
+MAX_STORED_HISTORY: Final = 1_000
+"""The lines of a job that are stored: the newest. Older ones stay only if they say how it began, or when something was
+last done to it: outcomes are measured from such lines."""
+_DELETE_OLD_HISTORY: Final = """
+    DELETE FROM job_history WHERE job_id = ?1
+        AND id <= (SELECT id FROM job_history WHERE job_id = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)
+        AND id NOT IN (
+            SELECT min(id) FROM job_history WHERE job_id = ?1
+            UNION ALL
+            SELECT max(id) FROM job_history WHERE job_id = ?1 GROUP BY action, from_status, to_status)
+"""
 
 _LISTED_COLUMNS: Final = (
     "id, organization, type, status, title, created_at, updated_at, priority, domain, short_code, path, summary, "
@@ -220,6 +231,7 @@ def _record(connection: sqlite3.Connection, before: Job | None, after: Job, chan
         f"INSERT INTO job_history (job_id, {_HISTORY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [after.id, *stored_values(line)],
     )
+    connection.execute(_DELETE_OLD_HISTORY, [after.id, MAX_STORED_HISTORY])
     if event := EVENTS.get(note or "" if action == "measure" else action):
         content = msgspec.to_builtins(job_content(after, implementation_in_force(connection, after)))
         try:

@@ -392,3 +392,15 @@ def test_a_write_that_fails_halfway_leaves_nothing(jobs, only, monkeypatch):
     with pytest.raises(sqlite3.OperationalError):
         act(jobs, before, "approve_fix")
     assert only() == before
+
+
+def test_a_history_keeps_its_newest_lines_its_first_and_the_last_of_each_step(jobs, monkeypatch):
+    monkeypatch.setattr("service.jobs.tables.MAX_STORED_HISTORY", 10)
+    jobs.upsert(broken(), NOW)
+    (job,) = jobs.of("acme")
+    actions = ["review", "approve_fix", *["dismiss", "reopen"] * 15]
+    for minute, action in enumerate(actions):
+        jobs.act("acme", job.id, action, ANNA, NOW + timedelta(minutes=minute))
+    lines = jobs.record("acme", job.id).history
+    assert [line.action for line in lines[:4]] == ["create", "review", "approve", "dismiss"]  # of which from approved
+    assert [line.version for line in lines[4:]] == [*range(len(actions) - 8, len(actions) + 2)]
