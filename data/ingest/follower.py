@@ -31,6 +31,7 @@ from data.store.arrivals import Arrivals
 from data.store.batches import Batch, check_domain
 from data.store.lake import Lake
 from data.store.landing import Landing
+from data.store.objects import is_of_object
 from data.text import plural
 
 MIN_SAMPLE_LINES: Final = 100
@@ -55,6 +56,11 @@ class FollowTotals:
     position: int = 0  # in the current log, up to which it has been read
     size: int = 0  # of the current log
 
+    @property
+    def read(self) -> str:
+        """What was read, as a part of a sentence."""
+        return f"the log is read to byte {self.position:,}"
+
 
 class Follower:
     """Follows one log. `notify` receives messages for the operator, in whole sentences."""
@@ -74,10 +80,7 @@ class Follower:
         self.totals = FollowTotals()
         self.is_stopping = False
         """Set this to end a tick early, after the current block."""
-        self._lake = lake
-        self._importer = importer
-        self._path = path
-        self._options = options
+        self._lake, self._importer, self._path, self._options = lake, importer, path, options
         self._notify = notify
         self._progress = progress
         self._clock = clock
@@ -222,8 +225,9 @@ class Follower:
 
     def _commit(self, tail: Tail, part: BlockResult, batch: Batch) -> Batch:
         landing = Landing(self._lake, self._options.organization, batch.sha256)
-        is_renamed = tail.deadline is not None  # then keep the old batch: a compressed copy may lack these late lines
-        before = None if is_renamed else tail.batch
+        is_kept = tail.deadline is not None  # of a renamed log: a compressed copy of it may lack these late lines
+        is_kept = is_kept or (tail.batch is not None and is_of_object(self._lake.manifest, tail.batch.id or 0))
+        before = None if is_kept else tail.batch
         landing.batch = (before and before.id) or landing.batch
         landing.counts_hours = True
         try:

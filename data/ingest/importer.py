@@ -5,34 +5,33 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
-from pathlib import Path
-from queue import Empty, SimpleQueue
 from typing import Final, TypeVar
 
 from data.errors import BadInput
 from data.hosts import normalized_host
 from data.ingest.block_reader import BlockReader, BlockResult, Options
 from data.ingest.pipeline import Countries, Rules
+from data.ingest.reader_pool import ReaderPool
 from data.ingest.room import Room
 from data.ingest.summary import Summary
 from data.ingest.visitor_ids import daily_salts
 from data.logs.format_names import HOSTLESS_FORMATS
 from data.logs.formats import has_text
-from data.logs.source import Block, Content, blocks, identify
+from data.logs.source import Block, Content, Source, blocks, identify
 from data.progress import Progress
 from data.rules.classifier import Classifier
 from data.rules.ip_lists import Network
 from data.rules.ip_verification import Verifier
-from data.store.batches import Batch, check_domain, longest
+from data.store.batches import Batch, ObjectVersion, check_domain, longest
 from data.store.erasures import erasures_in
 from data.store.files import move_durably
 from data.store.ip_list_files import snapshots
 from data.store.lake import Lake
 from data.store.landing import Landing
 from data.store.link_index import LinkIndex
+from data.store.objects import batches_of_content, batches_of_key
 from data.text import plural
 
 __all__ = ["Importer", "Options", "Summary"]
@@ -47,12 +46,13 @@ MAX_PARALLEL_BLOCKS: Final = 2
 class _LogFile:
     """A log file, its content, and the earlier import of its beginning, if there is one."""
 
-    path: Path
+    path: Source
     content: Content
     before: Batch | None
     earlier_domains: tuple[str, ...]  # with which its beginning or all of it was imported
     room: Room | None = None  # the log is imported again, in this room
     replaces: Batch | None = None  # the earlier import that is repeated
+    version: ObjectVersion | None = None  # of a log object
 
 
 class Importer:
@@ -75,7 +75,7 @@ class Importer:
         self._verifier = Verifier(snapshots(lake), self._proxies)
         self._countries = countries
         self._links = LinkIndex(lake)
-        self._readers = _ReaderPool(self.reader)
+        self._readers = ReaderPool(self.reader)
         self._room: Room | None = None  # what was in the lake before the first import with `again`
 
     def reload_ip_lists(self) -> None:
@@ -93,25 +93,27 @@ class Importer:
 
     def run(
         self,
-        path: Path,
+        path: Source,
         options: Options,
         dry_run: bool = False,
         progress: Progress | None = None,
         again: bool = False,
+        *,
+        version: ObjectVersion | None = None,
     ) -> Summary:
         """Import the lines of a log that were not imported before. They become visible all at once.
 
         With `again`, all of its lines are imported, also those that were imported before and erased. Raises BadInput
         for a file that cannot be read or that matches no format, and with `again`, when visits of its days and domain
-        are in the lake; then nothing was changed.
+        are in the lake; then nothing was changed. Only an earlier `version` of the same object is continued; all other
+        contents, which may begin alike by chance, are compared as a whole.
         """
         with self._lake.write_lock():
-            batches = self._lake.manifest.batches(options.organization)
-            content = identify(path, {batch.size for batch in batches})
-            prefixes = [batch for batch in batches if content.prefixes.get(batch.size) == batch.sha256]
+            content, prefixes = self._identify(path, options.organization, version)
             before = longest(prefixes, content.size, options.domain)
             summary = Summary(cut_short=content.cut_short)
-            log = _LogFile(path, content, before, tuple(batch.domain for batch in prefixes if batch.visits))
+            domains = tuple(batch.domain for batch in prefixes if batch.visits)
+            log = _LogFile(path, content, before, domains, version=version)
             if again and not (self._room and before and before.id in self._room.landed):
                 self._room = self._room or Room(self._lake, options.organization)
                 log = replace(log, before=None, room=self._room, replaces=before)
@@ -120,10 +122,20 @@ class Importer:
                 summary.continued = before is not None
                 summary.begun_without_domain = bool(before and before.visits and not before.domain and options.domain)
             if log.before and log.before.size == content.size:
-                summary.already_imported = True
+                summary.already_imported, summary.batch = True, log.before.id
             elif content.size:
                 self._run(log, options, dry_run, summary, progress)
         return summary
+
+    def _identify(self, path: Source, organization: str, version: ObjectVersion | None) -> tuple[Content, list[Batch]]:
+        """The content of a log, and the earlier imports of its beginning, or of all of it, that may be continued."""
+        manifest = self._lake.manifest
+        batches = batches_of_key(manifest, organization, version) if version else manifest.batches(organization)
+        content = identify(path, {batch.size for batch in batches})
+        prefixes = [batch for batch in batches if content.prefixes.get(batch.size) == batch.sha256]
+        if version:
+            prefixes += batches_of_content(manifest, organization, content.sha256, content.size)
+        return content, prefixes
 
     def _run(self, log: _LogFile, options: Options, dry_run: bool, summary: Summary, progress: Progress | None) -> None:
         """Stage the new part of a log and commit it."""
@@ -144,7 +156,7 @@ class Importer:
             if not dry_run:
                 batch = Batch(
                     options.organization, options.domain, log.content.sha256, log.content.size, whole_size,
-                    landing.visits, self._now(), summary.log_format if whole_size else "auto",
+                    landing.visits, self._now(), summary.log_format if whole_size else "auto", object=log.version,
                 )  # fmt: skip
                 self._write_rejects(batch, summary)  # before the commit: after a crash, the next run writes them again
                 if log.replaces:
@@ -228,7 +240,7 @@ def _landing_name(log: _LogFile) -> str:
     return f"{log.content.sha256}/{log.replaces.imported_at}" if log.replaces else log.content.sha256
 
 
-def initial_format(path: Path, before: Batch | None, options: Options) -> str:
+def initial_format(path: Source, before: Batch | None, options: Options) -> str:
     """The format from the options, or if it is auto, the format in which the log's beginning was imported.
 
     Raises BadInput when the earlier import needed a flag that is missing now.
@@ -240,7 +252,7 @@ def initial_format(path: Path, before: Batch | None, options: Options) -> str:
     return log_format
 
 
-def check_hosts(path: Path, part: BlockResult, log_format: str, options: Options, is_new: bool) -> None:
+def check_hosts(path: Source, part: BlockResult, log_format: str, options: Options, is_new: bool) -> None:
     """Raise BadInput when the visits of a block would have no domain. The block is the first that is read of a log.
 
     Of a log that is not new, single lines may lack a host, unless its format has none.
@@ -252,39 +264,12 @@ def check_hosts(path: Path, part: BlockResult, log_format: str, options: Options
         )
 
 
-class _ReaderPool:
-    """Block readers, opened on demand: most logs have one block, and opening a reader takes as long as reading it."""
-
-    def __init__(self, open_reader: Callable[[], BlockReader]) -> None:
-        self._open_reader = open_reader
-        self._free: SimpleQueue[BlockReader] = SimpleQueue()
-
-    @contextmanager
-    def borrow(self) -> Iterator[BlockReader]:
-        """A reader for exclusive use inside the context. One that fails is closed, and not used again."""
-        try:
-            reader = self._free.get_nowait()
-        except Empty:
-            reader = self._open_reader()
-        try:
-            yield reader
-        except BaseException:
-            reader.close()
-            raise
-        self._free.put(reader)
-
-    def close(self, keep: int = 0) -> None:
-        """Close the readers that nobody uses, except `keep` of them."""
-        while self._free.qsize() > keep:
-            self._free.get_nowait().close()
-
-
-def _read(readers: _ReaderPool, block: Block, log_format: str, options: Options) -> BlockResult:
+def _read(readers: ReaderPool, block: Block, log_format: str, options: Options) -> BlockResult:
     with readers.borrow() as reader:
         return reader.read(block, log_format, options)
 
 
-def _resolve_format(readers: _ReaderPool, path: Path, block: Block, log_format: str, options: Options) -> str:
+def _resolve_format(readers: ReaderPool, path: Source, block: Block, log_format: str, options: Options) -> str:
     try:
         with readers.borrow() as reader:
             return reader.resolve_format(block, log_format, options)

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection
 from datetime import date, timedelta
-from pathlib import Path
 
 from data.errors import BadInput
 from data.store.lake import Lake
@@ -18,7 +17,7 @@ class Room:
         self._organization = organization
         self._files = {file.path for file in lake.manifest.live_files(organization)}
 
-    def check(self, log: Path, first_day: date, last_day: date, domains: Collection[str | None]) -> None:
+    def check(self, log: object, first_day: date, last_day: date, domains: Collection[str | None]) -> None:
         """Raise BadInput when there are visits of these days (inclusive) and domains; None stands for no domain."""
         found: set[str | None] = set()
         for file in self._lake.live_files(self._organization, first_day, last_day):

@@ -26,6 +26,7 @@ class Summary:
     visits: int = 0
     repaired: int = 0
     already_imported: bool = False
+    batch: int | None = None  # which landed that content before
     continued: bool = False  # the beginning of this file was imported before
     begun_without_domain: bool = False  # and without a domain, unlike this import
     cut_short: bool = False

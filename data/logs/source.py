@@ -7,8 +7,7 @@ import hashlib
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, Literal, Protocol
 
 import duckdb
 import pyarrow as pa
@@ -29,6 +28,13 @@ _ZSTD: Final = (b"\x28\xb5\x2f\xfd", *(bytes([number]) + b"\x2a\x4d\x18" for num
 """How a Zstandard frame begins, or one of those that are skipped (RFC 8878)."""
 _ROWS: Final = 16_384
 """The number of Parquet rows that are converted to lines at a time."""
+
+
+class Source(Protocol):
+    """What a log is read from: a path, or an object in a bucket. As a text, it is its name for messages."""
+
+    def open(self, mode: Literal["rb"], /) -> BinaryIO:
+        """Its bytes from the beginning, which can be sought. Each call begins anew."""
 
 
 class CutShort(Exception):
@@ -62,7 +68,7 @@ def is_plain(beginning: bytes) -> bool:
     return not beginning.startswith((_GZIP, *_ZSTD, _PARQUET))
 
 
-def identify(path: Path, lengths: Iterable[int]) -> Content:
+def identify(path: Source, lengths: Iterable[int]) -> Content:
     """Read the file once and hash it: all of it, and its first n bytes for every n in `lengths` up to its size."""
     marks = sorted(set(lengths), reverse=True)
     digest, size, prefixes, cut_short = hashlib.sha256(), 0, {}, False
@@ -81,7 +87,7 @@ def identify(path: Path, lengths: Iterable[int]) -> Content:
     return Content(size, digest.hexdigest(), prefixes, cut_short)
 
 
-def blocks(path: Path, content: Content, start: int = 0) -> Iterator[Block]:
+def blocks(path: Source, content: Content, start: int = 0) -> Iterator[Block]:
     """Split the bytes from `start` to `content.size` between lines into blocks of about 16 MiB.
 
     Raises BadInput when the file no longer begins with the content that `content` identifies.
@@ -124,7 +130,7 @@ def _first_line(text: bytes) -> bytes:
     return text[:MAX_LINE_BYTES].partition(b"\n")[0].rstrip(b"\r").removeprefix(BOM)
 
 
-def _cut(path: Path, content: Content, start: int, preamble: Preamble) -> Iterator[Block]:
+def _cut(path: Source, content: Content, start: int, preamble: Preamble) -> Iterator[Block]:
     digest, size, line, skipping = hashlib.sha256(), 0, 1, False
     pieces, held = list[bytes](), 0  # what was read since the last block, in pieces, and how many bytes they are
     for chunk in _readable(path, content.size):
@@ -169,7 +175,7 @@ def _whole_lines(pieces: list[bytes]) -> tuple[bytes, bytes]:
     return text[:cut], text[cut:]
 
 
-def _readable(path: Path, size: int) -> Iterator[bytes]:
+def _readable(path: Source, size: int) -> Iterator[bytes]:
     """The first `size` decompressed bytes. Truncation is not an error here: `identify` has reported it."""
     try:
         for chunk in _chunks(path):
@@ -181,24 +187,24 @@ def _readable(path: Path, size: int) -> Iterator[bytes]:
         return
 
 
-def _chunks(path: Path) -> Iterator[bytes]:
+def _chunks(path: Source) -> Iterator[bytes]:
     try:
         with path.open("rb") as file:
             magic = file.read(4)
             file.seek(0)
             if magic.startswith(_GZIP):
-                yield from _gunzipped(file)
+                yield from _gunzipped(path, file)
             elif magic in _ZSTD:
-                yield from _unzstd(path)
+                yield from _unzstd(path, file)
             elif magic == _PARQUET:
-                yield from _rows_as_lines(path)
+                yield from _rows_as_lines(path, file)
             else:
                 yield from iter(lambda: file.read(CHUNK_BYTES), b"")
     except OSError as error:
         raise BadInput(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
-def _gunzipped(file: BinaryIO) -> Iterator[bytes]:
+def _gunzipped(path: Source, file: BinaryIO) -> Iterator[bytes]:
     """Decompress all members of a gzip file in chunks, so that nothing before a damaged end is lost."""
     member = zlib.decompressobj(wbits=31)
     while raw := file.read(CHUNK_BYTES):
@@ -206,7 +212,7 @@ def _gunzipped(file: BinaryIO) -> Iterator[bytes]:
             try:
                 yield member.decompress(raw, CHUNK_BYTES)
             except zlib.error as error:
-                raise BadInput(f"{file.name} is damaged ({error}); nothing of it was imported.") from error
+                raise BadInput(f"{path} is damaged ({error}); nothing of it was imported.") from error
             raw = member.unconsumed_tail
             if member.eof:
                 raw = member.unused_data.lstrip(b"\0")  # some writers pad with zeros
@@ -216,8 +222,8 @@ def _gunzipped(file: BinaryIO) -> Iterator[bytes]:
         raise CutShort
 
 
-def _unzstd(path: Path) -> Iterator[bytes]:
-    with pa.CompressedInputStream(pa.OSFile(str(path)), "zstd") as stream:
+def _unzstd(path: Source, file: BinaryIO) -> Iterator[bytes]:
+    with pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd") as stream:
         while True:
             try:
                 chunk = stream.read(1 << 16)  # at a truncated end, less than this is lost
@@ -230,13 +236,13 @@ def _unzstd(path: Path) -> Iterator[bytes]:
             yield chunk
 
 
-def _rows_as_lines(path: Path) -> Iterator[bytes]:
+def _rows_as_lines(path: Source, file: BinaryIO) -> Iterator[bytes]:
     """One JSON line with all columns by name for each row of a Parquet file; the same file gives the same lines."""
     try:
-        with duckdb.connect() as engine, pq.ParquetFile(path) as file:
+        with duckdb.connect() as engine, pq.ParquetFile(file) as parquet:
             engine.execute("SET TimeZone = 'UTC'")
             engine.execute("SET temp_directory = ''")  # rows contain IP addresses, which must not be spilled to disk
-            for batch in file.iter_batches(_ROWS):
+            for batch in parquet.iter_batches(_ROWS):
                 engine.register("batch", pa.table({"row": batch.to_struct_array()}))
                 lines = engine.sql("SELECT CAST(to_json(row) AS VARCHAR) AS line FROM batch").to_arrow_table()
                 yield "".join(f"{line}\n" for line in lines["line"].to_pylist()).encode()

@@ -16,6 +16,8 @@ _NO_DAMAGE: Final = frozenset({
 """SQLite's primary result codes that say nothing about the content of a database."""
 _BATCHES: Final = "SELECT organization, id, domain, sha256, bytes, whole_bytes, visits, imported_at, log_format, \
 first_at, last_at FROM batches"
+_OBJECTS: Final = "SELECT objects.organization, bucket, key, etag, batches.organization, sha256 FROM objects \
+JOIN batches ON batches.id = batch"
 
 
 class OldManifest(NamedTuple):
@@ -32,6 +34,7 @@ class OldManifest(NamedTuple):
     pending: Sequence[tuple[Any, ...]] = ()
     copies: Sequence[tuple[Any, ...]] = ()
     marks: Sequence[tuple[int, str]] = ()
+    objects: Sequence[tuple[Any, ...]] = ()
     generation: int = 0
 
     @property
@@ -64,6 +67,7 @@ def read_old_manifest(path: Path) -> OldManifest | None:
                     "SELECT target, organization, version, published_at, erasures, followed, due_since FROM copies"
                 ),
                 manifest.rows("SELECT id, mark FROM marks"),
+                manifest.rows(_OBJECTS),
                 manifest.rows("SELECT number FROM generation")[0][0],
             )
     except NewerVersion:

@@ -35,6 +35,8 @@ from data.store.packing import unpack
 
 _BATCH: Final = "INSERT OR IGNORE INTO batches (organization, id, domain, sha256, bytes, whole_bytes, visits, \
 imported_at, log_format, first_at, last_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_OBJECT: Final = "INSERT OR IGNORE INTO objects (organization, bucket, key, etag, batch) \
+SELECT ?, ?, ?, ?, id FROM batches WHERE organization = ? AND sha256 = ?"
 
 
 class RebuildResult(NamedTuple):
@@ -146,11 +148,15 @@ class Rebuild:
             for file in [*self.plan.counted, *self.plan.replaced]
             for batch in file.footer.batches
         ]
+        objects = list(old.objects)
         for organization in sorted({name for name, _ in records}):
             for batch in merged_batches(batch for name, batch in records if name == organization):
                 if batch.sha256 and batch.imported_at and batch.size:
-                    db.execute(_BATCH, [organization, *astuple(batch)])
+                    *columns, version = astuple(batch)
+                    db.execute(_BATCH, [organization, *columns])
+                    objects += [(organization, *version, organization, batch.sha256)] if version else []
         db.executemany(_BATCH, old.batches)
+        db.executemany(_OBJECT, objects)
 
     def _zones(self, old: OldManifest) -> list[tuple[str, str]]:
         """The zone of each organization. Raises LakeDamaged if visits that would count are dated in two zones."""

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from data.errors import Conflict, TrafficError
-from data.publish.target import ObjectStore
+from data.store.target import ObjectStore
 
 ENGINE: Final = "traffic-analytics"
 """Who writes the log, as each of its versions says. A version of anybody else is refused."""

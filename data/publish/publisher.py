@@ -16,7 +16,6 @@ from typing import Final, NamedTuple
 
 from data.errors import BadInput, Conflict, LakeDamaged, TrafficError
 from data.publish.delta import DeltaLog, PublishedFile, TableChange, TableState
-from data.publish.target import PARTIAL, ObjectStore, open_target
 from data.store.clock import is_recent
 from data.store.copies import Copy, begin_copy, copies, mark_of, record_copy
 from data.store.files import make_durably
@@ -25,6 +24,7 @@ from data.store.lake import Lake, StoredFile
 from data.store.lake_folders import LINKS
 from data.store.link_files import stored_links
 from data.store.locks import locked
+from data.store.target import PARTIAL, ObjectStore, open_target
 from data.visits import VISITS
 
 MARK: Final = "traffic.json"

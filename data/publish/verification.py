@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from data.errors import TrafficError
 from data.publish.publisher import SHA256_DIGITS, Table, dead_paths, tables, unnamed
-from data.publish.target import ObjectStore, open_target
 from data.store.copies import copies
 from data.store.lake import Lake
+from data.store.target import ObjectStore, open_target
 
 
 class CopyFinding(NamedTuple):

@@ -4,11 +4,22 @@ import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from data.errors import BadInput, Conflict
 from data.hosts import normalized_host
 from data.store.arrivals import Arrivals, note_arrivals
+from data.store.clock import format_time
+
+
+class ObjectVersion(NamedTuple):
+    """A version of a log object."""
+
+    bucket: str
+    """s3://bucket, or file:// for a file of a drop folder."""
+    key: str
+    etag: str
+    """Another one for each content of the key."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +38,10 @@ class Batch:
     first_at: str = ""  # the time of its first visit, as the manifest writes times; "": it has none
     last_at: str = ""
     arrived: Arrivals | None = field(default=None, compare=False)  # its new visits, if the log is followed
+    object: ObjectVersion | None = None  # whose content it is; only of a batch that is being committed
 
 
+_INSERT_OBJECT: Final = "INSERT OR IGNORE INTO objects (organization, bucket, key, etag, batch) VALUES (?, ?, ?, ?, ?)"
 _CONTENT: Final = (
     "SELECT domain FROM batches WHERE organization = ? AND sha256 = ? AND domain <> ? AND visits > 0 AND id IS NOT ?"
 )
@@ -72,3 +85,26 @@ def admit(db: sqlite3.Connection, batch: Batch) -> None:
     for (domain,) in rows:
         named = f"--domain {domain}" if domain else "no domain"
         raise Conflict(f"another process imported this log with {named} in the meantime; nothing was changed.")
+
+
+def batch_of(organization: str, row: tuple[Any, ...]) -> Batch:
+    """The batch of a row of the columns domain, sha256, bytes, whole_bytes and so on, as they are selected."""
+    domain, sha256, size, whole, visits, at, *more = row
+    return Batch(organization, domain, sha256, size, whole, visits, datetime.fromisoformat(at), *more)
+
+
+def insert_batch(db: sqlite3.Connection, batch: Batch) -> None:
+    """Register a new batch, and the object that it landed. The caller has begun a transaction."""
+    db.execute(
+        "INSERT INTO batches (id, organization, domain, sha256, bytes, whole_bytes, visits, log_format, "
+        "imported_at, first_at, last_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [batch.id, batch.organization, batch.domain, batch.sha256, batch.size, batch.whole_size, batch.visits,
+         batch.log_format, format_time(batch.imported_at), batch.first_at, batch.last_at],
+    )  # fmt: skip
+    if batch.object and batch.id:
+        insert_objects(db, batch.organization, [(batch.object, batch.id)])
+
+
+def insert_objects(db: sqlite3.Connection, organization: str, read: Iterable[tuple[ObjectVersion, int]]) -> None:
+    """Record which batches landed the contents of objects. The caller has begun a transaction."""
+    db.executemany(_INSERT_OBJECT, [(organization, *version, batch) for version, batch in read])

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from data.errors import LakeDamaged
 from data.local_time import DEFAULT_ZONE
-from data.store.batches import Batch
+from data.store.batches import Batch, ObjectVersion
 from data.store.clock import format_time
 from data.store.coverage import is_pause, span
 from data.store.files import UNREADABLE, version_of, versioned
@@ -39,6 +39,7 @@ class BatchRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     log_format: str = ""
     first_at: str = ""  # the time of its first visit, and of its last
     last_at: str = ""
+    object: ObjectVersion | None = None  # whose content it is, in a bucket or a drop folder
 
 
 class PendingRange(msgspec.Struct, frozen=True, array_like=True):
@@ -107,7 +108,7 @@ def record_of(batch: Batch) -> BatchRecord:
     """The record of a finished batch, whose id is known."""
     return BatchRecord(
         batch.id or 0, batch.domain, batch.sha256, batch.size, batch.whole_size, batch.visits,
-        format_time(batch.imported_at), batch.log_format, batch.first_at, batch.last_at,
+        format_time(batch.imported_at), batch.log_format, batch.first_at, batch.last_at, batch.object,
     )  # fmt: skip
 
 
@@ -181,7 +182,8 @@ def merged_batches(records: Iterable[BatchRecord]) -> tuple[BatchRecord, ...]:
         other = merged.get(record.id, record)
         longest = max(other, record, key=_extent)
         first_at, last_at = span((other.first_at, other.last_at), (record.first_at, record.last_at))
-        merged[record.id] = replace(longest, first_at=first_at, last_at=last_at)
+        version = other.object or record.object
+        merged[record.id] = replace(longest, first_at=first_at, last_at=last_at, object=version)
     return tuple(merged[key] for key in sorted(merged))
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from data.errors import Conflict
 from data.local_time import DEFAULT_ZONE, today
-from data.store.batches import Batch, admit
+from data.store.batches import Batch, admit, batch_of, insert_batch
 from data.store.clock import TOLERANCE, format_time, unchecked_bounds
 from data.store.dead_files import expire_now, expire_rollups, expire_unfinished, purge
 from data.store.epochs import OrganizationState, begin_epoch, state_of
@@ -139,10 +139,7 @@ class Manifest:
             "FROM batches WHERE organization = ? AND domain = coalesce(?, domain) ORDER BY bytes DESC",
             [organization, domain],
         )
-        return [
-            Batch(organization, name, sha256, size, whole, visits, datetime.fromisoformat(at), *more)
-            for name, sha256, size, whole, visits, at, *more in rows
-        ]
+        return [batch_of(organization, row) for row in rows]
 
     def commit(self, batch: Batch, continues: Batch | None, publish: Publisher, zone: str = DEFAULT_ZONE) -> None:
         """Register a batch and its files, dated in a zone, in one transaction.
@@ -154,12 +151,7 @@ class Manifest:
         with self.transaction() as db:
             check_zone_is(db, batch.organization, zone)
             admit(db, batch)
-            db.execute(
-                "INSERT INTO batches (id, organization, domain, sha256, bytes, whole_bytes, visits, log_format, "
-                "imported_at, first_at, last_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                [batch.id, batch.organization, batch.domain, batch.sha256, batch.size, batch.whole_size, batch.visits,
-                 batch.log_format, format_time(batch.imported_at), batch.first_at, batch.last_at],
-            )  # fmt: skip
+            insert_batch(db, batch)
             if continues is not None:
                 expire_unfinished(db, continues.id, batch.imported_at + READERS_GRACE)
             insert_files(db, publish())

@@ -135,9 +135,21 @@ MIGRATIONS: Final = (
         PRIMARY KEY (organization, source, domain, hour)
     ) WITHOUT ROWID;
     """,
+    """
+    CREATE TABLE objects (            -- versions of log objects in buckets and drop folders that were read
+        organization TEXT NOT NULL,
+        bucket TEXT NOT NULL,         -- s3://bucket, or file:// for files
+        key TEXT NOT NULL,
+        etag TEXT NOT NULL,
+        batch INTEGER NOT NULL REFERENCES batches (id),  -- that landed this content, maybe of another object
+        PRIMARY KEY (organization, bucket, key, etag)
+    ) WITHOUT ROWID;
+    CREATE INDEX objects_of_batches ON objects (batch);
+    CREATE INDEX contents ON batches (organization, sha256);
+    """,
 )
 """The migrations of the manifest: entry n migrates version n to n + 1. Never change an entry, only append.
 
-The tables are used in manifest.py, generation.py, pending.py, coverage.py, arrivals.py, zones.py, rollups.py,
-link_files.py, erasures.py and maintenance/retention.py.
+The tables are used in manifest.py, generation.py, pending.py, coverage.py, arrivals.py, objects.py, zones.py,
+rollups.py, link_files.py, erasures.py and maintenance/retention.py.
 """

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from data import SHORT_CODE_PATTERN, Lake
+from data import SHORT_CODE_PATTERN, BadInput, Lake
 from data.text import plural
 from service.commands.importing import (
     ColumnsOption,
@@ -20,6 +20,7 @@ from service.commands.importing import (
     FormatOption,
     NginxLogFormatOption,
     countries_of,
+    judge_past_days,
     options_of,
 )
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag
@@ -29,6 +30,8 @@ from service.settings import setting
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from data.ingest.drop_follower import DropFollower
+    from data.ingest.dropped import Drop
     from data.ingest.follower import Follower, FollowTotals
 
 STATUS_INTERVAL_SECONDS: Final = 60
@@ -36,7 +39,9 @@ STATUS_INTERVAL_SECONDS: Final = 60
 
 
 def follow(
-    log: Annotated[Path, typer.Argument(help="log that a server writes to; not compressed")],
+    log: Annotated[
+        str, typer.Argument(help="log that a server writes to, not compressed; or a folder or s3://bucket/prefix")
+    ],
     organization: OrganizationOption,
     domain: DomainOption = "",
     log_format: FormatOption = "auto",
@@ -44,7 +49,10 @@ def follow(
     columns: ColumnsOption = "",
     short_code_pattern: Annotated[str, flag("short_code_pattern")] = SHORT_CODE_PATTERN,
     skip_assets: Annotated[bool, flag("skip_assets")] = False,
-    every: Annotated[float, typer.Option(min=0.01, help="seconds between two reads of the log")] = 10,
+    every: Annotated[
+        float, typer.Option(min=0.01, help="seconds between two reads; 60 save requests to a bucket")
+    ] = 10,
+    once: Annotated[bool, typer.Option("--once", help="of a folder or bucket: read what is there, then end")] = False,
     geoip: Annotated[str, flag("geoip")] = setting("geoip").default,
     trusted_proxies: Annotated[str, flag("trusted_proxies")] = setting("trusted_proxies").default,
     lake: LakeOption = DEFAULT_LAKE,
@@ -57,27 +65,52 @@ def follow(
     access.log.1 or access.log.2.gz in the same folder, are imported first; older ones are ignored. The first run over
     a long log takes a while: a bar shows the progress, and imported visits count at once.
 
+    Of a folder or bucket, each object's content is imported once, plain, .gz, .zst or .parquet; of an object that has
+    grown, what is new. Nothing there is changed or deleted. Credentials of a bucket are those of the
+    usual AWS variables.
+
     Example: traffic follow /var/log/nginx/access.log --org acme --domain go.example.com
     """
+    from data.ingest.drop_follower import DropFollower
     from data.ingest.follower import Follower
     from data.ingest.importer import Importer
 
+    drop = _drop_of(log, once)
     console = messages()
     options = options_of(organization, domain, log_format, nginx_log_format, columns, short_code_pattern, skip_assets)
     opened = Lake(lake, create=True)
     importer = Importer(opened, proxies=setting("trusted_proxies").read(trusted_proxies), countries=countries_of(geoip))
     console.print(f"Lake: {opened.root}")
     status = _Status(console, log)
-    follower = Follower(
-        opened, importer, log, options, notify=console.print,
-        progress=lambda done, total: status.show(follower.totals, done, total),
-    )  # fmt: skip
+
+    def show(done: int, total: int) -> None:
+        status.show(follower.totals, done, total)
+        status.report(follower.totals)
+
+    follower: Follower | DropFollower
+    if drop:
+        follower = DropFollower(opened, importer, drop, options, notify=console.print, progress=show)
+    else:
+        follower = Follower(opened, importer, Path(log), options, notify=console.print, progress=show)
     with closing(follower), status.bar:
-        _follow(follower, status, every)
+        _follow(follower, status, every, once)
     console.print(f"{log}: {_summary(follower.totals)}")
+    if once:
+        judge_past_days(opened, organization)
+        raise typer.Exit(isinstance(follower, DropFollower) and follower.has_failed)
 
 
-def _follow(follower: "Follower", status: "_Status", every: float) -> None:
+def _drop_of(log: str, once: bool) -> "Drop | None":
+    """The folder or bucket that is followed; None for a single log. Raises BadInput."""
+    from data.ingest.dropped import open_drop
+
+    is_drop = "://" in log or Path(log).is_dir()
+    if once and not is_drop:
+        raise BadInput("--once goes with a folder or s3://bucket/prefix; read a log once with `traffic import`.")
+    return open_drop(log) if is_drop else None
+
+
+def _follow(follower: "Follower | DropFollower", status: "_Status", every: float, once: bool) -> None:
     """Read the log every `every` seconds until a signal arrives; then once more, to import the last complete lines."""
     with _stopping(follower) as wakeup_pipe:
         while True:
@@ -85,13 +118,13 @@ def _follow(follower: "Follower", status: "_Status", every: float) -> None:
             follower.tick()
             status.show(follower.totals, follower.totals.position, follower.totals.size)
             status.report(follower.totals)
-            if is_last:
+            if is_last or once:
                 return
             select.select([wakeup_pipe], [], [], every)
 
 
 @contextmanager
-def _stopping(follower: "Follower") -> Iterator[int]:
+def _stopping(follower: "Follower | DropFollower") -> Iterator[int]:
     """Let the first SIGINT or SIGTERM stop the follower; a second one has its usual effect.
 
     Yields a file descriptor that becomes readable when a signal arrives.
@@ -120,22 +153,23 @@ def _stopping(follower: "Follower") -> Iterator[int]:
 class _Status:
     """Shows progress: a bar on a terminal, otherwise a line from time to time."""
 
-    def __init__(self, console: "Console", log: Path) -> None:
+    def __init__(self, console: "Console", log: str) -> None:
         from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
         columns = (TextColumn("{task.description}"), BarColumn(20), DownloadColumn())
         is_seen = console.is_terminal
         self.bar = Progress(*columns, console=console, transient=True, auto_refresh=False, disable=not is_seen)
-        self._task = self.bar.add_task(log.name, total=None)
+        self._task = self.bar.add_task(log, total=None)
         self._console = console
         self._log = log
+        self._name = log if "://" in log else Path(log).name
         self._lines_reported = 0
         self._reported_at = -float(STATUS_INTERVAL_SECONDS)
 
     def show(self, landed: "FollowTotals", done: int, total: int) -> None:
         """Update the bar, on a terminal."""
         last = f", last {landed.last_visit_at:%Y-%m-%d %H:%M:%S}" if landed.last_visit_at else ""
-        text = f"{self._log.name}: {plural(landed.visits, 'visit')}{last}"
+        text = f"{self._name}: {plural(landed.visits, 'visit')}{last}"
         self.bar.update(self._task, completed=done, total=total, description=text, refresh=True)
 
     def report(self, landed: "FollowTotals") -> None:
@@ -157,5 +191,4 @@ def _summary(landed: "FollowTotals") -> str:
     )
     invalid = f"; {plural(landed.invalid_domains, 'visit')} with an invalid host" if landed.invalid_domains else ""
     assets = f"; {plural(landed.assets, 'request')} for assets left out" if landed.assets else ""
-    position = f"the log is read to byte {landed.position:,}"
-    return f"{plural(landed.visits, 'visit')} landed{last}; {position}{rejected}{invalid}{assets}."
+    return f"{plural(landed.visits, 'visit')} landed{last}; {landed.read}{rejected}{invalid}{assets}."

@@ -3,6 +3,7 @@
 To add a command: a function that prepares a folder, and an entry in VICTIMS.
 """
 
+import os
 import re
 import shutil
 import sqlite3
@@ -103,6 +104,15 @@ def rotated_log(folder):
     (folder / "a.log").rename(folder / "a.log.1")
     (folder / "a.log.1").write_text(log("a", 8))
     (folder / "a.log").write_text(log("b", 6))
+
+
+def dropped_logs(folder):
+    """Two logs in a folder, one of them twice, long enough ago."""
+    nothing(folder)
+    (folder / "drop").mkdir()
+    for name, letter in (("1.log", "a"), ("2.log", "b"), ("3.log", "a")):
+        (folder / "drop" / name).write_text(log(letter, 4))
+        os.utime(folder / "drop" / name, (1, 1))
 
 
 def opened_new(folder):
@@ -308,6 +318,7 @@ VICTIMS = (
            r"(\w)\.log: \d+ visits? landed", gone=(OLD_SALT.encode(),)),
     Victim("intake", nothing, ("lake", "x", "y", "z"), by_log, r"kept (\w)", "keep", missing_batches),
     Victim("follow", rotated_log, ("lake", "a.log"), by_log, "followed", "follow"),
+    Victim("follow of a folder", dropped_logs, ("follow", "drop", "--once", *INTO), by_log, "3 objects read"),
     Victim("compact", many_files, ("compact", "--lake", "lake"), told="Merged"),
     Victim("reclassify", other_rules, ("reclassify", "--lake", "lake"), told="reclassified"),
     Victim("keys create", lambda folder: None, ("keys", "create", "--org", "acme", "--name", "test", "--lake", "lake"),

@@ -20,11 +20,11 @@ from data.maintenance.erasure import Criteria, Eraser
 from data.maintenance.reclassification import Reclassifier
 from data.maintenance.retention import apply_retention
 from data.publish.publisher import LakePublisher
-from data.publish.target import TargetUnavailable, open_target
 from data.publish.verification import verify_copies
 from data.rules.classifier import Classifier
 from data.store.copies import copies
 from data.store.pending import enqueue, flush_all
+from data.store.target import TargetUnavailable, open_target
 from queries import OwnSql, Scope
 from tests.cluster.processes import wait_until
 from tests.publish import readers
@@ -148,7 +148,10 @@ def test_wrong_credentials_are_told_without_them(lake, bucket):
     land(lake, "acme", [at(2)])
     run = traffic("publish", "s3://bucket-x/lake", "--lake", lake.root, AWS_SECRET_ACCESS_KEY="another-secret")
     assert run.returncode == 1
-    assert run.stderr == "traffic: s3://bucket-x/lake cannot be used: 403 Forbidden, SignatureDoesNotMatch.\n"
+    assert run.stderr == (
+        "traffic: s3://bucket-x/lake cannot be used: 403 Forbidden, SignatureDoesNotMatch; "
+        "check the AWS variables with its keys, and what they may do there.\n"
+    )
 
 
 class Faulty(http.server.BaseHTTPRequestHandler):

@@ -14,11 +14,11 @@ from data.maintenance.retention import apply_retention
 from data.publish import publisher as publishing
 from data.publish.delta import ForeignLog
 from data.publish.publisher import Interrupted, LakePublisher, follow_erasures
-from data.publish.target import Folder, TargetUnavailable, open_target, parse_target
 from data.publish.verification import verify_copies
 from data.rules.classifier import Classifier
 from data.store.copies import copies, forget_copies
 from data.store.manifest import READERS_GRACE
+from data.store.target import Folder, TargetUnavailable, open_target, parse_target
 from tests.support import published
 from tests.support.lakes import flipped, rows_of
 from tests.support.tables import examples

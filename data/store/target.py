@@ -190,6 +190,17 @@ class Bucket:
                     raise
                 return None
 
+    def get_range(self, key: str, start: int, length: int) -> bytes:
+        """Some bytes of an object that has so many. Raises TargetUnavailable also if there is none."""
+        with self._errors():
+            return bytes(self._client.get_range(self._store, key, start=start, length=length))
+
+    def versions(self) -> Iterator[list[tuple[str, int, str]]]:
+        """The key of each object with its bytes and its etag, in lists. Raises TargetUnavailable."""
+        with self._errors():
+            for page in self._client.list(self._store):
+                yield [(found["path"], found["size"], _etag(found)) for found in page]
+
     def delete(self, keys: Iterable[str]) -> None:
         """That of ObjectStore."""
         for part in _batched(keys, _DELETED_AT_ONCE):
@@ -215,7 +226,14 @@ class Bucket:
         except (self._client.exceptions.BaseError, OSError) as error:
             found = [found["status"] or found["code"][6:-7] for found in _CAUSE.finditer(str(error))]
             reason = ", ".join(dict.fromkeys(found)) or "it does not answer, or not as S3 does"
+            if reason.startswith(("401", "403")):
+                reason += "; check the AWS variables with its keys, and what they may do there"
             raise TargetUnavailable(f"{self.name} cannot be used: {reason}.") from None
+
+
+def _etag(found: Mapping[str, Any]) -> str:
+    """What is another for each content of an object, also where the store has no etags."""
+    return found["e_tag"] or f"{found['last_modified'].isoformat()} {found['size']}"
 
 
 def _batched(keys: Iterable[str], size: int) -> Iterator[list[str]]:

@@ -1,0 +1,178 @@
+"""Follows log objects that others write whole into a folder or a bucket: lands each content exactly once.
+
+The whole place is listed each time, since new keys may sort before older ones. A row for each version that was read is
+written in the transaction in which its visits land (table `objects`).
+"""
+
+import sqlite3
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from data.errors import BadInput
+from data.ingest.dropped import Drop, Dropped
+from data.ingest.follower import SALTS_SECONDS, FollowTotals
+from data.ingest.importer import Importer, Options, Summary
+from data.ingest.visitor_ids import LIFETIME, delete_old_salts
+from data.progress import Progress
+from data.store.batches import ObjectVersion
+from data.store.lake import Lake
+from data.store.objects import known_versions, note_objects
+from data.store.target import TargetUnavailable
+from data.text import plural
+
+_FAILURES: Final = 3
+"""So many objects in a row that cannot be downloaded end a pass."""
+_NOTED_AT_ONCE: Final = 1_000
+
+
+@dataclass
+class DropTotals(FollowTotals):
+    """Statistics since the start of the program."""
+
+    objects: int = 0
+    repeated: int = 0  # objects whose whole content had landed before
+    refused: int = 0  # objects that are not logs
+    left: int = 0  # objects that could not be read in the last pass
+
+    @property
+    def read(self) -> str:
+        """What was read, as a part of a sentence."""
+        repeated = f", {self.repeated:,} of them with contents that had landed before" if self.repeated else ""
+        refused = f"; {plural(self.refused, 'object')} refused" if self.refused else ""
+        return f"{plural(self.objects, 'object')} read{repeated}{refused}"
+
+
+class DropFollower:
+    """Follows one place. `notify` receives messages for the operator, in whole sentences."""
+
+    def __init__(
+        self,
+        lake: Lake,
+        importer: Importer,
+        drop: Drop,
+        options: Options,
+        *,
+        notify: Callable[[str], None],
+        progress: Progress | None = None,
+    ) -> None:
+        self.totals = DropTotals()
+        self.is_stopping = False
+        """Set this to end a tick early, after the current object."""
+        self._lake = lake
+        self._importer = importer
+        self._drop = drop
+        self._options = options
+        self._notify = notify
+        self._progress = progress
+        self._done: set[ObjectVersion] = set()  # refused, or without content: read again by the next program only
+        self._repeated: list[tuple[ObjectVersion, int]] = []  # not recorded yet
+        self._last_error = ""
+        self._told_old = False
+        self._salts_due = 0.0
+        self._ip_lists_changed_ns = lake.ip_lists.stat().st_mtime_ns
+
+    def tick(self) -> None:
+        """Land all new objects. What cannot be reached or stored is told once, and retried at the next tick."""
+        try:
+            error = self._pass()
+        except TargetUnavailable as unavailable:
+            error = str(unavailable)
+        except (OSError, sqlite3.OperationalError) as failed:
+            reason = (isinstance(failed, OSError) and failed.strerror) or str(failed)
+            error = f"visits cannot be stored: {reason}."
+        if error and error != self._last_error:
+            self._notify(f"{error} Nothing is lost; retrying.")
+        elif self._last_error and not error:
+            self._notify("objects are read again.")
+        self._last_error = error
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether anything was left at the last tick, or refused at any."""
+        return bool(self._last_error or self.totals.refused)
+
+    def close(self) -> None:
+        """Nothing is open between ticks."""
+
+    def _pass(self) -> str:
+        """Land all new objects; return what was last wrong with one that has to wait."""
+        self._refresh()
+        new = [dropped for page in self._drop.pages() for dropped in self._unknown(page)]
+        size, done, failures, error = sum(dropped.size for dropped in new), 0, 0, ""
+        self.totals.size = size
+        try:
+            for dropped in new:
+                if self.is_stopping or failures == _FAILURES:
+                    break
+                try:
+                    self._land(dropped)
+                    failures = 0
+                except TargetUnavailable as unavailable:
+                    error, failures = str(unavailable), failures + 1
+                self.totals.position = done = done + dropped.size
+                if self._progress:
+                    self._progress(done, size)
+        finally:
+            self._note_repeated()
+        return error
+
+    def _unknown(self, page: list[Dropped]) -> list[Dropped]:
+        keys = [dropped.version.key for dropped in page]
+        known = known_versions(self._lake.manifest, self._options.organization, self._drop.bucket, keys) | self._done
+        return [dropped for dropped in page if dropped.version not in known]
+
+    def _land(self, dropped: Dropped) -> None:
+        source = self._drop.source(dropped)
+        if source is None:  # deleted since it was listed
+            return
+        try:
+            summary = self._importer.run(source, self._options, version=dropped.version)
+        except BadInput as error:
+            self._done.add(dropped.version)
+            self.totals.refused += 1
+            self._notify(f"{error} It is left out until it changes.")
+            return
+        self._count(source, summary)
+        if summary.batch:
+            self.totals.repeated += 1
+            self._repeated.append((dropped.version, summary.batch))
+        elif not summary.lines:
+            self._done.add(dropped.version)
+        if len(self._repeated) == _NOTED_AT_ONCE:
+            self._note_repeated()
+
+    def _note_repeated(self) -> None:
+        note_objects(self._lake.manifest, self._options.organization, self._repeated)
+        self._repeated = []
+
+    def _count(self, source: object, summary: Summary) -> None:
+        totals = self.totals
+        totals.objects += 1
+        totals.visits += summary.visits
+        totals.lines += summary.lines
+        totals.assets += summary.assets
+        totals.rejected += summary.rejected
+        totals.invalid_domains += summary.invalid_domains
+        totals.rejects_file = summary.rejects_file or totals.rejects_file
+        if summary.cut_short:
+            self._notify(f"{source} is cut short: what could be read counts.")
+        oldest = (datetime.now(UTC) - LIFETIME - timedelta(days=1)).date()
+        if summary.first_day and summary.first_day < oldest and not self._told_old:
+            self._told_old = True
+            self._notify(
+                f"{source} has visits of {summary.first_day}, older than 48 hours: they count, but visitors of such a "
+                "day of whom other visits landed more than 48 hours ago count once more."
+            )
+
+    def _refresh(self) -> None:
+        """Use the current IP lists, and delete old salts also when nothing lands."""
+        changed_ns = self._lake.ip_lists.stat().st_mtime_ns
+        if changed_ns != self._ip_lists_changed_ns:
+            self._importer.reload_ip_lists()
+            self._ip_lists_changed_ns = changed_ns
+        if time.monotonic() >= self._salts_due:
+            delete_old_salts(self._lake.salts, datetime.now(UTC))
+            self._salts_due = time.monotonic() + SALTS_SECONDS

@@ -1,0 +1,168 @@
+"""Where log objects are dropped that others write whole: a folder, or a bucket."""
+
+import io
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Final, Literal, NamedTuple, Protocol
+
+from data.errors import BadInput
+from data.logs.source import Source
+from data.store.batches import ObjectVersion
+from data.store.target import Bucket, TargetUnavailable, parse_target
+
+REST_SECONDS: Final = 10
+"""A file that was written so recently may still grow, and is left for later."""
+IN_MEMORY_BYTES: Final = 64 << 20
+"""Objects up to this size are downloaded once, into memory. Larger ones are read twice, in pieces."""
+_PIECE_BYTES: Final = 8 << 20
+_PAGE: Final = 1_000
+
+
+class Dropped(NamedTuple):
+    """A version of an object that can be read."""
+
+    version: ObjectVersion
+    size: int
+
+
+class Drop(Protocol):
+    """A place with objects. Its methods raise TargetUnavailable."""
+
+    bucket: str
+    """That of the versions of its objects."""
+
+    def pages(self) -> Iterator[list[Dropped]]:
+        """All objects that are not empty, in lists."""
+
+    def source(self, dropped: Dropped) -> Source | None:
+        """What the object is read from; None if it was deleted."""
+
+
+def open_drop(name: str) -> Drop:
+    """The folder or s3://bucket/prefix. Raises BadInput when there cannot be one."""
+    return BucketDrop(parse_target(name)) if "://" in name else FolderDrop(Path(name))
+
+
+class FolderDrop:
+    """A folder and those below it. Files whose names begin with a dot are left alone."""
+
+    bucket = "file://"
+
+    def __init__(self, folder: Path) -> None:
+        """Raises BadInput if there is no such folder."""
+        if not folder.is_dir():
+            raise BadInput(f"{folder} is not a folder.")
+        self._folder = folder.absolute()
+
+    def pages(self) -> Iterator[list[Dropped]]:
+        """That of Drop. A file that was just written is left out."""
+        if not self._folder.is_dir():
+            raise TargetUnavailable(f"{self._folder} cannot be read: it is not a folder any more.")
+        page: list[Dropped] = []
+        for path in self._folder.rglob("[!.]*"):
+            if dropped := self._dropped(path):
+                page.append(dropped)
+            if len(page) == _PAGE:
+                yield page
+                page = []
+        yield page
+
+    def source(self, dropped: Dropped) -> Source | None:
+        """That of Drop."""
+        path = Path("/", dropped.version.key)
+        return path if path.exists() else None
+
+    def _dropped(self, path: Path) -> Dropped | None:
+        try:
+            stat = path.stat()
+        except FileNotFoundError:
+            return None
+        is_resting = abs(time.time() - stat.st_mtime) >= REST_SECONDS
+        if not (path.is_file() and stat.st_size and is_resting):
+            return None
+        return Dropped(ObjectVersion(self.bucket, str(path), f"{stat.st_mtime_ns}-{stat.st_size}"), stat.st_size)
+
+
+class BucketDrop:
+    """A bucket and a prefix in it."""
+
+    def __init__(self, name: str) -> None:
+        """Raises BadInput if the extra `publish` is not installed."""
+        self._store = Bucket(name)
+        bucket, _, prefix = name.removeprefix("s3://").partition("/")
+        self.bucket = f"s3://{bucket}"
+        self._prefix = f"{prefix}/" if prefix else ""
+
+    def pages(self) -> Iterator[list[Dropped]]:
+        """That of Drop."""
+        for page in self._store.versions():
+            yield [
+                Dropped(ObjectVersion(self.bucket, f"{self._prefix}{key}", etag), size)
+                for key, size, etag in page
+                if size
+            ]
+
+    def source(self, dropped: Dropped) -> Source | None:
+        """That of Drop. An object of moderate size is downloaded now, before others have to wait for its import."""
+        key = dropped.version.key.removeprefix(self._prefix)
+        name = f"{self.bucket}/{dropped.version.key}"
+        if dropped.size > IN_MEMORY_BYTES:
+            return _InPieces(name, self._store, key, dropped.size)
+        body = self._store.get(key)
+        return None if body is None else _InMemory(name, body)
+
+
+class _InMemory:
+    """A downloaded object."""
+
+    def __init__(self, name: str, body: bytes) -> None:
+        self._name = name
+        self._body = body
+
+    def __str__(self) -> str:
+        return self._name
+
+    def open(self, _mode: Literal["rb"], /) -> BinaryIO:
+        return io.BytesIO(self._body)
+
+
+class _InPieces:
+    """An object that is downloaded in pieces, each time that it is read."""
+
+    def __init__(self, name: str, store: Bucket, key: str, size: int) -> None:
+        self._name = name
+        self._store = store
+        self._key = key
+        self._size = size
+
+    def __str__(self) -> str:
+        return self._name
+
+    def open(self, _mode: Literal["rb"], /) -> BinaryIO:
+        return io.BufferedReader(_Pieces(self._store, self._key, self._size), _PIECE_BYTES)
+
+
+class _Pieces(io.RawIOBase):
+    def __init__(self, store: Bucket, key: str, size: int) -> None:
+        self._store = store
+        self._key = key
+        self._size = size
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        return self._at
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]  # of any writable buffer
+        wanted = max(0, min(len(buffer), self._size - self._at))
+        piece = self._store.get_range(self._key, self._at, wanted) if wanted else b""
+        buffer[: len(piece)] = piece
+        self._at += len(piece)
+        return len(piece)

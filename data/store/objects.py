@@ -1,0 +1,46 @@
+"""Which versions of log objects, in buckets and drop folders, were read, and what landed their contents."""
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from data.store.batches import Batch, ObjectVersion, batch_of, insert_objects
+from data.store.manifest import Manifest
+
+_BATCHES: Final = (
+    "SELECT domain, sha256, bytes, whole_bytes, visits, imported_at, log_format, id, first_at, last_at FROM batches "
+)
+_OF_CONTENT: Final = f"{_BATCHES} WHERE organization = ? AND sha256 = ? AND bytes = ?"
+_OF_KEY: Final = f"{_BATCHES} WHERE id IN (SELECT batch FROM objects WHERE organization = ? AND bucket = ? AND key = ?)"
+_KNOWN: Final = (
+    "SELECT bucket, key, etag FROM objects WHERE organization = ? AND bucket = ? "
+    "AND key IN (SELECT value FROM json_each(?))"
+)
+
+
+def known_versions(manifest: Manifest, organization: str, bucket: str, keys: Sequence[str]) -> set[ObjectVersion]:
+    """Those versions of some objects of a bucket that were read for an organization."""
+    return {ObjectVersion(*row) for row in manifest.rows(_KNOWN, [organization, bucket, json.dumps(keys)])}
+
+
+def batches_of_key(manifest: Manifest, organization: str, version: ObjectVersion) -> list[Batch]:
+    """What landed the contents of all versions of an object."""
+    rows = manifest.rows(_OF_KEY, [organization, version.bucket, version.key])
+    return [batch_of(organization, row) for row in rows]
+
+
+def batches_of_content(manifest: Manifest, organization: str, sha256: str, size: int) -> list[Batch]:
+    """What landed a whole content, whatever it was read from."""
+    return [batch_of(organization, row) for row in manifest.rows(_OF_CONTENT, [organization, sha256, size])]
+
+
+def note_objects(manifest: Manifest, organization: str, read: Sequence[tuple[ObjectVersion, int]]) -> None:
+    """Record objects whose contents had landed before, with the batches that landed them."""
+    if read:
+        with manifest.transaction() as db:
+            insert_objects(db, organization, read)
+
+
+def is_of_object(manifest: Manifest, batch: int) -> bool:
+    """Whether a batch landed the content of an object: others are compared with it, so it must stay what it is."""
+    return bool(manifest.rows("SELECT 1 FROM objects WHERE batch = ? LIMIT 1", [batch]))

@@ -1,0 +1,236 @@
+"""Objects in a drop folder, their visits out: each content once, whoever reads it, is killed or rebuilds meanwhile."""
+
+import gzip
+import itertools
+import os
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+import pytest
+
+from data.errors import BadInput
+from data.ingest import drop_follower
+from data.ingest.drop_follower import DropFollower
+from data.ingest.dropped import open_drop
+from data.ingest.follower import Follower
+from data.ingest.importer import Importer, Options
+from data.maintenance.backup import back_up
+from data.maintenance.erasure import Criteria, Eraser
+from data.maintenance.rebuild import Rebuild
+from data.store.lake import Lake
+from data.store.target import TargetUnavailable
+from tests.support.lakes import opened, rows_of
+from tests.support.user_agents import CHROME
+
+
+def line(path):
+    return f'203.0.113.7 - - [17/May/2015:10:05:03 +0000] "GET {path} HTTP/1.1" 200 5316 "-" "{CHROME}"\n'
+
+
+def lines(*paths):
+    return "".join(map(line, paths)).encode()
+
+
+class Place:
+    """A drop folder, and who follows it into a lake."""
+
+    def __init__(self, folder, lake):
+        self.folder, self.lake = folder, lake
+        folder.mkdir()
+        self.told = []
+        self.ages = itertools.count(1_000)
+
+    def drop(self, name, body, rests=True):
+        path = self.folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(body)
+        if rests:
+            os.utime(path, (at := next(self.ages), at))
+
+    def follower(self, lake=None, **options):
+        lake, options = lake or self.lake, Options("acme", "go.example", **options)
+        return DropFollower(lake, Importer(lake), open_drop(str(self.folder)), options, notify=self.told.append)
+
+    def follow(self, lake=None, **options):
+        follower = self.follower(lake, **options)
+        follower.tick()
+        return follower.totals
+
+    def objects(self):
+        return self.lake.manifest.rows("SELECT count(*) FROM objects")[0][0]
+
+
+@pytest.fixture
+def place(tmp_path, lake):
+    return Place(tmp_path / "drop", lake)
+
+
+def landed(lake):
+    return Counter(row["path"] for row in rows_of(lake))
+
+
+def test_whole_contents_count_once_whatever_they_are_called_and_how_they_are_compressed(place):
+    place.drop("b.log", lines("/1", "/2"))
+    place.drop("b-again.log.gz", gzip.compress(lines("/1", "/2")))
+    place.drop("deep/b.log.zst", pa.compress(lines("/1", "/2"), "zstd", asbytes=True))
+    place.drop("begins-alike.log", lines("/1", "/2", "/3"))  # another object, whose lines are other requests
+    place.drop(".hidden", lines("/hidden"))
+    place.drop("empty", b"")
+    totals = place.follow()
+    assert landed(place.lake) == Counter({"/1": 2, "/2": 2, "/3": 1})
+    assert (totals.objects, totals.repeated, totals.visits, place.objects()) == (4, 2, 5, 4)
+    place.drop("a-sorts-first.log", lines("/4"))
+    totals = place.follow()
+    assert (totals.objects, totals.visits) == (1, 1)
+    assert place.follow().objects == 0
+
+
+def test_what_was_imported_before_counts_once(place, tmp_path):
+    (tmp_path / "log").write_bytes(lines("/1"))
+    Importer(place.lake).run(tmp_path / "log", Options("acme", "go.example"))
+    place.drop("1", lines("/1"))
+    assert place.follow().repeated == 1
+    assert landed(place.lake) == Counter({"/1": 1})
+    place.drop("2", lines("/2"))
+    place.follow()
+    (tmp_path / "log").write_bytes(lines("/2"))
+    assert Importer(place.lake).run(tmp_path / "log", Options("acme", "go.example")).already_imported
+
+
+def test_a_key_that_grows_is_continued_and_one_that_is_written_anew_is_new(place):
+    place.drop("1", lines("/1") + line("/2").encode()[:-1])
+    place.follow()
+    place.drop("1", lines("/1", "/2", "/3"))
+    place.follow()
+    assert landed(place.lake) == Counter({"/1": 1, "/2": 1, "/3": 1})
+    place.drop("copy", lines("/1", "/2", "/3"))
+    place.follow()
+    place.drop("copy", lines("/1", "/2", "/3", "/4"))
+    place.drop("1", lines("/5"))
+    place.follow()
+    assert landed(place.lake) == Counter({"/1": 1, "/2": 1, "/3": 1, "/4": 1, "/5": 1})
+
+
+def test_a_file_that_was_just_written_is_left_until_it_rests(place):
+    place.drop("1", lines("/1"), rests=False)
+    assert place.follow().objects == 0
+    os.utime(place.folder / "1", (1, 1))
+    assert place.follow().visits == 1
+
+
+def test_a_followed_log_that_begins_like_an_object_leaves_that_one_known(place, tmp_path):
+    place.drop("1", lines("/1"))
+    place.follow()
+    log = tmp_path / "access.log"
+    log.write_bytes(lines("/1", "/2"))
+    follower = Follower(place.lake, Importer(place.lake), log, Options("acme", "go.example"), notify=place.told.append)
+    follower.tick()
+    follower.close()
+    place.drop("again", lines("/1"))
+    place.follow()
+    assert landed(place.lake) == Counter({"/1": 1, "/2": 1})
+
+
+def test_two_followers_at_once_land_each_content_once(place, tmp_path):
+    for number in range(30):
+        place.drop(str(number), lines(f"/{number % 20}", f"/second/{number % 20}"))
+    with opened(place.lake.root) as other, ThreadPoolExecutor(2) as pool:
+        both = list(pool.map(place.follow, [place.lake, other]))
+    assert set(landed(place.lake).values()) == {1}
+    assert len(landed(place.lake)) == 40
+    assert sum(totals.visits for totals in both) == 40
+    assert place.objects() == 30
+
+
+def test_ten_thousand_objects_are_read_once(place):
+    for number in range(10_000):
+        place.drop(f"{number:05}", lines(f"/{number % 10}"))
+    totals = place.follow()
+    assert (totals.objects, totals.repeated, totals.visits) == (10_000, 9_990, 10)
+    assert (place.objects(), place.follow().objects) == (10_000, 0)
+
+
+def test_after_a_rebuild_objects_are_known_by_the_files_alone_and_grow_on(place, tmp_path):
+    place.drop("1", lines("/1"))
+    place.follow()
+    place.drop("1", lines("/1", "/2"))
+    place.drop("2", lines("/9"))
+    place.follow()
+    root = place.lake.root
+    place.lake.manifest.close()
+    for path in root.glob("manifest.sqlite*"):
+        path.unlink()
+    Rebuild(root).run()
+    with opened(root) as lake:
+        assert place.follow(lake).objects == 0
+        place.drop("1", lines("/1", "/2", "/3"))
+        assert place.follow(lake).visits == 1
+        assert landed(lake) == Counter({"/1": 1, "/2": 1, "/3": 1, "/9": 1})
+    Rebuild(root).run()  # with what the old manifest says
+    with opened(root) as lake:
+        assert place.follow(lake).objects == 0
+
+
+def test_what_was_erased_does_not_return_and_a_backup_knows_what_was_read(place, tmp_path):
+    place.drop("1", lines("/1"))
+    place.follow()
+    Eraser(place.lake).run("acme", Criteria(domain="go.example"))
+    assert place.follow().objects == 0
+    place.drop("copy", lines("/1"))
+    place.follow()
+    assert landed(place.lake) == Counter()
+    back_up(place.lake, tmp_path / "backup")
+    restored = Lake(tmp_path / "backup")
+    assert place.follow(restored).objects == 0
+    restored.manifest.close()
+
+
+def test_what_is_not_a_log_is_refused_once_and_the_others_land(place):
+    place.drop("0", b"ALB: this file was written to test what may be written.\n")
+    place.drop("1", lines("/1"))
+    place.drop("2.gz", gzip.compress(lines("/2"))[:-9])
+    follower = place.follower()
+    follower.tick()
+    follower.tick()
+    assert (follower.totals.refused, follower.totals.visits) == (1, 2)
+    refused, cut, *old = [text for text in sorted(place.told) if "older than 48 hours" not in text]
+    assert refused.endswith("It is left out until it changes.")
+    assert "2.gz is cut short" in cut
+    assert not old
+    assert sum("older than 48 hours" in text for text in place.told) == 1
+    place.drop("0", lines("/0"))
+    follower.tick()
+    assert follower.totals.visits == 3
+
+
+def test_a_place_out_of_reach_is_told_once_and_one_object_does_not_hold_up_the_others(place, monkeypatch):
+    for number in range(5):
+        place.drop(str(number), lines(f"/{number}"))
+    follower = place.follower()
+    read, failing = follower._drop.source, {"1", "3"}
+
+    def source(dropped):
+        if dropped.version.key.rpartition("/")[2] in failing:
+            raise TargetUnavailable("the bucket cannot be used: 500.")
+        return read(dropped)
+
+    follower._drop.source = source
+    follower.tick()
+    follower.tick()
+    assert (follower.totals.visits, follower.has_failed) == (3, True)
+    failing.clear()
+    follower.tick()
+    assert (follower.totals.visits, follower.has_failed) == (5, False)
+    assert [text for text in place.told if "older" not in text] == [
+        "the bucket cannot be used: 500. Nothing is lost; retrying.", "objects are read again.",
+    ]  # fmt: skip
+    monkeypatch.setattr(drop_follower, "_FAILURES", 0)
+    place.folder.rename(place.folder.with_name("gone"))
+    follower.tick()
+    assert "is not a folder any more" in place.told[-1]
+
+
+def test_a_place_that_is_no_folder_is_refused(tmp_path):
+    with pytest.raises(BadInput, match="is not a folder"):
+        open_drop(str(tmp_path / "missing"))

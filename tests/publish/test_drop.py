@@ -1,0 +1,169 @@
+"""Log objects in a bucket: each content counts once, and a store that fails is waited for."""
+
+import gzip
+import http.client
+import http.server
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from data.ingest import dropped
+from data.ingest.drop_follower import DropFollower
+from data.ingest.dropped import open_drop
+from data.ingest.importer import Importer, Options
+from data.store.target import open_target
+from tests.cluster.processes import wait_until
+from tests.publish.conftest import SECRET
+from tests.support.lakes import rows_of
+from tests.support.user_agents import CHROME
+
+TRAFFIC = Path(sys.executable).parent / "traffic"
+
+
+def lines(*paths):
+    return "".join(
+        f'203.0.113.7 - - [17/May/2015:10:05:03 +0000] "GET {path} HTTP/1.1" 200 5316 "-" "{CHROME}"\n'
+        for path in paths
+    ).encode()
+
+
+def landed(lake):
+    return Counter(row["path"] for row in rows_of(lake))
+
+
+class Following:
+    """Who follows a bucket, and what is told."""
+
+    def __init__(self, lake, name):
+        self.told = []
+        options = Options("acme", "go.example")
+        self.follower = DropFollower(lake, Importer(lake), open_drop(name), options, notify=self._tell)
+
+    def _tell(self, text):
+        if "older than 48 hours" not in text:
+            self.told.append(text)
+
+    def tick(self):
+        self.follower.tick()
+        return self.follower.totals
+
+
+def test_objects_of_a_bucket_count_once_in_memory_and_in_pieces(lake, bucket, monkeypatch):
+    name = f"s3://{bucket.new()}/logs"
+    store = open_target(name)
+    many = [f"/many/{number}" for number in range(50_000)]
+    store.put("b/1.log", lines("/1"))
+    store.put("b/2.log.gz", gzip.compress(lines(*many)))
+    store.put("copy", lines("/1"))
+    monkeypatch.setattr(dropped, "IN_MEMORY_BYTES", 1_000)
+    monkeypatch.setattr(dropped, "_PIECE_BYTES", 50_000)
+    following = Following(lake, name)
+    assert following.tick().visits == 50_001
+    store.put("a", lines("/0"))
+    store.put("b/1.log", lines("/1", "/2"))
+    assert following.tick().visits == 50_003
+    store.put("b/2.log.gz", gzip.compress(lines(*many, "/more")))
+    assert following.tick().visits == 50_004
+    assert landed(lake) == Counter(["/0", "/1", "/2", "/more", *many])
+    assert Following(lake, name).tick().objects == 0
+    assert Following(lake, f"{name}/b").tick().objects == 0
+    assert set(store.list("")) == {"a", "b/1.log", "b/2.log.gz", "copy"}
+
+
+def test_a_bucket_that_is_down_is_waited_for(lake, bucket):
+    name = f"s3://{bucket.new()}/logs"
+    open_target(name).put("1", lines("/1"))
+    following = Following(lake, name)
+    bucket.stop()
+    try:
+        following.tick()
+        following.tick()
+    finally:
+        bucket.start()
+    wait_until(lambda: following.tick().visits == 1)
+    assert len(following.told) >= 2
+    assert following.told[0].startswith(f"{name} cannot be used: ")
+    assert following.told[0].endswith(" Nothing is lost; retrying.")
+    assert following.told[-1] == "objects are read again."
+
+
+class Disturbing(http.server.BaseHTTPRequestHandler):
+    """Passes requests on to the bucket, and disturbs the answers as it is told to."""
+
+    def do_GET(self):
+        address = urlsplit(self.server.bucket.address)
+        with closing(http.client.HTTPConnection(address.hostname, address.port, timeout=30)) as upstream:
+            upstream.request("GET", self.path, headers=dict(self.headers))
+            answer = upstream.getresponse()
+            body, how = answer.read(), self.server.how
+        if how == "500":
+            self.send_error(500)
+            return
+        self.send_response(answer.status)
+        for key, value in answer.getheaders():
+            if key.lower() not in {"content-length", "transfer-encoding", "connection"}:
+                self.send_header(key, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        is_object = "list-type" not in self.path
+        if how == "slow":
+            for at in range(0, len(body), 200):
+                self.wfile.write(body[at : at + 200])
+                self.wfile.flush()
+                time.sleep(0.05)
+        else:
+            self.wfile.write(body[: len(body) // 2] if how == "cut" and is_object else body)
+        self.close_connection = True
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.mark.parametrize("how", ["500", "cut", "slow"])
+def test_a_disturbed_bucket_loses_and_repeats_nothing(how, lake, bucket, monkeypatch):
+    name = f"s3://{bucket.new()}/logs"
+    paths = [f"/{number}" for number in range(40)]
+    open_target(name).put("1", lines(*paths[:20]))
+    open_target(name).put("2", lines(*paths[20:]))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Disturbing) as server:
+        server.bucket, server.how = bucket, how
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
+        following = Following(lake, name)
+        following.tick()
+        if how != "slow":
+            assert landed(lake) == Counter()
+            assert following.told[0].startswith(f"{name} cannot be used: ")
+            server.how = ""
+            following.tick()
+            assert following.told[1:] == ["objects are read again."]
+        server.shutdown()
+    assert landed(lake) == Counter(paths)
+
+
+def test_the_command_reads_a_bucket_once_and_names_what_is_wrong_without_keys(lake, bucket, monkeypatch):
+    name = f"s3://{bucket.new()}/logs"
+    open_target(name).put("1", lines("/1"))
+
+    def run(place):
+        command = [TRAFFIC, "follow", place, "--org", "acme", "--domain", "go.example", "--once", "--lake", lake.root]
+        ended = subprocess.run(command, check=False, text=True, capture_output=True, timeout=120)
+        assert SECRET not in ended.stderr
+        return ended.returncode, " ".join(ended.stderr.split())
+
+    code, told = run(name)
+    assert (code, "1 visit landed; 1 object read." in told) == (0, True), told
+    missing = Following(lake, "s3://missing-bucket")
+    missing.tick()
+    assert missing.told[0].startswith("s3://missing-bucket cannot be used: ")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another-secret")
+    code, told = run(name)
+    assert (code, "403 Forbidden, SignatureDoesNotMatch; check the AWS variables" in told) == (1, True), told
+    assert "another-secret" not in told
