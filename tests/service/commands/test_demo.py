@@ -1,5 +1,6 @@
 """The sample of `traffic demo` has something for every detector of jobs to find."""
 
+import io
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
@@ -34,7 +35,9 @@ PLANTED = {
 def demo(tmp_path_factory, today):
     folder = tmp_path_factory.mktemp("demo")
     lake = Lake(folder / "lake", create=True)
-    _fill(lake, folder, 3_000, Console(quiet=True))
+    _fill(lake, folder, 3_000, Console(file=(told := io.StringIO()), width=200))
+    visits = sum(file.visits for file in lake.manifest.live_files("demo"))
+    assert f"{visits:,} generated visits imported" in told.getvalue()
     warehouse = Warehouse(lake)
     yield warehouse
     warehouse.close()

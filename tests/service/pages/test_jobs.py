@@ -13,10 +13,12 @@ from service.jobs.implementations import Draft
 from service.jobs.outcome import MeasuredOutcome
 from service.jobs.rates import Period
 from service.jobs.records import JobOutcome, Measure
+from service.jobs.silence import update_silences
 from service.jobs.store import Jobs
 from service.jobs.verdicts import verdict
 from tests.conftest import NOW
 from tests.service.jobs.findings import ANNA, broken
+from tests.service.jobs.test_silence import reported, usual
 from tests.service.pages.reading import as_text, read, tables
 from tests.support.control import open_store
 from tests.support.visits import land, links, visit
@@ -123,6 +125,16 @@ def test_the_page_of_a_job_has_the_numbers_of_its_record(acme, jobs, job):
     assert "QUALIFY row_number()" in page.one("pre").text
     history = page.one("section", aria_labelledby="history").one("tbody").all("tr")
     assert len(history) == len(record.history)
+
+
+def test_the_page_of_a_silent_source_has_its_numbers_and_no_evidence(acme, lake, jobs):
+    reported(lake, *usual(NOW - timedelta(hours=7)))
+    update_silences(lake, jobs, NOW)
+    (job,) = jobs.of("acme")
+    main = acme.read(f"jobs/{job.id}").one("main").text
+    assert jobs.record("acme", job.id).summary in main
+    assert "Approve: Let its visits arrive again" in main
+    assert "Evidence" not in main
 
 
 def test_unknown_jobs_and_those_of_others_are_not_found(lake, browsing, job):
