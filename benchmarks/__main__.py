@@ -15,7 +15,20 @@ from typing import Annotated, Any, Final
 import typer
 from rich.console import Console
 
-from benchmarks import clusters, cold, crowd, fairness, importing, judging, live, outcomes, pages, serving, sustained
+from benchmarks import (
+    clusters,
+    cold,
+    crowd,
+    fairness,
+    importing,
+    judging,
+    lists,
+    live,
+    outcomes,
+    pages,
+    serving,
+    sustained,
+)
 from benchmarks.bars import bar_of, missed
 from benchmarks.figures import Figure, over_runs
 from benchmarks.picture import picture
@@ -34,6 +47,7 @@ CASES: Final[dict[str, Callable[[Setting], Iterator[Figure]]]] = {
     "intake": live.intake,
     "manifest": live.manifest,
     "pages": pages.pages,
+    "lists": lists.lists,
     "crowd": crowd.crowd,
     "growth": cold.growth,
     "sustained": sustained.sustained,
@@ -41,7 +55,8 @@ CASES: Final[dict[str, Callable[[Setting], Iterator[Figure]]]] = {
     "outcomes": outcomes.outcomes,
 }
 
-USUAL: Final = [name for name in CASES if name not in {"cluster", "growth", "judging", "outcomes", "sustained"}]
+_UNUSUAL: Final = {"cluster", "growth", "judging", "lists", "outcomes", "sustained"}
+USUAL: Final = [name for name in CASES if name not in _UNUSUAL]
 """The cases without those that need an environment of their own, several sizes, or many minutes."""
 
 

@@ -98,6 +98,12 @@ BARS: Final = (
     Bar("first view of the Overview, requests", most=2),
     Bar("later view of the Overview, bytes", most=30),  # kB
     Bar("later view of the Overview, requests", most=1),
+    Bar("first page of 500,000 links", most=1_500),  # ms
+    Bar("next page of 500,000 links", most=500),  # ms
+    Bar("search of 500,000 links", most=500),  # ms
+    Bar("sort of 500,000 links", most=500),  # ms
+    Bar("page of paths among a million of scanners", most=3_000),  # ms
+    Bar("memory of a page of paths", most=1_000),  # MB
     Bar("exec to first 200", most=1, visits=_LARGE, is_aim=True),  # s
     *(Bar(f"wrongly {way}: {model}", most=4) for way in ("improved", "worse") for model in _DRIFTS),  # %
     *(Bar(f"wrongly improved: {model}, kinds that never close", most=4, is_aim=True) for model in _DRIFTS),

@@ -23,6 +23,7 @@ from benchmarks.made import LAST_DAY
 from benchmarks.peers import World
 from benchmarks.servers import get, key_of, server
 from benchmarks.worlds import WHOLE, Setting
+from data import Lake
 from data.store.link_index import LinkIndex
 from queries import ENDPOINTS, Warehouse
 from service.api_keys import ApiKeys
@@ -62,16 +63,16 @@ def pages(setting: Setting) -> Iterator[Figure]:
 
 
 @dataclass(frozen=True)
-class _Browser:
+class Browser:
     """Asks a server for pages with the cookie of a session; each request comes from a source of its own."""
 
     port: int
     cookie: str
 
     @classmethod
-    def signed_in(cls, port: int, world: World) -> "_Browser":
+    def signed_in(cls, port: int, lake: Lake) -> "Browser":
         """With a new session of the organization that is asked about."""
-        with closing(ControlDatabase(world.lake)) as control:
+        with closing(ControlDatabase(lake)) as control:
             store = SessionStore(control)
             opened = store.open_by_link(store.create_link(WHOLE.organization))
         assert opened
@@ -93,7 +94,7 @@ _SOURCES: Final = itertools.count()
 def _served(world: World) -> Iterator[Figure]:
     key = key_of(world.lake.root, WHOLE.organization)
     with server(world.lake.root) as (port, _):
-        browser = _Browser.signed_in(port, world)
+        browser = Browser.signed_in(port, world.lake)
         page = browser.body(f"/app/?{_ALL_DAYS}")
         files = sorted(set(_LOADED.findall(gzip.decompress(page).decode())))
         sizes = [len(page), *(len(browser.body(file)) for file in files)]
@@ -155,7 +156,7 @@ def rendering(world: World) -> Iterator[Figure]:
     )
     renderer = app.context.renderer = _RecordingRenderer(app.context.root, workers.texts)
     try:
-        asyncio.run(_view(app, _Browser.signed_in(0, world).cookie))
+        asyncio.run(_view(app, Browser.signed_in(0, world.lake).cookie))
         body = asyncio.run(answers.bodies([ENDPOINTS["dashboard"]], renderer.context["filters"].scope))[0]
         steps = _steps(renderer, orjson.loads(body))
         samples = {name: [_cpu_milliseconds(step) for _ in range(RENDERINGS)] for name, step in steps.items()}

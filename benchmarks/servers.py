@@ -119,7 +119,7 @@ def get(port: int, path: str, key: str, seconds: float | None = None) -> bytes:
     return body
 
 
-def resident_mb(pid: int) -> float:
-    """The memory that a process holds."""
+def resident_mb(pid: int, field: str = "VmRSS") -> float:
+    """The memory that a process holds; VmHWM: the most that it has held."""
     status = Path(f"/proc/{pid}/status").read_text("ascii")
-    return int(status.partition("VmRSS:")[2].split()[0]) / 1000
+    return int(status.partition(f"{field}:")[2].split()[0]) / 1000

@@ -5,6 +5,7 @@ What is built is kept, and built on where it was left off.
 
 import hashlib
 import subprocess
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -32,8 +33,13 @@ def build(root: Path, visits: int, organizations: int = 1) -> Lake:
     lake = Lake(root, create=True)
     for name, share in shares(visits, organizations).items():
         land_organization(lake, name, Sample(share, LAST_DAY, DAYS))
-    subprocess.run([str(TRAFFIC), "compact", "--lake", str(root)], check=True, capture_output=True)
+    compact(lake)
     return lake
+
+
+def compact(lake: Lake) -> None:
+    """Merge, judge and count what has landed."""
+    subprocess.run([str(TRAFFIC), "compact", "--lake", str(lake.root)], check=True, capture_output=True)
 
 
 def settle_copy(lake: Lake) -> None:
@@ -68,14 +74,20 @@ def digest(lake: Lake, organization: str = ORGANIZATION) -> str:
     return f"{mixed:016x}"
 
 
-def land_organization(lake: Lake, name: str, sample: Sample, browsers: int = BROWSERS) -> None:
-    """Land what is missing of an organization's visits, and its links."""
+def land_organization(
+    lake: Lake,
+    name: str,
+    sample: Sample,
+    browsers: int = BROWSERS,
+    change: Callable[[pa.Table], pa.Table] = lambda visits: visits,
+) -> None:
+    """Land what is missing of an organization's visits, each part of them as `change` makes it, and its links."""
     drawing = Drawing(sample, name, browsers)
     known = {batch.sha256 for batch in lake.manifest.batches(name, "")}
     for days in drawing.parts():
         batch = _batch(name, sample, days)
         if batch.sha256 not in known:
-            _land(lake, batch, drawing.visits(days))
+            _land(lake, batch, change(drawing.visits(days)))
     drawing.close()
     if stored_links(lake, name) is None:
         links = lake.staging / "links.csv"
