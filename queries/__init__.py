@@ -3,6 +3,7 @@
 from queries.catalog import CACHE_STATS, CATALOG, ENDPOINTS, ENTRIES, Entry, template, template_entries
 from queries.cluster_options import ClusterOptions, ClusterTimeout, ClusterUnavailable
 from queries.detectors import DETECTORS, Detector
+from queries.dictionary import describe, meaning_of, relations
 from queries.engine import Engine, open_cluster
 from queries.fields import Field
 from queries.findings import (
@@ -84,10 +85,12 @@ __all__ = [
     "Variables",
     "Warehouse",
     "days_before",
+    "describe",
     "detect",
     "guesses",
     "is_for_cluster",
     "load_traffic_values",
+    "meaning_of",
     "measure",
     "measure_all",
     "no_visits",
@@ -96,6 +99,7 @@ __all__ = [
     "parameters_of",
     "parse_day",
     "redirected",
+    "relations",
     "scope_from",
     "script",
     "select_parameters",

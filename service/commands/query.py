@@ -87,16 +87,25 @@ def views(
     context: typer.Context,
     no_domain: NoDomainOption = False,
     values: ValuesOption = setting("values").default,
+    is_described: Annotated[
+        bool, typer.Option("--describe", help="print instead what the relations and their columns mean")
+    ] = False,
+    output: Annotated[str, typer.Option("--format", help="of --describe: table or json")] = "table",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
     """Print a SQL script that defines the same relations in DuckDB's own shell, so that templates run there unchanged.
 
     Example: traffic views --org acme > acme.sql; duckdb -init acme.sql; then .read queries/templates/devices.sql
     """
-    from queries import ENTRIES, Warehouse, load_traffic_values, no_visits, script
+    from queries import ENTRIES, OwnSql, Warehouse, describe, load_traffic_values, no_visits, script
 
+    check_format(output, ("table", "json"))
     opened = open_lake(lake, organization)
     scope = _scope(opened, ENTRIES["bot-traffic"], organization, context.obj, no_domain)
+    if is_described:
+        with closing(OwnSql(opened, organization)) as own_sql:
+            print_answer(describe(own_sql, scope), output)
+        return
     warehouse = Warehouse(opened, load_traffic_values(Path(values) if values else None))
     hint = no_visits(opened, scope, _DAYS)
     typer.echo(script(warehouse.variables(scope), hint))

@@ -12,7 +12,7 @@ from data import visits
 from data.logs.reported import SCHEMA as REPORTED
 from data.signals import SIGNALS
 from data.visits import COLUMNS
-from queries import CATALOG, DETECTORS, PARAMETERS, Entry
+from queries import CATALOG, DETECTORS, PARAMETERS, Entry, meaning_of, relations
 from queries.prelude import sql_text
 from service.http.operations import OPERATIONS
 from service.jobs.records import JobRow
@@ -61,7 +61,9 @@ def setting_table() -> str:
 
 
 def column_table() -> str:
-    return table(("column", "type", "meaning"), ((f"`{one.name}`", f"{one.type}", meaning_of(one)) for one in COLUMNS))
+    return table(
+        ("column", "type", "meaning"), ((f"`{one.name}`", f"{one.type}", meaning_of(one, "`")) for one in COLUMNS)
+    )
 
 
 def category_table() -> str:
@@ -76,18 +78,8 @@ def counted_as(category: str) -> str:
     return "AI" if category in visits.AI_CATEGORIES else "other" if category in visits.OTHER_CATEGORIES else "human"
 
 
-def meaning_of(column: visits.Column) -> str:
-    """What a column means, with the values themselves where it names their constant, as in "one of DEVICE_TYPES"."""
-    return re.sub(
-        r"\b[A-Z]+_[A-Z_]+\b",
-        lambda found: ", ".join(f"`{value}`" for value in getattr(visits, found[0])),
-        column.meaning,
-    )
-
-
 def relation_table() -> str:
-    files = sorted((ROOT / "queries/relations").glob("*.sql"))
-    return table(("relation", "what it counts"), ((f"`{path.stem}`", first_comment(path)) for path in files))
+    return table(("relation", "what it contains"), ((f"`{name}`", meaning) for name, meaning in relations().items()))
 
 
 def first_comment(path: Path) -> str:

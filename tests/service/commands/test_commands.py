@@ -518,6 +518,20 @@ def test_views_without_visits_say_where_some_are_when_they_are_made_and_when_the
 
 # The program as a whole
 
+
+def test_views_describe_every_column_that_a_query_can_read(program, filled):
+    options = ("--org", "acme", "--lake", filled.root, *DAY_FLAGS)
+    described = json.loads(program("views", *options, "--describe", "--format", "json").out)
+    assert [row for rows in described.values() for row in rows if not all(row.values())] == []
+    meanings = {row["column"]: row["meaning"] for row in described["columns"]}
+    assert meanings["device_type"] == "one of desktop, mobile, tablet, bot"
+    for row in described["relations"]:
+        assert set(row["columns"].split(", ")) <= set(meanings)
+    columns = {row["relation"]: row["columns"] for row in described["relations"]}
+    assert columns["daily_protocols"] == "day, protocol, visits, human_clicks, ai_visits, unique_visitors"
+    assert b"visits_in_scope" in program("views", *options, "--describe").out
+
+
 COMMANDS = ["demo", "serve", "import", "query", "views", "classify", "reclassify", "agents refresh"]
 COMMANDS += [
     f"{group} {name}"

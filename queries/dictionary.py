@@ -1,0 +1,86 @@
+"""The dictionary of relations and columns that SQL of users reads."""
+
+import re
+from typing import Final
+
+from data import visits
+from data.visits import COLUMNS, Column
+from queries import fields
+from queries.own_sql import OwnSql
+from queries.prelude import sql_text, view_names
+from queries.scope import Scope
+
+Described = dict[str, list[dict[str, str]]]
+
+_NOT_COUNTED: Final = {
+    "visits_in_scope": "one row for each visit in scope",
+    "visits_in_days": "one row for each visit in the days of the scope, whatever else is filtered",
+    "links_in_scope": "one row for each link of the organization",
+    "days_in_scope": "one row for each day of the scope, with or without visits",
+    "weeks_in_scope": "one row for each week of the scope, with or without visits",
+    "hours": "one row for each hour of the day",
+    "weekdays": "one row for each weekday, with how often it occurs in the scope",
+    "countries": "one row for each country code, with its name",
+    "traffic_values": "one row for each category, with what a visit of it is worth to you",
+    "scope": "the organization and the days of the scope: one row",
+    "subject": "what a job is about, while its measure runs; otherwise empty",
+}
+"""Relations of the prelude and of names, which are not files of their own."""
+_DERIVED: Final = {
+    "organization": "the organization whose visits or links these are",
+    "landed_category": "the category before the visits of the whole day were considered",
+    "start_date": "first day of the scope",
+    "end_date": "last day of the scope",
+    "ten_thousandths": "what one visit is worth, in 1/10,000 of the currency",
+    "is_referral": "whether a person was referred by an AI product; otherwise an agent's visit",
+    "is_answered": "whether a request was answered with a status below 400, or has no status",
+}
+"""Columns that are neither columns of a visit nor fields of an answer."""
+_BOOKKEEPING: Final = ("for_domain", "days")
+"""Columns that only rollups use."""
+
+
+def relations() -> dict[str, str]:
+    """Each public relation and what it contains; those of counts say so in the comment at the top of their files."""
+    return _NOT_COUNTED | {name: _head(sql_text(f"relations/{name}")) for name in sorted(view_names())}
+
+
+def describe(own_sql: OwnSql, scope: Scope) -> Described:
+    """The relations with their columns, and every column with its type and meaning."""
+    found = own_sql.sql(
+        "SELECT table_name, column_name, data_type FROM duckdb_columns() WHERE NOT internal ORDER BY column_index",
+        scope,
+    )
+    columns: dict[str, dict[str, str]] = {name: {} for name in relations()}
+    for relation, column, kind in found.rows:
+        if relation in columns and column not in _BOOKKEEPING:
+            columns[relation][column] = kind
+    types = {name: kind for kinds in columns.values() for name, kind in kinds.items()}
+    meanings = _column_meanings()
+    return {
+        "relations": [
+            {"relation": name, "meaning": meaning, "columns": ", ".join(columns[name])}
+            for name, meaning in relations().items()
+        ],
+        "columns": [{"column": name, "type": kind, "meaning": meanings[name]} for name, kind in types.items()],
+    }
+
+
+def meaning_of(column: Column, quote: str = "") -> str:
+    """What a column of a visit means, with the values of the constant that its meaning names."""
+    return re.sub(
+        r"\b[A-Z]+_[A-Z_]+\b",
+        lambda found: ", ".join(f"{quote}{value}{quote}" for value in getattr(visits, found[0])),
+        column.meaning,
+    )
+
+
+def _column_meanings() -> dict[str, str]:
+    declared = {field.name: field.meaning for field in vars(fields).values() if isinstance(field, fields.Field)}
+    return _DERIVED | declared | {column.name: meaning_of(column) for column in COLUMNS}
+
+
+def _head(sql: str) -> str:
+    """The sentences in the comment lines with which a SQL file begins."""
+    lines = sql[: sql.index("CREATE ")].splitlines()
+    return " ".join(line.removeprefix("--").strip() for line in lines if not line.startswith("-- Serves:"))
