@@ -6,7 +6,7 @@ WITH paths AS (
     FROM visits_in_scope GROUP BY domain, path
 ), broken AS (
     SELECT
-        missed.*, paths.code, missed.failures - missed.people AS agent_fetches,
+        missed.*, paths.code, missed.failures - missed.people AS agent_fetches, missed.people AS ai_referrals,
         missed.people > 0 AND paths.answered_at IS NULL AND missed.path <> '/' AND links.short_code IS NULL AS is_invented
     FROM failing_paths AS missed
     JOIN paths ON paths.domain IS NOT DISTINCT FROM missed.domain AND paths.path = missed.path
@@ -15,8 +15,8 @@ WITH paths AS (
         AND coalesce(paths.answered_at <= missed.last_seen, TRUE))
 )
 SELECT
-    domain, path, code AS short_code, is_invented, agent_fetches, people AS ai_referrals, verified, audience, visitors,
+    domain, path, code AS short_code, is_invented, agent_fetches, ai_referrals, verified, audience, visitors,
     top_agent, top_share, days, first_seen, last_seen
 FROM broken
-QUALIFY row_number() OVER (PARTITION BY is_invented ORDER BY failures + 9 * people DESC, domain, path) <= 100
-ORDER BY failures + 9 * people DESC, domain, path;
+QUALIFY row_number() OVER (PARTITION BY is_invented ORDER BY agent_fetches + 10 * ai_referrals DESC, domain, path) <= 100
+ORDER BY agent_fetches + 10 * ai_referrals DESC, domain, path;
