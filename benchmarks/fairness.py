@@ -16,6 +16,7 @@ from data import Lake
 from service.clock import to_text, utc_now
 from service.control_database import ControlDatabase
 from service.hooks.registry import MAX_HOOKS, Hooks
+from service.jobs.manual import manual_job
 from service.jobs.records import COMMAND_LINE
 from service.jobs.states import APPROVE_FIX
 from service.jobs.store import Jobs
@@ -71,7 +72,7 @@ def _url(listener: socket.socket) -> str:
 
 def _approve(jobs: Jobs, organization: str) -> None:
     now = utc_now()
-    job = jobs.create_manual(organization, "job", "Do it.", COMMAND_LINE, now)
+    job = jobs.create(manual_job(organization, "job", "Do it.", COMMAND_LINE, now), COMMAND_LINE, now)
     jobs.act(organization, job.id, APPROVE_FIX, COMMAND_LINE, now)
 
 

@@ -22,6 +22,7 @@ from data import Lake
 from service.clock import to_text
 from service.control_database import ControlDatabase
 from service.hooks.registry import Hooks
+from service.jobs.manual import manual_job
 from service.jobs.records import COMMAND_LINE
 from service.jobs.states import APPROVE_FIX
 from service.jobs.store import Jobs
@@ -108,7 +109,9 @@ def _hooks_and_jobs(root: Path, url: str) -> Iterator[Hooks]:
         for number in range(HANGING_HOOKS):
             hooks.create(WHOLE.organization, f"hook {number}", url)
         for number in range(HANGING_HOOKS):
-            job = jobs.create_manual(WHOLE.organization, f"job {number}", "Do it.", COMMAND_LINE, now)
+            job = jobs.create(
+                manual_job(WHOLE.organization, f"job {number}", "Do it.", COMMAND_LINE, now), COMMAND_LINE, now
+            )
             jobs.act(WHOLE.organization, job.id, APPROVE_FIX, COMMAND_LINE, now)
         yield hooks
 

@@ -2,7 +2,7 @@
 
 from queries.catalog import CACHE_STATS, CATALOG, ENDPOINTS, ENTRIES, Entry, template, template_entries
 from queries.cluster_options import ClusterOptions, ClusterTimeout, ClusterUnavailable
-from queries.detectors import DETECTORS, Detector
+from queries.detectors import CRAWLER_PLAN, DETECTORS, JOB_KINDS, Detector, JobKind
 from queries.dictionary import describe, meaning_of, relations
 from queries.engine import Engine, open_cluster
 from queries.fields import Field
@@ -47,12 +47,14 @@ from queries.warehouse import Result, Tables, Warehouse
 __all__ = [
     "CACHE_STATS",
     "CATALOG",
+    "CRAWLER_PLAN",
     "DEFAULT_RANGE",
     "DETECTED_DAYS",
     "DETECTORS",
     "ENDPOINTS",
     "ENTRIES",
     "GUESSES",
+    "JOB_KINDS",
     "MAX_DAYS",
     "MAX_VALUE_LENGTH",
     "PARAMETERS",
@@ -70,6 +72,7 @@ __all__ = [
     "FilesGone",
     "Finding",
     "InvalidParameter",
+    "JobKind",
     "OwnSql",
     "Parameter",
     "QueryFailed",

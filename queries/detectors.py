@@ -13,16 +13,12 @@ from queries.fields import Field, as_nullable
 
 
 @dataclass(frozen=True, kw_only=True)
-class Detector:
-    """Finds jobs of one type. The rows of its SQL are its findings, the heaviest first, one for each subject."""
+class JobKind:
+    """What jobs of one type are about, and how their outcome is measured."""
 
     type: str
-    fields: tuple[Field, ...]
-    """The columns of a finding, after its domain."""
     subject: tuple[str, ...]
-    """The columns that name the subject of a finding."""
-    untrusted: tuple[str, ...] = ()
-    """The columns with text that strangers wrote."""
+    """The columns that name the subject of a job."""
     title: str
     """What was found. {where} is the link or the domain of the finding, {domain} its domain."""
     summary: str
@@ -31,14 +27,8 @@ class Detector:
     action_label: str
     implementation_type: Literal["patch", "edge_page", "manual"] = "patch"
     """The default type of its implementations."""
-    fetches: str = "agent_fetches"
-    """The column that counts requests, for the weight of a finding."""
-    people: str | None = None
-    """The column that counts people; each weighs as much as ten requests."""
     more_is_better: bool = False
     """Whether the events of its measure are wanted; otherwise they are to become fewer."""
-    compares_days: bool = False
-    """Whether it compares some of its days with others: a day without its log would look like one without visits."""
     counts_refusals: bool = False
     """Whether the events of its measure are all requests with the wrong answer: refused, found nothing or, of a secret,
     was given it. So it shows by the answers alone when the problem is gone."""
@@ -47,6 +37,28 @@ class Detector:
     themselves, too. Where more is better, a fall is not wanted, so none of those is."""
     sql: str = ""
     """The SQL file, if it is not called like the type."""
+
+    @cached_property
+    def measure(self) -> Entry:
+        """Rows number, day, events and visits of subjects: whether they got better. Days without visits have no row."""
+        name = f"jobs/{self.sql or self.type}.measure"
+        return Entry(name, "rows", (f.SUBJECT_NUMBER, f.ON_DAY, f.EVENTS, f.VISITS))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Detector(JobKind):
+    """Finds jobs of one type. The rows of its SQL are its findings, the heaviest first, one for each subject."""
+
+    fields: tuple[Field, ...]
+    """The columns of a finding, after its domain."""
+    untrusted: tuple[str, ...] = ()
+    """The columns with text that strangers wrote."""
+    fetches: str = "agent_fetches"
+    """The column that counts requests, for the weight of a finding."""
+    people: str | None = None
+    """The column that counts people; each weighs as much as ten requests."""
+    compares_days: bool = False
+    """Whether it compares some of its days with others: a day without its log would look like one without visits."""
     only: tuple[str, bool] | None = None
     """Which rows of a SQL file of two types are its own: a column, and its value; None: all rows."""
 
@@ -54,11 +66,6 @@ class Detector:
     def entry(self) -> Entry:
         """The findings."""
         return Entry(f"jobs/{self.sql or self.type}", "rows", (as_nullable(f.DOMAIN), *self.fields))
-
-    @cached_property
-    def measure(self) -> Entry:
-        """Rows number, day, events and visits of subjects: whether they got better. Days without visits have no row."""
-        return Entry(f"{self.entry.name}.measure", "rows", (f.SUBJECT_NUMBER, f.ON_DAY, f.EVENTS, f.VISITS))
 
 
 _SHORT_CODE: Final = as_nullable(f.SHORT_CODE)
@@ -259,3 +266,17 @@ _ALL: Final = (
 
 DETECTORS: Final[dict[str, Detector]] = {detector.type: detector for detector in _ALL}
 """Every detector, by the type of the jobs that it finds."""
+
+CRAWLER_PLAN: Final = JobKind(
+    type="crawler_plan",
+    subject=("domain", "agent"),
+    title="Keep AI crawlers out: {operators}",
+    summary="From {days}, they made {agent_fetches} requests and were sent {bytes_sent} bytes. Visits by people whom "
+    "products of their operators sent: {people_at_risk}.",
+    action_id="block_crawlers",
+    action_label="Publish the file that keeps them out",
+)
+"""A plan of which crawlers to block, that somebody made a job. `agent` is the names of all of them, after commas."""
+
+JOB_KINDS: Final[dict[str, JobKind]] = {**DETECTORS, CRAWLER_PLAN.type: CRAWLER_PLAN}
+"""Every type of job whose outcome can be measured."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from queries import fields as f
 from queries.catalog import Entry
-from queries.detectors import DETECTORS, Detector
+from queries.detectors import DETECTORS, Detector, JobKind
 from queries.engine import Engine
 from queries.fields import as_nullable
 from queries.scope import Scope
@@ -69,7 +69,7 @@ def detect(
 
 def measure(  # noqa: PLR0917  # whose visits, of what and when: called in this order everywhere
     engine: Engine,
-    detector: Detector,
+    kind: JobKind,
     organization: str,
     subject: Mapping[str, str | None],
     start: date,
@@ -79,14 +79,14 @@ def measure(  # noqa: PLR0917  # whose visits, of what and when: called in this 
     """The day, events and visits of a subject on each day from `start` to `end` (inclusive) that has visits.
 
     `subject` is that of a finding, `cancelled` that of `Engine.answer`. Raises ValueError if the subject has other
-    columns than the detector's subjects, and what `detect` raises.
+    columns than subjects of this kind, and what `detect` raises.
     """
-    return measure_all(engine, detector, organization, [subject], start, end, cancelled)[0]
+    return measure_all(engine, kind, organization, [subject], start, end, cancelled)[0]
 
 
 def measure_all(  # noqa: PLR0917  # as measure
     engine: Engine,
-    detector: Detector,
+    kind: JobKind,
     organization: str,
     subjects: Sequence[Mapping[str, str | None]],
     start: date,
@@ -95,10 +95,10 @@ def measure_all(  # noqa: PLR0917  # as measure
 ) -> list[list[tuple[date, int, int]]]:
     """For each of some subjects, what `measure` gives, in one reading of the visits."""
     for one in subjects:
-        if set(one) != set(detector.subject):
-            raise ValueError(f"the subject of {detector.type} has {', '.join(detector.subject)}, not {', '.join(one)}.")
+        if set(one) != set(kind.subject):
+            raise ValueError(f"the subject of {kind.type} has {', '.join(kind.subject)}, not {', '.join(one)}.")
     counts: list[list[tuple[date, int, int]]] = [[] for _ in subjects]
-    for row in _about(engine, detector.measure, organization, subjects, (start, end), cancelled):
+    for row in _about(engine, kind.measure, organization, subjects, (start, end), cancelled):
         counts[row["number"]].append((row["day"], row["events"], row["visits"]))
     return counts
 

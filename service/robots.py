@@ -1,9 +1,11 @@
 """What blocking AI crawlers would save and cost, by the visits of 28 days, and the files that would do it.
 
-Nothing is blocked here: whoever runs the web server puts a file there, or does not.
+Nothing is blocked here: whoever runs the web server puts a file there, or does not. Its job says what came of it.
 """
 
+import hashlib
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from importlib import resources
@@ -14,9 +16,13 @@ from protego import Protego
 
 from data import BadInput
 from data.rules.bots import agent_pattern
-from data.rules.tables import Agent, load
+from data.rules.tables import Agent, load, rules_version
 from data.text import plural
-from queries import Reader, Tables
+from queries import CRAWLER_PLAN, Reader, Tables, template
+from service.jobs.findings import DetectedSubject, new_job
+from service.jobs.implementations import Draft
+from service.jobs.records import Actor, JobRecord
+from service.jobs.store import Jobs
 
 DAYS: Final = 28
 PURPOSES: Final = {
@@ -149,6 +155,56 @@ def snippet(name: str, plan: Cost, first: date, last: date) -> str:
         *SNIPPETS[name](plan),
     ]
     return "\n".join(lines) + "\n"
+
+
+def make_job(  # noqa: PLR0917  # whose plan, of what, written as which file, and by whom
+    jobs: Jobs,
+    organization: str,
+    plan: Cost,
+    name: str,
+    days: tuple[date, date],
+    actor: Actor,
+    now: datetime,
+    *,
+    domain: str = "",
+    ignored: Mapping[str, int] | None = None,
+) -> JobRecord:
+    """Make a plan a job, approved, with the file as its patch; an open job about the same agents is that one.
+
+    It is measured once somebody says that it is shipped. `ignored` are requests against the present file, by agent.
+    """
+    operators = [f"{one.operator} ({one.purpose})" for one in plan.blocked]
+    agents = ", ".join(sorted({agent for one in plan.blocked for agent in one.agents}))
+    more = f" and {len(operators) - 3} more" if len(operators) > 3 else ""
+    domains = ["--domain", domain] if domain else []
+    blocks = [word for one in plan.blocked for word in ("--block", one.key)]
+    planned = DetectedSubject(
+        type=CRAWLER_PLAN.type,
+        template="ai-agents",
+        organization=organization,
+        subject={"domain": domain or None, "agent": agents},
+        rows=[_evidence(one, ignored) for one in plan.blocked],
+        untrusted=["agent"],
+        weight=plan.agent_fetches / (DAYS / 7),
+        days=days,
+        action_id=CRAWLER_PLAN.action_id,
+        action_label=CRAWLER_PLAN.action_label,
+        implementation_type=CRAWLER_PLAN.implementation_type,
+        title=CRAWLER_PLAN.title.format(operators=", ".join(operators[:3]) + more),
+        summary=CRAWLER_PLAN.summary.replace("{people_at_risk}", f"{plan.ai_referrals:,}"),
+        sql_sha256=hashlib.sha256(template("ai-agents").encode()).hexdigest(),
+        rules_version=rules_version(),
+        replay=shlex.join(["traffic", "robots", "plan", "--org", organization, *domains, *blocks]),
+    )
+    draft = Draft("patch", "text/plain", snippet(name, plan, *days), note=f"as {name}")
+    return jobs.create(new_job(planned, now), actor, now, draft)
+
+
+def _evidence(one: Crawled, ignored: Mapping[str, int] | None) -> dict[str, object]:
+    """The row of `ai-agents` that all agents of an operator and a purpose make together."""
+    row = {**one._asdict(), "agent": ", ".join(one.agents)}
+    del row["agents"]
+    return row if ignored is None else row | {"ignored": sum(ignored.get(agent, 0) for agent in one.agents)}
 
 
 def offences(

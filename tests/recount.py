@@ -1040,7 +1040,7 @@ def find(
 def measured(job_type: str, visits: Iterable[Visit], organization: str, subject: Row) -> list[tuple[date, int, int]]:
     """The events and visits of a subject on each day with visits."""
     is_visit, is_event = MEASURED[job_type]
-    whole_domain = ("referral_drop", "flood", "catch_all")
+    whole_domain = ("referral_drop", "flood", "catch_all", "crawler_plan")
     shared = ("domain",) if job_type in whole_domain else ("domain", "path", "short_code", "agent")
     texts = {name: text for name, text in subject.items() if name in shared}
     if job_type in ("server_errors", "dead_path"):
@@ -1455,6 +1455,14 @@ MEASURED: Final[dict[str, tuple[Callable[[Visit, Row], bool], Callable[[Visit, R
     "referral_drop": (
         lambda visit, _: visit["bot_category"] == "ai_referral",
         lambda visit, subject: all(visit[name] == subject[name] for name in ("short_code", "ai_source")),
+    ),
+    "crawler_plan": (
+        lambda visit, _: visit["bot_category"] in {"search_crawler", *AI} - {"ai_referral"},
+        lambda visit, subject: (
+            visit["agent"] in subject["agent"].split(", ")
+            and visit["path"] != "/robots.txt"
+            and not PROBLEMS["refused"](visit)
+        ),
     ),
     "training_without_return": (
         lambda visit, _: visit["bot_category"] in {"search_crawler", *AI} - {"ai_referral"},

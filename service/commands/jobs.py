@@ -124,8 +124,8 @@ def replay(job_id: JobArgument, lake: LakeOption = DEFAULT_LAKE) -> None:
     detectors = [one for one in DETECTORS.values() if evidence and one.entry.name == evidence.template]
     if evidence is None or not detectors or not evidence.rows:
         raise BadInput(
-            f"the job {job_id} has no evidence to replay: it was written by hand, it is about a silent source, its "
-            "visits were erased, or its row was too long to be kept."
+            f"the job {job_id} has no evidence to replay: it was planned or written by hand, it is about a "
+            "silent source, its visits were erased, or its row was too long to be kept."
         )
     as_of = evidence.scope.end_date + timedelta(days=1)
     with opened_warehouse(lake, organization) as (_, warehouse, _):

@@ -2,8 +2,9 @@
 
 from collections import Counter
 from contextlib import closing
+from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,11 +12,15 @@ from data import BadInput
 from data.text import plural
 from service.commands.answers import check_format, print_answer
 from service.commands.filters import open_lake
+from service.commands.job_options import opened_jobs
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
 from service.commands.printing import printable
 
 if TYPE_CHECKING:
+    from protego import Protego
+
     from queries import Result
+    from service.robots import Cost, Crawled
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Plan what AI crawlers may fetch, and check it.")
 DomainOption = Annotated[str, typer.Option(help="only visits to this domain")]
@@ -35,6 +40,9 @@ def plan(
         Path | None, typer.Option(help="your robots.txt: count the requests that it forbids, as `ignored`")
     ] = None,
     domain: DomainOption = "",
+    is_job: Annotated[
+        bool, typer.Option("--job", help="make the file of --block a job, whose outcome is measured once it is shipped")
+    ] = False,
     output: FormatOption = "table",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
@@ -46,37 +54,71 @@ def plan(
 
     Example: traffic robots plan --org acme --block OpenAI:trained
     """
-    from data.maintenance.status import stored_span
-    from queries import Reader
     from service import robots as plans
 
     check_format(output)
     if write_as not in plans.SNIPPETS:
         raise BadInput(f"--as {write_as!r} is not known; use {', '.join(plans.SNIPPETS)}.")
+    if is_job and not block:
+        raise BadInput("--job needs --block: a job is about the crawlers that a file keeps out.")
     rules = plans.read_robots(robots) if robots else None
+    first, last, waiting, found, ignored = _read_fetches(lake, organization, rules, domain)
+    if block:
+        blocked = plans.cost(found, block)
+        for line in plans.snippet(write_as, blocked, first, last).splitlines():
+            typer.echo(printable(line))
+        if is_job:
+            told = ignored if rules else None
+            _make_job(lake, organization, blocked, write_as, (first, last), domain=domain, ignored=told)
+        return
+    _print_fetches(found, ignored if rules else None, output)
+    judged = f"; {plural(waiting, 'day')} not judged yet, people sent may be bots in disguise" if waiting else ""
+    typer.echo(f"{first} to {last}{judged}. Choose with --block, as in --block OpenAI:trained.", err=True)
+
+
+def _print_fetches(found: list["Crawled"], ignored: Counter[str] | None, output: str) -> None:
+    rows: Result = [
+        {**one._asdict(), "agents": ", ".join(one.agents)}
+        | ({} if ignored is None else {"ignored": sum(ignored[agent] for agent in one.agents)})
+        for one in found
+    ]
+    if rows or output != "table":
+        print_answer(rows, output)
+
+
+def _read_fetches(
+    lake: Path, organization: str, rules: "Protego | None", domain: str
+) -> tuple[date, date, int, list["Crawled"], Counter[str]]:
+    """The first and the last day, how many are not judged, what was fetched, and requests against rules by agent."""
+    from data.maintenance.status import stored_span
+    from queries import Reader
+    from service import robots as plans
+
     opened = open_lake(lake, organization)
+    ignored: Counter[str] = Counter()
     with closing(Reader(opened)) as reader:
         first, last = plans.last_days(reader.today(organization))
         waiting = sum(first <= day <= last for day in stored_span(opened, organization).unjudged)
         fetched = reader.query("ai-agents", organization=organization, start_date=first, end_date=last, domain=domain)
-        found = plans.crawled(plans.rows_of(fetched))
-        against = plans.offences(reader, rules, organization, first, last, domain=domain) if rules else []
-    if block:
-        for line in plans.snippet(write_as, plans.cost(found, block), first, last).splitlines():
-            typer.echo(printable(line))
-        return
-    ignored: Counter[str] = Counter()
-    for one in against:
-        ignored[one.agent] += one.visits
-    rows: Result = [
-        {**seen._asdict(), "agents": ", ".join(seen.agents)}
-        | ({"ignored": sum(ignored[agent] for agent in seen.agents)} if rules else {})
-        for seen in found
-    ]
-    if rows or output != "table":
-        print_answer(rows, output)
-    judged = f"; {plural(waiting, 'day')} not judged yet, people sent may be bots in disguise" if waiting else ""
-    typer.echo(f"{first} to {last}{judged}. Choose with --block, as in --block OpenAI:trained.", err=True)
+        for one in plans.offences(reader, rules, organization, first, last, domain=domain) if rules else ():
+            ignored[one.agent] += one.visits
+    return first, last, waiting, plans.crawled(plans.rows_of(fetched)), ignored
+
+
+def _make_job(  # as make_job
+    lake: Path,
+    organization: str,
+    blocked: "Cost",
+    name: str,
+    days: tuple[date, date],
+    **more: Any,  # noqa: ANN401
+) -> None:
+    from service.jobs.records import COMMAND_LINE
+    from service.robots import make_job
+
+    with opened_jobs(lake) as jobs:
+        job = make_job(jobs, organization, blocked, name, days, COMMAND_LINE, datetime.now(UTC), **more)
+    typer.echo(f"{job.id} is {job.status}: {printable(job.title)}", err=True)
 
 
 @app.command("check")

@@ -31,6 +31,7 @@ from service.http.responses import JsonResponse
 from service.http.routing import Endpoint
 from service.http.schemas import ImplementationProgress, JobDecision, NewJob
 from service.jobs.implementations import Approval, Draft
+from service.jobs.manual import manual_job
 from service.jobs.records import Actor, ImplementationWithContent, JobRecord
 from service.jobs.redirects import ADD_REDIRECT, RedirectGuess, redirect_guesses
 from service.jobs.states import JobChanged, JobConflict, JobNotFound, TooLarge
@@ -54,9 +55,10 @@ def jobs(store: Jobs, clock: Clock) -> Endpoint:
             return JsonResponse(listed, headers=how)
         caller = _writer(request)
         body = await read_body(request, NewJob, MAX_BODY_BYTES)
+        actor, now = actor_of(caller), clock()
         return await _written(
             store,
-            lambda: store.create_manual(caller.organization, **asdict(body), actor=actor_of(caller), now=clock()),
+            lambda: store.create(manual_job(caller.organization, **asdict(body), actor=actor, now=now), actor, now),
             201,
         )
 

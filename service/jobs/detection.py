@@ -17,15 +17,26 @@ from data.local_time import today
 from data.maintenance.status import stored_span
 from data.rules.tables import rules_version
 from data.store.coverage import covered_days
-from queries import DETECTED_DAYS, DETECTORS, Detector, Engine, Finding, days_before, detect, measure_all, template
+from queries import (
+    DETECTED_DAYS,
+    DETECTORS,
+    JOB_KINDS,
+    Detector,
+    Engine,
+    Finding,
+    days_before,
+    detect,
+    measure_all,
+    template,
+)
 from service.jobs.findings import DetectedSubject, fingerprint_of
 from service.jobs.outcome import Dates, MeasuredOutcome, MeasureKind, outcome
 from service.jobs.rates import DayCount, Period
-from service.jobs.records import JobOutcome, Measure, ShippedJob
+from service.jobs.records import ShippedJob
 from service.jobs.shipping import mark_shipped
 from service.jobs.states import JobConflict, JobNotFound
 from service.jobs.store import Jobs
-from service.jobs.verdicts import verdict
+from service.jobs.verdicts import outcome_record
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -124,12 +135,12 @@ def measure_outcome(  # noqa: PLR0917  # as measure_outcomes, of one job
     """Compare the days before a job was approved with those since it was shipped, in the organization's zone.
 
     `others` are what its detector found on the same day, and of which nothing became: what changed for them as well
-    was not the job. Jobs without a detector cannot be measured. Raises what `measure` raises.
+    was not the job. Jobs written by hand cannot be measured. Raises what `measure` raises.
     """
     zone = lake.manifest.zone(job.organization)
     days = (today(zone, at) for at in (job.found_at, job.approved_at, job.shipped_at, now))
-    dates, detector = Dates(*days), DETECTORS.get(job.type)
-    if detector is None or set(job.subject) != set(detector.subject):
+    dates, kind = Dates(*days), JOB_KINDS.get(job.type)
+    if kind is None or set(job.subject) != set(kind.subject):
         return MeasuredOutcome("not_measurable", Period(0, 0, 0), Period(0, 0, 0), dates.until)
     last = max(dates.first, min(dates.until, dates.today) - timedelta(days=1))
     unjudged = stored_span(lake, job.organization).unjudged
@@ -140,10 +151,9 @@ def measure_outcome(  # noqa: PLR0917  # as measure_outcomes, of one job
     known = covered(job.subject.get("domain"))
     beside = [one.subject for one in others if one.subject != job.subject and covered(one.subject["domain"]) >= known]
     subjects = [job.subject, *beside]
-    counts = measure_all(engine, detector, job.organization, subjects, dates.first, last, cancelled)
+    counts = measure_all(engine, kind, job.organization, subjects, dates.first, last, cancelled)
     own, *rest = [[DayCount(*count) for count in one] for one in counts]
-    kind = MeasureKind(detector.more_is_better, detector.counts_refusals, detector.closes_by_rate)
-    return outcome(own, rest, dates, known, kind)
+    return outcome(own, rest, dates, known, MeasureKind(kind.more_is_better, kind.counts_refusals, kind.closes_by_rate))
 
 
 def untouched(  # noqa: PLR0917  # as detect, and the jobs
@@ -190,25 +200,6 @@ def measure_outcomes(  # noqa: PLR0917  # as update_jobs, and the lake that know
             run.failed.append(job.id)
             continue
         with suppress(JobNotFound, JobConflict):  # somebody withdrew it meanwhile
-            jobs.set_outcome(organization, job.id, _stored(measured, now), now)
+            jobs.set_outcome(organization, job.id, outcome_record(measured, now), now)
             run.outcomes[job.id] = measured
     return run
-
-
-def _stored(measured: MeasuredOutcome, now: datetime) -> JobOutcome:
-    return JobOutcome(
-        status=measured.status,
-        before=Measure(*measured.before),
-        after=Measure(*measured.after),
-        probability=measured.probability,
-        checked_at=now.replace(microsecond=0),
-        until=measured.until,
-        judged_by=measured.judged_by,
-        interval=list(measured.interval) if measured.interval else None,
-        looks_left=measured.looks_left,
-        others=measured.others if measured.judged_by == "rate" else None,
-        control_before=Measure(*measured.control[0]) if measured.control else None,
-        control_after=Measure(*measured.control[1]) if measured.control else None,
-        resolves=measured.resolves,
-        verdict=verdict(measured),
-    )

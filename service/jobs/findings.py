@@ -55,6 +55,7 @@ class DetectedSubject:
     summary: str
     sql_sha256: str
     rules_version: str
+    replay: str = ""  # the command that finds it again; "": the one for jobs of detectors
 
 
 def new_job_id() -> str:
@@ -88,7 +89,7 @@ def upsert(connection: sqlite3.Connection, detected: DetectedSubject, now: datet
         reopened = replace(known, status="new", implementation_number=None, outcome_status="none", outcome=None)
         change_job(connection, known, _refreshed(reopened, detected, now), Change("return", SYSTEM, now))
         return "reopened"
-    create_job(connection, _new(detected, now), Change("create", SYSTEM, now))
+    create_job(connection, new_job(detected, now), Change("create", SYSTEM, now))
     return "created"
 
 
@@ -105,7 +106,8 @@ def dismiss_gone(connection: sqlite3.Connection, organization: str, kind: str, n
     return len(gone)
 
 
-def _new(detected: DetectedSubject, now: datetime) -> Job:
+def new_job(detected: DetectedSubject, now: datetime) -> Job:
+    """The job of a subject that has none."""
     job = Job(
         id=new_job_id(),
         organization=detected.organization,
@@ -148,7 +150,7 @@ def evidence_of(detected: DetectedSubject, job_id: str) -> Evidence:
         {name: harmless(value) if name in encoded else value for name, value in row.items()} for row in detected.rows
     ]
     evidence = Evidence(
-        replay=f"traffic jobs replay {job_id}",
+        replay=detected.replay or f"traffic jobs replay {job_id}",
         template=detected.template,
         sql_sha256=detected.sql_sha256,
         rules_version=detected.rules_version,

@@ -16,17 +16,17 @@ MAX_TITLE_LENGTH: Final = 200
 MAX_SUMMARY_LENGTH: Final = 2_000
 
 
-def manual_job(  # as Jobs.create_manual
+def manual_job(
     organization: str,
     title: str,
     summary: str,
     actor: Actor,
     now: datetime,
     *,
-    domain: str | None,
-    short_code: str | None,
+    domain: str | None = None,
+    short_code: str | None = None,
 ) -> Job:
-    """A new job of these words. Raises TooLarge or BadInput."""
+    """A new job of these words: title and summary stay as they are written. Raises TooLarge or BadInput."""
     if short_code is not None and not is_short_code(short_code):
         raise BadInput("short_code must be 1 to 64 of A-Z a-z 0-9 _ -.")
     return Job(

@@ -206,7 +206,7 @@ class JobRow(Struct, frozen=True, forbid_unknown_fields=True):
 
     id: Annotated[str, Meta(description="identifier of the job")]
     organization: Annotated[str, Meta(description="organization the job belongs to")]
-    type: Annotated[str, Meta(description="what was found, such as broken_link; manual: written by an editor")]
+    type: Annotated[str, Meta(description="such as broken_link; crawler_plan and manual: made by an editor")]
     status: Annotated[str, Meta(description="new, reviewed, approved, sent, dismissed or resolved")]
     title: Annotated[str, Meta(description="one-line description of the job")]
     created_at: Annotated[Time, Meta(description="when the job was created")]

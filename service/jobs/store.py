@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from sqlite3 import Connection
 from typing import Final
 
 from msgspec import json, structs
@@ -31,7 +32,6 @@ from service.jobs.implementations import (
     check_url,
     implementation_of,
 )
-from service.jobs.manual import MANUAL, manual_job
 from service.jobs.records import (
     SYSTEM,
     Actor,
@@ -122,26 +122,20 @@ class Jobs:
             raise JobNotFound(f"no job {job_id[:100]!r}.")
         return str(rows[0][0])
 
-    def create_manual(
-        self,
-        organization: str,
-        title: str,
-        summary: str,
-        actor: Actor,
-        now: datetime,
-        *,
-        domain: str | None = None,
-        short_code: str | None = None,
-    ) -> JobRecord:
-        """Write a job by hand; its record. Title and summary stay as they are written."""
-        check_organization(organization)
-        job = manual_job(organization, title, summary, actor, now, domain=domain, short_code=short_code)
+    def create(self, job: Job, actor: Actor, now: datetime, draft: Draft | None = None) -> JobRecord:
+        """Keep a new job, approved and with the draft if one is given, unless one like it is open; the record."""
+        check_organization(job.organization)
         with self.database.transaction() as connection:
-            limit = findings.MAX_OPEN_JOBS
-            if len(open_jobs_of_type(connection, organization, MANUAL)) >= limit:
-                raise JobConflict(f"{limit} jobs written by hand are open; resolve or dismiss some first.")
-            create_job(connection, job, Change("create", actor, now))
-        return self.record(organization, job.id)
+            others = open_jobs_of_type(connection, job.organization, job.type)
+            same = [one for one in others if one.fingerprint == job.fingerprint is not None]
+            if not same and len(others) >= findings.MAX_OPEN_JOBS:
+                raise JobConflict(f"{len(others)} jobs of type {job.type} are open; resolve or dismiss some first.")
+            if not same:
+                create_job(connection, job, Change("create", actor, now))
+            if draft and not same:
+                change_job(connection, job, replace(job, status="approved"), Change("approve", actor, now))
+                self._attach(connection, read_job(connection, job.organization, job.id), draft, actor, now)
+        return self.record(job.organization, same[0].id if same else job.id)
 
     def act(
         self,
@@ -182,21 +176,25 @@ class Jobs:
         """
         with self.database.transaction() as connection:
             job = read_expected_job(connection, organization, job_id, version)
-            draft = with_rule(draft, job)
-            content = check_draft(draft, job)
-            if job.status not in ("approved", "sent"):
-                raise conflict(job, "takes no implementation before it is approved")
-            rows = connection.execute("SELECT coalesce(max(number), 0) FROM implementations WHERE job_id = ?", [job_id])
-            number = rows.fetchone()[0] + 1
-            if number > MAX_IMPLEMENTATIONS:
-                raise conflict(job, f"has {MAX_IMPLEMENTATIONS} implementations and takes no more")
-            change = Change("attach", actor, now, draft.note)
-            insert_implementation(connection, job, implementation_of(draft, content, number, change), content)
-            after = replace(job, implementation_number=number, outcome_status="none", outcome=None)
-            change_job(connection, job, after, change)
-            if draft.redirect_to and (link := link_of(job, draft.redirect_to, now)):
-                edit_links(self.database.lake, organization, [LinkEdit(link.short_code, link.domain, link)])
+            number = self._attach(connection, job, draft, actor, now)
         return self.implementation(organization, job_id, number)
+
+    def _attach(self, connection: Connection, job: Job, draft: Draft, actor: Actor, now: datetime) -> int:
+        draft = with_rule(draft, job)
+        content = check_draft(draft, job)
+        if job.status not in ("approved", "sent"):
+            raise conflict(job, "takes no implementation before it is approved")
+        rows = connection.execute("SELECT coalesce(max(number), 0) FROM implementations WHERE job_id = ?", [job.id])
+        number = int(rows.fetchone()[0]) + 1
+        if number > MAX_IMPLEMENTATIONS:
+            raise conflict(job, f"has {MAX_IMPLEMENTATIONS} implementations and takes no more")
+        change = Change("attach", actor, now, draft.note)
+        insert_implementation(connection, job, implementation_of(draft, content, number, change), content)
+        after = replace(job, implementation_number=number, outcome_status="none", outcome=None)
+        change_job(connection, job, after, change)
+        if draft.redirect_to and (link := link_of(job, draft.redirect_to, now)):
+            edit_links(self.database.lake, job.organization, [LinkEdit(link.short_code, link.domain, link)])
+        return number
 
     def redirects(self, organization: str, domain: str = "") -> list[ShippedRedirect]:
         """The shipped redirects of an organization, or only those that work on a domain."""

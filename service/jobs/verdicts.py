@@ -1,9 +1,11 @@
 """What an outcome says, in words."""
 
+from datetime import datetime
 from typing import Final
 
 from service.jobs.outcome import MeasuredOutcome
 from service.jobs.rates import Period
+from service.jobs.records import JobOutcome, Measure
 from service.jobs.states import JudgedBy, OutcomeStatus
 
 
@@ -34,6 +36,26 @@ def verdict(found: MeasuredOutcome) -> str:
         "The rate got better, and not by what changed others" if found.judged_by == "rate" and found.resolves else None
     )
     return f"{lead or _LEADS[found.status, found.judged_by]}: {numbers}{left}."
+
+
+def outcome_record(measured: MeasuredOutcome, now: datetime) -> JobOutcome:
+    """An outcome as it is stored with its job."""
+    return JobOutcome(
+        status=measured.status,
+        before=Measure(*measured.before),
+        after=Measure(*measured.after),
+        probability=measured.probability,
+        checked_at=now.replace(microsecond=0),
+        until=measured.until,
+        judged_by=measured.judged_by,
+        interval=list(measured.interval) if measured.interval else None,
+        looks_left=measured.looks_left,
+        others=measured.others if measured.judged_by == "rate" else None,
+        control_before=Measure(*measured.control[0]) if measured.control else None,
+        control_after=Measure(*measured.control[1]) if measured.control else None,
+        resolves=measured.resolves,
+        verdict=verdict(measured),
+    )
 
 
 _LEADS: Final[dict[tuple[OutcomeStatus, JudgedBy], str]] = {

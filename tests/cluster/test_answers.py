@@ -22,7 +22,7 @@ import pytest
 from data import Lake
 from data.store.files import sha256_of, write_parquet
 from data.visits import CATEGORY_OF_KIND, SCHEMA_VERSION
-from queries import DETECTORS, ENTRIES, Scope, Warehouse, template, template_entries
+from queries import DETECTORS, ENTRIES, JOB_KINDS, Scope, Warehouse, template, template_entries
 from queries.compiler import Compiler
 from queries.prelude import relation_names
 from queries.variables import CLUSTER_FILES, MAX_WORDS, one_source
@@ -56,7 +56,7 @@ ENTRIES_OF_TEXTS = {
     for entry in (
         *(leaf for entry in ENTRIES.values() for leaf in template_entries(entry)),
         *(detector.entry for detector in DETECTORS.values()),
-        *(detector.measure for detector in DETECTORS.values()),
+        *(kind.measure for kind in JOB_KINDS.values()),
     )
 }
 BOUNDED = ("referrers", "utm-campaigns", "domain-breakdown", "bot-traffic")

@@ -7,7 +7,7 @@ import pytest
 import sqlglot
 
 from data import Lake
-from queries import DETECTORS, ENTRIES, Warehouse, template_entries
+from queries import CRAWLER_PLAN, DETECTORS, ENTRIES, Warehouse, template_entries
 from queries.compiler import INPUTS, Compiler, NotCarried
 from queries.prelude import relation_names
 from queries.scope import Scope
@@ -16,6 +16,7 @@ from tests.support.tables import examples
 ENTRIES_WITH_TEXTS = [
     *(leaf for entry in ENTRIES.values() for leaf in template_entries(entry)),
     *(entry for detector in DETECTORS.values() for entry in (detector.entry, detector.measure)),
+    CRAWLER_PLAN.measure,
 ]
 NAMES = sorted({entry.name for entry in ENTRIES_WITH_TEXTS} | {f"rollups/{name}" for name in relation_names()})
 

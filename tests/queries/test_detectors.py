@@ -16,6 +16,7 @@ from data import Lake
 from data.store.behaviour import switch_behaviour
 from data.visits import AI_CATEGORIES
 from queries import (
+    CRAWLER_PLAN,
     DETECTORS,
     GUESSES,
     REDIRECTED,
@@ -253,6 +254,9 @@ def test_findings_and_measures_equal_a_recount_by_hand(world, streams, as_of):
     organization = world.organization(visits)
     for job_type in DETECTORS:
         check(world, job_type, visits, organization, as_of)
+    plan, days = {"domain": "go.example", "agent": "ChatGPT-User, GPTBot"}, (date(2026, 1, 1), AS_OF)
+    expected = measured("crawler_plan", owned(visits, organization), organization, plan)
+    assert measure(world.warehouse, CRAWLER_PLAN, organization, plan, *days) == expected
 
 
 # Measures
@@ -283,7 +287,7 @@ def test_the_28_days_end_the_day_before():
 
 def test_every_file_is_of_a_detector_and_every_detector_has_its_files():
     entries = {entry.name for detector in DETECTORS.values() for entry in (detector.entry, detector.measure)}
-    assert entries | {GUESSES.name, REDIRECTED.name} == {f"jobs/{name}" for name in FILES}
+    assert entries | {GUESSES.name, REDIRECTED.name, CRAWLER_PLAN.measure.name} == {f"jobs/{name}" for name in FILES}
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -10,7 +10,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from queries import DETECTORS, template
+from queries import DETECTORS, ENTRIES, template
 from service.jobs.records import JobOutcome, JobRecord
 from service.pages import formats
 from service.pages.numbers.charts import measured_days
@@ -23,6 +23,8 @@ DAYS_BEFORE: Final = 14
 DAYS_AFTER: Final = 28
 """The days of the chart, before and after the one on which it was shipped."""
 _UNTRUSTED: Final = Markup("<code>%s</code>")
+_ENTRIES: Final = {one.entry.name: one.entry for one in DETECTORS.values()} | ENTRIES
+"""What evidence may be the rows of."""
 _NOTHING: Final = Markup('<data value="">–</data>')
 
 
@@ -60,12 +62,13 @@ def evidence_of(record: JobRecord) -> EvidenceTable | None:
         return None
     names = list(evidence.rows[0]) if evidence.rows else []
     untrusted = frozenset(evidence.untrusted)
-    columns = [EvidenceColumn(_column(record.type, name), name in untrusted) for name in names]
+    columns = [EvidenceColumn(_column(evidence.template, name), name in untrusted) for name in names]
     rows = [[_cell(column, row.get(column.column.field)) for column in columns] for row in evidence.rows]
     start, end = evidence.scope.start_date, evidence.scope.end_date
     name = evidence.template
-    sql = template(name) if name in {detector.entry.name for detector in DETECTORS.values()} else ""
-    arguments = [f"queries/{name}.sql", "--org", record.organization, "--start-date", start, "--end-date", end]
+    sql = template(name) if name in _ENTRIES else ""
+    query = name if name in ENTRIES else f"queries/{name}.sql"
+    arguments = [query, "--org", record.organization, "--start-date", start, "--end-date", end]
     return EvidenceTable(
         name=name,
         columns=columns,
@@ -128,9 +131,9 @@ def chart_of(days: Sequence[DayCount], shipped_on: date, expected: Sequence[floa
     return measured_days(days, shipped_on, expected)
 
 
-def _column(job_type: str, name: str) -> TableColumn:
-    """The column for a value of the evidence, as the detector declares it."""
-    fields = DETECTORS[job_type].entry.fields if job_type in DETECTORS else ()
+def _column(entry: str, name: str) -> TableColumn:
+    """The column for a value of the evidence, as its query declares it."""
+    fields = _ENTRIES[entry].fields if entry in _ENTRIES else ()
     declared = [field for field in fields if field.name == name]
     return column_of(declared[0]) if declared else TableColumn(name, name.replace("_", " ").capitalize(), "text")
 

@@ -12,7 +12,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from data import BadInput, TrafficError
-from queries import DETECTORS, InvalidParameter, measure_all
+from queries import JOB_KINDS, InvalidParameter, measure_all
 from service.http.authentication import Caller
 from service.http.errors import Forbidden, NotFound, Overloaded
 from service.http.job_endpoints import actor_of, guesses_for
@@ -197,13 +197,13 @@ class _JobPages:
 
     async def _measured(self, caller: Caller, job: JobRecord) -> dict[str, Any] | None:
         """The chart and the days of a shipped job; None without a measure, or if it cannot be taken now."""
-        detector, shipped_at = DETECTORS.get(job.type), job.implementation.shipped_at if job.implementation else None
-        if detector is None or shipped_at is None:
+        kind, shipped_at = JOB_KINDS.get(job.type), job.implementation.shipped_at if job.implementation else None
+        if kind is None or shipped_at is None:
             return None
         services, organization = self._context.services, caller.organization
         shipped_on = services.lake.manifest.today(organization, shipped_at)
         subject = orjson.loads((await self._jobs.database.read(self._jobs.job, organization, job.id)).subject)
-        if set(subject) != set(detector.subject):  # it was erased
+        if set(subject) != set(kind.subject):  # it was erased
             return None
         first, last = days_of(shipped_on, services.today(organization))
         try:
@@ -211,16 +211,16 @@ class _JobPages:
                 counts, *others = await services.workers.compute(
                     *caller.turn,
                     lambda: measure_all(
-                        services.warehouse, detector, organization, [subject, *self._beside(job, subject)], first, last
+                        services.warehouse, kind, organization, [subject, *self._beside(job, subject)], first, last
                     ),
                 )
         except TrafficError:  # such as QueryTimeout: the rest of the page does not depend on it
-            return {"description": detector.measure.description, "chart": "", "days": []}
+            return {"description": kind.measure.description, "chart": "", "days": []}
         days = filled_days(counts, first, last)
         expected = expected_days(days, others)
-        return {"description": detector.measure.description, "chart": chart_of(days, shipped_on, expected),
+        return {"description": kind.measure.description, "chart": chart_of(days, shipped_on, expected),
                 "days": days, "expected": expected, "others": len(others),
-                "name": detector.measure.name, "shipped_on": shipped_on}  # fmt: skip
+                "name": kind.measure.name, "shipped_on": shipped_on}  # fmt: skip
 
     def _beside(self, job: JobRecord, subject: dict[str, Any]) -> Sequence[dict[str, Any]]:
         """The subjects with which the outcome of a job was compared; none if it was with none, or by the answer."""

@@ -36,7 +36,7 @@ def routes(context: PageContext) -> list[Route]:
     """The routes of the pages with numbers."""
     return [
         *(Route(f"{context.root}/{page.path}", page_endpoint(context, page)) for page in (*NAVIGATION, LINK)),
-        Route(f"{context.root}/robots", robots_page.endpoint(context)),
+        Route(f"{context.root}/robots", robots_page.endpoint(context), methods=["GET", "POST"]),
         Route(f"{context.root}/ai/{{source}}", source_endpoint(context)),
         Route(f"{context.root}/agents/{{agent:path}}", agent_endpoint(context)),
     ]

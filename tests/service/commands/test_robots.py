@@ -1,12 +1,20 @@
 """`traffic robots`: what lines for robots.txt would mean, in the numbers of the reports, and who went against them."""
 
-from datetime import datetime, timedelta
+from contextlib import closing
+from datetime import UTC, datetime, time, timedelta
 from http.client import HTTPConnection
 
 import pytest
 from protego import Protego
 
+from data.store.behaviour import switch_behaviour
+from queries import Warehouse
+from service.jobs.detection import measure_outcomes
+from service.jobs.store import Jobs
+from service.robots import Crawled, cost, make_job
 from tests.service.commands.runs import refused
+from tests.service.jobs.findings import ANNA
+from tests.support.control import open_store
 from tests.support.visits import land, links, visit
 from tests.support.web_servers import serving
 
@@ -107,6 +115,54 @@ def test_the_numbers_of_a_plan_are_those_of_a_count_over_raw_visits(robots, toda
     out = robots("plan", "--org", "acme", "--block", "OpenAI:trained").out
     assert f": {saved} requests" in out
     assert f"At risk: {at_risk} visits" in out
+
+
+def test_a_plan_becomes_one_approved_job_with_its_file_and_what_ignored_the_present_one(
+    robots, traffic, shared_lake, closed
+):
+    flags = ("plan", "--org", "acme", "--block", "OpenAI", "--as", "nginx", "--robots", closed, "--job")
+    run = robots(*flags)
+    job_id = run.err.split()[0]
+    job = traffic("jobs", "show", job_id, "--format", "json", "--lake", shared_lake.root).json
+    assert (job["type"], job["status"], job["title"]) == (
+        "crawler_plan", "approved", "Keep AI crawlers out: OpenAI (trained), OpenAI (indexed)"
+    )  # fmt: skip
+    assert "they made 26 requests" in job["summary"]
+    assert job["summary"].endswith("products of their operators sent: 6.")
+    rows = job["evidence"]["rows"]
+    assert [(row["agent"], row["agent_fetches"], row["ignored"]) for row in rows] == [
+        ("GPTBot", 18, 8), ("OAI-SearchBot", 8, 4)
+    ]  # fmt: skip
+    with open_store(Jobs, shared_lake) as jobs:
+        assert jobs.implementation("acme", job_id, 1).content == run.out
+    assert [line["action"] for line in job["history"]] == ["create", "approve", "attach"]
+    assert robots(*flags).err == run.err
+    assert "--job needs --block" in refused(robots("plan", "--org", "acme", "--job"))
+    assert "planned or written by hand" in refused(traffic("jobs", "replay", job_id, "--lake", shared_lake.root))
+
+
+@pytest.mark.parametrize(
+    ("since", "outcome"),
+    [((GPTBOT | {"status": 403}, 5), "improved"), ((GPTBOT, 0), "improved"), ((GPTBOT, 5), "unchanged")],
+)
+def test_a_plan_is_judged_by_what_its_agents_still_get(lake, today, since, outcome):
+    shipped, visits = today - timedelta(days=30), []
+    for day in (today - timedelta(days=number) for number in range(60, 0, -1)):
+        columns, many = (GPTBOT, 5) if day <= shipped else since
+        for path, by, times in (("/open", columns, many), ("/robots.txt", GPTBOT, 1), ("/open", BINGBOT, 9)):
+            visits += [visit(visited_at=noon(day), path=path, domain="go.example", **by)] * times
+    land(lake, "acme", visits)
+    switch_behaviour(lake.manifest, "acme", on=False)
+    then, now = (datetime.combine(day, time(12), UTC) for day in (shipped, today))
+    days = (shipped - timedelta(days=28), shipped - timedelta(days=1))
+    plan = cost([Crawled("OpenAI", "trained", ("GPTBot",), 140, 0, 0)], ["OpenAI"])
+    with open_store(Jobs, lake) as jobs, closing(Warehouse(lake)) as warehouse:
+        job = make_job(jobs, "acme", plan, "robots.txt", days, ANNA, then)
+        jobs.set_implementation_status("acme", job.id, 1, ANNA, then, status="shipped")
+        assert measure_outcomes(warehouse, lake, jobs, "acme", now).failed == []
+        found = jobs.record("acme", job.id)
+    assert (found.outcome.status, found.outcome.judged_by, found.status == "resolved") == (outcome, "rate", False)
+    assert "140 of " in found.outcome.verdict
 
 
 def test_a_plan_closes_everything_to_the_agents_it_names_and_to_nobody_else(robots):

@@ -8,6 +8,7 @@ from data.maintenance.retention import apply_retention
 from service.encoding import encode
 from service.jobs.erasure import ErasedEvidence, VisitFilter, erase_evidence, expire_evidence
 from service.jobs.implementations import Draft
+from service.jobs.manual import manual_job
 from tests.service.jobs.findings import ANNA, NOW, broken, measured
 from tests.support.tables import examples
 
@@ -75,7 +76,7 @@ def test_a_closed_job_stays_closed_and_a_job_by_hand_stays_as_it_is(lake, jobs):
     (found,) = jobs.of("acme")
     jobs.act("acme", found.id, "approve_fix", ANNA, NOW)
     jobs.act("acme", found.id, "resolve", ANNA, NOW)
-    by_hand = jobs.create_manual("acme", "Do it", "Now.", ANNA, NOW, domain="go.example.com")
+    by_hand = jobs.create(manual_job("acme", "Do it", "Now.", ANNA, NOW, domain="go.example.com"), ANNA, NOW)
     assert erase_evidence(jobs.database, "acme", ALL, LATER).jobs == 1
     assert jobs.record("acme", found.id).status == "resolved"
     assert jobs.record("acme", by_hand.id) == by_hand

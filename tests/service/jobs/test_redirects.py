@@ -12,6 +12,7 @@ from data.store.redirect_maps import caddy_map, links_on, nginx_map
 from queries import Warehouse
 from service.jobs.erasure import VisitFilter, erase_evidence
 from service.jobs.implementations import Draft
+from service.jobs.manual import manual_job
 from service.jobs.redirects import redirect_guesses, with_redirects
 from service.jobs.shipping import mark_shipped
 from service.jobs.states import JobChanged, JobConflict
@@ -143,7 +144,7 @@ def test_guesses_are_the_three_living_links_and_paths_that_are_spelled_most_like
     job = jobs.job("acme", approve(dead))
     with closing(Warehouse(lake)) as warehouse:
         found = redirect_guesses(warehouse, job, date(2026, 3, 15))
-        manual = jobs.create_manual("acme", "Do it", "Now.", ANNA, NOW)
+        manual = jobs.create(manual_job("acme", "Do it", "Now.", ANNA, NOW), ANNA, NOW)
         assert redirect_guesses(warehouse, jobs.job("acme", manual.id), date(2026, 3, 15)) == []
     assert [(one.path, one.redirect_to, one.visits) for one in found] == [
         ("/spring-guides", "https://go.example.com/spring-guides", 5),

@@ -13,6 +13,7 @@ from service.hooks.registry import Hooks
 from service.jobs import tables
 from service.jobs.findings import MAX_EVIDENCE_BYTES
 from service.jobs.implementations import Approval, Draft
+from service.jobs.manual import manual_job
 from service.jobs.records import COMMAND_LINE
 from service.jobs.states import JobChanged, JobConflict, JobNotFound
 from tests.service.jobs.findings import ANNA, NOW, broken, deliver, measured
@@ -305,7 +306,9 @@ def test_a_job_of_another_organization_is_not_there(jobs, only):
 
 
 def test_a_job_by_hand_keeps_its_words_and_names_its_writer(jobs, events):
-    job = jobs.create_manual("acme", "Do it", "Now.", ANNA, NOW, domain="GO.example.com.", short_code="launch")
+    job = jobs.create(
+        manual_job("acme", "Do it", "Now.", ANNA, NOW, domain="GO.example.com.", short_code="launch"), ANNA, NOW
+    )
     assert (job.type, job.title, job.summary) == ("manual", "Do it", "Now.")
     assert (job.written_by, job.domain, job.short_code) == (ANNA.name, "go.example.com", "launch")
     assert (job.evidence, job.last_detected_at, job.evidence_rows) == (None, None, 0)

@@ -10,6 +10,7 @@ from data.store.links import links_of
 from queries import DETECTORS, Warehouse, measure
 from service.hooks.registry import Hooks
 from service.jobs.implementations import Draft
+from service.jobs.manual import manual_job
 from service.jobs.outcome import MeasuredOutcome
 from service.jobs.rates import Period
 from service.jobs.records import JobOutcome, Measure
@@ -389,7 +390,7 @@ def test_an_outcome_is_told_in_words_with_its_numbers(acme, jobs, job, status, j
 
 
 def test_a_job_written_by_hand_says_by_whom_and_has_no_evidence(acme, jobs):
-    made = jobs.create_manual("acme", "Look at <b>this</b>", "It is odd.", ANNA, NOW)
+    made = jobs.create(manual_job("acme", "Look at <b>this</b>", "It is odd.", ANNA, NOW), ANNA, NOW)
     page = acme.read(f"jobs/{made.id}")
     assert page.one("h1").text == "Look at <b>this</b>"
     assert ANNA.name in page.text

@@ -234,6 +234,11 @@ def test_what_blocking_a_crawler_would_cost_is_two_clicks_from_the_page_ai(brows
     assert shown == [fetches.text.replace(",", ""), people.text.replace(",", "")]
     assert "User-agent: " in page.text
     assert "'Nobody' was not seen in these days" in browser.read("robots?block=Nobody").text
+    made = browser.read(browser.post(f"robots?block={quote(chosen)}", **{"as": "caddy"}).headers["location"])
+    assert "Keep AI crawlers out" in made.text
+    assert "respond @blocked_agents 403" in made.text
+    assert "choose crawlers and a file first" in browser.post("robots", **{"as": "caddy"}).text
+    assert browser.post(f"robots?block={quote(chosen)}", **{"as": "x"}).status_code == 400
 
 
 # What was read
