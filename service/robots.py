@@ -1,6 +1,6 @@
 """What blocking AI crawlers would save and cost, by the visits of 28 days, and the files that would do it.
 
-Nothing is blocked here: whoever runs the web server puts a file there, or does not. Its job says what came of it.
+Nothing is blocked here: whoever runs the web server puts a file there, or does not. Its job says whether that helped.
 """
 
 import hashlib

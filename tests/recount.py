@@ -565,7 +565,7 @@ def _ai_confidence(question: Question) -> list[Row]:
 
 
 def _without_strays(question: Question, visits: Iterable[Visit]) -> list[Visit]:
-    """The visits, without the short codes that are no links: not in the links file, and never answered below 400 on
+    """The visits, without the short codes without a link: not in the links file, and never answered below 400 on
     that domain in these days. A visit without a status may have been answered."""
     answered = {
         (visit["short_code"], visit["domain"])

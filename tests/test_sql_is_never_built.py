@@ -120,7 +120,7 @@ def test_no_sql_is_built_of_anything_but_text_of_ours():
     ]
     assert [(place, sql) for place, sql in found if place not in ALLOWED] == []
     assert {place for place, _ in found} == set(ALLOWED)  # what is allowed is there still
-    print(f"SQL: {len(FILES)} files, {len(found)} places that are no text of ours, each with its reason")
+    print(f"SQL: {len(FILES)} files, {len(found)} places whose SQL is not text of ours, each with its reason")
 
 
 PLANTED = """

@@ -1,6 +1,7 @@
 """One meaning for one word across the floors: a glossary, and names that no file may use."""
 
 import ast
+import re
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
@@ -56,7 +57,7 @@ def nodes() -> dict[str, list[ast.AST]]:
 
 @cache
 def messages() -> list[tuple[str, str]]:
-    """The beginnings of the texts on the three floors that are no docstrings, each with its file."""
+    """The beginnings of the texts on the three floors that are not docstrings, each with its file."""
     texts = []
     for file, found in nodes().items():
         documented = {id(node.value) for node in found if isinstance(node, ast.Expr)}
@@ -117,6 +118,20 @@ def test_a_message_says_what_is_missing_without_there_is_no():
     assert [
         (text, file) for text, file in messages() if text.lower().startswith(("there is no ", "there are no "))
     ] == []
+
+
+def test_no_text_says_that_something_is_no_such_thing():
+    """English says "is not a number" for what other languages call no number."""
+    said = re.compile(
+        r"(?<!there )\b(is|are) no (?!longer|wider|more|less)[a-z]|\bwhat came of\b|\bdid not come\b", re.IGNORECASE
+    )
+    texts = [
+        (node.value, file)
+        for file, found in nodes().items()
+        for node in found
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    assert [(text, file) for text, file in texts if said.search(text)] == []
 
 
 def test_a_bound_is_called_max():

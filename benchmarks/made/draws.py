@@ -20,7 +20,7 @@ from service.demo import sample as words
 from service.demo.sample import Sample
 
 PAGES: Final = 500
-"""Pages that are no links; automata look at them."""
+"""Pages other than links; automata look at them."""
 
 _AUTOMATA: Final = {
     "assistants": words.ASSISTANTS,

@@ -42,7 +42,7 @@ class Peer(Protocol):
 
 
 def check(peer: Peer, name: str, warehouse: Warehouse, scope: Scope) -> None:
-    """End the program unless the peer's answers are ours: who answers another question is no peer."""
+    """End the program unless the peer's answers are ours: a system that answers another question is not a peer."""
     variables = warehouse.variables(scope)
     for member, entry in MEMBERS.items():
         ours = sorted(comparable(entry, rows_of(entry, warehouse.answer(entry, variables))))

@@ -1,6 +1,6 @@
 """Counts by the hour what arrives from a source that goes on: a log that is followed, or visits that are reported.
 
-An import of a log is no such source: nobody misses more of it.
+Importing a log once does not make it a source: no more visits of it are expected.
 """
 
 import sqlite3

@@ -37,7 +37,7 @@ def open_database(path: Path, migrations: Sequence[str], refuse_new: str = "") -
     """Open or create a database in write-ahead mode with full syncing, and apply missing migrations.
 
     With `refuse_new`, the end of a sentence, a missing or empty database (version 0) is not created but damage.
-    The sentence says what to do, also about a file that is no database.
+    The sentence says what to do, also about a file that is not a database.
 
     Entry n of `migrations` migrates version n to n + 1; each statement ends with ; at the end of a line.
     Before a migration, the database is copied to <name>.before-<version> in the same folder.

@@ -147,7 +147,7 @@ def _bracket(node: exp.Bracket) -> exp.Expr:
 
 
 def _joined_list(node: exp.ArrayToString) -> exp.Expr:
-    """array_to_string(list_sort(list(DISTINCT x) FILTER (…)), ', '), where x is no text: NULL if there is none."""
+    """array_to_string(list_sort(list(DISTINCT x) FILTER (…)), ', '), where x is not text: NULL if there is none."""
     distinct = node.this.this if isinstance(node.this, exp.ArraySort) else None
     if not (isinstance(distinct, exp.Filter) and isinstance(distinct.this.this, exp.Distinct)):
         raise NotCarried(node.sql("duckdb"))

@@ -32,7 +32,7 @@ async def read_json(request: Request, max_bytes: int, fix: str) -> Any:  # noqa:
 
 
 async def read_body(request: Request, kind: type[Body], max_bytes: int) -> Body:
-    """The JSON object in the body of a request. Raises as `read_json` does, and InvalidBody if it is no such object."""
+    """The JSON object in the body of a request. Raises as `read_json` does, and InvalidBody for other objects."""
     fields = msgspec.structs.fields(kind)
     names = ", ".join(field.encode_name + ("" if field.required else " (optional)") for field in fields)
     fix = f"Send a JSON object with {names}."

@@ -255,7 +255,7 @@ def _number(request: Request) -> int:
 
 
 def _expected_version(request: Request) -> int | None:
-    """The version in If-Match; None without one, or for *. What is no version matches none."""
+    """The version in If-Match; None without one, or for *. Any text that is not a version matches none."""
     header = request.headers.get("if-match")
     if header is None or header == "*":
         return None

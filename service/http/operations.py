@@ -66,8 +66,8 @@ JOBS: Final = (
         "GET /jobs/{id}/guesses", "redirect-guesses",
         "Where the dead path of a job may have been meant to lead: at most three guesses, the likeliest first.",
         {"200": list[RedirectGuess]}, "404",
-        description="Links, and paths that were answered in the last 28 days, whose spelling is similar. A guess is no "
-        "proof: look at it before you redirect there. Jobs that no redirect resolves have none.",
+        description="Links, and paths that were answered in the last 28 days, whose spelling is similar. A guess "
+        "proves nothing: look at it before you redirect there. Jobs that no redirect resolves have none.",
     ),
     Operation(
         "POST /jobs/{id}/actions", "act-on-job", "Review, approve, dismiss, resolve or reopen a job.",

@@ -1,4 +1,4 @@
-"""Whether a rate changed between two spans of days. The unit is the day: requests come in clumps, so they are no units.
+"""Whether a rate changed between two spans of days. The unit is the day: requests come in clumps.
 
 If nothing has changed, the days may as well have come in another order. So the days of both spans are cut into blocks,
 which keep what lasts for some days together, and every choice of blocks as the later span is compared with the real one

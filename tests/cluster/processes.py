@@ -201,5 +201,5 @@ def wait_until(holds, seconds=300):
     """Wait for a condition."""
     end = time.monotonic() + seconds
     while not holds():
-        assert time.monotonic() < end, "it did not come about"
+        assert time.monotonic() < end, "it has not happened in time"
         time.sleep(0.02)

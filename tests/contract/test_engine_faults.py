@@ -420,7 +420,7 @@ def until(condition, seconds=30):
     """What a condition gives, once it is true."""
     end = time.monotonic() + seconds
     while not (found := condition()):
-        assert time.monotonic() < end, "it did not come to that"
+        assert time.monotonic() < end, "it has not happened in time"
         time.sleep(0.002)
     return found
 

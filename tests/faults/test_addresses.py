@@ -27,7 +27,7 @@ SPOILT = (
     b'[{"path": "/a", "ip": "%s"' % V4,
     b"%s\xff\x00" % V4,
 )
-"""What is no report of a visit, with an address in it."""
+"""Bodies that do not report a visit, with an address in it."""
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
@@ -46,7 +46,7 @@ def test_the_search_finds_an_address_in_a_compressed_column_and_in_a_database(ad
 
 def test_a_server_and_an_import_that_are_given_nonsense_leave_no_address(program, tell, tmp_path):
     nothing(tmp_path)
-    spoilt = f"{ADDRESSES[0]} is no line\n{line('/a/x', address=ADDRESSES[1] + ':')}"
+    spoilt = f"{ADDRESSES[0]} is not a line\n{line('/a/x', address=ADDRESSES[1] + ':')}"
     (tmp_path / "a.log").write_text(log("a", 60) + spoilt)
     (tmp_path / "none.log").write_text("".join(f"{address}\n" for address in ADDRESSES))
     told, requests = [], 0

@@ -93,7 +93,7 @@ def grown_log(folder):
             db.execute("UPDATE salts SET salt = ?", [OLD_SALT])
         (folder / "a.log").write_text(whole[:-20])
         Importer(lake, now=lambda: OLD_SALT_AT + timedelta(hours=1)).run(folder / "a.log", Options("acme"))
-    (folder / "a.log").write_text(whole + line("/a/8") + line("/a/9") + "198.51.100.213 is no line of a log\n")
+    (folder / "a.log").write_text(whole + line("/a/8") + line("/a/9") + "198.51.100.213 is not a line of a log\n")
 
 
 def rotated_log(folder):

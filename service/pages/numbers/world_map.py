@@ -36,7 +36,7 @@ _SHADED: Final = Markup('<{tag} {shape} class="q{shade}"><title>{name}: {count}<
 def world_map(counts: Mapping[str, int], names: Mapping[str, str]) -> Markup:
     """The countries of the world, those with visits in a shade of q1 to q5, each five times as many as the one before.
 
-    counts has a number of visits by ISO 3166-1 alpha-2 code; codes that are no country, such as "unknown", are
+    counts has a number of visits by ISO 3166-1 alpha-2 code; codes that stand for no country, such as "unknown", are
     ignored. names are the countries' names, for what a pointer shows.
     A legend says from how many visits on each shade is.
     """

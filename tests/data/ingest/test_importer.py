@@ -62,7 +62,7 @@ def log_of(number_of_lines):
 LINES = log_of(12)
 GARBLED = [
     line("/one", referrer="https://chatgpt.com/"),
-    "this is no log line\n",
+    "this is not a log line\n",
     line("/two/three?utm_source=chatgpt.com", agent=IPHONE, at="18/May/2015:00:00:00 +0200"),
     line("/ünï", agent="Яндекс 浏览器"),
     line("/two", agent=GPTBOT, status=404),

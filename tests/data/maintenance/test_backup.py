@@ -61,7 +61,7 @@ def made(tmp_path_factory):
     lake, log = Lake(folder / "lake", create=True), folder / "access.log"
     importer = Importer(lake)
     for name in ("sale", "spring"):
-        log.write_text(log_of(name) + "this is no log line\n")
+        log.write_text(log_of(name) + "this is not a log line\n")
         importer.run(log, Options("acme"))
     Compactor(lake).run()
     log.write_text(log_of("autumn"))

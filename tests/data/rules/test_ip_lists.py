@@ -189,7 +189,7 @@ def addresses(number):
 
 
 def refused():
-    """Bodies that are no list of a form: (name, form, body, what the reason looks like)."""
+    """Bodies that are not a list of a form: (name, form, body, what the reason looks like)."""
     for form in FORMS:
         is_text = form == "text"
         yield "page", form, ERROR_PAGE, NO_NETWORKS if is_text else NO_SUCH_FORM

@@ -118,7 +118,7 @@ def test_the_line_that_replaces_an_unfinished_one_names_its_file_even_if_it_has_
     log.write_text(line("/a") + line("/cut")[:-2])
     Importer(lake).run(log, Options("acme"))
     (unfinished,) = [file for file in lake.manifest.live_files("acme") if file.unfinished_of]
-    log.write_text(log.read_text() + " is no line of a log\n")
+    log.write_text(log.read_text() + " is not a line of a log\n")
     Importer(lake).run(log, Options("acme"))
     records = [read_visit_file(lake.root / file.path).footer for file in lake.manifest.removal_records("acme")]
     assert [footer.replaces for footer in [*footers(lake), *records] if footer.replaces] == [names([unfinished])]

@@ -397,7 +397,7 @@ def test_import_tells_what_it_did_on_stderr_only(lake, program, visits, tmp_path
 @examples("flags", "told")
 def test_import_refuses_what_it_cannot_use_and_changes_nothing(lake, program, tmp_path, flags, told):
     (tmp_path / "access.log").write_text(PERSON)
-    (tmp_path / "letter.txt").write_text("Dear reader,\nthis is no log.\n" * 40)
+    (tmp_path / "letter.txt").write_text("Dear reader,\nthis is not a log.\n" * 40)
     places = {"%LOG%": tmp_path / "access.log", "%LETTER%": tmp_path / "letter.txt", "%FOLDER%": tmp_path}
     words = [str(places.get(word, word)) for word in flags]
     run = program("import", *words, "--lake", lake.root)

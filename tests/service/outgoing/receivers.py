@@ -118,7 +118,7 @@ class Receiver:
 
 
 def read_request(connection):
-    """One request with its body, or what came of it."""
+    """One request with its body, or why it could not be read."""
     raw = b""
     while b"\r\n\r\n" not in raw:
         raw += (piece := connection.recv(65_536))

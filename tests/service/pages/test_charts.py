@@ -19,7 +19,7 @@ def november(count, **visits):
 
 
 def parsed(markup):
-    """The elements of a chart; fails where it is no well-formed XML."""
+    """The elements of a chart; fails where it is not well-formed XML."""
     return ElementTree.fromstring(markup)
 
 

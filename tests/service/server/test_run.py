@@ -1,4 +1,4 @@
-"""The real server on a real socket: bytes that are no request, signals, ports and prefixes."""
+"""The real server on a real socket: bytes that are not a request, signals, ports and prefixes."""
 
 import contextlib
 import itertools
