@@ -15,6 +15,7 @@ from queries import (
     PARAMETERS,
     RANGES,
     Entry,
+    InvalidParameter,
     Scope,
     parse_day,
     scope_from,
@@ -45,12 +46,17 @@ class Filters:
     targets: LinkIndex
     target_code: str | None = None  # the short code that target_url resolves to
     target_codes: int = 0  # how many short codes lead to target_url
+    compares: bool = False  # whether tables show the period before: a parameter of pages, not of the API
 
     @classmethod
     def parse(cls, query_string: bytes, organization: str, today: date, targets: LinkIndex) -> Self:
         """The filters in a query string. Raises InvalidParameter, as the API does. Blocks to resolve a target_url."""
-        given = parse_parameters(query_string, _NAMES)
-        return cls.of({_NAMES[name]: value for name, value in given.items()}, organization, today, targets)
+        given = dict(parse_parameters(query_string, (*_NAMES, "compare")))
+        compare = given.pop("compare", "")
+        if compare not in {"", "before"}:
+            raise InvalidParameter("compare", "has an unknown value", "Use before.")
+        filters = cls.of({_NAMES[name]: value for name, value in given.items()}, organization, today, targets)
+        return replace(filters, compares=bool(compare))
 
     @classmethod
     def of(cls, values: Mapping[str, str], organization: str, today: date, targets: LinkIndex) -> Self:
@@ -99,7 +105,13 @@ class Filters:
             changed |= {"start_date": None, "end_date": None}
         elif "start_date" in changes:
             changed["range"] = None
-        return query_of({PARAMETERS[name].page_name: value for name, value in changed.items() if value})
+        named = {PARAMETERS[name].page_name: value for name, value in changed.items() if value}
+        return query_of(named | ({"compare": "before"} if self.compares else {}))
+
+    @property
+    def compare_query(self) -> str:
+        """The query string with comparison in tables, or without it where there is one."""
+        return replace(self, compares=not self.compares).query_string()
 
     def days_query(self, start: date, end: date) -> str:
         """The query string for other days; as a range, if it is one."""
@@ -160,7 +172,8 @@ class Filters:
     def hidden_fields(self) -> list[tuple[str, str]]:
         """The filters that the form keeps and shows no field for: name and value."""
         others = ((PARAMETERS[name], value) for name, value in self.parameters.items() if name not in _FORM_FIELDS)
-        return [(row.page_name, value) for row, value in others if row.kind != "days"]
+        fields = [(row.page_name, value) for row, value in others if row.kind != "days"]
+        return fields + ([("compare", "before")] if self.compares else [])
 
     def chips(self) -> list[tuple[str, str, str]]:
         """What is filtered: label, value, and the query string without it."""

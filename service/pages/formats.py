@@ -24,6 +24,14 @@ def percent(value: float | None) -> str:
     return "–" if value is None else f"{value:,.2f} %"
 
 
+def change_in_words(tenths: int) -> tuple[str, str]:
+    """A change in tenths of a percent, as an arrow and words: ↑ and 12.3 % more."""
+    if not tenths:
+        return "→", "unchanged"
+    size = f"{abs(tenths) // 10:,}.{abs(tenths) % 10} %"
+    return ("↑", f"{size} more") if tenths > 0 else ("↓", f"{size} fewer")
+
+
 def short_day(value: date) -> str:
     """A day without its year: 4 Mar."""
     return f"{value.day} {value:%b}"

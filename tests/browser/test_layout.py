@@ -67,6 +67,15 @@ def test_a_phone_shows_the_heading_every_tab_and_the_visits_of_a_row_at_once(ope
         assert max(rights) <= 390
 
 
+def test_tables_that_compare_fit_a_phone(opened):
+    for path in ("", "ai", "agents", "people", "paths", "domains"):
+        page = opened(viewport={"width": 360, "height": 800}).goto(f"{path}?range=7d&compare=before")
+        assert page.locator("table.comparing").count(), path
+        page.eval_on_selector_all(".data-table", "all => all.forEach(one => { one.open = true; })")
+        assert page.locator(".scroll:has(.comparing)").evaluate_all(HIDDEN_PARTS) == [], path
+        assert page.locator(".comparing td.change").first.is_visible()
+
+
 @pytest.mark.parametrize("name", [name for name in PAGES if name not in OF_ACME])
 def test_words_of_attackers_are_only_words(opened, name):
     watched = opened(HOSTILE)

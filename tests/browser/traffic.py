@@ -14,6 +14,8 @@ PAGES = {
     "agent": "agents/GPTBot",
     "paths": "paths?traffic_type=ai",
     "people": "people",
+    "compared": "people?range=7d&compare=before",
+    "agents-compared": "agents?range=7d&compare=before",
     "filtered": "people?f_device_type=desktop&f_referrer=%28direct%29",
     "times": "times",
     "links": "links",

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 from typing import Any, Final
 
 from markupsafe import Markup, escape
@@ -69,6 +70,7 @@ LABELS: Final = {
 """The labels of fields whose names, with spaces, are not good ones."""
 
 _BADGE: Final = Markup('<span class="badge %s"><span aria-hidden="true">%s</span> %s</span>')
+_CHANGE: Final = Markup('<data value="%s"><span aria-hidden="true">%s</span> %s</data>')
 _SIGNS: Final = {"verified": "✓", "high": "●", "medium": "◐", "low": "○", "contradicted": "✗", "new": "★"}
 _PERCENTAGES: Final = frozenset(
     ("percentage", "ai_pct", "ai_percentage", "hit_rate", "value_percentage", "change_percentage")
@@ -97,7 +99,7 @@ class TableColumn:
 
     field: str
     label: str
-    kind: str  # text, number, decimal, percent, size, share, day, month, time, flag, badge, word or list
+    kind: str  # text, number, decimal, percent, size, share, day, month, time, flag, badge, change, word or list
 
     @cached_property
     def css(self) -> str:
@@ -120,6 +122,11 @@ OTHER: Final = TableColumn("other_visits", "Other", "number")
 PREVIOUS: Final = TableColumn("previous_visits", "Period before", "number")
 """All visits of the hour or day of the same number in the period before."""
 
+BEFORE: Final = TableColumn("before", "Before", "number")
+"""The figure of a row in the period before."""
+CHANGE: Final = TableColumn("change", "Change", "change")
+"""The change of that figure in percent: infinite for what is new, None where it is not known."""
+
 
 def column_of(field: Field) -> TableColumn:
     """The column for a field of an answer."""
@@ -137,6 +144,9 @@ def cell(column: TableColumn, value: object, color: str, href: str) -> Markup:
             shown = _badge(str(value))
         case "flag":
             shown = _data("true" if value else "false", text)
+        case "change" if value is not None:
+            arrow, _, words = text.partition(" ")
+            shown = _CHANGE % (value if value != inf else "Infinity", arrow, words)
         case "share":
             shown = bar(float(str(value or 0)), color) + _data(value, text)
         case _:
@@ -155,8 +165,17 @@ def plain(column: TableColumn, value: object) -> str:
             return "yes" if value else "no"
         case "share":
             return formats.percent(_as_number(value))
+        case "change":
+            return _change(_as_number(value))
         case kind:
             return _FORMATS[kind](value)
+
+
+def _change(percent: float | None) -> str:
+    """A change in words, after an arrow or a sign."""
+    if percent is None:
+        return "–"
+    return "★ new" if percent == inf else " ".join(formats.change_in_words(round(10 * percent)))
 
 
 def _kind_of(field: Field) -> str:

@@ -1,12 +1,23 @@
-"""Comparison with the period before, over judged days only: today is not over, so it is left out on both sides."""
+"""Comparison with the period before, over judged days only: today is not over, so it is left out on both sides.
 
-from collections.abc import Collection, Mapping
+Tiles compare figures, tables compare rows: those of an answer with the rows of the same names in the answer before.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from typing import Any
+from typing import Any, Final
 
-from queries import Scope
-from service.pages.formats import short_day
+from queries import Entry, Scope
+from service.pages.formats import change_in_words, short_day
+from service.pages.numbers.panels import Panel
+
+REST: Final = "(other)"
+"""What the last row of a bounded answer is called."""
+_FIGURES: Final = ("visits", "agent_fetches")
+_UNEQUAL: Final = frozenset(("weekend-vs-weekday",))  # equal spans have unequal numbers of these days
+_MAX_ROWS: Final = {"top-links": 100, "paths": 100, "source-links": 20}
+"""The rows that an answer has at most without a last one for all others; of one platform, for its links."""
 
 
 @dataclass(frozen=True)
@@ -27,11 +38,11 @@ class Comparison:
             return None
         tenths = change_in_tenths(now[name], before[name])
         direction = (tenths > 0) - (tenths < 0)
-        size = f"{abs(tenths) // 10:,}.{abs(tenths) % 10} %"
+        arrow, words = change_in_words(tenths)
         return {
-            "text": f"{'±+−'[direction]}{size}",
-            "arrow": "→↑↓"[direction],
-            "words": f"{size} {('more', 'fewer')[direction < 0]}" if direction else "unchanged",
+            "text": f"{'±+−'[direction]}{abs(tenths) // 10:,}.{abs(tenths) % 10} %",
+            "arrow": arrow,
+            "words": words,
             "spans": self.spans,
             "now": f"{now[name]:,}",
             "before": f"{before[name]:,}",
@@ -60,6 +71,47 @@ def complete_days(
         return None
     now = replace(scope, end_date=end, traffic_type=None)
     return Comparison(now, replace(now, start_date=start_before, end_date=scope.start_date - timedelta(1)))
+
+
+def figure_of(panel: Panel) -> str:
+    """The field by which rows of a table are compared; "" for rows without names, as hours have none."""
+    entry = dict(panel.entry.members)[panel.part] if panel.part else panel.entry
+    if panel.chart not in {"", "map"} or panel.is_list or entry.name in _UNEQUAL or not _is_name(entry.fields[0].kind):
+        return ""
+    if panel.is_of_people:
+        return "human_clicks"
+    return next((name for name in _FIGURES if any(field.name == name for field in entry.fields)), "")
+
+
+def names_of(entry: Entry) -> tuple[str, ...]:
+    """The fields whose values name a row."""
+    return tuple(field.name for field in entry.fields if _is_name(field.kind))
+
+
+def compared_rows(
+    panel: Panel, rows: Sequence[Mapping[str, Any]], before: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """The rows with `before`, their figure in the period before, and `change`, in percent.
+
+    `before` is 0 for what had no visits, and None for what the answer before may have left out or put under others;
+    `change` is infinite for what is new, and None where `before` is.
+    """
+    figure, names = figure_of(panel), names_of(panel.entry)
+    found = {tuple(row[name] for name in names): row[figure] for row in before}
+    is_cut = len(before) >= _MAX_ROWS.get(panel.entry.name, len(before) + 1) or any(REST in key for key in found)
+    compared: list[Mapping[str, Any]] = []
+    for row in rows:
+        key = tuple(row[name] for name in names)
+        was = None if REST in key else found.get(key, None if is_cut else 0)
+        change = None if was is None or was == row[figure] == 0 else float("inf")
+        if was:
+            change = change_in_tenths(row[figure], was) / 10
+        compared.append({**row, "before": was, "change": change})
+    return compared
+
+
+def _is_name(kind: object) -> bool:
+    return getattr(kind, "sql", "") == "VARCHAR"
 
 
 def change_in_tenths(now: int, before: int) -> int:

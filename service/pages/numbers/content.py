@@ -1,7 +1,7 @@
 """What a page with numbers shows: the answers that it asks for, and its tiles and panels made of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import cached_property
 from typing import Any, Final
@@ -16,7 +16,7 @@ from service.pages import formats
 from service.pages.filters import Filters
 from service.pages.numbers import listing as lists
 from service.pages.numbers import panels
-from service.pages.numbers.comparison import Comparison, complete_days
+from service.pages.numbers.comparison import Comparison, complete_days, figure_of
 from service.pages.numbers.marks import Events, Mark, marks_of
 from service.pages.numbers.panels import Panel
 from service.pages.numbers.spans import ChartDays, unit_for
@@ -34,6 +34,7 @@ PATHS: Final = ENTRIES["paths"]
 MAX_PATH_VISITS: Final = 20_000_000
 """Visits in the days of which paths are counted while a page waits: about three seconds."""
 MAX_SUGGESTIONS: Final = 100
+Rows = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -85,11 +86,10 @@ class PageContent:
 
     @cached_property
     def comparison(self) -> Comparison | None:
-        """The days that tiles are compared with; None where there are none, or no tiles."""
-        if not self.page.is_dashboard or not self.stored:
+        """The days that tiles and tables are compared with; None where there are none, or nothing to compare."""
+        if not self.stored or not (self.page.is_dashboard or self.filters.compares):
             return None
-        left_out = self.stored.unjudged | self.uncovered
-        return complete_days(self._scope, self.filters.today, self.stored.first_day, left_out)
+        return comparison_of(self._scope, self.filters.today, self.stored, self.uncovered)
 
     @cached_property
     def panels(self) -> tuple[Panel, ...]:
@@ -105,9 +105,11 @@ class PageContent:
     @cached_property
     def wanted(self) -> list[tuple[Entry, Scope]]:
         """The answers to ask for, each with its scope."""
+        compared = self._compared
         if not self.page.is_dashboard:
             names = dict.fromkeys([*(panel.entry.name for panel in self.page.panels), "filter-values"])
-            return [(ENTRIES[name], self._scope_for(ENTRIES[name])) for name in names]
+            others = [(ENTRIES[name], self._scope_for(ENTRIES[name])) for name in names if name not in compared]
+            return [*(pair for pairs in compared.values() for pair in pairs), *others]
         series = panels.in_unit(panels.TIME_SERIES, self._unit).entry
         wanted = [(DASHBOARD, self._scope), (PEOPLE, self._scope), (DISGUISED, self._scope)]
         if series is not SERIES:
@@ -117,9 +119,18 @@ class PageContent:
         if self.comparison:
             now, before = self.comparison.now, self.comparison.before
             wanted += [(OVERVIEW_ROW, now), (PEOPLE, now), (OVERVIEW_ROW, before), (PEOPLE, before)]
+            wanted += [pair for pairs in compared.values() for pair in pairs]
             if self._unit != "month":  # months of two spans do not begin alike
                 wanted.append((series, before))
         return wanted
+
+    @cached_property
+    def _compared(self) -> dict[str, tuple[tuple[Entry, Scope], tuple[Entry, Scope]]]:
+        """Of the tables that compare, by the name of their entry: what to ask for the days and for those before."""
+        if not self.filters.compares or not self.comparison:
+            return {}
+        entries = {panel.entry.name: panel.entry for panel in self.page.panels if figure_of(panel)}
+        return {name: compared_pair(entry, self.filters, self.comparison) for name, entry in entries.items()}
 
     def _scope_for(self, entry: Entry) -> Scope:
         scope = self.filters.scope_for(entry)
@@ -148,10 +159,16 @@ class PageContent:
     def filled(self, loaded: Sequence[Any], source: str = "") -> dict[str, Any]:
         """What the template shows: tiles and panels; with `source`, only the rows of this AI platform."""
         answers = self.answers(loaded)
-        before = loaded[-1] if self.comparison and self._unit != "month" else None
+        has_before = self.page.is_dashboard and self.comparison and self._unit != "month"
+        before = loaded[-1] if has_before else None
+        found = {(entry.name, scope): answer for (entry, scope), answer in zip(self.wanted, loaded, strict=True)}
+        spans = {name: (found[name, now[1]], found[name, then[1]]) for name, (now, then) in self._compared.items()}
         return {
             "tiles": self.tiles(loaded),
-            "panels": [self._filled(panel, answers, before, source) for panel in self.panels],
+            "panels": [
+                self._filled(panel, answers, before, source, spans.get(panel.entry.name)) for panel in self.panels
+            ],
+            "can_compare": any(figure_of(panel) for panel in self.page.panels),
             "disguised": disguised_in_words(answers["disguised"]) if self.page.is_dashboard else "",
             "suggestions": suggestions(answers),
             "elsewhere": self._elsewhere(answers),
@@ -191,16 +208,19 @@ class PageContent:
         return filled_tiles(figures(self._scope), compared, self.filters, has_links=self.links is not None)
 
     def _filled(
-        self, panel: Panel, answers: Mapping[str, Any], before: Sequence[Mapping[str, Any]] | None, source: str
+        self, panel: Panel, answers: Mapping[str, Any], previous: Rows | None, source: str, spans: Sequence[Rows] | None
     ) -> FilledPanel:
         rows = answers[panel.entry.name]
-        rows = rows[panel.part] if panel.part else rows
+        rows, before = spans or (rows[panel.part] if panel.part else rows, None)
         if source:
-            rows = [row for row in rows if source in {row.get("ai_source"), row.get("tool")}]
+            rows, before = (
+                answer and [row for row in answer if source in {row.get("ai_source"), row.get("tool")}]
+                for answer in (rows, before)
+            )
         marks: Sequence[Mark] = ()
         if self.events and self.page.is_dashboard and panel.chart == "series":
             marks = marks_of(self.filters, self.uncovered, answers["bot-traffic"], self.events)
-        return fill(panel, rows, self.links, previous=before, days=self._days, marks=marks)
+        return fill(panel, rows, self.links, previous=previous, before=before, days=self._days, marks=marks)
 
     def _elsewhere(self, answers: Mapping[str, Any]) -> dict[str, str] | None:
         """Where there are visits, if this selection has none: what to say, and the query string that shows them."""
@@ -214,6 +234,23 @@ class PageContent:
         days = {"start_date": str(first), "end_date": str(min(last, self.filters.today))}
         query = self.filters.query_string(**days) if self.page is LINK else f"?{urlencode(days)}"
         return {"text": f"This organization has visits of {span}.", "link": f"Show {span}", "query": query}
+
+
+def comparison_of(scope: Scope, today: date, stored: StoredSpan, missing: frozenset[date]) -> Comparison | None:
+    """The days to compare of a scope; `missing` are those that nothing covers, as `uncovered` finds them."""
+    return complete_days(scope, today, stored.first_day, stored.unjudged | missing)
+
+
+def compared_pair(
+    entry: Entry, filters: Filters, comparison: Comparison
+) -> tuple[tuple[Entry, Scope], tuple[Entry, Scope]]:
+    """What to ask for to compare an answer: for the days, and for those before."""
+    scope = filters.scope_for(entry)
+    now, before = (
+        replace(scope, start_date=span.start_date, end_date=span.end_date)
+        for span in (comparison.now, comparison.before)
+    )
+    return (entry, now), (entry, before)
 
 
 def uncovered(lake: Lake, filters: Filters) -> frozenset[date]:

@@ -1,16 +1,30 @@
 """Answers as CSV files that are safe to open in a spreadsheet."""
 
+from math import inf
+from typing import Final
+
 from starlette.requests import Request
 from starlette.responses import Response
 
+from data.maintenance.status import stored_span
 from queries import ENTRIES, InvalidParameter
 from service.csv_files import csv_of
 from service.http.compression import negotiated
 from service.http.errors import NotFound
 from service.http.routing import Endpoint
 from service.pages.context import PageContext
-from service.pages.numbers import listing
-from service.pages.numbers.content import PATHS, check_paths
+from service.pages.numbers import listing, panels
+from service.pages.numbers.columns import BEFORE, CHANGE
+from service.pages.numbers.comparison import compared_rows, figure_of
+from service.pages.numbers.content import DASHBOARD, PATHS, check_paths, compared_pair, comparison_of, uncovered
+
+COMPARED: Final = {
+    one.entry.name: one
+    for one in (*panels.OVERVIEW, *panels.LINK, *panels.AI, panels.SOURCE_LINKS, *panels.PATHS_PAGE,
+                *panels.AGENTS_PAGE, *panels.PEOPLE, *panels.DOMAINS)
+    if figure_of(one)
+}  # fmt: skip
+"""The panels whose rows can be compared, by the name of their entry."""
 
 
 def endpoint(context: PageContext) -> Endpoint:
@@ -31,7 +45,15 @@ def endpoint(context: PageContext) -> Endpoint:
             await context.in_thread(request, check_paths, context.services.lake, scope)
         if entry is listing.ENTRY:
             scope = listing.Listing.parse(request.scope["query_string"], filters).scope(scope)
-        (answer,) = await context.load(request, [(entry, scope)])
+        wanted, compared = [(entry, scope)], COMPARED.get(entry.name)
+        if compared and filters.compares:
+            lake = context.services.lake
+            stored = await context.in_thread(request, stored_span, lake, organization)
+            missing = await context.in_thread(request, uncovered, lake, filters)
+            comparison = comparison_of(filters.scope_for(DASHBOARD), filters.today, stored, missing)
+            wanted = list(compared_pair(entry, filters, comparison)) if comparison else wanted
+            scope = wanted[0][1]
+        answer, *before = await context.load(request, wanted)
         shown = members.get(part, entry)
         answer = answer[part] if entry.members else answer
         if shown.members:
@@ -39,6 +61,9 @@ def endpoint(context: PageContext) -> Endpoint:
         rows = answer if isinstance(answer, list) else [answer]
         name = "-".join(filter(None, (organization, entry.name, part, str(scope.start_date), str(scope.end_date))))
         names = [field.name for field in shown.fields]
+        if compared and before:
+            rows, names = compared_rows(compared, rows, before[0]), [*names, BEFORE.field, CHANGE.field]
+            rows = [{**row, "change": "new" if row["change"] == inf else row["change"]} for row in rows]
         body, how = await context.in_thread(request, lambda: negotiated(request.scope["headers"], csv_of(names, rows)))
         headers = {"Content-Disposition": f'attachment; filename="{name}.csv"', **how}
         return Response(body, headers=headers, media_type="text/csv")

@@ -1,7 +1,7 @@
 """Panels filled with rows: the table, the chart above it, and the ways to get the same rows elsewhere."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from itertools import takewhile
 from typing import Any, Final
@@ -14,18 +14,26 @@ from queries import MAX_VALUE_LENGTH, PARAMETERS, Entry
 from service.pages.filters import Filters
 from service.pages.markup import joined
 from service.pages.numbers.charts import split_bar
-from service.pages.numbers.columns import OTHER, PREVIOUS, SHARE_OF_PEOPLE, TableColumn, cell, column_of
+from service.pages.numbers.columns import (
+    BEFORE,
+    CHANGE,
+    OTHER,
+    PREVIOUS,
+    SHARE_OF_PEOPLE,
+    TableColumn,
+    cell,
+    column_of,
+)  # fmt: skip
+from service.pages.numbers.comparison import REST, compared_rows, figure_of, names_of
 from service.pages.numbers.marks import Mark, grouped_marks
 from service.pages.numbers.panel_charts import chart_of
 from service.pages.numbers.panels import Panel
 from service.pages.numbers.spans import ChartDays, last_day_of
 
 Row = Mapping[str, Any]
-REST: Final = "(other)"
-"""What the last row of a bounded answer is called."""
 ANY_DOMAIN: Final = "(any)"
 """The domain of a link that works on all and was not visited."""
-_CSS_CLASSES: Final = ("text", "number", "day", "time", "badge", "share", "split")
+_CSS_CLASSES: Final = ("text", "number", "change", "day", "time", "badge", "share", "split")
 _ROW_HEADS: Final = {css: Markup('<th scope="row" class="%s">') % css for css in _CSS_CLASSES}
 _CELLS: Final = {css: Markup('<td class="%s">') % css for css in _CSS_CLASSES}
 _END_ROW_HEAD: Final = Markup("</th>")
@@ -62,6 +70,8 @@ class FilledPanel:
     """What to say instead of the table: title, text and command."""
     note: str = ""
     """What to say below the table."""
+    compares: bool = False
+    """Whether the table shows the period before."""
     has_previous: bool = False
     """Whether the chart shows the period before as well."""
     marks: Sequence[Sequence[Mark]] = ()
@@ -122,16 +132,19 @@ def fill(
     links: CellLinks | None,
     *,
     previous: Sequence[Row] | None = None,
+    before: Sequence[Row] | None = None,
     days: ChartDays | None = None,
     marks: Sequence[Mark] = (),
 ) -> FilledPanel:
     """The panel with its rows; without `links`, cells lead nowhere, and nothing tells how to run the server.
 
     `previous` are the days of the period before, for the chart of a time series; charts of days and weeks need `days`.
-    `marks` are those of the main chart, by day.
+    `before` is the answer for the period before, which the table compares with. `marks` are those of the main chart.
     """
-    rows, shown = rows_of(panel, answer, previous), columns_of(panel, has_previous=bool(previous))
-    limited = rows[: panel.limit]
+    compares = before is not None
+    rows, shown = rows_of(panel, answer, previous), columns_of(panel, has_previous=bool(previous), compares=compares)
+    limited = compared_rows(panel, rows[: panel.limit], before) if before is not None else rows[: panel.limit]
+    panel = replace(panel, has_split=panel.has_split and not compares)
     missing = {number for number, row in enumerate(limited) if days and _is_missing(panel, row, days)}
     body = joined(*(_row(panel, shown, row, links, number in missing) for number, row in enumerate(limited)))
     empty = _empty(panel, rows, is_for_operators=links is not None)
@@ -140,11 +153,14 @@ def fill(
     notes = [_missing_days(panel, shown, days), panel.note, _unverified(panel, rows) if links else ""]
     note = "" if empty else " ".join(filter(None, notes))
     count = rows[0]["links_found"] if panel.is_list and rows else len(rows)
-    return FilledPanel(panel, shown, body, chart, count, len(limited), empty, note, bool(previous), grouped)
+    return FilledPanel(panel, shown, body, chart, count, len(limited), empty, note, compares, bool(previous), grouped)
 
 
-def columns_of(panel: Panel, *, has_previous: bool = False) -> tuple[TableColumn, ...]:
-    """The columns of a panel's table; visits come second, so that a phone shows them."""
+def columns_of(panel: Panel, *, has_previous: bool = False, compares: bool = False) -> tuple[TableColumn, ...]:
+    """The columns of a panel's table; visits come second, so that a phone shows them.
+
+    A table that compares has only what names its rows, the figure, and what it was before.
+    """
     columns = {field.name: column_of(field) for field in fields_of(panel)}
     if panel.is_of_people:
         columns[SHARE_OF_PEOPLE.field] = SHARE_OF_PEOPLE
@@ -152,6 +168,9 @@ def columns_of(panel: Panel, *, has_previous: bool = False) -> tuple[TableColumn
         columns.setdefault(OTHER.field, OTHER)
         columns |= {PREVIOUS.field: PREVIOUS} if has_previous else {}
     shown = [columns[name] for name in panel.fields or columns]
+    if compares:
+        first, *others = (column for column in shown if column.field in names_of(panel.entry))
+        return (first, columns[figure_of(panel)], BEFORE, CHANGE, *others)
     if panel.chart not in {"", "map"}:
         return tuple(shown)
     texts = list(takewhile(lambda column: column.kind in _TEXTS, shown[1:]))

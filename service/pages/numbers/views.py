@@ -143,7 +143,8 @@ class View:
         listing = Listing.parse(self.request.scope["query_string"], self.filters) if self.page.has_list else None
         content = PageContent(self.page, self.answer_filters, self.stored, links, hours_begun, missing, listing, events)
         if self.page.has_paths:
-            await self.context.in_thread(self.request, check_paths, self.context.services.lake, content.filters.scope)
+            for scope in (content.filters.scope, *([content.comparison.before] if content.comparison else ())):
+                await self.context.in_thread(self.request, check_paths, self.context.services.lake, scope)
         loaded = await self.context.load(self.request, content.wanted)
         filled = await self.context.in_thread(self.request, content.filled, loaded, source)
         return {**filled, "notices": self._notices(), "tabs": self._tabs(), "listing": listing}

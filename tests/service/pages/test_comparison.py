@@ -1,0 +1,135 @@
+"""Rows beside the period before: both numbers are those of the answers, and what is not known is not 0."""
+
+import csv
+import io
+from datetime import date, datetime
+
+import orjson
+import pytest
+
+from data.maintenance.compaction import Compactor
+from queries import ENTRIES, Scope, Warehouse
+from service.encoding import encode
+from service.pages.numbers.comparison import compared_rows
+from service.pages.numbers.panels import PATHS, REFERRERS
+from tests.conftest import NOW
+from tests.service.pages.reading import cells_of, tables
+from tests.support.visits import land, visit
+
+WEEK = "range=7d"  # 9 to 15 March; today is the 15th, so that 9 to 14 is compared with 3 to 8
+NOW_DAYS, BEFORE_DAYS = (date(2026, 3, 9), date(2026, 3, 14)), (date(2026, 3, 3), date(2026, 3, 8))
+AGENT = {"bot_category": "ai_assistant", "ai_source": "ChatGPT", "agent": "ChatGPT-User", "operator": "OpenAI",
+         "agent_kind": "assistant_fetch", "confidence": "verified", "detection_method": "ip_range"}  # fmt: skip
+
+
+def visits_of_two_weeks():
+    """Sweden: 6 before and 12 now; Norway 6 before and none; Denmark 6 now only; an agent, 3 before and 2 now."""
+    for day in range(3, 16):
+        countries = ("SE", "SE", "DK") if day >= 9 else ("SE", "NO")
+        for second, country in enumerate(countries):
+            at = datetime(2026, 3, day, 12, second)
+            yield visit(visited_at=at, country=country, path=f"/{country}", short_code=country, domain="go.example",
+                        referrer="news.example", referrer_type="other", visitor=second + 1)  # fmt: skip
+        if day in {3, 4, 5, 10, 11}:
+            yield visit(
+                visited_at=datetime(2026, 3, day, 13), path="/SE", short_code="SE", domain="go.example", **AGENT
+            )
+
+
+@pytest.fixture
+def compared(lake, browsing):
+    land(lake, "acme", visits_of_two_weeks())
+    Compactor(lake, lambda: NOW).run()
+    with browsing(lake) as browser:
+        yield browser
+
+
+def rows_of(page, anchor):
+    """The cells of a table, row by row."""
+    body = page.one("section", id=anchor).one("table", data_entry=True).one("tbody")
+    return [[cell.text for cell in cells_of(row)] for row in body.all("tr")]
+
+
+def test_rows_show_both_periods_and_the_change_in_words_with_an_arrow(compared):
+    page = compared.read(f"people?{WEEK}&compare=before")
+    assert rows_of(page, "geographic") == [
+        ["Sweden", "12", "6", "↑ 100.0 % more", "SE"],
+        ["Denmark", "6", "0", "★ new", "DK"],
+    ]
+    assert "Tables show complete days: 9 Mar – 14 Mar against 3 Mar – 8 Mar." in page.text
+    assert rows_of(compared.read(f"agents?{WEEK}&compare=before"), "bot-traffic")[0][:4] == [
+        "ChatGPT-User", "2", "3", "↓ 33.3 % fewer",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", ["", "ai", "agents", "people", "paths", "domains", "link?short_code=SE", "ai/ChatGPT"])
+def test_every_compared_number_is_that_of_the_answer_for_its_period(compared, lake, path):
+    warehouse = Warehouse(lake)
+    short_code = "SE" if "short_code" in path else None
+    page = compared.read(f"{path}{'&' if '?' in path else '?'}{WEEK}&compare=before")
+    shown = {name: rows for (name, _), rows in tables(page).items() if rows and "before" in rows[0]}
+    assert shown
+    for name, rows in shown.items():
+        entry = ENTRIES[name]
+        now, before = (
+            orjson.loads(encode(warehouse.answer(entry, warehouse.variables(Scope(
+                "acme", *days, short_code=short_code if entry.takes_short_code else None
+            ))))) for days in (NOW_DAYS, BEFORE_DAYS)
+        )  # fmt: skip
+        texts = [field.name for field in entry.fields if field.name in rows[0] and field.kind.sql == "VARCHAR"]
+        (figure,) = rows[0].keys() - {*texts, "before", "change"}
+        for row in rows:
+            counts = [
+                sum(one[figure] for one in answer if all(str(one[text]) == row[text] for text in texts))
+                for answer in (now, before)
+            ]
+            assert [int(row[figure]), int(row["before"])] == counts, (name, row)
+    warehouse.close()
+
+
+def test_the_csv_beside_a_table_has_the_columns_of_the_comparison(compared):
+    page = compared.read(f"people?{WEEK}&compare=before")
+    (link,) = page.one("section", id="geographic").all("a", class_="csv")
+    rows = list(csv.DictReader(io.StringIO(compared.get(link.attributes["href"]).text)))
+    assert [(row["country"], row["human_clicks"], row["before"], row["change"]) for row in rows] == [
+        ("SE", "12", "6", "100.0"), ("DK", "6", "0", "new"), ("unknown", "0", "0", ""),
+    ]  # fmt: skip
+    plain = compared.read(f"people?{WEEK}").one("section", id="geographic").one("a", class_="csv")
+    assert "before" not in compared.get(plain.attributes["href"]).text
+
+
+def test_the_comparison_is_one_click_is_kept_by_links_and_forms_and_can_be_taken_back(compared):
+    plain = compared.read(f"people?{WEEK}")
+    assert not plain.all("table", class_="rows comparing")
+    (link,) = (one for one in plain.all("a") if one.text == "Compare rows with the period before")
+    page = compared.read(link.attributes["href"])
+    assert page.all("table", class_="rows comparing")
+    assert page.one("form", class_="filters").one("input", name="compare").attributes["value"] == "before"
+    assert all("compare=before" in one.attributes["href"] for one in page.one("nav", class_="pages").all("a")[:3])
+    (back,) = (one for one in page.all("a") if one.text == "Without comparison")
+    assert "compare" not in back.attributes["href"]
+    assert compared.get("people?compare=after").status_code == 400
+
+
+def test_days_that_nothing_covers_are_not_compared(lake, browsing):
+    for days in (range(3, 5), range(7, 16)):
+        land(lake, "acme", [one for one in visits_of_two_weeks() if one["visited_at"].day in days])
+    Compactor(lake, lambda: NOW).run()
+    with browsing(lake) as browser:
+        page = browser.read(f"people?{WEEK}&compare=before")
+    assert "Rows are not compared" in page.text
+    assert not page.all("table", class_="rows comparing")
+
+
+def test_what_an_answer_may_have_left_out_is_not_called_new():
+    paths = [{"path": f"/{number}", "visits": 5} for number in range(100)]
+    (row,) = compared_rows(PATHS, [{"path": "/new", "visits": 5}], paths)
+    assert (row["before"], row["change"]) == (None, None)
+    (row,) = compared_rows(PATHS, [{"path": "/new", "visits": 5}], paths[:99])
+    assert (row["before"], row["change"]) == (0, float("inf"))
+    hosts = [
+        {"referrer": name, "referrer_type": name, "source": name, "visits": 9} for name in ("a.example", "(other)")
+    ]
+    unknown = {"referrer": "b.example", "referrer_type": "other", "source": "other", "visits": 1}
+    found = compared_rows(REFERRERS, [hosts[0], unknown, hosts[1]], hosts)
+    assert [(row["before"], row["change"]) for row in found] == [(9, 0.0), (None, None), (None, None)]
