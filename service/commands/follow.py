@@ -85,7 +85,8 @@ def follow(
 
     def show(done: int, total: int) -> None:
         status.show(follower.totals, done, total)
-        status.report(follower.totals)
+        if drop:  # one pass may take hours; of a log, the position is known after each
+            status.report(follower.totals)
 
     follower: Follower | DropFollower
     if drop:
