@@ -47,7 +47,7 @@ def test_the_tooltip_of_a_day_shows_the_numbers_of_its_row(opened):
     drawn = table.locator("thead th").evaluate_all("heads => heads.map(head => 'drawn' in head.dataset)")
     assert shown == [cell for number, cell in enumerate(cells) if not number or drawn[number]]
     labels = tip.evaluate("tip => [...tip.querySelectorAll('span')].map(one => one.textContent)")
-    assert labels == ["Visits", "By people", "AI-related", "Other"]  # the whole column, and the kinds in the legend
+    assert labels == ["Visits", "By people", "AI-related", "Other", "Period before"]  # as in the legend
 
 
 def test_a_country_that_is_touched_says_its_number(opened):
