@@ -1,0 +1,119 @@
+"""An owner's four questions, each answered in at most three clicks, by the number that the lines of the log give."""
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from data import Lake
+from data.ingest.importer import Importer, Options
+from data.maintenance.compaction import Compactor
+from data.rules.releases import BrowserReleases
+from data.store.link_exports import read_export
+from data.store.links import change_links
+from queries import Scope
+from service.demo.countries import SampleCountries
+from service.demo.sample import Sample
+from tests.browser.conftest import Dashboard, enter
+from tests.recount import judged, recount
+from tests.support.relog import read_log
+
+TODAY = datetime.now(UTC).date()
+LAST_OF_MONTH = TODAY.replace(day=1) - timedelta(1)
+LAST_MONTH = Scope("owner", LAST_OF_MONTH.replace(day=1), LAST_OF_MONTH)
+LAST_30_DAYS = Scope("owner", TODAY - timedelta(29), TODAY)
+SAMPLES = (
+    Sample(600, TODAY - timedelta(366), 8, links=300, seed=76),
+    Sample(2_500, TODAY - timedelta(1), 64, links=300, seed=77),
+)
+"""A week of last year, and the days from the last month on: visits that are in no other test."""
+
+
+@pytest.fixture(scope="module")
+def shop(chromium, serving, tmp_path_factory):
+    """The dashboard of an organization with these visits, which its log has, too, counted by other means."""
+    folder = tmp_path_factory.mktemp("shop")
+    log, lake = folder / "access.log", Lake(folder / "lake", create=True)
+    log.write_text("".join(f"{line}\n" for sample in SAMPLES for line in sample.lines()))
+    SAMPLES[-1].write_links(folder / "links.csv")
+    now = datetime.now(UTC)
+    Importer(lake, countries=SampleCountries()).run(log, Options("owner"))
+    change_links(lake, "owner", read_export(folder / "links.csv", now).links, now)
+    Compactor(lake).run()
+    countries = SampleCountries()
+    lines = [visit | {"country": countries.lookup(visit["visitor"][1])} for visit in read_log(log, "owner", None)]
+    with serving(lake, trusted_proxies="127.0.0.1/32") as server:
+        yield Dashboard(lake, server.address, {"visits": judged(lines, BrowserReleases(), SAMPLES[-1].codes())})
+    lake.manifest.close()
+
+
+class Clicks:
+    """A signed-in browser on the Overview, which counts its clicks."""
+
+    def __init__(self, page):
+        self.page = page
+        self.count = 0
+
+    def on(self, *names, within="body"):
+        """Click on links, buttons and check boxes by their names."""
+        for name in names:
+            part = self.page.locator(within)
+            part.locator("a, button, summary, label").filter(has_text=name).first.click()
+            self.count += 1
+
+    def column(self, entry, field):
+        """The values of a field in the table of an entry, from top to bottom."""
+        table = self.page.locator(f"table[data-entry={entry}]").first
+        place = table.locator("thead th").evaluate_all("all => all.map(th => th.dataset.field)").index(field)
+        return table.locator(f"tbody tr > :nth-child({place + 1})").all_text_contents()
+
+
+@pytest.fixture(params=[True, False], ids=["with JavaScript", "without"])
+def clicks(request, shop, opened):
+    watched = opened(None, shop.address, java_script_enabled=request.param)
+    enter(watched.page, shop.entrance("owner"))
+    yield Clicks(watched.page)
+    assert watched.problems == []
+
+
+def number(text):
+    return int(text.strip().replace(",", ""))
+
+
+def test_how_many_people_came_last_month(clicks, shop):
+    clicks.on("More", "Last month")
+    shown = clicks.page.locator("ul.tiles data[data-field=human_clicks]").get_attribute("value")
+    assert int(shown) == recount("traffic-overview", shop.names["visits"], LAST_MONTH)["human_clicks"] > 0
+    assert clicks.count <= 3
+
+
+def test_from_where_they_came(clicks, shop):
+    clicks.on("More", "Last month")
+    clicks.on("People", within="nav")
+    rows = recount("geographic", shop.names["visits"], LAST_MONTH)
+    people = Counter({row["country"]: row["human_clicks"] for row in rows})
+    shown = [number(text) for text in clicks.column("geographic", "human_clicks")]
+    assert shown == sorted((count for count in people.values() if count), reverse=True)[: len(shown)] != []
+    assert clicks.count <= 3
+
+
+def test_which_paths_ai_read(clicks, shop):
+    clicks.on("Paths", within="nav")
+    clicks.on("AI-related")
+    rows = recount("paths", shop.names["visits"], Scope(*_of(LAST_30_DAYS), traffic_type="ai"))
+    assert clicks.column("paths", "path") == [row["path"] for row in rows] != []
+    assert clicks.count <= 3
+
+
+def test_which_links_nobody_visits(clicks, shop):
+    clicks.on("Links", within="nav")
+    clicks.on("without visits only", "Find")
+    visited = {v["short_code"] for v in shop.names["visits"] if LAST_30_DAYS.start_date <= v["day"]}
+    unvisited = set(SAMPLES[-1].codes()) - visited
+    assert f"of {len(unvisited):,} link" in clicks.page.locator("nav.pager").inner_text()
+    assert set(clicks.column("all-links", "short_code")) <= unvisited
+    assert clicks.count <= 3
+
+
+def _of(scope):
+    return scope.organization, scope.start_date, scope.end_date
