@@ -66,8 +66,7 @@ def follow(
     a long log takes a while: a bar shows the progress, and imported visits count at once.
 
     Of a folder or bucket, each object's content is imported once, plain, .gz, .zst or .parquet; of an object that has
-    grown, what is new. Nothing there is changed or deleted. Credentials of a bucket are those of the
-    usual AWS variables.
+    grown, what is new. Nothing there is changed or deleted. A bucket's credentials: the usual AWS variables.
 
     Example: traffic follow /var/log/nginx/access.log --org acme --domain go.example.com
     """
