@@ -31,7 +31,7 @@ from data.store.arrivals import Arrivals
 from data.store.batches import Batch, check_domain
 from data.store.lake import Lake
 from data.store.landing import Landing
-from data.store.objects import is_of_object
+from data.store.objects import belongs_to_object
 from data.text import plural
 
 MIN_SAMPLE_LINES: Final = 100
@@ -226,7 +226,7 @@ class Follower:
     def _commit(self, tail: Tail, part: BlockResult, batch: Batch) -> Batch:
         landing = Landing(self._lake, self._options.organization, batch.sha256)
         is_kept = tail.deadline is not None  # of a renamed log: a compressed copy of it may lack these late lines
-        is_kept = is_kept or (tail.batch is not None and is_of_object(self._lake.manifest, tail.batch.id or 0))
+        is_kept = is_kept or (tail.batch is not None and belongs_to_object(self._lake.manifest, tail.batch.id or 0))
         before = None if is_kept else tail.batch
         landing.batch = (before and before.id) or landing.batch
         landing.counts_hours = True

@@ -41,6 +41,6 @@ def note_objects(manifest: Manifest, organization: str, read: Sequence[tuple[Obj
             insert_objects(db, organization, read)
 
 
-def is_of_object(manifest: Manifest, batch: int) -> bool:
+def belongs_to_object(manifest: Manifest, batch: int) -> bool:
     """Whether a batch landed the content of an object: others are compared with it, so it must stay what it is."""
     return bool(manifest.rows("SELECT 1 FROM objects WHERE batch = ? LIMIT 1", [batch]))
