@@ -7,25 +7,16 @@ from data import visits
 from data.visits import COLUMNS, Column
 from queries import fields
 from queries.own_sql import OwnSql
-from queries.prelude import sql_text, view_names
+from queries.prelude import BASES, sql_text, view_names
 from queries.scope import Scope
 
 Described = dict[str, list[dict[str, str]]]
 
-_NOT_COUNTED: Final = {
-    "visits_in_scope": "one row for each visit in scope",
-    "visits_in_days": "one row for each visit in the days of the scope, whatever else is filtered",
-    "links_in_scope": "one row for each link of the organization",
-    "days_in_scope": "one row for each day of the scope, with or without visits",
-    "weeks_in_scope": "one row for each week of the scope, with or without visits",
-    "hours": "one row for each hour of the day",
-    "weekdays": "one row for each weekday, with how often it occurs in the scope",
-    "countries": "one row for each country code, with its name",
-    "traffic_values": "one row for each category, with what a visit of it is worth to you",
+_INTERNAL: Final = {
     "scope": "the organization and the days of the scope: one row",
     "subject": "what a job is about, while its measure runs; otherwise empty",
 }
-"""Relations of the prelude and of names, which are not files of their own."""
+"""Relations that can be read, but that hold nothing to count."""
 _DERIVED: Final = {
     "organization": "the organization whose visits or links these are",
     "landed_category": "the category before the visits of the whole day were considered",
@@ -42,7 +33,7 @@ _BOOKKEEPING: Final = ("for_domain", "days")
 
 def relations() -> dict[str, str]:
     """Each public relation and what it contains; those of counts say so in the comment at the top of their files."""
-    return _NOT_COUNTED | {name: _head(sql_text(f"relations/{name}")) for name in sorted(view_names())}
+    return BASES | _INTERNAL | {name: _head(sql_text(f"relations/{name}")) for name in sorted(view_names())}
 
 
 def describe(own_sql: OwnSql, scope: Scope) -> Described:

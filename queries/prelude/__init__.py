@@ -14,11 +14,18 @@ FOLDERS: Final = ("prelude", "sources", "relations", "names")
 """Macros and scope; the views that visits are read from; the counts of them; names that templates look up. Each folder
 uses those before it, and stored rows depend on no name."""
 
-_BASES: Final = (
-    "visits_in_scope", "visits_in_days", "links_in_scope", "days_in_scope", "weeks_in_scope", "hours", "weekdays",
-    "countries", "traffic_values",
-)  # fmt: skip
-"""What SQL of one's own reads, beside the relations of counts."""
+BASES: Final = {
+    "visits_in_scope": "one row for each visit in scope",
+    "visits_in_days": "one row for each visit in the days of the scope, whatever else is filtered",
+    "links_in_scope": "one row for each link of the organization",
+    "days_in_scope": "one row for each day of the scope, with or without visits",
+    "weeks_in_scope": "one row for each week of the scope, with or without visits",
+    "hours": "one row for each hour of the day",
+    "weekdays": "one row for each weekday, with how often it occurs in the scope",
+    "countries": "one row for each country code, with its name",
+    "traffic_values": "one row for each category, with what a visit of it is worth to you",
+}
+"""What SQL of one's own reads, beside the relations of counts, and what each contains."""
 _COMMENT: Final = re.compile(r"--.*")
 _SERVES: Final = re.compile(r"^-- Serves: (.+)$", re.MULTILINE)
 
@@ -42,7 +49,7 @@ def view_names() -> frozenset[str]:
 
 def public_names() -> list[str]:
     """The relations that SQL of one's own is meant to read."""
-    return [*_BASES, *_names("relations")]
+    return [*BASES, *_names("relations")]
 
 
 @cache
