@@ -6,6 +6,7 @@ import io
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -60,9 +61,15 @@ def _open_missing_streams() -> None:
             setattr(sys, name, io.TextIOWrapper(stream, "utf-8", write_through=True))  # nothing is left to flush
 
 
+def _print_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """Print a warning for whoever typed the command: its sentence, without the line of our source that gave it."""
+    sys.stderr.write(f"{message}\n")
+
+
 def main() -> None:
     """Run one command; see service/commands."""
     _open_missing_streams()
+    warnings.showwarning = _print_warning
     end = _End()
     atexit.register(end)
     sys.meta_path.insert(0, _NotInstalled)

@@ -143,3 +143,14 @@ def test_databases_are_closed_at_the_end_of_a_command(tmp_path):
     command = [PROGRAM, "import", log, "--org", "acme", "--domain", "go.example", "--lake", tmp_path / "lake"]
     subprocess.run(command, check=True, capture_output=True)
     assert sorted(path.name for path in (tmp_path / "lake").glob("*.sqlite*")) == ["manifest.sqlite", "salts.sqlite"]
+
+
+def test_a_warning_is_printed_without_the_line_of_the_source_that_gave_it(run, tmp_path):
+    log = tmp_path / "access.log"
+    log.write_text('203.0.113.1 - - [04/Mar/2025:10:00:00 +0000] "GET /a HTTP/1.1" 302 0 "-" "GPTBot/1.2"\n')
+    lake = ["--org", "acme", "--lake", tmp_path / "lake"]
+    run(PROGRAM, "import", log, "--domain", "go.example", *lake)
+    _, message, _ = run(PROGRAM, "robots", "plan", *lake)
+    first, *rest = message.splitlines()
+    assert first.startswith("acme has no visits from ")
+    assert len(rest) == 1
