@@ -42,14 +42,14 @@ def crowded(lake):
 
 @pytest.mark.parametrize("name", [name for name in REWRITES if name != "reclassification"])  # takes a file in parts
 def test_a_day_of_more_visits_has_more_memory(crowded, monkeypatch, name):
-    monkeypatch.setattr(rewriting, "MIN_MEMORY", 1 << 20)
+    monkeypatch.setattr(rewriting, "MIN_MEMORY", 3 << 20)
     monkeypatch.setattr(rewriting, "MEMORY_PER_VISIT", (256 << 20) // VISITS)
     assert REWRITES[name](crowded) == 1
 
 
 @pytest.mark.parametrize("name", REWRITES)
 def test_a_day_for_which_memory_does_not_suffice_stays_as_it_is(crowded, monkeypatch, name):
-    monkeypatch.setattr(rewriting, "MIN_MEMORY", 1 << 20)
+    monkeypatch.setattr(rewriting, "MIN_MEMORY", 3 << 20)
     monkeypatch.setattr(rewriting, "MEMORY_PER_VISIT", 1)
     before = [file.path for file in crowded.manifest.live_files("acme")]
     with pytest.raises(LakeDamaged, match="Out of Memory"):
