@@ -1,7 +1,9 @@
 """The class that everybody sees: from how a visit landed and what its day says of it, in every answer or in none."""
 
+import re
 from contextlib import closing
 from datetime import date, datetime
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +28,7 @@ BY_WORD = {
     "utm_campaign": "utm-campaigns",
 }  # fmt: skip
 """The filters by a word that rollups serve, each with answers that they can give under it."""
+README = Path(__file__).parents[2] / "data/README.md"
 NAMES = [name for name, entry in ENTRIES.items() if entry.shape != "parts"]
 
 
@@ -169,3 +172,12 @@ def test_only_signals_that_are_declared_weigh_anything(lake):
     with closing(OwnSql(lake, "acme")) as own_sql:
         rows = own_sql.sql("SELECT bit, weight_of(bit) FROM (SELECT 1 << unnest(range(40)) AS bit)", WHOLE).rows
     assert {bit: weight for bit, weight in rows if weight} == {bit: weight for bit, weight in weights.items() if weight}
+
+
+def test_the_expressions_for_other_engines_name_the_signals_that_are_enough_alone(lake):
+    with closing(OwnSql(lake, "acme")) as own_sql:
+        bits = ", ".join(str(signal.bit) for signal in SIGNALS)
+        weights = f"SELECT sum(bit) FROM (SELECT unnest([{bits}]) AS bit) WHERE weight_of(bit) >= 2"
+        ((mask,),) = own_sql.sql(weights, WHOLE).rows
+    named = re.findall(r"signals(?: &|,) (\d+)\)", README.read_text("utf-8"))
+    assert named == [str(mask)] * 3
