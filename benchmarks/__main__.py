@@ -68,7 +68,9 @@ def main(
     minutes: Annotated[float, typer.Option(help="how long visits are posted in the case sustained")] = 10,
     data: Annotated[Path, typer.Option(help="where lakes, logs and the peers' databases are kept")] = KEPT,
     output: Annotated[Path | None, typer.Option(help="write the figures as JSON to this file too")] = None,
-    table: Annotated[Path | None, typer.Option(help="write the table to this file too, as Markdown")] = None,
+    table: Annotated[
+        Path | None, typer.Option(help="write the table into this Markdown file too, as a section")
+    ] = None,
     drawing: Annotated[Path | None, typer.Option("--picture", help="draw the ratios into this file, as SVG")] = None,
 ) -> None:
     """Measure, print one table and, if asked, write JSON; ends with 1 when a bar is missed.
@@ -87,11 +89,11 @@ def main(
             measured += _measured(setting, only.split(","))
     figures = over_runs(measured)
     Console(width=200).print(table_of(figures))
-    told = _told(setting, runs, figures)
+    told = _told(setting, only, runs, figures)
     if output:
         output.write_text(json.dumps(told, indent=2), "utf-8")
     if table:
-        table.write_text(document_of(told, figures), "utf-8")
+        table.write_text(document_of(told, figures, table.read_text("utf-8") if table.exists() else ""), "utf-8")
     if drawing:
         drawing.write_text(picture(figures), "utf-8")
     failed = missed(figures)
@@ -111,12 +113,13 @@ def _measured(setting: Setting, only: list[str]) -> list[Figure]:
     return figures
 
 
-def _told(setting: Setting, runs: int, figures: list[Figure]) -> dict[str, Any]:
+def _told(setting: Setting, only: str, runs: int, figures: list[Figure]) -> dict[str, Any]:
     """Figures, with what they were measured on."""
     return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": {"cores": os.cpu_count(), "machine": platform.machine(), "python": platform.python_version()},
         "versions": {name: _version(name) for name in ("duckdb", "pyarrow", "starlette", "uvicorn", "chdb-core")},
+        "cases": only,
         "runs": runs,
         "organizations": setting.organizations,
         "visits": {world.visits: world.digest for world in setting.worlds},

@@ -1,8 +1,17 @@
 """User agents of public access logs of 2024-26, with the number of their lines and what sent them.
 
-user_agents.tsv.gz has one row per repository, year and user agent, without addresses, paths and referrers. Lines
-that begin with # name the repositories, their commits and their half: the rules were learned from one half and are
-reported on the other. README.md says how the rows were labelled.
+user_agents.tsv.gz has one row per repository, year and user agent, without addresses, paths and referrers. Lines that
+begin with # name the repositories, their commits and their half: the rules were learned from one half and are
+reported on the other: frozen on 11 repositories before the other 7, of other owners, were read; one exception (Coc
+Coc's `Chrome/48.2`) was learned from these. One log makes up two thirds of the learned lines. Strings with addresses
+in them were dropped.
+
+A row is labelled by a grammar of browsers' strings, by the package isbot, and where these are silent by hand, with
+what its clients asked for. The hand was that of the rules' author: read the figures as an upper bound. Real strings
+of browsers that a scanner borrows count as people, since only the path can tell them. 43 rows (976 lines) of versions
+that no browser ever had, by releases.toml, were people's until that table was there: of these, the figures say
+nothing. 19,815 lines of media players are left aside. Before these rules, recall was 0.9845 (report, then with one
+more repository) and 0.9708 (learn).
 """
 
 import gzip

@@ -1,8 +1,9 @@
 """The one table of all figures, which is Markdown too."""
 
 import io
+import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from rich.box import MARKDOWN
 from rich.console import Console
@@ -12,6 +13,7 @@ from benchmarks.bars import bar_of
 from benchmarks.figures import Figure
 
 _COLUMNS = ("case", "visits", "who", "unit", "median", "min", "max", "ours / theirs", "bar", "")
+_HEAD: Final = "# All figures\n\nEach run with `--table` replaces the section of its cases.\n\n"
 _NUMBERS = ("visits", "median", "min", "max", "ours / theirs")
 
 
@@ -25,9 +27,11 @@ def table_of(figures: Iterable[Figure]) -> Table:
     return table
 
 
-def document_of(told: Mapping[str, Any], figures: Iterable[Figure]) -> str:
-    """The table as a document, under what it was measured on (`at`, `machine`, `versions`, `runs`, `organizations`, and
-    the digests of `visits` by their number).
+def document_of(told: Mapping[str, Any], figures: Iterable[Figure], document: str = "") -> str:
+    """A document with the table as the section of its cases: the earlier one is replaced, all others stay.
+
+    Above the table is what it was measured on (`at`, `machine`, `versions`, `runs`, `organizations`, and the digests of
+    `visits` by their number).
     """
     machine, versions = told["machine"], [f"{name} {known}" for name, known in told["versions"].items() if known]
     measured_on = [
@@ -40,7 +44,10 @@ def document_of(told: Mapping[str, Any], figures: Iterable[Figure]) -> str:
     text = io.StringIO()
     Console(file=text, width=500).print(table_of(figures))
     rows = "".join(f"{line.strip()}\n" for line in text.getvalue().splitlines() if line.strip())
-    return f"# All figures\n\n{' · '.join(measured_on)}\n\n{visits}\n\n{rows}"
+    section = f"## {told['cases']}\n\n{' · '.join(measured_on)}\n\n{visits}\n\n{rows}"
+    head, *others = re.split(r"^(?=## )", document or _HEAD, flags=re.MULTILINE)
+    kept = {re.match("## (.*)", other)[1]: other for other in others}  # type: ignore[index]
+    return head + "\n".join(part.rstrip("\n") + "\n" for part in (kept | {told["cases"]: section}).values())
 
 
 def row_of(figure: Figure) -> tuple[str, ...]:

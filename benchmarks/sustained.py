@@ -2,6 +2,12 @@
 
 They arrive for all organizations of the largest world, as many for each as it has of the stored ones. Who posts, who
 asks and who serves are processes of their own.
+
+Tried, and not built. Counts of an open day made when visits are stored: dashboards in an eighth to a fourteenth of
+the processor time, but 2.5 to 4.8 times the bytes of the visits and 9 to 18 times the work of writing them. One file
+for a month: a link's visits in an eighth of the time, but retention, erasure, reclassification, manifest and rollups
+all speak of one file for a day. Smaller row groups: 0.73 of the time at 1.29 of the bytes. Fewer arenas of the
+allocator, or less memory for what a merge sorts: nothing, or erasures that run out of it.
 """
 
 import json

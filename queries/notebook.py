@@ -86,7 +86,7 @@ class Reader:
         return self._warehouse.tables(entry, self._warehouse.variables(scope))
 
     def sql(self, text: str, *, organization: str, **parameters: str | int | date) -> "pa.Table":
-        """The rows of one SELECT over the relations that queries/README.md lists, as an Arrow table.
+        """The rows of one SELECT over the relations that `traffic views --describe` lists, as an Arrow table.
 
         It can open the files of this organization only. Raises what `query` and OwnSql.sql raise.
         """

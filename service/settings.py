@@ -1,7 +1,7 @@
 """Every setting of the project, declared once, as a field of Settings: its parser, its default and its meaning.
 
 Its environment variable, the flags of the command line, the messages about its values and the table in
-service/README.md are made from that.
+service/settings.md are made from that.
 """
 
 # ruff: noqa: RUF009  # _row calls dataclasses.field

@@ -21,10 +21,13 @@ from queries import CATALOG
 from service.commands import app, main
 from service.demo.sample import Sample
 from service.settings import SETTINGS
-from tests.support.docs import BLOCKS, DOCUMENTS, FLOORS, README, REQUIREMENTS, ROOT, generated
+from tests.support.docs import BENCHMARKS, BLOCKS, DOCUMENTS, FLOORS, README, REQUIREMENTS, ROOMS, ROOT, generated
 
 TEXTS = {path: path.read_text("utf-8") for path in DOCUMENTS}
-MAX_README_BYTES = 9_000
+FLOOR_OF_ROOM = {room: floor for room in ROOMS for floor in FLOORS if room.is_relative_to(floor.parent)}
+MOST_BYTES = {README: 9_000, **dict.fromkeys((*FLOORS, BENCHMARKS), 12_000), **dict.fromkeys(ROOMS, 6_000)}
+MOST_BYTES_OF_ALL = 128_000
+WRITTEN_BY_A_PROGRAM = {ROOT / "benchmarks/figures.md"}
 PROGRAM = get_command(app)
 SCRIPTS = Path(sys.executable).parent
 
@@ -57,16 +60,31 @@ def test_every_generated_part_stands_in_one_document():
     assert sorted(begun) == sorted(BLOCKS)
 
 
-def test_the_readme_is_short():
-    assert len(TEXTS[README].encode()) <= MAX_README_BYTES
+@pytest.mark.parametrize("path", MOST_BYTES, ids=name_of)
+def test_a_document_is_short(path):
+    """What does not fit belongs into a room of its own, a docstring, or the help of a command."""
+    assert len(TEXTS[path].encode()) <= MOST_BYTES[path]
+
+
+def test_all_documents_together_are_short():
+    assert sum(len(text.encode()) for text in TEXTS.values()) <= MOST_BYTES_OF_ALL
+
+
+def test_every_document_is_checked():
+    folders = [ROOT, *(ROOT / name for name in ("data", "queries", "service", "tests", "benchmarks"))]
+    found = {path for folder in folders for path in (folder.glob("*.md") if folder == ROOT else folder.rglob("*.md"))}
+    assert found == {*DOCUMENTS} | WRITTEN_BY_A_PROGRAM
 
 
 def test_every_endpoint_setting_format_and_rule_table_is_documented():
-    data, queries, service = (TEXTS[path] for path in FLOORS)
+    data, queries, service = (
+        "".join(TEXTS[path] for path in (floor, *(room for room in ROOMS if FLOOR_OF_ROOM[room] == floor)))
+        for floor in FLOORS
+    )
     assert [entry.name for entry in CATALOG if f"`/analytics/{entry.name}`" not in queries] == []
     assert [setting.variable for setting in SETTINGS if f"`{setting.variable}`" not in service] == []
     assert [name for name in FORMATS if f"`{name}`" not in data] == []
-    assert [path.name for path in (ROOT / "data/rules").glob("*.toml") if f"(rules/{path.name})" not in data] == []
+    assert [path.name for path in (ROOT / "data/rules").glob("*.toml") if f"({path.name})" not in data] == []
 
 
 def test_no_document_names_a_setting_that_does_not_exist():
@@ -81,8 +99,9 @@ def test_no_document_names_a_setting_that_does_not_exist():
 
 def test_every_documented_metric_is_measured():
     code = "".join(path.read_text("utf-8") for path in (ROOT / "service").rglob("*.py"))
-    documented = re.findall(r"^\| `(traffic_\w+?)(?:_total)?` \|", TEXTS[ROOT / "service/README.md"], re.MULTILINE)
-    assert sorted(documented) == sorted(set(re.findall(r'"(traffic_[a-z_]+)",\s+"[A-Z]', code)))
+    documented = {name for text in TEXTS.values() for name in re.findall(r"`(traffic_\w+?)(?:_total)?`", text)}
+    assert documented
+    assert documented <= set(re.findall(r'"(traffic_[a-z_]+)",\s+"[A-Z]', code))
 
 
 @pytest.mark.parametrize("line", [line for line in SHOWN if "traffic " in line])
@@ -281,7 +300,17 @@ NOT_OURS = {"data/lake", "benchmarks/data"}
 """Folders that exist once the program has run."""
 
 
-@pytest.mark.parametrize("path", FLOORS, ids=name_of)
+@pytest.mark.parametrize("path", [*FLOORS, BENCHMARKS], ids=name_of)
 def test_a_floor_is_reached_from_the_readme_and_leads_back(path):
     assert f"]({name_of(path)})" in TEXTS[README]
     assert "](../README.md)" in TEXTS[path]
+
+
+@pytest.mark.parametrize("path", ROOMS, ids=name_of)
+def test_a_room_is_reached_from_its_floor_or_its_folder_and_leads_back(path):
+    """By the README beside it, or the one of the floor."""
+    above = path.parent / "README.md"
+    if path == above or above not in TEXTS:
+        above = FLOOR_OF_ROOM[path]
+    assert f"]({path.relative_to(above.parent)})" in TEXTS[above]
+    assert f"]({'../' * (len(path.parent.parts) - len(above.parent.parts))}{above.name})" in TEXTS[path]

@@ -14,38 +14,10 @@ import queries
 ROOT = Path(__file__).parent.parent
 FLOORS = ("data", "queries", "service")
 ROOF = ("tests", "benchmarks")
-GROUND = {"errors", "hosts", "local_time", "progress", "signals", "sql", "text", "visits"}
-ROOMS = {
-    "rules": GROUND,
-    "logs": GROUND,
-    "store": GROUND | {"rules", "logs"},
-    "ingest": GROUND | {"rules", "logs", "store"},
-    "maintenance": GROUND | {"rules", "logs", "store", "ingest"},
-    "publish": GROUND | {"store"},
-}
-"""The rooms of data/, and what each may import beside itself."""
-FACADE = "data/__init__.py"
-"""The public names of data/: nobody inside imports it, and it may import any room."""
-STOREYS = (
-    {"clock", "encoding", "mail_settings", "metrics", "priority", "setting_values", "threads"},
-    {"control_database", "csv_files", "logs", "settings"},
-    {"api_keys", "cluster"},
-    {"outgoing"},
-    {"hooks"},
-    {"jobs"},
-    {"robots"},
-    {"http"},
-    {"mcp", "pages", "server"},
-    {"mail"},
-    {"demo", "doctor", "maintenance"},
-    {"app"},
-    {"commands"},
-    {"program"},
-)
-"""The rooms and modules of service/, from the ground up: each imports only itself and what is in a set above its own.
-
-Drawn in service/README.md.
-"""
+HOUSE = (ROOT / "HOUSE.md").read_text("utf-8")
+"""Its drawings are what the imports are compared with."""
+FACADES = ("data", "queries")
+"""The public names of a floor: nobody of the floor imports them."""
 LIBRARIES = {
     "data": {
         "cachetools",
@@ -148,43 +120,56 @@ def test_a_file_imports_only_its_own_floor_and_lower_ones(floor):
     assert {name_of(path): found for path in files_of(floor) if (found := tops_of(path) & above)} == {}
 
 
-def room_of(module: str) -> str:
-    """The part of data/ that a module lies in, such as "store" for data.store.lake; "" for the public names."""
-    part = f"{module}.".split(".")[1]
-    return part if part in ROOMS or part in GROUND else ""
-
-
-def test_a_file_of_data_imports_only_its_own_room_and_lower_ones():
-    rooms = {
-        path: room_of(".".join(path.relative_to(ROOT).with_suffix("").parts))
-        for path in files_of("data")
-        if name_of(path) != FACADE
-    }
-    assert [name_of(path) for path, room in rooms.items() if not room] == []  # no room, and no module of the ground
-    used = {
-        path: {room_of(name) for name in imports_of(path) if name.partition(".")[0] == "data"}
-        - {room, *ROOMS.get(room, GROUND)}
-        for path, room in rooms.items()
-    }
-    assert {name_of(path): found for path, found in used.items() if found} == {}
+def drawings() -> list[list[tuple[int, list[str]]]]:
+    """The drawings of HOUSE.md, floors first, then the ways: of each line its indentation and names, without remark."""
+    blocks = re.findall(r"^```\n(.*?)^```", HOUSE, re.DOTALL | re.MULTILINE)
+    return [
+        [(len(line) - len(line.lstrip()), re.split(" {3,}", line.strip())[0].split()) for line in block.splitlines()]
+        for block in blocks
+    ]
 
 
 def part_of(module: str) -> str:
-    """The room or module of service/ that a module belongs to, such as "http" for service.http.cache."""
-    return f"{module}.".split(".")[1]
+    """The room or module of a floor that a module belongs to, such as "service.http" for service.http.cache."""
+    return ".".join(module.split(".")[:2])
 
 
-def test_a_file_of_service_imports_only_its_own_room_and_lower_ones():
-    storeys = {part: number for number, storey in enumerate(STOREYS) for part in storey}
-    modules = {name for name in modules_by_name() if name.startswith("service.")}
-    assert {part_of(name) for name in modules} <= storeys.keys()
+def drawn_lines() -> dict[str, int]:
+    """Each room and module of the first drawing, with the number of its line."""
+    lines, floor = {}, ""
+    for number, (indentation, names) in enumerate(drawings()[0]):
+        floor = floor if indentation else names[0]
+        lines |= {f"{floor}.{name}": number for name in names if indentation}
+    return lines
+
+
+def test_a_file_imports_only_its_own_room_and_what_is_drawn_below_it():
+    lines = drawn_lines()
+    modules = modules_by_name().keys() - {*FLOORS}
+    assert {part_of(name) for name in modules} == lines.keys()
     arrows = {
         (name, target)
         for name in modules
-        for target in imported_modules(name) & modules
-        if part_of(name) != part_of(target) and storeys[part_of(name)] <= storeys[part_of(target)]
+        for target in imported_modules(name) - {*FLOORS}
+        if part_of(name) != part_of(target) and lines[part_of(name)] >= lines[part_of(target)]
     }
     assert arrows == set()
+
+
+@pytest.mark.parametrize("floor", FACADES)
+def test_a_floor_does_not_import_its_own_public_names(floor):
+    assert [
+        name for name in modules_by_name() if name.startswith(f"{floor}.") and floor in imported_modules(name)
+    ] == []
+
+
+@pytest.mark.parametrize("way", drawings()[1:], ids=lambda way: way[0][1][0])
+def test_each_step_of_a_drawn_way_is_imported_by_the_one_it_is_drawn_under(way):
+    above = []
+    for indentation, (module, *_) in way:
+        above = [(other, name) for other, name in above if other < indentation]
+        assert not above or module in imported_modules(above[-1][1])
+        above.append((indentation, module))
 
 
 def test_no_files_import_each_other_in_a_circle():

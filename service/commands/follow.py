@@ -60,10 +60,10 @@ def follow(
     """Import a log from its beginning, then each line that is added to it, until Ctrl-C or SIGTERM.
 
     Every complete line is imported exactly once, even if the command is killed and restarted or the log is also
-    imported with `traffic import`. The log may be rotated, by renaming or by copying and truncating; data/README.md
-    describes two kinds of rotation that can lose or repeat lines. Files that were rotated since the last run, such as
-    access.log.1 or access.log.2.gz in the same folder, are imported first; older ones are ignored. The first run over
-    a long log takes a while: a bar shows the progress, and imported visits count at once.
+    imported with `traffic import`. The log may be rotated, by renaming or by copying and truncating;
+    data/ingest/README.md describes two kinds of rotation that can lose or repeat lines. Files that were rotated since
+    the last run, such as access.log.1 or access.log.2.gz in the same folder, are imported first; older ones are
+    ignored. The first run over a long log takes a while: a bar shows the progress, and imported visits count at once.
 
     Of a folder or bucket, each object's content is imported once, plain, .gz, .zst or .parquet; of an object that has
     grown, what is new. Nothing there is changed or deleted. A bucket's credentials: the usual AWS variables.

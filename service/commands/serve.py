@@ -16,7 +16,7 @@ def serve(
     base_path: Annotated[str, flag("base_path")] = setting("base_path").default,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Serve the API. All other settings are environment variables; service/README.md lists them.
+    """Serve the API. All other settings are environment variables; service/settings.md lists them.
 
     The log goes to stdout, as one JSON object for each request and each problem.
 

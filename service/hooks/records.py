@@ -33,6 +33,7 @@ HookEvents = Annotated[
     tuple[Event, ...],
     Meta(min_length=1, description="what is sent to it", extra_json_schema={"default": [*DEFAULT_EVENTS]}),
 ]
+_MEANINGS = "; ".join(f"{name}: {meaning}" for name, meaning in ERRORS.items())
 HookActive = Annotated[bool, Meta(description="whether messages are sent")]
 Row = tuple[Any, ...]
 
@@ -105,7 +106,7 @@ class Delivery(Struct, frozen=True, forbid_unknown_fields=True):
     status_code: Annotated[int | None, Meta(description="of the last response")]
     error: Annotated[
         str | None,
-        Meta(description="why there was no response", extra_json_schema={"enum": [*ERRORS, None]}),
+        Meta(description=f"why there was no response: {_MEANINGS}", extra_json_schema={"enum": [*ERRORS, None]}),
     ]
     ms: Annotated[int | None, Meta(description="duration of the last attempt")]
     created_at: Time

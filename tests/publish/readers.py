@@ -1,12 +1,12 @@
 """Reads published tables with engines of other makers: delta-rs (DataFusion), ClickHouse, and Sail.
 
-Each counts with the expressions that data/README.md prints.
+Each counts with the expressions that data/publish/README.md prints.
 """
 
 import re
 from pathlib import Path
 
-README = Path(__file__).parent.parent.parent / "data/README.md"
+README = Path(__file__).parent.parent.parent / "data/publish/README.md"
 
 
 def expressions(engine):

@@ -28,7 +28,7 @@ BY_WORD = {
     "utm_campaign": "utm-campaigns",
 }  # fmt: skip
 """The filters by a word that rollups serve, each with answers that they can give under it."""
-README = Path(__file__).parents[2] / "data/README.md"
+README = Path(__file__).parents[2] / "data/publish/README.md"
 NAMES = [name for name, entry in ENTRIES.items() if entry.shape != "parts"]
 
 

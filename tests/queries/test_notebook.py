@@ -122,7 +122,7 @@ def test_the_example_in_the_manual_runs(tmp_path):
     launch = {"path": "/launch", "short_code": "launch", "domain": "go.example.com"}
     land(lake, "acme", [visit(visited_at=at, **launch) for at in days])
     lake.manifest.close()
-    text = (ROOT / "queries/README.md").read_text("utf-8")
+    text = (ROOT / "queries/notebooks.md").read_text("utf-8")
     example = re.search(r"^```python\n(from queries import open_lake.*?)^```", text, re.DOTALL | re.MULTILINE)[1]
     run = subprocess.run(
         [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{example}"],

@@ -11,21 +11,20 @@ from typing import Final
 from data import visits
 from data.logs.reported import SCHEMA as REPORTED
 from data.signals import SIGNALS
-from data.visits import COLUMNS
-from queries import CATALOG, DETECTORS, PARAMETERS, Entry, meaning_of, relations
+from queries import CATALOG, DETECTORS
 from queries.prelude import sql_text
 from service.http.operations import OPERATIONS
-from service.jobs.records import JobRow
-from service.outgoing.connection import ERRORS
 from service.settings import SETTINGS
 
 ROOT: Final = Path(__file__).parent.parent.parent
 README: Final = ROOT / "README.md"
+HOUSE: Final = ROOT / "HOUSE.md"
 FLOORS: Final = tuple(ROOT / floor / "README.md" for floor in ("data", "queries", "service"))
 HOOKS: Final = ROOT / "service/hooks/README.md"
-DEPLOY: Final = ROOT / "service/deploy/README.md"
-DOCUMENTS: Final = (README, *FLOORS, HOOKS, DEPLOY, ROOT / "benchmarks/README.md", ROOT / "CHANGELOG.md")
-"""The documents whose commands, links and settings are checked."""
+BENCHMARKS: Final = ROOT / "benchmarks/README.md"
+ROOMS: Final = tuple(path for floor in FLOORS for path in sorted(floor.parent.rglob("*.md")) if path != floor)
+DOCUMENTS: Final = (README, HOUSE, *FLOORS, *ROOMS, BENCHMARKS, ROOT / "CHANGELOG.md")
+"""The documents whose commands, links, settings and sizes are checked, in the order in which their commands are run."""
 
 REQUIREMENTS: Final = ROOT / "traffic-requirements.txt"
 """What an installed program needs, with hashes; `python .ci/pin` writes it."""
@@ -38,31 +37,20 @@ def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def endpoint_table() -> str:
-    rows = [(f"`/analytics/{entry.name}`", entry.description, fields_of(entry)) for entry in CATALOG]
+    rows = [(f"`/analytics/{entry.name}`", first_sentence(entry.description)) for entry in CATALOG]
     listed = next(one for one in OPERATIONS if one.route == "GET /jobs")
-    fields = ", ".join(f"`{name}`" for name in JobRow.__struct_fields__)
-    return table(("path", "answer", "fields"), [*rows, ("`/jobs`", listed.summary, fields)])
+    return table(("path", "answer"), [*rows, ("`/jobs`", listed.summary)])
 
 
-def fields_of(entry: Entry) -> str:
-    names = [name for name, _ in entry.members] if entry.shape == "parts" else [field.name for field in entry.fields]
-    return ", ".join(f"`{name}`" for name in names)
-
-
-def parameter_table() -> str:
-    return table(("parameter", "meaning"), ((f"`{one.name}`", one.description) for one in PARAMETERS.values()))
+def first_sentence(text: str) -> str:
+    """A text up to its first full stop."""
+    return re.match(r".*?\.(?= |$)", text)[0]
 
 
 def setting_table() -> str:
     return table(
         ("variable", "default", "meaning"),
         ((f"`{one.variable}`", f"`{one.default}`" if one.default else "", one.meaning) for one in SETTINGS),
-    )
-
-
-def column_table() -> str:
-    return table(
-        ("column", "type", "meaning"), ((f"`{one.name}`", f"{one.type}", meaning_of(one, "`")) for one in COLUMNS)
     )
 
 
@@ -78,10 +66,6 @@ def counted_as(category: str) -> str:
     return "AI" if category in visits.AI_CATEGORIES else "other" if category in visits.OTHER_CATEGORIES else "human"
 
 
-def relation_table() -> str:
-    return table(("relation", "what it contains"), ((f"`{name}`", meaning) for name, meaning in relations().items()))
-
-
 def first_comment(path: Path) -> str:
     """The sentence in the comment lines with which a SQL file begins."""
     lines = re.match(r"(?:--.*\n)+", path.read_text("utf-8"))[0].splitlines()
@@ -91,11 +75,14 @@ def first_comment(path: Path) -> str:
 def detector_table() -> str:
     files: dict[str, list[str]] = {}
     for detector in DETECTORS.values():
-        files.setdefault(detector.entry.name, []).append(f"`{detector.type}`")
+        files.setdefault(detector.entry.name.removeprefix("jobs/"), []).append(f"`{detector.type}`")
     return table(
         ("type", "what it finds"),
         (
-            (", ".join(types), f"[{name}.sql]({name}.sql): {first_comment(ROOT / f'queries/{name}.sql')}")
+            (
+                ", ".join(types),
+                f"[{re.split('[:.] ', first_comment(ROOT / f'queries/jobs/{name}.sql'))[0]}]({name}.sql)",
+            )
             for name, types in files.items()
         ),
     )
@@ -105,10 +92,6 @@ def reported_table() -> str:
     return table(
         ("field", "meaning"), ((f"`{name}`", field["description"]) for name, field in REPORTED["properties"].items())
     )
-
-
-def delivery_error_table() -> str:
-    return table(("error", "meaning"), ((f"`{name}`", meaning) for name, meaning in ERRORS.items()))
 
 
 def signal_table() -> str:
@@ -124,15 +107,11 @@ def signal_table() -> str:
 
 BLOCKS: Final[dict[str, Callable[[], str]]] = {
     "endpoints": endpoint_table,
-    "parameters": parameter_table,
     "settings": setting_table,
     "categories": category_table,
-    "columns": column_table,
     "signals": signal_table,
-    "relations": relation_table,
     "detectors": detector_table,
     "reported": reported_table,
-    "errors": delivery_error_table,
 }
 _BLOCK: Final = re.compile(r"(<!-- (\w+): .*? -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 

@@ -1,4 +1,4 @@
--- Fastly's log streams as JSON lines, with the keys of the log format that data/README.md recommends.
+-- Fastly's log streams as JSON lines, with the keys of the log format that data/logs/README.md recommends.
 -- Evidence: https://www.fastly.com/documentation/guides/integrations/streaming-logs/custom-log-formats
 -- A request that passes a shield is logged there, too: fastly_is_edge is false in those lines.
 WITH objects AS (

@@ -110,8 +110,8 @@ def test_a_real_log_is_known_by_itself_and_lands_exactly_these_visits(log, log_f
 
 def test_every_sample_names_its_source_and_lands_visits():
     samples = {path.name for path in LOGS.glob("*.log")}
-    rows = re.findall(r"^\| `(.*?)` \| (.*?) \|", (LOGS / "README.md").read_text("utf-8"), re.MULTILINE)
-    assert {name for name, sources in rows if "https://" in sources} == samples
+    sources = json.loads((LOGS / "sources.json").read_text("utf-8"))
+    assert {name for name, facts in sources.items() if "https://" in facts["source"]} == samples
     assert {name.removesuffix(".log") for name in samples} == set(VISITS)
 
 

@@ -20,7 +20,7 @@ module(load="imuxsock" SysSock.Use="off")
 input(type="imuxsock" Socket="{folder}/socket")
 action(type="omfile" file="{folder}/haproxy.log" template="RSYSLOG_FileFormat")
 """
-MANUAL = (Path(__file__).parents[3] / "data/README.md").read_text("utf-8")
+MANUAL = (Path(__file__).parents[3] / "data/logs/README.md").read_text("utf-8")
 CAPTURES = "".join(f"    {line}\n" for line in re.findall("capture request header .*", MANUAL))
 INSIDE = f"""
     option httplog

@@ -156,7 +156,7 @@ def test_entries_of_one_request_at_vercel_count_once(read):
 
 
 def test_the_manual_tells_fastly_to_log_what_is_read():
-    manual = (Path(__file__).parents[3] / "data/README.md").read_text("utf-8")
+    manual = (Path(__file__).parents[3] / "data/logs/README.md").read_text("utf-8")
     (recommended,) = re.findall(r'^ *(\{"timestamp".*\})$', manual, re.MULTILINE)
     assert re.findall(r'"(\w+)":', recommended) == list(json.loads(FORMAT_LINES["fastly"][0]))
 

@@ -22,7 +22,7 @@ from tests.support.visits import land, visit
 FORMULA = '=HYPERLINK("https://evil.example")'
 AGES = (9, 3, 2, 1)
 """How many days ago acme had visits, beside today."""
-MANUAL = Path(__file__).parent.parent.parent.parent / "service/README.md"
+MANUAL = Path(__file__).parent.parent.parent.parent / "service/commands/README.md"
 SOME = {"devices": 1, "top-links": 1, "weekly-trend": 2, "protocols": 1}
 """Endpoints that are quick to answer, with the number of files of each."""
 NAMES = len([leaf for name in ENTRIES if name != "dashboard" for leaf in template_entries(ENTRIES[name])])
