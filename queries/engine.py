@@ -23,8 +23,8 @@ class Engine(Protocol):
     def variables(self, scope: Scope) -> Variables:
         """A snapshot of the lake for a scope. Answers computed from one snapshot are consistent with each other."""
 
-    def with_link_visits(self, variables: Variables, entries: Sequence[Entry]) -> Variables:
-        """The snapshot with the visits of its link that these entries share, or unchanged. Raises as `answer`."""
+    def with_shared_visits(self, variables: Variables, entries: Sequence[Entry]) -> Variables:
+        """The snapshot with the visits that these entries share, or unchanged. Raises what `answer` raises."""
 
     def state(self, organization: str) -> OrganizationState:
         """The zone of an organization, and its epoch, which outdates earlier answers when it rises."""

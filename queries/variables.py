@@ -25,7 +25,7 @@ Variables = dict[str, Any]
 """Values by variable name: scope, each filter and each part of a list that is set (FILTERS, LISTING), behaviour, files,
 links, uncovered_files, rollups, closed_months, days_without_domains, crowded_days, sources and traffic_values; subjects
 for a measure of jobs; explain for what detectors pass over; and
-LINK_VISITS when several answers share the visits of one link. Those of a snapshot for a cluster are listed at
+SHARED_VISITS when several answers share the visits that they count. Those of a snapshot for a cluster are listed at
 `cluster_variables`.
 Nobody changes a snapshot from which something was answered: cursors keep its values."""
 
@@ -38,8 +38,8 @@ MAX_WORDS: Final = 10_000
 CUT_WORDS: Final = frozenset({"agent", "referrer", "utm_source", "utm_campaign"})
 """The filters by words that relations cut. Stored rows of a day that may have been cut do not serve them."""
 
-LINK_VISITS: Final = "link_visits_in_memory"
-"""Name of the in-memory table with the visits of one link, which relations read instead of files."""
+SHARED_VISITS: Final = "shared_visits_in_memory"
+"""Name of the in-memory table with the visits that several answers share, which relations read instead of files."""
 
 CLUSTER_FILES: Final = "cluster_files"
 """Name of the variable that only snapshots for a cluster have."""
@@ -175,8 +175,8 @@ def visit_files(lake: LakeFolders, files: Sequence[LandedFile]) -> dict[str, Any
 def set_variables(cursor: duckdb.DuckDBPyConnection, variables: Variables) -> None:
     """Set the variables in the session of a cursor."""
     for name, value in variables.items():
-        if name == LINK_VISITS:
-            cursor.register(LINK_VISITS, value)
+        if name == SHARED_VISITS:
+            cursor.register(SHARED_VISITS, value)
         else:
             cursor.execute(parsed(cursor, _SET[name]), {"value": value})
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Union
 from data import Lake
 from data.store.epochs import OrganizationState
 from queries.catalog import Entry, template
-from queries.link_visits import MAX_LINK_VISITS, columns_of_entries, days_to_cut
 from queries.locked_engine import QUERY_TIMEOUT_SECONDS, LockedEngine
 from queries.prelude import sql_text
 from queries.scope import Scope
+from queries.shared_visits import MAX_SHARED_VISITS, columns_of_relations, days_to_cut, relations_that_read_all
 from queries.traffic_values import TrafficValue
-from queries.variables import LINK_VISITS, Variables, closed_days, one_source, parsed, scope_variables
+from queries.variables import SHARED_VISITS, Variables, closed_days, parsed, scope_variables
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,27 +52,30 @@ class Warehouse:
         """A snapshot of the lake for a scope. Answers computed from one snapshot are consistent with each other."""
         return {**scope_variables(self._lake, scope), **self._engine.values}
 
-    def with_link_visits(self, variables: Variables, entries: Sequence[Entry]) -> Variables:
-        """The snapshot with the visits of its link read into memory, to be shared by the answers of these entries only.
+    def with_shared_visits(self, variables: Variables, entries: Sequence[Entry]) -> Variables:
+        """The snapshot with the visits that these answers count read into memory, to be shared by these answers only.
 
-        Returned unchanged if it has no short code or more than MAX_LINK_VISITS visits. Raises what `answer` raises.
+        Returned unchanged if rollups serve all of them, or if there are more than MAX_SHARED_VISITS. Raises what
+        `answer` raises.
         """
-        if "short_code" not in variables or LINK_VISITS in variables:
+        relations = relations_that_read_all(entries, variables["sources"])
+        if not relations:
             return variables
         with self._engine.cursor(variables) as cursor:
-            visits = cursor.sql(
-                "SELECT COLUMNS(lambda name: list_contains($columns, name)) FROM link_visits LIMIT $max + 1",
-                params={"columns": columns_of_entries(entries), "max": MAX_LINK_VISITS},
-            ).to_arrow_table()
-            if len(visits) > MAX_LINK_VISITS:
+            counted = cursor.execute("SELECT count(*) <= $max FROM shared_visits", {"max": MAX_SHARED_VISITS})
+            if counted.fetchall() == [(False,)]:  # LIMIT would be slower, as it keeps the order of the files
                 return variables
+            visits = cursor.sql(
+                "SELECT COLUMNS(lambda name: list_contains($columns, name)) FROM shared_visits",
+                params={"columns": columns_of_relations(relations)},
+            ).to_arrow_table()
             cut = cursor.execute(sql_text("cut_days")).fetchall() if variables["crowded_days"] else []
         return {
             **variables,
             # To cut takes long, and rollups show of most crowded days that nothing was cut.
             "crowded_days": days_to_cut(variables["crowded_days"], closed_days(variables), [day for (day,) in cut]),
-            "sources": one_source(LINK_VISITS),
-            LINK_VISITS: visits.combine_chunks(),  # one chunk from each file would be slow to read
+            "sources": {**variables["sources"], **dict.fromkeys(relations, SHARED_VISITS)},
+            SHARED_VISITS: visits.combine_chunks(),  # one chunk from each file would be slow to read
         }
 
     def state(self, organization: str) -> OrganizationState:
@@ -85,7 +88,7 @@ class Warehouse:
         To cancel it from another thread, pass the event `cancelled` and call `stop` with it.
         """
         if entry.shape == "parts":
-            shared = self.with_link_visits(variables, [entry])
+            shared = self.with_shared_visits(variables, [entry])
             return {member: self.answer(part, shared, cancelled) for member, part in entry.members}
         names = [field.name for field in entry.fields]
         with self._engine.cursor(variables, cancelled, is_kept=True) as cursor:
@@ -97,7 +100,7 @@ class Warehouse:
     def tables(self, entry: Entry, variables: Variables) -> Tables:
         """The same answer as an Arrow table, or as a dict of them. Raises what `answer` raises."""
         if entry.shape == "parts":
-            shared = self.with_link_visits(variables, [entry])
+            shared = self.with_shared_visits(variables, [entry])
             return {member: self.tables(part, shared) for member, part in entry.members}
         with self._engine.cursor(variables, is_kept=True) as cursor:
             relation = cursor.sql(template(entry.name))

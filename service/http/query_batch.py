@@ -98,4 +98,4 @@ class QueryBatch:
 
     def _take_snapshot(self) -> Variables:
         variables = self._engine.variables(self._scope)
-        return self._engine.with_link_visits(variables, self._entries) if len(self._entries) > 1 else variables
+        return self._engine.with_shared_visits(variables, self._entries) if len(self._entries) > 1 else variables

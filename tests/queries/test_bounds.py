@@ -155,12 +155,12 @@ def test_a_dashboard_of_one_link_cuts_the_visits_that_it_keeps_in_memory(warehou
 def test_visits_of_a_link_are_cut_only_on_days_of_which_rollups_show_that_words_may_be_missing(warehouse, monkeypatch):
     variables, entries = warehouse.variables(SCOPES[1]), [ENTRIES["referrers"]]
     assert variables["crowded_days"] == [CROWDED, BUSY]
-    assert warehouse.with_link_visits(variables, entries)["crowded_days"] == [CROWDED]
+    assert warehouse.with_shared_visits(variables, entries)["crowded_days"] == [CROWDED]
     for name in CUT:
         count = f"SELECT count(*) >= max_words() FROM stored_rows('{name}') WHERE for_domain IS NULL GROUP BY day"
         assert sorted(rows(warehouse, count, variables)) == [(False,), (False,), (True,)], name
     monkeypatch.setattr("queries.variables.live_rollups", lambda *_: NO_ROLLUPS)
-    assert warehouse.with_link_visits(warehouse.variables(SCOPES[1]), entries)["crowded_days"] == [CROWDED, BUSY]
+    assert warehouse.with_shared_visits(warehouse.variables(SCOPES[1]), entries)["crowded_days"] == [CROWDED, BUSY]
 
 
 @pytest.mark.usefixtures("counted")
