@@ -20,10 +20,12 @@ from benchmarks import (
     cold,
     crowd,
     fairness,
+    filtered,
     importing,
     judging,
     lists,
     live,
+    operations,
     outcomes,
     pages,
     serving,
@@ -40,6 +42,7 @@ CASES: Final[dict[str, Callable[[Setting], Iterator[Figure]]]] = {
     "import": importing.importing,
     "judging": judging.judging,
     "cold": cold.cold,
+    "filtered": filtered.filtered,
     "serve": serving.serving,
     "hooks": serving.hanging_hooks,
     "fairness": fairness.fairness,
@@ -52,10 +55,11 @@ CASES: Final[dict[str, Callable[[Setting], Iterator[Figure]]]] = {
     "growth": cold.growth,
     "sustained": sustained.sustained,
     "cluster": clusters.clusters,
+    "operations": operations.operations,
     "outcomes": outcomes.outcomes,
 }
 
-_UNUSUAL: Final = {"cluster", "growth", "judging", "lists", "outcomes", "sustained"}
+_UNUSUAL: Final = {"cluster", "filtered", "growth", "judging", "lists", "operations", "outcomes", "sustained"}
 USUAL: Final = [name for name in CASES if name not in _UNUSUAL]
 """The cases without those that need an environment of their own, several sizes, or many minutes."""
 
@@ -89,11 +93,12 @@ def main(
             measured += _measured(setting, only.split(","))
     figures = over_runs(measured)
     Console(width=200).print(table_of(figures))
-    told = _told(setting, only, runs, figures)
-    if output:
-        output.write_text(json.dumps(told, indent=2), "utf-8")
-    if table:
-        table.write_text(document_of(told, figures, table.read_text("utf-8") if table.exists() else ""), "utf-8")
+    if output or table:
+        told = _told(setting, only, runs, figures)  # builds worlds that no case asked for
+        if output:
+            output.write_text(json.dumps(told, indent=2), "utf-8")
+        if table:
+            table.write_text(document_of(told, figures, table.read_text("utf-8") if table.exists() else ""), "utf-8")
     if drawing:
         drawing.write_text(picture(figures), "utf-8")
     failed = missed(figures)

@@ -66,6 +66,10 @@ BARS: Final = (
     Bar("cold dashboard over HTTP", most=100, visits=_LARGE),  # ms
     Bar("cold dashboard of one link", MERGE_TREE, most=0.8, visits=_LARGE),
     Bar("cold dashboard of one link", MERGE_TREE, most=1),
+    Bar("cold dashboard of few by *", MERGE_TREE, most=1.5, visits=_LARGE),
+    Bar("cold dashboard of few by *", most=2_000, visits=_LARGE),  # ms
+    Bar("cold dashboard of few by *", MERGE_TREE, most=1),
+    Bar("cold dashboard of many by *", MERGE_TREE, most=1.5, visits=_LARGE),
     Bar("cold, one answer: *", most=60, visits=_LARGE, is_aim=True),  # ms
     Bar("import", GOACCESS, most=1 / 4),
     Bar("processor time of an import", GOACCESS, most=0.4),
@@ -104,6 +108,7 @@ BARS: Final = (
     Bar("sort of 500,000 links", most=500),  # ms
     Bar("page of paths among a million of scanners", most=3_000),  # ms
     Bar("memory of a page of paths", most=1_000),  # MB
+    Bar("memory: *", most=500),  # MB, of an operation: that of rewriting, and 300
     Bar("exec to first 200", most=1, visits=_LARGE, is_aim=True),  # s
     *(Bar(f"wrongly {way}: {model}", most=4) for way in ("improved", "worse") for model in _DRIFTS),  # %
     *(Bar(f"wrongly improved: {model}, kinds that never close", most=4, is_aim=True) for model in _DRIFTS),

@@ -13,7 +13,7 @@ from benchmarks.peers.sqlite import SQLite
 from benchmarks.worlds import WHOLE, Setting, average_link
 from queries import ENDPOINTS, ENTRIES, Entry, Scope, Warehouse, template_entries
 
-_PATIENCE: Final = 600.0
+PATIENCE: Final = 600.0
 _MOST_FOR_SQLITE: Final = 1_000_000
 """Its time grows with the visits, to minutes for one dashboard."""
 
@@ -25,7 +25,7 @@ def cold(setting: Setting) -> Iterator[Figure]:
     smallest = setting.worlds[0]
     with closing(ClickHouse(setting.kept / "clickhouse")) as clickhouse:
         for world in setting.worlds:
-            with closing(Warehouse(world.lake, seconds=_PATIENCE)) as warehouse:
+            with closing(Warehouse(world.lake, seconds=PATIENCE)) as warehouse:
                 yield from _dashboard(setting, world, warehouse, clickhouse)
                 yield from _one_link(setting, world, warehouse, clickhouse)
                 yield from _one_by_one(world, warehouse, clickhouse.table(world))
@@ -37,7 +37,7 @@ def growth(setting: Setting) -> Iterator[Figure]:
     """The dashboard at every size beside the one at the smallest, without other peers."""
     smallest, *others = setting.worlds
     for world in others:
-        with closing(Warehouse(world.lake, seconds=_PATIENCE)) as warehouse:
+        with closing(Warehouse(world.lake, seconds=PATIENCE)) as warehouse:
             yield from _grown(smallest, world, warehouse)
 
 
@@ -89,7 +89,7 @@ def _alone(entry: Entry, warehouse: Warehouse, table: Peer) -> dict[str, Way]:
 
 def _grown(smallest: World, world: World, warehouse: Warehouse) -> list[Figure]:
     """The dashboard beside the one over the smallest world."""
-    with closing(Warehouse(smallest.lake, seconds=_PATIENCE)) as other:
+    with closing(Warehouse(smallest.lake, seconds=PATIENCE)) as other:
         name = f"itself at {smallest.visits:,} visits"
         samples = in_turn({OURS: _ours(warehouse, WHOLE), name: _ours(other, WHOLE)})
     return beside("cold dashboard", "ms", samples, world.visits)[1:]

@@ -86,8 +86,8 @@ def filled(text: str, holes: Mapping[str, str]) -> str:
 
 def condition(scope: Scope) -> str:
     """The scope as its own application would write it; all its words are of our own making."""
-    link = f" AND short_code = '{scope.short_code}'" if scope.short_code else ""
-    return f"organization = '{scope.organization}' AND day BETWEEN '{scope.start_date}' AND '{scope.end_date}'{link}"
+    words = "".join(f" AND {name} = '{word}'" for name, word in scope.filters.items())
+    return f"organization = '{scope.organization}' AND day BETWEEN '{scope.start_date}' AND '{scope.end_date}'{words}"
 
 
 def _counted(row: dict[str, Any]) -> bool:

@@ -41,9 +41,8 @@ class ClickHouse:
         """The table alone, loaded."""
         database = f"visits_{world.name}_{world.digest}".replace("-", "_")
         texts = statements("clickhouse.sql")
-        files = f"{world.lake.root}/visits/organization=*/day=*/*.parquet"
-        load = filled(texts["load"], {"files": files})
-        self._build(database, [texts["visits"], load, "OPTIMIZE TABLE visits FINAL"])
+        loads = [filled(texts["load"], {"files": files}) for files in _files(world)]
+        self._build(database, [texts["visits"], *loads, "OPTIMIZE TABLE visits FINAL"])
         return Table(self._told, database, texts)
 
     def views(self, world: World, way: str) -> "Table":
@@ -98,3 +97,10 @@ class Table:
         """Its lines, split."""
         assert isinstance(answer, bytes)
         return [tuple(line.split("\t")) for line in answer.decode().splitlines()]
+
+
+def _files(world: World) -> list[str]:
+    """The live files of each organization, as ClickHouse is told of several."""
+    manifest = world.lake.manifest
+    each = ([file.path for file in manifest.live_files(name)] for name in manifest.organizations())
+    return [f"{world.lake.root}/{{{','.join(paths)}}}" for paths in each]

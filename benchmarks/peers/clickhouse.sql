@@ -37,14 +37,17 @@ CREATE TABLE visits (
 
 -- name: load
 INSERT INTO visits
+WITH ifNull(bot_category IN ('human', 'ai_referral') AND bitAnd(signals, 238) != 0, false) AS disguised
 SELECT
     organization, day, visited_at, ifNull(domain, ''), ifNull(short_code, ''), ifNull(path, ''), ifNull(method, ''),
-    ifNull(status, 0), ifNull(bot_category, ''), ifNull(agent_kind, ''), ifNull(ai_source, ''), ifNull(agent, ''),
-    ifNull(operator, ''), ifNull(confidence, ''), ifNull(detection_method, ''), ifNull(device_type, ''),
-    ifNull(operating_system, ''), ifNull(browser, ''), ifNull(user_agent, ''), ifNull(country, ''),
-    ifNull(referrer, ''), ifNull(referrer_type, ''), ifNull(utm_source, ''), ifNull(utm_medium, ''),
-    ifNull(utm_campaign, ''), ifNull(utm_term, ''), ifNull(utm_content, ''), assumeNotNull(visitor),
-    ifNull(is_malicious, false), ifNull(rules_version, '')
+    ifNull(status, 0), if(disguised, 'other_bot', ifNull(bot_category, '')),
+    if(disguised, 'disguised', ifNull(agent_kind, '')), if(disguised, '', ifNull(ai_source, '')),
+    if(disguised, '', ifNull(agent, '')), if(disguised, '', ifNull(operator, '')),
+    if(disguised, 'medium', ifNull(confidence, '')), if(disguised, 'behaviour', ifNull(detection_method, '')),
+    if(disguised, 'bot', ifNull(device_type, '')), ifNull(operating_system, ''), ifNull(browser, ''),
+    ifNull(user_agent, ''), ifNull(country, ''), ifNull(referrer, ''), ifNull(referrer_type, ''),
+    ifNull(utm_source, ''), ifNull(utm_medium, ''), ifNull(utm_campaign, ''), ifNull(utm_term, ''),
+    ifNull(utm_content, ''), assumeNotNull(visitor), ifNull(is_malicious, false), ifNull(rules_version, '')
 FROM file('[files]', Parquet);
 
 -- name: traffic-overview

@@ -13,7 +13,8 @@ class Raw:
         self._texts = statements("raw.sql")
         self._engine = duckdb.connect()
         files = world.lake.visit_files(scope.organization, scope.start_date, scope.end_date)
-        self._engine.read_parquet(files, hive_partitioning=True).create_view("visits")
+        self._engine.read_parquet(files, hive_partitioning=True).create_view("files")
+        self._engine.sql(self._texts["visits"]).create_view("visits")
 
     def ask(self, member: str, scope: Scope) -> Rows:
         """The member's rows."""

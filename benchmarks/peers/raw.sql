@@ -1,5 +1,20 @@
 -- DuckDB straight over the same Parquet files, as an analyst would write it who has nothing but them.
 
+-- name: visits
+SELECT * EXCLUDE (disguised) REPLACE (
+    CASE WHEN disguised THEN 'other_bot' ELSE bot_category END AS bot_category,
+    CASE WHEN disguised THEN 'disguised' ELSE agent_kind END AS agent_kind,
+    CASE WHEN disguised THEN NULL ELSE ai_source END AS ai_source,
+    CASE WHEN disguised THEN NULL ELSE agent END AS agent,
+    CASE WHEN disguised THEN NULL ELSE operator END AS operator,
+    CASE WHEN disguised THEN 'medium' ELSE confidence END AS confidence,
+    CASE WHEN disguised THEN 'behaviour' ELSE detection_method END AS detection_method,
+    CASE WHEN disguised THEN 'bot' ELSE device_type END AS device_type
+)
+FROM (
+    SELECT *, coalesce(bot_category IN ('human', 'ai_referral') AND signals & 238 <> 0, FALSE) AS disguised FROM files
+);
+
 -- name: traffic-overview
 SELECT
     count(*) AS total,

@@ -3,9 +3,9 @@
 import sqlite3
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from benchmarks.peers import Rows, World, condition, filled, statements
 from queries import Scope
@@ -39,10 +39,14 @@ class SQLite:
         database.execute(self._texts["visits"])
         columns = [name for _, name, *_ in database.execute("PRAGMA table_info(visits)")]
         holes = ", ".join("?" * len(columns))
+        engine, seen = (
+            duckdb.connect(),
+            statements("raw.sql")["visits"].replace("FROM files", "FROM read_parquet($file)"),
+        )
         manifest = world.lake.manifest
         for file in (file for name in manifest.organizations() for file in manifest.live_files(name)):
-            table = pq.ParquetFile(world.lake.root / file.path).read()
-            rows = zip(*(_values(table[name]) for name in columns[2:]), strict=True)
+            table: pa.Table = engine.sql(seen, params={"file": f"{world.lake.root}/{file.path}"}).to_arrow_table()
+            rows = zip(*(_values(table.column(name)) for name in columns[2:]), strict=True)
             head = (file.organization, file.day.isoformat())
             database.executemany(f"INSERT INTO visits VALUES ({holes})", (head + row for row in rows))
         database.executescript(self._texts["indexes"])

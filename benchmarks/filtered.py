@@ -1,0 +1,67 @@
+"""Cold dashboards over HTTP under a filter by one word, which rollups serve for some members only."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from datetime import timedelta
+from typing import Final
+from urllib.parse import urlencode
+
+from benchmarks.bars import MERGE_TREE
+from benchmarks.cold import PATIENCE
+from benchmarks.figures import OURS, RUNS, Figure, beside, milliseconds
+from benchmarks.peers import MEMBERS, Peer, World, check
+from benchmarks.peers.clickhouse import ClickHouse
+from benchmarks.servers import get, key_of, server
+from benchmarks.worlds import WHOLE, Setting
+from queries import OwnSql, Scope, Warehouse
+
+_WORDS: Final = {
+    "country": "SELECT country, count(*) FROM visits_in_scope WHERE country IS NOT NULL GROUP BY ALL",
+    "ai_source": "SELECT ai_source, count(*) FROM visits_in_scope WHERE ai_source IS NOT NULL GROUP BY ALL",
+    "device_type": "SELECT device_type, count(*) FROM visits_in_scope GROUP BY ALL",
+    "referrer": "SELECT referrer, count(*) FROM visits_in_scope WHERE referrer IS NOT NULL GROUP BY ALL",
+    "path": "SELECT path, count(*) FROM visits_in_scope WHERE path <> '' GROUP BY ALL",
+}
+"""What filters, with the query of its words and how many visits have each."""
+_RANKS: Final = (1, 10)
+_FEW: Final = 1_000_000
+
+
+def filtered(setting: Setting) -> Iterator[Figure]:
+    """The dashboard of the most frequent word of each kind, and of the tenth where there are as many, at every size."""
+    with closing(ClickHouse(setting.kept / "clickhouse")) as clickhouse:
+        for world in setting.worlds:
+            key, table = key_of(world.lake.root, WHOLE.organization), clickhouse.table(world)
+            with closing(Warehouse(world.lake, seconds=PATIENCE)) as warehouse, server(world.lake.root) as (port, _):
+                for case, scope in _scopes(world):
+                    check(table, MERGE_TREE, warehouse, scope)
+                    samples: dict[str, list[float]] = {OURS: [], MERGE_TREE: []}
+                    for run in range(RUNS + 1):
+                        asked = replace(scope, start_date=scope.start_date - timedelta(run))  # no cache has the answer
+                        took = {OURS: _ours(port, key, asked), MERGE_TREE: _theirs(table, asked)}
+                        for who in took if run else ():  # the first warms up
+                            samples[who].append(took[who])
+                    yield from beside(f"cold dashboard of {case}", "ms", samples, world.visits)
+
+
+def _ours(port: int, key: str, scope: Scope) -> float:
+    days = {"start_date": scope.start_date.isoformat(), "end_date": scope.end_date.isoformat()}
+    path = f"/analytics/dashboard?{urlencode({**days, **scope.filters})}"
+    return milliseconds(lambda: get(port, path, key))
+
+
+def _theirs(table: Peer, scope: Scope) -> float:
+    return milliseconds(lambda: [table.ask(member, scope) for member in MEMBERS])
+
+
+def _scopes(world: World) -> Iterator[tuple[str, Scope]]:
+    """What is asked: "few" or "many" visits, the filter and the rank of its word."""
+    with closing(OwnSql(world.lake, WHOLE.organization, seconds=PATIENCE)) as own_sql:
+        for field, sql in _WORDS.items():
+            words = own_sql.sql(f"{sql} ORDER BY 2 DESC, 1 LIMIT {max(_RANKS)}", WHOLE).rows
+            for rank in _RANKS:
+                if len(words) >= rank:
+                    word, visits = words[rank - 1]
+                    amount = "few" if visits <= _FEW else "many"
+                    yield f"{amount} by {field}, rank {rank}", replace(WHOLE, **{field: word})
