@@ -4,7 +4,7 @@ from collections import Counter
 from contextlib import closing
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from protego import Protego
 
     from queries import Result
-    from service.robots import Cost, Crawled
+    from service.robots import Crawled
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Plan what AI crawlers may fetch, and check it.")
 DomainOption = Annotated[str, typer.Option(help="only visits to this domain")]
@@ -55,6 +55,7 @@ def plan(
     Example: traffic robots plan --org acme --block OpenAI:trained
     """
     from service import robots as plans
+    from service.jobs.records import COMMAND_LINE
 
     check_format(output)
     if write_as not in plans.SNIPPETS:
@@ -68,10 +69,14 @@ def plan(
         for line in plans.snippet(write_as, blocked, first, last).splitlines():
             typer.echo(printable(line))
         if is_job:
-            told = ignored if rules else None
-            _make_job(lake, organization, blocked, write_as, (first, last), domain=domain, ignored=told)
+            days, now = (first, last), datetime.now(UTC)
+            with opened_jobs(lake) as jobs:
+                job = plans.make_job(
+                    jobs, organization, blocked, write_as, days, COMMAND_LINE, now, domain=domain, ignored=ignored
+                )
+            typer.echo(f"{job.id} is {job.status}: {printable(job.title)}", err=True)
         return
-    _print_fetches(found, ignored if rules else None, output)
+    _print_fetches(found, ignored, output)
     judged = f"; {plural(waiting, 'day')} not judged yet, people sent may be bots in disguise" if waiting else ""
     typer.echo(f"{first} to {last}{judged}. Choose with --block, as in --block OpenAI:trained.", err=True)
 
@@ -88,37 +93,23 @@ def _print_fetches(found: list["Crawled"], ignored: Counter[str] | None, output:
 
 def _read_fetches(
     lake: Path, organization: str, rules: "Protego | None", domain: str
-) -> tuple[date, date, int, list["Crawled"], Counter[str]]:
+) -> tuple[date, date, int, list["Crawled"], Counter[str] | None]:
     """The first and the last day, how many are not judged, what was fetched, and requests against rules by agent."""
     from data.maintenance.status import stored_span
     from queries import Reader
     from service import robots as plans
 
     opened = open_lake(lake, organization)
-    ignored: Counter[str] = Counter()
+    ignored: Counter[str] | None = None
     with closing(Reader(opened)) as reader:
         first, last = plans.last_days(reader.today(organization))
         waiting = sum(first <= day <= last for day in stored_span(opened, organization).unjudged)
         fetched = reader.query("ai-agents", organization=organization, start_date=first, end_date=last, domain=domain)
-        for one in plans.offences(reader, rules, organization, first, last, domain=domain) if rules else ():
-            ignored[one.agent] += one.visits
+        if rules:
+            ignored = Counter()
+            for one in plans.offences(reader, rules, organization, first, last, domain=domain):
+                ignored[one.agent] += one.visits
     return first, last, waiting, plans.crawled(plans.rows_of(fetched)), ignored
-
-
-def _make_job(  # as make_job
-    lake: Path,
-    organization: str,
-    blocked: "Cost",
-    name: str,
-    days: tuple[date, date],
-    **more: Any,  # noqa: ANN401
-) -> None:
-    from service.jobs.records import COMMAND_LINE
-    from service.robots import make_job
-
-    with opened_jobs(lake) as jobs:
-        job = make_job(jobs, organization, blocked, name, days, COMMAND_LINE, datetime.now(UTC), **more)
-    typer.echo(f"{job.id} is {job.status}: {printable(job.title)}", err=True)
 
 
 @app.command("check")

@@ -4,9 +4,9 @@ import hashlib
 import shlex
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import date, timedelta
-from typing import Final
+from typing import Any, Final
 
 from markupsafe import Markup
 
@@ -28,57 +28,32 @@ _ENTRIES: Final = {one.entry.name: one.entry for one in DETECTORS.values()} | EN
 _NOTHING: Final = Markup('<data value="">–</data>')
 
 
-@dataclass(frozen=True)
-class EvidenceColumn:
-    """A column of the evidence, and whether strangers wrote what is in it."""
+def evidence_of(record: JobRecord) -> dict[str, Any] | None:
+    """The evidence of a record for the template; None for a job that no query found.
 
-    column: TableColumn
-    is_untrusted: bool
-
-
-@dataclass(frozen=True)
-class EvidenceTable:
-    """The evidence of a job, ready for the template."""
-
-    name: str
-    columns: list[EvidenceColumn]
-    rows: list[list[Markup]]
-    span: str
-    sql: str  # "" if the query is no longer known
-    has_changed: bool  # whether the query is another one than that which found the job
-    replay: str
-    query: str
-
-    @property
-    def has_untrusted(self) -> bool:
-        """Whether any column has text of strangers."""
-        return any(column.is_untrusted for column in self.columns)
-
-
-def evidence_of(record: JobRecord) -> EvidenceTable | None:
-    """The evidence of a record; None for a job that no query found."""
+    Columns of strangers' text are of the kind "untrusted". `sql` is "" if the query is no longer known.
+    """
     evidence = record.evidence
     if evidence is None:
         return None
     names = list(evidence.rows[0]) if evidence.rows else []
-    untrusted = frozenset(evidence.untrusted)
-    columns = [EvidenceColumn(_column(evidence.template, name), name in untrusted) for name in names]
-    rows = [[_cell(column, row.get(column.column.field)) for column in columns] for row in evidence.rows]
+    columns = [_column(evidence.template, name, name in evidence.untrusted) for name in names]
+    rows = [[_cell(column, row.get(column.field)) for column in columns] for row in evidence.rows]
     start, end = evidence.scope.start_date, evidence.scope.end_date
     name = evidence.template
     sql = template(name) if name in _ENTRIES else ""
     query = name if name in ENTRIES else f"queries/{name}.sql"
     arguments = [query, "--org", record.organization, "--start-date", start, "--end-date", end]
-    return EvidenceTable(
-        name=name,
-        columns=columns,
-        rows=rows,
-        span=formats.span(start, end),
-        sql=sql,
-        has_changed=hashlib.sha256(sql.encode()).hexdigest() != evidence.sql_sha256,
-        replay=evidence.replay,
-        query=f"traffic query {shlex.join(map(str, arguments))}",
-    )
+    return {
+        "name": name,
+        "columns": columns,
+        "rows": rows,
+        "span": formats.span(start, end),
+        "sql": sql,
+        "has_changed": hashlib.sha256(sql.encode()).hexdigest() != evidence.sql_sha256,
+        "replay": evidence.replay,
+        "query": f"traffic query {shlex.join(map(str, arguments))}",
+    }
 
 
 def outcome_sentences(outcome: JobOutcome) -> list[str]:
@@ -131,17 +106,18 @@ def chart_of(days: Sequence[DayCount], shipped_on: date, expected: Sequence[floa
     return measured_days(days, shipped_on, expected)
 
 
-def _column(entry: str, name: str) -> TableColumn:
+def _column(entry: str, name: str, is_untrusted: bool) -> TableColumn:
     """The column for a value of the evidence, as its query declares it."""
     fields = _ENTRIES[entry].fields if entry in _ENTRIES else ()
-    declared = [field for field in fields if field.name == name]
-    return column_of(declared[0]) if declared else TableColumn(name, name.replace("_", " ").capitalize(), "text")
+    declared = [column_of(field) for field in fields if field.name == name]
+    column = declared[0] if declared else TableColumn(name, name.replace("_", " ").capitalize(), "text")
+    return replace(column, kind="untrusted") if is_untrusted else column
 
 
-def _cell(column: EvidenceColumn, value: object) -> Markup:
+def _cell(column: TableColumn, value: object) -> Markup:
     if value is None:
         return _NOTHING
-    return _UNTRUSTED % value if column.is_untrusted else cell(column.column, value, "ai", "")
+    return _UNTRUSTED % value if column.kind == "untrusted" else cell(column, value, "ai", "")
 
 
 def _chance(probability: float) -> str:

@@ -14,11 +14,11 @@ from starlette.routing import Route
 from data import BadInput, TrafficError
 from queries import JOB_KINDS, InvalidParameter, measure_all
 from service.http.authentication import Caller
-from service.http.errors import Forbidden, NotFound, Overloaded
+from service.http.errors import NotFound, Overloaded
 from service.http.job_endpoints import actor_of, guesses_for
 from service.jobs.detection import untouched
 from service.jobs.implementations import CONTENT_TYPES, MAX_CONTENT_BYTES, Draft
-from service.jobs.records import Actor, JobRecord
+from service.jobs.records import JobRecord
 from service.jobs.redirects import ADD_REDIRECT, RedirectGuess
 from service.jobs.states import (
     IMPLEMENTATION_TRANSITIONS,
@@ -30,7 +30,7 @@ from service.jobs.states import (
     TooLarge,
 )
 from service.pages.context import PageContext
-from service.pages.forms import form_fields
+from service.pages.forms import editors_form
 from service.pages.jobs.content import chart_of, days_of, evidence_of, expected_days, filled_days, outcome_sentences
 from service.pages.numbers.layout import layout
 from service.pages.sessions import Session
@@ -74,27 +74,15 @@ class _JobPages:
         shown = {**layout(self._context, request, "jobs", None), "jobs": chosen, "tabs": tabs, "status": status}
         return await self._context.renderer.response(request, "jobs.html", shown | {"has_jobs": bool(rows)})
 
-    async def job(self, request: Request) -> Response:
-        """One job."""
-        return await self._page(request)
-
     async def act(self, request: Request) -> Response:
         """Review, approve, dismiss, resolve or reopen a job, as the form says."""
-        session, fields = await self._form(request)
-        now, job_id = self._context.services.clock(), request.path_params["id"]
-
-        def work() -> object:
-            return self._jobs.act(
-                session.organization, job_id, fields.get("action_id", ""), _actor(session), now,
-                version=_version(fields), note=fields.get("note", "").strip() or None,
-            )  # fmt: skip
-
-        return await self._written(request, work, fields)
+        fields = await editors_form(request)
+        note = fields.get("note", "").strip() or None
+        return await self._written(request, fields, self._jobs.act, fields.get("action_id", ""), note=note)
 
     async def attach(self, request: Request) -> Response:
         """Attach the implementation that a form describes: a text, or the address where it is."""
-        session, fields = await self._form(request, MAX_FORM_BYTES)
-        now, job_id = self._context.services.clock(), request.path_params["id"]
+        fields = await editors_form(request, MAX_FORM_BYTES)
         kind, _, content_type = fields.get("kind", "").partition(" ")
         content = fields.get("content", "").replace("\r\n", "\n")  # browsers send lines of forms with CRLF
         has_content = bool(content.strip())
@@ -106,40 +94,34 @@ class _JobPages:
             fields.get("note", "").strip() or None,
             fields["redirect_to"].strip() if "redirect_to" in fields else None,
         )
-
-        def work() -> object:
-            return self._jobs.attach(
-                session.organization, job_id, draft, _actor(session), now, version=_version(fields)
-            )  # fmt: skip
-
-        return await self._written(request, work, fields)
+        return await self._written(request, fields, self._jobs.attach, draft)
 
     async def set_status(self, request: Request) -> Response:
         """Note that an implementation is accepted, shipped or withdrawn."""
-        session, fields = await self._form(request)
-        now, job_id, number = self._context.services.clock(), request.path_params["id"], request.path_params["number"]
+        fields, number = await editors_form(request), request.path_params["number"]
         if not _VERSION.fullmatch(number):
             raise NotFound
+        write = self._jobs.set_implementation_status
+        return await self._written(request, fields, write, int(number), status=fields.get("status", ""))
 
-        def work() -> object:
-            return self._jobs.set_implementation_status(
-                session.organization, job_id, int(number), _actor(session), now,
-                status=fields.get("status", ""), version=_version(fields),
-            )  # fmt: skip
+    async def _written(
+        self,
+        request: Request,
+        fields: dict[str, str],
+        write: Callable[..., object],
+        what: object,
+        **more: str | None,
+    ) -> Response:
+        """Write, and show the job; if it cannot be written, with the reason and what was typed. Raises NotFound.
 
-        return await self._written(request, work, fields)
-
-    async def _form(self, request: Request, max_bytes: int = 64 << 10) -> tuple[Session, dict[str, str]]:
-        """The session and the fields of a form. Raises Forbidden for viewers."""
-        session: Session = request.scope["session"]
-        if not session.caller.may_write:
-            raise Forbidden("Viewers cannot change jobs.", "Ask an editor to do it.")
-        return session, await form_fields(request, max_bytes)
-
-    async def _written(self, request: Request, work: Callable[[], object], fields: dict[str, str]) -> Response:
-        """Write, and show the job; if it cannot be written, with the reason and what was typed. Raises NotFound."""
+        `write` is a method of Jobs that takes organization, job, `what`, actor, time, `version` and `more`.
+        """
+        caller, job_id = request.scope["session"].caller, request.path_params["id"]
+        who, now, version = actor_of(caller), self._context.services.clock(), _version(fields)
         try:
-            await self._jobs.database.write(work)
+            await self._jobs.database.write(
+                lambda: write(caller.organization, job_id, what, who, now, version=version, **more)
+            )
         except JobNotFound as error:
             raise NotFound from error
         except JobChanged as error:
@@ -147,17 +129,18 @@ class _JobPages:
                 f"Nothing was done: somebody has changed the job since you opened it. It is {error.status} now. "
                 "Look at it as it is below, then decide again."
             )
-            return await self._page(request, 412, problem, fields)
+            return await self.job(request, 412, problem, fields)
         except JobConflict as error:
-            return await self._page(request, 409, f"Nothing was done. {error}", fields)
+            return await self.job(request, 409, f"Nothing was done. {error}", fields)
         except BadInput as error:
             status = 413 if isinstance(error, TooLarge) else 400
-            return await self._page(request, status, f"Nothing was done: {error}", fields)
-        return RedirectResponse(f"{self._context.root}/jobs/{request.path_params['id']}", 303)
+            return await self.job(request, status, f"Nothing was done: {error}", fields)
+        return RedirectResponse(f"{self._context.root}/jobs/{job_id}", 303)
 
-    async def _page(
+    async def job(
         self, request: Request, status: int = 200, problem: str = "", fields: dict[str, str] | None = None
     ) -> Response:
+        """One job, with the problem of a form and what was typed into it."""
         session: Session = request.scope["session"]
         organization, job_id = session.organization, request.path_params["id"]
         try:
@@ -231,10 +214,6 @@ class _JobPages:
         day = services.lake.manifest.today(job.organization, found_at)
         found = untouched(services.warehouse, self._jobs, job.type, job.organization, day)
         return [one.subject for one in found if one.subject != subject]
-
-
-def _actor(session: Session) -> Actor:
-    return actor_of(session.caller)
 
 
 def _version(fields: dict[str, str]) -> int:
