@@ -221,6 +221,11 @@ WITHOUT_ROUTE: Final = (
         takes_traffic_type=True,
     ),
     rows(
+        "invented-links",
+        f.PATH, f.DOMAIN, as_nullable(f.SHORT_CODE), f.AI_SOURCE, f.AI_REFERRALS, f.AGENT_FETCHES, f.VISITORS,
+        f.FIRST_SEEN, f.LAST_SEEN,
+    ),
+    rows(
         "statuses", f.STATUS, f.VISITS, f.PERCENTAGE, f.HUMAN_CLICKS, f.AI_VISITS, f.OTHER_VISITS,
         takes_traffic_type=True,
     ),

@@ -35,6 +35,8 @@ class JobKind:
     closes_by_rate: bool = False
     """Whether its jobs may be closed because their rate fell: measured in benchmarks/README.md, as rates fall by
     themselves, too. Where more is better, a fall is not wanted, so none of those is."""
+    untrusted: tuple[str, ...] = ()
+    """The columns with text that strangers wrote."""
     sql: str = ""
     """The SQL file, if it is not called like the type."""
 
@@ -51,8 +53,6 @@ class Detector(JobKind):
 
     fields: tuple[Field, ...]
     """The columns of a finding, after its domain."""
-    untrusted: tuple[str, ...] = ()
-    """The columns with text that strangers wrote."""
     fetches: str = "agent_fetches"
     """The column that counts requests, for the weight of a finding."""
     people: str | None = None
@@ -270,6 +270,7 @@ DETECTORS: Final[dict[str, Detector]] = {detector.type: detector for detector in
 CRAWLER_PLAN: Final = JobKind(
     type="crawler_plan",
     subject=("domain", "agent"),
+    untrusted=("agent",),
     title="Keep AI crawlers out: {operators}",
     summary="From {days}, they made {agent_fetches} requests and were sent {bytes_sent} bytes. Visits by people whom "
     "products of their operators sent: {people_at_risk}.",

@@ -3,7 +3,6 @@
 Nothing is blocked here: whoever runs the web server puts a file there, or does not. Its job says whether that helped.
 """
 
-import hashlib
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,8 +17,9 @@ from data import BadInput
 from data.rules.bots import agent_pattern
 from data.rules.tables import Agent, load, rules_version
 from data.text import plural
-from queries import CRAWLER_PLAN, Reader, Tables, template
-from service.jobs.findings import DetectedSubject, new_job
+from queries import CRAWLER_PLAN, Finding, Reader, Tables
+from service.jobs.detection import subject_of
+from service.jobs.findings import new_job
 from service.jobs.implementations import Draft
 from service.jobs.records import Actor, JobRecord
 from service.jobs.store import Jobs
@@ -172,32 +172,29 @@ def make_job(  # noqa: PLR0917  # whose plan, of what, written as which file, an
     """Make a plan a job, approved, with the file as its patch; an open job about the same agents is that one.
 
     It is measured once somebody says that it is shipped. `ignored` are requests against the present file, by agent.
+    Raises BadInput for an empty plan or an unknown file, and JobConflict.
     """
+    if not plan.blocked or name not in SNIPPETS:
+        raise BadInput("choose crawlers and a file first.")
     operators = [f"{one.operator} ({one.purpose})" for one in plan.blocked]
     agents = ", ".join(sorted({agent for one in plan.blocked for agent in one.agents}))
     more = f" and {len(operators) - 3} more" if len(operators) > 3 else ""
     domains = ["--domain", domain] if domain else []
     blocks = [word for one in plan.blocked for word in ("--block", one.key)]
-    planned = DetectedSubject(
-        type=CRAWLER_PLAN.type,
-        template="ai-agents",
-        organization=organization,
-        subject={"domain": domain or None, "agent": agents},
+    subject, weight = {"domain": domain or None, "agent": agents}, plan.agent_fetches / (DAYS / 7)
+    planned = subject_of(
+        CRAWLER_PLAN,
+        "ai-agents",
+        Finding(CRAWLER_PLAN.type, organization, subject, {}, weight),
+        days,
+        rules_version(),
         rows=[_evidence(one, ignored) for one in plan.blocked],
-        untrusted=["agent"],
-        weight=plan.agent_fetches / (DAYS / 7),
-        days=days,
-        action_id=CRAWLER_PLAN.action_id,
-        action_label=CRAWLER_PLAN.action_label,
-        implementation_type=CRAWLER_PLAN.implementation_type,
         title=CRAWLER_PLAN.title.format(operators=", ".join(operators[:3]) + more),
         summary=CRAWLER_PLAN.summary.replace("{people_at_risk}", f"{plan.ai_referrals:,}"),
-        sql_sha256=hashlib.sha256(template("ai-agents").encode()).hexdigest(),
-        rules_version=rules_version(),
         replay=shlex.join(["traffic", "robots", "plan", "--org", organization, *domains, *blocks]),
     )
     draft = Draft("patch", "text/plain", snippet(name, plan, *days), note=f"as {name}")
-    return jobs.create(new_job(planned, now), actor, now, draft)
+    return jobs.create(new_job(planned, now), actor, now, draft, is_approved=True)
 
 
 def _evidence(one: Crawled, ignored: Mapping[str, int] | None) -> dict[str, object]:

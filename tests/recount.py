@@ -664,6 +664,27 @@ def _paths(question: Question) -> list[Row]:
     return _ranked(visits, _by("path"), *fields)[:100]
 
 
+def _invented_links(question: Question) -> list[Row]:
+    answered = {(visit["domain"], visit["path"]) for visit in question.seen if _may_be_answered(visit)}
+    links = {(link["short_code"], link["domain"]) for link in question.links}
+    missed = [
+        visit
+        for visit in _only(question.visits, "missed")
+        if visit["path"] not in (None, "", "/")
+        and not EVERY_HOST.fullmatch(visit["path"])
+        and (visit["domain"], visit["path"]) not in answered
+        and links.isdisjoint({(visit["short_code"], ""), (visit["short_code"], visit["domain"] or "")})
+    ]
+    rows = []
+    for (path, domain), group in _grouped(missed, lambda visit: (visit["path"], _named("domain")(visit))).items():
+        if _sent(group) or any(_purpose(visit) in ("asked", "coding") for visit in group):
+            ((source, _),) = _top(map(_named("ai_source"), group), 1)
+            row = {"path": path, "domain": domain, "short_code": _greatest(group, "short_code"), "ai_source": source}
+            row |= {"ai_referrals": _sent(group), "agent_fetches": len(group) - _sent(group)}
+            rows.append(row | {"visitors": _visitors(group), "first_seen": _first(group), "last_seen": _last(group)})
+    return sorted(rows, key=lambda row: (-row["ai_referrals"], -row["agent_fetches"], row["path"], row["domain"]))[:100]
+
+
 def _statuses(question: Question) -> list[Row]:
     fields = ("visits", "percentage", "human_clicks", "ai_visits", "other_visits")
     return _ranked(_of_type(question), {"status": lambda visit: word(visit, "status")}, *fields)
@@ -1000,6 +1021,7 @@ ENTRIES: Final[dict[str, Callable[[Question], Any]]] = {
     "link-agents": _link_agents,
     "link-operators": _link_operators,
     "paths": _paths,
+    "invented-links": _invented_links,
     "statuses": _statuses,
 }
 

@@ -134,14 +134,13 @@ def replay(job_id: JobArgument, lake: LakeOption = DEFAULT_LAKE) -> None:
             for detector in detectors
             for finding in detect(warehouse, detector, organization, as_of)
         ]
-    version, subject = rules_version(), detectors[0].subject
-    subjects = [subject_of(detector, finding, as_of, version) for detector, finding in findings]
+    version, subject, days = rules_version(), detectors[0].subject, days_before(as_of)
+    subjects = [subject_of(one, one.entry.name, finding, days, version) for one, finding in findings]
     rows = [row for detected in subjects for row in evidence_of(detected, job_id).rows]
     then = evidence.rows[0]
     now: dict[str, Any] = next((row for row in rows if all(row[name] == then[name] for name in subject)), {})
     print_answer([{"column": name, "then": value, "now": now.get(name)} for name, value in then.items()], "table", True)
-    start, end = days_before(as_of)
-    notes = [f"Both are of {start} to {end}."]
+    notes = [f"Both are of {days[0]} to {days[1]}."]
     if not now:
         notes.append("It is not found any more in these days.")
     if evidence.rules_version != version:

@@ -4,7 +4,7 @@ from contextlib import closing
 from datetime import datetime, timedelta
 
 from data import Lake
-from queries import DETECTORS, Warehouse, detect
+from queries import DETECTORS, Warehouse, days_before, detect
 from service.control_database import ControlDatabase
 from service.demo.problems import REPAIRED_DOMAIN, REPAIRS
 from service.jobs.detection import measure_outcomes, subject_of
@@ -24,7 +24,8 @@ def decide(lake: Lake, organization: str, now: datetime) -> None:
             then = now - timedelta(days=repair.days_ago)
             day, subject = then.date(), {"domain": REPAIRED_DOMAIN, "path": repair.path}
             found = next(one for one in detect(engine, detector, organization, day) if one.subject == subject)
-            jobs.upsert(subject_of(detector, found, day, rules_version()), then)
+            days = days_before(day)
+            jobs.upsert(subject_of(detector, detector.entry.name, found, days, rules_version()), then)
             job_id = next(job.id for job in jobs.of(organization) if job.path == repair.path)
             jobs.act(organization, job_id, "approve_fix", COMMAND_LINE, then)
             draft = Draft("patch", redirect_to=repair.target, note=repair.note)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import date, datetime, timedelta
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from data import Lake, TrafficError
 from data.local_time import today
@@ -24,6 +24,7 @@ from queries import (
     Detector,
     Engine,
     Finding,
+    JobKind,
     days_before,
     detect,
     measure_all,
@@ -77,7 +78,9 @@ def update_jobs(  # noqa: PLR0917
         except TrafficError as error:
             runs.append(DetectionRun(detector.type, [], Counter(), str(error)))
             continue
-        results = Counter(jobs.upsert(subject_of(detector, finding, as_of, version), now) for finding in findings)
+        query = detector.entry.name
+        subjects = [subject_of(detector, query, finding, days_before(as_of), version) for finding in findings]
+        results = Counter(jobs.upsert(subject, now) for subject in subjects)
         runs.append(DetectionRun(detector.type, findings, results))
     jobs.dismiss_gone(organization, [run.type for run in runs if not run.error], now)
     return runs
@@ -103,24 +106,30 @@ def find(  # noqa: PLR0917  # as detect, and the lake that knows which days are 
     return [finding for finding in findings if len(covered[finding.subject["domain"]]) == DETECTED_DAYS]
 
 
-def subject_of(detector: Detector, finding: Finding, as_of: date, version: str) -> DetectedSubject:
-    """A finding as a job is made from it."""
+def subject_of(
+    kind: JobKind,
+    query: str,
+    finding: Finding,
+    days: tuple[date, date],
+    version: str,
+    **more: Any,  # noqa: ANN401
+) -> DetectedSubject:
+    """A finding of a query as a job is made from it; `more` are fields in which it differs from others of its kind."""
+    fields: dict[str, Any] = {"rows": [finding.row], "title": kind.title, "summary": kind.summary, **more}
     return DetectedSubject(
         type=finding.type,
-        template=detector.entry.name,
+        template=query,
         organization=finding.organization,
         subject=finding.subject,
-        rows=[finding.row],
-        untrusted=detector.untrusted,
+        untrusted=kind.untrusted,
         weight=finding.weight,
-        days=days_before(as_of),
-        action_id=detector.action_id,
-        action_label=detector.action_label,
-        implementation_type=detector.implementation_type,
-        title=detector.title,
-        summary=detector.summary,
-        sql_sha256=hashlib.sha256(template(detector.entry.name).encode()).hexdigest(),
+        days=days,
+        action_id=kind.action_id,
+        action_label=kind.action_label,
+        implementation_type=kind.implementation_type,
+        sql_sha256=hashlib.sha256(template(query).encode()).hexdigest(),
         rules_version=version,
+        **fields,
     )
 
 

@@ -50,6 +50,7 @@ from service.jobs.records import (
 from service.jobs.redirects import AttachedRedirect, ShippedRedirect, link_of, with_rule
 from service.jobs.states import (
     IMPLEMENTATION_TRANSITIONS,
+    OPEN,
     STATUSES,
     JobConflict,
     JobNotFound,
@@ -60,6 +61,7 @@ from service.jobs.tables import (
     change_job,
     create_job,
     delete_expired,
+    job_of_fingerprint,
     open_jobs_of_type,
     read_expected_job,
     read_history,
@@ -122,20 +124,23 @@ class Jobs:
             raise JobNotFound(f"no job {job_id[:100]!r}.")
         return str(rows[0][0])
 
-    def create(self, job: Job, actor: Actor, now: datetime, draft: Draft | None = None) -> JobRecord:
-        """Keep a new job, approved and with the draft if one is given, unless one like it is open; the record."""
+    def create(
+        self, job: Job, actor: Actor, now: datetime, draft: Draft | None = None, *, is_approved: bool = False
+    ) -> JobRecord:
+        """Keep a new job, with the draft if one is given, unless one about its subject is open; its record."""
         check_organization(job.organization)
         with self.database.transaction() as connection:
-            others = open_jobs_of_type(connection, job.organization, job.type)
-            same = [one for one in others if one.fingerprint == job.fingerprint is not None]
-            if not same and len(others) >= findings.MAX_OPEN_JOBS:
-                raise JobConflict(f"{len(others)} jobs of type {job.type} are open; resolve or dismiss some first.")
-            if not same:
+            known = job_of_fingerprint(connection, job.organization, job.fingerprint) if job.fingerprint else None
+            kept = known if known and known.status in OPEN else job
+            if kept is job:
+                if len(open_jobs_of_type(connection, job.organization, job.type)) >= findings.MAX_OPEN_JOBS:
+                    raise JobConflict(f"too many jobs of type {job.type} are open; resolve or dismiss some first.")
                 create_job(connection, job, Change("create", actor, now))
-            if draft and not same:
-                change_job(connection, job, replace(job, status="approved"), Change("approve", actor, now))
+            if is_approved and (status := next_status("approve", kept.status)):
+                change_job(connection, kept, replace(kept, status=status), Change("approve", actor, now))
+            if draft and kept is job:
                 self._attach(connection, read_job(connection, job.organization, job.id), draft, actor, now)
-        return self.record(job.organization, same[0].id if same else job.id)
+        return self.record(job.organization, kept.id)
 
     def act(
         self,
@@ -278,8 +283,7 @@ class Jobs:
         Raises JobNotFound, and JobConflict unless the outcome was waited for.
         """
         status = outcome.status
-        actions = {"improved": "improve" if outcome.resolves else "measure", "unchanged": "fail", "worse": "fail"}
-        action = actions.get(status, "measure")
+        action = "fail" if status in ("unchanged", "worse") else "improve" if outcome.resolves else "measure"
         with self.database.transaction() as connection:
             job = read_job(connection, organization, job_id)
             if job.outcome_status != "waiting":
@@ -287,10 +291,8 @@ class Jobs:
             after = replace(job, outcome_status=status, outcome=json.encode(outcome).decode())
             moved = None if action == "measure" else next_status(action, job.status)
             note = None if status == "waiting" else status
-            if moved:
-                change_job(connection, job, replace(after, status=moved), Change(action, SYSTEM, now, note))
-            else:
-                change_job(connection, job, after, Change("measure" if note else None, SYSTEM, now, note))
+            done = action if moved else "measure" if note else None
+            change_job(connection, job, replace(after, status=moved or job.status), Change(done, SYSTEM, now, note))
 
     def counts(self) -> dict[str, int]:
         """The number of jobs of all organizations by status."""

@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections.abc import Callable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
@@ -11,8 +11,14 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from data import BadInput
 from queries import Entry, Scope
 from service.http.answers import while_connected
+from service.http.errors import InvalidBody, StateConflict
+from service.http.job_endpoints import actor_of
+from service.jobs.records import Actor, JobRecord
+from service.jobs.states import JobConflict
+from service.jobs.store import Jobs
 from service.pages.filters import Filters
 from service.pages.job_reader import JobReader
 from service.pages.origin import OriginChecker
@@ -67,6 +73,17 @@ class PageContext:
         loaded = await while_connected(loading, request.receive)
         bodies = {scope: iter(bodies_of_scope) for scope, bodies_of_scope in zip(groups, loaded, strict=True)}
         return [next(bodies[scope]) for _, scope in wanted]
+
+    async def made_job(self, request: Request, make: Callable[[Jobs, Actor, datetime], JobRecord]) -> Response:
+        """A redirect to the job that an editor makes. Raises InvalidBody and StateConflict."""
+        jobs, actor = self.services.jobs, actor_of(request.scope["caller"])
+        try:
+            job = await jobs.database.write(make, jobs, actor, self.services.clock())
+        except BadInput as error:
+            raise InvalidBody(f"Nothing was done: {error}", "Go back and correct it.") from error
+        except JobConflict as error:
+            raise StateConflict(f"Nothing was done: {error}") from error
+        return RedirectResponse(f"{self.root}/jobs/{job.id}#implementation", 303)
 
     async def session(self, request: Request) -> Session | None:
         """The session of the browser, by its cookie."""

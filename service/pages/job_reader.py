@@ -1,4 +1,4 @@
-"""What pages read of jobs beside their records: how many wait for a decision, and the events of the main chart."""
+"""What pages read of jobs beside their records: the undecided, the job of a subject, events for a chart."""
 
 from datetime import date
 
@@ -20,6 +20,15 @@ class JobReader:
             "SELECT count(*) FROM jobs WHERE organization = ? AND status IN ('new', 'reviewed')", [organization]
         )
         return int(rows[0][0])
+
+    def by_fingerprint(self, organization: str) -> dict[str, tuple[str, str]]:
+        """Id and status of the newest job of each subject, by its fingerprint."""
+        rows = self._database.rows(
+            "SELECT fingerprint, id, status FROM jobs WHERE organization = ? AND fingerprint IS NOT NULL "
+            "ORDER BY created_at, id",
+            [organization],
+        )
+        return {fingerprint: (job_id, status) for fingerprint, job_id, status in rows}
 
     def events(self, organization: str, zone: str) -> Events:
         """What was shipped, and on which days the rules were others than on the day before."""

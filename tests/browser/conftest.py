@@ -96,9 +96,18 @@ def asked_for(now):
                         detection_method="user_agent")  # fmt: skip
 
 
+def made_up(now):
+    """Two people whom ChatGPT sent to an address that was never there."""
+    for days in (1, 2):
+        yield visit(visited_at=now.replace(tzinfo=None) - timedelta(days=days), domain="go.example.com",
+                    path="/pricing-2026", short_code="pricing-2026", status=404, bot_category="ai_referral",
+                    ai_source="ChatGPT", agent_kind="referral", confidence="high", detection_method="referrer",
+                    referrer="chatgpt.com", referrer_type="ai")  # fmt: skip
+
+
 def shipped_job(lake, now):
     """Make three jobs of acme and one of attackers; the id of one of acme's that was shipped and is being measured."""
-    land(lake, "acme", asked_for(now))
+    land(lake, "acme", [*asked_for(now), *made_up(now)])
     with open_store(Jobs, lake) as jobs:
         for number, path in enumerate(("/gone", "/old-price-list", "/" + "w" * 150)):
             jobs.upsert(broken(path, weight=10.0**number), now - timedelta(days=9))

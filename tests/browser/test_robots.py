@@ -1,4 +1,4 @@
-"""What blocking a crawler would cost, by clicks: from the page AI to the file, and to its job."""
+"""From the page AI by clicks: what blocking a crawler would cost, its file and its job, and made-up links."""
 
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -30,4 +30,19 @@ def test_three_clicks_say_what_blocking_the_heaviest_training_crawler_saves_and_
     page.get_by_role("button", name="Make it a job").first.click()
     page.wait_for_url("**/app/jobs/job_*")
     assert "Keep AI crawlers out" in page.locator("h1").inner_text()
+    assert watched.problems == []
+
+
+def test_two_clicks_from_the_page_ai_claim_an_address_that_was_made_up_where_it_gets_its_redirect(opened, axe):
+    watched = opened()
+    page = watched.goto("ai")
+    page.get_by_role("link", name="Invented links").click()
+    page.get_by_role("button", name="/pricing-2026").click()
+    page.wait_for_url("**/app/jobs/job_*#implementation")
+    field = page.get_by_label("Redirect to")
+    assert field.evaluate(
+        "one => { const at = one.getBoundingClientRect(); return 0 < at.top && at.top < innerHeight; }"
+    )
+    assert axe(page) == []
+    assert watched.goto("invented-links").get_by_role("link", name="approved").count() == 1
     assert watched.problems == []

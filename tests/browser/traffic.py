@@ -10,6 +10,7 @@ PAGES = {
     "ai": "ai",
     "ai-source": "ai/ChatGPT",
     "robots": "robots?block=OpenAI:trained",
+    "invented-links": "invented-links",
     "agents": "agents",
     "agent": "agents/GPTBot",
     "paths": "paths?traffic_type=ai",

@@ -76,7 +76,8 @@ def complete_days(
 def figure_of(panel: Panel) -> str:
     """The field by which rows of a table are compared; "" for rows without names, as hours have none."""
     entry = dict(panel.entry.members)[panel.part] if panel.part else panel.entry
-    if panel.chart not in {"", "map"} or panel.is_list or entry.name in _UNEQUAL or not _is_name(entry.fields[0].kind):
+    is_never_compared = panel.is_list or panel.has_jobs or entry.name in _UNEQUAL
+    if panel.chart not in {"", "map"} or is_never_compared or not _is_name(entry.fields[0].kind):
         return ""
     if panel.is_of_people:
         return "human_clicks"

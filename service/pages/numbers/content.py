@@ -1,11 +1,13 @@
 """What a page with numbers shows: the answers that it asks for, and its tiles and panels made of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import cached_property
 from typing import Any, Final
 from urllib.parse import urlencode
+
+from markupsafe import Markup
 
 from data import Lake
 from data.maintenance.status import StoredSpan
@@ -30,7 +32,8 @@ PEOPLE: Final = ENTRIES["people"]
 DISGUISED: Final = ENTRIES["disguised"]
 OVERVIEW_ROW: Final = ENDPOINTS["traffic-overview"]
 SERIES: Final = ENDPOINTS["time-series"]
-PATHS: Final = ENTRIES["paths"]
+OF_PATHS: Final = (ENTRIES["paths"], ENTRIES["invented-links"])
+"""The answers that are counted from visits, as no rollup keeps paths."""
 MAX_PATH_VISITS: Final = 20_000_000
 """Visits in the days of which paths are counted while a page waits: about three seconds."""
 MAX_SUGGESTIONS: Final = 100
@@ -56,7 +59,7 @@ class Page:
     @property
     def has_paths(self) -> bool:
         """Whether it shows paths, which are counted from visits."""
-        return any(panel.entry is PATHS for panel in self.panels)
+        return any(panel.entry in OF_PATHS for panel in self.panels)
 
 
 OVERVIEW: Final = Page(
@@ -83,6 +86,8 @@ class PageContent:
     """Which of all links it shows, where it shows them."""
     events: Events | None = None
     """For the marks of the main chart; None: it has none."""
+    job_cells: Callable[[Mapping[str, Any]], Markup] | None = None
+    """Writes the cell of a row that is about its job, where a panel has that column."""
 
     @cached_property
     def comparison(self) -> Comparison | None:
@@ -220,7 +225,10 @@ class PageContent:
         marks: Sequence[Mark] = ()
         if self.events and self.page.is_dashboard and panel.chart == "series":
             marks = marks_of(self.filters, self.uncovered, answers["bot-traffic"], self.events)
-        return fill(panel, rows, self.links, previous=previous, before=before, days=self._days, marks=marks)
+        return fill(
+            panel, rows, self.links, previous=previous, before=before, days=self._days, marks=marks,
+            job_cells=self.job_cells,
+        )  # fmt: skip
 
     def _elsewhere(self, answers: Mapping[str, Any]) -> dict[str, str] | None:
         """Where there are visits, if this selection has none: what to say, and the query string that shows them."""

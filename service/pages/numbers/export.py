@@ -16,7 +16,7 @@ from service.pages.context import PageContext
 from service.pages.numbers import listing, panels
 from service.pages.numbers.columns import BEFORE, CHANGE
 from service.pages.numbers.comparison import compared_rows, figure_of
-from service.pages.numbers.content import DASHBOARD, PATHS, check_paths, compared_pair, comparison_of, uncovered
+from service.pages.numbers.content import DASHBOARD, OF_PATHS, check_paths, compared_pair, comparison_of, uncovered
 
 COMPARED: Final = {
     one.entry.name: one
@@ -41,7 +41,7 @@ def endpoint(context: PageContext) -> Endpoint:
         if entry.members and part not in members:
             raise InvalidParameter("part", "names no part of this answer", f"Use one of {', '.join(members)}.")
         scope = filters.scope_for(entry)
-        if entry is PATHS:
+        if entry in OF_PATHS:
             await context.in_thread(request, check_paths, context.services.lake, scope)
         if entry is listing.ENTRY:
             scope = listing.Listing.parse(request.scope["query_string"], filters).scope(scope)

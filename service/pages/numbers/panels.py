@@ -34,6 +34,7 @@ class Panel:
     has_split: bool = False  # a column with people, AI-related and other as one bar
     has_search: bool = False
     is_list: bool = False  # a part of all links, which the server searches and sorts
+    has_jobs: bool = False  # a column with the job about each row, and a button that makes one
     is_of_people: bool = False  # rows with visits by people only, ranked by these before they are cut
     empty: str = "No visits of this kind in these days."
 

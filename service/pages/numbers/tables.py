@@ -1,6 +1,6 @@
 """Panels filled with rows: the table, the chart above it, and the ways to get the same rows elsewhere."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import takewhile
@@ -135,18 +135,21 @@ def fill(
     before: Sequence[Row] | None = None,
     days: ChartDays | None = None,
     marks: Sequence[Mark] = (),
+    job_cells: Callable[[Row], Markup] | None = None,
 ) -> FilledPanel:
     """The panel with its rows; without `links`, cells lead nowhere, and nothing tells how to run the server.
 
     `previous` are the days of the period before, for the chart of a time series; charts of days and weeks need `days`.
     `before` is the answer for the period before, which the table compares with. `marks` are those of the main chart.
+    `job_cells` writes the last cell of each row, if the panel has jobs.
     """
     compares = before is not None
     rows, shown = rows_of(panel, answer, previous), columns_of(panel, has_previous=bool(previous), compares=compares)
     limited = compared_rows(panel, rows[: panel.limit], before) if before is not None else rows[: panel.limit]
     panel = replace(panel, has_split=panel.has_split and not compares)
     missing = {number for number, row in enumerate(limited) if days and _is_missing(panel, row, days)}
-    body = joined(*(_row(panel, shown, row, links, number in missing) for number, row in enumerate(limited)))
+    last = job_cells if panel.has_jobs else None
+    body = joined(*(_row(panel, shown, row, links, number in missing, last) for number, row in enumerate(limited)))
     empty = _empty(panel, rows, is_for_operators=links is not None)
     grouped = [] if empty else grouped_marks(marks)
     chart = Markup("") if empty else chart_of(panel, shown, rows, previous, days, marks=grouped)
@@ -212,7 +215,14 @@ def _is_missing(panel: Panel, row: Row, days: ChartDays) -> bool:
     return panel.chart == "series" and days.is_missing(panel.unit, row)
 
 
-def _row(panel: Panel, columns: Sequence[TableColumn], row: Row, links: CellLinks | None, is_missing: bool) -> Markup:
+def _row(  # noqa: PLR0917  # one row of the table of a panel
+    panel: Panel,
+    columns: Sequence[TableColumn],
+    row: Row,
+    links: CellLinks | None,
+    is_missing: bool,
+    last: Callable[[Row], Markup] | None,
+) -> Markup:
     is_rest = row.get(columns[0].field) == REST
     parts = [_REST_ROW if is_rest else _ROW]
     for number, column in enumerate(columns):
@@ -225,6 +235,8 @@ def _row(panel: Panel, columns: Sequence[TableColumn], row: Row, links: CellLink
     if panel.has_split:
         people, ai, other = (int(row[name]) for name in _SPLIT_FIELDS)
         parts += (_CELLS["split"], split_bar(people, ai, other), _END_CELL)
+    if last:
+        parts += (_CELLS["text"], last(row), _END_CELL)
     return joined(*parts, _END_ROW)
 
 

@@ -15,6 +15,7 @@ from service.pages.context import PageContext
 from service.pages.filters import Filters
 from service.pages.numbers import panels, robots_page
 from service.pages.numbers.content import LINK, OVERVIEW, Page, PageContent, check_paths, uncovered
+from service.pages.numbers.invented_page import INVENTED, claim_endpoint, job_cells
 from service.pages.numbers.layout import NAVIGATION, layout
 from service.pages.numbers.listing import Listing
 from service.pages.numbers.run_it_yourself import commands
@@ -35,7 +36,8 @@ AGENT: Final = Page("agents", "Agent", "What this agent asks for, and how it is 
 def routes(context: PageContext) -> list[Route]:
     """The routes of the pages with numbers."""
     return [
-        *(Route(f"{context.root}/{page.path}", page_endpoint(context, page)) for page in (*NAVIGATION, LINK)),
+        *(Route(f"{context.root}/{page.path}", page_endpoint(context, page)) for page in (*NAVIGATION, LINK, INVENTED)),
+        Route(f"{context.root}/{INVENTED.path}/claims", claim_endpoint(context), methods=["POST"]),
         Route(f"{context.root}/robots", robots_page.endpoint(context), methods=["GET", "POST"]),
         Route(f"{context.root}/ai/{{source}}", source_endpoint(context)),
         Route(f"{context.root}/agents/{{agent:path}}", agent_endpoint(context)),
@@ -141,7 +143,10 @@ class View:
         zone = self.context.services.lake.manifest.zone(self.filters.organization)
         events = await self.context.control.read(self.context.jobs.events, self.filters.organization, zone)
         listing = Listing.parse(self.request.scope["query_string"], self.filters) if self.page.has_list else None
-        content = PageContent(self.page, self.answer_filters, self.stored, links, hours_begun, missing, listing, events)
+        cells = await job_cells(self.context, self.request, self.filters) if self.page is INVENTED else None
+        content = PageContent(
+            self.page, self.answer_filters, self.stored, links, hours_begun, missing, listing, events, cells
+        )
         if self.page.has_paths:
             for scope in (content.filters.scope, *([content.comparison.before] if content.comparison else ())):
                 await self.context.in_thread(self.request, check_paths, self.context.services.lake, scope)

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from data import Lake
-from queries import DETECTORS, Reader, Warehouse, detect, measure
+from queries import DETECTORS, ENTRIES, Reader, Scope, Warehouse, detect, measure
 from service.commands.demo import _fill
 from service.control_database import ControlDatabase
 from service.demo.problems import problem_lines
@@ -69,6 +69,16 @@ def test_planted_problems_are_the_same_every_day_and_before_it():
     assert "01/Feb/2026" in lines[0]
     assert "28/Feb/2026" in lines[-1]
     assert 500 < len(lines) < 2_500
+
+
+def test_every_invented_link_that_is_found_in_the_demo_is_in_the_list_with_the_same_numbers(demo, today):
+    scope = Scope("demo", today - timedelta(28), today - timedelta(1))
+    rows = demo.answer(ENTRIES["invented-links"], demo.variables(scope))
+    listed = {row["path"]: (row["domain"], row["agent_fetches"], row["ai_referrals"]) for row in rows}
+    found = [one.row for one in detect(demo, DETECTORS["invented_link"], "demo", today)]
+    assert found
+    for row in found:
+        assert listed[row["path"]] == (row["domain"], row["agent_fetches"], row["ai_referrals"])
 
 
 def test_what_blocking_the_heaviest_operators_training_crawler_saves_and_risks_is_one_command(demo, traffic, today):

@@ -1,0 +1,184 @@
+"""The page of addresses that AI products made up: its rows are the answer's, and one click claims each, once."""
+
+from contextlib import closing
+from datetime import datetime, timedelta
+
+import orjson
+import pytest
+
+from data.store.behaviour import switch_behaviour
+from data.store.links import links_of
+from queries import DETECTORS, ENTRIES, Scope, Warehouse, detect
+from service.encoding import encode
+from service.jobs.detection import update_jobs
+from service.jobs.store import Jobs
+from service.pages.numbers import content
+from tests.conftest import NOW
+from tests.service.jobs.findings import ANNA
+from tests.service.pages.reading import as_text, tables
+from tests.support.control import open_store
+from tests.support.visits import land, links, visit
+
+PERSON = {"bot_category": "ai_referral", "agent_kind": "referral", "ai_source": "Claude", "referrer": "claude.ai"}
+AGENT = {"bot_category": "ai_assistant", "agent_kind": "assistant_fetch", "ai_source": "ChatGPT", "agent": "ChatGPT"}
+CRAWLER = {"bot_category": "ai_training", "agent_kind": "training", "ai_source": "ChatGPT", "agent": "GPTBot"}
+MADE_UP = ["/pricing-2026", "/guide/made up?", "/only-fetched"]
+
+
+def asked(path, times, who, status=404, days_ago=2, **columns):
+    at = datetime(2026, 3, 15, 9) - timedelta(days=days_ago)
+    code = path[1:] if path[1:].isalnum() or path == "/pricing-2026" else None
+    row = {"path": path, "short_code": code, "status": status, **who, **columns}
+    return [visit(visited_at=at - timedelta(days=number % 2, minutes=number), visitor=number, **row)
+            for number in range(times)]  # fmt: skip
+
+
+@pytest.fixture
+def lake(lake):
+    land(lake, "acme", [
+        *asked("/pricing-2026", 4, PERSON, country="SE"), *asked("/pricing-2026", 9, AGENT),
+        *asked("/guide/made up?", 3, PERSON, domain=None), *asked("/only-fetched", 5, AGENT, days_ago=12),
+        *asked("/crawled", 50, CRAWLER),  # followed from pages that once had it
+        *asked("/launch", 5, PERSON), *asked("/moved", 5, PERSON), *asked("/moved", 1, {}, 200, country="DE"),
+        *asked("/favicon.ico", 5, PERSON), *asked("/", 5, PERSON), *asked("/fails", 5, PERSON, 500),
+    ])  # fmt: skip
+    links(lake, "acme", [{"short_code": "launch", "target_url": "https://example.com/"}])
+    return lake
+
+
+@pytest.fixture
+def jobs(lake):
+    with open_store(Jobs, lake) as jobs:
+        yield jobs
+
+
+@pytest.fixture
+def answer(lake):
+    warehouse = Warehouse(lake)
+
+    def answer(days=30, **filters):
+        scope = Scope("acme", NOW.date() - timedelta(days - 1), NOW.date(), **filters)
+        return orjson.loads(encode(warehouse.answer(ENTRIES["invented-links"], warehouse.variables(scope))))
+
+    yield answer
+    warehouse.close()
+
+
+def rows_of(browser, query=""):
+    return browser.read(f"invented-links{query}").one("table", data_entry="invented-links").one("tbody").all("tr")
+
+
+def buttons(browser, query=""):
+    """The buttons of the page by their path, each as what its form sends and where."""
+    forms = [form for row in rows_of(browser, query) for form in row.all("form")]
+    named = [(form.one("button"), form.attributes["action"]) for form in forms]
+    return {button.text.partition(": ")[2]: (action, button.attributes["value"]) for button, action in named}
+
+
+def click(browser, path, query=""):
+    action, address = buttons(browser, query)[path]
+    return browser.post(action, address=address)
+
+
+@pytest.mark.parametrize(
+    ("query", "filters", "paths"),
+    [
+        ("", {}, MADE_UP),
+        ("?range=7d", {"days": 7}, MADE_UP[:2]),
+        ("?domain=go.example", {"domain": "go.example"}, MADE_UP[::2]),
+        ("?f_country=SE", {"country": "SE"}, MADE_UP[:1]),
+        ("?f_ai_source=Claude", {"ai_source": "Claude"}, MADE_UP[:2]),
+        ("?f_ai_source=ChatGPT", {"ai_source": "ChatGPT"}, MADE_UP[::2]),
+    ],
+)
+def test_the_page_has_the_addresses_that_no_link_has_and_nobody_found_and_is_one_click_from_the_page_ai(
+    lake, browsing, answer, query, filters, paths
+):
+    with browsing(lake) as browser:
+        (link,) = (one for one in browser.read(f"ai{query}").all("a") if one.text == "Invented links")
+        shown = tables(browser.read(link.attributes["href"]))["invented-links", None]
+    expected = answer(**filters)
+    assert [row["path"] for row in expected] == paths
+    assert shown == [{field: as_text(row[field]) for field in shown[0]} for row in expected]
+
+
+def test_one_click_makes_one_approved_job_at_its_redirect_however_often_it_is_clicked(lake, browsing, jobs):
+    with browsing(lake) as browser:
+        action, address = buttons(browser, "?range=7d")["/pricing-2026"]
+        answers = [browser.post(action, address=address) for _ in range(3)]
+        (job,) = jobs.of("acme")
+        assert {answer.headers["location"] for answer in answers} == {f"/app/jobs/{job.id}#implementation"}
+        page = browser.read(f"jobs/{job.id}")
+        assert page.one("input", name="redirect_to")
+        command = "traffic query invented-links --org acme --start-date 2026-03-09 --end-date 2026-03-15"
+        assert command in [code.text for code in page.all("code")]
+        assert (job.type, job.status, job.domain, job.path) == (
+            "invented_link", "approved", "go.example", "/pricing-2026",
+        )  # fmt: skip
+        assert "/pricing-2026" not in buttons(browser)
+        (state,) = rows_of(browser)[0].all("a", href=f"/app/jobs/{job.id}")
+        assert state.text == "approved"
+        response = browser.post(
+            f"jobs/{job.id}/implementations", version=job.version, redirect_to="https://example.com/pricing"
+        )
+        assert response.status_code == 303
+        assert "/pricing-2026" not in [row.one("th").text for row in rows_of(browser, "?range=90d")]
+    assert ("pricing-2026", "https://example.com/pricing") in {
+        (link.short_code, link.target_url) for link in links_of(lake, "acme")
+    }
+
+
+def test_what_the_detector_found_before_or_finds_after_a_claim_is_the_same_job(lake, browsing, jobs):
+    switch_behaviour(lake.manifest, "acme", on=False)  # so that no day waits to be judged
+    with closing(Warehouse(lake)) as warehouse, browsing(lake) as browser:
+        found = detect(warehouse, DETECTORS["invented_link"], "acme", NOW.date())
+        assert {one.subject["path"] for one in found} == {*MADE_UP[:2]}
+        click(browser, MADE_UP[1])
+        update_jobs(warehouse, lake, jobs, "acme", NOW.date(), NOW)
+        assert {row.path: row.status for row in jobs.of("acme") if row.type == "invented_link"} == {
+            "/pricing-2026": "new",
+            "/guide/made%20up%3F": "approved",
+        }
+        click(browser, MADE_UP[0])
+        click(browser, MADE_UP[2])
+        assert sorted((row.type, row.status) for row in jobs.of("acme") if row.path in MADE_UP) == [
+            ("broken_link", "approved"),
+            ("invented_link", "approved"),
+        ]
+
+
+def test_of_an_address_whose_job_is_closed_the_page_shows_the_job_and_no_button(lake, browsing, jobs):
+    with browsing(lake) as browser:
+        click(browser, "/only-fetched")
+        (job,) = jobs.of("acme")
+        jobs.act("acme", job.id, "dismiss", ANNA, NOW)
+        assert "/only-fetched" not in buttons(browser)
+        assert [row.one("a", href=f"/app/jobs/{job.id}").text for row in rows_of(browser)[2:]] == ["dismissed"]
+
+
+def test_viewers_see_the_rows_and_claim_none_and_nobody_claims_from_elsewhere_or_what_is_not_there(
+    lake, browsing, jobs, monkeypatch
+):
+    with browsing(lake) as browser:
+        action, address = buttons(browser)["/pricing-2026"]
+        assert browser.post(action, headers={"Sec-Fetch-Site": "cross-site"}, address=address).status_code == 403
+        assert browser.post(action, address="0" * 64).status_code == 400
+        monkeypatch.setattr("service.jobs.findings.MAX_OPEN_JOBS", 0)
+        assert "are open; resolve or dismiss some first" in browser.post(action, address=address).text
+        monkeypatch.setattr(content, "MAX_PATH_VISITS", 10)
+        for path in ("invented-links", "export/invented-links.csv"):
+            assert browser.get(path).status_code == 400
+        assert browser.post(action, address=address).status_code == 400
+        monkeypatch.undo()
+    with browsing(lake, role="viewer") as viewer:
+        assert len(rows_of(viewer)) == 3
+        assert buttons(viewer) == {}
+        assert viewer.post(action, address=address).status_code == 403
+    assert jobs.of("acme") == []
+
+
+def test_where_nothing_was_made_up_the_page_says_what_it_looked_for(lake, browsing):
+    with browsing(lake) as browser:
+        assert "at an address that no link has and where nobody was answered" in browser.read(
+            "invented-links?start_date=2026-03-14&end_date=2026-03-14"
+        ).text  # fmt: skip
