@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from math import inf
@@ -27,20 +27,23 @@ from service.control_database import ControlDatabase
 from service.hooks.delivery import HookClient
 from service.hooks.registry import Hooks
 from service.hooks.sender import Sender
-from service.http import endpoints, job_endpoints, openapi
+from service.http import openapi
 from service.http.answers import Answers
 from service.http.authentication import AuthenticationMiddleware, Authenticator, Caller
 from service.http.cache import AnswerCache
 from service.http.cors import JsonCorsMiddleware
-from service.http.hook_endpoints import hook_routes
+from service.http.endpoints import Handler, document_handler, report_endpoint, routes_of
+from service.http.hook_endpoints import hook_handlers
+from service.http.job_endpoints import job_handlers
 from service.http.jwks import JwksClient
+from service.http.key_endpoints import key_handlers
 from service.http.lanes import Workers
-from service.http.link_endpoints import link_route
-from service.http.links import LinkEditor
+from service.http.link_endpoints import link_edits, link_handlers
 from service.http.live_visits import VisitReceiver
 from service.http.middleware import RequestMiddleware
 from service.http.monitoring import HealthCheck, monitor
 from service.http.oidc import OidcClient
+from service.http.operations import PUBLIC_PATHS
 from service.http.rate_limit import RateLimiter
 from service.http.routing import RouteTable
 from service.jobs.daily import DailyDetection
@@ -50,7 +53,7 @@ from service.jobs.tables import mark_sent
 from service.logs import Log
 from service.mail.weekly import WeeklyMail
 from service.maintenance import Maintenance
-from service.mcp.endpoint import mcp_route
+from service.mcp.endpoint import mcp_handler
 from service.mcp.sources import server_sources
 from service.mcp.tools import Toolbox
 from service.metrics import Metrics, ObservedMetric
@@ -62,28 +65,45 @@ if TYPE_CHECKING:
     from data.ingest.live import LiveIngest
 
 
-@dataclass(frozen=True)
-class _Components:
+class _Parts:
     """The long-lived objects of the service, which the application closes when it stops."""
 
-    lake: Lake
-    control: ControlDatabase
-    api_keys: ApiKeys
-    jobs: Jobs
-    hooks: Hooks
-    sender: Sender
-    detection: DailyDetection
-    warehouse: Warehouse
-    engine: Engine
-    """The warehouse, or the cluster over it; closed instead of it."""
-    cluster_outcomes: Mapping[str, float]
-    """How many answers were asked of the cluster, by outcome; empty without one."""
-    workers: Workers
-    cache: AnswerCache
-    authenticator: Authenticator
-    receiver: VisitReceiver
-    links: LinkEditor
-    maintenance: Maintenance
+    def __init__(self, settings: Settings, clock: Clock, log: Log | None) -> None:
+        self.lake = lake = Lake(settings.lake, create=True)
+        self.control = control = ControlDatabase(lake)
+        self.api_keys, self.jobs = ApiKeys(control, clock), Jobs(control)
+        self.hooks = Hooks(control, settings.hook_networks, settings.public_url, clock)
+        self.hooks.store_address(settings.public_url + settings.base_path)
+        countries = CountryDatabase(settings.geoip) if settings.geoip else None
+        values, options = load_traffic_values(settings.values), cluster_options(settings)
+        self.workers = Workers()
+        self.warehouse = self.workers.open_engine(lambda: Warehouse(lake, values, settings.memory))
+        cluster = open_cluster(lake, self.warehouse, options, values) if options else None
+        self.engine: Engine = cluster or self.warehouse  # closed instead of the warehouse
+        self.cluster_outcomes: Mapping[str, float] = cluster.outcomes if cluster else {}
+        self.cache = AnswerCache()
+
+        def detecting_engine(seconds: float) -> Engine:
+            # It reads the files of all organizations once: their footers would fill its memory.
+            opened = Warehouse(lake, values, settings.memory, seconds, caches_footers=False)
+            return open_cluster(lake, opened, replace(options, seconds=seconds), values) if options else opened
+
+        self.detection = DailyDetection(lake, self.jobs, clock, detecting_engine)
+        mail = None
+        if settings.smtp and settings.mail_to:
+            mail = WeeklyMail(
+                lake, control, clock, lambda: Warehouse(lake, values, settings.memory),
+                server=settings.smtp, sender=settings.mail_from, recipients=settings.mail_to,
+            )  # fmt: skip
+        publisher = LakePublisher(lake, settings.publish, clock) if settings.publish else None
+        self.sender = Sender(control, HookClient(settings.hook_networks), clock, log, mark_sent)
+        jwks = JwksClient(settings.jwks) if settings.jwks else None
+        self.authenticator = Authenticator(settings, self.api_keys, jwks)
+        self.receiver = VisitReceiver(lambda: _intake(lake, settings, countries, clock))
+        self.links = link_edits(lake)
+        self.maintenance = Maintenance(
+            lake, control, clock, settings.retention_days, self.detection, mail, cluster, publisher
+        )
 
     @asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
@@ -102,36 +122,16 @@ class _Components:
 
 def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = None) -> RequestMiddleware:
     """The ASGI application over the lake of `settings`, which is created if missing. Raises BadInput or LakeDamaged."""
-    parts = _build_components(settings, clock, log)
+    parts = _Parts(settings, clock, log)
     answers, targets = Answers(parts.engine, parts.cache, parts.workers), LinkIndex(parts.lake)
-    base = settings.base_path
-    entries = {f"{base}/analytics/{entry.name}": entry for entry in CATALOG}
-    health = HealthCheck(lambda: parts.workers.run(parts.warehouse.probe))
-    public = {
-        f"{base}/healthz": endpoints.health(health),
-        f"{base}/openapi.json": endpoints.document(orjson.dumps(openapi.document(base))),
-    }
-
-    def toolbox_of(caller: Caller) -> Toolbox:
-        return Toolbox(
-            server_sources(
-                parts.lake, caller, answers=answers, workers=parts.workers, links=targets, jobs=parts.jobs, clock=clock
-            )
-        )
-
-    routes = [
-        *(Route(path, endpoints.analytics(entry, answers, targets, clock)) for path, entry in entries.items()),
-        *_job_routes(base, parts, clock),
-        *hook_routes(base, parts.hooks),
-        Route(f"{base}/settings/api-keys", endpoints.api_keys(parts.api_keys), methods=["GET", "POST"]),
-        Route(f"{base}/settings/api-keys/{{id}}", endpoints.api_key(parts.api_keys), methods=["DELETE"]),
-        link_route(base, parts.links, clock),
-        mcp_route(base, toolbox_of, parts.workers.texts, version("traffic-analytics")),
-        Route(f"{base}/visits", endpoints.visits(parts.receiver), methods=["POST"]),
-        *(Route(path, endpoint) for path, endpoint in public.items()),
-    ]
-    table = RouteTable(routes, parts.lifespan, base)
-    authenticated = AuthenticationMiddleware(table, parts.authenticator.authenticate, frozenset(public))
+    base, health = settings.base_path, HealthCheck(lambda: parts.workers.run(parts.warehouse.probe))
+    reports = (
+        Route(f"{base}/analytics/{entry.name}", report_endpoint(entry, answers, targets, clock)) for entry in CATALOG
+    )
+    handlers = _handlers(parts, answers, targets, health, base, clock)
+    table = RouteTable([*reports, *routes_of(base, handlers)], parts.lifespan, base)
+    public = frozenset(f"{base}{path}" for path in PUBLIC_PATHS)
+    authenticated = AuthenticationMiddleware(table, parts.authenticator.authenticate, public)
     app = JsonCorsMiddleware(authenticated, settings.cors_origins) if settings.cors_origins else authenticated
     limiter = RateLimiter(settings.trusted_proxies)
     metrics = _metrics(parts, limiter, clock)
@@ -151,125 +151,70 @@ def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = Non
     )
 
 
-def _job_routes(base: str, parts: _Components, clock: Clock) -> list[Route]:
-    jobs, one = parts.jobs, f"{base}/jobs/{{id}}"
-    return [
-        Route(f"{base}/implementations/active", job_endpoints.active_implementations(jobs)),
-        Route(f"{one}/guesses", job_endpoints.job_guesses(jobs, parts.warehouse, parts.workers, clock)),
-        Route(f"{base}/jobs", job_endpoints.jobs(jobs, clock), methods=["GET", "POST"]),
-        Route(one, job_endpoints.job(jobs)),
-        Route(f"{one}/actions", job_endpoints.job_actions(jobs, clock), methods=["POST"]),
-        Route(f"{one}/implementations", job_endpoints.job_implementations(jobs, clock), methods=["POST"]),
-        Route(f"{one}/implementations/{{number}}", job_endpoints.job_implementation(jobs)),
-        Route(
-            f"{one}/implementations/{{number}}/status",
-            job_endpoints.job_implementation_status(jobs, clock),
-            methods=["POST"],
-        ),
-    ]
+def _handlers(  # noqa: PLR0917
+    parts: _Parts, answers: Answers, targets: LinkIndex, health: HealthCheck, base: str, clock: Clock
+) -> dict[str, Handler]:
+    """What answers each of OPERATIONS, by its name."""
+
+    def toolbox_of(caller: Caller) -> Toolbox:
+        return Toolbox(
+            server_sources(
+                parts.lake, caller, answers=answers, workers=parts.workers, links=targets, jobs=parts.jobs, clock=clock
+            )
+        )
+
+    return {
+        **job_handlers(parts.jobs, parts.warehouse, parts.workers, clock),
+        **hook_handlers(parts.hooks),
+        **key_handlers(parts.api_keys),
+        **link_handlers(parts.lake, parts.links, clock),
+        "visits": lambda call: parts.receiver.receive(call.request, call.organization),
+        "mcp": mcp_handler(toolbox_of, parts.workers.texts, version("traffic-analytics")),
+        "health": lambda _: health.status(),
+        "openapi": document_handler(orjson.dumps(openapi.document(base))),
+    }
 
 
-def _build_components(settings: Settings, clock: Clock, log: Log | None) -> _Components:
-    lake = Lake(settings.lake, create=True)
-    control = ControlDatabase(lake)
-    api_keys, jobs = ApiKeys(control, clock), Jobs(control)
-    hooks = Hooks(control, settings.hook_networks, settings.public_url, clock)
-    hooks.store_address(settings.public_url + settings.base_path)
-    countries = CountryDatabase(settings.geoip) if settings.geoip else None
-    values = load_traffic_values(settings.values)
-    workers, options = Workers(), cluster_options(settings)
-    warehouse = workers.open_engine(lambda: Warehouse(lake, values, settings.memory))
-    cluster = open_cluster(lake, warehouse, options, values) if options else None
-
-    def detecting_engine(seconds: float) -> Engine:
-        # It reads the files of all organizations once: their footers would fill its memory.
-        opened = Warehouse(lake, values, settings.memory, seconds, caches_footers=False)
-        return open_cluster(lake, opened, replace(options, seconds=seconds), values) if options else opened
-
-    detection = DailyDetection(lake, jobs, clock, detecting_engine)
-    mail = None
-    if settings.smtp and settings.mail_to:
-        mail = WeeklyMail(
-            lake, control, clock, lambda: Warehouse(lake, values, settings.memory),
-            server=settings.smtp, sender=settings.mail_from, recipients=settings.mail_to,
-        )  # fmt: skip
-    publisher = LakePublisher(lake, settings.publish, clock) if settings.publish else None
-    return _Components(
-        lake=lake,
-        control=control,
-        api_keys=api_keys,
-        jobs=jobs,
-        hooks=hooks,
-        detection=detection,
-        sender=Sender(control, HookClient(settings.hook_networks), clock, log, mark_sent),
-        warehouse=warehouse,
-        engine=cluster or warehouse,
-        cluster_outcomes=cluster.outcomes if cluster else {},
-        workers=workers,
-        cache=AnswerCache(),
-        authenticator=Authenticator(settings, api_keys, JwksClient(settings.jwks) if settings.jwks else None),
-        receiver=VisitReceiver(lambda: _intake(lake, settings, countries, clock)),
-        links=LinkEditor(lake),
-        maintenance=Maintenance(lake, control, clock, settings.retention_days, detection, mail, cluster, publisher),
-    )
-
-
-def _metrics(parts: _Components, limiter: RateLimiter, clock: Clock) -> Metrics:
-    def pending() -> float:
-        return backlog(parts.lake.manifest).visits
-
-    def is_outdated() -> float:
-        return bool(outdated(parts.lake.manifest, parts.lake.root))
-
-    def outcomes() -> Mapping[str, float]:
-        return parts.sender.outcomes
-
-    def cluster_outcomes() -> Mapping[str, float]:
-        return parts.cluster_outcomes
+def _metrics(parts: _Parts, limiter: RateLimiter, clock: Clock) -> Metrics:
+    lake, sender = parts.lake, parts.sender
 
     def copy_age() -> float:
-        times = [copy.published_at for copy in copies(parts.lake)]
+        times = [copy.published_at for copy in copies(lake)]
         return max(((clock() - at).total_seconds() if at else inf for at in times), default=0)
 
     def copies_due() -> float:
-        return sum(copy.due_since is not None for copy in copies(parts.lake))
+        return sum(copy.due_since is not None for copy in copies(lake))
 
-    def silent_sources() -> float:
-        return sum(open_silences(parts.jobs).values())
-
+    gauge = partial(ObservedMetric, blocks=True)
+    counter = partial(ObservedMetric, is_counter=True)
     return Metrics(
         [
-            ObservedMetric(
-                "traffic_visits_received", "Live visits accepted.", lambda: parts.receiver.accepted, is_counter=True
-            ),
-            ObservedMetric("traffic_visits_pending", "Live visits not yet in a file.", pending, blocks=True),
-            ObservedMetric(
-                "traffic_manifest_outdated", "Whether the manifest is an older one.", is_outdated, blocks=True
+            counter("traffic_visits_received", "Live visits accepted.", lambda: parts.receiver.accepted),
+            gauge("traffic_visits_pending", "Live visits not yet in a file.", lambda: backlog(lake.manifest).visits),
+            gauge(
+                "traffic_manifest_outdated", "Whether the manifest is an older one.",
+                lambda: bool(outdated(lake.manifest, lake.root)),
             ),
             ObservedMetric("traffic_answers_held", "Answers in the cache.", lambda: len(parts.cache)),
-            ObservedMetric(
-                "traffic_hook_deliveries", "Attempts to send messages.", outcomes, is_counter=True, label="outcome"
-            ),
-            ObservedMetric(
-                "traffic_cluster_answers",
-                "Answers asked of the cluster.",
-                cluster_outcomes,
-                is_counter=True,
+            counter("traffic_hook_deliveries", "Attempts to send messages.", lambda: sender.outcomes, label="outcome"),
+            counter(
+                "traffic_cluster_answers", "Answers asked of the cluster.", lambda: parts.cluster_outcomes,
                 label="outcome",
             ),
-            ObservedMetric("traffic_copy_age_seconds", "Since every published copy was whole.", copy_age, blocks=True),
-            ObservedMetric("traffic_copies_due", "Copies that may hold erased visits.", copies_due, blocks=True),
-            ObservedMetric("traffic_jobs", "Jobs by status.", parts.jobs.counts, blocks=True, label="status"),
-            ObservedMetric("traffic_silent_sources", "Sources that fell silent.", silent_sources, blocks=True),
-            ObservedMetric("traffic_hook_pending", "Messages to be sent.", parts.sender.pending, blocks=True),
-            ObservedMetric("traffic_hook_dead", "Messages given up.", parts.sender.dead, blocks=True),
-            ObservedMetric("traffic_hooks_disabled", "Hooks disabled.", parts.sender.disabled, blocks=True),
-            ObservedMetric(
-                "traffic_detection_failures", "Failed detections.", lambda: parts.detection.failures, is_counter=True
+            gauge("traffic_copy_age_seconds", "Since every published copy was whole.", copy_age),
+            gauge("traffic_copies_due", "Copies that may hold erased visits.", copies_due),
+            gauge("traffic_jobs", "Jobs by status.", parts.jobs.counts, label="status"),
+            gauge(
+                "traffic_silent_sources", "Sources that fell silent.",
+                lambda: sum(open_silences(parts.jobs).values()),
             ),
+            gauge("traffic_hook_pending", "Messages to be sent.", sender.pending),
+            gauge("traffic_hook_dead", "Messages given up.", sender.dead),
+            gauge("traffic_hooks_disabled", "Hooks disabled.", sender.disabled),
+            counter("traffic_detection_failures", "Failed detections.", lambda: parts.detection.failures),
             ObservedMetric("traffic_sources", "Sources known to the rate limiter.", lambda: len(limiter)),
         ]
-    )
+    )  # fmt: skip
 
 
 def _intake(lake: Lake, settings: Settings, countries: CountryDatabase | None, clock: Clock) -> "LiveIngest":

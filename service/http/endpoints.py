@@ -1,35 +1,131 @@
-"""The endpoints of all routes. Each function returns the endpoint for the given parts of the service."""
+"""An endpoint for each operation and each report: it checks and reads the request, and encodes what answers it."""
 
 import asyncio
-from typing import Final
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
-import msgspec
+from msgspec.json import encode
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 
 from data import BadInput
 from data.local_time import today
 from data.store.link_index import LinkIndex
-from queries import CACHE_STATS, Entry, scope_from
-from service.api_keys import ApiKeys, Key, key_id_of
+from queries import CACHE_STATS, Entry, InvalidParameter, scope_from
 from service.clock import Clock
-from service.encoding import encode
+from service.encoding import encode as encode_answer
+from service.hooks.outbox import HookConflict
+from service.hooks.registry import NoSuchHook
 from service.http.answers import Answers
 from service.http.authentication import Caller
 from service.http.bodies import read_body, reject_body
 from service.http.compression import GZIP, VARY, compress, wants_gzip
-from service.http.errors import AllRefused, Forbidden, InvalidBody, NotFound
-from service.http.live_visits import VisitReceiver
-from service.http.monitoring import HealthCheck
+from service.http.errors import BodyTooLarge, InvalidBody, NotFound, PreconditionFailed, StateConflict
+from service.http.operations import OPERATIONS, Operation
 from service.http.query_string import parse_query, parse_scope
 from service.http.responses import JsonResponse
 from service.http.routing import Endpoint
-from service.http.schemas import ApiKey, CreatedApiKey, NewApiKey, ReceivedVisits, RefusedVisit
+from service.jobs.records import JobRecord
+from service.jobs.states import JobChanged, JobConflict, JobNotFound, TooLarge
 
-MAX_NAME_BYTES: Final = 4_096
+
+@dataclass(frozen=True)
+class Call:
+    """A request for an operation, from a caller who may make it."""
+
+    request: Request
+    body: Any = None
+    """As the operation declares it; None if whoever answers reads it."""
+
+    @property
+    def caller(self) -> Caller:
+        """Who sent the request."""
+        found: Caller = self.request.scope["caller"]
+        return found
+
+    @property
+    def organization(self) -> str:
+        """The caller's organization, which is all that the operation is about."""
+        return self.caller.organization
+
+    @property
+    def path(self) -> Mapping[str, str]:
+        """The parameters in the path."""
+        return self.request.path_params
 
 
-def analytics(entry: Entry, answers: Answers, targets: LinkIndex, clock: Clock) -> Endpoint:
+Handler = Callable[[Call], Awaitable[object]]
+"""Answers a call: with what is encoded as JSON, or with a whole response."""
+
+
+def routes_of(base: str, handlers: Mapping[str, Handler]) -> list[Route]:
+    """A route for each path of OPERATIONS, answered by the handlers of these operations."""
+    endpoints: dict[str, dict[str, Endpoint]] = {}
+    for one in OPERATIONS:
+        method, path = one.route.split()
+        endpoints.setdefault(path, {})[method] = endpoint_of(one, handlers[one.name])
+    return [Route(f"{base}{path}", _by_method(methods), methods=list(methods)) for path, methods in endpoints.items()]
+
+
+def _by_method(endpoints: Mapping[str, Endpoint]) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        return await endpoints[request.method](request)
+
+    return endpoint
+
+
+def endpoint_of(one: Operation, handler: Handler) -> Endpoint:
+    """The endpoint of an operation. The version of a job that it returns is the entity tag, too."""
+    status = int(next(iter(one.answers)))
+
+    async def endpoint(request: Request) -> Response:
+        if not one.is_public:
+            one.check(request.scope["caller"])
+            if request.method == "GET":
+                reject_body(request)
+        with _problems():
+            body = await read_body(request, one.body, one.max_bytes) if one.max_bytes else None
+            result = await handler(Call(request, body))
+        if isinstance(result, Response):
+            return result
+        headers = {"ETag": f'"{result.version}"'} if isinstance(result, JobRecord) else {}
+        return JsonResponse(encode(result), status, headers)
+
+    return endpoint
+
+
+@contextmanager
+def _problems() -> Iterator[None]:
+    """Turn the errors of jobs, hooks, keys and links into problems of the API."""
+    try:
+        yield
+    except InvalidParameter:
+        raise
+    except JobNotFound as error:
+        raise NotFound(_sentence(error), "GET /jobs lists the jobs of the organization.") from error
+    except NoSuchHook as error:
+        raise NotFound("Hook or delivery not found.", "List the hooks to see their ids.") from error
+    except JobConflict as error:
+        known = {"status": error.status, "version": error.version}
+        state: dict[str, Any] = {name: value for name, value in known.items() if value is not None}
+        raise (PreconditionFailed if isinstance(error, JobChanged) else StateConflict)(str(error), **state) from error
+    except HookConflict as error:
+        raise StateConflict(str(error)) from error
+    except TooLarge as error:
+        raise BodyTooLarge(_sentence(error), "Send less text.") from error
+    except BadInput as error:
+        raise InvalidBody("The body is invalid.", _sentence(error)) from error
+
+
+def _sentence(error: Exception) -> str:
+    text = str(error)
+    return text[:1].upper() + text[1:]
+
+
+def report_endpoint(entry: Entry, answers: Answers, targets: LinkIndex, clock: Clock) -> Endpoint:
     """Return the answer of an entry of the catalog for the caller's organization, whose days are those of its zone."""
 
     async def endpoint(request: Request) -> Response:
@@ -43,7 +139,7 @@ def analytics(entry: Entry, answers: Answers, targets: LinkIndex, clock: Clock) 
             query = parse_query(query_string, entry)
             scope = await asyncio.to_thread(scope_from, query, organization, day, targets)
         if entry is CACHE_STATS:
-            return JsonResponse(encode(answers.statistics(organization)), headers={"X-Time-Zone": zone})
+            return JsonResponse(encode_answer(answers.statistics(organization)), headers={"X-Time-Zone": zone})
         body = await answers.body(entry, scope, caller.asker, request.receive)
         if wants_gzip(request.scope["headers"], body):
             compressed = await answers.compressed(entry, scope, caller.asker, body)
@@ -53,93 +149,12 @@ def analytics(entry: Entry, answers: Answers, targets: LinkIndex, clock: Clock) 
     return endpoint
 
 
-def api_keys(keys: ApiKeys) -> Endpoint:
-    """List the keys of the caller's organization (GET), or create one (POST)."""
-
-    async def endpoint(request: Request) -> Response:
-        caller = _key_manager(request)
-        if request.method == "GET":
-            reject_body(request)
-            listed = await keys.database.read(keys.keys_of, caller.organization)
-            return JsonResponse(msgspec.json.encode([_key_record(key) for key in listed]))
-        body = await read_body(request, NewApiKey, MAX_NAME_BYTES)
-        try:
-            key = await keys.database.write(
-                keys.create_key, caller.organization, body.name, caller.name, body.expires_at
-            )
-        except BadInput as error:
-            raise InvalidBody("The API key cannot be created.", str(error)) from error
-        created = await keys.database.read(keys.key, key_id_of(key))
-        shown = CreatedApiKey(**msgspec.structs.asdict(_key_record(created)), key=key)
-        return JsonResponse(msgspec.json.encode(shown), 201)
-
-    return endpoint
-
-
-def api_key(keys: ApiKeys) -> Endpoint:
-    """Revoke a key of the caller's organization."""
-
-    async def endpoint(request: Request) -> Response:
-        caller = _key_manager(request)
-        key_id = request.path_params["id"]
-        try:
-            await keys.database.write(keys.revoke_key, key_id, caller.organization)
-        except BadInput as error:
-            raise NotFound("No active key has this id.", "List the keys to see which are active.") from error
-        return JsonResponse(msgspec.json.encode(_key_record(await keys.database.read(keys.key, key_id))))
-
-    return endpoint
-
-
-def _key_manager(request: Request) -> Caller:
-    """The caller of a request. Raises Forbidden unless it may manage API keys."""
-    caller: Caller = request.scope["caller"]
-    if not caller.may_manage_keys:
-        raise Forbidden(
-            "This token may not manage API keys.",
-            "Use an identity token of a role that may write; or `traffic keys` on the server.",
-        )
-    return caller
-
-
-def _key_record(key: Key) -> ApiKey:
-    """A key in responses."""
-    return msgspec.convert(key, ApiKey, from_attributes=True)
-
-
-def visits(receiver: VisitReceiver) -> Endpoint:
-    """Accept live visits from a caller who may write. If all are refused, the answer is a 400 with the reasons."""
-
-    async def endpoint(request: Request) -> Response:
-        caller = request.scope["caller"]
-        if not caller.may_write:
-            raise Forbidden
-        landed = await receiver.receive(request, caller.organization)
-        if landed.refused and not landed.accepted:
-            raise AllRefused(landed.refused)
-        refused = [RefusedVisit(one.index, one.error) for one in landed.refused]
-        return JsonResponse(msgspec.json.encode(ReceivedVisits(landed.accepted, len(refused), refused)), 202)
-
-    return endpoint
-
-
-def health(check: HealthCheck) -> Endpoint:
-    """Return {"status":"ok"} if a real query works; otherwise fail like any other request."""
-
-    async def endpoint(_: Request) -> Response:
-        if failure := await check.failure():
-            raise failure
-        return JsonResponse(b'{"status":"ok"}')
-
-    return endpoint
-
-
-def document(body: bytes) -> Endpoint:
+def document_handler(body: bytes) -> Handler:
     """Return a fixed JSON document."""
     compressed = compress(body)
 
-    async def endpoint(request: Request) -> Response:
-        is_compressed = wants_gzip(request.scope["headers"], body)
+    async def handler(call: Call) -> Response:
+        is_compressed = wants_gzip(call.request.scope["headers"], body)
         return JsonResponse(compressed if is_compressed else body, headers=GZIP if is_compressed else VARY)
 
-    return endpoint
+    return handler

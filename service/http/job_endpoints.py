@@ -1,9 +1,7 @@
-"""The endpoints under /jobs. Each function returns the endpoint for the jobs of a service."""
+"""What the operations on jobs do. All are about jobs of the caller's organization."""
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Final
 
 from msgspec.json import encode
@@ -11,84 +9,99 @@ from msgspec.structs import asdict
 from starlette.requests import Request
 from starlette.responses import Response
 
-from data import BadInput
 from queries import PARAMETERS, Warehouse
 from service.clock import Clock
 from service.http.authentication import Caller
-from service.http.bodies import read_body, reject_body
 from service.http.compression import negotiated
-from service.http.errors import (
-    BodyTooLarge,
-    Forbidden,
-    InvalidBody,
-    NotFound,
-    PreconditionFailed,
-    StateConflict,
-)
+from service.http.endpoints import Call, Handler
+from service.http.errors import NotFound
 from service.http.lanes import Workers
 from service.http.query_string import parse_parameters
 from service.http.responses import JsonResponse
-from service.http.routing import Endpoint
-from service.http.schemas import ImplementationProgress, JobDecision, NewJob
-from service.jobs.implementations import Approval, Draft
+from service.http.schemas import JobDecision
+from service.jobs.implementations import Approval
 from service.jobs.manual import manual_job
 from service.jobs.records import Actor, ImplementationWithContent, JobRecord
 from service.jobs.redirects import ADD_REDIRECT, RedirectGuess, redirect_guesses
-from service.jobs.states import JobChanged, JobConflict, JobNotFound, TooLarge
 from service.jobs.store import Jobs
 
-MAX_BODY_BYTES: Final = 64 << 10
-MAX_IMPLEMENTATION_BYTES: Final = 2 << 20
-"""Of the body with an implementation: its content has 256 KiB, and JSON may escape each of its letters."""
 _VERSION: Final = re.compile(r'"(\d{1,15})"')
 
 
-def jobs(store: Jobs, clock: Clock) -> Endpoint:
-    """List the jobs of the caller's organization (GET), or write one by hand (POST)."""
+def job_handlers(store: Jobs, warehouse: Warehouse, workers: Workers, clock: Clock) -> dict[str, Handler]:
+    """What answers the operations on jobs, by their names."""
+    operations = _JobOperations(store, clock)
+    return {
+        "jobs": operations.list_jobs,
+        "create-job": operations.create,
+        "job": operations.read,
+        "redirect-guesses": lambda call: guesses_for(store, warehouse, workers, clock, call.caller, call.path["id"]),
+        "act-on-job": operations.act,
+        "attach-implementation": operations.attach,
+        "implementation": operations.implementation,
+        "set-implementation-status": operations.set_status,
+        "active-implementations": operations.active_implementations,
+    }
 
-    async def endpoint(request: Request) -> Response:
-        if request.method != "POST":
-            reject_body(request)
-            organization = request.scope["caller"].organization
-            headers = request.scope["headers"]
-            listed, how = await store.database.read(lambda: negotiated(headers, encode(store.of(organization))))
-            return JsonResponse(listed, headers=how)
-        caller = _writer(request)
-        body = await read_body(request, NewJob, MAX_BODY_BYTES)
-        actor, now = actor_of(caller), clock()
-        return await _written(
-            store,
-            lambda: store.create(manual_job(caller.organization, **asdict(body), actor=actor, now=now), actor, now),
-            201,
+
+class _JobOperations:
+    def __init__(self, store: Jobs, clock: Clock) -> None:
+        self._store = store
+        self._database = store.database
+        self._clock = clock
+
+    async def list_jobs(self, call: Call) -> Response:
+        headers, organization = call.request.scope["headers"], call.organization
+        body, how = await self._database.read(lambda: negotiated(headers, encode(self._store.of(organization))))
+        return JsonResponse(body, headers=how)
+
+    async def create(self, call: Call) -> JobRecord:
+        actor, now = actor_of(call.caller), self._clock()
+        job = manual_job(call.organization, **asdict(call.body), actor=actor, now=now)
+        return await self._database.write(self._store.create, job, actor, now)
+
+    async def read(self, call: Call) -> JobRecord:
+        return await self._database.read(self._store.record, call.organization, call.path["id"])
+
+    async def act(self, call: Call) -> JobRecord:
+        body: JobDecision = call.body
+        kind, number = body.implementation_type, body.implementation_id
+        approval = None if kind is None and number is None else Approval(kind, None if number is None else int(number))
+        actor, version = actor_of(call.caller), _expected_version(call.request)
+        return await self._database.write(
+            lambda: self._store.act(
+                call.organization, call.path["id"], body.action_id, actor, self._clock(),
+                version=version, note=body.note, approval=approval,
+            )
+        )  # fmt: skip
+
+    async def attach(self, call: Call) -> ImplementationWithContent:
+        job_id, actor, version = call.path["id"], actor_of(call.caller), _expected_version(call.request)
+        return await self._database.write(
+            lambda: self._store.attach(call.organization, job_id, call.body, actor, self._clock(), version=version)
         )
 
-    return endpoint
+    async def implementation(self, call: Call) -> ImplementationWithContent:
+        number = _number(call)
+        return await self._database.read(self._store.implementation, call.organization, call.path["id"], number)
 
-
-def job(store: Jobs) -> Endpoint:
-    """Return one job."""
-
-    async def endpoint(request: Request) -> Response:
-        reject_body(request)
-        organization, job_id = request.scope["caller"].organization, request.path_params["id"]
-        with _problems():
-            return _record_response(await store.database.read(store.record, organization, job_id))
-
-    return endpoint
-
-
-def job_guesses(store: Jobs, warehouse: Warehouse, workers: Workers, clock: Clock) -> Endpoint:
-    """Return where the dead path of a job may be redirected to."""
-
-    async def endpoint(request: Request) -> Response:
-        reject_body(request)
-        with _problems():
-            found = await guesses_for(
-                store, warehouse, workers, clock, request.scope["caller"], request.path_params["id"]
+    async def set_status(self, call: Call) -> JobRecord:
+        number, actor, version = _number(call), actor_of(call.caller), _expected_version(call.request)
+        return await self._database.write(
+            lambda: self._store.set_implementation_status(
+                call.organization, call.path["id"], number, actor, self._clock(), version=version, **asdict(call.body)
             )
-        return JsonResponse(encode(found))
+        )
 
-    return endpoint
+    async def active_implementations(self, call: Call) -> Response:
+        asked = parse_parameters(call.request.scope["query_string"], ("domain",))
+        domain = PARAMETERS["domain"].parse(asked.get("domain", ""))
+        body = encode(await self._database.read(self._store.redirects, call.organization, domain))
+        tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+        known = [one.strip().removeprefix("W/") for one in call.request.headers.get("if-none-match", "").split(",")]
+        if tag in known or "*" in known:
+            return Response(status_code=304, headers={"ETag": tag})
+        return JsonResponse(body, headers={"ETag": tag})
 
 
 async def guesses_for(  # noqa: PLR0917  # what answers, and who asks for what
@@ -103,152 +116,14 @@ async def guesses_for(  # noqa: PLR0917  # what answers, and who asks for what
         return await workers.compute(*caller.turn, lambda: redirect_guesses(warehouse, job, today))
 
 
-def active_implementations(store: Jobs) -> Endpoint:
-    """Return the shipped redirects, or 304 while they are those of If-None-Match."""
-
-    async def endpoint(request: Request) -> Response:
-        reject_body(request)
-        asked = parse_parameters(request.scope["query_string"], ("domain",))
-        domain = PARAMETERS["domain"].parse(asked.get("domain", ""))
-        organization = request.scope["caller"].organization
-        body = encode(await store.database.read(store.redirects, organization, domain))
-        tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
-        known = [one.strip().removeprefix("W/") for one in request.headers.get("if-none-match", "").split(",")]
-        if tag in known or "*" in known:
-            return Response(status_code=304, headers={"ETag": tag})
-        return JsonResponse(body, headers={"ETag": tag})
-
-    return endpoint
-
-
-def job_actions(store: Jobs, clock: Clock) -> Endpoint:
-    """Review, approve, dismiss, resolve or reopen a job."""
-
-    async def endpoint(request: Request) -> Response:
-        caller, job_id, version = _writer(request), request.path_params["id"], _expected_version(request)
-        body = await read_body(request, JobDecision, MAX_BODY_BYTES)
-        kind, number = body.implementation_type, body.implementation_id
-        approval = None if kind is None and number is None else Approval(kind, None if number is None else int(number))
-        return await _written(
-            store,
-            lambda: store.act(
-                caller.organization,
-                job_id,
-                body.action_id,
-                actor_of(caller),
-                clock(),
-                version=version,
-                note=body.note,
-                approval=approval,
-            ),
-        )
-
-    return endpoint
-
-
-def job_implementations(store: Jobs, clock: Clock) -> Endpoint:
-    """Attach an implementation to a job."""
-
-    async def endpoint(request: Request) -> Response:
-        caller, job_id, version = _writer(request), request.path_params["id"], _expected_version(request)
-        draft = await read_body(request, Draft, MAX_IMPLEMENTATION_BYTES)
-        return await _written(
-            store,
-            lambda: store.attach(caller.organization, job_id, draft, actor_of(caller), clock(), version=version),
-            201,
-        )
-
-    return endpoint
-
-
-def job_implementation(store: Jobs) -> Endpoint:
-    """Return one implementation of a job with its content, as a JSON string."""
-
-    async def endpoint(request: Request) -> Response:
-        reject_body(request)
-        organization, job_id = request.scope["caller"].organization, request.path_params["id"]
-        with _problems():
-            found = await store.database.read(store.implementation, organization, job_id, _number(request))
-        return JsonResponse(encode(found))
-
-    return endpoint
-
-
-def job_implementation_status(store: Jobs, clock: Clock) -> Endpoint:
-    """Say that an implementation is accepted, shipped or withdrawn."""
-
-    async def endpoint(request: Request) -> Response:
-        caller, job_id, version = _writer(request), request.path_params["id"], _expected_version(request)
-        number = _number(request)
-        body = await read_body(request, ImplementationProgress, MAX_BODY_BYTES)
-        return await _written(
-            store,
-            lambda: store.set_implementation_status(
-                caller.organization,
-                job_id,
-                number,
-                actor_of(caller),
-                clock(),
-                version=version,
-                **asdict(body),
-            ),
-        )
-
-    return endpoint
-
-
-async def _written(
-    store: Jobs, write: Callable[[], JobRecord | ImplementationWithContent], status: int = 200
-) -> JsonResponse:
-    """The response to a write, done in the writing thread."""
-    with _problems():
-        return _record_response(await store.database.write(write), status)
-
-
-def _record_response(record: JobRecord | ImplementationWithContent, status: int = 200) -> JsonResponse:
-    """A record as JSON; the version of a job is its entity tag, too."""
-    headers = {"ETag": f'"{record.version}"'} if isinstance(record, JobRecord) else {}
-    return JsonResponse(encode(record), status, headers)
-
-
-@contextmanager
-def _problems() -> Iterator[None]:
-    """Turn the errors of the store into problems of the API."""
-    try:
-        yield
-    except JobNotFound as error:
-        raise NotFound(_sentence(error), "GET /jobs lists the jobs of the organization.") from error
-    except JobConflict as error:
-        known = {"status": error.status, "version": error.version}
-        state = {name: value for name, value in known.items() if value is not None}
-        raise (PreconditionFailed if isinstance(error, JobChanged) else StateConflict)(str(error), **state) from error
-    except TooLarge as error:
-        raise BodyTooLarge(_sentence(error), "Send less text.") from error
-    except BadInput as error:
-        raise InvalidBody("The body is invalid.", _sentence(error)) from error
-
-
-def _sentence(error: Exception) -> str:
-    text = str(error)
-    return text[:1].upper() + text[1:]
-
-
-def _writer(request: Request) -> Caller:
-    """The caller of a request. Raises Forbidden for viewers."""
-    caller: Caller = request.scope["caller"]
-    if not caller.may_write:
-        raise Forbidden
-    return caller
-
-
 def actor_of(caller: Caller) -> Actor:
     """The caller of a request, as the history of a job names who did something."""
     return Actor(caller.name, "key" if caller.is_key else "user")
 
 
-def _number(request: Request) -> int:
+def _number(call: Call) -> int:
     """The number of an implementation in the path. Raises NotFound."""
-    text = request.path_params["number"]
+    text = call.path["number"]
     if not re.fullmatch(r"[1-9]\d{0,5}", text, re.ASCII):
         raise NotFound("Implementation not found.", "They are numbered from 1.")
     return int(text)

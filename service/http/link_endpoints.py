@@ -1,76 +1,86 @@
-"""The endpoint of one link: programs read it, set it and remove it."""
+"""What the operations on one link do: programs read it, set it and remove it."""
 
+import asyncio
 from collections.abc import Mapping
 from datetime import UTC
+from functools import partial
 from typing import Final
 
 from msgspec.json import encode
-from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
-from data import BadInput
+from data import BadInput, Lake
 from data.hosts import HOST_RULE, normalized_host
-from data.store.links import SHORT_CODE_RULE, Link, is_short_code, new_link
+from data.store.links import SHORT_CODE_RULE, Link, LinkEdit, edit_links, is_short_code, link_of, new_link
 from queries import InvalidParameter
 from service.clock import Clock
-from service.http.authentication import Caller
-from service.http.bodies import read_body, reject_body
-from service.http.errors import Forbidden, InvalidBody, NotFound
-from service.http.links import LinkEditor
+from service.http.bodies import reject_body
+from service.http.endpoints import Call, Handler
+from service.http.errors import InvalidBody, NotFound, Overloaded
+from service.http.group_commit import GroupCommit
 from service.http.responses import JsonResponse
-from service.http.routing import Endpoint
-from service.http.schemas import LinkTarget, StoredLink
+from service.http.schemas import StoredLink
+from service.priority import lower_priority
 
-MAX_LINK_BYTES: Final = 16_384
 EVERY_DOMAIN: Final = "*"
 """Stands in an address for the domain of a link for every domain."""
+MAX_WAITING_EDITS: Final = 8
+"""Edits of one organization that wait for those under way; further ones are answered with Overloaded."""
+
+LinkEdits = GroupCommit[LinkEdit, tuple[Link | None, Link | None]]
+"""Makes edits. Those of an organization that wait are one change, since each writes its file of links anew."""
 
 
-def link_route(base: str, editor: LinkEditor, clock: Clock) -> Route:
-    """The route of one link."""
-    return Route(f"{base}/links/{{domain}}/{{short_code}}", _link(editor, clock), methods=["GET", "PUT", "DELETE"])
+def link_edits(lake: Lake) -> LinkEdits:
+    """The thread that edits the links of a lake. What it returns is a link before and after the edit."""
+    return GroupCommit("links-write", partial(edit_links, lake), lower_priority)
 
 
-def _link(editor: LinkEditor, clock: Clock) -> Endpoint:
-    """Return a link of the caller's organization (GET), add or change it (PUT), or remove it (DELETE)."""
+def link_handlers(lake: Lake, edits: LinkEdits, clock: Clock) -> dict[str, Handler]:
+    """What answers the operations on a link of the caller's organization, by their names."""
 
-    async def endpoint(request: Request) -> Response:
-        caller: Caller = request.scope["caller"]
-        if request.method != "GET" and not caller.may_write:
-            raise Forbidden
-        domain, short_code = _domain_and_short_code(request.path_params)
-        if request.method == "PUT":
-            body = await read_body(request, LinkTarget, MAX_LINK_BYTES)
-            try:
-                wanted = new_link(short_code, domain, body.target_url, clock())
-            except BadInput as error:
-                fix = "Use an http or https address of at most 2,048 characters."
-                raise InvalidBody("`target_url` is invalid.", fix) from error
-            stored, is_new = await editor.put(caller.organization, wanted)
-            return JsonResponse(encode(_link_record(stored)), 201 if is_new else 200)
-        reject_body(request)
-        read_or_remove = editor.link if request.method == "GET" else editor.remove
-        found = await read_or_remove(caller.organization, short_code, domain)
-        if found is None:
-            fix = f"Check the domain and the short code; {EVERY_DOMAIN} is the domain of links for every domain."
-            raise NotFound("Link not found.", fix)
-        return JsonResponse(encode(_link_record(found)))
+    async def edit(organization: str, wanted: LinkEdit) -> tuple[Link | None, Link | None]:
+        """Make an edit durably. Raises Overloaded, StorageUnavailable or LakeDamaged; then nothing was changed."""
+        if edits.count_pending(organization) >= MAX_WAITING_EDITS:
+            raise Overloaded
+        return await edits.add(organization, wanted)
 
-    return endpoint
+    async def read(call: Call) -> StoredLink:
+        short_code, domain = _short_code_and_domain(call.path)
+        return _record(await asyncio.to_thread(link_of, lake, call.organization, short_code, domain))
+
+    async def put(call: Call) -> Response:
+        short_code, domain = _short_code_and_domain(call.path)
+        try:
+            wanted = new_link(short_code, domain, call.body.target_url, clock())
+        except BadInput as error:
+            fix = "Use an http or https address of at most 2,048 characters."
+            raise InvalidBody("`target_url` is invalid.", fix) from error
+        before, after = await edit(call.organization, LinkEdit(short_code, domain, wanted))
+        return JsonResponse(encode(_record(after)), 200 if before else 201)
+
+    async def delete(call: Call) -> StoredLink:
+        reject_body(call.request)
+        before, _ = await edit(call.organization, LinkEdit(*_short_code_and_domain(call.path), None))
+        return _record(before)
+
+    return {"get-link": read, "put-link": put, "delete-link": delete}
 
 
-def _domain_and_short_code(parameters: Mapping[str, str]) -> tuple[str, str]:
-    """The normal form of the domain ("" for every domain) and the short code in an address. Raises InvalidParameter."""
-    domain = "" if parameters["domain"] == EVERY_DOMAIN else normalized_host(parameters["domain"])
+def _short_code_and_domain(path: Mapping[str, str]) -> tuple[str, str]:
+    """The short code in an address and the normal form of the domain, "" for every one. Raises InvalidParameter."""
+    domain = "" if path["domain"] == EVERY_DOMAIN else normalized_host(path["domain"])
     if domain is None:
         raise InvalidParameter("domain", HOST_RULE, f"Use {EVERY_DOMAIN} for every domain.")
-    if not is_short_code(parameters["short_code"]):
+    if not is_short_code(path["short_code"]):
         raise InvalidParameter("short_code", "is not a valid short code", f"Use {SHORT_CODE_RULE}.")
-    return domain, parameters["short_code"]
+    return path["short_code"], domain
 
 
-def _link_record(link: Link) -> StoredLink:
-    """A link in responses."""
+def _record(link: Link | None) -> StoredLink:
+    """A link in responses. Raises NotFound."""
+    if link is None:
+        fix = f"Check the domain and the short code; {EVERY_DOMAIN} is the domain of links for every domain."
+        raise NotFound("Link not found.", fix)
     created_at = link.created_at.replace(microsecond=0, tzinfo=UTC)
     return StoredLink(link.short_code, link.domain or EVERY_DOMAIN, link.target_url, created_at)

@@ -8,8 +8,9 @@ from starlette.requests import ClientDisconnect, Request
 
 from data import BadInput
 from data.logs.reported import MAX_ROWS, Row, Submission, TooManyRows, split_rows
-from service.http.errors import BodyTooLarge, InvalidBody, Overloaded
+from service.http.errors import AllRefused, BodyTooLarge, InvalidBody, Overloaded
 from service.http.group_commit import STORAGE_ERRORS, GroupCommit
+from service.http.schemas import ReceivedVisits, RefusedVisit
 
 if TYPE_CHECKING:
     from data.ingest.live import IngestResult, LiveIngest
@@ -33,18 +34,24 @@ class VisitReceiver:
         self.accepted = 0
         """Number of visits stored since the start."""
 
-    async def receive(self, request: Request, organization: str) -> "IngestResult":
-        """Store the visits of one request. Raises InvalidBody, BodyTooLarge, Overloaded or StorageUnavailable."""
+    async def receive(self, request: Request, organization: str) -> ReceivedVisits:
+        """Store the visits of one request.
+
+        Raises AllRefused, InvalidBody, BodyTooLarge, Overloaded or StorageUnavailable.
+        """
         if any(encoding.lower() != "identity" for encoding in request.headers.getlist("content-encoding")):
-            raise InvalidBody("The body has a Content-Encoding.", "Send it without Content-Encoding.")
+            raise InvalidBody("Content-Encoding is not supported.", "Send it without Content-Encoding.")
         body = bytearray()
         try:
             await self._read_body(body, request)
             landed = await self._pending.add("", Submission(organization, _parse_rows(bytes(body))))
-            self.accepted += landed.accepted
-            return landed
         finally:
             self._buffered_bytes -= len(body)
+        self.accepted += landed.accepted
+        if landed.refused and not landed.accepted:
+            raise AllRefused(landed.refused)
+        refused = [RefusedVisit(one.index, one.error) for one in landed.refused]
+        return ReceivedVisits(landed.accepted, len(refused), refused)
 
     async def _read_body(self, body: bytearray, request: Request) -> None:
         """Append the body of a request to `body`. Raises as soon as a limit is exceeded."""
@@ -66,7 +73,7 @@ class VisitReceiver:
             self._intake = self._intake or self._make_intake()
             return self._intake.land(batch)
         except STORAGE_ERRORS as error:
-            _LOG.warning("Live visits are not kept: %s", error)
+            _LOG.warning("Live visits cannot be stored: %s", error)
             raise
 
 

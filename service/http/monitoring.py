@@ -32,15 +32,18 @@ class HealthCheck:
         async with self._lock:
             if self._clock() - self._checked_at >= HEALTH_CACHE_SECONDS:
                 self._checked_at = self._clock()
-                self._failure = await self._failure_now()
+                self._failure = None
+                try:
+                    await self._probe()
+                except Exception as error:  # noqa: BLE001  # any error means that the service is not healthy
+                    self._failure = error
             return self._failure
 
-    async def _failure_now(self) -> Exception | None:
-        try:
-            await self._probe()
-        except Exception as error:  # noqa: BLE001  # any error means that the service is not healthy
-            return error
-        return None
+    async def status(self) -> dict[str, str]:
+        """What /healthz answers if the query works. Raises what it failed with."""
+        if failure := await self.failure():
+            raise failure
+        return {"status": "ok"}
 
 
 def monitor(health: HealthCheck, metrics: Metrics) -> Starlette:

@@ -37,20 +37,11 @@ _HEADERS: Final = {
     "X-RateLimit-Reset": "Unix time in seconds when the oldest counted request leaves the window",
     "Retry-After": "seconds to wait; 0 while requests remain",
 }
-_IF_MATCH: Final = {
-    "name": "If-Match",
-    "in": "header",
-    "required": False,
-    "description": 'the version that the job must have, such as "7"; else 412',
-    "schema": {"type": "string"},
+_CONDITIONS: Final = {
+    "412": ("If-Match", 'the version that the job must have, such as "7"; else 412'),
+    "304": ("If-None-Match", "the ETag of the answer that is known; 304 without a body while it is the same"),
 }
-_IF_NONE_MATCH: Final = {
-    "name": "If-None-Match",
-    "in": "header",
-    "required": False,
-    "description": "the ETag of the answer that is known; 304 without a body while it is the same",
-    "schema": {"type": "string"},
-}
+"""The request header that goes with a status, and its meaning."""
 _PATH_PARAMETERS: Final[dict[str, Schema]] = {
     "number": {"schema": {"type": "integer", "minimum": 1}},
     "domain": {"description": "a host, or * for the link for every domain"},
@@ -126,12 +117,19 @@ def _report(entry: Entry, parameters: Sequence[str]) -> dict[str, Any]:
 def _operation(one: Operation, schema_of: dict[str, Schema]) -> dict[str, Any]:
     """An operation of the document; `schema_of` has the schema of a type by its representation."""
     answers = {status: _response(schema_of[repr(type_)] if type_ else None) for status, type_ in one.answers.items()}
-    errors = () if one.is_public else (*_ERRORS, *one.errors.split())
+    errors = () if one.is_public else (*_ERRORS, *one.error_statuses)
     parameters = [
-        *map(_path_parameter, re.findall(r"{(\w+)}", one.route)),
+        *(
+            {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+            | _PATH_PARAMETERS.get(name, {})
+            for name in re.findall(r"{(\w+)}", one.route)
+        ),
         *(_ref("parameters", name) for name in one.query),
-        *([_IF_MATCH] if "412" in errors else []),
-        *([_IF_NONE_MATCH] if "304" in one.answers else []),
+        *(
+            {"name": name, "in": "header", "required": False, "description": meaning, "schema": {"type": "string"}}
+            for status, (name, meaning) in _CONDITIONS.items()
+            if status in (*errors, *one.answers)
+        ),
     ]
     operation: dict[str, Any] = {"operationId": one.name, "summary": one.summary}
     if one.description:
@@ -164,11 +162,6 @@ def _response(schema: Schema | None, description: str = "The answer.") -> dict[s
 
 def _failures(statuses: Sequence[str] | dict[str, str]) -> dict[str, dict[str, str]]:
     return {status: _ref("responses", status) for status in statuses}
-
-
-def _path_parameter(name: str) -> dict[str, Any]:
-    known = _PATH_PARAMETERS.get(name, {})
-    return {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}, **known}
 
 
 def _ref(kind: str, name: str) -> dict[str, str]:

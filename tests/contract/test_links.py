@@ -7,8 +7,8 @@ import pytest
 from data.store.link_files import replace_links
 from data.store.links import links_of
 from data.store.locks import locked
-from service.http import links as links_module
-from service.http.links import MAX_WAITING_EDITS
+from service.http import link_endpoints
+from service.http.link_endpoints import MAX_WAITING_EDITS
 from tests.support import identity
 from tests.support.lakes import links_path
 from tests.support.tables import examples
@@ -129,7 +129,7 @@ def test_links_that_are_set_at_the_same_time_are_all_there(client, lake):
 
 
 def test_a_change_waits_for_other_programs_and_nobody_waits_for_it(client, lake, monkeypatch):
-    monkeypatch.setattr(links_module, "MAX_WAITING_EDITS", 2)
+    monkeypatch.setattr(link_endpoints, "MAX_WAITING_EDITS", 2)
     put(client, "*/first")
     with ThreadPoolExecutor(5) as pool:
         with locked(lake.links_root, wait=True):

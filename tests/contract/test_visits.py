@@ -403,6 +403,7 @@ def gate(monkeypatch):
     gate.groups = []
 
     def held(receiver, group):
+        gate.receiver = receiver
         gate.groups.append(len(group))
         assert gate.wait(60)
         return land(receiver, group)
@@ -439,14 +440,9 @@ def until(condition, pause=0.005):
         time.sleep(pause)
 
 
-def waiting_in(client):
-    """How many senders wait for their turn in an application."""
-    app = client.app
-    while not hasattr(app, "_by_path"):
-        app = app._app
-    route = app._by_path["/visits"]
-    receivers = [cell.cell_contents for cell in route.endpoint.__closure__]
-    return receivers[0]._pending.count_pending("")
+def waiting_at(gate):
+    """How many senders wait for those whom the gate holds."""
+    return gate.receiver._pending.count_pending("")
 
 
 def test_nobody_is_answered_before_visits_are_durable_and_who_waits_lands_together(client, lake, gate, monkeypatch):
@@ -455,7 +451,7 @@ def test_nobody_is_answered_before_visits_are_durable_and_who_waits_lands_togeth
     first, first_done = in_background(lambda: send(client, row("/first")))
     until(lambda: gate.groups == [1])
     others, others_done = in_background(*(lambda n=n: send(client, row(f"/{n}"), row("x")) for n in range(6)))
-    until(lambda: waiting_in(client) == 6)
+    until(lambda: waiting_at(gate) == 6)
     assert client.get("/healthz").status_code == 200  # reads go on
     assert (first, others, kept(lake)) == ([None], [None] * 6, {})
     gate.set()
@@ -472,12 +468,12 @@ def test_no_more_than_64_mebibytes_are_held(client, lake, gate):
     until(lambda: gate.groups == [1])
     _, others_done = in_background(*(lambda n=n: client.post("/visits", content=f"{row(f'/{n}')}{large}"[: 4 << 20])
                                      for n in range(15)))  # fmt: skip
-    until(lambda: waiting_in(client) == 15)
+    until(lambda: waiting_at(gate) == 15)
     response = send(client, f"{row('/too-many')}{large}"[: 4 << 20])
     assert (response.status_code, response.headers["retry-after"]) == (503, "1")
     assert response.json() == {"error": "The service is overloaded.", "message": "Try again in a second."}
     _, small_done = in_background(lambda: send(client, row("/small")))
-    until(lambda: waiting_in(client) == 16)
+    until(lambda: waiting_at(gate) == 16)
     gate.set()
     assert {response.status_code for response in [*first_done(), *others_done(), *small_done()]} == {202}
     assert send(client, f"{row('/again')}{large}"[: 4 << 20]).status_code == 202
@@ -530,7 +526,7 @@ def test_of_a_group_that_cannot_be_kept_nobody_is_acknowledged(client, lake, gat
     _, first_done = in_background(lambda: send(client, row("/first")))
     until(lambda: gate.groups == [1])
     _, others_done = in_background(*(lambda n=n: send(client, row(f"/{n}")) for n in range(4)))
-    until(lambda: waiting_in(client) == 4)
+    until(lambda: waiting_at(gate) == 4)
     turns = itertools.count(1)
 
     def failing(*args, keep=pending.enqueue):
