@@ -34,4 +34,8 @@ class JsonCorsMiddleware(CORSMiddleware):
         headers = {name: value for name, value in decided.headers.items() if name not in _OF_THE_BODY}
         if decided.status_code == 200:
             return JsonResponse(b'{"status":"ok"}', headers=headers)
-        return render(CrossOriginRefused(METHODS, REQUEST_HEADERS, headers))
+        fix = (
+            f"Use {', '.join(METHODS)} with the headers {', '.join(REQUEST_HEADERS)}, from an origin that the operator "
+            "lists in TRAFFIC_CORS_ORIGINS."
+        )
+        return render(CrossOriginRefused(message=fix, headers=headers))

@@ -9,8 +9,7 @@ from starlette.responses import Response
 from starlette.routing import Route, Router
 from starlette.types import Receive, Scope, Send
 
-from queries import InvalidParameter, QueryTimeout
-from service.http.errors import MethodNotAllowed, NotFound, ParameterRefused, Problem, TooSlow
+from service.http.errors import PROBLEMS, MethodNotAllowed, NotFound, problem_of
 from service.http.responses import render
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -19,8 +18,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 class RouteTable(Router):
     """Routes in a dict by path; only paths with a parameter are matched one by one with regular expressions.
 
-    A Problem, InvalidParameter or QueryTimeout raised by an endpoint becomes the response. RequestMiddleware handles
-    other exceptions.
+    What an endpoint raises of PROBLEMS becomes the response. RequestMiddleware handles other exceptions.
     """
 
     def __init__(
@@ -49,12 +47,8 @@ class RouteTable(Router):
             scope = {**scope, "method": "GET"}
         try:
             response = await self.response(scope, receive)
-        except Problem as problem:
-            response = render(problem)
-        except InvalidParameter as error:
-            response = render(ParameterRefused(error))
-        except QueryTimeout as timeout:
-            response = render(TooSlow(timeout))
+        except PROBLEMS as error:
+            response = render(problem_of(error))
         await response(scope, receive, send)
 
     async def response(self, scope: Scope, receive: Receive) -> Response:
@@ -64,7 +58,7 @@ class RouteTable(Router):
             raise NotFound(message=f"The routes are listed at {self._base_path}/openapi.json.")
         methods = route.methods or set()
         if scope["method"] not in methods:
-            raise MethodNotAllowed({"Allow": ", ".join(sorted(methods))})
+            raise MethodNotAllowed(sorted(methods))
         if "{" in route.path and (match := route.path_regex.match(scope["path"])):
             scope["path_params"] = match.groupdict()
         endpoint: Endpoint = route.endpoint

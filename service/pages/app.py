@@ -7,8 +7,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from queries import InvalidParameter, QueryTimeout
-from service.http.errors import InternalError, MethodNotAllowed, NotFound, ParameterRefused, Problem, TooSlow
+from service.http.errors import PROBLEMS, InternalError, MethodNotAllowed, NotFound, Problem, problem_of
 from service.http.routing import RouteTable
 from service.pages.accounts import oidc, sign_in
 from service.pages.assets import stylesheet
@@ -39,12 +38,8 @@ class PagesApp:
         request = Request(scope, receive)
         try:
             response = await self._response(request)
-        except Problem as problem:
-            response = await self._problem_page(request, problem)
-        except InvalidParameter as error:
-            response = await self._problem_page(request, ParameterRefused(error))
-        except QueryTimeout as timeout:
-            response = await self._problem_page(request, TooSlow(timeout))
+        except PROBLEMS as error:
+            response = await self._problem_page(request, problem_of(error))
         except Exception:
             await self._finished(request, await self._problem_page(request, InternalError()))(scope, receive, send)
             raise  # so that it is logged
@@ -54,7 +49,7 @@ class PagesApp:
         context, root, provider = self.context, self._root, self.context.services.oidc
         return [
             Route(root, self._to_overview),
-            Route(f"{root}/static/{{name}}", self._static),
+            Route(f"{root}/static/{{name}}", stylesheet),
             *views.routes(context),
             *sign_in.routes(context),
             *(oidc.routes(context, provider) if provider else ()),
@@ -68,19 +63,18 @@ class PagesApp:
 
     async def _response(self, request: Request) -> Response:
         """The response of the route. Raises Problem, InvalidParameter and QueryTimeout."""
+        path = request.url.path
         if "refusal" in request.scope:
             raise request.scope["refusal"]
         if request.method not in {"GET", "HEAD"}:
             self.context.origin.check_same_origin(request)
-        if not self._is_public(request.url.path):
+        is_public = path in self._public or path.startswith((f"{self._root}/static/", f"{self._root}/share/"))
+        if not is_public:
             session = await self.context.session(request)
             if session is None:
                 return await self._to_sign_in(request)
             request.scope["session"], request.scope["caller"] = session, session.caller
         return await self._table.response(request.scope, request.receive)
-
-    def _is_public(self, path: str) -> bool:
-        return path in self._public or path.startswith((f"{self._root}/static/", f"{self._root}/share/"))
 
     async def _to_sign_in(self, request: Request) -> Response:
         """To the sign-in page; or silently through the identity provider, if its session has just expired."""
@@ -99,25 +93,19 @@ class PagesApp:
     async def _to_overview(self, _: Request) -> Response:
         return RedirectResponse(f"{self._root}/", 303)
 
-    async def _static(self, request: Request) -> Response:
-        return stylesheet(request.path_params["name"], request.scope["headers"])
-
     async def _problem_page(self, request: Request, problem: Problem) -> Response:
         """An error as a page: what is wrong, what to do, and a way back."""
         is_shared = request.url.path.startswith(f"{self._root}/share/")
+        body = problem.body
+        if isinstance(problem, NotFound | MethodNotAllowed):
+            error = "Page not found." if isinstance(problem, NotFound) else "This page cannot do that."
+            body = {"error": error, "message": "Start from the overview."}
+        if isinstance(problem, NotFound) and is_shared:
+            body["message"] = "The link is wrong, expired or revoked. Ask the person who shared it for a new link."
         shown = {
-            "problem": problem.body, "status": problem.status, "is_refused": "refusal" in request.scope,
+            "problem": body, "status": problem.status, "is_refused": "refusal" in request.scope,
             "is_shared": is_shared,
         }  # fmt: skip
-        if isinstance(problem, NotFound) and is_shared:
-            shown["problem"] = {
-                "error": "Page not found.",
-                "message": "The link is wrong, expired or revoked. Ask the person who shared it for a new link.",
-            }
-        elif isinstance(problem, NotFound):
-            shown["problem"] = {"error": "Page not found.", "message": "Start from the overview."}
-        elif isinstance(problem, MethodNotAllowed):
-            shown["problem"] = {"error": "This page cannot do that.", "message": "Start from the overview."}
         response = await self.context.renderer.response(request, "problem.html", shown, problem.status)
         for name, value in problem.headers.items():
             response.headers[name] = value

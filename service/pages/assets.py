@@ -7,11 +7,11 @@ browsers keep it for good. Script and icon are small enough to be part of each p
 import base64
 import gzip
 import hashlib
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
+from starlette.requests import Request
 from starlette.responses import Response
 
 from service.http.compression import GZIP, VARY, wants_gzip
@@ -32,9 +32,9 @@ def source_of(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def stylesheet(name: str, headers: Iterable[tuple[bytes, bytes]]) -> Response:
-    """The response with the stylesheet, which browsers may keep for a year. Raises NotFound for another name."""
-    if name != STYLESHEET:
+async def stylesheet(request: Request) -> Response:
+    """Return the stylesheet, which browsers may keep for a year. Raises NotFound for another name."""
+    if request.path_params["name"] != STYLESHEET:
         raise NotFound
-    body, how = (_COMPRESSED_STYLE, GZIP) if wants_gzip(headers, _STYLE) else (_STYLE, VARY)
+    body, how = (_COMPRESSED_STYLE, GZIP) if wants_gzip(request.scope["headers"], _STYLE) else (_STYLE, VARY)
     return Response(body, headers={"Cache-Control": _CACHE_CONTROL, **how}, media_type="text/css")

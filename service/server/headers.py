@@ -31,8 +31,8 @@ def check_headers(headers: Headers, version: str, *, is_upgrade: bool) -> None:
     """Require one valid Host (RFC 9112, 3.2), and no body with Upgrade. Raises MalformedRequest."""
     hosts = [value for name, value in headers if name == b"host"]
     if len(hosts) != 1 and (hosts or version == "1.1"):
-        raise MalformedRequest("There must be one header Host.", "Send the name that you connect to, once.")
+        raise MalformedRequest("Exactly one Host header is required.", "Send the name that you connect to, once.")
     if hosts and not _HOST.fullmatch(hosts[0]):
-        raise MalformedRequest("The header Host names no host.", "Send the name that you connect to, and its port.")
+        raise MalformedRequest("The Host header is not a host.", "Send the name that you connect to, and its port.")
     if is_upgrade and any(name in {b"content-length", b"transfer-encoding"} for name, _ in headers):
-        raise MalformedRequest("A body and the header Upgrade do not go together.", "Send it without Upgrade.")
+        raise MalformedRequest("A request with an Upgrade header must not have a body.", "Send it without Upgrade.")

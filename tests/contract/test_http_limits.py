@@ -13,10 +13,10 @@ from tests.support.visits import land, visit
 SOURCES = itertools.count(1)
 FOUR = {b"x-ratelimit-limit", b"x-ratelimit-remaining", b"x-ratelimit-reset", b"retry-after"}
 NO_REQUEST = "Not a valid HTTP request."
-NO_HOST = "There must be one header Host."
-BAD_HOST = "The header Host names no host."
-UPGRADED = "A body and the header Upgrade do not go together."
-TOO_LONG = "The address is longer than 8 KiB."
+NO_HOST = "Exactly one Host header is required."
+BAD_HOST = "The Host header is not a host."
+UPGRADED = "A request with an Upgrade header must not have a body."
+TOO_LONG = "The URL is longer than 8 KiB."
 TOO_MANY = "The headers are too many or too large."
 SLOW = b"/analytics/dashboard?start_date=2016-02-01&end_date=2026-03-%02d"
 CLOSE = b"Connection: close"

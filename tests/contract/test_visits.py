@@ -201,7 +201,7 @@ NOT_JSON = {
     "error": "The body is not a JSON array.",
     "message": "Send an array of objects, or one object on each line.",
 }
-ENCODED = {"error": "The body has a Content-Encoding.", "message": "Send it without Content-Encoding."}
+ENCODED = {"error": "Content-Encoding is not supported.", "message": "Send it without Content-Encoding."}
 VIEWER = {
     "error": "Viewers cannot write.",
     "message": "Use an API key, or an identity token of another role.",
@@ -481,7 +481,7 @@ def test_no_more_than_64_mebibytes_are_held(client, lake, gate):
 
 
 FULL = {
-    "error": "Nothing was kept: the disk is full or fails.",
+    "error": "Nothing was stored: the disk is full or fails.",
     "message": "Send the same again later.",
 }
 

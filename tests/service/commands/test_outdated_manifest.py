@@ -15,7 +15,7 @@ from tests.support.visits import land, visit
 
 MARCH = "start_date=2026-03-01&end_date=2026-03-31"
 NOTHING_KEPT = {
-    "error": "Nothing was kept: the manifest of the lake is older than its files.",
+    "error": "Nothing was stored: the manifest of the lake is older than its files.",
     "message": "Send the same again later, when the operator has stopped the service and run `traffic rebuild`.",
 }
 
@@ -57,7 +57,7 @@ def test_over_a_lake_that_was_replaced_a_server_answers_503_and_keeps_nothing(la
             "message": "Ask again when the operator has started the service again.",
         })  # fmt: skip
         kept = client.post("/visits", json=[{"url": "https://go.example/a"}])
-        assert (kept.status_code, kept.json()["error"]) == (503, "Nothing was kept: the lake was moved or replaced.")
+        assert (kept.status_code, kept.json()["error"]) == (503, "Nothing was stored: the lake was moved or replaced.")
 
 
 def test_the_metrics_and_the_log_of_a_server_say_so(outdated, serving, capfd):
