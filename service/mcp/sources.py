@@ -1,13 +1,14 @@
 """Where the tools read: a lake in this process, or a running server's answers and their cache."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from data import Lake
 from data.store.link_index import LinkIndex
-from data.store.links import Link, first_links
+from data.store.links import first_links
 from queries import Entry, OwnSql, Rows, Scope, Warehouse, load_traffic_values, no_visits, scope_from
 from service.clock import Clock, utc_now
 from service.control_database import ControlDatabase
@@ -22,64 +23,56 @@ if TYPE_CHECKING:
     from data.rules.classifier import Classifier
 
 
+ScopeOf = Callable[[Mapping[str, str]], Scope]
+"""The scope that parameters of the API mean."""
+
+
 def lake_sources(lake: Lake, organization: str) -> Sources:
     """Read an open lake. Free SQL runs on an engine that opens the folders of this organization only."""
-    warehouse, links = Warehouse(lake, load_traffic_values(None)), LinkIndex(lake)
+    warehouse, own_sql = Warehouse(lake, load_traffic_values(None)), cache(lambda: OwnSql(lake, organization))
+    scope_of = _scope_of(lake, organization, LinkIndex(lake), utc_now)
 
-    def scope_of(parameters: Mapping[str, str]) -> Scope:
-        return scope_from(parameters, organization, lake.manifest.today(organization, utc_now()), links)
-
-    async def answer(entry: Entry, parameters: Mapping[str, str]) -> bytes:
-        scope = scope_of(parameters)
+    async def answer(entry: Entry, scope: Scope) -> bytes:
         return encode(await asyncio.to_thread(lambda: warehouse.answer(entry, warehouse.variables(scope))))
 
     def run_sql(sql: str, parameters: Mapping[str, str]) -> Rows:
         return own_sql().sql(sql, scope_of(parameters), MAX_ROWS)
 
-    def hint(parameters: Mapping[str, str]) -> str:
-        return no_visits(lake, scope_of(parameters))
-
-    own_sql = cache(lambda: OwnSql(lake, organization))
-    jobs = Jobs(ControlDatabase(lake))
-    return Sources(
-        answer,
-        partial(_links, lake, organization),
-        partial(jobs.of, organization),
-        partial(jobs.with_content, organization),
-        classify,
-        hint,
-        run_sql,
-    )
+    sources = _sources(lake, organization, Jobs(ControlDatabase(lake)), scope_of, answer)
+    return replace(sources, run_sql=run_sql)
 
 
 def server_sources(
     lake: Lake, caller: Caller, *, answers: Answers, workers: Workers, links: LinkIndex, jobs: Jobs, clock: Clock
 ) -> Sources:
     """Ask the server in whose process this runs: the same answers and the same cache as over HTTP, and no free SQL."""
-    organization = caller.organization
 
-    def scope_of(parameters: Mapping[str, str]) -> Scope:
-        return scope_from(parameters, organization, lake.manifest.today(organization, clock()), links)
+    async def answer(entry: Entry, scope: Scope) -> bytes:
+        return await answers.body(entry, scope, caller.asker)
 
-    async def answer(entry: Entry, parameters: Mapping[str, str]) -> bytes:
-        return await answers.body(entry, await asyncio.to_thread(scope_of, parameters), caller.asker)
+    scope_of = _scope_of(lake, caller.organization, links, clock)
+    sources = _sources(lake, caller.organization, jobs, scope_of, answer)
+    return replace(sources, in_thread=partial(workers.texts.compute, *caller.turn))
 
-    def hint(parameters: Mapping[str, str]) -> str:
-        return no_visits(lake, scope_of(parameters))
+
+def _scope_of(lake: Lake, organization: str, links: LinkIndex, clock: Clock) -> ScopeOf:
+    return lambda parameters: scope_from(parameters, organization, lake.manifest.today(organization, clock()), links)
+
+
+def _sources(
+    lake: Lake, organization: str, jobs: Jobs, scope_of: ScopeOf, answer: Callable[[Entry, Scope], Awaitable[bytes]]
+) -> Sources:
+    async def answer_for(entry: Entry, parameters: Mapping[str, str]) -> bytes:
+        return await answer(entry, await asyncio.to_thread(scope_of, parameters))
 
     return Sources(
-        answer,
-        partial(_links, lake, organization),
-        partial(jobs.of, organization),
-        partial(jobs.with_content, organization),
-        classify,
-        hint,
-        in_thread=partial(workers.texts.compute, *caller.turn),
+        answer=answer_for,
+        links=lambda search: first_links(lake, organization, search, MAX_ROWS),
+        jobs=partial(jobs.of, organization),
+        job=partial(jobs.with_content, organization),
+        classify=classify,
+        hint=lambda parameters: no_visits(lake, scope_of(parameters)),
     )
-
-
-def _links(lake: Lake, organization: str, search: str) -> tuple[list[Link], bool]:
-    return first_links(lake, organization, search, MAX_ROWS)
 
 
 def classify(request: Mapping[str, str]) -> dict[str, Any]:

@@ -124,14 +124,14 @@ class Toolbox:
                     "url": {"type": "string", "description": "the request: a URL, or a path with its query"},
                 },
                 ["user_agent"],
-                self._classify,
+                self._in_thread(self._classify),
             ),
             Tool(
                 "links",
                 f"Short codes and their target URLs; at most {MAX_ROWS:,}.",
                 {"search": {"type": "string", "description": "text that the code, domain or target URL contains"}},
                 [],
-                self._links,
+                self._in_thread(self._links),
             ),
             Tool(
                 "jobs",
@@ -141,14 +141,14 @@ class Toolbox:
                     "limit": {"type": "string", "description": f"1 to {MAX_JOBS}; {DEFAULT_JOBS} if it is not given"},
                 },
                 [],
-                self._jobs,
+                self._in_thread(self._jobs),
             ),
             Tool(
                 "job",
                 "One job, with its evidence, its patch or other implementation, its outcome and its history.",
                 {"id": {"type": "string", "description": "as the tool jobs has it"}},
                 ["id"],
-                self._job,
+                self._in_thread(self._job),
             ),
         ]
         if sources.run_sql:
@@ -157,7 +157,8 @@ class Toolbox:
                 f"DESCRIBE visits_in_scope; at most {MAX_ROWS:,} rows."
             )
             sql = {"type": "string", "description": "one SELECT statement"}
-            tools.append(Tool("run_sql", description, {"sql": sql, **_PARAMETERS}, ["sql"], self._run_sql))
+            call = self._in_thread(self._run_sql)
+            tools.append(Tool("run_sql", description, {"sql": sql, **_PARAMETERS}, ["sql"], call))
         self._tools = {tool.name: tool for tool in tools}
 
     @property
@@ -182,6 +183,10 @@ class Toolbox:
         except (Problem, TrafficError) as error:
             raise ToolFailed(str(error)) from error
 
+    def _in_thread(self, text: Callable[[Mapping[str, str], int], str]) -> Callable[..., Awaitable[str]]:
+        """What makes a text, run in a thread."""
+        return lambda arguments, tokens: self._sources.in_thread(lambda: text(arguments, tokens))
+
     async def _query(self, arguments: Mapping[str, str], tokens: int) -> str:
         entry = _entry(arguments.get("endpoint", ""))
         parameters = _parameters_of(arguments, entry)
@@ -199,61 +204,42 @@ class Toolbox:
         hint = self._sources.hint(parameters)
         return hint and f" Nothing was counted: {hint}"
 
-    async def _classify(self, arguments: Mapping[str, str], tokens: int) -> str:
-        def text() -> str:
-            return text_of(f"How this request is classified, by {_rules()}", self._sources.classify(arguments), tokens)
+    def _classify(self, arguments: Mapping[str, str], tokens: int) -> str:
+        return text_of(f"How this request is classified, by {_rules()}", self._sources.classify(arguments), tokens)
 
-        return await self._sources.in_thread(text)
+    def _links(self, arguments: Mapping[str, str], tokens: int) -> str:
+        links, has_more = self._sources.links(arguments.get("search", ""))
+        rows = [{"short_code": one.short_code, "domain": one.domain, "target_url": one.target_url} for one in links]
+        more = " There are more: search for a part of a code, domain or URL." if has_more else ""
+        meaning = "Links, as they are stored: short code, domain (empty: every domain) and target URL."
+        return text_of(f"{meaning}{more} {_DATA}", rows, tokens)
 
-    async def _links(self, arguments: Mapping[str, str], tokens: int) -> str:
-        def text() -> str:
-            links, has_more = self._sources.links(arguments.get("search", ""))
-            rows = [{"short_code": one.short_code, "domain": one.domain, "target_url": one.target_url} for one in links]
-            more = " There are more: search for a part of a code, domain or URL." if has_more else ""
-            meaning = "Links, as they are stored: short code, domain (empty: every domain) and target URL."
-            return text_of(f"{meaning}{more} {_DATA}", rows, tokens)
-
-        return await self._sources.in_thread(text)
-
-    async def _jobs(self, arguments: Mapping[str, str], tokens: int) -> str:
+    def _jobs(self, arguments: Mapping[str, str], tokens: int) -> str:
         status, limit = arguments.get("status", ""), _number(arguments, "limit", DEFAULT_JOBS, 1, MAX_JOBS)
         if status not in ("", *STATUSES):
             raise ToolFailed(f"status is {status!r}; use {', '.join(STATUSES)}.")
+        found = [job for job in self._sources.jobs() if status in ("", job.status)]
+        more = f" Only the newest {limit} of {len(found):,}; the argument limit asks for more."
+        rows = [{name: getattr(job, name) for name in _LISTED} for job in found[:limit]]
+        head = f"Jobs, newest first; job has the evidence of one, with its SQL and rules.{more * (len(found) > limit)}"
+        return text_of(f"{head} {_DATA}", to_builtins(rows), tokens)
 
-        def text() -> str:
-            found = [job for job in self._sources.jobs() if status in ("", job.status)]
-            more = f" Only the newest {limit} of {len(found):,}; the argument limit asks for more."
-            rows = [{name: getattr(job, name) for name in _LISTED} for job in found[:limit]]
-            head = (
-                f"Jobs, newest first; job has the evidence of one, with its SQL and rules.{more * (len(found) > limit)}"
-            )
-            return text_of(f"{head} {_DATA}", to_builtins(rows), tokens)
+    def _job(self, arguments: Mapping[str, str], tokens: int) -> str:
+        record, content = self._sources.job(arguments.get("id", ""))
+        evidence = record.evidence
+        source = "Written by hand." if record.written_by else "Found without a query."
+        if evidence:
+            source = f"SQL: {evidence.template}, sha256 {evidence.sql_sha256[:12]}; rules {evidence.rules_version}."
+        return object_with_content(f"A job. {source} {_DATA}", to_builtins(record), content, tokens)
 
-        return await self._sources.in_thread(text)
-
-    async def _job(self, arguments: Mapping[str, str], tokens: int) -> str:
-        def text() -> str:
-            record, content = self._sources.job(arguments.get("id", ""))
-            evidence = record.evidence
-            source = "Written by hand." if record.written_by else "Found without a query."
-            if evidence:
-                source = f"SQL: {evidence.template}, sha256 {evidence.sql_sha256[:12]}; rules {evidence.rules_version}."
-            return object_with_content(f"A job. {source} {_DATA}", to_builtins(record), content, tokens)
-
-        return await self._sources.in_thread(text)
-
-    async def _run_sql(self, arguments: Mapping[str, str], tokens: int) -> str:
+    def _run_sql(self, arguments: Mapping[str, str], tokens: int) -> str:
         parameters = _parameters_of(arguments, _ALL_PARAMETERS)
         run_sql = self._sources.run_sql
         assert run_sql  # noqa: S101  # the tool exists only with it
-
-        def text() -> str:
-            result = run_sql(arguments.get("sql", ""), parameters)
-            rows = [dict(zip(result.columns, row, strict=True)) for row in result.rows]
-            more = f" Only the first {MAX_ROWS:,} rows." if result.is_truncated else self._hint(parameters)
-            return text_of(f"Rows of your SQL, by {_rules()}{more} {_DATA}", orjson.loads(encode(rows)), tokens)
-
-        return await self._sources.in_thread(text)
+        result = run_sql(arguments.get("sql", ""), parameters)
+        rows = [dict(zip(result.columns, row, strict=True)) for row in result.rows]
+        more = f" Only the first {MAX_ROWS:,} rows." if result.is_truncated else self._hint(parameters)
+        return text_of(f"Rows of your SQL, by {_rules()}{more} {_DATA}", orjson.loads(encode(rows)), tokens)
 
 
 def _rules() -> str:
