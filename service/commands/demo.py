@@ -54,8 +54,7 @@ def _run(folder: Path, port: int, visits: int, target: str) -> None:
     from service.api_keys import ApiKeys
     from service.app import create_app
     from service.control_database import ControlDatabase
-    from service.pages.accounts.sign_in_link import enter_url
-    from service.pages.sessions import SessionStore
+    from service.pages.sessions import SessionStore, enter_url
     from service.server.run import listen, serve_on
 
     console = messages()

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from data import BadInput, Lake, TrafficError
+from data import Lake, TrafficError
 from data.text import plural
 from service.commands.answers import print_answer
 from service.commands.job_options import opened_warehouse
-from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
+from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, day_of
 from service.commands.printing import printable
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ def detect(
     organization: OrganizationOption,
     is_dry_run: Annotated[bool, typer.Option("--dry-run", help="print what was found, and change no job")] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="say what each detector asks for and what came near it, and change no job")
+        bool,
+        typer.Option("--explain", help="print what each detector looks for and nearly found, and change no job"),
     ] = False,
     as_of: Annotated[str, typer.Option(help="the day after the 28 days to examine, YYYY-MM-DD; default: today")] = "",
     lake: LakeOption = DEFAULT_LAKE,
@@ -39,8 +40,8 @@ def detect(
 
     now = datetime.now(UTC)
     with opened_warehouse(lake, organization) as (jobs, warehouse, opened):
-        day = _day(as_of) or today(opened.manifest.zone(organization), now)
-        _tell_unjudged(opened, organization, day)
+        day = day_of("--as-of", as_of) if as_of else today(opened.manifest.zone(organization), now)
+        _warn_of_unjudged_days(opened, organization, day)
         if explain:
             for detector in DETECTORS.values():
                 typer.echo(_explanation(warehouse, detector, organization, day))
@@ -66,14 +67,14 @@ def detect(
         raise TrafficError("some detectors did not run; their jobs are as they were.")
 
 
-def _tell_unjudged(lake: Lake, organization: str, day: date) -> None:
+def _warn_of_unjudged_days(lake: Lake, organization: str, day: date) -> None:
     """Say how many of the days that detectors examine are not judged yet, and so are left out."""
     from data.maintenance.status import stored_span
     from queries import days_before
 
     first, last = days_before(day)
     if unjudged := sum(first <= one <= last for one in stored_span(lake, organization).unjudged):
-        typer.echo(f"Left out, as they are not judged yet: {plural(unjudged, 'day')}. Run `traffic compact`.", err=True)
+        typer.echo(f"Not judged yet, so left out: {plural(unjudged, 'day')}; run `traffic compact`.", err=True)
 
 
 def _explanation(warehouse: "Warehouse", detector: "Detector", organization: str, day: date) -> str:
@@ -94,10 +95,3 @@ def _explanation(warehouse: "Warehouse", detector: "Detector", organization: str
         texts = ", ".join(f"{name} {harmless(value)}" for name, value in below.items() if name not in _MOMENTS)
         lines.append(f"  The heaviest that was not found: {printable(texts)}")
     return "\n".join(lines)
-
-
-def _day(text: str) -> date | None:
-    try:
-        return date.fromisoformat(text) if text else None
-    except ValueError:
-        raise BadInput(f"--as-of is {text!r}; write it like 2026-11-20.") from None

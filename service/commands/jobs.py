@@ -10,7 +10,6 @@ from data import BadInput, TrafficError, check_organization
 from service.commands.answers import check_format, print_answer
 from service.commands.job_detection import detect
 from service.commands.job_options import JobArgument, NoteOption, opened_jobs, opened_warehouse
-from service.commands.job_redirect import redirect
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
 from service.commands.printing import printable, progress_bar
 from service.jobs.states import APPROVE_FIX, STATUSES
@@ -101,10 +100,43 @@ def dismiss(job_id: JobArgument, note: NoteOption = None, lake: LakeOption = DEF
     _act(lake, job_id, "dismiss", note)
 
 
-app.command()(redirect)
-
-
 app.command()(detect)
+
+
+@app.command()
+def redirect(
+    job_id: JobArgument,
+    target_url: Annotated[str, typer.Argument(metavar="[URL]", help="where its path is to lead")] = "",
+    note: NoteOption = None,
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Redirect the path of an approved job to a URL; without one, print guesses: links and paths spelled like it.
+
+    A short code becomes a link at once. `traffic links export` has any other path once the redirect is shipped.
+
+    Example: traffic jobs redirect job_0123456789abcdef0123 https://example.com/guide
+    """
+    from msgspec import structs
+
+    from service.jobs.implementations import Draft
+    from service.jobs.records import COMMAND_LINE
+    from service.jobs.redirects import redirect_guesses
+
+    now = datetime.now(UTC)
+    with opened_jobs(lake) as jobs:
+        organization = jobs.organization_of(job_id)
+        if target_url:
+            draft = Draft("patch", redirect_to=target_url, note=note)
+            added = jobs.attach(organization, job_id, draft, COMMAND_LINE, now)
+            typer.echo(f"{job_id} has implementation {added.number}: {printable(added.content or '')}", err=True)
+            return
+        job = jobs.job(organization, job_id)
+    with opened_warehouse(lake, organization) as (_, warehouse, opened):
+        found = redirect_guesses(warehouse, job, opened.manifest.today(organization, now))
+    if found:
+        print_answer([structs.asdict(guess) for guess in found], "table")
+    else:
+        typer.echo("No link or path has a similar spelling.", err=True)
 
 
 @app.command()
@@ -142,7 +174,7 @@ def replay(job_id: JobArgument, lake: LakeOption = DEFAULT_LAKE) -> None:
     print_answer([{"column": name, "then": value, "now": now.get(name)} for name, value in then.items()], "table", True)
     notes = [f"Both are of {days[0]} to {days[1]}."]
     if not now:
-        notes.append("It is not found any more in these days.")
+        notes.append("It is no longer found in this period.")
     if evidence.rules_version != version:
         notes.append("The rules of classification have changed since.")
     if subjects and subjects[0].sql_sha256 != evidence.sql_sha256:
@@ -182,7 +214,7 @@ def measure_shipped(organization: OrganizationOption, lake: LakeOption = DEFAULT
 
 @app.command("placebo")
 def judge_untouched(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE) -> None:
-    """Say how often outcomes would be wrong on these visits: all findings, as if repaired on made-up days.
+    """Estimate how often outcomes would be wrong: all findings are judged as if they were repaired on made-up days.
 
     Nothing was done then, so "improved", "worse" and "shipped_by_log" are false alarms. It needs 8 weeks of visits, and
     may take minutes.
@@ -200,7 +232,7 @@ def judge_untouched(organization: OrganizationOption, lake: LakeOption = DEFAULT
     if rows:
         print_answer(rows, "table")
     else:
-        typer.echo(f"{organization} has no 8 weeks of visits in which anything was found.", err=True)
+        typer.echo(f"{organization} does not have 8 weeks of visits in which anything was found.", err=True)
 
 
 def _act(lake: Path, job_id: str, action_id: str, note: str | None, approval: "Approval | None" = None) -> None:

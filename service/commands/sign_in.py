@@ -27,8 +27,7 @@ def sign_in(
     Example: traffic sign-in --org acme --role viewer
     """
     from service.control_database import ControlDatabase
-    from service.pages.accounts.sign_in_link import enter_url
-    from service.pages.sessions import SessionStore
+    from service.pages.sessions import SessionStore, enter_url
 
     settings = read_settings(os.environ, host=host, port=port, base_path=base_path, lake=str(lake))
     opened = Lake(lake)

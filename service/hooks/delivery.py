@@ -37,7 +37,7 @@ class HookClient:
         self._seconds = seconds
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes, now: datetime) -> Attempt:
-        """Send a message to a URL that urls.py has checked. Dates in Retry-After are compared to `now`."""
+        """Send a message to the URL of a hook. Dates in Retry-After are compared to `now`."""
         started_at = time.monotonic()
         status_code, error, retry_after = None, None, None
         sent = {"Content-Type": "application/json", **headers}

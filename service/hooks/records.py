@@ -6,10 +6,10 @@ from typing import Annotated, Any, Final, Literal, get_args
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from service.clock import Time, from_text
-from service.hooks.urls import MAX_URL_LENGTH
 from service.outgoing.connection import ERRORS
 
 MAX_NAME_LENGTH: Final = 100
+MAX_URL_LENGTH: Final = 2_048
 
 Event = Literal[
     "job.created", "job.approved", "job.updated", "job.implementation_attached", "job.shipped", "job.not_measurable",

@@ -1,6 +1,7 @@
 """The hooks of organizations and what was delivered to them, in control.sqlite."""
 
 import json
+import re
 import secrets
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -12,6 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from data import BadInput, check_organization
+from data.hosts import normalized_host
 from service.clock import Clock, to_text, utc_now
 from service.control_database import ControlDatabase
 from service.hooks.outbox import (
@@ -25,15 +27,23 @@ from service.hooks.outbox import (
     read_deliveries,
     store_address,
 )
-from service.hooks.records import DEFAULT_EVENTS, EVENTS, MAX_NAME_LENGTH, Delivery, Hook, HookChanges
+from service.hooks.records import (
+    DEFAULT_EVENTS,
+    EVENTS,
+    MAX_NAME_LENGTH,
+    MAX_URL_LENGTH,
+    Delivery,
+    Hook,
+    HookChanges,
+)
 from service.hooks.signature import new_secret
-from service.hooks.urls import check_hook_url
 from service.setting_values import Network
 
 MAX_HOOKS: Final = 20
 """Of one organization."""
 ROTATION: Final = timedelta(hours=24)
 """How long messages are also signed with the previous secret."""
+_PRINTABLE_ASCII: Final = re.compile(r"[!-~]+")  # urlsplit removes tabs and line ends without a word
 
 
 class NoSuchHook(BadInput):
@@ -214,12 +224,37 @@ class Hooks:
         if name is not None and not (1 <= len(name) <= MAX_NAME_LENGTH and name.isprintable()):
             raise BadInput(f"a hook's name has 1 to {MAX_NAME_LENGTH} printable characters.")
         if url is not None:
-            check_hook_url(url, self._allows_http, self._own_host)
+            _check_url(url, self._allows_http, self._own_host)
         if events is not None:
             unknown = [event for event in events if event not in EVENTS]
             if unknown or not events:
                 problem = f"{unknown[0]!r} is not an event" if unknown else "choose at least one event"
                 raise BadInput(f"{problem}; use any of {', '.join(EVENTS)}.")
+
+
+def _check_url(url: str, allows_http: bool, own_host: str | None) -> None:
+    """Raises BadInput for a URL that no hook may have. Where its host leads is checked at each attempt: it may change.
+
+    `own_host` is the service's own; plain http is for one's own networks only.
+    """
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        host, port = "", 0
+    bracketed = f"[{host}]" if ":" in host else host
+    is_valid = len(url) <= MAX_URL_LENGTH and _PRINTABLE_ASCII.fullmatch(url) and normalized_host(bracketed)
+    if not is_valid or port == 0:
+        raise BadInput(
+            "the URL is invalid; it is an address like https://automation.example/hook, of at most "
+            f"{MAX_URL_LENGTH:,} ASCII characters without spaces."
+        )
+    if parts.scheme != "https" and (parts.scheme != "http" or not allows_http):
+        raise BadInput("the URL must begin with https://; only networks in TRAFFIC_HOOK_NETWORKS take plain http.")
+    if "@" in parts.netloc or "#" in url:
+        raise BadInput("the URL must have no user, password or fragment (#); put a token into its path or query.")
+    if host.removesuffix(".") == own_host:
+        raise BadInput("the URL is this service itself, according to TRAFFIC_PUBLIC_URL.")
 
 
 def _prepare(connection: sqlite3.Connection, hook_id: str, *, is_waiting: bool = False) -> None:

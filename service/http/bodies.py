@@ -14,17 +14,23 @@ Body = TypeVar("Body", bound=msgspec.Struct)
 _WHERE: Final = re.compile(r" - at `\$\.?(.*)`$")
 
 
-async def read_json(request: Request, max_bytes: int, fix: str) -> Any:  # noqa: ANN401  # what JSON may be
-    """The JSON value in the body of a request, of at most `max_bytes`; `fix` tells the client what to send instead.
-
-    Raises BodyTooLarge as soon as there are more bytes, and InvalidBody for anything that is not JSON: other encodings
-    than UTF-8, and nesting that the parser refuses (deeper than 1,024), too.
-    """
+async def read_bytes(request: Request, max_bytes: int) -> bytes:
+    """The body of a request. Raises BodyTooLarge as soon as it is larger, and InvalidBody if it is cut off."""
     body = bytearray()
     async for chunk in body_chunks(request):
         body += chunk
         if len(body) > max_bytes:
             raise BodyTooLarge(f"The body is larger than {max_bytes >> 10} KiB.", "Send less text.")
+    return bytes(body)
+
+
+async def read_json(request: Request, max_bytes: int, fix: str) -> Any:  # noqa: ANN401  # what JSON may be
+    """The JSON value in the body of a request, of at most `max_bytes`; `fix` tells the client what to send instead.
+
+    Raises as `read_bytes` does, and InvalidBody for anything that is not JSON: other encodings than UTF-8, and nesting
+    that the parser refuses (deeper than 1,024), too.
+    """
+    body = await read_bytes(request, max_bytes)
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:

@@ -5,19 +5,15 @@ from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
-from service.http.errors import BodyTooLarge, Forbidden, InvalidBody
-from service.http.live_visits import body_chunks
+from service.http.bodies import read_bytes
+from service.http.errors import Forbidden, InvalidBody
 
 MAX_FORM_BYTES: Final = 16_384
 
 
 async def form_fields(request: Request, max_bytes: int = MAX_FORM_BYTES) -> dict[str, str]:
     """The fields of a submitted form. Raises InvalidBody or BodyTooLarge."""
-    body = bytearray()
-    async for chunk in body_chunks(request):
-        body += chunk
-        if len(body) > max_bytes:
-            raise BodyTooLarge("The form is too large.")
+    body = await read_bytes(request, max_bytes)
     try:
         return dict(parse_qsl(body.decode("utf-8"), keep_blank_values=True, strict_parsing=bool(body)))
     except ValueError as error:

@@ -16,6 +16,7 @@ from service.api_keys import Key
 from service.clock import Clock, from_text, hour_text, to_text, utc_now
 from service.control_database import ControlDatabase, sha256
 from service.http.authentication import Caller
+from service.settings import Settings
 
 ROLES: Final = ("editor", "viewer")
 LINK_LIFETIME: Final = timedelta(minutes=10)
@@ -26,9 +27,24 @@ CACHE_SECONDS: Final = 2
 """How long a session is remembered: one that is revoked elsewhere is still accepted for this time."""
 MAX_CACHED: Final = 4_096
 SIGN_IN_LIFETIME: Final = timedelta(minutes=10)
-RENEWABLE: Final = timedelta(days=7)
+RENEWAL_WINDOW: Final = timedelta(days=7)
 """How long after its end a session of the identity provider leads its browser back there without a question."""
 _FIELDS: Final = "id, organization, role, kind, key_id, subject, created_at, last_seen_at, expires_at"
+_SELECT_VALID: Final = (
+    f"SELECT {_FIELDS} FROM sessions WHERE revoked_at IS NULL AND expires_at > ? "
+    "AND (key_id IS NULL OR key_id IN (SELECT id FROM keys WHERE revoked_at IS NULL)) "
+)
+
+
+_ANY_ADDRESS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # not bound to, but replaced
+
+
+def enter_url(settings: Settings, code: str) -> str:
+    """The sign-in link with a code, under the address at which browsers reach the server."""
+    host = _ANY_ADDRESS.get(settings.host, settings.host)
+    name = f"[{host}]" if ":" in host else host
+    origin = settings.public_url or f"http://{name}:{settings.port}"
+    return f"{origin}{settings.base_path}/app/enter?code={code}"
 
 
 @dataclass(frozen=True)
@@ -145,7 +161,7 @@ class SessionStore:
         """Open a session of so many hours for a user of the identity provider."""
         lifetime = timedelta(hours=hours)
         opened = self._open(user.organization, user.role, "oidc", lifetime, subject=user.name)
-        return opened._replace(cookie_lifetime=lifetime + RENEWABLE)
+        return opened._replace(cookie_lifetime=lifetime + RENEWAL_WINDOW)
 
     def is_renewable(self, secret: str) -> bool:
         """Whether a cookie is of a session that the identity provider began and that has expired since."""
@@ -153,18 +169,13 @@ class SessionStore:
         rows = self.database.rows(
             "SELECT 1 FROM sessions WHERE sha256 = ? AND kind = 'oidc' AND revoked_at IS NULL "
             "AND expires_at <= ? AND expires_at >= ?",
-            [sha256(secret), to_text(now), to_text(now - RENEWABLE)],
+            [sha256(secret), to_text(now), to_text(now - RENEWAL_WINDOW)],
         )
         return bool(rows)
 
     def session(self, secret: str) -> Session | None:
         """The valid session of a cookie; None for any other text."""
-        rows = self.database.rows(
-            f"SELECT {_FIELDS} FROM sessions "
-            "WHERE sha256 = ? AND revoked_at IS NULL AND expires_at > ? AND (key_id IS NULL OR key_id IN "
-            "(SELECT id FROM keys WHERE revoked_at IS NULL))",
-            [sha256(secret), to_text(self._clock())],
-        )
+        rows = self.database.rows(_SELECT_VALID + "AND sha256 = ?", [to_text(self._clock()), sha256(secret)])
         return Session(*rows[0]) if rows else None
 
     def record_use(self, session: Session) -> None:
@@ -176,10 +187,8 @@ class SessionStore:
     def sessions_of(self, organization: str) -> list[Session]:
         """The valid sessions of an organization, newest first."""
         rows = self.database.rows(
-            f"SELECT {_FIELDS} FROM sessions "
-            "WHERE organization = ? AND revoked_at IS NULL AND expires_at > ? AND (key_id IS NULL OR key_id IN "
-            "(SELECT id FROM keys WHERE revoked_at IS NULL)) ORDER BY created_at DESC, id",
-            [organization, to_text(self._clock())],
+            _SELECT_VALID + "AND organization = ? ORDER BY created_at DESC, id",
+            [to_text(self._clock()), organization],
         )
         return [Session(*row) for row in rows]
 
@@ -206,7 +215,7 @@ class SessionStore:
         secret, now = secrets.token_urlsafe(32), self._clock()
         self.database.rows(
             "DELETE FROM sessions WHERE expires_at < ? AND (kind <> 'oidc' OR expires_at < ?)",
-            [to_text(now), to_text(now - RENEWABLE)],
+            [to_text(now), to_text(now - RENEWAL_WINDOW)],
         )
         self.database.rows(
             f"INSERT INTO sessions (sha256, {_FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

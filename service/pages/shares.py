@@ -22,6 +22,11 @@ FILTERS: Final = ("range", "start_date", "end_date", "domain", "short_code")
 """The parameters of the API that a share can be fixed to."""
 MAX_SHARE_DAYS: Final = 3_660
 MAX_EMBEDDERS: Final = 20
+_SELECT: Final = (
+    "SELECT id, organization, name, filters, embedders, created_at, created_by, last_used_at, expires_at, "
+    "CASE WHEN revoked_at IS NOT NULL THEN 'revoked' WHEN expires_at <= ? THEN 'expired' ELSE 'active' END AS state "
+    "FROM shares "
+)
 
 
 @dataclass(frozen=True)
@@ -77,19 +82,14 @@ class ShareStore:
 
     def share(self, secret: str) -> Share | None:
         """The valid share with this secret; None for any other text, and if the share is revoked or expired."""
-        rows = self.database.rows(
-            "SELECT id, organization, name, filters, embedders, created_at, created_by, last_used_at, expires_at, "
-            "'active' FROM shares WHERE sha256 = ? AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)",
-            [sha256(secret), to_text(self._clock())],
-        )
+        parameters = [to_text(self._clock()), sha256(secret)]
+        rows = self.database.rows(_SELECT + "WHERE sha256 = ? AND state = 'active'", parameters)
         return Share(*rows[0]) if rows else None
 
     def shares_of(self, organization: str) -> list[Share]:
         """Every share of an organization, newest first."""
         rows = self.database.rows(
-            "SELECT id, organization, name, filters, embedders, created_at, created_by, last_used_at, expires_at, "
-            "CASE WHEN revoked_at IS NOT NULL THEN 'revoked' WHEN expires_at <= ? THEN 'expired' "
-            "ELSE 'active' END FROM shares WHERE organization = ? ORDER BY created_at DESC, id",
+            _SELECT + "WHERE organization = ? ORDER BY created_at DESC, id",
             [to_text(self._clock()), organization],
         )
         return [Share(*row) for row in rows]

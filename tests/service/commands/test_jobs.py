@@ -74,7 +74,7 @@ def test_a_job_is_approved_and_dismissed_with_a_note(jobs, job_id):
 
 def test_a_path_is_redirected_where_a_guess_leads_and_exported_once_it_is_shipped(jobs, job_id, lake, traffic):
     land(lake, "acme", [visit()])
-    assert jobs("redirect", job_id).err == "No link or path is spelled like it.\n"
+    assert jobs("redirect", job_id).err == "No link or path has a similar spelling.\n"
     links(lake, "acme", [{"short_code": "gones", "target_url": "https://example.com/gones"}])
     assert "https://example.com/gones" in jobs("redirect", job_id).out
     assert "before it is approved" in jobs("redirect", job_id, "https://example.com/").err
@@ -155,7 +155,7 @@ def test_detect_explains_what_it_asks_for_and_what_came_near_and_changes_nothing
     crawl = {"bot_category": "search_crawler", "agent": "Googlebot", "status": 503, "path": "/page"}
     land(lake, "acme", [visit(visited_at=datetime(2026, 3, 1 + number % 2), **crawl) for number in range(9)])
     arguments = ("detect", "--org", "acme", "--as-of", "2026-03-15")
-    assert "Left out, as they are not judged yet: 2 days. Run `traffic compact`." in jobs(*arguments, "--dry-run").err
+    assert "Not judged yet, so left out: 2 days; run `traffic compact`." in jobs(*arguments, "--dry-run").err
     switch_behaviour(lake.manifest, "acme", on=False)
     said = jobs(*arguments, "--dry-run").err
     assert ("found nothing in 2026-02-15 to 2026-03-14" in said, "Left out" in said) == (True, False)
@@ -177,7 +177,7 @@ def test_without_a_shipped_job_outcome_prints_one_sentence(jobs, lake):
 
 def test_a_placebo_without_eight_weeks_of_visits_prints_one_sentence(jobs, lake):
     land(lake, "acme", [visit()])
-    said = "acme has no 8 weeks of visits in which anything was found.\n"
+    said = "acme does not have 8 weeks of visits in which anything was found.\n"
     assert tuple(jobs("placebo", "--org", "acme"))[:3] == (0, "", said)
 
 
