@@ -93,14 +93,9 @@ class Maintenance:
         """Stop the background work, then flush the pending visits."""
         for running in self._running:
             running.cancel()
-        self._compactor.interrupt()
-        self._rollups.interrupt()
-        if self._publisher:
-            self._publisher.interrupt()
-        if self._detection:
-            self._detection.interrupt()
-        if self._mail:
-            self._mail.interrupt()
+        for part in (self._compactor, self._rollups, self._publisher, self._detection, self._mail):
+            if part:
+                part.interrupt()
         await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
         if self._detection:
             self._detection.close()
@@ -134,7 +129,9 @@ class Maintenance:
         try:
             has_more = step(self)
         except LakeDamaged as error:
-            self._warn_of_damage_once(str(error))
+            if str(error) not in self._reported_damage:  # it stays until the lake is repaired
+                self._reported_damage.add(str(error))
+                _LOG.warning(str(error))
         except (TrafficError, OSError, sqlite3.Error) as error:
             self._warn_once(step, str(error))
         except Exception as error:  # noqa: BLE001  # a bug must not end the task for good
@@ -149,12 +146,6 @@ class Maintenance:
         if self._last_warnings.get(step) != problem:
             self._last_warnings[step] = problem
             _LOG.warning(problem)
-
-    def _warn_of_damage_once(self, damage: str) -> None:
-        """Log damage once, whichever task finds it: it stays until the lake is repaired."""
-        if damage not in self._reported_damage:
-            self._reported_damage.add(damage)
-            _LOG.warning(damage)
 
     def flush_if_due(self) -> bool:
         """Write live visits to files, once the oldest waited for ten seconds or there are 50,000."""

@@ -4,6 +4,7 @@ import asyncio
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
@@ -64,25 +65,15 @@ class Metrics:
         for (route, method, status), count in self._requests.items():
             requests.add_metric([route, method, str(status)], count)
         yield requests
-        yield self._request_seconds()
+        times = HistogramMetricFamily("traffic_request_seconds", "Response time of requests.", labels=["route"])
+        for route, counts in self._buckets.items():
+            cumulative = map(float, accumulate(counts))
+            bounds = (*map(str, BUCKETS), "+Inf")
+            times.add_metric([route], [*zip(bounds, cumulative, strict=True)], self._seconds[route])
+        yield times
         for metric, value in zip(self._metrics, self._values, strict=True):
             kind = CounterMetricFamily if metric.is_counter else GaugeMetricFamily
             family = kind(metric.name, metric.meaning, labels=[metric.label] if metric.label else [])
             for label, number in value.items() if isinstance(value, Mapping) else [("", value)]:
                 family.add_metric([label] if metric.label else [], number)
             yield family
-
-    def _request_seconds(self) -> Metric:
-        times = HistogramMetricFamily("traffic_request_seconds", "Response time of requests.", labels=["route"])
-        for route, counts in self._buckets.items():
-            times.add_metric([route], _cumulative(counts), self._seconds[route])
-        return times
-
-
-def _cumulative(counts: list[int]) -> list[tuple[str, float]]:
-    """Counts per bucket as cumulative counts with the upper bound of each bucket, as Prometheus expects."""
-    total, buckets = 0, []
-    for bound, count in zip((*map(str, BUCKETS), "+Inf"), counts, strict=True):
-        total += count
-        buckets.append((bound, float(total)))
-    return buckets

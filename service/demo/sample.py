@@ -94,6 +94,13 @@ MIX: Final = (("people", 62), ("referred", 3), ("assistants", 6), ("trainers", 8
 GROWTH: Final = {"referred": 1.8, "assistants": 1.9, "trainers": 1.3, "coders": 2.6}
 """The factor by which a kind of traffic grows from the beginning of the sample to its end."""
 
+_BOTS: Final = {
+    "assistants": (ASSISTANTS, HUMAN_HOURS),
+    "trainers": (TRAINERS, FLAT_HOURS),
+    "coders": (CODERS, HUMAN_HOURS),
+    "others": (OTHERS, FLAT_HOURS),
+}
+"""Those of the kinds that are not people: their agents, and when they visit."""
 MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
@@ -181,7 +188,9 @@ class _Day:
         counts = dict.fromkeys(kinds, 0)
         for kind in self._random.choices(kinds, weights, k=count):
             counts[kind] += 1
-        lines = [line for kind in kinds for line in getattr(self, f"_{kind}")(counts[kind])]
+        lines = [*self._people(counts["people"]), *self._referred(counts["referred"])]
+        for kind, (agents, hours) in _BOTS.items():
+            lines += self._bots(agents, counts[kind], hours)
         lines.sort()
         for second, line in lines:
             clock = f"{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}"
@@ -199,18 +208,6 @@ class _Day:
         people = self._random.choices(range(10**6, 10**6 + max(1, count)), k=count)
         referrers, queries = [row[0] for row in rows], [row[1] for row in rows]
         return self._requests(HUMAN_HOURS, map(self._person, people), referrers, queries, count)
-
-    def _assistants(self, count: int) -> Iterator[tuple[int, str]]:
-        return self._bots(ASSISTANTS, count, HUMAN_HOURS)
-
-    def _trainers(self, count: int) -> Iterator[tuple[int, str]]:
-        return self._bots(TRAINERS, count, FLAT_HOURS)
-
-    def _coders(self, count: int) -> Iterator[tuple[int, str]]:
-        return self._bots(CODERS, count, HUMAN_HOURS)
-
-    def _others(self, count: int) -> Iterator[tuple[int, str]]:
-        return self._bots(OTHERS, count, FLAT_HOURS)
 
     def _bots(
         self, agents: tuple[tuple[str, int], ...], count: int, hours: tuple[int, ...]

@@ -119,7 +119,11 @@ def finish(connection: sqlite3.Connection, claimed: ClaimedDelivery, attempt: At
     attempts, pause = claimed.attempts + 1, timedelta(0)
     outcome = "delivered" if attempt.is_success else "failed"
     if attempt.is_success:
-        _record_success(connection, claimed.hook_id, now)
+        connection.execute(
+            "UPDATE hooks SET last_success_at = ?, consecutive_failures = 0, failing_since = NULL, "
+            "paused_until = NULL WHERE id = ?",
+            [to_text(now), claimed.hook_id],
+        )
     else:
         jitter = _RANDOM.uniform(1 - JITTER, 1 + JITTER)
         paused = _record_failure(connection, claimed, attempt, now, jitter)
@@ -142,14 +146,6 @@ def finish(connection: sqlite3.Connection, claimed: ClaimedDelivery, attempt: At
         [claimed.hook_id, MAX_FINISHED],
     )
     return outcome
-
-
-def _record_success(connection: sqlite3.Connection, hook_id: str, now: datetime) -> None:
-    connection.execute(
-        "UPDATE hooks SET last_success_at = ?, consecutive_failures = 0, failing_since = NULL, paused_until = NULL "
-        "WHERE id = ?",
-        [to_text(now), hook_id],
-    )
 
 
 def _record_failure(

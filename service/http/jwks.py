@@ -80,7 +80,10 @@ class JwksClient:
         generation, key = self.generation, self._get(kid)
         if key is None and (kid is not None or not self.is_usable()):
             self._start_reading()
-            await self._wait_for_reading()
+            seconds = self._started_at[1] + FETCH_TIMEOUT_SECONDS - self._clock()
+            if not self._refresh.done() and seconds > 0:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(asyncio.wrap_future(self._refresh), seconds)
             generation, key = self.generation, self._get(kid)
         if key is None:
             raise jwt.InvalidKeyError("no such key")
@@ -115,12 +118,6 @@ class JwksClient:
             self._refresh = reading
             # so that an idle server refreshes its keys, too
             asyncio.get_running_loop().call_later(REFRESH_SECONDS + 1, self._refresh_if_old)
-
-    async def _wait_for_reading(self) -> None:
-        seconds = self._started_at[1] + FETCH_TIMEOUT_SECONDS - self._clock()
-        if not self._refresh.done() and seconds > 0:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.wrap_future(self._refresh), seconds)
 
     def _fetch(self, reading: Future[None]) -> None:
         """Read the keys and use them. On an error, keep the last good keys; log it unless it is the same as before."""

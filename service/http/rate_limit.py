@@ -5,7 +5,6 @@ middleware.py applies it before authentication and routing.
 
 import ipaddress
 import math
-import socket
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
@@ -22,8 +21,6 @@ WINDOW_SECONDS: Final = 60.0
 MAX_SOURCES: Final = 65_536
 """Sources that are tracked. Beyond this number the least recently seen one is dropped, to bound memory."""
 RATE_LIMIT_HEADERS: Final = (b"x-ratelimit-limit", b"x-ratelimit-remaining", b"x-ratelimit-reset", b"retry-after")
-_IPV4_MAPPED_PREFIX: Final = bytes(10) + b"\xff\xff"
-"""Prefix of an IPv4-mapped IPv6 address (RFC 4291, 2.5.5.2)."""
 
 
 class RateLimitDecision(NamedTuple):
@@ -108,7 +105,7 @@ class SourceResolver:
     """Finds the source address of a request: an IPv4 address, or the /64 network of an IPv6 address."""
 
     def __init__(self, trusted_proxies: Iterable[Network] = ()) -> None:
-        self._trusted = [(net.version, int(net.netmask), int(net.network_address)) for net in trusted_proxies]
+        self._trusted = tuple(trusted_proxies)
         self._resolve_hop = lru_cache(4_096)(self._resolve_hop_uncached)
 
     def of(self, scope: Scope) -> str:
@@ -137,35 +134,20 @@ class SourceResolver:
         return hop is not None and hop[1]
 
     def _resolve_hop_uncached(self, text: str) -> _Hop | None:
-        """The source of an address; None if `text` is not an IP address.
+        """The source of an address, in its normal form; None if `text` is not an IP address.
 
-        It is made from the bytes of the address, so that one address written in many ways stays one source.
+        The zone of an IPv6 address (`fe80::1%eth0`, RFC 4007) is left out.
         """
-        packed = _packed_address(text)
-        if packed is None:
+        try:
+            address = ipaddress.ip_address(text.partition("%")[0] if ":" in text else text)
+        except ValueError:
             return None
-        version, number = 4 if len(packed) == 4 else 6, int.from_bytes(packed)
-        is_trusted = False
-        for of_version, mask, network in self._trusted:
-            is_trusted = is_trusted or (version == of_version and number & mask == network)
-        if version == 4:
-            return socket.inet_ntop(socket.AF_INET, packed), is_trusted
-        return str(ipaddress.ip_network((number >> 64 << 64, 64))), is_trusted
-
-
-def _packed_address(text: str) -> bytes | None:
-    """The 4 or 16 bytes of an address; None if `text` is not one. An IPv4-mapped IPv6 address gives 4 bytes.
-
-    Only an IPv6 address may have a zone (`fe80::1%eth0`, RFC 4007), which is left out.
-    """
-    is_ipv6 = ":" in text
-    try:
-        packed = socket.inet_pton(
-            socket.AF_INET6 if is_ipv6 else socket.AF_INET, text.partition("%")[0] if is_ipv6 else text
-        )
-    except (OSError, ValueError):
-        return None
-    return packed[12:] if packed[:12] == _IPV4_MAPPED_PREFIX else packed
+        if address.version == 6:
+            address = address.ipv4_mapped or address
+        is_trusted = any(address in network for network in self._trusted)
+        if address.version == 4:
+            return str(address), is_trusted
+        return str(ipaddress.ip_network((int(address) >> 64 << 64, 64))), is_trusted
 
 
 def _without_port(hop: str) -> str:

@@ -75,18 +75,16 @@ class Mailer:
         if self._is_interrupted:
             raise asyncio.CancelledError
         async with asyncio.timeout(CONVERSATION_SECONDS):
-            with await self._connected() as connected:
+            deadline = asyncio.get_running_loop().time() + CONNECT_SECONDS
+            async with asyncio.timeout_at(deadline):
+                connected = await connect(self._server.host, self._server.port, deadline)
+            with connected:
                 client = await self._client(connected)
                 try:
                     await client.connect()
                     return await self._transfer(client, message, sender, recipients)
                 finally:
                     client.close()
-
-    async def _connected(self) -> socket.socket:
-        deadline = asyncio.get_running_loop().time() + CONNECT_SECONDS
-        async with asyncio.timeout_at(deadline):
-            return await connect(self._server.host, self._server.port, deadline)
 
     async def _client(self, connected: socket.socket) -> "_Client":
         """A client of this connection, which will secure it and sign in.

@@ -4,7 +4,7 @@ import socket
 import struct
 import sys
 from collections import Counter
-from typing import Final, Protocol
+from typing import Final
 
 from service.http.rate_limit import SourceResolver
 
@@ -52,28 +52,18 @@ class ConnectionSlots:
             del self._by_source[source]
 
 
-class SocketLike(Protocol):
-    """A socket, or the TransportSocket of an event loop."""
-
-    def fileno(self) -> int:
-        """The file descriptor."""
-
-    def setsockopt(self, level: int, name: int, value: int | bytes, /) -> None:
-        """Set a socket option."""
-
-
-def set_reset_on_close(connection: SocketLike) -> None:
+def set_reset_on_close(connection: socket.socket) -> None:
     """Make close() send a reset and discard data that the client has not read (SO_LINGER of 0)."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
 
 
-def set_unacknowledged_timeout(listener: SocketLike, seconds: float) -> None:
+def set_unacknowledged_timeout(listener: socket.socket, seconds: float) -> None:
     """Drop connections whose client acknowledges no data for so long, also after close(). Linux only."""
     if sys.platform == "linux":
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * seconds))
 
 
-def unacknowledged_bytes(connection: SocketLike) -> int:
+def unacknowledged_bytes(connection: socket.socket) -> int:
     """Bytes written but not yet acknowledged by the client; 0 on systems other than Linux."""
     if sys.platform != "linux":
         return 0
