@@ -10,7 +10,7 @@ from data import BadInput, Lake
 from data.text import plural
 from service.clock import to_text
 from service.commands.options import DEFAULT_LAKE, LakeOption, announce_new_lake
-from service.commands.printing import console, messages
+from service.commands.printing import messages, print_rows
 
 if TYPE_CHECKING:
     from data.rules.tables import IpList
@@ -40,7 +40,6 @@ def refresh(
     Example: traffic agents refresh
     """
     from rich.progress import track
-    from rich.table import Table
 
     from data.rules.ip_lists import folder_fetcher
     from data.rules.tables import IpList, load
@@ -61,13 +60,13 @@ def refresh(
             refreshed, "Fetching lists", len(rows), console=progress, transient=True, disable=not progress.is_terminal
         )
     )
-    table = Table("list", "operator", "networks", "fetched at", "problem", box=None)
     kept = snapshots(opened)
+    cells = []
     for row, _, problem in outcomes:
         snapshot = kept.get(row.name)
-        cells = (f"{len(snapshot.networks):,}", to_text(snapshot.fetched_at)) if snapshot else ("", "never")
-        table.add_row(row.name, row.operator, *cells, problem)
-    console().print(table)
+        last = (f"{len(snapshot.networks):,}", to_text(snapshot.fetched_at)) if snapshot else ("", "never")
+        cells.append((row.name, row.operator, *last, problem))
+    print_rows(("list", "operator", "networks", "fetched at", "problem"), cells)
     failed = sum(outcome.snapshot is None for outcome in outcomes)
     if failed:
         typer.echo(

@@ -2,7 +2,7 @@
 
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -10,9 +10,6 @@ from data import Lake
 from data.text import plural
 from service.commands.options import DEFAULT_LAKE, LakeOption
 from service.commands.printing import progress_bar
-
-if TYPE_CHECKING:
-    from data.maintenance.backup import BackupResult
 
 
 def backup(
@@ -38,17 +35,11 @@ def backup(
     """
     from rich.filesize import decimal
 
+    from data.maintenance.backup import back_up
+
     opened = Lake(lake, must_write=False)
-    with closing(opened.manifest):
-        copied = _copied(opened, folder)
+    with closing(opened.manifest), progress_bar("Copying", is_bytes=True) as progress:
+        copied = back_up(opened, folder, progress)
     pending = f" and {copied.pending:,} not yet in a file" if copied.pending else ""
     visits = f"{plural(copied.visits, 'visit')}{pending}"
     typer.echo(f"{folder}: {plural(copied.files, 'file')} with {visits} ({decimal(copied.size)}).", err=True)
-
-
-def _copied(lake: Lake, folder: Path) -> "BackupResult":
-    """Copy with a progress bar."""
-    from data.maintenance.backup import back_up
-
-    with progress_bar("Copying", is_bytes=True) as progress:
-        return back_up(lake, folder, progress)

@@ -1,41 +1,33 @@
 """`traffic compact`: merges files and builds rollups."""
 
-from contextlib import closing
-from typing import TYPE_CHECKING, Annotated
+from contextlib import ExitStack, closing
+from typing import Annotated
 
 import typer
 
 from data import Lake
-from data.progress import Progress
 from data.text import plural
 from service.commands.options import DEFAULT_LAKE, LakeOption, flag
 from service.commands.printing import progress_bar
 from service.settings import setting
 
-if TYPE_CHECKING:
-    from queries import ClusterOptions
-
-EngineOption = Annotated[str, flag("engine")]
-EngineFromOption = Annotated[str, flag("engine_from")]
-EngineLakeOption = Annotated[str, flag("engine_lake")]
-
 
 def compact(
-    engine: EngineOption = "",
-    engine_from: EngineFromOption = setting("engine_from").default,
-    engine_lake: EngineLakeOption = "",
+    engine: Annotated[str, flag("engine")] = "",
+    engine_from: Annotated[str, flag("engine_from")] = setting("engine_from").default,
+    engine_lake: Annotated[str, flag("engine_lake")] = "",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
     """Merge the files of each past day into one and judge it, and those of today if they are many; build rollups.
 
-    This makes queries faster; of a day that is judged, bots in disguise are no longer counted as people. A running
+    This makes queries faster. Once a day is judged, disguised bots no longer count as people. A running
     server does it in the background. Replaced files are deleted a day later, when no query reads them any more.
 
     Example: traffic compact
     """
     from data.maintenance.compaction import Compactor
     from data.store.pending import flush_all
-    from queries import ClusterOptions
+    from queries import ClusterOptions, RollupBuilder, Warehouse, open_cluster
 
     address, from_visits = setting("engine").read(engine), setting("engine_from").read(engine_from)
     options = ClusterOptions(address, from_visits, folder=engine_lake) if address else None
@@ -44,22 +36,13 @@ def compact(
     compactor = Compactor(opened)
     with progress_bar("Compacting") as progress:
         done = compactor.run(progress=progress)
-    with progress_bar("Counting") as progress:
-        months = _build_rollups(opened, options, progress)
+    with progress_bar("Counting") as progress, ExitStack() as stack:
+        cluster = stack.enter_context(closing(open_cluster(opened, Warehouse(opened), options))) if options else None
+        months = RollupBuilder(opened, counter=cluster).run(progress=progress)
     swept = compactor.sweep()
     typer.echo(
         f"Merged {plural(done.files_before, 'file')} with {plural(done.visits, 'visit')} into {done.files_after:,}, "
-        f"in {plural(done.partitions, 'day')}, {done.judged:,} now judged; counted {plural(months, 'month')} ahead; "
-        f"deleted {plural(swept, 'file')} that nobody reads any more.",
+        f"in {plural(done.partitions, 'day')}, {done.judged:,} now judged; "
+        f"built rollups for {plural(months, 'month')}; deleted {plural(swept, 'obsolete file')}.",
         err=True,
     )
-
-
-def _build_rollups(lake: Lake, options: "ClusterOptions | None", progress: Progress) -> int:
-    """Build rollups, with a cluster if there are options for one. Returns the number of months."""
-    from queries import RollupBuilder, Warehouse, open_cluster
-
-    if options is None:
-        return RollupBuilder(lake).run(progress=progress)
-    with closing(open_cluster(lake, Warehouse(lake), options)) as cluster:
-        return RollupBuilder(lake, counter=cluster).run(progress=progress)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Collection
 from contextlib import closing
 from dataclasses import asdict
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -14,7 +14,7 @@ from data import BadInput, Lake
 from data.text import plural
 from service.clock import to_text
 from service.commands.confirmation import ask, check_can_ask
-from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, existing_organization
+from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, day_of, existing_organization
 from service.commands.printing import printable, progress_bar
 from service.control_database import ControlDatabase
 
@@ -29,7 +29,6 @@ NOT_REACHED: Final = (
     "themselves, log files that were imported, and answers that were given before."
 )
 LOG_WAIT_SECONDS: Final = 600
-_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _DECIMAL: Final = re.compile(r"-?\d{1,19}", re.ASCII)
 _HEXADECIMAL: Final = re.compile(r"0x[0-9a-f]{1,16}", re.IGNORECASE)
 
@@ -73,7 +72,7 @@ def erase(
         _announce(_run(eraser, organization, criteria, dry_run=True))
         ask("Delete them?")
     erased = _run(eraser, organization, criteria)
-    typer.echo(f"{_summary(erased)} no longer counted.", err=True)
+    typer.echo(f"{_summary(erased)} are no longer counted.", err=True)
     evidence = _erase_evidence(opened, organization, criteria)
     followed = follow_erasures(opened, organization)
     finish(opened, erased.dead, erased.ended_at)
@@ -98,7 +97,12 @@ def finish(lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
     from data.maintenance.erasure import GRACE, FilesInUse, delete_files, truncate_wal
 
     if dead:
-        _wait(round(GRACE.total_seconds()))
+        seconds = round(GRACE.total_seconds())
+        typer.echo(f"Deleting the files in {seconds} s, once no query reads them.", err=True)
+        with progress_bar("Waiting") as progress:
+            for second in range(seconds):
+                time.sleep(1)
+                progress(second + 1, seconds)
     delete_files(lake, dead, ended_at)
     for second in range(LOG_WAIT_SECONDS):
         if truncate_wal(lake):
@@ -108,14 +112,6 @@ def finish(lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
             typer.echo(left, err=True)
         time.sleep(1)
     raise FilesInUse("the files are deleted, but a process still reads manifest.sqlite; stop it and run this again.")
-
-
-def _wait(seconds: int) -> None:
-    typer.echo(f"Deleting the files in {seconds} s, when no query reads them any more.", err=True)
-    with progress_bar("Waiting") as progress:
-        for second in range(seconds):
-            time.sleep(1)
-            progress(second + 1, seconds)
 
 
 def _criteria(
@@ -148,8 +144,8 @@ def _criteria(
         domain,
         no_domain or None,
         None if visitor is None else _visitor(visitor),
-        None if since is None else _day("--since", since),
-        None if before is None else _day("--before", before),
+        None if since is None else day_of("--since", since),
+        None if before is None else day_of("--before", before),
     )
 
 
@@ -160,15 +156,6 @@ def _visitor(text: str) -> int:
     if _DECIMAL.fullmatch(text) and -(1 << 63) <= int(text) < 1 << 63:
         return int(text)
     raise BadInput(f"--visitor is {text!r}; it must be a signed number of 64 bits, like -42, or its bits, like 0x2a.")
-
-
-def _day(flag: str, text: str) -> date:
-    try:
-        if _DAY.fullmatch(text):
-            return date.fromisoformat(text)
-    except ValueError:
-        pass
-    raise BadInput(f"{flag} is {text!r}; write a date like 2026-11-20.")
 
 
 def _run(eraser: "Eraser", organization: str, criteria: "Criteria", dry_run: bool = False) -> "ErasureResult":
@@ -204,9 +191,16 @@ def _print_receipt(
 ) -> None:
     import orjson
 
+    given = {name: value for name, value in erased.criteria._asdict().items() if value is not None}
+    if "visitor" in given:
+        given["visitor"] = str(given["visitor"])  # many JSON readers do not support 64-bit integers
+    copies = [
+        {"target": one.target, "done": not one.problem} | ({"problem": one.problem} if one.problem else {})
+        for one in followed
+    ]
     receipt = {
         "organization": erased.organization,
-        "criteria": _criteria_of(erased.criteria),
+        "criteria": given or {"all": True},
         "dry_run": erased_at is None,
         "erased_at": erased_at and to_text(erased_at),
         "visits": erased.visits,
@@ -214,24 +208,10 @@ def _print_receipt(
         "partitions": erased.partitions,
         "files": {"before": _files_of(erased.before), "after": _files_of(erased.after)},
         "jobs": asdict(evidence),
-        **({"copies": [_copy(one) for one in followed]} if followed else {}),
+        **({"copies": copies} if copies else {}),
         "not_reached": NOT_REACHED,
     }
     typer.echo(orjson.dumps(receipt))
-
-
-def _copy(followed: "Followed") -> dict[str, Any]:
-    """A published copy in a receipt."""
-    if followed.problem:
-        return {"target": followed.target, "done": False, "problem": followed.problem}
-    return {"target": followed.target, "done": True}
-
-
-def _criteria_of(criteria: "Criteria") -> dict[str, Any]:
-    given = {name: value for name, value in criteria._asdict().items() if value is not None}
-    if "visitor" in given:
-        given["visitor"] = str(given["visitor"])  # many JSON readers do not support 64-bit integers
-    return given or {"all": True}
 
 
 def _files_of(files: list["LandedFile"]) -> list[dict[str, Any]]:

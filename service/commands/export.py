@@ -15,7 +15,7 @@ from data.errors import Conflict
 from data.text import plural
 from service.commands.answers import check_format
 from service.commands.filters import WithParameters, open_lake
-from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag
+from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, RawOption, flag
 from service.commands.printing import progress_bar
 from service.settings import setting
 
@@ -44,10 +44,8 @@ def export(
     everything: Annotated[bool, typer.Option("--all", help="every day with visits, instead of a range")] = False,
     endpoints: Annotated[str, typer.Option(help="only these, separated by commas; default: every endpoint")] = "",
     output: Annotated[str, typer.Option("--format", help="parquet or csv")] = "parquet",
-    is_raw: Annotated[
-        bool, typer.Option("--raw", help="csv for programs: text as it is, formulas of strangers, too")
-    ] = False,
-    again: Annotated[bool, typer.Option("--again", help="write files that exist once more")] = False,
+    is_raw: RawOption = False,
+    again: Annotated[bool, typer.Option("--again", help="write existing files again")] = False,
     values: Annotated[str, flag("values")] = setting("values").default,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
@@ -55,7 +53,7 @@ def export(
 
     Each has the rows of GET /analytics/ENDPOINT for that day alone; an endpoint with parts has a folder for each, and
     filters have folders too: organization=ORG/country=DE/day=DAY. A file appears when it is complete. Files that exist
-    are kept, so an export that was stopped goes on where it was; --again writes them once more, after visits of these
+    are kept, so an export that was stopped resumes where it stopped; --again writes them again, after visits of these
     days were imported late or erased. Days without visits are left out.
 
     Example, for cron after the import: traffic export --org acme --to exports --range yesterday
@@ -72,7 +70,11 @@ def export(
     with_values = load_traffic_values(Path(values) if values else None)
     with closing(opened.manifest), closing(Warehouse(opened, with_values, seconds=_MAX_SECONDS)) as warehouse:
         scopes = _scopes(opened, organization, context.obj, entries)
-        folders = {name: folder.joinpath(name, *_folders(scope)) for name, scope in scopes.items()}
+        folders = {}
+        for name, scope in scopes.items():
+            partitions = {"organization": scope.organization, **scope.filters}
+            hive = [f"{key}={quote(value, safe='')}" for key, value in partitions.items()]
+            folders[name] = folder.joinpath(name, *hive)
         paths = {
             (day, name): folders[name] / f"day={day}" / f"rows.{output}"
             for day in _days(opened, organization, None if everything else scopes[min(scopes)])
@@ -119,12 +121,6 @@ def _scopes(
 
 def _yesterday(lake: Lake, organization: str) -> date:
     return lake.manifest.today(organization, datetime.now(UTC)) - timedelta(days=1)
-
-
-def _folders(scope: "Scope") -> list[str]:
-    """The folders of the files of a scope, as Hive names partitions."""
-    parts = {"organization": scope.organization, **scope.filters}
-    return [f"{name}={quote(value, safe='')}" for name, value in parts.items()]
 
 
 def _days(lake: Lake, organization: str, scope: "Scope | None") -> list[date]:

@@ -10,7 +10,7 @@ import typer
 from data import Lake
 from service.clock import to_text
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, announce_new_lake
-from service.commands.printing import console, printable
+from service.commands.printing import print_rows
 from service.settings import read_settings
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def create(
     announce_new_lake(lake)
     hook, secret = _hooks(lake, create=True).create(organization, name, url, event or DEFAULT_EVENTS)
     events = ", ".join(hook.events)
-    typer.echo(f"{hook.id} of {organization} is sent {events}. Its secret is shown only once:", err=True)
+    typer.echo(f"{hook.id} of {organization} receives {events}. Its secret is shown only once:", err=True)
     typer.echo(secret)
 
 
@@ -50,22 +50,19 @@ def list_hooks(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE
 
     Example: traffic hooks list --org acme
     """
-    from rich.table import Table
-
     hooks = _hooks(lake).of(organization)
     if not hooks:
         typer.echo(f"{organization} has no hooks; `traffic hooks create` makes one.", err=True)
         return
-    table = Table("id", "name", "URL", "events", "active", "last success", "last failure", "failures", box=None)
+    cells = []
     for hook in hooks:
         state = "yes" if hook.active else f"no. {hook.disabled_reason or ''}".strip()
         if hook.paused_until:
             state = f"paused until {_time(hook.paused_until)}"
         times = _time(hook.last_success_at), _time(hook.last_failure_at)
         events = ", ".join(hook.events)
-        cells = hook.id, printable(hook.name), hook.url, events, state, *times, str(hook.consecutive_failures)
-        table.add_row(*cells)
-    console().print(table)
+        cells.append((hook.id, hook.name, hook.url, events, state, *times, str(hook.consecutive_failures)))
+    print_rows(("id", "name", "URL", "events", "active", "last success", "last failure", "failures"), cells)
 
 
 @app.command("test")
@@ -85,19 +82,17 @@ def deliveries(hook: HookArgument, organization: OrganizationOption, lake: LakeO
 
     Example: traffic hooks deliveries hook_3f2a9c0d1e4b5a6f7081 --org acme
     """
-    from rich.table import Table
-
     messages = _hooks(lake).deliveries(organization, hook)
     if not messages:
         typer.echo(f"Nothing was sent to {hook} yet; `traffic hooks test` sends a made-up job.", err=True)
         return
-    table = Table("id", "event", "job", "status", "attempts", "answer", "ms", "created", "next attempt", box=None)
+    cells = []
     for one in messages:
         answer = one.error or str(one.status_code or "")
         times = _time(one.created_at), _time(one.next_attempt_at)
         ms = "" if one.ms is None else str(one.ms)
-        table.add_row(one.id, one.event, one.job_id or "", one.status, str(one.attempts), answer, ms, *times)
-    console().print(table)
+        cells.append((one.id, one.event, one.job_id or "", one.status, str(one.attempts), answer, ms, *times))
+    print_rows(("id", "event", "job", "status", "attempts", "answer", "ms", "created", "next attempt"), cells)
 
 
 @app.command()

@@ -7,7 +7,7 @@ import typer
 from data import Lake
 from service.api_keys import ApiKeys
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, announce_new_lake
-from service.commands.printing import console, printable
+from service.commands.printing import print_rows
 from service.control_database import ControlDatabase
 
 app = typer.Typer(help="Create, list and revoke API keys.", rich_markup_mode=None)
@@ -38,19 +38,13 @@ def list_keys(lake: LakeOption = DEFAULT_LAKE) -> None:
 
     Example: traffic keys list
     """
-    from rich.table import Table
-
     keys = ApiKeys(ControlDatabase(Lake(lake))).all_keys()
     if not keys:
         typer.echo("No API keys yet; `traffic keys create` makes one.", err=True)
         return
-    table = Table(
-        "id", "organization", "name", "created at", "created by", "last used at", "expires at", "revoked at", box=None
-    )
-    for key in keys:
-        times = (time or "" for time in (key.last_used_at, key.expires_at, key.revoked_at))
-        table.add_row(key.id, key.organization, key.name, key.created_at, printable(key.created_by or ""), *times)
-    console().print(table)
+    names = "id", "organization", "name", "created_at", "created_by", "last_used_at", "expires_at", "revoked_at"
+    rows = [[getattr(key, name) or "" for name in names] for key in keys]
+    print_rows([name.replace("_", " ") for name in names], rows)
 
 
 @app.command()

@@ -1,6 +1,8 @@
 """Flags that several commands share, and checks of what they name."""
 
+import re
 from contextlib import closing
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -38,16 +40,32 @@ class Command(TyperCommand):
 
 LakeOption = Annotated[Path, flag("lake")]
 OrganizationOption = Annotated[str, typer.Option("--org", help="organization: 1 to 64 of A-Z a-z 0-9 _ -")]
+OnlyOrganizationOption = Annotated[str, typer.Option("--org", help="only this organization; without it, all of them")]
 RawOption = Annotated[
     bool, typer.Option("--raw", help="csv for programs: text as it is, even if a spreadsheet would run it")
 ]
 DEFAULT_LAKE = Path(setting("lake").default)
 
 
+def day_of(flag: str, text: str) -> date:
+    """The day that a flag names. Raises BadInput."""
+    try:
+        if re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII):
+            return date.fromisoformat(text)
+    except ValueError:
+        pass
+    raise BadInput(f"{flag} is {text!r}; write a date like 2026-11-20.")
+
+
 def announce_new_lake(lake: Path) -> None:
     """Say on stderr that there is no lake at this path yet, before one is created: the path may be mistyped."""
     if not ((lake / "manifest.sqlite").exists() or (lake / "visits").exists()):
         typer.echo(f"No lake at {lake.absolute()} yet: a new one is created.", err=True)
+
+
+def chosen_organizations(lake: Lake, organization: str) -> list[str]:
+    """The organization alone, or without one all that have visits. Raises BadInput if it does not exist."""
+    return [existing_organization(lake, organization)] if organization else lake.manifest.organizations()
 
 
 def existing_organization(lake: Lake, organization: str) -> str:

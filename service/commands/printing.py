@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -26,6 +26,16 @@ def messages() -> "Console":
     from rich.console import Console
 
     return Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+
+def print_rows(names: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table of texts to stdout; untrusted ones cannot control the terminal."""
+    from rich.table import Table
+
+    table = Table(*names, box=None)
+    for row in rows:
+        table.add_row(*map(printable, row))
+    console().print(table)
 
 
 @contextmanager

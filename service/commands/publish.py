@@ -1,24 +1,21 @@
 """`traffic publish`: publishes visits where other engines read them."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from data import BadInput, Lake
 from data.text import plural
-from service.commands.options import DEFAULT_LAKE, LakeOption, existing_organization
+from service.commands.options import DEFAULT_LAKE, LakeOption, OnlyOrganizationOption, chosen_organizations
 from service.commands.printing import printable
 from service.settings import setting
-
-if TYPE_CHECKING:
-    from data.publish.publisher import Publication
 
 _TARGET = setting("publish")
 
 
 def publish(
     target: Annotated[str, typer.Argument(envvar=_TARGET.variable, help=_TARGET.meaning)] = "",
-    organization: Annotated[str, typer.Option("--org", help="only this organization; without it, all of them")] = "",
+    organization: OnlyOrganizationOption = "",
     forget: Annotated[
         bool, typer.Option("--forget", help="publish there no more, and leave what lies there as it is")
     ] = False,
@@ -32,6 +29,8 @@ def publish(
 
     Example: traffic publish s3://bucket/traffic
     """
+    from rich.filesize import decimal
+
     from data.publish.publisher import LakePublisher, follow_erasures
     from data.store.copies import forget_copies
     from service.commands.erase import report_due
@@ -47,15 +46,10 @@ def publish(
         )
         return
     publisher = LakePublisher(opened, name)
-    for one in [existing_organization(opened, organization)] if organization else opened.manifest.organizations():
+    for one in chosen_organizations(opened, organization):
         if publication := publisher.publish(one):
-            _print(publication)
+            _, files, size, removed, version = publication
+            added = f"{plural(files, 'file')} ({decimal(size)}) added, {removed:,} removed"
+            change = added if files + removed else "no change"
+            typer.echo(printable(f"{one}: {change}; its visits have version {version:,}"))
     report_due(follow_erasures(opened, organization))
-
-
-def _print(publication: "Publication") -> None:
-    from rich.filesize import decimal
-
-    name, files, size, removed, version = publication
-    change = f"{plural(files, 'file')} ({decimal(size)}) added, {removed:,} removed" if files + removed else "no change"
-    typer.echo(printable(f"{name}: {change}; its visits have version {version:,}"))

@@ -12,7 +12,7 @@ import typer
 from data import BadInput, Lake
 from service.commands.answers import check_format, check_parts, print_answer, select_columns
 from service.commands.filters import open_lake
-from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag
+from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, RawOption, flag
 from service.settings import setting
 
 if TYPE_CHECKING:
@@ -38,9 +38,7 @@ def query(
     output: Annotated[str, typer.Option("--format", help="table, json, csv or parquet")] = "table",
     part: Annotated[str, typer.Option(help="print only this member of an answer with several parts")] = "",
     columns: Annotated[str, typer.Option(help="print only these columns, separated by commas")] = "",
-    is_raw: Annotated[
-        bool, typer.Option("--raw", help="csv for programs: text as it is, formulas of strangers, too")
-    ] = False,
+    is_raw: RawOption = False,
     is_wide: Annotated[bool, typer.Option("--wide", help="whole columns, wider than the terminal")] = False,
     values: ValuesOption = setting("values").default,
     memory: MemoryOption = setting("memory").default,
@@ -50,7 +48,7 @@ def query(
 ) -> None:
     """Print an answer, with the same rows as GET /analytics/NAME; with --format json the bytes are identical.
 
-    With --format csv, an apostrophe stands before whatever a spreadsheet would run as a formula; --raw leaves it out.
+    With --format csv, an apostrophe precedes whatever a spreadsheet would run as a formula; --raw leaves it out.
 
     Example: traffic query top-links --org acme --range 90d --format csv
     """

@@ -6,12 +6,12 @@ import typer
 
 from data import Lake
 from data.text import plural
-from service.commands.options import DEFAULT_LAKE, LakeOption, existing_organization
-from service.commands.printing import console, printable, progress_bar
+from service.commands.options import DEFAULT_LAKE, LakeOption, OnlyOrganizationOption, chosen_organizations
+from service.commands.printing import print_rows, progress_bar
 
 
 def reclassify(
-    organization: Annotated[str, typer.Option("--org", help="only this organization; without it, all of them")] = "",
+    organization: OnlyOrganizationOption = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="show what would change, but change nothing")] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
@@ -22,21 +22,19 @@ def reclassify(
 
     Example: traffic reclassify --dry-run
     """
-    from rich.table import Table
-
     from data.maintenance.reclassification import Reclassifier
 
     opened = Lake(lake)
-    chosen = [existing_organization(opened, organization)] if organization else opened.manifest.organizations()
+    chosen = chosen_organizations(opened, organization)
     with progress_bar("Reclassifying") as progress:
         changes = Reclassifier(opened).run(chosen, dry_run, progress)
-    table = Table("from", "to", "visits", "most frequent user agent", box=None)
+    rows = []
     for move, agents in sorted(changes.moves.items(), key=lambda move: (-move[1].total(), move[0])):
         after = move.after if move.after != move.before else "(other details)"
         ((example, _),) = agents.most_common(1)
-        table.add_row(move.before, after, f"{agents.total():,}", printable(example or "(none)"))
-    if changes.moves:
-        console().print(table)
+        rows.append((move.before, after, f"{agents.total():,}", example or "(none)"))
+    if rows:
+        print_rows(("from", "to", "visits", "most frequent user agent"), rows)
     verb = "would be reclassified" if dry_run else "reclassified"
     typer.echo(
         f"{changes.rewritten:,} of {plural(changes.visits, 'visit')} in {plural(changes.partitions, 'day')} {verb}; "

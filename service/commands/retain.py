@@ -10,8 +10,8 @@ from data import BadInput, Lake
 from data.text import plural
 from service.commands.confirmation import ask, check_can_ask
 from service.commands.erase import finish, report_due
-from service.commands.options import DEFAULT_LAKE, LakeOption, existing_organization
-from service.commands.printing import console
+from service.commands.options import DEFAULT_LAKE, LakeOption, OnlyOrganizationOption, existing_organization
+from service.commands.printing import print_rows
 from service.control_database import ControlDatabase
 from service.settings import setting
 
@@ -26,7 +26,7 @@ def retain(
     days: Annotated[
         str, typer.Option(envvar=_DAYS.variable, help="days after which visits are deleted")
     ] = _DAYS.default,
-    organization: Annotated[str, typer.Option("--org", help="only this organization; without it, all of them")] = "",
+    organization: OnlyOrganizationOption = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="show what would be deleted, but change nothing")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="delete without asking")] = False,
     trust_clock: Annotated[
@@ -80,13 +80,9 @@ def retain(
 
 def _print(result: "RetentionResult", verb: str, is_table_shown: bool = True) -> None:
     """Print a table of what is deleted to stdout, and the total to stderr."""
-    from rich.table import Table
-
-    table = Table("organization", "days", "visits", "files", box=None)
-    for ended in result.ended:
-        table.add_row(ended.organization, *(f"{number:,}" for number in ended[1:]))
     if result.ended and is_table_shown:
-        console().print(table)
+        rows = [(ended.organization, *(f"{number:,}" for number in ended[1:])) for ended in result.ended]
+        print_rows(("organization", "days", "visits", "files"), rows)
     visits = plural(sum(ended.visits for ended in result.ended), "visit")
     organizations = plural(len(result.ended), "organization")
     typer.echo(f"{visits} of {organizations}, all before {result.before}, {verb} deleted.", err=True)

@@ -47,19 +47,14 @@ def status(
         lake_status, jobs = status_of(opened, now), count_by_status(control) if control else {}
         published = copies(opened)
     if output == "json":
-        _print_json(opened, lake_status, jobs, published)
+        from service.encoding import encode
+
+        organizations = [{"organization": name, **asdict(data)} for name, data in lake_status.organizations.items()]
+        members = {"organizations": organizations, "copies": [copy._asdict() for copy in published], "jobs": jobs}
+        typer.echo(encode({"lake": str(opened.root), **asdict(lake_status), **members}))
     else:
         _print_organizations(lake_status, now)
         _print_lake(opened, lake_status, jobs, published, now)
-
-
-def _print_json(lake: Lake, status: "LakeStatus", jobs: "JobCounts", published: "Sequence[Copy]") -> None:
-    from service.encoding import encode
-
-    organizations = [{"organization": name, **asdict(data)} for name, data in status.organizations.items()]
-    copies = [copy._asdict() for copy in published]
-    members = {"organizations": organizations, "copies": copies, "jobs": jobs}
-    typer.echo(encode({"lake": str(lake.root), **asdict(status), **members}))
 
 
 def _print_organizations(status: "LakeStatus", now: datetime) -> None:

@@ -8,15 +8,15 @@ import typer
 
 from data import Lake, LakeDamaged
 from data.text import plural
-from service.commands.options import DEFAULT_LAKE, LakeOption, existing_organization
+from service.commands.options import DEFAULT_LAKE, LakeOption, OnlyOrganizationOption, existing_organization
 from service.commands.printing import printable, progress_bar
 
 if TYPE_CHECKING:
-    from data.maintenance.verification import DamagedFile, VerificationResult
+    from data.maintenance.verification import VerificationResult
 
 
 def verify(
-    organization: Annotated[str, typer.Option("--org", help="only this organization; without it, all of them")] = "",
+    organization: OnlyOrganizationOption = "",
     is_published: Annotated[
         bool, typer.Option("--published", help="also read every object of the copies that were published")
     ] = False,
@@ -29,13 +29,23 @@ def verify(
 
     Example: traffic verify --org acme
     """
+    from data.maintenance.verification import DamagedFile, verify_lake
+    from data.publish.verification import verify_copies
+    from service.control_database import CONTROL, read_control
+    from service.jobs.implementation_tables import damaged_contents
+
     opened = _open(lake)
     with closing(opened.manifest):
         if organization:
             existing_organization(opened, organization)
-        result = _checked(opened, organization)
+        with progress_bar("Verifying", is_bytes=True) as progress:
+            result = verify_lake(opened, organization, progress)
+        if not any(finding.path == CONTROL for finding in result.findings):
+            with read_control(opened) as control:
+                damaged = damaged_contents(control) if control else []
+            result.findings += [DamagedFile(CONTROL, reason) for reason in damaged]
         if is_published:
-            result.findings += _published(opened, organization)
+            result.findings += [DamagedFile(*found) for found in verify_copies(opened, organization)]
     for path, reason in result.findings:
         typer.echo(printable(f"{path}: {reason}"))
     _print_summary(result)
@@ -54,33 +64,10 @@ def _open(lake: Path) -> Lake:
         ) from error
 
 
-def _checked(lake: Lake, organization: str) -> "VerificationResult":
-    """Check with a progress bar."""
-    from data.maintenance.verification import DamagedFile, verify_lake
-    from service.control_database import CONTROL, read_control
-    from service.jobs.implementation_tables import damaged_contents
-
-    with progress_bar("Verifying", is_bytes=True) as progress:
-        result = verify_lake(lake, organization, progress)
-    if not any(finding.path == CONTROL for finding in result.findings):
-        with read_control(lake) as control:
-            damaged = damaged_contents(control) if control else []
-        result.findings += [DamagedFile(CONTROL, reason) for reason in damaged]
-    return result
-
-
 _ABSENT: Final = {
     "control.sqlite": "control.sqlite is missing: if the lake had API keys, jobs or hooks, copy it from a backup.",
     "salts.sqlite": "salts.sqlite is missing: visitors of the last 48 hours count anew, as after restoring a backup.",
 }
-
-
-def _published(lake: Lake, organization: str) -> "list[DamagedFile]":
-    """What is wrong with the copies."""
-    from data.maintenance.verification import DamagedFile
-    from data.publish.verification import verify_copies
-
-    return [DamagedFile(*found) for found in verify_copies(lake, organization)]
 
 
 def _print_summary(result: "VerificationResult") -> None:

@@ -22,8 +22,6 @@ from tests.support.visits import land, packed, visit
 PROGRAM = Path(sys.executable).parent / "traffic"
 KILLS = int(os.environ.get("TRAFFIC_KILLS", "2"))
 
-SWEPT = "that nobody reads any more."
-
 
 @pytest.fixture
 def compact(traffic, lake):
@@ -44,11 +42,11 @@ def test_it_tells_what_became_of_how_many_files(lake, compact):
     land_files(lake, [5], 2)
     land_files(lake, [5], 2, "other")
     merged = "Merged 8 files with 16 visits into 4, in 4 days, 4 now judged"
-    said = f"{merged}; counted 2 months ahead; deleted 0 files {SWEPT}\n"
+    said = f"{merged}; built rollups for 2 months; deleted 0 obsolete files.\n"
     assert compact() == (0, "", said)
     assert numbers(lake) == {3: 1, 4: 1, 5: 1}
     merged = "Merged 0 files with 0 visits into 0, in 0 days, 0 now judged"
-    said = f"{merged}; counted 0 months ahead; deleted 0 files {SWEPT}\n"
+    said = f"{merged}; built rollups for 0 months; deleted 0 obsolete files.\n"
     assert compact() == (0, "", said)
 
 
@@ -58,7 +56,7 @@ def test_numbers_are_written_with_commas_and_the_dead_are_swept(lake, compact):
     Compactor(lake, lambda: datetime.now(UTC) - READERS_GRACE).run()
     land(lake, "acme", [visit()] * 2)
     merged = "Merged 2 files with 1,503 visits into 1, in 1 day, 1 now judged"
-    said = f"{merged}; counted 1 month ahead; deleted 2 files {SWEPT}\n"
+    said = f"{merged}; built rollups for 1 month; deleted 2 obsolete files.\n"
     assert compact() == (0, "", said)
     assert sum(paths(lake).values()) == 1_503
 

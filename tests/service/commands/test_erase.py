@@ -137,7 +137,7 @@ def test_stdout_holds_the_receipt_alone_on_one_line(lake, erase):
     fill(lake)
     run = erase("--all", "--yes")
     assert run.out.count("\n") == 1
-    assert run.err.startswith("9 visits of acme on 3 days no longer counted.\n")
+    assert run.err.startswith("9 visits of acme on 3 days are no longer counted.\n")
 
 
 def test_another_organization_is_left_alone(lake, erase):
@@ -304,7 +304,7 @@ def test_a_held_answer_is_not_given_after_an_erasure_by_another_process(lake, cl
     fill(lake)
     assert asked(client)["total_visits"] == asked(client)["total_visits"] == 9
     process = forks.start("erase", "--org", "acme", "--domain", "go.example", "--yes", "--lake", lake.root)
-    assert process.stderr.readline() == "3 visits of acme on 3 days no longer counted.\n"
+    assert process.stderr.readline() == "3 visits of acme on 3 days are no longer counted.\n"
     assert asked(client)["total_visits"] == 6  # at once: the other process still waits
     process.kill()
     process.communicate()

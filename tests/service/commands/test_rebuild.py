@@ -32,7 +32,7 @@ def test_a_lost_manifest_is_made_again_and_the_lake_is_sound(lake, rebuild, traf
     assert (code, out) == (0, "")
     assert err.splitlines() == [
         "The manifest now counts 2 visits in 1 file.",
-        "Visits that were waiting in the lost manifest for their file are gone.",
+        "Visits that were not yet in a file are lost with the manifest.",
         "Run `traffic verify`, then start the server.",
     ]
     assert traffic("verify", "--lake", lake.root).code == 0

@@ -211,7 +211,7 @@ def test_the_program_erases_beside_a_server_whose_next_answer_knows(lake, asker)
         assert [json.loads(asker.ask(connection, OVERVIEW)[2])["total_visits"] for _ in range(2)] == [2, 2]
         command = [PROGRAM, "erase", "--org", "acme", "--domain", "sale.example", "--yes", "--lake", lake.root]
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-            assert process.stderr.readline().endswith(" no longer counted.\n")  # it still waits for readers
+            assert process.stderr.readline().endswith(" are no longer counted.\n")  # it still waits for readers
             many = [stack_of(asker) for _ in range(8)]
             assert {answer_total(one) for one in many for _ in range(5)} == {1}
             process.kill()
