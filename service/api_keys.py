@@ -155,7 +155,8 @@ def _expiry(text: str, now: str) -> str:
     except (ValueError, OverflowError):
         pass
     raise BadInput(
-        f"a key's expires_at is {text!r}; it must be a day or time to come, like 2027-01-31 or 2027-01-31T09:00:00Z."
+        f"a key's expires_at is {text!r}; it must be a day or time in the future, like 2027-01-31 or "
+        "2027-01-31T09:00:00Z."
     )
 
 

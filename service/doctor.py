@@ -102,8 +102,8 @@ def check_address(settings: Settings) -> Check:
     everybody = [str(network) for network in proxies if not network.prefixlen]
     if everybody:
         return Check(
-            "warning", subject, f"TRAFFIC_TRUSTED_PROXIES has {everybody[0]}, so that any client chooses the address "
-            "that it is limited by; name the networks of your proxies only.",
+            "warning", subject, f"TRAFFIC_TRUSTED_PROXIES has {everybody[0]}, so any client can choose the address "
+            "by which it is limited; name the networks of your proxies only.",
         )  # fmt: skip
     if not _is_loopback(host):
         if proxies:
@@ -166,7 +166,7 @@ def check_files(lake: Lake) -> Check:
     if not problems:
         return Check("ok", "files", f"{plural(len(paths), 'file')} can be read.")
     path, problem = problems[0]
-    others = f", and {plural(len(problems) - 1, 'other file')} neither" if len(problems) > 1 else ""
+    others = f", and {plural(len(problems) - 1, 'other file')} cannot either" if len(problems) > 1 else ""
     remedy = "give them to this user with chown -R, or run `traffic verify` and restore what it names from a backup."
     return Check("broken", "files", f"{path} cannot be read ({problem}){others}; {remedy}")
 
@@ -208,7 +208,7 @@ def check_clock(lake: Lake, status: LakeStatus, now: datetime) -> Check:
         return Check("warning", "clock", f"{text}: it is behind, or was ahead; {remedy}")
     difference = abs(now.timestamp() - _disk_time(lake))
     if difference > TOLERANCE.total_seconds():
-        return Check("warning", "clock", f"it and the times of the disk differ by {difference:,.0f} s; {remedy}")
+        return Check("warning", "clock", f"it differs from the times of the disk by {difference:,.0f} s; {remedy}")
     return Check("ok", "clock", f"it is {now:%Y-%m-%d %H:%M} UTC, not before any time that the lake recorded.")
 
 
@@ -241,8 +241,9 @@ def check_keys(lake: Lake, settings: Settings) -> Check:
     if settings.jwks:
         return Check("ok", "API keys", "none; tokens of the identity provider are accepted.")
     return Check(
-        "warning", "API keys", "nobody can ask the API; run `traffic keys create --org NAME --name dashboard`."
-    )
+        "warning", "API keys", "no key is active, so nobody can use the API; run `traffic keys create --org NAME "
+        "--name dashboard`.",
+    )  # fmt: skip
 
 
 def check_answer(lake: Lake, status: LakeStatus, now: datetime) -> Check:

@@ -12,13 +12,13 @@ from service.commands.answers import print_answer
 from service.commands.filters import WithParameters, open_lake
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, existing_organization
 
-app = typer.Typer(help="Show bots behind a browser's name, and count them or not.", rich_markup_mode=None)
+app = typer.Typer(help="Show disguised bots, and count them as bots or not.", rich_markup_mode=None)
 FormatOption = Annotated[str, typer.Option("--format", help="table, json, csv or parquet")]
 
 
 @app.command("on")
 def switch_on(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE) -> None:
-    """Count visits as bots whose day shows that no person made them. So it is unless it was switched off.
+    """Count as bots the visits that their whole day shows to be automated. This is the default.
 
     Example: traffic behaviour on --org acme
     """
@@ -27,7 +27,7 @@ def switch_on(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE)
 
 @app.command("off")
 def switch_off(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE) -> None:
-    """Count every visit by its own line, whatever its day shows. What is stored stays as it is.
+    """Classify each visit by its own request alone, whatever its day shows. Stored visits do not change.
 
     Example: traffic behaviour off --org acme
     """
@@ -41,7 +41,7 @@ def explain(
     output: FormatOption = "table",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Print how many visits that landed as people's have each signal, have it alone, and count as bots with it.
+    """Print for each signal how many visits imported as people's have it, have only it, and count as bots with it.
 
     Example: traffic behaviour explain --org acme --range 7d
     """
@@ -71,7 +71,7 @@ def explain(
     moved = sum(row["visits"] for row in rows if row["is_enough"])
     waiting = sum(row["visits"] for row in rows if row["day"] in unjudged)
     typer.echo(
-        f"{plural(landed, 'visit')} landed as people's; {moved:,} of them "
+        f"{plural(landed, 'visit')} imported as people's; {moved:,} of them "
         f"{'count' if is_on else 'would count'} as bots; {waiting:,} are of days that are not judged yet."
         + ("" if is_on else " Behaviour is off."),
         err=True,

@@ -13,7 +13,7 @@ from service.settings import setting
 def doctor(lake: LakeOption = DEFAULT_LAKE) -> None:
     """Check settings, disk, files, clock, IP lists, keys, a first answer and the cluster: a line each, with a remedy.
 
-    Below is what a running server does by itself, and how often.
+    The output ends with what a running server does by itself, and how often.
 
     Run it as the user of the service and with its environment. The exit code is 1 if something is broken; warnings
     leave it at 0.

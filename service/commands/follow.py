@@ -50,7 +50,7 @@ def follow(
     short_code_pattern: Annotated[str, flag("short_code_pattern")] = SHORT_CODE_PATTERN,
     skip_assets: Annotated[bool, flag("skip_assets")] = False,
     every: Annotated[
-        float, typer.Option(min=0.01, help="seconds between two reads; 60 save requests to a bucket")
+        float, typer.Option(min=0.01, help="seconds between two reads; 60 saves requests to a bucket")
     ] = 10,
     once: Annotated[bool, typer.Option("--once", help="of a folder or bucket: read what is there, then end")] = False,
     geoip: Annotated[str, flag("geoip")] = setting("geoip").default,
@@ -191,4 +191,4 @@ def _summary(landed: "FollowTotals") -> str:
     )
     invalid = f"; {plural(landed.invalid_domains, 'visit')} with an invalid host" if landed.invalid_domains else ""
     assets = f"; {plural(landed.assets, 'request')} for assets left out" if landed.assets else ""
-    return f"{plural(landed.visits, 'visit')} landed{last}; {landed.read}{rejected}{invalid}{assets}."
+    return f"{plural(landed.visits, 'visit')} imported{last}; {landed.read}{rejected}{invalid}{assets}."

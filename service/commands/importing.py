@@ -69,10 +69,10 @@ def import_logs(
     yes: Annotated[bool, typer.Option("--yes", help="with --again: restore erased links and visitors unasked")] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Import access logs. A log that was imported before is skipped; of a log that has grown only new lines are added.
+    """Import access logs. A log that was imported before is skipped; of a log that has grown, new lines are added.
 
-    A log is known by its content, whatever its name, and goes on with the --domain that it was begun with. At last, the
-    past days of the organization are judged, as `traffic compact` does.
+    A log is known by its content, whatever its name, and keeps the --domain of its first import. Finally, the past days
+    of the organization are judged, as `traffic compact` does.
 
     Example: traffic import /var/log/nginx/access.log* --org acme --domain go.example.com
     """
@@ -102,7 +102,7 @@ def judge_past_days(lake: Lake, organization: str) -> None:
     with progress_bar("Judging") as progress:
         judged = Compactor(lake).run(progress=progress, organization=organization).judged
     if judged:
-        _print(f"Judged {plural(judged, 'past day')}: bots in disguise no longer count as people.")
+        _print(f"Judged {plural(judged, 'past day')}: disguised bots no longer count as people.")
 
 
 def options_of(
@@ -118,19 +118,10 @@ def options_of(
     from data.ingest.importer import Options
     from data.logs.formats import columns_from, parse_nginx_log_format
 
-    column_names, log_format_rules = (
-        columns_from(columns),
-        parse_nginx_log_format(nginx_log_format) if nginx_log_format else None,
-    )
+    names = columns_from(columns)
+    nginx = parse_nginx_log_format(nginx_log_format) if nginx_log_format else None
     return Options(
-        organization,
-        domain.lower(),
-        log_format,
-        short_code_pattern,
-        column_names,
-        log_format_rules,
-        skip_assets,
-        needs_domain=True,
+        organization, domain.lower(), log_format, short_code_pattern, names, nginx, skip_assets, needs_domain=True
     )
 
 
@@ -184,7 +175,7 @@ def _warn(summary: "Summary", zone: str) -> None:
     from data.local_time import today
 
     if 100 * summary.with_short_code < MIN_SHORT_CODE_SHARE * summary.visits:
-        _print("  warning: few of its paths are links; --short-code-pattern says where in a path the short code stands")
+        _print("  warning: few of its paths are links; --short-code-pattern says where in a path the short code is")
     age = today(zone, datetime.now(UTC)) - summary.last_day if summary.last_day else timedelta(0)
     if age >= OLD:
         from queries import DEFAULT_RANGE, RANGES
@@ -205,7 +196,7 @@ def _report(file: Path, summary: "Summary", domain: str, dry_run: bool, zone: st
         without = ", without a domain" if summary.begun_without_domain else ""
         _print(f"{file}: already imported{without}, nothing changed.")
         return
-    outcome = "would land" if dry_run else "landed"
+    outcome = "would be imported" if dry_run else "imported"
     grown = " of a log whose beginning was imported before" if summary.continued else ""
     visits, lines = plural(summary.visits, "visit"), plural(summary.lines, "line")
     named = f" ({summary.log_format})" if summary.log_format else ""
@@ -213,7 +204,6 @@ def _report(file: Path, summary: "Summary", domain: str, dry_run: bool, zone: st
     if summary.visits:
         _print_categories(summary)
         _print(f"  days {summary.first_day} to {summary.last_day} ({zone})")
-    if summary.visits:
         if dry_run:
             _preview(summary)
         _warn(summary, zone)
@@ -226,15 +216,11 @@ def _report(file: Path, summary: "Summary", domain: str, dry_run: bool, zone: st
         _print(f"  {plural(summary.rejected, 'line')} not read{where}; the first is line {line:,}: {reason}")
     if summary.in_future:
         lines = plural(summary.in_future, "line")
-        _print(
-            f"  of them {lines} more than a day in the future: is the clock right here, and where the log was written?"
-        )
+        _print(f"  {lines} of them more than a day in the future: check the clock here, and where the log was written")
     if summary.visits and summary.without_user_agent == summary.visits:
-        _print(
-            "  this log names no user agents: people cannot be distinguished from bots, so nobody is counted as human"
-        )
+        _print("  this log has no user agents: people cannot be distinguished from bots, so no visit counts as human")
     if summary.cut_short:
-        _print("  the file is cut short: what could be read counts; import the whole file and only the rest is added")
+        _print("  the file is truncated: what could be read was imported; import the whole file to add the rest")
 
 
 def _report_oddities(summary: "Summary") -> None:
@@ -247,7 +233,7 @@ def _report_oddities(summary: "Summary") -> None:
     if summary.assets:
         _print(f"  {plural(summary.assets, 'request')} for images, styles, scripts and fonts left out")
     if summary.repaired:
-        _print(f"  {summary.repaired:,} mended: cut short inside the user agent")
+        _print(f"  {summary.repaired:,} repaired: the line ends inside the user agent")
     if summary.invalid_domains:
         _print(f"  {summary.invalid_domains:,} with an invalid host: the domain is unknown")
 

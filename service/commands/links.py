@@ -51,8 +51,8 @@ def import_(
 ) -> None:
     """Add the links in a file, and change those whose short code and domain are known. Others stay.
 
-    With --replace, the file is all that is left, after a question. Exports of Shlink, YOURLS, Bitly, Dub and Kutt are
-    recognized; for any other CSV, --columns says where it has what.
+    With --replace, all other links are removed, after a question. Exports of Shlink, YOURLS, Bitly, Dub and Kutt are
+    recognized; for any other CSV, --columns names the columns to read.
 
     Example: traffic links import links.csv --org acme
     """
@@ -64,7 +64,7 @@ def import_(
     export = read_export(file, now, format_name=format_name, columns=columns, skip_invalid=skip_invalid)
     links = export.links
     if export.missing:
-        pages = f"{file} has not all links: the service says it has {export.missing:,} more, on other pages"
+        pages = f"{file} does not have all links: the service says it has {export.missing:,} more, on other pages"
         if replace:
             raise BadInput(f"{pages}; --replace would remove them. Put all pages into one file, one after the other.")
         typer.echo(f"{pages}.", err=True)

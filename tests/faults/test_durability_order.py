@@ -69,7 +69,7 @@ def test_an_import_tells_of_visits_that_are_synced(program, traceable, tell, tmp
     run = program.trace(
         tmp_path, "in_order", "traffic", "import", *names, "--org", "acme", "--domain", "go.example", "--lake", "lake"
     )
-    told = [*(f"{name}: 4 visits landed" for name in names), "Judged 2 past days"]
+    told = [*(f"{name}: 4 visits imported" for name in names), "Judged 2 past days"]
     placed = [assert_in_order(part, tmp_path) for part in parts(succeeded(run.calls), *told)]
     assert placed == [2] * len(told)
     written = [call.paths[0] for call in run.calls if call.name == "write" and ".parquet>" in call.text]

@@ -159,7 +159,7 @@ def test_the_command_reads_a_bucket_once_and_names_what_is_wrong_without_keys(la
         return ended.returncode, " ".join(ended.stderr.split())
 
     code, told = run(name)
-    assert (code, "1 visit landed; 1 object read." in told) == (0, True), told
+    assert (code, "1 visit imported; 1 object read." in told) == (0, True), told
     missing = Following(lake, "s3://missing-bucket")
     missing.tick()
     assert missing.told[0].startswith("s3://missing-bucket cannot be used: ")

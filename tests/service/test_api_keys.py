@@ -167,7 +167,7 @@ def test_a_key_is_active_until_it_expires(lake, written, stored):
 )
 def test_a_key_expires_later_at_a_time_that_is_clear(lake, written):
     with open_store(ApiKeys, lake, lambda: datetime(2026, 3, 4, 12, tzinfo=UTC)) as keys:
-        with pytest.raises(BadInput, match=r"expires_at is .*; it must be a day or time to come, like 2027-01-31"):
+        with pytest.raises(BadInput, match=r"expires_at is .*; it must be a day or time in the future, like"):
             keys.create_key("acme", "a", None, written)
         assert keys.all_keys() == []
 

@@ -35,7 +35,7 @@ def test_commands_import_no_package_that_they_do_not_use(run, tmp_path):
     log.write_text('203.0.113.1 - - [04/Mar/2026:10:00:00 +0000] "GET /a HTTP/1.1" 302 0 "-" "GPTBot/1.2"\n')
     lake = ["--org", "acme", "--lake", tmp_path / "lake"]
     _, message, has_imported = run(PROGRAM, "import", log, "--domain", "go.example", *lake)
-    assert ("1 visit landed" in message, has_imported) == (True, False)
+    assert ("1 visit imported" in message, has_imported) == (True, False)
     for output in ("table", "csv"):
         query = ["query", "traffic-overview", "--start-date", "2026-03-04", "--end-date", "2026-03-04"]
         answer, message, has_imported = run(PROGRAM, *query, "--format", output, *lake)
@@ -50,7 +50,7 @@ def test_an_import_loads_no_library_of_consoles_downloads_and_countries_where_no
     loaded = "print([name for name in ('rich', 'urllib.request', 'maxminddb') if name in sys.modules])"
     program = f"import service.program, sys\ntry: service.program.main()\nexcept SystemExit: {loaded}"
     done = subprocess.run([sys.executable, "-c", program, *command[1:]], capture_output=True, text=True, check=False)
-    assert (done.stdout, "1 visit landed" in done.stderr) == ("[]\n", True)
+    assert (done.stdout, "1 visit imported" in done.stderr) == ("[]\n", True)
 
 
 def test_ctrl_c_while_a_command_starts_ends_it_without_a_traceback():

@@ -31,7 +31,7 @@ def test_it_explains_which_signals_visits_have_and_which_of_them_count_as_bots(b
     rows = {row["signal"]: (row["visits"], row["alone"], row["bots"]) for row in run.json}
     found = {"attacked": (1, 1, 0), "probed": (1, 0, 1), "outdated": (1, 0, 1), "breadth": (30, 30, 0)}
     assert {name: counts for name, counts in rows.items() if counts != (0, 0, 0)} == found
-    assert "33 visits landed as people's; 1 of them count as bots; 1 are of days that are not judged yet." in run.err
+    assert "33 visits imported as people's; 1 of them count as bots; 1 are of days that are not judged yet." in run.err
 
 
 def test_switched_off_it_explains_what_would_count_and_nothing_does(behaviour, lake, traffic):

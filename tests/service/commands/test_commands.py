@@ -375,12 +375,12 @@ def test_import_tells_what_it_did_on_stderr_only(lake, program, visits, tmp_path
 
     dry = program(*words, "--dry-run")
     assert (dry.code, dry.out) == (0, b"")
-    assert "3 visits would land" in dry.err
+    assert "3 visits would be imported" in dry.err
     assert lake.manifest.organizations() == []
 
     run = started(*words)
     assert (run.code, run.out) == (0, b"")
-    for told in (str(lake.root), "3 visits landed from 4 lines", "human", "66.7 %", "2026-03-04", "line 3"):
+    for told in (str(lake.root), "3 visits imported from 4 lines", "human", "66.7 %", "2026-03-04", "line 3"):
         assert told in run.err
     assert visits() == 3
 
@@ -388,7 +388,7 @@ def test_import_tells_what_it_did_on_stderr_only(lake, program, visits, tmp_path
     assert (again.code, again.out) == (0, b"")
     assert "already imported, nothing changed" in again.err
     log.write_text(log.read_text() + PERSON)
-    assert "1 visit landed" in program(*words).err
+    assert "1 visit imported" in program(*words).err
     assert visits() == 4
     domains = program("query", "domain-breakdown", "--org", "acme", "--lake", lake.root, *DAY_FLAGS, "--format", "json")
     assert [row["domain"] for row in domains.json] == ["go.example"]
@@ -412,7 +412,7 @@ def test_import_of_a_log_cut_short_ends_with_1_and_keeps_what_could_be_read(lake
     log.write_bytes(gzip.compress(whole.encode())[:-1_000])
     run = program("import", log, "--org", "acme", "--domain", "go.example", "--lake", lake.root)
     assert (run.code, run.out) == (1, b"")
-    assert "cut short" in run.err
+    assert "truncated" in run.err
     assert "Traceback" not in run.err
     assert 0 < visits() < 4_000
     log.write_bytes(gzip.compress(whole.encode()))
@@ -463,7 +463,7 @@ def test_a_key_may_expire(lake, program):
     assert run.code == 0
     assert "2999-01-31T23:59:59Z" in program("keys", "list", "--lake", lake.root).out.decode()
     late = program("keys", "create", "--org", "acme", "--name", "a", "--expires-at", "2020-01-31", "--lake", lake.root)
-    assert "expires_at is '2020-01-31'; it must be a day or time to come" in refused(late)
+    assert "expires_at is '2020-01-31'; it must be a day or time in the future" in refused(late)
 
 
 def test_without_keys_a_list_says_how_to_get_one(lake, program):

@@ -98,7 +98,8 @@ def test_it_ends_well_when_asked_to_and_everything_finished_has_landed(lake, fol
     told = run.err.splitlines()
     assert told[0] == f"Lake: {lake.root}"
     read = len(line("/a") * 3)
-    assert told[-1] == (f"{log}: 3 visits landed, the last of 2015-05-17 10:05:03 UTC; the log is read to byte {read}.")
+    last = "the last of 2015-05-17 10:05:03 UTC"
+    assert told[-1] == f"{log}: 3 visits imported, {last}; the log is read to byte {read}."
     assert len(told) == 3
 
 
@@ -111,8 +112,8 @@ def test_where_there_is_no_terminal_a_line_says_what_landed_once_a_minute(lake, 
         until(lambda number=number: len(paths(lake)) > number, process)
     told = process.end().err.splitlines()
     assert [re.sub(": .*", "", text) for text in told] == ["Lake", str(log), str(log)]
-    assert "1 visit landed" in told[1]
-    assert re.search(rf"3 visits landed.*; 3 lines not read, noted in {lake.rejects}/acme-[0-9a-f]+\.csv\.", told[2])
+    assert "1 visit imported" in told[1]
+    assert re.search(rf"3 visits imported.*; 3 lines not read, noted in {lake.rejects}/acme-[0-9a-f]+\.csv\.", told[2])
 
 
 def test_on_a_terminal_one_line_stays(lake, follow, log):

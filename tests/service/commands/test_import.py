@@ -43,7 +43,7 @@ def paths(lake):
 )
 def test_a_log_that_is_told_how_it_looks_lands(lake, run, text, flags):
     told, code = run(text, *flags)
-    assert (code, "1 visit landed from 1 line" in told) == (0, True)
+    assert (code, "1 visit imported from 1 line" in told) == (0, True)
     assert paths(lake) == [("go.example.com", "/abc")]
 
 
@@ -52,10 +52,10 @@ def test_lines_of_the_day_after_tomorrow_are_counted_and_not_read(lake, run):
     times = [now + timedelta(hours=hours) for hours in (-1, 23, 25, 50)]
     text = "".join(NGINX.replace("04/Mar/2026:10:05:03", f"{time:%d/%b/%Y:%H:%M:%S}") for time in times)
     told, code = run(text, "--log-format", NOTATION)
-    assert (code, "2 visits landed from 4 lines" in told) == (0, True)
+    assert (code, "2 visits imported from 4 lines" in told) == (0, True)
     assert "  2 lines not read" in told
     assert "the first is line 3: more than a day in the future\n" in told
-    assert "  of them 2 lines more than a day in the future: is the clock right" in told
+    assert "  2 lines of them more than a day in the future: check the clock" in told
 
 
 def test_a_log_from_the_future_is_recognized_and_refused(lake, run):
@@ -83,7 +83,7 @@ def test_json_lines_without_time_are_refused_as_only_live_visits_take_the_presen
 def test_visits_with_an_invalid_host_land_and_are_counted(lake, run):
     text = "".join(NGINX.replace("go.example.com", host) for host in ("Go.Example.com:443", "a@go.example.com", "a,b"))
     told, code = run(text, "--log-format", NOTATION)
-    assert (code, "3 visits landed from 3 lines" in told) == (0, True)
+    assert (code, "3 visits imported from 3 lines" in told) == (0, True)
     assert "  2 with an invalid host: the domain is unknown" in told
     assert sorted(paths(lake), key=str) == [("go.example.com", "/abc"), (None, "/abc"), (None, "/abc")]
 
@@ -91,7 +91,7 @@ def test_visits_with_an_invalid_host_land_and_are_counted(lake, run):
 def test_an_import_judges_past_days_once_and_a_dry_run_judges_none(lake, run):
     flags = "--log-format", NOTATION
     told = [run(NGINX, *flags, *more)[0] for more in (["--dry-run"], [], [])]
-    assert ["Judged 1 past day: bots in disguise no longer count as people." in text for text in told] == [
+    assert ["Judged 1 past day: disguised bots no longer count as people." in text for text in told] == [
         False, True, False
     ]  # fmt: skip
     assert all(file.behaviour_version for file in lake.manifest.live_files("acme"))
@@ -156,7 +156,7 @@ def test_assets_are_left_out_by_flag_or_setting(lake, run, monkeypatch, flags):
     monkeypatch.setenv("TRAFFIC_SKIP_ASSETS", "" if flags else "1")
     told, code = run(line("/a") + line("/a.png") * 2, "--domain", "go.example", *flags)
     assert (code, paths(lake)) == (0, [("go.example", "/a")])
-    assert "1 visit landed from 3 lines" in told
+    assert "1 visit imported from 3 lines" in told
     assert "  2 requests for images, styles, scripts and fonts left out" in told
 
 
@@ -177,7 +177,7 @@ def test_an_import_and_its_dry_run_warn_of_few_links_and_of_old_visits(run, flag
 
 def test_an_empty_log_is_told_without_a_format(run):
     told, code = run("", "--domain", "go.example")
-    assert (code, "access.log: 0 visits landed from 0 lines.\n" in told) == (0, True)
+    assert (code, "access.log: 0 visits imported from 0 lines.\n" in told) == (0, True)
 
 
 def test_a_log_that_names_no_host_ends_with_one_line_that_says_what_is_missing(lake, run):
@@ -202,7 +202,7 @@ def test_a_log_that_landed_without_a_domain_is_erased_and_lands_again_with_one(l
     assert (code, command) == (2, "--no-domain --since 2026-03-04 --before 2026-03-05")
     assert erase(*command.split()).code == 0
     told, code = run(line("/a"), "--domain", "go.example", "--again")
-    assert (code, "1 visit landed from 1 line" in told) == (0, True)
+    assert (code, "1 visit imported from 1 line" in told) == (0, True)
     assert paths(lake) == [("go.example", "/a")]
 
 
