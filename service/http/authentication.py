@@ -86,12 +86,7 @@ class Authenticator:
 
     def cached(self, headers: list[tuple[bytes, bytes]]) -> Caller | None:
         """The caller of a recently verified Authorization header; None if it must be verified by `authenticate`."""
-        header = None
-        for name, value in headers:
-            if name == b"authorization":
-                if header is not None:
-                    return None
-                header = value
+        header = _authorization_header(headers)
         entry = self._callers.get(header) if header else None
         if entry is None:
             return None
@@ -106,13 +101,16 @@ class Authenticator:
         if cached is not None:
             return cached
         header = _authorization_header(headers)
+        if header is None:
+            raise Unauthorized
         token = _bearer_token(header)
         if token.startswith(KEY_PREFIX):
             caller, expires_at = await self._authenticate_api_key(token)
             self._add_to_cache(header, caller, API_KEY_CACHE_SECONDS, expires_at, self._jwks_generation())
         else:
-            caller, expires_at, generation = await self._authenticate_token(token)
-            self._add_to_cache(header, caller, TOKEN_CACHE_SECONDS, expires_at, generation)
+            claims, generation = await self._verify(token, self._settings.jwt_audience)
+            caller = self._caller_from(claims)
+            self._add_to_cache(header, caller, TOKEN_CACHE_SECONDS, float(claims["exp"]), generation)
         return caller
 
     def _jwks_generation(self) -> int:
@@ -154,10 +152,6 @@ class Authenticator:
         if authorized != client_id or claims.get("nonce") != nonce:
             raise Unauthorized
         return self._caller_from(claims)
-
-    async def _authenticate_token(self, token: str) -> tuple[Caller, float, int]:
-        claims, generation = await self._verify(token, self._settings.jwt_audience)
-        return self._caller_from(claims), float(claims["exp"]), generation
 
     async def _verify(self, token: str, audience: str) -> tuple[dict[str, Any], int]:
         """The claims of a valid token, and the generation of the key set. Raises Unauthorized."""
@@ -234,11 +228,10 @@ def _is_valid_claim(value: object) -> bool:
     return isinstance(value, str) and 0 < len(value) <= MAX_CLAIM_LENGTH and value.isprintable()
 
 
-def _authorization_header(headers: list[tuple[bytes, bytes]]) -> bytes:
+def _authorization_header(headers: list[tuple[bytes, bytes]]) -> bytes | None:
+    """The header; None unless there is exactly one."""
     values = [value for name, value in headers if name == b"authorization"]
-    if len(values) != 1:
-        raise Unauthorized
-    return values[0]
+    return values[0] if len(values) == 1 else None
 
 
 def _bearer_token(header: bytes) -> str:

@@ -14,7 +14,10 @@ def serve(toolbox: Toolbox, version: str) -> None:
     with asyncio.Runner() as runner:
         for line in sys.stdin.buffer:
             if line.strip():
-                _write(runner.run(_reply(line, toolbox, version)))
+                reply = runner.run(_reply(line, toolbox, version))
+                if reply.body is not None:
+                    sys.stdout.buffer.write(orjson.dumps(reply.body, option=orjson.OPT_APPEND_NEWLINE))
+                    sys.stdout.buffer.flush()
 
 
 async def _reply(line: bytes, toolbox: Toolbox, version: str) -> Reply:
@@ -23,9 +26,3 @@ async def _reply(line: bytes, toolbox: Toolbox, version: str) -> Reply:
     except orjson.JSONDecodeError as error:
         return error_reply(PARSE_ERROR, f"This line is not JSON: {error}.")
     return await reply_to(message, toolbox, version)
-
-
-def _write(reply: Reply) -> None:
-    if reply.body is not None:
-        sys.stdout.buffer.write(orjson.dumps(reply.body, option=orjson.OPT_APPEND_NEWLINE))
-        sys.stdout.buffer.flush()

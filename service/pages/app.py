@@ -107,13 +107,11 @@ class PagesApp:
             "is_shared": is_shared,
         }  # fmt: skip
         response = await self.context.renderer.response(request, "problem.html", shown, problem.status)
-        for name, value in problem.headers.items():
-            response.headers[name] = value
+        response.headers.update(problem.headers)
         return response
 
     @staticmethod
     def _finished(request: Request, response: Response) -> Response:
         """The response with the headers of every page."""
-        for name, value in headers_of(request.scope.get("embedders", ())).items():
-            response.headers[name] = value
+        response.headers.update(headers_of(request.scope.get("embedders", ())))
         return response
