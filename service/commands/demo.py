@@ -42,7 +42,7 @@ def demo(
 ) -> None:
     """Generate sample traffic, import it into a temporary lake and serve it, as dashboard and API, to see it at once.
 
-    Settings such as TRAFFIC_HOOK_NETWORKS count as for `traffic serve`, except those of the lake and of values.
+    Settings such as TRAFFIC_HOOK_NETWORKS apply as for `traffic serve`, except TRAFFIC_LAKE and TRAFFIC_VALUES.
 
     Example: traffic demo
     """

@@ -52,7 +52,7 @@ def follow(
     every: Annotated[
         float, typer.Option(min=0.01, help="seconds between two reads; 60 saves requests to a bucket")
     ] = 10,
-    once: Annotated[bool, typer.Option("--once", help="of a folder or bucket: read what is there, then end")] = False,
+    once: Annotated[bool, typer.Option("--once", help="for a folder or bucket: read what is there, then exit")] = False,
     geoip: Annotated[str, flag("geoip")] = setting("geoip").default,
     trusted_proxies: Annotated[str, flag("trusted_proxies")] = setting("trusted_proxies").default,
     lake: LakeOption = DEFAULT_LAKE,

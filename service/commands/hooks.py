@@ -67,7 +67,7 @@ def list_hooks(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE
 
 @app.command("test")
 def send_test(hook: HookArgument, organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE) -> None:
-    """Send a made-up job to a hook. The server sends it, if it runs; `traffic hooks deliveries` shows its deliveries.
+    """Send a made-up job to a hook. A running server sends it; `traffic hooks deliveries` shows the outcome.
 
     Example: traffic hooks test hook_3f2a9c0d1e4b5a6f7081 --org acme
     """

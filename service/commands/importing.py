@@ -66,7 +66,9 @@ def import_logs(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="read and classify, show dates and short codes, but change nothing")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="with --again: restore erased links and visitors unasked")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="with --again: restore erased links and visitors without asking")
+    ] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
     """Import access logs. A log that was imported before is skipped; of a log that has grown, new lines are added.

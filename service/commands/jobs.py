@@ -93,7 +93,7 @@ def approve(
 
 @app.command()
 def dismiss(job_id: JobArgument, note: NoteOption = None, lake: LakeOption = DEFAULT_LAKE) -> None:
-    """Dismiss a job: nothing should be done about it, also if it is found again.
+    """Dismiss a job: nothing should be done about it, even if it is found again.
 
     Example: traffic jobs dismiss job_0123456789abcdef0123 --note "the page is gone for good"
     """
@@ -110,7 +110,7 @@ def redirect(
     note: NoteOption = None,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Redirect the path of an approved job to a URL; without one, print guesses: links and paths spelled like it.
+    """Redirect the path of an approved job to a URL; without one, print guesses: links and paths spelled similarly.
 
     A short code becomes a link at once. `traffic links export` has any other path once the redirect is shipped.
 

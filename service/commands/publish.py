@@ -17,7 +17,7 @@ def publish(
     target: Annotated[str, typer.Argument(envvar=_TARGET.variable, help=_TARGET.meaning)] = "",
     organization: OnlyOrganizationOption = "",
     forget: Annotated[
-        bool, typer.Option("--forget", help="publish there no more, and leave what lies there as it is")
+        bool, typer.Option("--forget", help="stop publishing there, and leave what is there as it is")
     ] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
@@ -41,9 +41,7 @@ def publish(
     opened = Lake(lake)
     if forget:
         copies = forget_copies(opened, name)
-        typer.echo(
-            f"{plural(copies, 'organization')} at {name} forgotten; what lies there is yours to delete.", err=True
-        )
+        typer.echo(f"{plural(copies, 'organization')} at {name} forgotten; what is there is yours to delete.", err=True)
         return
     publisher = LakePublisher(opened, name)
     for one in chosen_organizations(opened, organization):

@@ -88,7 +88,7 @@ def views(
     is_described: Annotated[
         bool, typer.Option("--describe", help="print instead what the relations and their columns mean")
     ] = False,
-    output: Annotated[str, typer.Option("--format", help="of --describe: table or json")] = "table",
+    output: Annotated[str, typer.Option("--format", help="for --describe: table or json")] = "table",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
     """Print a SQL script that defines the same relations in DuckDB's own shell, so that templates run there unchanged.

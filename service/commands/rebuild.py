@@ -23,7 +23,7 @@ def rebuild(
     """Make the manifest again from the visit files, if it is lost, damaged, or older than they are.
 
     Stop the server first. A copy of the old manifest is kept, and no visit is deleted. Visits that were not yet in
-    a file are lost with a lost manifest. Afterwards, --discard-unknown deletes what still does not count.
+    a file are lost with a lost manifest. Afterwards, --discard-unknown deletes the files that still do not count.
 
     Example: traffic rebuild --yes
     """

@@ -15,7 +15,7 @@ def reclassify(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="show what would change, but change nothing")] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Classify stored visits again whose rules have changed, day by day, and show how many changed category.
+    """Classify stored visits again if their rules have changed, day by day, and show how many changed category.
 
     Results of IP verification are kept, because addresses are not stored. If it is interrupted, run it again to
     continue.

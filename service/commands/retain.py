@@ -34,11 +34,11 @@ def retain(
     ] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Delete the visits that are older than a number of days, after showing how many they are.
+    """Delete the visits that are older than a number of days, after showing how many there are.
 
     The evidence of jobs about such days is deleted with them.
 
-    A server whose TRAFFIC_RETENTION_DAYS is set does this itself, unasked. If the clock is more than a day after the
+    A server whose TRAFFIC_RETENTION_DAYS is set does this without asking. If the clock is more than a day after the
     newest visit and after the last run, it may be ahead: the command warns before it asks, and refuses --yes alone.
 
     Example: traffic retain --days 400 --dry-run
