@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import typer
 
@@ -115,10 +115,11 @@ def _classify_lines(name: str, rules: _ClassificationRules) -> None:
     failed = 0
     output = sys.stdout.buffer
     for number, line in enumerate(_lines(name), 1):
-        answer = _answer(line, rules)
-        if "error" in answer:
+        try:
+            answer = _classification(_parse_line(line), rules)._asdict()
+        except BadInput as error:
             failed += 1
-            answer = {"line": number, **answer}
+            answer = {"line": number, "error": str(error)}
         output.write(orjson.dumps(answer) + b"\n")
         if name == "-":
             output.flush()  # the writer of stdin may wait for each result
@@ -140,13 +141,6 @@ def _lines(name: str) -> Iterator[bytes]:
         raise BadInput(f"{name} cannot be read: {error.strerror}.") from error
 
 
-def _answer(line: bytes, rules: _ClassificationRules) -> dict[str, Any]:
-    try:
-        return _classification(_parse_line(line), rules)._asdict()
-    except BadInput as error:
-        return {"error": str(error)}
-
-
 def _parse_line(line: bytes) -> dict[str, str]:
     """The strings in one line by key; "" for a missing or null one. Raises BadInput."""
     try:
@@ -157,10 +151,7 @@ def _parse_line(line: bytes) -> dict[str, str]:
         raise BadInput(f"not a JSON object with any of the keys {', '.join(KEYS)}")
     if unknown := [key for key in parsed if key not in KEYS]:
         raise BadInput(f"unknown key {unknown[0][:40]!r}; use any of {', '.join(KEYS)}")
-    return {key: _text(key, parsed.get(key)) for key in KEYS}
-
-
-def _text(key: str, value: object) -> str:
-    if value is not None and not isinstance(value, str):
-        raise BadInput(f"{key} must be a string")
-    return value or ""
+    for key, value in parsed.items():
+        if value is not None and not isinstance(value, str):
+            raise BadInput(f"{key} must be a string")
+    return {key: parsed.get(key) or "" for key in KEYS}

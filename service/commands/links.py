@@ -78,7 +78,9 @@ def import_(
         return
     if planned.removed and not yes:
         check_can_ask(yes)
-        typer.echo(f"{organization} would have {_summary(planned)}: {_names(planned)}.", err=True)
+        names = [_name(link) for link in planned.removed]
+        rest = f" and {len(names) - MAX_SHOWN:,} more" if len(names) > MAX_SHOWN else ""
+        typer.echo(f"{organization} would have {_summary(planned)}: {', '.join(names[:MAX_SHOWN])}{rest}.", err=True)
         ask("Remove them?")
     changes = change_links(opened, organization, links, now, replace=replace)
     typer.echo(f"{organization} now has {_summary(changes)}.", err=True)
@@ -185,13 +187,6 @@ def _print_csv(links: Iterable["Link"]) -> None:
 def _summary(changes: "LinkChanges") -> str:
     counts = ", ".join(f"{len(getattr(changes, name)):,} {name}" for name in changes._fields)
     return f"{plural(len(changes.links), 'link')}: {counts}"
-
-
-def _names(changes: "LinkChanges") -> str:
-    """The links that would be removed, the first of many."""
-    names = [_name(link) for link in changes.removed]
-    rest = len(names) - MAX_SHOWN
-    return ", ".join(names[:MAX_SHOWN]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 def _name(link: "Link") -> str:

@@ -43,7 +43,13 @@ class VisitReceiver:
             raise InvalidBody("Content-Encoding is not supported.", "Send it without Content-Encoding.")
         body = bytearray()
         try:
-            await self._read_body(body, request)
+            async for chunk in body_chunks(request):
+                self._buffered_bytes += len(chunk)
+                body += chunk
+                if self._buffered_bytes > MAX_PENDING_BYTES:
+                    raise Overloaded
+                if len(body) > MAX_BODY_BYTES:
+                    raise BodyTooLarge(f"The body is larger than {MAX_BODY_BYTES >> 20} MiB.")
             landed = await self._pending.add("", Submission(organization, _parse_rows(bytes(body))))
         finally:
             self._buffered_bytes -= len(body)
@@ -52,16 +58,6 @@ class VisitReceiver:
             raise AllRefused(landed.refused)
         refused = [RefusedVisit(one.index, one.error) for one in landed.refused]
         return ReceivedVisits(landed.accepted, len(refused), refused)
-
-    async def _read_body(self, body: bytearray, request: Request) -> None:
-        """Append the body of a request to `body`. Raises as soon as a limit is exceeded."""
-        async for chunk in body_chunks(request):
-            self._buffered_bytes += len(chunk)
-            body += chunk
-            if self._buffered_bytes > MAX_PENDING_BYTES:
-                raise Overloaded
-            if len(body) > MAX_BODY_BYTES:
-                raise BodyTooLarge(f"The body is larger than {MAX_BODY_BYTES >> 20} MiB.")
 
     async def close(self) -> None:
         """Wait for the batches in progress and end the thread."""

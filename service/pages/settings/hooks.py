@@ -45,7 +45,7 @@ class _HookPages:
         """The organization's hooks (GET); or create one and show its secret this once (POST)."""
         session: Session = request.scope["session"]
         fields: dict[str, str] = {}
-        hook, made, problem, status = None, None, "", 200
+        hook, made, problem = None, None, ""
         may_write = session.caller.may_write
         if request.method == "POST":
             organization = _editor(request)
@@ -57,10 +57,10 @@ class _HookPages:
                     lambda: self._hooks.create(organization, name, url, events, created_by=session.caller.name)
                 )
             except BadInput as error:
-                problem, status = str(error), 400
+                problem = str(error)
         hooks = await self._hooks.database.read(self._hooks.of, session.organization) if may_write else []
         return await tab_page(
-            self._context, request, "agent-hooks", "settings_agent_hooks.html", status,
+            self._context, request, "agent-hooks", "settings_agent_hooks.html",
             hooks=hooks, hook=hook, made=made, problem=problem, may_write=may_write, events=EVENTS,
             fields=fields if problem else dict.fromkeys(DEFAULT_EVENTS, "on"),
         )  # fmt: skip
@@ -91,7 +91,7 @@ class _HookPages:
         """Delete a hook, if the form confirms it."""
         organization, hook_id = _editor(request), request.path_params["id"]
         if (await form_fields(request)).get("confirmed") != "on":
-            return await self._page(request, 400, "Nothing was deleted: tick the box to confirm.")
+            return await self._page(request, problem="Nothing was deleted: tick the box to confirm.")
         await self._write(lambda: self._hooks.delete(organization, hook_id))
         return RedirectResponse(self._root, 303)
 

@@ -55,7 +55,8 @@ async def tab_page(
     status: int = 200,
     **content: Any,  # noqa: ANN401  # of any template
 ) -> Response:
-    """A page under a tab of Settings. `made` in the content is a secret that it shows."""
+    """A page under a tab of Settings. Of the content, `made` is a secret that it shows, a `problem` makes it a 400."""
+    status = 400 if content.get("problem") and status == 200 else status
     tabs = [(label, f"{context.root}/settings/{name}", name == tab) for name, label in TABS]
     shown = {**layout(context, request, f"settings/{tab}", None), "tabs": tabs, **content}
     return await context.renderer.response(request, template, shown, status, is_compressible=not content.get("made"))
@@ -73,7 +74,7 @@ class _SettingsPages:
     async def keys(self, request: Request) -> Response:
         """The organization's API keys (GET); or make one and show it this once (POST)."""
         session: Session = request.scope["session"]
-        made, problem, status = None, "", 200
+        made, problem = None, ""
         if request.method == "POST":
             self._check_may_manage(session)
             fields = await form_fields(request)
@@ -83,10 +84,10 @@ class _SettingsPages:
                     self._keys.create_key, session.organization, name, session.caller.name, expires_at
                 )
             except BadInput as error:
-                problem, status = str(error), 400
+                problem = str(error)
         keys = await self._context.control.read(self._keys.keys_of, session.organization)
         return await self._page(
-            request, "api-keys", status, keys=keys[::-1], made=made, problem=problem,
+            request, "api-keys", keys=keys[::-1], made=made, problem=problem,
             may_manage=session.caller.may_manage_keys, origin=self._context.origin.origin(request),
             base=self._context.services.settings.base_path,
         )  # fmt: skip
@@ -124,20 +125,20 @@ class _SettingsPages:
         """The organization's shares (GET); or make one and show its link this once (POST). For editors only."""
         session: Session = request.scope["session"]
         fields: dict[str, str] = {}
-        secret, problem, status, may_manage = None, "", 200, session.caller.may_manage_keys
+        secret, problem, may_manage = None, "", session.caller.may_manage_keys
         if request.method == "POST":
             self._check_may_manage(session)
             fields = await form_fields(request)
             try:
                 secret = await self._create_share(session, fields)
             except BadInput as error:
-                problem, status = str(error), 400
+                problem = str(error)
         shares = (
             await self._context.control.read(self._context.shares.shares_of, session.organization) if may_manage else []
         )
         made = f"{self._context.origin.origin(request)}{self._context.root}/share/{secret}" if secret else None
         return await self._page(
-            request, "shares", status, shares=shares, made=made, problem=problem, may_manage=may_manage,
+            request, "shares", shares=shares, made=made, problem=problem, may_manage=may_manage,
             fields={} if made else fields, is_embedded=bool(fields.get("embedders", "").strip()),
         )  # fmt: skip
 
@@ -175,9 +176,8 @@ class _SettingsPages:
         rules = await self._context.control.read(self._context.jobs.rules, session.organization)
         return await self._page(request, "storage", stored=status, rules=rules)
 
-    async def _page(self, request: Request, tab: str, status: int = 200, **content: Any) -> Response:  # noqa: ANN401
-        template = f"settings_{tab.replace('-', '_')}.html"
-        return await tab_page(self._context, request, tab, template, status, **content)
+    async def _page(self, request: Request, tab: str, **content: Any) -> Response:  # noqa: ANN401
+        return await tab_page(self._context, request, tab, f"settings_{tab.replace('-', '_')}.html", **content)
 
     @staticmethod
     def _check_may_manage(session: Session) -> None:
