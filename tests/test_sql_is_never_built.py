@@ -45,7 +45,7 @@ def is_ours(node, constants):
             return True
         case ast.Name():
             return node.id in constants
-        case ast.Attribute(attr="__struct_fields__"):  # the names of the fields of a record of ours
+        case ast.Attribute(attr="__struct_fields__" | "__dataclass_fields__"):  # names of fields of a record of ours
             return True
         case ast.JoinedStr():
             return all(is_ours(part, constants) for part in node.values)

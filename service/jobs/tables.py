@@ -26,12 +26,7 @@ from service.jobs.records import (
 )
 from service.jobs.states import EVENTS, JobChanged, JobConflict, JobNotFound, next_status
 
-JOB_COLUMNS: Final = (
-    "id, organization, type, status, title, created_at, updated_at, priority, domain, short_code, path, summary, "
-    "action_id, action_label, evidence_rows, implementation_type, implementation_number, outcome_status, outcome, "
-    "last_detected_at, version, fingerprint, weight, subject, evidence, written_by"
-)
-"""In the order of the fields of Job."""
+JOB_COLUMNS: Final = ", ".join(Job.__dataclass_fields__)
 _HISTORY_COLUMNS: Final = ", ".join(HistoryLine.__struct_fields__)
 MAX_HISTORY: Final = 200
 """The lines of history that a record shows: the newest."""
@@ -241,7 +236,7 @@ def _record(connection: sqlite3.Connection, before: Job | None, after: Job, chan
 
 
 def _values(job: Job) -> list[object]:
-    return [getattr(job, name) for name in JOB_COLUMNS.split(", ")]
+    return [getattr(job, name) for name in Job.__dataclass_fields__]
 
 
 def count_by_status(connection: sqlite3.Connection) -> dict[str, dict[str, int]]:

@@ -34,11 +34,6 @@ def harmless(value: object) -> object:
     return value
 
 
-def harmless_text(text: str | None) -> str | None:
-    """An untrusted text, encoded and cut; None stays None."""
-    return None if text is None else str(harmless(text))
-
-
 def is_short_code(text: str) -> bool:
     """Whether a text is 1 to 64 letters, digits, `_` and `-`: nothing that a sentence could be written with."""
     return _SHORT_CODE.fullmatch(text) is not None
