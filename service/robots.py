@@ -54,6 +54,11 @@ class Crawled(NamedTuple):
         """How somebody chooses it: operator:purpose."""
         return f"{self.operator}:{self.purpose}"
 
+    def row(self, ignored: Mapping[str, int] | None) -> dict[str, Any]:
+        """Its values; also `ignored`, its requests against a robots.txt, if these were counted by agent."""
+        row = {**self._asdict(), "agents": ", ".join(self.agents)}
+        return row if ignored is None else row | {"ignored": sum(ignored.get(agent, 0) for agent in self.agents)}
+
 
 class Cost(NamedTuple):
     """What blocking some of it would have meant in the days that were looked at."""
@@ -188,20 +193,13 @@ def make_job(  # noqa: PLR0917  # whose plan, of what, written as which file, an
         Finding(CRAWLER_PLAN.type, organization, subject, {}, weight),
         days,
         rules_version(),
-        rows=[_evidence(one, ignored) for one in plan.blocked],
+        rows=[{"agent": row.pop("agents"), **row} for row in (one.row(ignored) for one in plan.blocked)],
         title=CRAWLER_PLAN.title.format(operators=", ".join(operators[:3]) + more),
         summary=CRAWLER_PLAN.summary.replace("{people_at_risk}", f"{plan.ai_referrals:,}"),
         replay=shlex.join(["traffic", "robots", "plan", "--org", organization, *domains, *blocks]),
     )
     draft = Draft("patch", "text/plain", snippet(name, plan, *days), note=f"as {name}")
     return jobs.create(new_job(planned, now), actor, now, draft, is_approved=True)
-
-
-def _evidence(one: Crawled, ignored: Mapping[str, int] | None) -> dict[str, object]:
-    """The row of `ai-agents` that all agents of an operator and a purpose make together."""
-    row = {**one._asdict(), "agent": ", ".join(one.agents)}
-    del row["agents"]
-    return row if ignored is None else row | {"ignored": sum(ignored.get(agent, 0) for agent in one.agents)}
 
 
 def offences(

@@ -76,19 +76,11 @@ def plan(
                 )
             typer.echo(f"{job.id} is {job.status}: {printable(job.title)}", err=True)
         return
-    _print_fetches(found, ignored, output)
-    judged = f"; {plural(waiting, 'day')} not judged yet, people sent may be bots in disguise" if waiting else ""
-    typer.echo(f"{first} to {last}{judged}. Choose with --block, as in --block OpenAI:trained.", err=True)
-
-
-def _print_fetches(found: list["Crawled"], ignored: Counter[str] | None, output: str) -> None:
-    rows: Result = [
-        {**one._asdict(), "agents": ", ".join(one.agents)}
-        | ({} if ignored is None else {"ignored": sum(ignored[agent] for agent in one.agents)})
-        for one in found
-    ]
+    rows: Result = [one.row(ignored) for one in found]
     if rows or output != "table":
         print_answer(rows, output)
+    judged = f"; {plural(waiting, 'day')} not judged yet, people sent may be bots in disguise" if waiting else ""
+    typer.echo(f"{first} to {last}{judged}. Choose with --block, as in --block OpenAI:trained.", err=True)
 
 
 def _read_fetches(
