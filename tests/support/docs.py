@@ -13,7 +13,6 @@ from data.logs.reported import SCHEMA as REPORTED
 from data.signals import SIGNALS
 from queries import CATALOG, DETECTORS
 from queries.prelude import sql_text
-from service.http.operations import OPERATIONS
 from service.settings import SETTINGS
 
 ROOT: Final = Path(__file__).parent.parent.parent
@@ -37,9 +36,8 @@ def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def endpoint_table() -> str:
-    rows = [(f"`/analytics/{entry.name}`", first_sentence(entry.description)) for entry in CATALOG]
-    listed = next(one for one in OPERATIONS if one.route == "GET /jobs")
-    return table(("path", "answer"), [*rows, ("`/jobs`", listed.summary)])
+    rows = [(f"`{entry.name}`", first_sentence(entry.description)) for entry in CATALOG]
+    return table(("under `/analytics/`", "answer"), rows)
 
 
 def first_sentence(text: str) -> str:
@@ -66,26 +64,12 @@ def counted_as(category: str) -> str:
     return "AI" if category in visits.AI_CATEGORIES else "other" if category in visits.OTHER_CATEGORIES else "human"
 
 
-def first_comment(path: Path) -> str:
-    """The sentence in the comment lines with which a SQL file begins."""
-    lines = re.match(r"(?:--.*\n)+", path.read_text("utf-8"))[0].splitlines()
-    return " ".join(line.removeprefix("--").strip() for line in lines if not line.startswith("-- Serves:"))
-
-
 def detector_table() -> str:
-    files: dict[str, list[str]] = {}
+    rows = []
     for detector in DETECTORS.values():
-        files.setdefault(detector.entry.name.removeprefix("jobs/"), []).append(f"`{detector.type}`")
-    return table(
-        ("type", "what it finds"),
-        (
-            (
-                ", ".join(types),
-                f"[{re.split('[:.] ', first_comment(ROOT / f'queries/jobs/{name}.sql'))[0]}]({name}.sql)",
-            )
-            for name, types in files.items()
-        ),
-    )
+        title = re.split(r":? \{| on \{", detector.title)[0]
+        rows.append((f"`{detector.type}`", f"[{title}]({detector.entry.name.removeprefix('jobs/')}.sql)"))
+    return table(("type", "title of its jobs"), rows)
 
 
 def reported_table() -> str:
