@@ -4,203 +4,203 @@ A malformed row stops the program with a message that names file, row and field.
 """
 
 import hashlib
-from dataclasses import dataclass
+import ipaddress
+from collections.abc import Callable, Collection
 from datetime import date
 from functools import cache
 from importlib import metadata, resources
-from typing import Any, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
+import msgspec
 import tomli
+from msgspec import Meta
 
-from data.rules.row_checks import checked_row
+from data.rules.patterns import compile_pattern
+from data.visits import CATEGORY_OF_KIND, CONFIDENCE_SCORES, DEVICE_TYPES, REFERRER_TYPES
 
-Row = TypeVar("Row")
+Text = Annotated[str, Meta(min_length=1)]
+VerificationMethod = Annotated[str, Meta(pattern=r"^(ip|dns|signature):[a-z0-9.-]+\Z")]
+"""ip:<row of ip_lists.toml>, dns:<suffix> or signature:<host> (Web Bot Auth)."""
 
 _RULE_TABLES: Final = (
     "agents", "notcrawlers", "heuristics", "devices", "browsers", "referrers", "spammers", "campaigns", "probes",
     "releases",
 )  # fmt: skip
 _RULE_PACKAGES: Final = ("crawler-user-agents", "ua-parser-builtins")
+_WORDS: Final[dict[str, Collection[str]]] = {
+    "agent_kind": CATEGORY_OF_KIND,
+    "confidence": CONFIDENCE_SCORES,
+    "referrer_type": REFERRER_TYPES,
+    "device_type": DEVICE_TYPES,
+}
+"""The values that a field of this name may have."""
+_CHECKS: Final[dict[str, Callable[[str], object]]] = {
+    "network": ipaddress.ip_network,
+    "path": compile_pattern,
+    "pattern": compile_pattern,
+    "unless": compile_pattern,
+}
+"""What raises ValueError for an invalid value of a field of this name."""
 
 
-@dataclass(frozen=True)
-class Agent:
+class RuleRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A row of a table. A text is never empty."""
+
+    evidence: Annotated[str, Meta(pattern="^https?://")]
+    checked: date  # when the evidence was last read
+
+    def __post_init__(self) -> None:
+        for name, words in _WORDS.items():
+            word = getattr(self, name, None)
+            if word is not None and word not in words:
+                raise ValueError(f"{name} is {word!r}, not one of {', '.join(words)}")
+        for name, check in _CHECKS.items():
+            if text := getattr(self, name, ""):
+                try:
+                    check(text)
+                except ValueError as error:
+                    raise ValueError(f"{name} is not valid: {error}") from error
+
+
+AnyRow = TypeVar("AnyRow", bound=RuleRow)
+
+
+class Agent(RuleRow, frozen=True):
     """A product token in user agents, and its operator. The first row of the file that matches wins."""
 
-    token: str  # literal, matched case-insensitively as a whole word
-    agent: str
-    operator: str
-    agent_kind: str
-    confidence: str
-    evidence: str
-    checked: date
-    example: str
-    ai_source: str | None = None
+    token: Text  # literal, matched case-insensitively as a whole word
+    agent: Text
+    operator: Text
+    agent_kind: Text
+    confidence: Text
+    example: Text
+    ai_source: Text | None = None
     exact: bool = False  # the whole user agent must equal the token
-    verify: tuple[str, ...] = ()  # "ip:<row of ip_lists.toml>", "dns:<suffix>", "signature:<host>" (Web Bot Auth)
+    verify: tuple[VerificationMethod, ...] = ()
     server_side: bool = False  # it only uses the addresses of its lists, so other addresses contradict it
 
 
-@dataclass(frozen=True)
-class NotCrawler:
+class NotCrawler(RuleRow, frozen=True):
     """A pattern of crawler-user-agents that also matches people's user agents, and is therefore excluded."""
 
-    pattern: str
-    meets: str
-    evidence: str
-    checked: date
-    example: str  # a person's user agent that the pattern matches
+    pattern: Text
+    meets: Text
+    example: Text  # a person's user agent that the pattern matches
 
 
-@dataclass(frozen=True)
-class Heuristic:
+class Heuristic(RuleRow, frozen=True):
     """A pattern (RE2, on the user agent in lower case) that matches bots but not browsers."""
 
-    name: str
-    pattern: str
-    agent_kind: str
-    evidence: str
-    checked: date
-    example: str
-    unless: str | None = None  # a pattern of people's user agents, which the row must not match
+    name: Text
+    pattern: Text
+    agent_kind: Text
+    example: Text
+    unless: Text | None = None  # a pattern of people's user agents, which the row must not match
 
 
-@dataclass(frozen=True)
-class Referrer:
+class Referrer(RuleRow, frozen=True):
     """A referring host and its subdomains. The row with the longest matching host wins."""
 
-    host: str  # "name.*": under any country's suffix; "host/path": only below that path
-    referrer_type: str
-    evidence: str
-    checked: date
-    ai_source: str | None = None
-    confidence: str | None = None
+    host: Text  # "name.*": under any country's suffix; "host/path": only below that path
+    referrer_type: Text
+    ai_source: Text | None = None
+    confidence: Text | None = None
 
 
-@dataclass(frozen=True)
-class Spammer:
+class Spammer(RuleRow, frozen=True):
     """A host, with its subdomains, that automata put into Referer headers to advertise it."""
 
-    host: str
-    evidence: str
-    checked: date
+    host: Text
 
 
-@dataclass(frozen=True)
-class Campaign:
+class Campaign(RuleRow, frozen=True):
     """A utm_source value that an AI product adds to its links."""
 
-    utm_source: str
-    ai_source: str
-    confidence: str
-    evidence: str
-    checked: date
+    utm_source: Text
+    ai_source: Text
+    confidence: Text
 
 
-@dataclass(frozen=True)
-class Probe:
+class Probe(RuleRow, frozen=True):
     """A regular expression (RE2) for paths that people do not open. The first row that matches wins."""
 
-    family: str
-    path: str
-    agent_kind: str  # scanner: only vulnerability scanners request it; other: programs fetch it by themselves
-    confidence: str
-    evidence: str
-    checked: date
-    example: str
+    family: Text
+    path: Text
+    agent_kind: Text  # scanner: only vulnerability scanners request it; other: programs fetch it by themselves
+    confidence: Text
+    example: Text
 
 
-@dataclass(frozen=True)
-class Attack:
+class Attack(RuleRow, frozen=True):
     """A regular expression (RE2, without case) for attacks in query strings."""
 
-    family: str
-    pattern: str
-    evidence: str
-    checked: date
-    example: str
+    family: Text
+    pattern: Text
+    example: Text
 
 
-@dataclass(frozen=True)
-class Device:
+class Device(RuleRow, frozen=True):
     """A pattern (RE2, on a person's user agent in lower case) of a device. The first row that matches wins."""
 
-    name: str
-    device_type: str
-    pattern: str
-    evidence: str
-    checked: date
-    example: str
-    unless: str | None = None
+    name: Text
+    device_type: Text
+    pattern: Text
+    example: Text
+    unless: Text | None = None
 
 
-@dataclass(frozen=True)
-class Browser:
+class Browser(RuleRow, frozen=True):
     """A browser of people, by a pattern (RE2, on the user agent in lower case) or by ua-parser's names for it."""
 
-    name: str
-    pattern: str
-    names: tuple[str, ...]
-    evidence: str
-    checked: date
-    example: str
+    name: Text
+    pattern: Text
+    names: tuple[Text, ...]
+    example: Text
 
 
-@dataclass(frozen=True)
-class Release:
+class Release(RuleRow, frozen=True):
     """A version of a browser that a newer one has replaced."""
 
-    browser: str
+    browser: Text
     version: int
     superseded: date  # the day on which the next version was released, or its support ended
-    evidence: str
-    checked: date
     build: int = 0  # of Chrome, the third number of its versions: the newest build of this version; 0: unknown
 
 
-@dataclass(frozen=True)
-class Lifetime:
+class Lifetime(RuleRow, frozen=True):
     """How long people go on with a version of a browser once it is superseded. The first row that matches wins."""
 
-    name: str
-    pattern: str  # RE2, on a person's user agent in lower case; the group that matches is the version
-    browser: str  # whose releases
+    name: Text
+    pattern: Text  # RE2, on a person's user agent in lower case; the group that matches is the version
+    browser: Text  # whose releases
     years: int  # 0: for ever
-    evidence: str
-    checked: date
-    example: str
+    example: Text
 
 
-@dataclass(frozen=True)
-class IpList:
+class IpList(RuleRow, frozen=True):
     """A list of the IP addresses of an operator's agents, published by the operator."""
 
-    name: str
-    operator: str
-    url: str
-    format: str  # see ip_lists.parse_networks
-    evidence: str
-    checked: date
+    name: Text
+    operator: Text
+    url: Text
+    format: Annotated[str, Meta(pattern="^(prefixes|text|geofeed|json:.+)$")]  # see ip_lists.parse_networks
     identifies: bool = False  # nobody but the agent sends requests from there, so a browser's name does not matter
 
 
-@dataclass(frozen=True)
-class Proxy:
+class Proxy(RuleRow, frozen=True):
     """A network of a content delivery network's proxies. Its addresses are never those of clients."""
 
-    network: str
-    operator: str
-    evidence: str
-    checked: date
+    network: Text
+    operator: Text
 
 
-def load(row_type: type[Row], name: str) -> list[Row]:
+def load(row_type: type[AnyRow], name: str) -> list[AnyRow]:
     """The rows of `<name>.toml`, in tables named after `row_type`. Raises ValueError naming the row and the field."""
-    return [*_checked_rows(row_type, name, _bytes_of(name))]  # type: ignore[arg-type]  # a class is hashable
+    return [*_checked_rows(row_type, name, _bytes_of(name))]
 
 
 @cache
-def _checked_rows(row_type: type[Row], name: str, content: bytes) -> tuple[Row, ...]:
+def _checked_rows(row_type: type[AnyRow], name: str, content: bytes) -> tuple[AnyRow, ...]:
     """The rows of a TOML file. Cached, because every import and every server checks its agents by them."""
     try:
         tables = _parsed(content)
@@ -210,7 +210,13 @@ def _checked_rows(row_type: type[Row], name: str, content: bytes) -> tuple[Row, 
     rows = tables.get(key)
     if tables.keys() != {key} or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise ValueError(f"{name}.toml: every row must be a [[{key}]], not {', '.join(tables) or 'nothing'}")
-    return tuple(checked_row(row_type, f"{name}.toml, row {number}", row) for number, row in enumerate(rows, 1))
+    checked = []
+    for number, row in enumerate(rows, 1):
+        try:
+            checked.append(msgspec.convert(row, row_type, builtin_types=(date,)))  # a text is not taken for a date
+        except msgspec.ValidationError as error:
+            raise ValueError(f"{name}.toml, row {number}: {error}") from error
+    return tuple(checked)
 
 
 @cache

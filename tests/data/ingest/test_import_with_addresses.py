@@ -115,7 +115,10 @@ def fetch_lists(lake, lists=None, at=FETCHED):
     """Put lists of addresses into a lake, the way that `traffic agents refresh` does."""
     lists = LISTS if lists is None else lists
     rows = [
-        IpList(name, "-", "https://list.example/", "json:here", "https://docs.example/", at.date()) for name in lists
+        IpList(
+            name, "-", "https://list.example/", "json:here", evidence="https://docs.example/", checked=at.date()
+        )
+        for name in lists
     ]
     outcomes = refresh(lake, rows, lambda row: json.dumps({"here": lists[row.name]}).encode(), at)
     assert [outcome.error for outcome in outcomes] == [""] * len(lists)

@@ -180,9 +180,9 @@ def test_a_status_makes_no_salts(lake):
 
 
 def test_the_last_refresh_of_agents_is_told(lake):
-    row = IpList("one", "One", "https://one.example", "text", "", date(2026, 3, 1))
     for name, days in (("one", 3), ("two", 2)):
-        list(refresh(lake, [replace(row, name=name)], lambda row: b"8.8.8.0/24", NOW - timedelta(days)))
+        row = IpList(name, "One", "https://one.example", "text", evidence="", checked=date(2026, 3, 1))
+        list(refresh(lake, [row], lambda row: b"8.8.8.0/24", NOW - timedelta(days)))
     (lake.ip_lists / "broken.json").write_text("[]")
     assert status_of(lake, NOW).agents_refreshed_at == NOW - timedelta(2)
 

@@ -157,13 +157,13 @@ def test_good_rows_are_loaded_as_written(table, row_type):
 )
 def test_a_row_without_a_required_field_is_refused(table, row_type, name):
     short = {field: text for field, text in GOOD[row_type].items() if field != name}
-    with pytest.raises(ValueError, match=rf"^{FILES[row_type]}\.toml, row 2: field '{name}' is missing$"):
+    with pytest.raises(ValueError, match=rf"^{FILES[row_type]}\.toml, row 2: Object missing required field `{name}`$"):
         table(row_type, GOOD[row_type], short)
 
 
 @pytest.mark.parametrize("row_type", GOOD)
 def test_a_row_with_an_unknown_field_is_refused(table, row_type):
-    with pytest.raises(ValueError, match=rf"^{FILES[row_type]}\.toml, row 1: unknown field 'patern'$"):
+    with pytest.raises(ValueError, match=rf"^{FILES[row_type]}\.toml, row 1: Object contains unknown field `patern`$"):
         table(row_type, GOOD[row_type] | {"patern": '"word"'})
 
 
@@ -206,8 +206,7 @@ def test_a_row_with_an_unknown_field_is_refused(table, row_type):
     ],
 )
 def test_a_field_of_another_shape_is_refused(table, row_type, name, value):
-    place = re.escape(f"{FILES[row_type]}.toml, row 3: field '{name}' has an invalid value: ")
-    with pytest.raises(ValueError, match=f"^{place}"):
+    with pytest.raises(ValueError, match=rf"^{FILES[row_type]}\.toml, row 3: Expected .* - at `\$\.{name}"):
         table(row_type, GOOD[row_type], GOOD[row_type], GOOD[row_type] | {name: value})
 
 
@@ -221,7 +220,7 @@ def test_ways_to_verify_are_kept_in_their_order(table):
 
 
 def test_the_kind_of_a_heuristic_is_one_of_the_known(table):
-    with pytest.raises(ValueError, match=r"^heuristics\.toml, row 1: field 'agent_kind' is 'robot', not one of .*"):
+    with pytest.raises(ValueError, match=r"^heuristics\.toml, row 1: agent_kind is 'robot', not one of .*"):
         table(Heuristic, GOOD[Heuristic] | {"agent_kind": '"robot"'})
 
 
@@ -229,7 +228,7 @@ def test_the_kind_of_a_heuristic_is_one_of_the_known(table):
 def test_evidence_that_is_no_web_address_is_refused(table, row_type):
     with pytest.raises(
         ValueError,
-        match=rf"^{FILES[row_type]}\.toml, row 1: field 'evidence' must be a web address",
+        match=rf"^{FILES[row_type]}\.toml, row 1: Expected .*https\?://.* - at `\$\.evidence`",
     ):
         table(row_type, GOOD[row_type] | {"evidence": '"see the vendor"'})
 
@@ -247,25 +246,25 @@ def test_rows_of_another_table_are_refused(table, row_type):
 @pytest.mark.parametrize("field", ["pattern", "unless"])
 def test_a_pattern_that_is_none_is_refused(written, field):
     written(Heuristic, GOOD[Heuristic], GOOD[Heuristic] | {"name": '"other"', field: '"("'})
-    with pytest.raises(ValueError, match=rf"^heuristics\.toml, row 2: field '{field}'"):
+    with pytest.raises(ValueError, match=rf"^heuristics\.toml, row 2: {field} is not valid"):
         list(BotRules().matches("word"))
 
 
 @pytest.mark.parametrize("network", ["192.0.2.0/33", "192.0.2.1/24", "example.com"])
 def test_a_network_that_is_none_is_refused(written, network):
     written(Proxy, GOOD[Proxy], GOOD[Proxy] | {"network": f'"{network}"'})
-    with pytest.raises(ValueError, match=r"^proxies\.toml, row 2: field 'network'"):
+    with pytest.raises(ValueError, match=r"^proxies\.toml, row 2: network is not valid: "):
         Verifier({})
 
 
 @pytest.mark.parametrize("form", ["prefix", "json", "csv"])
 def test_a_form_of_lists_that_nothing_reads_is_refused(table, form):
-    with pytest.raises(ValueError, match=r"^ip_lists\.toml, row 1: field 'format'"):
+    with pytest.raises(ValueError, match=r"^ip_lists\.toml, row 1: Expected .*prefixes.* - at `\$\.format`"):
         table(IpList, GOOD[IpList] | {"format": f'"{form}"'})
 
 
 def test_a_date_with_a_time_is_refused(table):
-    with pytest.raises(ValueError, match=r"^proxies\.toml, row 1: field 'checked' has an invalid value"):
+    with pytest.raises(ValueError, match=r"^proxies\.toml, row 1: Expected `date`, got `datetime` - at `\$\.checked`"):
         table(Proxy, GOOD[Proxy] | {"checked": "2026-11-21T10:00:00Z"})
 
 

@@ -29,7 +29,7 @@ OLD = [ip_network("20.42.10.176/28"), ip_network("2603:1030::/48")]
 
 
 def list_of(name="gptbot", form="prefixes", url="https://list.example/"):
-    return IpList(name, "OpenAI", url, form, "https://docs.example/", date(2026, 3, 1))
+    return IpList(name, "OpenAI", url, form, evidence="https://docs.example/", checked=date(2026, 3, 1))
 
 
 def prefixes(*networks):

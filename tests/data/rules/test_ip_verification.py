@@ -25,8 +25,8 @@ NOT_HERE = IpVerdict(None, "its IP lists have not been downloaded; run `traffic 
 
 def row(agent, *ways, server_side=False):
     return Agent(
-        agent, agent, "OpenAI", "training", "high", "https://docs.example/", DAY, agent, "ChatGPT",
-        verify=ways, server_side=server_side,
+        agent, agent, "OpenAI", "training", "high", agent, "ChatGPT", verify=ways, server_side=server_side,
+        evidence="https://docs.example/", checked=DAY,
     )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ TODAY = date(2026, 11, 20)
 
 
 def row(host, referrer_type="other"):
-    return Referrer(host, referrer_type, "https://a.example", TODAY)
+    return Referrer(host, referrer_type, evidence="https://a.example", checked=TODAY)
 
 
 @pytest.fixture(scope="module")

@@ -133,16 +133,16 @@ def test_a_good_row_is_loaded_as_written(table):
         "OpenAI",
         "training",
         "high",
-        "https://openai.com/gptbot",
-        date(2026, 11, 20),
         "GPTBot/1.2",
         "ChatGPT",
+        evidence="https://openai.com/gptbot",
+        checked=date(2026, 11, 20),
     )
 
 
 @pytest.mark.parametrize("name", sorted(GOOD.keys() - {"ai_source"}))
 def test_a_row_without_a_required_field_is_refused(table, name):
-    with pytest.raises(ValueError, match=f"agents.toml, row 2: field '{name}' is missing"):
+    with pytest.raises(ValueError, match=f"agents.toml, row 2: Object missing required field `{name}`"):
         table(GOOD, {key: value for key, value in GOOD.items() if key != name})
 
 
@@ -152,25 +152,25 @@ def test_optional_fields_may_be_left_out(table):
 
 
 def test_a_row_with_an_unknown_field_is_refused(table):
-    with pytest.raises(ValueError, match=r"agents\.toml, row 1: unknown field 'tokn'"):
+    with pytest.raises(ValueError, match=r"agents\.toml, row 1: Object contains unknown field `tokn`"):
         table(GOOD | {"tokn": '"x"'})
 
 
 @examples("name", "value")
 def test_a_field_of_another_type_is_refused(table, name, value):
-    with pytest.raises(ValueError, match=f"agents.toml, row 3: field '{name}' has an invalid value"):
+    with pytest.raises(ValueError, match=rf"agents\.toml, row 3: Expected .* - at `\$\.{name}`"):
         table(GOOD, GOOD, GOOD | {name: value})
 
 
 @pytest.mark.parametrize(("name", "value"), [("agent_kind", "assistent"), ("confidence", "sure")])
 def test_a_word_that_is_not_one_of_the_known_is_refused_naming_them(table, name, value):
-    with pytest.raises(ValueError, match=f"agents.toml, row 1: field '{name}' is '{value}', not one of .*(search|low)"):
+    with pytest.raises(ValueError, match=f"agents.toml, row 1: {name} is '{value}', not one of .*(search|low)"):
         table(GOOD | {name: f'"{value}"'})
 
 
 @pytest.mark.parametrize("evidence", ["openai.com/gptbot", "ftp://openai.com", "see the vendor", "//openai.com"])
 def test_evidence_that_is_no_web_address_is_refused(table, evidence):
-    with pytest.raises(ValueError, match=r"agents\.toml, row 1: field 'evidence' must be a web address"):
+    with pytest.raises(ValueError, match=r"agents\.toml, row 1: Expected .*https\?://.* - at `\$\.evidence`"):
         table(GOOD | {"evidence": f'"{evidence}"'})
 
 
@@ -185,7 +185,7 @@ def test_evidence_that_is_no_web_address_is_refused(table, evidence):
 def test_rows_of_every_table_are_checked(monkeypatch, row_type, name, text, field):
     row = f'[[{name[:-1]}]]\n{text}\nevidence = "https://a.example"\nchecked = 2026-11-20\n'
     monkeypatch.setattr(reference, "_bytes_of", lambda _: row.encode())
-    with pytest.raises(ValueError, match=f"{name}.toml, row 1: field '{field}'"):
+    with pytest.raises(ValueError, match=rf"{name}\.toml, row 1: .*{field}"):
         load(row_type, name)
 
 
