@@ -6,15 +6,3 @@ Everything else is imported from its module, such as data.ingest.importer: loadi
 from data.errors import BadInput, LakeDamaged, OutdatedManifest, TrafficError
 from data.store.lake import Lake
 from data.visits import BOT_CATEGORIES, SHORT_CODE_PATTERN, check_organization, is_organization
-
-__all__ = [
-    "BOT_CATEGORIES",
-    "SHORT_CODE_PATTERN",
-    "BadInput",
-    "Lake",
-    "LakeDamaged",
-    "OutdatedManifest",
-    "TrafficError",
-    "check_organization",
-    "is_organization",
-]

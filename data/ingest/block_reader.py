@@ -16,6 +16,9 @@ from data.errors import BadInput
 from data.hosts import check_host
 from data.ingest.pipeline import Rules, Tenant, VisitBuilder
 from data.logs import formats
+from data.logs.columns import Columns
+from data.logs.format_names import FORMATS
+from data.logs.nginx_log_format import NginxLogFormat
 from data.logs.reported import MAX_CLOCK_SKEW
 from data.logs.source import Block
 from data.rules.paths import ASSET_PATTERN
@@ -33,8 +36,8 @@ class Options:
     domain: str = ""  # of lines without a host; the manifest knows a log by it, as it was given
     log_format: str = "auto"
     short_code_pattern: str = SHORT_CODE_PATTERN
-    columns: formats.Columns = field(default_factory=formats.Columns)
-    nginx_log_format: formats.NginxLogFormat | None = None
+    columns: Columns = field(default_factory=Columns)
+    nginx_log_format: NginxLogFormat | None = None
     skip_assets: bool = False  # whether requests for images, styles, scripts and fonts are left out
     needs_domain: bool = False  # whether a log whose lines name no host is refused without `domain`
 
@@ -63,7 +66,7 @@ class Options:
         return f"{log_format} {self.flag}".rstrip()
 
     def _check_format(self) -> None:
-        known = ("auto", *formats.FORMATS)
+        known = ("auto", *FORMATS)
         if self.log_format not in known:
             raise BadInput(
                 f"{self.log_format!r} is not a known log format; use one of {', '.join(known)}. "

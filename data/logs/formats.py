@@ -18,32 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from data.errors import BadInput
-from data.logs.columns import FIELD_NAMES, Columns, columns_from, columns_in_header, columns_in_objects
+from data.logs.columns import FIELD_NAMES, Columns, columns_in_header, columns_in_objects
 from data.logs.format_names import FORMATS
-from data.logs.nginx_log_format import VARIABLES, NginxLogFormat, parse_nginx_log_format
+from data.logs.nginx_log_format import VARIABLES, NginxLogFormat
 from data.logs.reported import MAX_BYTES_SENT
 from data.logs.source import BOM, MAX_LINE_BYTES
 from data.sql import read_sql
 from data.text import plural
-
-__all__ = [
-    "FIELD_NAMES",
-    "FORMATS",
-    "IN_FUTURE",
-    "NAMED_COLUMN_FORMATS",
-    "NGINX_LOG_FORMAT",
-    "REQUIRED_CHARACTERS",
-    "Columns",
-    "FormatContext",
-    "LineReader",
-    "NginxLogFormat",
-    "check_columns",
-    "columns_from",
-    "first_lines",
-    "has_text",
-    "parse_nginx_log_format",
-    "split_lines",
-]  # fmt: skip
 
 _POSITIONAL_FORMATS: Final = FORMATS[:3]
 """The formats whose fields are identified by position. They do not need the macros in fields.sql."""

@@ -118,7 +118,8 @@ def options_of(
 ) -> "Options":
     """The import options given by the flags. Raises BadInput."""
     from data.ingest.importer import Options
-    from data.logs.formats import columns_from, parse_nginx_log_format
+    from data.logs.columns import columns_from
+    from data.logs.nginx_log_format import parse_nginx_log_format
 
     names = columns_from(columns)
     nginx = parse_nginx_log_format(nginx_log_format) if nginx_log_format else None

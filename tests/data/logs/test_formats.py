@@ -18,7 +18,9 @@ from hypothesis import strategies as st
 from data.errors import BadInput
 from data.ingest.importer import Importer, Options
 from data.logs import source
-from data.logs.formats import FIELD_NAMES, FORMATS, columns_from, parse_nginx_log_format
+from data.logs.columns import FIELD_NAMES, columns_from
+from data.logs.format_names import FORMATS
+from data.logs.nginx_log_format import parse_nginx_log_format
 from data.store.lake import Lake
 from tests.faults.trials import scaled
 from tests.support.tables import examples, tables

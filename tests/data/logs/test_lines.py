@@ -18,9 +18,9 @@ from data.logs.formats import (
     SAMPLE_LINES,
     FormatContext,
     LineReader,
-    parse_nginx_log_format,
     split_lines,
 )
+from data.logs.nginx_log_format import parse_nginx_log_format
 from data.logs.source import MAX_LINE_BYTES
 from tests.faults.trials import scaled
 from tests.support.lakes import rows_of
