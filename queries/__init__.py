@@ -14,7 +14,6 @@ from queries.findings import (
     days_before,
     detect,
     guesses,
-    measure,
     measure_all,
     redirected,
 )

@@ -158,20 +158,6 @@ BYTES = Field("bytes", COUNT, "total size of the answers cached now")
 TTL_SECONDS = Field("ttl_seconds", COUNT, "how long an answer stays in the cache")
 OLDEST_AGE_SECONDS = Field("oldest_age_seconds", COUNT, "age of the oldest cached answer", nullable=True)
 
-PATH = Field("path", TEXT, "path that the job is about, percent-encoded, at most 200 characters", nullable=True)
-SUMMARY = Field("summary", TEXT, "what was found, in two sentences")
-ACTION_ID = Field("action_id", TEXT, "the job's own action, which is approved", nullable=True)
-EVIDENCE_ROWS = Field("evidence_rows", COUNT, "rows that the detector found")
-IMPLEMENTATION_TYPE = Field(
-    "implementation_type", TEXT, "patch, edge_page, manual or agent_hook: attached, or else intended", nullable=True
-)
-IMPLEMENTATION_STATUS = Field(
-    "implementation_status", TEXT, "attached, accepted, shipped or withdrawn; null: nothing attached", nullable=True
-)
-OUTCOME_STATUS = Field("outcome_status", TEXT, "none, waiting, improved, unchanged, worse or not_measurable")
-LAST_DETECTED_AT = Field("last_detected_at", TIMESTAMP, "when it was last found", nullable=True)
-VERSION = Field("version", COUNT, "one more with every write; for If-Match")
-
 PATH = Field("path", TEXT, "requested path, without the query string")
 PATH_TEMPLATE = Field("path", TEXT, "requested path, in which * stands for any number, UUID, hash or long token")
 TOP_PATHS = Field("top_paths", LIST, "the three paths with the most of these requests")

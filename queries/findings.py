@@ -67,24 +67,7 @@ def detect(
     return [_finding(detector, organization, row) for row in rows]
 
 
-def measure(  # noqa: PLR0917  # whose visits, of what and when: called in this order everywhere
-    engine: Engine,
-    kind: JobKind,
-    organization: str,
-    subject: Mapping[str, str | None],
-    start: date,
-    end: date,
-    cancelled: threading.Event | None = None,
-) -> list[tuple[date, int, int]]:
-    """The day, events and visits of a subject on each day from `start` to `end` (inclusive) that has visits.
-
-    `subject` is that of a finding, `cancelled` that of `Engine.answer`. Raises ValueError if the subject has other
-    columns than subjects of this kind, and what `detect` raises.
-    """
-    return measure_all(engine, kind, organization, [subject], start, end, cancelled)[0]
-
-
-def measure_all(  # noqa: PLR0917  # as measure
+def measure_all(  # noqa: PLR0917  # whose visits, of what and when: called in this order everywhere
     engine: Engine,
     kind: JobKind,
     organization: str,
@@ -93,7 +76,11 @@ def measure_all(  # noqa: PLR0917  # as measure
     end: date,
     cancelled: threading.Event | None = None,
 ) -> list[list[tuple[date, int, int]]]:
-    """For each of some subjects, what `measure` gives, in one reading of the visits."""
+    """For each of some subjects, day, events and visits of each day from `start` to `end` (inclusive) that has visits.
+
+    The visits are read once. Subjects are those of findings, `cancelled` is that of `Engine.answer`. Raises ValueError
+    if a subject has other columns than subjects of this kind, and what `detect` raises.
+    """
     for one in subjects:
         if set(one) != set(kind.subject):
             raise ValueError(f"the subject of {kind.type} has {', '.join(kind.subject)}, not {', '.join(one)}.")

@@ -55,7 +55,6 @@ _FILE_COLUMNS: Final = (
     "behaviour_version"
 )
 
-_NEXT_EPOCH: Final = "INSERT INTO epochs VALUES (?, 1) ON CONFLICT (organization) DO UPDATE SET epoch = epoch + 1"
 _SELECT_LIVE: Final = f"SELECT {_FILE_COLUMNS} FROM files WHERE deletable_at IS NULL AND "
 
 

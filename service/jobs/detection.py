@@ -144,7 +144,7 @@ def measure_outcome(  # noqa: PLR0917  # as measure_outcomes, of one job
     """Compare the days before a job was approved with those since it was shipped, in the organization's zone.
 
     `others` are what its detector found on the same day, and of which nothing became: what changed for them as well
-    was not the job. Jobs written by hand cannot be measured. Raises what `measure` raises.
+    was not the job. Jobs written by hand cannot be measured. Raises what `measure_all` raises.
     """
     zone = lake.manifest.zone(job.organization)
     days = (today(zone, at) for at in (job.found_at, job.approved_at, job.shipped_at, now))

@@ -30,7 +30,7 @@ MAX_SUBJECTS: Final = 20
 def placebo(engine: Engine, lake: Lake, jobs: Jobs, organization: str, progress: Progress) -> dict[str, Counter[str]]:
     """The outcomes by detector, each with how many subjects got it. That of which something became is left out.
 
-    `progress` is in made-up days. Raises what `detect` and `measure` raise.
+    `progress` is in made-up days. Raises what `detect` and `measure_all` raise.
     """
     span = stored_span(lake, organization)
     found = {kind: Counter[str]() for kind in DETECTORS}

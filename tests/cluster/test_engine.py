@@ -23,7 +23,7 @@ from queries import (
     Warehouse,
     detect,
     is_for_cluster,
-    measure,
+    measure_all,
     open_cluster,
     template_entries,
 )
@@ -99,7 +99,7 @@ def test_detectors_and_measures_of_a_cluster_are_those_of_one_machine(warehouse,
         assert findings[0] == findings[1]
     link = warehouse.answer(ENTRIES["top-links"], warehouse.variables(ACME))[0]
     subject = {"domain": link["domain"], "path": f"/{link['short_code']}"}
-    counts = [measure(one, DETECTORS["broken_link"], "acme", subject, *DAYS) for one in (engine, warehouse)]
+    counts = [measure_all(one, DETECTORS["broken_link"], "acme", [subject], *DAYS)[0] for one in (engine, warehouse)]
     assert counts[0] == counts[1] != []
 
 

@@ -26,7 +26,6 @@ from queries import (
     Warehouse,
     days_before,
     detect,
-    measure,
     measure_all,
     template,
 )
@@ -126,8 +125,7 @@ def check(world: World, job_type: str, visits: list[Visit], organization: str, a
     subjects, days = [finding.subject for finding in found], (date(2026, 1, 1), AS_OF)
     expected = [measured(job_type, mine, organization, subject) for subject in subjects]
     assert measure_all(world.warehouse, DETECTORS[job_type], organization, subjects, *days) == expected
-    if subjects:
-        assert measure(world.warehouse, DETECTORS[job_type], organization, subjects[0], *days) == expected[0]
+    assert measure_all(world.warehouse, DETECTORS[job_type], organization, subjects[:1], *days) == expected[:1]
     return found
 
 
@@ -160,7 +158,7 @@ def test_the_same_days_give_the_same_findings_to_their_organization_alone(world,
     found = world.found(job_type, organization)
     assert found == world.found(job_type, organization) != []
     assert world.found(job_type, stranger) == []
-    assert measure(world.warehouse, DETECTORS[job_type], stranger, found[0].subject, *days_before(AS_OF)) == []
+    assert measure_all(world.warehouse, DETECTORS[job_type], stranger, [found[0].subject], *days_before(AS_OF))[0] == []
 
 
 @pytest.mark.parametrize("job_type", DETECTORS)
@@ -256,7 +254,7 @@ def test_findings_and_measures_equal_a_recount_by_hand(world, streams, as_of):
         check(world, job_type, visits, organization, as_of)
     plan, days = {"domain": "go.example", "agent": "ChatGPT-User, GPTBot"}, (date(2026, 1, 1), AS_OF)
     expected = measured("crawler_plan", owned(visits, organization), organization, plan)
-    assert measure(world.warehouse, CRAWLER_PLAN, organization, plan, *days) == expected
+    assert measure_all(world.warehouse, CRAWLER_PLAN, organization, [plan], *days)[0] == expected
 
 
 # Measures
@@ -275,7 +273,7 @@ def test_a_measure_without_a_subject_sees_nothing(world, job_type):
 @pytest.mark.parametrize("subject", [{}, {"path": "/gone"}, {"domain": "go.example", "path": "/", "agent": "GPTBot"}])
 def test_a_subject_of_other_columns_is_refused(world, subject):
     with pytest.raises(ValueError, match="broken_link has domain, path"):
-        measure(world.warehouse, DETECTORS["broken_link"], "acme", subject, *days_before(AS_OF))
+        measure_all(world.warehouse, DETECTORS["broken_link"], "acme", [subject], *days_before(AS_OF))
 
 
 # The house

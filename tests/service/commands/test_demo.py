@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from data import Lake
-from queries import DETECTORS, ENTRIES, Reader, Scope, Warehouse, detect, measure
+from queries import DETECTORS, ENTRIES, Reader, Scope, Warehouse, detect, measure_all
 from service.commands.demo import _fill
 from service.control_database import ControlDatabase
 from service.demo.problems import problem_lines
@@ -48,7 +48,7 @@ def demo(tmp_path_factory, today):
 def test_a_detector_finds_what_is_planted_in_the_demo(demo, today, job_type):
     found = detect(demo, DETECTORS[job_type], "demo", today)
     assert PLANTED[job_type] in [finding.subject for finding in found]
-    days = measure(demo, DETECTORS[job_type], "demo", PLANTED[job_type], today - timedelta(28), today)
+    days = measure_all(demo, DETECTORS[job_type], "demo", [PLANTED[job_type]], today - timedelta(28), today)[0]
     assert sum(visits for _, _, visits in days) >= 4
 
 

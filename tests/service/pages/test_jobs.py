@@ -7,7 +7,7 @@ import pytest
 
 from data.store.behaviour import switch_behaviour
 from data.store.links import links_of
-from queries import DETECTORS, Warehouse, measure
+from queries import DETECTORS, Warehouse, measure_all
 from service.hooks.registry import Hooks
 from service.jobs.implementations import Draft
 from service.jobs.manual import manual_job
@@ -335,7 +335,7 @@ def test_a_shipped_job_shows_the_days_before_and_after_that_were_measured(lake, 
     warehouse = Warehouse(lake)
     subject = {"domain": "go.example.com", "path": "/gone"}
     days = (date(2026, 2, 23), date(2026, 3, 14))
-    counts = measure(warehouse, DETECTORS["broken_link"], "acme", subject, *days)
+    counts = measure_all(warehouse, DETECTORS["broken_link"], "acme", [subject], *days)[0]
     warehouse.close()
     assert sum(events for _, events, _ in counts) == 80
     rows = tables(page)["jobs/broken_link.measure", None]
