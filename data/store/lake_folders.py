@@ -33,35 +33,20 @@ class LakeFolders:
     def __init__(self, root: Path, seeds: Path) -> None:
         """`seeds` is where seeds and staged files are written: `root`, unless the lake is read-only."""
         self.root, self.seeds = root, seeds
-
-    @property
-    def staging(self) -> Path:
+        self.staging = seeds / ".staging"
         """The folder where files are written before they are committed."""
-        return self.seeds / ".staging"
-
-    @property
-    def rejects(self) -> Path:
+        self.rejects = root / "rejects"
         """The folder with the numbers of lines that could not be parsed, and the reasons."""
-        return self.root / "rejects"
-
-    @property
-    def ip_lists(self) -> Path:
+        self.ip_lists = root / "ip-lists"
         """The folder of IP lists, which operators publish for their agents."""
-        return self.root / "ip-lists"
-
-    @property
-    def salts(self) -> Path:
+        self.salts = root / "salts.sqlite"
         """The database of the daily salts, which backups leave out."""
-        return self.root / "salts.sqlite"
-
-    @property
-    def links_root(self) -> Path:
+        self.links_root = root / "links"
         """The folder with the links of all organizations."""
-        return self.root / "links"
 
     def links_folder(self, organization: str) -> Path:
         """The folder of one organization's links, which exists only if it has any."""
-        return self.root / "links" / f"organization={organization}"
+        return self.links_root / f"organization={organization}"
 
     @cached_property
     def seed_visits(self) -> str:
