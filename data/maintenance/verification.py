@@ -16,11 +16,11 @@ import pyarrow.parquet as pq
 from data.errors import LakeDamaged
 from data.maintenance.unknown import unknown_files
 from data.progress import Progress
-from data.store.files import UNREADABLE, link_problem, version_of
+from data.store.files import UNREADABLE, RegisteredFile, link_problem, version_of
 from data.store.generation import outdated
 from data.store.lake import Lake
 from data.store.lake_folders import LINKS
-from data.store.link_files import StoredLinks, all_stored_links
+from data.store.link_files import all_stored_links
 from data.store.manifest import LandedFile
 from data.store.pending import check_pending
 from data.store.rollups import damaged_rollups
@@ -113,7 +113,7 @@ def _check_links(lake: Lake, organization: str, result: VerificationResult) -> N
         _report(result, links.path, _links_problem(lake, links))
 
 
-def _links_problem(lake: Lake, links: StoredLinks) -> str:
+def _links_problem(lake: Lake, links: RegisteredFile) -> str:
     try:
         lake.recheck(links)
     except LakeDamaged:

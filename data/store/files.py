@@ -6,7 +6,7 @@ import os
 import tempfile
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,6 +27,16 @@ ROW_GROUP: Final = 20_000
 """The number of rows in a row group of visits."""
 _BUFFER_BYTES: Final = 1 << 20
 """Parquet is written in pieces of so many bytes: Arrow itself writes a small file in more than a hundred."""
+
+
+class RegisteredFile(NamedTuple):
+    """A file of links or of rollups, as the manifest knows it."""
+
+    path: str  # in the lake
+    size: int
+    sha256: str
+    changed_ns: int  # its st_ctime_ns when its bytes were last verified; 0 when they are to be verified again
+    inode: int  # its inode then
 
 
 def versioned(version: int) -> dict[str, str]:
@@ -122,6 +132,13 @@ def move_durably(source: Path, target: Path) -> None:
     make_durably(target.parent)
     source.rename(target)
     sync(target.parent)
+
+
+def move_into_lake(staged: Path, root: Path, name: str, sha256: str) -> RegisteredFile:
+    """Move a staged file with this SHA-256 durably to its path in the lake at `root`; return what to register."""
+    move_durably(staged, root / name)
+    stat = (root / name).stat()
+    return RegisteredFile(name, stat.st_size, sha256, stat.st_ctime_ns, stat.st_ino)
 
 
 def make_durably(folder: Path) -> None:

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, TypeAlias
 
 import pyarrow.parquet as pq
 
 from data.errors import BadInput, LakeDamaged, OutdatedManifest
-from data.store.files import has_room, make_durably, network_file_system, sha256_of
+from data.store.files import RegisteredFile, has_room, make_durably, network_file_system, sha256_of
 from data.store.lake_folders import LakeFolders
 from data.store.locks import locked
 from data.store.manifest import LandedFile, Manifest
@@ -23,30 +23,8 @@ from data.store.schema import open_database
 from data.store.shared_manifest import SharedManifest
 from data.visits import check_version
 
-
-class StoredFile(Protocol):
-    """A file that the manifest has a checksum of."""
-
-    @property
-    def path(self) -> str:
-        """Its path in the lake."""
-
-    @property
-    def size(self) -> int:
-        """Its number of bytes."""
-
-    @property
-    def sha256(self) -> str:
-        """The SHA-256 of its bytes, in hexadecimal digits."""
-
-    @property
-    def changed_ns(self) -> int:
-        """Its st_ctime_ns when its bytes were last verified; 0 when they are to be verified again."""
-
-    @property
-    def inode(self) -> int:
-        """Its inode when its bytes were last verified."""
-
+StoredFile: TypeAlias = LandedFile | RegisteredFile
+"""A file that the manifest has a checksum of."""
 
 _LOST_MANIFEST: Final = (
     "but the lake contains visits: run `traffic rebuild`, which makes it anew from their files, or copy a backup back."

@@ -52,14 +52,14 @@ class LakeFolders:
     def seed_visits(self) -> str:
         """The path of the empty file of visits."""
         name = "visits/organization=_seed/day=1970-01-01/seed.parquet"
-        return self._seed(name, VISITS, versioned(SCHEMA_VERSION))
+        return self.seed(name, VISITS, versioned(SCHEMA_VERSION))
 
     @cached_property
     def seed_links(self) -> str:
         """The path of the empty file of links."""
-        return self._seed("links/organization=_seed/links.parquet", LINKS)
+        return self.seed("links/organization=_seed/links.parquet", LINKS)
 
-    def _seed(self, name: str, schema: pa.Schema, metadata: Mapping[str, str] | None = None) -> str:
+    def seed(self, name: str, schema: pa.Schema, metadata: Mapping[str, str] | None = None) -> str:
         """The path of an empty file, which is written if it is missing or damaged, or has other columns."""
         if _has_columns(self.root / name, schema):
             return f"{self.root}/{name}"

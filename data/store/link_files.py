@@ -8,14 +8,14 @@ import uuid
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from data.errors import LakeDamaged
 from data.store.clock import format_time, unchecked_bounds
-from data.store.files import UNREADABLE, move_durably, sha256_of, write_parquet
+from data.store.files import UNREADABLE, RegisteredFile, move_into_lake, sha256_of, write_parquet
 from data.store.lake import Lake
 from data.store.lake_folders import LINKS
 from data.store.manifest import READERS_GRACE
@@ -23,16 +23,6 @@ from data.store.manifest import READERS_GRACE
 _LIVE: Final = "SELECT path, bytes, sha256, changed_ns, inode FROM links WHERE deletable_at IS NULL"
 _IMPORTED_AT: Final = "traffic.imported_at"
 """The key in the footer that says which of two files is the newer one, if the manifest was lost."""
-
-
-class StoredLinks(NamedTuple):
-    """The file with the links of one organization, as the manifest knows it."""
-
-    path: str  # in the lake
-    size: int
-    sha256: str
-    changed_ns: int
-    inode: int
 
 
 def replace_links(lake: Lake, organization: str, links: pa.Table) -> None:
@@ -56,24 +46,24 @@ def link_files(lake: Lake, organization: str) -> list[str]:
     return [lake.seed_links, intact_links(lake, stored)] if stored else [lake.seed_links]
 
 
-def stored_links(lake: Lake, organization: str) -> StoredLinks | None:
+def stored_links(lake: Lake, organization: str) -> RegisteredFile | None:
     """The live file of an organization's links; None when it has none."""
     rows = lake.manifest.rows(f"{_LIVE} AND organization = ?", [organization])
-    return StoredLinks(*rows[0]) if rows else None
+    return RegisteredFile(*rows[0]) if rows else None
 
 
-def newest_links(root: Path) -> dict[str, StoredLinks]:
+def newest_links(root: Path) -> dict[str, RegisteredFile]:
     """The newest file of links of each organization in the lake at `root`, whatever the manifest says."""
     newest = {}
     for folder in sorted((root / "links").glob("organization=[!_]*")):
         if paths := sorted(folder.glob("*.parquet"), key=_imported_at):
             path, stat, sha256 = paths[-1], paths[-1].stat(), paths[-1].name.partition("-")[0]
-            links = StoredLinks(path.relative_to(root).as_posix(), stat.st_size, sha256, 0, stat.st_ino)
+            links = RegisteredFile(path.relative_to(root).as_posix(), stat.st_size, sha256, 0, stat.st_ino)
             newest[folder.name.removeprefix("organization=")] = links
     return newest
 
 
-def intact_links(lake: Lake, stored: StoredLinks) -> str:
+def intact_links(lake: Lake, stored: RegisteredFile) -> str:
     """The path of a live file of links, hashed first if it seems to have changed. Raises LakeDamaged."""
     try:
         return lake.intact_path(stored)
@@ -81,7 +71,7 @@ def intact_links(lake: Lake, stored: StoredLinks) -> str:
         raise LakeDamaged(f"{str(error).removesuffix('.')}, or import all links with --replace.") from error
 
 
-def all_stored_links(lake: Lake, organization: str = "", before: datetime | None = None) -> list[StoredLinks]:
+def all_stored_links(lake: Lake, organization: str = "", before: datetime | None = None) -> list[RegisteredFile]:
     """The live files of links of one organization, or of all.
 
     With `before`, only those whose bytes were last verified before that time.
@@ -90,7 +80,7 @@ def all_stored_links(lake: Lake, organization: str = "", before: datetime | None
         f"{_LIVE} AND ? IN ('', organization) AND checked_at NOT BETWEEN ? AND ? ORDER BY organization",
         [organization, *unchecked_bounds(before)],
     )
-    return [StoredLinks(*row) for row in rows]
+    return [RegisteredFile(*row) for row in rows]
 
 
 def _publish(lake: Lake, organization: str, staged: Path, now: datetime) -> None:
@@ -104,16 +94,14 @@ def _publish(lake: Lake, organization: str, staged: Path, now: datetime) -> None
                 "UPDATE links SET deletable_at = ? WHERE organization = ? AND deletable_at IS NULL",
                 [format_time(now + READERS_GRACE), organization],
             )
-            move_durably(staged, target)
-            stat = target.stat()
-            insert_links(db, organization, StoredLinks(name, stat.st_size, sha256, stat.st_ctime_ns, stat.st_ino), now)
+            insert_links(db, organization, move_into_lake(staged, lake.root, name, sha256), now)
     except BaseException:
         if target.exists():
             lake.delete_uncommitted([name])
         raise
 
 
-def insert_links(db: sqlite3.Connection, organization: str, links: StoredLinks, now: datetime) -> None:
+def insert_links(db: sqlite3.Connection, organization: str, links: RegisteredFile, now: datetime) -> None:
     """Register the live links of an organization. The caller has begun a transaction."""
     db.execute(
         "INSERT INTO links (organization, path, bytes, sha256, changed_ns, inode, checked_at) "

@@ -258,6 +258,7 @@ class Manifest:
             row = [changed_ns, inode, format_time(now), path]
             db.execute("UPDATE files SET changed_ns = ?, inode = ?, checked_at = ? WHERE path = ?", row)
             db.execute("UPDATE links SET changed_ns = ?, inode = ?, checked_at = ? WHERE path = ?", row)
+            db.execute("UPDATE rollups SET changed_ns = ?, inode = ?, checked_at = ? WHERE path = ?", row)
 
     def deletable_files(self, now: datetime) -> list[str]:
         """The paths of dead files whose grace period is over, or ends later than it can by this clock."""

@@ -5,25 +5,22 @@ merges or erases visits need not update it. A lost rollup is computed again. Its
 """
 
 import json
-import os
 import sqlite3
-import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from itertools import chain, repeat
+from itertools import chain, repeat, starmap
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from data.errors import BadInput, Conflict, OutdatedManifest
+from data.errors import BadInput, Conflict, LakeDamaged, OutdatedManifest
 from data.store.clock import TOLERANCE, format_time, unchecked_bounds
-from data.store.files import move_durably, sha256_of, write_durably, write_parquet
+from data.store.files import RegisteredFile, move_into_lake, sha256_of, write_parquet
 from data.store.lake import Lake
 from data.store.lake_folders import LakeFolders
 from data.store.manifest import READERS_GRACE, LandedFile
@@ -94,11 +91,7 @@ class RelationRows(NamedTuple):
 class _StoredRollup(NamedTuple):
     """A live rollup as registered in the manifest."""
 
-    path: str
-    size: int
-    sha256: str
-    changed_ns: int
-    inode: int
+    file: RegisteredFile
     sources: SourceFiles
     days_without_domains: frozenset[date]
 
@@ -123,8 +116,8 @@ def live_rollups(lake: Lake, organization: str, version: str, live: Sequence[Lan
     wanted, files, days, without_domains = source_files_by_day(live), [], set(), set()
     for stored in _stored_rollups(lake, organization, version, month_of(min(wanted)), max(wanted)):
         counted = {day for day, paths in stored.sources.items() if wanted.get(day) == paths}
-        if counted and _is_intact(lake, stored):
-            files.append(f"{lake.root}/{stored.path}")
+        if counted and _is_intact(lake, stored.file):
+            files.append(f"{lake.root}/{stored.file.path}")
             days |= counted
             without_domains |= counted & stored.days_without_domains
     return LiveRollups(files, frozenset(days), frozenset(without_domains))
@@ -138,8 +131,7 @@ def months_to_count(
     The versions are those of organizations whose behaviour is switched off, and of the others. One query for all.
     """
     rows = lake.manifest.rows("SELECT path, bytes, sha256, changed_ns, inode FROM rollups WHERE deletable_at IS NULL")
-    stored = [_StoredRollup._make([*row, {}, frozenset()]) for row in rows]
-    lost = json.dumps([one.path for one in stored if not _is_intact(lake, one)])
+    lost = json.dumps([file.path for file in starmap(RegisteredFile, rows) if not _is_intact(lake, file)])
     clock = datetime.now(UTC)  # checked_at is set by the system clock
     bounds = {"after": format_time(clock - quiet_period), "until": format_time(clock + TOLERANCE)}
     versions = {"version": version, "judged_version": judged_version}
@@ -153,43 +145,28 @@ def _stored_rollups(lake: Lake, organization: str, version: str, start: date, en
         "WHERE organization = ? AND version = ? AND month BETWEEN ? AND ? AND deletable_at IS NULL ORDER BY month",
         [organization, version, start.isoformat(), end.isoformat()],
     )
-    for path, size, sha256, changed_ns, inode, text, without_domains in rows:
+    for *file, text, without_domains in rows:
         sources = {date.fromisoformat(day): frozenset(paths) for day, paths in json.loads(text).items()}
         days = frozenset(map(date.fromisoformat, json.loads(without_domains)))
-        yield _StoredRollup(path, size, sha256, changed_ns, inode, sources, days)
+        yield _StoredRollup(RegisteredFile(*file), sources, days)
 
 
-def _is_intact(lake: Lake, stored: _StoredRollup) -> bool:
-    """Whether a rollup is as it was written. Hashed only if its size, time of change or inode differ."""
+def _is_intact(lake: Lake, file: RegisteredFile) -> bool:
+    """Whether a rollup is as it was written; else it expires. Hashed only if size, time of change or inode differ."""
     try:
-        stat = (lake.root / stored.path).stat()
-    except OSError:
+        lake.intact_path(file)
+    except (LakeDamaged, OSError):
+        _expire(lake, file)
         return False
-    is_unchanged = (stat.st_size, stat.st_ctime_ns, stat.st_ino) == (stored.size, stored.changed_ns, stored.inode)
-    return is_unchanged or _verify_bytes(lake, stored.path, stored.sha256)
+    return True
 
 
-def _verify_bytes(lake: Lake, path: str, sha256: str) -> bool:
-    """Whether a rollup has this SHA-256. The manifest records the check; a damaged rollup expires."""
-    stat, now = _stat_of(lake.root / path, sha256), format_time(datetime.now(UTC))
-    with suppress(sqlite3.OperationalError, OutdatedManifest), lake.manifest.transaction() as db:  # or checked later
-        if stat:
-            db.execute(
-                "UPDATE rollups SET changed_ns = ?, inode = ?, checked_at = ? WHERE path = ?",
-                [stat.st_ctime_ns, stat.st_ino, now, path],
-            )
-        else:
-            db.execute("UPDATE rollups SET deletable_at = ? WHERE path = ? AND deletable_at IS NULL", [now, path])
-    return stat is not None
-
-
-def _stat_of(path: Path, sha256: str) -> os.stat_result | None:
-    """The status of a file if it has this SHA-256; None otherwise."""
-    try:
-        stat = path.stat()
-        return stat if sha256_of(path) == sha256 else None
-    except OSError:
-        return None
+def _expire(lake: Lake, damaged: RegisteredFile) -> None:
+    with suppress(sqlite3.OperationalError, OutdatedManifest), lake.manifest.transaction() as db:  # or the next time
+        db.execute(
+            "UPDATE rollups SET deletable_at = ? WHERE path = ? AND deletable_at IS NULL",
+            [format_time(datetime.now(UTC)), damaged.path],
+        )
 
 
 def damaged_rollups(lake: Lake, organization: str = "", before: datetime | None = None) -> Iterator[str]:
@@ -198,13 +175,16 @@ def damaged_rollups(lake: Lake, organization: str = "", before: datetime | None 
     With `before`, only rollups that were last checked before that time.
     """
     rows = lake.manifest.rows(
-        "SELECT path, sha256 FROM rollups WHERE deletable_at IS NULL AND ? IN ('', organization) "
-        "AND checked_at NOT BETWEEN ? AND ? ORDER BY path",
+        "SELECT path, bytes, sha256, changed_ns, inode FROM rollups "
+        "WHERE deletable_at IS NULL AND ? IN ('', organization) AND checked_at NOT BETWEEN ? AND ? ORDER BY path",
         [organization, *unchecked_bounds(before)],
     )
-    for path, sha256 in rows:
-        if not _verify_bytes(lake, path, sha256):
-            yield path
+    for file in starmap(RegisteredFile, rows):
+        try:
+            lake.recheck(file)
+        except (LakeDamaged, OSError):
+            _expire(lake, file)
+            yield file.path
 
 
 def seed_path(lake: LakeFolders) -> Path:
@@ -215,11 +195,8 @@ def seed_path(lake: LakeFolders) -> Path:
 
 def write_seed(lake: LakeFolders, schema: Schema) -> None:
     """Write the empty rollup unless it exists with these columns. Raises BadInput when it cannot be written."""
-    with suppress(OSError, pa.ArrowException):  # missing or damaged
-        if pq.read_schema(seed_path(lake)).equals(schema):
-            return
     try:
-        write_durably(schema.empty_table(), lake.staging / f"seed-{uuid.uuid4().hex}.parquet", lake.seeds / _SEED)
+        lake.seed(_SEED, schema)
     except OSError as error:
         raise BadInput(f"the lake at {lake.root} cannot be written: {error.strerror}.") from error
 
@@ -262,14 +239,13 @@ def publish(lake: Lake, rollup: Rollup, staged: Path, now: datetime) -> None:
             "UPDATE rollups SET deletable_at = ? WHERE organization = ? AND month = ? AND deletable_at IS NULL",
             [format_time(now + READERS_GRACE), rollup.organization, rollup.month.isoformat()],
         )
-        move_durably(staged, lake.root / name)
-        stat = (lake.root / name).stat()
+        file = move_into_lake(staged, lake.root, name, sha256)
+        without_domains = json.dumps(sorted(map(str, rollup.days_without_domains)))
         db.execute(
             "INSERT INTO rollups (organization, month, version, path, bytes, sha256, changed_ns, inode, checked_at, "
             "sources, days_without_domains) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [rollup.organization, rollup.month.isoformat(), rollup.version, name, stat.st_size, sha256,
-             stat.st_ctime_ns, stat.st_ino, format_time(now), json.dumps(sources),
-             json.dumps(sorted(map(str, rollup.days_without_domains)))],
+            [rollup.organization, rollup.month.isoformat(), rollup.version, *file, format_time(now),
+             json.dumps(sources), without_domains],
         )  # fmt: skip
 
 

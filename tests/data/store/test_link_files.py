@@ -67,7 +67,7 @@ def test_changed_links_are_refused_until_they_are_imported_again(lake):
     assert index.links("acme").short_code_of("https://shop.example") == "b"
 
 
-@pytest.mark.parametrize("step", ["move_durably", "insert_links"])
+@pytest.mark.parametrize("step", ["move_into_lake", "insert_links"])
 @pytest.mark.parametrize("is_done", [False, True])
 @pytest.mark.parametrize("earlier", [(), A])
 def test_a_failed_import_leaves_the_links_that_were_there(lake, monkeypatch, step, is_done, earlier):
