@@ -14,8 +14,6 @@ _NO_DAMAGE: Final = frozenset({
     sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PERM, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_READONLY,
 })  # fmt: skip
 """SQLite's primary result codes that say nothing about the content of a database."""
-_BATCHES: Final = "SELECT organization, id, domain, sha256, bytes, whole_bytes, visits, imported_at, log_format, \
-first_at, last_at FROM batches"
 _OBJECTS: Final = "SELECT objects.organization, bucket, key, etag, batches.organization, sha256 FROM objects \
 JOIN batches ON batches.id = batch"
 
@@ -54,19 +52,17 @@ def read_old_manifest(path: Path) -> OldManifest | None:
             if result != "ok":
                 return None
             return OldManifest(
-                manifest.rows(_BATCHES),
+                manifest.rows("SELECT * FROM batches"),
                 manifest.rows("SELECT path, sha256, deletable_at IS NULL FROM files"),
-                manifest.rows("SELECT organization, epoch FROM epochs"),
-                manifest.rows("SELECT task, at FROM last_runs"),
-                manifest.rows("SELECT organization, erased_at, short_code, first_day, last_day FROM erasures"),
-                manifest.rows("SELECT organization, zone FROM zones"),
-                manifest.rows("SELECT organization, first_at, last_at FROM received"),
-                manifest.rows("SELECT organization, source, domain, hour, visits FROM arrivals"),
-                manifest.rows("SELECT id, organization, visits, received_at, body, zone FROM pending ORDER BY id"),
-                manifest.rows(
-                    "SELECT target, organization, version, published_at, erasures, followed, due_since FROM copies"
-                ),
-                manifest.rows("SELECT id, mark FROM marks"),
+                manifest.rows("SELECT * FROM epochs"),
+                manifest.rows("SELECT * FROM last_runs"),
+                manifest.rows("SELECT * FROM erasures"),
+                manifest.rows("SELECT * FROM zones"),
+                manifest.rows("SELECT * FROM received"),
+                manifest.rows("SELECT * FROM arrivals"),
+                manifest.rows("SELECT * FROM pending ORDER BY id"),
+                manifest.rows("SELECT * FROM copies"),
+                manifest.rows("SELECT * FROM marks"),
                 manifest.rows(_OBJECTS),
                 manifest.rows("SELECT number FROM generation")[0][0],
             )

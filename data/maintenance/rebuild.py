@@ -33,8 +33,7 @@ from data.store.locks import exclusive
 from data.store.manifest import READERS_GRACE, LandedFile, Manifest, insert_files
 from data.store.packing import unpack
 
-_BATCH: Final = "INSERT OR IGNORE INTO batches (organization, id, domain, sha256, bytes, whole_bytes, visits, \
-imported_at, log_format, first_at, last_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_BATCH: Final = "INSERT OR IGNORE INTO batches VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _OBJECT: Final = "INSERT OR IGNORE INTO objects (organization, bucket, key, etag, batch) \
 SELECT ?, ?, ?, ?, id FROM batches WHERE organization = ? AND sha256 = ?"
 
@@ -152,8 +151,8 @@ class Rebuild:
         for organization in sorted({name for name, _ in records}):
             for batch in merged_batches(batch for name, batch in records if name == organization):
                 if batch.sha256 and batch.imported_at and batch.size:
-                    *columns, version = astuple(batch)
-                    db.execute(_BATCH, [organization, *columns])
+                    key, *columns, version = astuple(batch)
+                    db.execute(_BATCH, [key, organization, *columns])
                     objects += [(organization, *version, organization, batch.sha256)] if version else []
         db.executemany(_BATCH, old.batches)
         db.executemany(_OBJECT, objects)
@@ -180,9 +179,7 @@ class Rebuild:
         """Take over the pending visits that are in no file, and never number others like earlier ones."""
         ranges = [(file.footer.organization, part) for file in self.plan.files for part in file.footer.pending]
         rows = [row for row in old.pending if not any(_was_moved(row, *one) for one in ranges) or not _is_readable(row)]
-        db.executemany(
-            "INSERT INTO pending (id, organization, visits, received_at, body, zone) VALUES (?, ?, ?, ?, ?, ?)", rows
-        )
+        db.executemany("INSERT INTO pending VALUES (?, ?, ?, ?, ?, ?)", rows)
         for row in sorted([*old.received, *((organization, *part.times) for organization, part in ranges)]):
             note_received(db, *row)
         db.executemany("INSERT INTO arrivals VALUES (?, ?, ?, ?, ?)", old.arrivals)

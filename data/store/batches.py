@@ -87,17 +87,19 @@ def admit(db: sqlite3.Connection, batch: Batch) -> None:
         raise Conflict(f"another process imported this log with {named} in the meantime; nothing was changed.")
 
 
-def batch_of(organization: str, row: tuple[Any, ...]) -> Batch:
-    """The batch of a row of the columns domain, sha256, bytes, whole_bytes and so on, as they are selected."""
-    domain, sha256, size, whole, visits, at, *more = row
-    return Batch(organization, domain, sha256, size, whole, visits, datetime.fromisoformat(at), *more)
+def batch_of(row: tuple[Any, ...]) -> Batch:
+    """The batch of a row of the table."""
+    key, organization, domain, sha256, size, whole_size, visits, log_format, at, first_at, last_at = row
+    imported_at = datetime.fromisoformat(at)
+    return Batch(
+        organization, domain, sha256, size, whole_size, visits, imported_at, log_format, key, first_at, last_at
+    )
 
 
 def insert_batch(db: sqlite3.Connection, batch: Batch) -> None:
     """Register a new batch, and the object that it landed. The caller has begun a transaction."""
     db.execute(
-        "INSERT INTO batches (id, organization, domain, sha256, bytes, whole_bytes, visits, log_format, "
-        "imported_at, first_at, last_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [batch.id, batch.organization, batch.domain, batch.sha256, batch.size, batch.whole_size, batch.visits,
          batch.log_format, format_time(batch.imported_at), batch.first_at, batch.last_at],
     )  # fmt: skip

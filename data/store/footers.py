@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from data.errors import LakeDamaged
 from data.local_time import DEFAULT_ZONE
-from data.store.batches import Batch, ObjectVersion
+from data.store.batches import Batch, ObjectVersion, batch_of
 from data.store.clock import format_time
 from data.store.coverage import is_pause, span
 from data.store.files import UNREADABLE, version_of, versioned
@@ -35,8 +35,8 @@ class BatchRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     size: int = 0
     whole_size: int = 0
     visits: int = 0
-    imported_at: str = ""  # "": whether the import was finished is recorded in its last file
     log_format: str = ""
+    imported_at: str = ""  # "": whether the import was finished is recorded in its last file
     first_at: str = ""  # the time of its first visit, and of its last
     last_at: str = ""
     object: ObjectVersion | None = None  # whose content it is, in a bucket or a drop folder
@@ -107,8 +107,8 @@ def read_visit_file(path: Path) -> VisitFile:
 def record_of(batch: Batch) -> BatchRecord:
     """The record of a finished batch, whose id is known."""
     return BatchRecord(
-        batch.id or 0, batch.domain, batch.sha256, batch.size, batch.whole_size, batch.visits,
-        format_time(batch.imported_at), batch.log_format, batch.first_at, batch.last_at, batch.object,
+        batch.id or 0, batch.domain, batch.sha256, batch.size, batch.whole_size, batch.visits, batch.log_format,
+        format_time(batch.imported_at), batch.first_at, batch.last_at, batch.object,
     )  # fmt: skip
 
 
@@ -161,12 +161,8 @@ def _dead_names(lake: Lake, organization: str) -> set[str]:
 
 def _registered(lake: Lake, ids: Sequence[int]) -> list[BatchRecord]:
     """The records of batches as they are registered in the manifest."""
-    rows = lake.manifest.rows(
-        "SELECT id, domain, sha256, bytes, whole_bytes, visits, imported_at, log_format, first_at, last_at "
-        "FROM batches WHERE id IN (SELECT value FROM json_each(?))",
-        [json.dumps(ids)],
-    )
-    return [BatchRecord(*row) for row in rows]
+    rows = lake.manifest.rows("SELECT * FROM batches WHERE id IN (SELECT value FROM json_each(?))", [json.dumps(ids)])
+    return [record_of(batch_of(row)) for row in rows]
 
 
 def _readable_footer(path: Path) -> Footer | None:

@@ -134,11 +134,10 @@ class Manifest:
     def batches(self, organization: str, domain: str | None = None) -> list[Batch]:
         """Every import of an organization, or of its logs with this domain; longest content first."""
         rows = self.rows(
-            "SELECT domain, sha256, bytes, whole_bytes, visits, imported_at, log_format, id, first_at, last_at "
-            "FROM batches WHERE organization = ? AND domain = coalesce(?, domain) ORDER BY bytes DESC",
+            "SELECT * FROM batches WHERE organization = ? AND domain = coalesce(?, domain) ORDER BY bytes DESC",
             [organization, domain],
         )
-        return [batch_of(organization, row) for row in rows]
+        return [batch_of(row) for row in rows]
 
     def commit(self, batch: Batch, continues: Batch | None, publish: Publisher, zone: str = DEFAULT_ZONE) -> None:
         """Register a batch and its files, dated in a zone, in one transaction.

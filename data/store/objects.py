@@ -7,11 +7,10 @@ from typing import Final
 from data.store.batches import Batch, ObjectVersion, batch_of, insert_objects
 from data.store.manifest import Manifest
 
-_BATCHES: Final = (
-    "SELECT domain, sha256, bytes, whole_bytes, visits, imported_at, log_format, id, first_at, last_at FROM batches "
+_OF_CONTENT: Final = "SELECT * FROM batches WHERE organization = ? AND sha256 = ? AND bytes = ?"
+_OF_KEY: Final = (
+    "SELECT * FROM batches WHERE id IN (SELECT batch FROM objects WHERE organization = ? AND bucket = ? AND key = ?)"
 )
-_OF_CONTENT: Final = f"{_BATCHES} WHERE organization = ? AND sha256 = ? AND bytes = ?"
-_OF_KEY: Final = f"{_BATCHES} WHERE id IN (SELECT batch FROM objects WHERE organization = ? AND bucket = ? AND key = ?)"
 _KNOWN: Final = (
     "SELECT bucket, key, etag FROM objects WHERE organization = ? AND bucket = ? "
     "AND key IN (SELECT value FROM json_each(?))"
@@ -25,13 +24,12 @@ def known_versions(manifest: Manifest, organization: str, bucket: str, keys: Seq
 
 def batches_of_key(manifest: Manifest, organization: str, version: ObjectVersion) -> list[Batch]:
     """What landed the contents of all versions of an object."""
-    rows = manifest.rows(_OF_KEY, [organization, version.bucket, version.key])
-    return [batch_of(organization, row) for row in rows]
+    return [batch_of(row) for row in manifest.rows(_OF_KEY, [organization, version.bucket, version.key])]
 
 
 def batches_of_content(manifest: Manifest, organization: str, sha256: str, size: int) -> list[Batch]:
     """What landed a whole content, whatever it was read from."""
-    return [batch_of(organization, row) for row in manifest.rows(_OF_CONTENT, [organization, sha256, size])]
+    return [batch_of(row) for row in manifest.rows(_OF_CONTENT, [organization, sha256, size])]
 
 
 def note_objects(manifest: Manifest, organization: str, read: Sequence[tuple[ObjectVersion, int]]) -> None:

@@ -124,8 +124,6 @@ MIGRATIONS: Final = (
     CREATE TRIGGER file_removed AFTER DELETE ON files BEGIN UPDATE generation SET files = files - 1; END;
     CREATE TRIGGER batch_added AFTER INSERT ON batches BEGIN UPDATE generation SET batches = batches + 1; END;
     CREATE TRIGGER batch_removed AFTER DELETE ON batches BEGIN UPDATE generation SET batches = batches - 1; END;
-    """,
-    """
     CREATE TABLE arrivals (           -- visits by the hour from what goes on: a log that is followed, or reports
         organization TEXT NOT NULL,
         source TEXT NOT NULL,         -- follow or report
@@ -134,8 +132,6 @@ MIGRATIONS: Final = (
         visits INTEGER NOT NULL,
         PRIMARY KEY (organization, source, domain, hour)
     ) WITHOUT ROWID;
-    """,
-    """
     CREATE TABLE objects (            -- versions of log objects in buckets and drop folders that were read
         organization TEXT NOT NULL,
         bucket TEXT NOT NULL,         -- s3://bucket, or file:// for files
