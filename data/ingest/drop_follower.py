@@ -5,7 +5,6 @@ written in the transaction in which its visits land (table `objects`).
 """
 
 import sqlite3
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -13,7 +12,7 @@ from typing import Final
 
 from data.errors import BadInput
 from data.ingest.dropped import Drop, Dropped
-from data.ingest.follower import SALTS_SECONDS, FollowTotals
+from data.ingest.follower import FollowTotals
 from data.ingest.importer import Importer, Options, Summary
 from data.ingest.visitor_ids import LIFETIME, delete_old_salts
 from data.progress import Progress
@@ -35,7 +34,6 @@ class DropTotals(FollowTotals):
     objects: int = 0
     repeated: int = 0  # objects whose whole content had landed before
     refused: int = 0  # objects that are not logs
-    left: int = 0  # objects that could not be read in the last pass
 
     @property
     def read(self) -> str:
@@ -71,8 +69,6 @@ class DropFollower:
         self._repeated: list[tuple[ObjectVersion, int]] = []  # not recorded yet
         self._last_error = ""
         self._told_old = False
-        self._salts_due = 0.0
-        self._ip_lists_changed_ns = lake.ip_lists.stat().st_mtime_ns
 
     def tick(self) -> None:
         """Land all new objects. What cannot be reached or stored is told once, and retried at the next tick."""
@@ -99,7 +95,8 @@ class DropFollower:
 
     def _pass(self) -> str:
         """Land all new objects; return what was last wrong with one that has to wait."""
-        self._refresh()
+        self._importer.refresh_ip_lists()
+        delete_old_salts(self._lake.salts, datetime.now(UTC))  # also when nothing lands
         new = [dropped for page in self._drop.pages() for dropped in self._unknown(page)]
         size, done, failures, error = sum(dropped.size for dropped in new), 0, 0, ""
         self.totals.size = size
@@ -149,14 +146,8 @@ class DropFollower:
         self._repeated = []
 
     def _count(self, source: object, summary: Summary) -> None:
-        totals = self.totals
-        totals.objects += 1
-        totals.visits += summary.visits
-        totals.lines += summary.lines
-        totals.assets += summary.assets
-        totals.rejected += summary.rejected
-        totals.invalid_domains += summary.invalid_domains
-        totals.rejects_file = summary.rejects_file or totals.rejects_file
+        self.totals.objects += 1
+        self.totals.add(summary)
         if summary.cut_short:
             self._notify(f"{source} is cut short: what could be read counts.")
         oldest = (datetime.now(UTC) - LIFETIME - timedelta(days=1)).date()
@@ -166,13 +157,3 @@ class DropFollower:
                 f"{source} has visits of {summary.first_day}, older than 48 hours: they count, but visitors of such a "
                 "day of whom other visits landed more than 48 hours ago count once more."
             )
-
-    def _refresh(self) -> None:
-        """Use the current IP lists, and delete old salts also when nothing lands."""
-        changed_ns = self._lake.ip_lists.stat().st_mtime_ns
-        if changed_ns != self._ip_lists_changed_ns:
-            self._importer.reload_ip_lists()
-            self._ip_lists_changed_ns = changed_ns
-        if time.monotonic() >= self._salts_due:
-            delete_old_salts(self._lake.salts, datetime.now(UTC))
-            self._salts_due = time.monotonic() + SALTS_SECONDS

@@ -19,8 +19,16 @@ from typing import Final
 import pyarrow.compute as pc
 
 from data.errors import BadInput
-from data.ingest.block_reader import BlockReader, BlockResult
-from data.ingest.importer import Importer, Options, check_hosts, initial_format
+from data.ingest.block_reader import BlockResult
+from data.ingest.importer import (
+    Importer,
+    Options,
+    Summary,
+    check_hosts,
+    initial_format,
+    read_block,
+    resolve_format,
+)
 from data.ingest.rotation import LATE_SECONDS, Mark, RotatedFiles, first_mark
 from data.ingest.tail import ReadPosition, Tail
 from data.ingest.visitor_ids import delete_old_salts
@@ -36,8 +44,6 @@ from data.text import plural
 
 MIN_SAMPLE_LINES: Final = 100
 """A format detected from fewer lines may be wrong, so it is detected again from the next ones."""
-SALTS_SECONDS: Final = 900
-"""How often old salts are deleted, even when nothing lands."""
 MARKS: Final = 128
 """The number of marks that are remembered."""
 
@@ -60,6 +66,15 @@ class FollowTotals:
     def read(self) -> str:
         """What was read, as a part of a sentence."""
         return f"the log is read to byte {self.position:,}"
+
+    def add(self, summary: Summary) -> None:
+        """Add what was imported at once."""
+        self.visits += summary.visits
+        self.lines += summary.lines
+        self.assets += summary.assets
+        self.rejected += summary.rejected
+        self.invalid_domains += summary.invalid_domains
+        self.rejects_file = summary.rejects_file or self.rejects_file
 
 
 class Follower:
@@ -88,9 +103,6 @@ class Follower:
         self._late: list[Tail] = []  # renamed logs, to which servers may still write
         self._marks: deque[Mark] = deque(maxlen=MARKS)
         self._last_error = ""
-        self._salts_due = 0.0
-        self._reader: BlockReader | None = None
-        self._ip_lists_changed_ns = 0
         self._is_new = not lake.manifest.batches(options.organization, options.domain)
         self._live = self._open()
 
@@ -114,8 +126,6 @@ class Follower:
         """Close the files."""
         for tail in self._tails():
             tail.close()
-        if self._reader:
-            self._reader.close()
 
     def _open(self) -> Tail | None:
         if not self._path.parent.is_dir():
@@ -132,22 +142,17 @@ class Follower:
         return [*self._late, *([self._live] if self._live else [])]
 
     def _tick(self) -> None:
+        self._importer.refresh_ip_lists()
         self._detect_rotation()
         for tail in self._tails():
             self._follow(tail)
         if self._live:
             self.totals.position, self.totals.size = self._live.position.offset, self._live.size
         for summary in self._rotated.catch_up(self._live, self._late, self._marks, self._progress):
-            self.totals.visits += summary.visits
-            self.totals.lines += summary.lines
-            self.totals.assets += summary.assets
-            self.totals.rejected += summary.rejected
-            self.totals.rejects_file = summary.rejects_file or self.totals.rejects_file
+            self.totals.add(summary)
             if self.is_stopping:
                 break
-        if self._clock() >= self._salts_due:
-            delete_old_salts(self._lake.salts, datetime.now(UTC))
-            self._salts_due = self._clock() + SALTS_SECONDS
+        delete_old_salts(self._lake.salts, datetime.now(UTC))  # also when nothing lands
 
     def _detect_rotation(self) -> None:
         """If the path now leads to another file, open that one and keep the old one for late lines."""
@@ -245,40 +250,31 @@ class Follower:
 
     def _read(self, tail: Tail, block: Block) -> tuple[BlockResult, str]:
         """Read a block; return the result and the format for the next blocks."""
-        reader, problem = self._current_reader(), ""
+        readers, problem = self._importer.readers, ""
         before = log_format = initial_format(self._path, tail.batch, self._options)
         if before == "auto" and not block.finished:
             log_format = tail.log_format  # an unfinished line may look like another format
         has_lines = has_text(block.text)
         if has_lines and (log_format == "auto" or not tail.batch):
             try:
-                log_format = reader.resolve_format(block, log_format, self._options)
+                log_format = resolve_format(readers, self._path, block, log_format, self._options)
             except BadInput as error:
                 problem = str(error)
         fallback = "combined" if has_lines else "w3c"  # w3c accepts directives
-        part = reader.read(block, fallback if log_format == "auto" else log_format, self._options)
+        part = read_block(readers, block, fallback if log_format == "auto" else log_format, self._options)
         is_none = part.rejects and not (len(part.visits) or part.assets)
         if is_none and not tail.batch and not tail.position.offset:
-            self._refuse(problem or f"it has {plural(part.lines, 'line')}, but none in the {log_format} format.")
+            lines = plural(part.lines, "line")
+            self._refuse(problem or f"{self._path}: it has {lines}, but none in the {log_format} format.")
         check_hosts(self._path, part, log_format, self._options, is_new=not tail.batch and not self.totals.visits)
         tail.log_format = log_format
         return part, before if before == "auto" and part.lines < MIN_SAMPLE_LINES else log_format
 
-    def _current_reader(self) -> BlockReader:
-        """A reader with the current IP lists."""
-        changed_ns = self._lake.ip_lists.stat().st_mtime_ns
-        if self._reader and changed_ns != self._ip_lists_changed_ns:
-            self._reader.close()
-            self._reader = None
-            self._importer.reload_ip_lists()
-        self._reader, self._ip_lists_changed_ns = self._reader or self._importer.reader(), changed_ns
-        return self._reader
-
     def _refuse(self, problem: str) -> None:
         """Raise BadInput if nothing of the log was read before; otherwise notify, since later lines may be valid."""
         if self._is_new:
-            raise BadInput(f"{self._path}: {problem}")
-        self._notify(f"{self._path}: {problem} Continuing with later lines.")
+            raise BadInput(problem)
+        self._notify(f"{problem} Continuing with later lines.")
 
     def _count(self, tail: Tail, part: BlockResult) -> None:
         """Update the totals, and append rejected lines to the rejects file by number and reason."""

@@ -72,16 +72,20 @@ class Importer:
         self._now = now
         self._classifier = _in_background(Classifier)  # meanwhile a log is hashed, and its first lines are parsed
         self._proxies = tuple(proxies)
+        self._lists_changed_ns = lake.ip_lists.stat().st_mtime_ns  # of the folder: each list is replaced as a whole
         self._verifier = Verifier(snapshots(lake), self._proxies)
         self._countries = countries
         self._links = LinkIndex(lake)
-        self._readers = ReaderPool(self.reader)
+        self.readers = ReaderPool(self.reader)
         self._room: Room | None = None  # what was in the lake before the first import with `again`
 
-    def reload_ip_lists(self) -> None:
-        """Reload the IP lists from the lake."""
-        self._verifier = Verifier(snapshots(self._lake), self._proxies)
-        self._readers.close()
+    def refresh_ip_lists(self) -> None:
+        """Use the IP lists that are in the lake now."""
+        changed_ns = self._lake.ip_lists.stat().st_mtime_ns
+        if changed_ns != self._lists_changed_ns:
+            self._verifier = Verifier(snapshots(self._lake), self._proxies)
+            self.readers.close()
+            self._lists_changed_ns = changed_ns
 
     def reader(self) -> BlockReader:
         """A new reader with this importer's rules, salts, IP lists, countries and links. The caller closes it."""
@@ -200,15 +204,15 @@ class Importer:
             with ThreadPoolExecutor(MAX_PARALLEL_BLOCKS) as pool:
                 for block in blocks(log.path, log.content, start):
                     if not is_resolved and has_text(block.text):
-                        resolved = _resolve_format(self._readers, log.path, block, summary.log_format, options)
+                        resolved = resolve_format(self.readers, log.path, block, summary.log_format, options)
                         summary.log_format, is_resolved = resolved, True
-                    in_flight.append(pool.submit(_read, self._readers, block, summary.log_format, options))
+                    in_flight.append(pool.submit(read_block, self.readers, block, summary.log_format, options))
                     if len(in_flight) > MAX_PARALLEL_BLOCKS:
                         yield in_flight.popleft().result()
                 while in_flight:
                     yield in_flight.popleft().result()
         finally:
-            self._readers.close(keep=1)
+            self.readers.close(keep=1)
 
     def _salts(self, zone: str, days: list[date]) -> dict[date, str]:
         return daily_salts(self._lake.salts, days, self._now(), zone)
@@ -264,12 +268,14 @@ def check_hosts(path: Source, part: BlockResult, log_format: str, options: Optio
         )
 
 
-def _read(readers: ReaderPool, block: Block, log_format: str, options: Options) -> BlockResult:
+def read_block(readers: ReaderPool, block: Block, log_format: str, options: Options) -> BlockResult:
+    """Read a block by one of the readers."""
     with readers.borrow() as reader:
         return reader.read(block, log_format, options)
 
 
-def _resolve_format(readers: ReaderPool, path: Source, block: Block, log_format: str, options: Options) -> str:
+def resolve_format(readers: ReaderPool, path: Source, block: Block, log_format: str, options: Options) -> str:
+    """As BlockReader.resolve_format, by one of the readers. Raises BadInput naming the log."""
     try:
         with readers.borrow() as reader:
             return reader.resolve_format(block, log_format, options)

@@ -357,11 +357,13 @@ def test_logs_that_are_imported_one_after_another_are_read_by_one_reader(lake, i
         opened.append(reader())
         return opened[-1]
 
-    monkeypatch.setattr(importer._readers, "_open_reader", noted)
+    monkeypatch.setattr(importer.readers, "_open_reader", noted)
     for name in ("a", "b"):
         load(line(f"/{name}"), name=name)
     assert len(opened) == 1
-    importer.reload_ip_lists()
+    (lake.ip_lists / "a.json").touch()
+    (lake.ip_lists / "a.json").unlink()
+    importer.refresh_ip_lists()
     load(line("/c"), name="c")
     assert len(opened) == 2
     for name in ("d", "e"):  # one that failed is not used again
