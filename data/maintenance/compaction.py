@@ -34,6 +34,7 @@ from data.progress import Progress
 from data.signals import BEHAVIOUR_VERSION
 from data.sql import read_sql
 from data.store.clock import TOLERANCE
+from data.store.dead_files import purge
 from data.store.files import ROW_GROUP
 from data.store.footers import replacing_footer
 from data.store.lake import Lake
@@ -111,7 +112,7 @@ class Compactor:
         dead = self._lake.manifest.deletable_files(self._now())
         for path in dead:
             (self._lake.root / path).unlink(missing_ok=True)
-        self._lake.manifest.purge(dead)
+        purge(self._lake.manifest, dead)
         return len(dead) + clear_unknown(self._lake) + sum(map(_delete_file, [*self._orphans(), *self._abandoned()]))
 
     def _merge_intact(

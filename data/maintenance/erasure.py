@@ -32,6 +32,7 @@ from data.maintenance.unknown import partition_of, remove_all_visits, unknown_fi
 from data.progress import Progress
 from data.sql import read_sql
 from data.store.clock import TOLERANCE
+from data.store.dead_files import expire_now, purge
 from data.store.erasures import Erasure, record_erasure
 from data.store.files import ROW_GROUP, move_durably
 from data.store.footers import Footer, read_visit_file, replacing_footer
@@ -120,7 +121,7 @@ class Eraser:
             self._run_unknown(engine, dry_run, erased)
         if not dry_run:
             erased.ended_at = self._now()
-            erased.dead = self._lake.manifest.expire_now(organization, criteria.before, erased.ended_at + GRACE)
+            erased.dead = expire_now(self._lake.manifest, organization, criteria.before, erased.ended_at + GRACE)
         return erased
 
     def _record(self, erased: ErasureResult) -> None:
@@ -263,7 +264,7 @@ def delete_files(lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
     with lake.write_lock(), lake.rewrite_lock():  # no other process uses staged files
         for path in dead:
             (lake.root / path).unlink(missing_ok=True)
-        lake.manifest.purge(dead)
+        purge(lake.manifest, dead)
         Compactor(lake).sweep()
         for staged in lake.staging.rglob("*"):
             with suppress(FileNotFoundError):

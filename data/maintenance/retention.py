@@ -15,6 +15,7 @@ from data.maintenance.erasure import GRACE
 from data.maintenance.rewriting import skip_rest, stage_removal_record
 from data.maintenance.unknown import expire_unknown, partition_of, unknown_files
 from data.store.clock import format_time, is_recent
+from data.store.dead_files import expire_now
 from data.store.lake import Lake
 from data.store.landing import discard, publisher
 from data.store.manifest import LandedFile, Replacement
@@ -58,7 +59,7 @@ def apply_retention(
         files = _expired_files(lake, name, before) if dry_run else _expire(lake, name, before, now)
         expired += [(name, file.day, file.visits) for file in files]
         if not dry_run:
-            dead += lake.manifest.expire_now(name, before, now + GRACE)
+            dead += expire_now(lake.manifest, name, before, now + GRACE)
     if not (dry_run or organization):
         _record(lake, _RUN, now)
     expired += expire_unknown(lake, timedelta(days=days), now, dry_run, organization)

@@ -16,7 +16,6 @@ from data.errors import Conflict
 from data.local_time import DEFAULT_ZONE, today
 from data.store.batches import Batch, admit, batch_of, insert_batch
 from data.store.clock import TOLERANCE, format_time, unchecked_bounds
-from data.store.dead_files import expire_now, expire_rollups, expire_unfinished, purge
 from data.store.epochs import OrganizationState, begin_epoch, state_of
 from data.store.files import check_identity, identity
 from data.store.schema import open_database, transaction
@@ -55,6 +54,7 @@ _FILE_COLUMNS: Final = (
     "behaviour_version"
 )
 
+_EXPIRE_LINE: Final = "UPDATE files SET deletable_at = ? WHERE unfinished_of = ? AND deletable_at IS NULL"
 _SELECT_LIVE: Final = f"SELECT {_FILE_COLUMNS} FROM files WHERE deletable_at IS NULL AND "
 
 
@@ -151,7 +151,7 @@ class Manifest:
             admit(db, batch)
             insert_batch(db, batch)
             if continues is not None:
-                expire_unfinished(db, continues.id, batch.imported_at + READERS_GRACE)
+                db.execute(_EXPIRE_LINE, [format_time(batch.imported_at + READERS_GRACE), continues.id])
             insert_files(db, publish())
 
     def advance(self, batch: Batch, publish: Publisher, zone: str = DEFAULT_ZONE) -> None:
@@ -163,7 +163,7 @@ class Manifest:
         with self.transaction() as db:
             check_zone_is(db, batch.organization, zone)
             admit(db, batch)
-            expire_unfinished(db, batch.id, batch.imported_at + READERS_GRACE)
+            db.execute(_EXPIRE_LINE, [format_time(batch.imported_at + READERS_GRACE), batch.id])
             db.execute(
                 "UPDATE batches SET domain = ?, sha256 = ?, bytes = ?, whole_bytes = ?, visits = visits + ?, "
                 "imported_at = ?, log_format = ?, first_at = ?, last_at = ? WHERE id = ?",
@@ -174,27 +174,27 @@ class Manifest:
 
     def replace_files(self, replacement: Replacement, publish: Publisher) -> None:
         """Replace live files of one organization in one transaction. Raises Conflict when one is no longer live."""
+        organization, expiry = replacement.files[0].organization, format_time(replacement.deletable_at)
         with self.transaction() as db:
             for file in replacement.files:
                 expired = db.execute(
-                    "UPDATE files SET deletable_at = ? WHERE path = ? AND deletable_at IS NULL",
-                    [format_time(replacement.deletable_at), file.path],
+                    "UPDATE files SET deletable_at = ? WHERE path = ? AND deletable_at IS NULL", [expiry, file.path]
                 )
                 if expired.rowcount != 1:
                     raise Conflict(f"{file.path} was replaced by another process in the meantime; try again.")
             insert_files(db, publish())
             if replacement.changes_answers or replacement.judges:
-                begin_epoch(db, replacement.files[0].organization)
-            if replacement.changes_answers:
-                expire_rollups(
-                    db, replacement.files[0].organization, {file.day for file in replacement.files},
-                    replacement.deletable_at,
-                )  # fmt: skip
+                begin_epoch(db, organization)
+            if replacement.changes_answers:  # rollups of these months are out of date
+                db.executemany(
+                    "UPDATE rollups SET deletable_at = ? WHERE organization = ? AND month = ? AND deletable_at IS NULL",
+                    {(expiry, organization, file.day.replace(day=1).isoformat()) for file in replacement.files},
+                )
             if replacement.erased_at:
                 db.execute(
                     "UPDATE copies SET erasures = erasures + 1, due_since = coalesce(due_since, ?) "
                     "WHERE organization = ?",
-                    [format_time(replacement.erased_at), replacement.files[0].organization],
+                    [format_time(replacement.erased_at), organization],
                 )
 
     def state(self, organization: str) -> OrganizationState:
@@ -264,19 +264,6 @@ class Manifest:
         bounds = [format_time(now), format_time(now + READERS_GRACE + TOLERANCE)]
         rows = self.rows("SELECT path FROM registered_files WHERE deletable_at <= ? OR deletable_at > ?", bounds)
         return [path for (path,) in rows]
-
-    def expire_now(self, organization: str, before: date | None, deletable_at: datetime) -> list[str]:
-        """Make dead files of an organization deletable at `deletable_at` if that is sooner; return their paths.
-
-        With `before`, only files of days before that date.
-        """
-        with self.transaction() as db:
-            return expire_now(db, organization, before, deletable_at)
-
-    def purge(self, paths: Iterable[str]) -> None:
-        """Remove deleted dead files from the manifest."""
-        with self.transaction() as db:
-            purge(db, paths)
 
     def organizations(self) -> list[str]:
         """Every organization with imports, files or changes, sorted."""

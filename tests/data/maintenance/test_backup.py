@@ -488,6 +488,7 @@ from datetime import *
 from pathlib import Path
 from data import Lake
 from data.store import pending
+from data.store.dead_files import purge
 from data.maintenance.compaction import Compactor
 from data.store.manifest import READERS_GRACE
 from tests.support.visits import packed, visit
@@ -502,7 +503,7 @@ while not Path(sys.argv[2]).exists():
         dead = lake.manifest.deletable_files(datetime.now(UTC) + READERS_GRACE)
         for path in dead:
             (lake.root / path).unlink(missing_ok=True)
-        lake.manifest.purge(dead)
+        purge(lake.manifest, dead)
 print(merged)
 """
 

@@ -547,7 +547,8 @@ def mixed(tmp_path_factory):
 
 
 STEPS = [("maintenance.erasure", "write_visits", 2, (False, True)), ("store.landing", "move_durably", 2, (False, True)),
-         ("manifest", "replace_files", 3, (False, True)), ("manifest", "expire_now", 1, (False, True))]  # fmt: skip
+         ("manifest", "replace_files", 3, (False, True)),
+         ("maintenance.erasure", "expire_now", 1, (False, True))]  # fmt: skip
 FAILURES = [
     (module, name, call, is_done)
     for module, name, calls, places in STEPS
@@ -603,13 +604,13 @@ def test_a_run_that_is_stopped_goes_on_where_it_stopped(mixed, tmp_path, error):
         assert traces(lake.root) == {}
 
 
-@pytest.mark.parametrize("call", [1, 2])
-def test_what_is_not_deleted_yet_goes_with_the_next_run(mixed, tmp_path, monkeypatch, call):
+@pytest.mark.parametrize("module", ["erasure", "compaction"])
+def test_what_is_not_deleted_yet_goes_with_the_next_run(mixed, tmp_path, monkeypatch, module):
     root, *_ = mixed
     with opened(shutil.copytree(root, tmp_path / "lake")) as lake:
         erased = erase(lake, domain="canary.example")
         with monkeypatch.context() as patch:
-            fail_at(patch, lake.manifest, "purge", call, is_done=False)
+            fail_at(patch, f"data.maintenance.{module}", "purge")
             with pytest.raises(OSError, match="No space left"):
                 delete_files(lake, erased.dead, erased.ended_at)
         assert erase_and_delete(lake, domain="canary.example").visits == 0
