@@ -5,3 +5,7 @@ from typing import TypeAlias
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with the amount done so far and the total, in a unit of the operation, such as bytes or partitions."""
+
+
+def unseen(_done: int, _total: int) -> None:
+    """The progress of what nobody watches."""

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from data import Lake
 from data.maintenance.rewriting import InterruptibleEngine, limit_memory, rewrite_each
-from data.progress import Progress
+from data.progress import Progress, unseen
 from data.store.behaviour import uses_behaviour
 from data.store.clock import is_recent
 from data.store.landing import new_path
@@ -106,7 +106,7 @@ class RollupBuilder:
         self._engine = InterruptibleEngine(lake)
         self._queue: list[Month] = []  # found by an earlier run, which ended at its limit
 
-    def run(self, wait: bool = True, limit: int | None = None, progress: Progress | None = None) -> int:
+    def run(self, wait: bool = True, limit: int | None = None, progress: Progress = unseen) -> int:
         """Build missing rollups of closed days, for at most `limit` months. Returns the number of months built.
 
         Without `wait`, does nothing while another process rewrites files. A month with a damaged file is skipped;

@@ -15,7 +15,7 @@ from data.ingest.dropped import Drop, Dropped
 from data.ingest.follower import FollowTotals
 from data.ingest.importer import Importer, Options, Summary
 from data.ingest.visitor_ids import LIFETIME, delete_old_salts
-from data.progress import Progress
+from data.progress import Progress, unseen
 from data.store.batches import ObjectVersion
 from data.store.lake import Lake
 from data.store.objects import known_versions, note_objects
@@ -54,7 +54,7 @@ class DropFollower:
         options: Options,
         *,
         notify: Callable[[str], None],
-        progress: Progress | None = None,
+        progress: Progress = unseen,
     ) -> None:
         self.totals = DropTotals()
         self.is_stopping = False
@@ -110,8 +110,7 @@ class DropFollower:
                 except TargetUnavailable as unavailable:
                     error, failures = str(unavailable), failures + 1
                 self.totals.position = done = done + dropped.size
-                if self._progress:
-                    self._progress(done, size)
+                self._progress(done, size)
         finally:
             self._note_repeated()
         return error

@@ -34,7 +34,7 @@ from data.ingest.tail import ReadPosition, Tail
 from data.ingest.visitor_ids import delete_old_salts
 from data.logs.formats import has_text
 from data.logs.source import Block
-from data.progress import Progress
+from data.progress import Progress, unseen
 from data.store.arrivals import Arrivals
 from data.store.batches import Batch, check_domain
 from data.store.lake import Lake
@@ -88,7 +88,7 @@ class Follower:
         options: Options,
         *,
         notify: Callable[[str], None],
-        progress: Progress | None = None,
+        progress: Progress = unseen,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Raises BadInput for a file that cannot be followed. The log may be created later."""
@@ -194,8 +194,7 @@ class Follower:
             if block_and_position is None or tail.was_truncated():
                 return False
             self._land(tail, *block_and_position)
-        if self._progress:
-            self._progress(tail.landed_bytes, end)
+        self._progress(tail.landed_bytes, end)
         return True
 
     def _resume(self, tail: Tail) -> None:

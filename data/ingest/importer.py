@@ -20,7 +20,7 @@ from data.ingest.visitor_ids import daily_salts
 from data.logs.format_names import HOSTLESS_FORMATS
 from data.logs.formats import has_text
 from data.logs.source import Block, Content, Source, blocks, identify
-from data.progress import Progress
+from data.progress import Progress, unseen
 from data.rules.classifier import Classifier
 from data.rules.ip_lists import Network
 from data.rules.ip_verification import Verifier
@@ -100,7 +100,7 @@ class Importer:
         path: Source,
         options: Options,
         dry_run: bool = False,
-        progress: Progress | None = None,
+        progress: Progress = unseen,
         again: bool = False,
         *,
         version: ObjectVersion | None = None,
@@ -141,7 +141,7 @@ class Importer:
             prefixes += batches_of_content(manifest, organization, content.sha256, content.size)
         return content, prefixes
 
-    def _run(self, log: _LogFile, options: Options, dry_run: bool, summary: Summary, progress: Progress | None) -> None:
+    def _run(self, log: _LogFile, options: Options, dry_run: bool, summary: Summary, progress: Progress) -> None:
         """Stage the new part of a log and commit it."""
         landing = Landing(self._lake, options.organization, _landing_name(log))
         if log.replaces and log.replaces.id:
@@ -179,9 +179,7 @@ class Importer:
         is_default = summary.domains <= {default}
         return summary.domains | {normalized_host(domain) for domain in log.earlier_domains if is_default}
 
-    def _stage(
-        self, log: _LogFile, options: Options, landing: Landing, summary: Summary, progress: Progress | None
-    ) -> int:
+    def _stage(self, log: _LogFile, options: Options, landing: Landing, summary: Summary, progress: Progress) -> int:
         """Stage every visit of the new part of a log; return the offset after its last finished line."""
         start = end = log.before.whole_size if log.before else 0
         for part in self._parts(log, start, options, summary):
@@ -191,8 +189,7 @@ class Importer:
             if len(part.visits):
                 landing.stage(part.visits, unfinished=not part.block.finished)
             end = part.block.end if part.block.finished else end
-            if progress:
-                progress(part.block.end - start, log.content.size - start)
+            progress(part.block.end - start, log.content.size - start)
         return end
 
     def _parts(self, log: _LogFile, start: int, options: Options, summary: Summary) -> Iterator[BlockResult]:

@@ -107,7 +107,7 @@ class RotatedFiles:
         self._states.clear()
 
     def catch_up(
-        self, live: Tail | None, late: Sequence[Tail], marks: Collection[Mark], progress: Progress | None
+        self, live: Tail | None, late: Sequence[Tail], marks: Collection[Mark], progress: Progress
     ) -> Iterator[Summary]:
         """Import what is missing, oldest file first: the rest of partly imported files, and complete later ones.
 
@@ -181,7 +181,7 @@ class RotatedFiles:
             self._states[sibling.key] = state
         return state
 
-    def _import(self, sibling: Sibling, progress: Progress | None) -> Iterator[Summary]:
+    def _import(self, sibling: Sibling, progress: Progress) -> Iterator[Summary]:
         try:
             summary = self._importer.run(sibling.path, self._options, progress=progress)
         except BadInput as error:

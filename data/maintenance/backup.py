@@ -15,7 +15,7 @@ from typing import BinaryIO, Final, NamedTuple
 
 from data.errors import BadInput, Conflict, LakeDamaged, OutdatedManifest
 from data.maintenance.verification import DATABASES, integrity_error
-from data.progress import Progress
+from data.progress import Progress, unseen
 from data.store.files import move_durably
 from data.store.generation import outdated
 from data.store.lake import Lake
@@ -49,7 +49,7 @@ class _File(NamedTuple):
     sha256: str
 
 
-def back_up(lake: Lake, folder: Path, progress: Progress | None = None) -> BackupResult:
+def back_up(lake: Lake, folder: Path, progress: Progress = unseen) -> BackupResult:
     """Copy the lake into a new folder, which appears once it is complete and synced.
 
     Raises BadInput for an unsuitable folder, LakeDamaged for damaged files, OutdatedManifest when newer visits would be
@@ -111,7 +111,7 @@ def _is_running(process: int) -> bool:
     return True
 
 
-def _fill(lake: Lake, partial: Path, progress: Progress | None) -> BackupResult:
+def _fill(lake: Lake, partial: Path, progress: Progress) -> BackupResult:
     """Copy everything and sync it."""
     with _LiveFiles(lake, partial, progress).copied() as (manifest, files):
         if problem := outdated(lake.manifest, lake.root):
@@ -137,7 +137,7 @@ def _fill(lake: Lake, partial: Path, progress: Progress | None) -> BackupResult:
 class _LiveFiles:
     """Copies the files of visits and links of a backup, consistent with a copy of the manifest."""
 
-    def __init__(self, lake: Lake, partial: Path, progress: Progress | None) -> None:
+    def __init__(self, lake: Lake, partial: Path, progress: Progress) -> None:
         self._lake = lake
         self._partial = partial
         self._progress = progress
@@ -166,8 +166,7 @@ class _LiveFiles:
                 return False
             self._copied.add(file.path)
             done += file.size
-            if self._progress:
-                self._progress(done, size)
+            self._progress(done, size)
         return True
 
     def _copy_one(self, file: _File) -> bool:

@@ -30,7 +30,7 @@ from data.maintenance.rewriting import (
     until_memory_suffices,
 )
 from data.maintenance.unknown import clear_unknown
-from data.progress import Progress
+from data.progress import Progress, unseen
 from data.signals import BEHAVIOUR_VERSION
 from data.sql import read_sql
 from data.store.clock import TOLERANCE
@@ -82,7 +82,7 @@ class Compactor:
         self,
         wait: bool = True,
         limit: int | None = None,
-        progress: Progress | None = None,
+        progress: Progress = unseen,
         organization: str | None = None,
     ) -> CompactionResult:
         """Merge the files of days that have too many, and judge past days, small ones at once; `limit` merges at most.

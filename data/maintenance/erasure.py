@@ -29,7 +29,7 @@ from data.maintenance.rewriting import (
     until_memory_suffices,
 )
 from data.maintenance.unknown import partition_of, remove_all_visits, unknown_files
-from data.progress import Progress
+from data.progress import Progress, unseen
 from data.sql import read_sql
 from data.store.clock import TOLERANCE
 from data.store.dead_files import expire_now, purge
@@ -100,7 +100,7 @@ class Eraser:
         self._now = now
 
     def run(
-        self, organization: str, criteria: Criteria, dry_run: bool = False, progress: Progress | None = None
+        self, organization: str, criteria: Criteria, dry_run: bool = False, progress: Progress = unseen
     ) -> ErasureResult:
         """Remove visits from answers, partition by partition, each one atomically.
 
@@ -116,8 +116,7 @@ class Eraser:
         with rewriting_engine(self._lake.staging) as engine:
             for number, partition in enumerate(work, 1):
                 self._run(engine, partition, dry_run, erased)
-                if progress:
-                    progress(number, len(work))
+                progress(number, len(work))
             self._run_unknown(engine, dry_run, erased)
         if not dry_run:
             erased.ended_at = self._now()

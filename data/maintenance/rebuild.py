@@ -22,7 +22,7 @@ from data.maintenance.old_manifest import OldManifest, read_old_manifest
 from data.maintenance.rebuild_plan import RebuildPlan, missing_files, plan_rebuild
 from data.maintenance.repetitions import without_repeated
 from data.maintenance.unknown import partition_of
-from data.progress import Progress
+from data.progress import Progress, unseen
 from data.store.clock import format_time
 from data.store.coverage import note_received
 from data.store.files import UNREADABLE, move_durably, sha256_of, sync
@@ -51,7 +51,7 @@ class RebuildResult(NamedTuple):
 class Rebuild:
     """The rebuild of one lake's manifest, for which all other programs are locked out."""
 
-    def __init__(self, root: Path, progress: Progress | None = None) -> None:
+    def __init__(self, root: Path, progress: Progress = unseen) -> None:
         self.root = root
         self.old = read_old_manifest(root / "manifest.sqlite")
         """What is left of the old manifest; None: nothing."""
@@ -59,7 +59,7 @@ class Rebuild:
         self._generation = max(self.old.generation if self.old else 0, self._copy.number()) + 1
         self.plan: RebuildPlan = plan_rebuild(root, self.old.file_names if self.old else {}, progress)
 
-    def run(self, progress: Progress | None = None) -> RebuildResult:
+    def run(self, progress: Progress = unseen) -> RebuildResult:
         """Build the new manifest beside the old one, then replace it; a copy of the old one is kept."""
         staged = self.root / ".staging" / f"manifest-{uuid.uuid4()}.sqlite"
         damaged = list(self.plan.damaged)
@@ -90,7 +90,7 @@ class Rebuild:
             plan.replaced += gone
             plan.counted.append(without_repeated(repetition, staging))
 
-    def _fill(self, manifest: Manifest, damaged: list[str], progress: Progress | None) -> None:
+    def _fill(self, manifest: Manifest, damaged: list[str], progress: Progress) -> None:
         plan, old = self.plan, self.old or OldManifest()
         hashes = {path.rpartition("/")[2]: sha256 for path, sha256, _ in old.files}
         size = sum(file.path.stat().st_size for file in plan.counted)
@@ -103,8 +103,7 @@ class Rebuild:
             except LakeDamaged as error:
                 damaged.append(str(error))
             done += (self.root / file.path).stat().st_size if file.path.exists() else 0
-            if progress:
-                progress(min(done, size), size)
+            progress(min(done, size), size)
         dead = [
             _record(file, self.root, "") for file in plan.replaced if file.path.is_relative_to(self.root / "visits")
         ]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from data.errors import LakeDamaged
 from data.maintenance.repetitions import Repetition, repetitions
 from data.maintenance.unknown import partition_of
-from data.progress import Progress
+from data.progress import Progress, unseen
 from data.store.footers import BatchRecord, VisitFile, merged_batches, read_visit_file
 from data.text import plural
 
@@ -61,7 +61,7 @@ class RebuildPlan:
             self.counted = [file for file in self.counted if file not in question.files]
 
 
-def plan_rebuild(root: Path, known: Mapping[str, bool], progress: Progress | None = None) -> RebuildPlan:
+def plan_rebuild(root: Path, known: Mapping[str, bool], progress: Progress = unseen) -> RebuildPlan:
     """Decide which visit files of the lake at `root` count.
 
     `known` are the names of files in what is left of the manifest, and whether each was live.
@@ -99,7 +99,7 @@ def missing_files(root: Path, known: Iterable[tuple[str, str, bool]], plan: Rebu
             yield path
 
 
-def _read_files(root: Path, plan: RebuildPlan, progress: Progress | None) -> list[VisitFile]:
+def _read_files(root: Path, plan: RebuildPlan, progress: Progress) -> list[VisitFile]:
     """Every visit file once, by its name; those in visits/ come before those in unknown/."""
     paths: dict[str, Path] = {}
     for folder in ("unknown", "visits"):
@@ -111,8 +111,7 @@ def _read_files(root: Path, plan: RebuildPlan, progress: Progress | None) -> lis
             files.append(read_visit_file(path))
         except LakeDamaged as error:
             plan.damaged.append(str(error))
-        if progress:
-            progress(number, len(paths))
+        progress(number, len(paths))
     return files
 
 

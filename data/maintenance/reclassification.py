@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from data.ingest.dictionary import text_columns
 from data.maintenance.rewriting import Partition, partitions, readable, rewriting_engine, until_memory_suffices
-from data.progress import Progress
+from data.progress import Progress, unseen
 from data.rules.classifier import Classifier, Request
 from data.rules.ip_verification import apply_verdict
 from data.rules.paths import classify_path
@@ -72,7 +72,7 @@ class Reclassifier:
         self._classifier = Classifier()
         self._links = LinkIndex(lake)
 
-    def run(self, organizations: list[str], dry_run: bool = False, progress: Progress | None = None) -> Changes:
+    def run(self, organizations: list[str], dry_run: bool = False, progress: Progress = unseen) -> Changes:
         """Rewrite every partition that contains visits of older rules, each one atomically.
 
         Raises LakeDamaged for a damaged file; partitions that were done before stay done.
@@ -84,8 +84,7 @@ class Reclassifier:
             for partition, files in work:
                 self._run(engine, partition, dry_run, changes)
                 changes.visits += sum(file.visits for file in files)
-                if progress:
-                    progress(changes.visits, total)
+                progress(changes.visits, total)
         return changes
 
     def _run(self, engine: duckdb.DuckDBPyConnection, partition: Partition, dry_run: bool, changes: Changes) -> None:

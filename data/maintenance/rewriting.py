@@ -142,7 +142,7 @@ def rewrite_each(
     *,
     wait: bool,
     limit: int | None,
-    progress: Progress | None,
+    progress: Progress,
 ) -> int:
     """Rewrite the parts one by one, `limit` at most; return how many were rewritten.
 
@@ -158,8 +158,7 @@ def rewrite_each(
                     done += 1
         except (LakeDamaged, duckdb.Error) as error:
             damage = damage or error
-        if progress:
-            progress(number, len(parts))
+        progress(number, len(parts))
         if done == limit:
             return done
     if damage:

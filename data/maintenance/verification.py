@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from data.errors import LakeDamaged
 from data.maintenance.unknown import unknown_files
-from data.progress import Progress
+from data.progress import Progress, unseen
 from data.store.files import UNREADABLE, RegisteredFile, link_problem, version_of
 from data.store.generation import outdated
 from data.store.lake import Lake
@@ -56,7 +56,7 @@ class VerificationResult:
         return any(finding.path == DATABASES[0] for finding in self.findings)
 
 
-def verify_lake(lake: Lake, organization: str = "", progress: Progress | None = None) -> VerificationResult:
+def verify_lake(lake: Lake, organization: str = "", progress: Progress = unseen) -> VerificationResult:
     """Verify the data of one organization, or of all. Continues after damage."""
     result = VerificationResult()
     for name in (*DATABASES, lake.salts.name):
@@ -139,7 +139,7 @@ def _unreadable(error: Exception) -> str:
     return f"cannot be read: {' '.join(str(error).split())}"
 
 
-def _check_visits(lake: Lake, organization: str, result: VerificationResult, progress: Progress | None) -> None:
+def _check_visits(lake: Lake, organization: str, result: VerificationResult, progress: Progress) -> None:
     organizations = [organization] if organization else lake.manifest.organizations()
     manifest = lake.manifest
     files = [file for name in organizations for file in (*manifest.live_files(name), *manifest.removal_records(name))]
@@ -149,8 +149,7 @@ def _check_visits(lake: Lake, organization: str, result: VerificationResult, pro
         result.files += 1
         result.visits += file.visits
         result.size += file.size
-        if progress:
-            progress(result.size, size)
+        progress(result.size, size)
 
 
 def _visit_file_problem(lake: Lake, file: LandedFile) -> str:
