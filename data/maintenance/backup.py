@@ -16,7 +16,7 @@ from typing import BinaryIO, Final, NamedTuple
 from data.errors import BadInput, Conflict, LakeDamaged, OutdatedManifest
 from data.maintenance.verification import DATABASES, integrity_error
 from data.progress import Progress, unseen
-from data.store.files import move_durably
+from data.store.files import move_durably, sync
 from data.store.generation import outdated
 from data.store.lake import Lake
 from data.store.tables import MIGRATIONS
@@ -129,7 +129,8 @@ def _fill(lake: Lake, partial: Path, progress: Progress) -> BackupResult:
             _write_database(control, partial / _CONTROL)
     for name in _FOLDERS:
         _copy_folder(lake.root / name, partial / name)
-    _sync(partial)
+    for path in (*partial.rglob("*"), partial):
+        sync(path)
     visits = [(file.visits, file.size) for file in files if file.visits is not None]
     return BackupResult(len(visits), sum(count for count, _ in visits), pending, sum(size for _, size in visits))
 
@@ -256,13 +257,3 @@ def _with_path(path: Path | str) -> Iterator[None]:
         if error.filename is not None:
             raise
         raise OSError(error.errno, error.strerror, str(path)) from error
-
-
-def _sync(folder: Path) -> None:
-    """Sync everything in a folder."""
-    for path in (*folder.rglob("*"), folder):
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

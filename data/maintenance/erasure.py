@@ -34,10 +34,10 @@ from data.sql import read_sql
 from data.store.clock import TOLERANCE
 from data.store.dead_files import expire_now, purge
 from data.store.erasures import Erasure, record_erasure
-from data.store.files import ROW_GROUP, move_durably
+from data.store.files import ROW_GROUP
 from data.store.footers import Footer, read_visit_file, replacing_footer
 from data.store.lake import Lake
-from data.store.landing import Staged, discard, new_path, publisher, write_visits
+from data.store.landing import Staged, discard, new_path, publisher, replaced, write_visits
 from data.store.manifest import LandedFile, Replacement
 from data.store.pending import flush_all
 
@@ -199,12 +199,8 @@ class Eraser:
         if count == file.visits:
             remove_all_visits(self._lake, file)
             return count
-        staged = new_path(self._lake)
-        try:
+        with replaced(path, self._lake.staging) as staged:
             _write_remaining(engine, [self._lake.seed_visits, str(path)], file.visits, staged, file.footer)
-            move_durably(staged, path)
-        finally:
-            staged.unlink(missing_ok=True)
         return count
 
     def _count_erased(self, engine: duckdb.DuckDBPyConnection, file: LandedFile, criteria: Criteria) -> int:

@@ -17,9 +17,9 @@ from msgspec.structs import replace
 
 from data.maintenance.rewriting import limit_memory, rewriting_engine
 from data.sql import read_sql
-from data.store.files import ROW_GROUP, move_durably
+from data.store.files import ROW_GROUP
 from data.store.footers import VisitFile, read_visit_file
-from data.store.landing import write_visits
+from data.store.landing import replaced, write_visits
 
 
 class Repetition(NamedTuple):
@@ -74,8 +74,7 @@ def without_repeated(repetition: Repetition, staging: Path) -> VisitFile:
     file, older, *_ = repetition
     names = {*file.footer.replaces, *(one.path.name for one in (file, *repetition.unfinished))}
     footer = replace(file.footer, replaces=tuple(sorted(names)), written_at=datetime.now(UTC), behaviour_version=0)
-    staged = staging / f"{uuid.uuid4()}.parquet"
-    with rewriting_engine(staging) as engine:
+    path = file.path.with_name(f"{uuid.uuid4()}.parquet")
+    with replaced(path, staging) as staged, rewriting_engine(staging) as engine:
         write_visits(_not_in(engine, file, older).to_arrow_reader(ROW_GROUP), staged, footer)
-    move_durably(staged, file.path.with_name(staged.name))
-    return read_visit_file(file.path.with_name(staged.name))
+    return read_visit_file(path)

@@ -7,7 +7,7 @@ day they are moved to the folder unknown/. `traffic rebuild` makes them count or
 import logging
 import uuid
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -16,9 +16,9 @@ from data.errors import LakeDamaged
 from data.local_time import today
 from data.store.clock import is_recent
 from data.store.files import move_durably
-from data.store.footers import VisitFile, read_visit_file
+from data.store.footers import VisitFile, readable_visit_file
 from data.store.lake import Lake
-from data.store.landing import new_path, write_visits
+from data.store.landing import replaced, write_visits
 from data.text import plural
 from data.visits import VISITS
 
@@ -80,14 +80,14 @@ def expire_unknown(
     expired = []
     for path in unknown_files(lake, organization):
         owner, day = partition_of(path)
-        file = _readable(path)
+        file = readable_visit_file(path)
         zone = file.footer.zone if file else lake.manifest.zone(owner)
         if day >= today(zone, now) - age:
             continue
         with nullcontext(True) if dry_run else _guarded(lake, path) as is_unknown:
             if not is_unknown:
                 continue
-            file = _readable(path)
+            file = readable_visit_file(path)
             if file is None:
                 expired.append((owner, day, 0))
                 if not dry_run:
@@ -101,24 +101,13 @@ def expire_unknown(
 
 def remove_all_visits(lake: Lake, file: VisitFile) -> None:
     """Replace an unknown file by one without visits that records the same."""
-    staged = new_path(lake)
-    try:
+    with replaced(file.path, lake.staging) as staged:
         write_visits(VISITS.empty_table(), staged, file.footer)
-        move_durably(staged, file.path)
-    finally:
-        staged.unlink(missing_ok=True)
-
-
-def _readable(path: Path) -> VisitFile | None:
-    """The footer of an unknown file; None if it cannot be read."""
-    with suppress(LakeDamaged):
-        return read_visit_file(path)
-    return None
 
 
 def describe_unknown(path: Path) -> str:
     """How many visits an unknown file has, for people."""
-    file = _readable(path)
+    file = readable_visit_file(path)
     return plural(file.visits, "visit") if file else "cannot be read"
 
 
@@ -142,28 +131,19 @@ def _guarded(lake: Lake, path: Path) -> Iterator[bool]:
 
 def _is_leftover(lake: Lake, path: Path) -> bool:
     """Whether an unknown file is a merge, and all of its visits are in the live files that it was to replace."""
-    file = _readable(path)
+    file = readable_visit_file(path)
     if file is None:
         return False
-    folder = path.parent.relative_to(lake.root).as_posix()
-    sources = {f"{folder}/{name}" for name in file.footer.replaces}
-    live = [one for one in lake.manifest.live_files(*_whole_day(path)) if one.path in sources]
-    if (
-        len(live) < 2
-        or sum(one.visits for one in live) != file.visits
-        or not all(map(lake.manifest.is_registered, sources))
-    ):
-        return False
-    return all(_has_size(lake.root / one.path, one.size) for one in live)
-
-
-def _whole_day(path: Path) -> tuple[str, date, date]:
     organization, day = partition_of(path)
-    return organization, day, day
-
-
-def _has_size(path: Path, size: int) -> bool:
-    return path.is_file() and path.stat().st_size == size
+    sources = {_relative(lake, path.with_name(name)) for name in file.footer.replaces}
+    live = [one for one in lake.manifest.live_files(organization, day, day) if one.path in sources]
+    paths = [lake.root / one.path for one in live]
+    return (
+        len(live) > 1
+        and sum(one.visits for one in live) == file.visits
+        and all(map(lake.manifest.is_registered, sources))
+        and all(there.is_file() and there.stat().st_size == one.size for there, one in zip(paths, live, strict=True))
+    )
 
 
 def _changed_at(path: Path) -> datetime:

@@ -104,6 +104,13 @@ def read_visit_file(path: Path) -> VisitFile:
         raise LakeDamaged(f"{path} cannot be read: {' '.join(str(error).split())}.") from error
 
 
+def readable_visit_file(path: Path) -> VisitFile | None:
+    """The same; None when it cannot be read."""
+    with suppress(LakeDamaged):
+        return read_visit_file(path)
+    return None
+
+
 def record_of(batch: Batch) -> BatchRecord:
     """The record of a finished batch, whose id is known."""
     return BatchRecord(
@@ -134,8 +141,11 @@ def replacing_footer(lake: Lake, files: Sequence[LandedFile], removals: Sequence
     `removals` are records of earlier removals, which the new one includes. A file whose footer cannot be read adds
     nothing.
     """
-    removed = [footer for file in removals if (footer := _readable_footer(lake.root / file.path))]
-    footers = [*removed, *(footer for file in files if (footer := _readable_footer(lake.root / file.path)))]
+    removed, kept = (
+        [there.footer for file in some if (there := readable_visit_file(lake.root / file.path))]
+        for some in (removals, files)
+    )
+    footers = [*removed, *kept]
     batches = merged_batches(batch for footer in footers for batch in footer.batches)
     registered = _registered(lake, [batch.id for batch in batches])  # they may have grown
     dead = _dead_names(lake, files[-1].organization)  # still on disk: no chain of files breaks where one is deleted
@@ -163,12 +173,6 @@ def _registered(lake: Lake, ids: Sequence[int]) -> list[BatchRecord]:
     """The records of batches as they are registered in the manifest."""
     rows = lake.manifest.rows("SELECT * FROM batches WHERE id IN (SELECT value FROM json_each(?))", [json.dumps(ids)])
     return [record_of(batch_of(row)) for row in rows]
-
-
-def _readable_footer(path: Path) -> Footer | None:
-    with suppress(LakeDamaged):
-        return read_visit_file(path).footer
-    return None
 
 
 def merged_batches(records: Iterable[BatchRecord]) -> tuple[BatchRecord, ...]:

@@ -3,8 +3,9 @@
 import secrets
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from itertools import pairwise
@@ -14,7 +15,6 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from data.errors import LakeDamaged
 from data.store.arrivals import hours_of
 from data.store.batches import Batch
 from data.store.clock import format_time
@@ -25,7 +25,7 @@ from data.store.footers import (
     Footer,
     PendingRange,
     footer_of,
-    read_visit_file,
+    readable_visit_file,
     record_of,
     replacing_footer,
 )
@@ -160,9 +160,8 @@ class Landing:
 
     def _has_all_of(self, path: Path, visits: int) -> bool:
         """Whether all visits of a file that no manifest knows are among these that land in the next file."""
-        try:
-            file = read_visit_file(path)
-        except LakeDamaged:
+        file = readable_visit_file(path)
+        if file is None:
             return False
         if self._pending:
             return bool(file.footer.pending) and all(map(self._pending.contains, file.footer.pending))
@@ -184,6 +183,17 @@ def _span_of(visits: pa.Table) -> tuple[str, str]:
 def new_path(lake: Lake) -> Path:
     """A new path in the staging folder with a unique name, which the file keeps."""
     return lake.staging / f"{uuid.uuid4()}.parquet"
+
+
+@contextmanager
+def replaced(path: Path, staging: Path) -> Iterator[Path]:
+    """Yield where to write a visit file that is moved to `path` durably at the end of the context."""
+    staged = staging / f"{uuid.uuid4()}.parquet"
+    try:
+        yield staged
+        move_durably(staged, path)
+    finally:
+        staged.unlink(missing_ok=True)
 
 
 def write_visits(visits: pa.Table | Iterable[pa.RecordBatch], path: Path, footer: Footer) -> None:
