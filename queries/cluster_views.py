@@ -30,7 +30,7 @@ def make_views(session: ClusterSession, variables: Variables, folder: str, value
     local_time = col("visited_at") + make_dt_interval(mins=coalesce(col("utc_offset"), lit(0)).cast("int"))
     session.read_files("visits", _VISITS, visits, organization=organization, day=local_time.cast("date"))
     session.read_files("links", _LINKS, links)
-    for name in ("crowded_days", "days_without_domains"):
+    for name in ("high_cardinality_days", "days_without_domains"):
         session.put_rows(name, "day DATE", [(day,) for day in variables[name]])
     worth = [(value["traffic_type"], value["ten_thousandths"], value["currency"]) for value in values]
     session.put_rows("traffic_values", "traffic_type STRING, ten_thousandths BIGINT, currency STRING", worth)

@@ -6,5 +6,5 @@ FROM (
     )
     WHERE organization = getvariable('scope').organization AND for_domain IS NULL
         AND relation IN ('daily_agents', 'daily_campaigns', 'daily_domains', 'daily_referrers')
-    GROUP BY relation, day HAVING count(*) >= max_words()
+    GROUP BY relation, day HAVING count(*) >= max_values_per_day()
 );

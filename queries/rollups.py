@@ -179,7 +179,7 @@ class RollupBuilder:
 
     def _days_with_cut_domains_elsewhere(self, counter: RelationCounter, visits: Variables) -> list[date]:
         """As _days_with_cut_domains."""
-        if not visits["crowded_days"]:
+        if not visits["high_cardinality_days"]:
             return []
         counted = counter.rollup_rows("daily_domains", visits, self._cancelled)
         days: list[date] = pc.unique(counted.filter(pc.field("domain") == "(other)")["day"]).to_pylist()
@@ -222,7 +222,7 @@ def _chunks(files: Sequence[LandedFile]) -> list[list[LandedFile]]:
 
 def _days_with_cut_domains(engine: duckdb.DuckDBPyConnection, month: Variables) -> list[date]:
     """The days of a month that have more domains than a rollup has rows for."""
-    if not month["crowded_days"]:
+    if not month["high_cardinality_days"]:
         return []
     set_variables(engine, month)
     return [day for (day,) in engine.execute(CUT_DOMAINS).fetchall()]

@@ -30,9 +30,9 @@ def columns_of_relations(relations: Iterable[str]) -> list[str]:
     return sorted(_ALWAYS_READ.union(*map(_columns_of, relations)))
 
 
-def days_to_cut(crowded: Sequence[date], closed: Collection[date], cut: Collection[date]) -> list[date]:
-    """The crowded days of which words may have to be cut: those in `cut`, and those that no rollup covers."""
-    return [day for day in crowded if day in cut or day not in closed]
+def days_to_cut(days: Sequence[date], closed: Collection[date], cut: Collection[date]) -> list[date]:
+    """Those of `days`, of high cardinality, of which words may be cut: those in `cut`, and those without a rollup."""
+    return [day for day in days if day in cut or day not in closed]
 
 
 @cache

@@ -23,8 +23,8 @@ from queries.scope import FILTERS, LISTING, Scope
 
 Variables = dict[str, Any]
 """Values by variable name: scope, each filter and each part of a list that is set (FILTERS, LISTING), behaviour, files,
-links, uncovered_files, rollups, closed_months, days_without_domains, crowded_days, sources and traffic_values; subjects
-for a measure of jobs; explain for what detectors pass over; and
+links, uncovered_files, rollups, closed_months, days_without_domains, high_cardinality_days, sources and traffic_values;
+subjects for a measure of jobs; explain for what detectors pass over; and
 SHARED_VISITS when several answers share the visits that they count. Those of a snapshot for a cluster are listed at
 `cluster_variables`.
 Nobody changes a snapshot from which something was answered: cursors keep its values."""
@@ -32,8 +32,8 @@ Nobody changes a snapshot from which something was answered: cursors keep its va
 ROLLUP_FILTERS: Final = frozenset({"domain"})
 """The filters that all stored rows can serve, in addition to days. A relation may declare more (served_filters)."""
 
-MAX_WORDS: Final = 10_000
-"""How many referrers, campaigns, agents or domains a relation keeps of a day: max_words() of prelude/6_cut.sql."""
+MAX_VALUES_PER_DAY: Final = 10_000
+"""How many referrers, campaigns, agents or domains a relation keeps of a day; also in prelude/6_cut.sql."""
 
 CUT_WORDS: Final = frozenset({"agent", "referrer", "utm_source", "utm_campaign"})
 """The filters by words that relations cut. Stored rows of a day that may have been cut do not serve them."""
@@ -53,7 +53,7 @@ def empty_variables(lake: LakeFolders) -> Variables:
         "rollups": [str(seed_path(lake))],
         "closed_months": [],
         "days_without_domains": [],
-        "crowded_days": [],
+        "high_cardinality_days": [],
         "sources": one_source("all_visits"),
         "links": [lake.seed_links],
     }
@@ -77,7 +77,7 @@ def scope_variables(lake: Lake, scope: Scope, cluster_from: int | None = None) -
     if scope.domain is not None:
         closed -= rollups.days_without_domains
     if filters & CUT_WORDS:
-        closed -= {*_crowded_days(live)}
+        closed -= {*_high_cardinality_days(live)}
     uncovered = [file for file in live if file.day not in closed]
     if cluster_from is not None:
         read = uncovered if filters <= ROLLUP_FILTERS | _SERVED_WHERE_TAKEN else live
@@ -91,7 +91,7 @@ def scope_variables(lake: Lake, scope: Scope, cluster_from: int | None = None) -
         "rollups": [str(seed_path(lake)), *rollups.files],
         "closed_months": _months(closed),
         "days_without_domains": sorted(rollups.days_without_domains),
-        "crowded_days": _crowded_days(uncovered if filters <= ROLLUP_FILTERS else live),
+        "high_cardinality_days": _high_cardinality_days(uncovered if filters <= ROLLUP_FILTERS else live),
         "sources": {relation: source_of(relation, filters) for relation in relation_names()},
         "links": link_files(lake, scope.organization),
     }
@@ -110,7 +110,7 @@ def cluster_variables(lake: Lake, scope: Scope, live: Sequence[LandedFile]) -> V
         "visits": sum(file.visits for file in live),
         "links": [str(Path(path).relative_to(lake.root)) for path in link_files(lake, scope.organization)[1:]],
         "days_without_domains": [],
-        "crowded_days": _crowded_days(live),
+        "high_cardinality_days": _high_cardinality_days(live),
     }
 
 
@@ -124,12 +124,12 @@ def _scope_and_filters(scope: Scope) -> Variables:
     return {"scope": {name: getattr(scope, name) for name in _SCOPE}, **scope.filters, **scope.listing}
 
 
-def _crowded_days(files: Sequence[LandedFile]) -> list[date]:
-    """The days of which these files have more than MAX_WORDS visits, so that they may have as many words."""
+def _high_cardinality_days(files: Sequence[LandedFile]) -> list[date]:
+    """The days of which these files have more than MAX_VALUES_PER_DAY visits, so that they may have as many words."""
     visits: Counter[date] = Counter()
     for file in files:
         visits[file.day] += file.visits
-    return sorted(day for day, count in visits.items() if count > MAX_WORDS)
+    return sorted(day for day, count in visits.items() if count > MAX_VALUES_PER_DAY)
 
 
 def _months(days: Collection[date]) -> list[dict[str, Any]]:
@@ -218,7 +218,7 @@ _SET: Final = {
     "rollups": "SET VARIABLE rollups = CAST($value AS VARCHAR[])",
     "closed_months": "SET VARIABLE closed_months = CAST($value AS STRUCT(month DATE, days INTEGER)[])",
     "days_without_domains": "SET VARIABLE days_without_domains = CAST($value AS DATE[])",
-    "crowded_days": "SET VARIABLE crowded_days = CAST($value AS DATE[])",
+    "high_cardinality_days": "SET VARIABLE high_cardinality_days = CAST($value AS DATE[])",
     "sources": "SET VARIABLE sources = $value",
     "links": "SET VARIABLE links = CAST($value AS VARCHAR[])",
     "relation": "SET VARIABLE relation = CAST($value AS VARCHAR)",

@@ -69,11 +69,13 @@ class Warehouse:
                 "SELECT COLUMNS(lambda name: list_contains($columns, name)) FROM shared_visits",
                 params={"columns": columns_of_relations(relations)},
             ).to_arrow_table()
-            cut = cursor.execute(sql_text("cut_days")).fetchall() if variables["crowded_days"] else []
+            cut = cursor.execute(sql_text("cut_days")).fetchall() if variables["high_cardinality_days"] else []
         return {
             **variables,
-            # To cut takes long, and rollups show of most crowded days that nothing was cut.
-            "crowded_days": days_to_cut(variables["crowded_days"], closed_days(variables), [day for (day,) in cut]),
+            # To cut takes long, and rollups show of most days that nothing was cut.
+            "high_cardinality_days": days_to_cut(
+                variables["high_cardinality_days"], closed_days(variables), [day for (day,) in cut]
+            ),
             "sources": {**variables["sources"], **dict.fromkeys(relations, SHARED_VISITS)},
             SHARED_VISITS: visits.combine_chunks(),  # one chunk from each file would be slow to read
         }

@@ -25,7 +25,7 @@ CATEGORIES: Final = sorted({"human"} | AI | OTHER)
 SCORES: Final = {"verified": 1.0, "high": 0.9, "medium": 0.7, "low": 0.4, "contradicted": 0.0}
 DAY_NAMES: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 OTHER_WORDS: Final = "(other)"
-MAX_WORDS: Final = 10_000  # of a day: referrers, campaigns, agents, domains
+MAX_VALUES_PER_DAY: Final = 10_000  # of a day: referrers, campaigns, agents, domains
 MAX_ROWS: Final = 1_000  # of an answer by such words
 UTM_WORDS: Final = ("utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content")
 ASSETS: Final = r"^[^?#]*\.(avif|bmp|gif|ico|jpe?g|png|svgz?|tiff?|webp|css|m?js|map|eot|[ot]tf|woff2?)([?#]|$)"
@@ -423,7 +423,7 @@ def _cut(question: Question, columns: Sequence[str], counted: Callable[[Visit], 
     for day, visits in _grouped(filter(counted, question.seen), lambda visit: visit["day"]).items():
         words = Counter(words_of(visit) for visit in visits if any(text is not None for text in words_of(visit)))
         by_weight = sorted(words, key=lambda one: (-words[one], [(text is None, text or "") for text in one]))
-        kept[day] = {*by_weight[:MAX_WORDS], (None,) * len(columns)}
+        kept[day] = {*by_weight[:MAX_VALUES_PER_DAY], (None,) * len(columns)}
     return [
         visit if words_of(visit) in kept[visit["day"]] else {**visit, **dict.fromkeys(columns, OTHER_WORDS)}
         for visit in question.visits

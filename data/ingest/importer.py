@@ -14,7 +14,7 @@ from data.hosts import normalized_host
 from data.ingest.block_reader import BlockReader, BlockResult, Options
 from data.ingest.pipeline import Countries, Rules
 from data.ingest.reader_pool import ReaderPool
-from data.ingest.room import Room
+from data.ingest.reimport_check import ReimportCheck
 from data.ingest.summary import Summary
 from data.ingest.visitor_ids import daily_salts
 from data.logs.format_names import HOSTLESS_FORMATS
@@ -50,7 +50,7 @@ class _LogFile:
     content: Content
     before: Batch | None
     earlier_domains: tuple[str, ...]  # with which its beginning or all of it was imported
-    room: Room | None = None  # the log is imported again, in this room
+    reimport: ReimportCheck | None = None  # of a log that is imported again
     replaces: Batch | None = None  # the earlier import that is repeated
     version: ObjectVersion | None = None  # of a log object
 
@@ -77,7 +77,7 @@ class Importer:
         self._countries = countries
         self._links = LinkIndex(lake)
         self.readers = ReaderPool(self.reader)
-        self._room: Room | None = None  # what was in the lake before the first import with `again`
+        self._reimport: ReimportCheck | None = None  # of what was in the lake before the first import with `again`
 
     def refresh_ip_lists(self) -> None:
         """Use the IP lists that are in the lake now."""
@@ -118,9 +118,9 @@ class Importer:
             summary = Summary(cut_short=content.cut_short)
             domains = tuple(batch.domain for batch in prefixes if batch.visits)
             log = _LogFile(path, content, before, domains, version=version)
-            if again and not (self._room and before and before.id in self._room.landed):
-                self._room = self._room or Room(self._lake, options.organization)
-                log = replace(log, before=None, room=self._room, replaces=before)
+            if again and not (self._reimport and before and before.id in self._reimport.landed):
+                self._reimport = self._reimport or ReimportCheck(self._lake, options.organization)
+                log = replace(log, before=None, reimport=self._reimport, replaces=before)
             else:
                 check_domain(path, before, options.domain)
                 summary.continued = before is not None
@@ -154,8 +154,9 @@ class Importer:
                     f"{log.path}: it has {plural(summary.lines, 'line')}, but none in the {summary.log_format} format; "
                     f"the first, line {line:,}: {reason}."
                 )
-            if log.room and summary.first_day and summary.last_day:
-                log.room.check(log.path, summary.first_day, summary.last_day, self._domains(log, options, summary))
+            if log.reimport and summary.first_day and summary.last_day:
+                domains = self._domains(log, options, summary)
+                log.reimport.run(log.path, summary.first_day, summary.last_day, domains)
                 summary.erasures = erasures_in(self._lake, options.organization, summary.first_day, summary.last_day)
             if not dry_run:
                 batch = Batch(
@@ -167,8 +168,8 @@ class Importer:
                     landing.advance(batch)
                 else:
                     landing.commit(batch, log.before)
-                if log.room:
-                    log.room.landed.add(landing.batch)
+                if log.reimport:
+                    log.reimport.landed.add(landing.batch)
         finally:
             landing.discard()
 

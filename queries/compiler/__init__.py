@@ -8,7 +8,7 @@ become CTEs and scalar macros are expanded (statements.py). Constructs of DuckDB
 alike (rewrites.py, selects.py). What is left and was never looked at is an error (constructs.py).
 """
 
-from queries.compiler.constructs import NotCarried
+from queries.compiler.constructs import Unsupported
 from queries.compiler.statements import INPUTS, Compiler
 
-__all__ = ["INPUTS", "Compiler", "NotCarried"]
+__all__ = ["INPUTS", "Compiler", "Unsupported"]

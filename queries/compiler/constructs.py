@@ -5,7 +5,7 @@ from typing import Final
 from sqlglot import exp
 
 
-class NotCarried(Exception):
+class Unsupported(Exception):
     """A construct of DuckDB without a checked counterpart in Spark."""
 
 
@@ -40,18 +40,18 @@ JOINS: Final = frozenset({("", ""), ("LEFT", ""), ("LEFT", "SEMI"), ("LEFT", "AN
 
 
 def check_names(statement: exp.Query) -> None:
-    """Raise NotCarried if two CTEs have one name: the generator for Spark moves them all to the top."""
+    """Raise Unsupported if two CTEs have one name: the generator for Spark moves them all to the top."""
     names = [cte.alias for cte in statement.find_all(exp.CTE)]
     if len(set(names)) < len(names):
-        raise NotCarried(f"two CTEs have one name, of {', '.join(sorted(names))}")
+        raise Unsupported(f"two CTEs have one name, of {', '.join(sorted(names))}")
 
 
 def check_constructs(query: exp.Query) -> None:
-    """Raise NotCarried for the first construct that was never looked at."""
+    """Raise Unsupported for the first construct that was never looked at."""
     for node in query.walk():
         reason = f" ({type(node).__name__})" if type(node) not in LOOKED_AT else _problem(node)
         if reason:
-            raise NotCarried(f"{node.sql('duckdb')[:200]}{reason}")
+            raise Unsupported(f"{node.sql('duckdb')[:200]}{reason}")
 
 
 def _problem(node: exp.Expr) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from queries.compiler.constructs import NotCarried
+from queries.compiler.constructs import Unsupported
 from queries.compiler.selects import flatten_tuples, nest
 
 Describe = Callable[[str], dict[str, str]]
@@ -82,7 +82,7 @@ def _write_out_using(select: exp.Select) -> None:
         if not names:
             continue
         if len(joins) > 1 or not left or join.side not in ("", "LEFT"):
-            raise NotCarried(f"{join.sql('duckdb')}: USING beside another join, or of the right side's rows")
+            raise Unsupported(f"{join.sql('duckdb')}: USING beside another join, or of the right side's rows")
         right = join.this.alias_or_name
         equal = [exp.EQ(this=exp.column(name, left), expression=exp.column(name, right)) for name in names]
         join.set("using", None)
@@ -103,7 +103,7 @@ def _write_out_by_name(union: exp.Union, describe: Describe) -> None:
     types = _described(union, union, describe)
     for side in (union.this, union.expression):
         if not isinstance(side, exp.Select):
-            raise NotCarried("UNION ALL BY NAME of more than two queries")
+            raise Unsupported("UNION ALL BY NAME of more than two queries")
         if side.is_star:
             side.set("expressions", [exp.column(name) for name in _described(side, side, describe)])
         items = {item.alias_or_name: item for item in side.expressions}
@@ -122,11 +122,11 @@ def _write_out_qualify(select: exp.Select, describe: Describe) -> None:
     """QUALIFY becomes the WHERE of a query around it, which has its ORDER BY and LIMIT, too."""
     names = _described(select, select, describe)
     if select.args.get("having"):
-        raise NotCarried("QUALIFY beside HAVING")
+        raise Unsupported("QUALIFY beside HAVING")
     condition = select.args["qualify"].this.copy()
     windows = [*condition.find_all(exp.Window)]
     if len(windows) != 1:
-        raise NotCarried("QUALIFY with other than one window")
+        raise Unsupported("QUALIFY with other than one window")
     place = windows[0].copy()
     windows[0].replace(exp.column("place"))
     nest(select, list(names), exp.alias_(place, "place"), condition)

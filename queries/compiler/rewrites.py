@@ -7,7 +7,7 @@ from typing import Final, get_type_hints
 import sqlglot
 from sqlglot import exp
 
-from queries.compiler.constructs import NotCarried
+from queries.compiler.constructs import Unsupported
 from queries.compiler.selects import call, flatten_tuples, write_out_group, write_out_having, write_out_unnest
 from queries.scope import FILTERS, LISTING, Scope
 
@@ -20,7 +20,7 @@ _PARAMETERS: Final = {
 _VARIABLES: Final = {name: _PARAMETERS[name] for name in (*FILTERS, *LISTING)} | {"behaviour": "BOOLEAN"}
 """Session variables of one value, which are named parameters, too."""
 
-_LISTS: Final = ("crowded_days", "days_without_domains")
+_LISTS: Final = ("high_cardinality_days", "days_without_domains")
 """Session variables that hold days. On a cluster they are relations with one column, day."""
 
 _LOG_GAMMA: Final = """({x} - 0.5) * ln({x} + 7) + 7 * ln({x} + 7) - {x} - 7 + 0.9189385332046727
@@ -30,7 +30,7 @@ _LOG_GAMMA: Final = """({x} - 0.5) * ln({x} + 7) + 7 * ln({x} + 7) - {x} - 7 + 0
 
 
 def rewrite(tree: exp.Expr) -> exp.Expr:
-    """The tree in the words of Spark. Raises NotCarried."""
+    """The tree in the words of Spark. Raises Unsupported."""
     flatten_tuples(tree)
     for kind, rewritten in _REWRITES:
         for node in [*tree.find_all(kind)][::-1]:  # the inner before the outer
@@ -49,7 +49,7 @@ def _parameter(node: exp.Dot) -> exp.Expr:
         return node
     name = node.expression.name
     if name not in _PARAMETERS:
-        raise NotCarried(f"{node.sql('duckdb')}: the scope has no such field")
+        raise Unsupported(f"{node.sql('duckdb')}: the scope has no such field")
     return exp.cast(exp.Placeholder(this=name), _PARAMETERS[name], dialect="spark")
 
 
@@ -66,7 +66,7 @@ def _cast(node: exp.Cast) -> exp.Expr:
     if isinstance(node.this, exp.Anonymous) and node.this.name == "getvariable":
         variable = node.this.expressions[0].name
         if variable not in _LISTS:
-            raise NotCarried(f"{node.this.sql('duckdb')}: this variable")
+            raise Unsupported(f"{node.this.sql('duckdb')}: this variable")
         days = exp.Select(expressions=[call("collect_list", exp.column("day"))]).from_(variable, copy=False)
         return exp.Subquery(this=days)
     if node.to.this == exp.DType.INT128:
@@ -91,14 +91,14 @@ def _extract(node: exp.Extract) -> exp.Expr:
         monday = exp.cast(exp.Literal.string("0001-01-01"), "DATE")
         return exp.paren(call("pmod", call("datediff", node.expression, monday), 7) + 1)
     if part not in ("HOUR", "MINUTE", "DAY"):
-        raise NotCarried(f"{node.sql('duckdb')}")
+        raise Unsupported(f"{node.sql('duckdb')}")
     return node
 
 
 def _days_between(node: exp.DateDiff) -> exp.Expr:
     """Days between two times, whatever their hours."""
     if node.text("unit").upper() != "DAY":
-        raise NotCarried(node.sql("duckdb"))
+        raise Unsupported(node.sql("duckdb"))
     days = call("datediff", exp.cast(node.this, "DATE"), exp.cast(node.expression, "DATE"))
     return exp.cast(days, "BIGINT")
 
@@ -106,7 +106,7 @@ def _days_between(node: exp.DateDiff) -> exp.Expr:
 def _trunc(node: exp.TimestampTrunc) -> exp.Expr:
     unit = node.args["unit"].name
     if unit not in {"WEEK", "MONTH"}:
-        raise NotCarried(node.sql("duckdb"))
+        raise Unsupported(node.sql("duckdb"))
     return call("trunc", node.this, unit)
 
 
@@ -123,7 +123,7 @@ def _series(node: exp.GenerateSeries) -> exp.Expr:
         elif isinstance(end, exp.Add) and end.expression.name == "1":
             end = end.this
         else:
-            raise NotCarried(f"{node.sql('duckdb')}: a range that may be empty")
+            raise Unsupported(f"{node.sql('duckdb')}: a range that may be empty")
     return call("sequence", start, end, *([step] if step else []))
 
 
@@ -143,14 +143,14 @@ def _bracket(node: exp.Bracket) -> exp.Expr:
         for entries in [*query.find_all(exp.ArrayAgg)]:
             entries.replace(call("collect_list", call("struct", *entries.this.expressions)))
         return call("element_at", query, index)
-    raise NotCarried(node.sql("duckdb"))
+    raise Unsupported(node.sql("duckdb"))
 
 
 def _joined_list(node: exp.ArrayToString) -> exp.Expr:
     """array_to_string(list_sort(list(DISTINCT x) FILTER (…)), ', '), where x is not text: NULL if there is none."""
     distinct = node.this.this if isinstance(node.this, exp.ArraySort) else None
     if not (isinstance(distinct, exp.Filter) and isinstance(distinct.this.this, exp.Distinct)):
-        raise NotCarried(node.sql("duckdb"))
+        raise Unsupported(node.sql("duckdb"))
     (value,) = distinct.this.this.expressions
     distinct.set("this", call("collect_set", value))
     texts = exp.cast(call("array_sort", distinct), "ARRAY<STRING>", dialect="spark")
@@ -164,9 +164,9 @@ def _ordered_list(node: exp.Filter) -> exp.Expr:
     order = node.this.this
     keys = order.expressions if isinstance(order, exp.Order) else []
     if len(keys) != 1 or keys[0].this != order.this or keys[0].args.get("desc"):
-        raise NotCarried(f"{node.sql('duckdb')}: a list in another order than its own")
+        raise Unsupported(f"{node.sql('duckdb')}: a list in another order than its own")
     if not isinstance(node.parent, exp.Coalesce):
-        raise NotCarried(f"{node.sql('duckdb')}: a list that may be NULL")
+        raise Unsupported(f"{node.sql('duckdb')}: a list that may be NULL")
     node.set("this", call("collect_list", order.this))
     return call("array_sort", node.copy())
 

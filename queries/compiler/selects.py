@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from queries.compiler.constructs import NotCarried
+from queries.compiler.constructs import Unsupported
 
 
 def call(name: str, *arguments: exp.Expr | str | int) -> exp.Anonymous:
@@ -52,7 +52,7 @@ def flatten_tuples(tree: exp.Expr) -> None:
         if not isinstance(right, exp.Tuple):
             continue
         if isinstance(equal, exp.EQ) and not isinstance(left, exp.Column):
-            raise NotCarried(f"{equal.sql('duckdb')}: a comparison of tuples, where NULL may be")
+            raise Unsupported(f"{equal.sql('duckdb')}: a comparison of tuples, where NULL may be")
         pairs = (
             zip(left.expressions, right.expressions, strict=True)
             if isinstance(left, exp.Tuple)
@@ -73,7 +73,7 @@ def write_out_group(node: exp.Select) -> exp.Expr:
     items = [item.unalias() for item in node.expressions]
     if group.args.get("all"):
         if any(item.find(exp.Window) or item.is_star for item in items):
-            raise NotCarried("GROUP BY ALL beside a window or a star")
+            raise Unsupported("GROUP BY ALL beside a window or a star")
         keys: Sequence[exp.Expr] = [item for item in items if item.find(exp.Column) and not item.find(exp.AggFunc)]
     else:
         keys = [items[int(key.name) - 1] if key.is_int else key for key in group.expressions]
@@ -87,7 +87,7 @@ def _compute_before_grouping(node: exp.Select, keys: Sequence[exp.Expr]) -> None
     if not keys:
         return
     if node.args.get("joins") or node.args.get("where"):
-        raise NotCarried("GROUP BY a subquery beside a join or WHERE")
+        raise Unsupported("GROUP BY a subquery beside a join or WHERE")
     names = {key.sql(): f"key_{number}" for number, key in enumerate(keys, start=1)}
     computed = [exp.alias_(key.copy(), names[key.sql()], copy=False) for key in keys]
     inner = exp.Select(expressions=[exp.Star(), *computed], from_=node.args["from_"])
@@ -107,7 +107,7 @@ def write_out_having(node: exp.Select) -> exp.Expr:
     counted = {column.name for function in having.find_all(exp.AggFunc) for column in function.find_all(exp.Column)}
     if aliases & counted:
         if having.find(exp.Subquery):
-            raise NotCarried(f"HAVING with a subquery, of {min(aliases & counted)}, which is an alias, too")
+            raise Unsupported(f"HAVING with a subquery, of {min(aliases & counted)}, which is an alias, too")
         names = [item.alias_or_name for item in node.expressions]
         nest(node, names, exp.alias_(having.this.copy(), "is_kept"), exp.column("is_kept"))
     return node
@@ -120,7 +120,7 @@ def nest(select: exp.Select, names: Sequence[str], computed: exp.Expr, condition
     `computed`, one more column of the inner query.
     """
     if computed.alias in names:
-        raise NotCarried(f"a column named {computed.alias}")
+        raise Unsupported(f"a column named {computed.alias}")
     inner = select.copy()
     for key in ("having", "qualify", "order", "limit", "with_"):
         inner.set(key, None)
@@ -138,7 +138,7 @@ def write_out_unnest(node: exp.Select) -> exp.Expr:
     if not explodes or explodes[0].parent_select is not node:
         return node
     if len(node.expressions) > 1 or node.args.get("from_"):
-        raise NotCarried(f"{node.sql('duckdb')}: unnest beside anything else")
+        raise Unsupported(f"{node.sql('duckdb')}: unnest beside anything else")
     name = node.expressions[0].alias
     inner = exp.Select(expressions=[exp.alias_(call("explode", explodes[0].this), name, copy=False)])
     explodes[0].replace(exp.column(name))

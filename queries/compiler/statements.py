@@ -6,13 +6,13 @@ from typing import Final
 import sqlglot
 from sqlglot import exp
 
-from queries.compiler.constructs import NotCarried, check_constructs, check_names
+from queries.compiler.constructs import Unsupported, check_constructs, check_names
 from queries.compiler.names import Describe, write_out_names
 from queries.compiler.rewrites import rewrite
 from queries.compiler.selects import parenthesized, without_needless_parens
 from queries.prelude import prelude, relation_names, sql_text
 
-INPUTS: Final = ("visits", "links", "crowded_days", "days_without_domains", "traffic_values", "subject")
+INPUTS: Final = ("visits", "links", "high_cardinality_days", "days_without_domains", "traffic_values", "subject")
 """The relations that a session must have before it runs a compiled text."""
 
 _STORED: Final = ("stored_rows", "rollup_rows", "stored_before")
@@ -67,12 +67,12 @@ class Compiler:
     def compile(self, tree: exp.Expr, origin: str, source: str) -> str:
         """The text for one statement of DuckDB. `origin` is its file, without .sql, and `source` where visits are from.
 
-        Raises NotCarried for a construct without a checked counterpart.
+        Raises Unsupported for a construct without a checked counterpart.
         """
         try:
             statement = self._compiled(tree, source)
-        except NotCarried as error:
-            raise NotCarried(f"queries/{origin}.sql: {error}") from error
+        except Unsupported as error:
+            raise Unsupported(f"queries/{origin}.sql: {error}") from error
         return statement.sql("spark", pretty=True, comments=False)
 
     def _compiled(self, tree: exp.Expr, source: str) -> exp.Query:
@@ -91,23 +91,23 @@ class Compiler:
         """Add the relations that a tree reads, each after those that it reads itself."""
         own = {cte.alias for cte in tree.find_all(exp.CTE)}
         if taken := own & self._relations.keys():
-            raise NotCarried(f"the name of the relation {min(taken)} is used for a CTE")
+            raise Unsupported(f"the name of the relation {min(taken)} is used for a CTE")
         for name in [table.name for table in tree.find_all(exp.Table)]:
             if name in self._relations and name not in needed:
                 try:
                     query = self._carried(self._relations[name], source)
-                except NotCarried as error:
-                    raise NotCarried(f"the relation {name}: {error}") from error
+                except Unsupported as error:
+                    raise Unsupported(f"the relation {name}: {error}") from error
                 self._add_relations(query, source, needed)
                 needed[name] = query
             elif name not in self._relations and name not in INPUTS and name not in own:
-                raise NotCarried(f"the relation {name} is not known")
+                raise Unsupported(f"the relation {name} is not known")
 
     def _carried(self, tree: exp.Expr, source: str) -> exp.Query:
         """One query in the words of Spark, which reads relations by their names."""
         tree = _without_stored_rows(tree.copy())
         if not isinstance(tree, exp.Query):
-            raise NotCarried(f"{tree.sql('duckdb')[:200]}: no query")
+            raise Unsupported(f"{tree.sql('duckdb')[:200]}: no query")
         write_out_names(tree, self._describe)
         _name_tables(tree, source)
         self._expanded(tree)  # in place: a query is no call of a macro
@@ -138,7 +138,7 @@ class Compiler:
         for column in [*body.find_all(exp.Column)]:
             if not column.table and column.name in arguments:
                 if column.find_ancestor(exp.Select):  # a column of that query may have the name of an argument's
-                    raise NotCarried(f"the macro {call.name} uses its parameter {column.name} in a subquery")
+                    raise Unsupported(f"the macro {call.name} uses its parameter {column.name} in a subquery")
                 column.replace(parenthesized(arguments[column.name].copy()))
         inner: exp.Expr = body.this
         return inner
@@ -187,5 +187,5 @@ def _name_tables(tree: exp.Expr, source: str) -> None:
         else:
             continue
         if not name:
-            raise NotCarried(f"the table function {function}")
+            raise Unsupported(f"the table function {function}")
         table.set("this", exp.to_identifier(name))

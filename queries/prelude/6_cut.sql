@@ -1,15 +1,16 @@
--- What strangers can write without end does not make an answer endless. Relations keyed by referrer, campaign, agent or
+-- Untrusted input without end does not make an answer endless. Relations keyed by referrer, campaign, agent or
 -- domain keep the words with the most visits on a day of the organization, whatever else the scope filters by; the
 -- others become '(other)'. Under a filter by its own word a relation is not cut. Reads one more session variable,
--- crowded_days: the days that are counted from visits and have more visits than words are kept. If there are none, nothing
--- can be cut and relations read visits as all others do.
+-- high_cardinality_days: the days that are counted from visits and have more visits than words are kept. If there are
+-- none, nothing can be cut and relations read visits as all others do.
 
-CREATE MACRO max_words() AS 10000;  -- kept of each day; also MAX_WORDS in queries/variables.py
+CREATE MACRO max_values_per_day() AS 10000;  -- kept of each day; also MAX_VALUES_PER_DAY in queries/variables.py
 CREATE MACRO max_rows() AS 1000;  -- of an answer
 
 -- Whether words of a day are cut; `word` is the one by which the scope filters them.
-CREATE MACRO is_crowded(day, word) AS word IS NULL AND list_contains(CAST(getvariable('crowded_days') AS DATE[]), day);
-CREATE MACRO has_crowded_days() AS len(getvariable('crowded_days')) > 0;
+CREATE MACRO has_high_cardinality(day, word) AS
+    word IS NULL AND list_contains(CAST(getvariable('high_cardinality_days') AS DATE[]), day);
+CREATE MACRO has_high_cardinality_days() AS len(getvariable('high_cardinality_days')) > 0;
 
 CREATE MACRO or_other(text, is_rest) AS CASE WHEN is_rest THEN '(other)' ELSE text END;
 

@@ -10,7 +10,7 @@ FROM (
         for_domain, day, utm_source, utm_medium, utm_campaign, visitor, count(*) AS visits,
         count(*) FILTER (is_human(bot_category)) AS human_clicks,
         count(*) FILTER (is_ai(bot_category)) AS ai_visits
-    FROM visits_to_count_from('daily_campaigns', 'visits_with_cut_campaigns', has_crowded_days())
+    FROM visits_to_count_from('daily_campaigns', 'visits_with_cut_campaigns', has_high_cardinality_days())
     WHERE coalesce(utm_source, utm_medium, utm_campaign, utm_term, utm_content) IS NOT NULL GROUP BY ALL
 )
 GROUP BY ALL;

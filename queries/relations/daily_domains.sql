@@ -10,7 +10,7 @@ FROM (
         count(*) FILTER (is_human(bot_category)) AS human_clicks,
         count(*) FILTER (is_ai(bot_category)) AS ai_visits,
         count(*) FILTER (is_other(bot_category)) AS other_visits
-    FROM visits_to_count_from('daily_domains', 'visits_with_cut_domains', has_crowded_days()) GROUP BY ALL
+    FROM visits_to_count_from('daily_domains', 'visits_with_cut_domains', has_high_cardinality_days()) GROUP BY ALL
 )
 GROUP BY ALL;
 

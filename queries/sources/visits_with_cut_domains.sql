@@ -1,14 +1,15 @@
--- The visits that daily_domains counts, on crowded days: of each, the domains with the most visits are kept.
+-- The visits that daily_domains counts: of days of high cardinality, the domains with the most visits are kept.
 CREATE VIEW visits_with_cut_domains AS
 WITH kept AS (
     SELECT day, domain FROM read_visits(getvariable('uncovered_files'))
-    WHERE is_crowded(day, getvariable('domain')) AND domain IS NOT NULL
+    WHERE has_high_cardinality(day, getvariable('domain')) AND domain IS NOT NULL
     GROUP BY day, domain
-    QUALIFY row_number() OVER (PARTITION BY day ORDER BY count(*) DESC, domain) <= max_words()
+    QUALIFY row_number() OVER (PARTITION BY day ORDER BY count(*) DESC, domain) <= max_values_per_day()
     UNION ALL
     SELECT DISTINCT day, domain FROM stored_rows('daily_domains') WHERE for_domain IS NULL
 )
 SELECT visits.* REPLACE (
-    or_other(domain, domain IS NOT NULL AND is_crowded(day, getvariable('domain')) AND kept.day IS NULL) AS domain
+    or_other(domain, domain IS NOT NULL AND has_high_cardinality(day, getvariable('domain')) AND kept.day IS NULL)
+        AS domain
 )
 FROM visits_to_count('daily_domains') AS visits LEFT JOIN kept USING (day, domain);

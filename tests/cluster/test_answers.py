@@ -25,7 +25,7 @@ from data.visits import CATEGORY_OF_KIND, SCHEMA_VERSION
 from queries import DETECTORS, ENTRIES, JOB_KINDS, Scope, Warehouse, template, template_entries
 from queries.compiler import Compiler
 from queries.prelude import relation_names
-from queries.variables import CLUSTER_FILES, MAX_WORDS, one_source
+from queries.variables import CLUSTER_FILES, MAX_VALUES_PER_DAY, one_source
 from tests.support.visits import land, links, visit
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
@@ -139,8 +139,8 @@ def _moment(first, number, columns):
 def crowd():
     """A day with more words than are kept of it."""
     moment = datetime(2026, 3, 3)
-    for number in range(MAX_WORDS + 60):
-        word = f"{number % (MAX_WORDS + 30):05}"
+    for number in range(MAX_VALUES_PER_DAY + 60):
+        word = f"{number % (MAX_VALUES_PER_DAY + 30):05}"
         person = {"referrer": word, "referrer_type": "other", "utm_source": word, "utm_campaign": word, "domain": word}
         yield visit(**person, visited_at=moment, visitor=number % 7)
         if number % 100 == 0:
@@ -284,7 +284,7 @@ def test_detectors_find_what_is_planted(lakes):
 
 def test_a_day_with_too_many_words_is_cut_alike(session, text_of, lakes):
     scope = Scope("acme", date(2026, 3, 3), date(2026, 3, 3))
-    assert variables_without_rollups(lakes["crowded"], scope)["crowded_days"] == [date(2026, 3, 3)]
+    assert variables_without_rollups(lakes["crowded"], scope)["high_cardinality_days"] == [date(2026, 3, 3)]
     assert_alike(session, text_of, lakes["crowded"], scope, list(BOUNDED))
 
 

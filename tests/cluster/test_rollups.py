@@ -14,7 +14,7 @@ import pytest
 from data import Lake
 from data.ingest.importer import Importer, Options
 from queries import ClusterOptions, QueryFailed, RollupBuilder, Warehouse, open_cluster
-from queries.variables import MAX_WORDS
+from queries.variables import MAX_VALUES_PER_DAY
 from service.demo.sample import Sample
 from tests.support.lakes import opened
 from tests.support.visits import land, visit
@@ -33,7 +33,11 @@ def landed(tmp_path_factory):
     noon = datetime(CROWDED.year, CROWDED.month, CROWDED.day, 12, tzinfo=UTC)
     with closing((lake := Lake(folder / "lake", create=True)).manifest):
         Importer(lake).run(folder / "access.log", Options("acme"))
-        land(lake, "acme", [visit(visited_at=noon, domain=f"d{number}.example") for number in range(MAX_WORDS + 5)])
+        land(
+            lake,
+            "acme",
+            [visit(visited_at=noon, domain=f"d{number}.example") for number in range(MAX_VALUES_PER_DAY + 5)],
+        )
     return folder / "lake"
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from data.visits import VISITS_OF_DAYS
-from queries.variables import MAX_WORDS
+from queries.variables import MAX_VALUES_PER_DAY
 from tests.faults.servers import serving
 from tests.faults.trials import IS_LONG, scaled
 from tests.faults.victims import nothing
@@ -23,7 +23,7 @@ from tests.support.lakes import opened
 from tests.support.visits import land_table, visit
 
 DAYS = 4
-REFERRERS = scaled(4 * (MAX_WORDS + 100), 1_600_000)
+REFERRERS = scaled(4 * (MAX_VALUES_PER_DAY + 100), 1_600_000)
 CLIENTS, REQUESTS = 3, scaled(1, 8)
 CACHED = "/analytics/devices"
 MEMORY_MB = 300

@@ -12,13 +12,13 @@ from data import Lake
 from data.store.rollups import LiveRollups
 from queries import ENTRIES, RollupBuilder, Scope, Warehouse
 from queries.prelude import prelude, relation_names
-from queries.variables import CUT_WORDS, MAX_WORDS, closed_days
+from queries.variables import CUT_WORDS, MAX_VALUES_PER_DAY, closed_days
 from tests.recount import MAX_ROWS, OTHER_WORDS, recount
-from tests.recount import MAX_WORDS as MAX_WORDS_COUNTED
+from tests.recount import MAX_VALUES_PER_DAY as MAX_COUNTED
 from tests.support.sql import rows
 from tests.support.visits import Visit, land, visit
 
-KEPT = MAX_WORDS // 5
+KEPT = MAX_VALUES_PER_DAY // 5
 """How many words are kept of a day here: a crowd of five times as many takes a recount five times as long."""
 CROWDED, QUIET, BUSY = date(2026, 3, 3), date(2026, 3, 4), date(2026, 3, 5)
 DAYS = (CROWDED, BUSY)
@@ -92,12 +92,15 @@ def crowd() -> list[Visit]:
 @pytest.fixture(scope="module")
 def fewer_words() -> Iterator[None]:
     """KEPT words are kept of a day, in SQL, in Python and in the recount."""
-    kept = [sql.replace(f"max_words() AS {MAX_WORDS};", f"max_words() AS {KEPT};") for sql in prelude()]
+    kept = [
+        sql.replace(f"max_values_per_day() AS {MAX_VALUES_PER_DAY};", f"max_values_per_day() AS {KEPT};")
+        for sql in prelude()
+    ]
     assert kept != prelude()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("queries.variables.prelude", lambda: kept)
-        patch.setattr("queries.variables.MAX_WORDS", KEPT)
-        patch.setattr("tests.recount.MAX_WORDS", KEPT)
+        patch.setattr("queries.variables.MAX_VALUES_PER_DAY", KEPT)
+        patch.setattr("tests.recount.MAX_VALUES_PER_DAY", KEPT)
         yield
 
 
@@ -154,13 +157,18 @@ def test_a_dashboard_of_one_link_cuts_the_visits_that_it_keeps_in_memory(warehou
 
 def test_visits_of_a_link_are_cut_only_on_days_of_which_rollups_show_that_words_may_be_missing(warehouse, monkeypatch):
     variables, entries = warehouse.variables(SCOPES[1]), [ENTRIES["referrers"]]
-    assert variables["crowded_days"] == [CROWDED, BUSY]
-    assert warehouse.with_shared_visits(variables, entries)["crowded_days"] == [CROWDED]
+    assert variables["high_cardinality_days"] == [CROWDED, BUSY]
+    assert warehouse.with_shared_visits(variables, entries)["high_cardinality_days"] == [CROWDED]
     for name in CUT:
-        count = f"SELECT count(*) >= max_words() FROM stored_rows('{name}') WHERE for_domain IS NULL GROUP BY day"
+        count = (
+            f"SELECT count(*) >= max_values_per_day() FROM stored_rows('{name}') WHERE for_domain IS NULL GROUP BY day"
+        )
         assert sorted(rows(warehouse, count, variables)) == [(False,), (False,), (True,)], name
     monkeypatch.setattr("queries.variables.live_rollups", lambda *_: NO_ROLLUPS)
-    assert warehouse.with_shared_visits(warehouse.variables(SCOPES[1]), entries)["crowded_days"] == [CROWDED, BUSY]
+    assert warehouse.with_shared_visits(warehouse.variables(SCOPES[1]), entries)["high_cardinality_days"] == [
+        CROWDED,
+        BUSY,
+    ]
 
 
 @pytest.mark.usefixtures("counted")
@@ -219,5 +227,5 @@ def test_an_answer_has_a_thousand_rows_at_most_and_the_last_are_the_rest(warehou
 
 def test_the_constants_are_those_of_the_recount():
     constants = re.findall(r"^CREATE MACRO (max_\w+)\(\) AS (\d+);", "\n".join(prelude()), re.MULTILINE)
-    assert constants == [("max_words", "10000"), ("max_rows", "1000")]
-    assert (MAX_WORDS, MAX_WORDS_COUNTED, MAX_ROWS) == (10_000, 10_000, 1_000)
+    assert constants == [("max_values_per_day", "10000"), ("max_rows", "1000")]
+    assert (MAX_VALUES_PER_DAY, MAX_COUNTED, MAX_ROWS) == (10_000, 10_000, 1_000)

@@ -8,7 +8,7 @@ import sqlglot
 
 from data import Lake
 from queries import CRAWLER_PLAN, DETECTORS, ENTRIES, Warehouse, template_entries
-from queries.compiler import INPUTS, Compiler, NotCarried
+from queries.compiler import INPUTS, Compiler, Unsupported
 from queries.prelude import relation_names
 from queries.scope import Scope
 from tests.support.tables import examples
@@ -46,7 +46,7 @@ def test_a_text_reads_nothing_but_its_inputs_and_parameters_and_always_filters_b
 @examples("sql", "construct")
 def test_a_construct_that_is_not_carried_is_an_error_that_names_file_and_construct(compiler, sql, construct):
     tree = sqlglot.parse_one(sql, dialect="duckdb")
-    with pytest.raises(NotCarried, match=r"queries/templates/own\.sql: ") as found:
+    with pytest.raises(Unsupported, match=r"queries/templates/own\.sql: ") as found:
         compiler.compile(tree, "templates/own", "all_visits")
     assert construct in str(found.value)
 
@@ -55,7 +55,7 @@ def test_a_parameter_of_a_macro_takes_a_column_of_the_caller_and_leaves_those_of
     tree = sqlglot.parse_one(
         "SELECT is_link(daily_links.domain, daily_links.short_code, FALSE) AS x FROM daily_links", dialect="duckdb"
     )
-    with pytest.raises(NotCarried):  # outside of WHERE
+    with pytest.raises(Unsupported):  # outside of WHERE
         compiler.compile(tree, "own", "all_visits")
     tree = sqlglot.parse_one("SELECT share(a - b, a OR b) AS x FROM (SELECT 1 AS a, 2 AS b)", dialect="duckdb")
     text = " ".join(compiler.compile(tree, "own", "all_visits").split())

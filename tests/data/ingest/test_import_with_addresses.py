@@ -115,9 +115,7 @@ def fetch_lists(lake, lists=None, at=FETCHED):
     """Put lists of addresses into a lake, the way that `traffic agents refresh` does."""
     lists = LISTS if lists is None else lists
     rows = [
-        IpList(
-            name, "-", "https://list.example/", "json:here", evidence="https://docs.example/", checked=at.date()
-        )
+        IpList(name, "-", "https://list.example/", "json:here", evidence="https://docs.example/", checked=at.date())
         for name in lists
     ]
     outcomes = refresh(lake, rows, lambda row: json.dumps({"here": lists[row.name]}).encode(), at)

@@ -50,9 +50,7 @@ pytestmark = pytest.mark.usefixtures("one_reader")
 def fetch_lists(lake, lists=LISTS, at=FETCHED):
     """Put lists of addresses into a lake, the way that `traffic agents refresh` does."""
     rows = [
-        IpList(
-            name, "-", "https://list.example/", "json:here", evidence="https://docs.example/", checked=at.date()
-        )
+        IpList(name, "-", "https://list.example/", "json:here", evidence="https://docs.example/", checked=at.date())
         for name in lists
     ]
     outcomes = refresh(lake, rows, lambda row: json.dumps({"here": lists[row.name]}).encode(), at)

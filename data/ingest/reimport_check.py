@@ -1,4 +1,4 @@
-"""Whether there is room for a log that is imported again: its visits must have been erased."""
+"""Checks that a log may be imported again: its visits must have been erased."""
 
 from collections.abc import Collection
 from datetime import date, timedelta
@@ -7,8 +7,8 @@ from data.errors import BadInput
 from data.store.lake import Lake
 
 
-class Room:
-    """The visits that are in a lake now. Later ones do not take room, so several logs of one day can be imported."""
+class ReimportCheck:
+    """Knows the visits that are in a lake now. Later ones do not count, so several logs of one day can be imported."""
 
     def __init__(self, lake: Lake, organization: str) -> None:
         self.landed: set[int] = set()
@@ -17,7 +17,7 @@ class Room:
         self._organization = organization
         self._files = {file.path for file in lake.manifest.live_files(organization)}
 
-    def check(self, log: object, first_day: date, last_day: date, domains: Collection[str | None]) -> None:
+    def run(self, log: object, first_day: date, last_day: date, domains: Collection[str | None]) -> None:
         """Raise BadInput when there are visits of these days (inclusive) and domains; None stands for no domain."""
         found: set[str | None] = set()
         for file in self._lake.live_files(self._organization, first_day, last_day):
