@@ -121,6 +121,9 @@ def nest(select: exp.Select, names: Sequence[str], computed: exp.Expr, condition
     """
     if computed.alias in names:
         raise Unsupported(f"a column named {computed.alias}")
+    for column in order.find_all(exp.Column) if (order := select.args.get("order")) else ():
+        if column.table or column.name not in names:
+            raise Unsupported(f"ORDER BY {column.sql('duckdb')}, which is not selected, beside QUALIFY or HAVING")
     inner = select.copy()
     for key in ("having", "qualify", "order", "limit", "with_"):
         inner.set(key, None)
