@@ -261,9 +261,7 @@ def check_hosts(path: Source, part: BlockResult, log_format: str, options: Optio
     """
     is_without = log_format in HOSTLESS_FORMATS or (is_new and not part.names_hosts)
     if options.needs_domain and not options.domain and len(part.visits) and is_without:
-        raise BadInput(
-            f"{path}: its lines ({log_format}) name no host; say whose they are, as --domain go.example.com."
-        )
+        raise BadInput(f"{path}: its lines ({log_format}) name no host; name it, such as --domain go.example.com.")
 
 
 def read_block(readers: ReaderPool, block: Block, log_format: str, options: Options) -> BlockResult:

@@ -71,7 +71,7 @@ def read_old_manifest(path: Path) -> OldManifest | None:
     except (LakeDamaged, sqlite3.DatabaseError) as error:
         if _may_be_intact(error.__cause__ if isinstance(error, LakeDamaged) else error):
             raise LakeDamaged(
-                f"{path} cannot be read now ({error.__cause__ or error}), but may be intact; mend that, or move it "
+                f"{path} cannot be read now ({error.__cause__ or error}), but may be intact; repair that, or move it "
                 "away, and rebuild again."
             ) from error
         return None

@@ -56,7 +56,7 @@ class Lake(LakeFolders):
             self._copies.mkdir()
         if any(character in str(self.root) for character in _PATH_WILDCARDS):
             raise BadInput(
-                f"the lake cannot lie at {self.root}: its path may not contain any of {' '.join(_PATH_WILDCARDS)}"
+                f"the lake cannot be at {self.root}: its path may not contain any of {' '.join(_PATH_WILDCARDS)}."
             )
         if self.root.is_symlink() and not self.root.exists():
             target = self.root.readlink()
@@ -73,7 +73,7 @@ class Lake(LakeFolders):
             raise BadInput(f"the lake at {root} cannot be written: {error.strerror}{where}.") from error
         if network:
             raise BadInput(
-                f"the lake cannot lie at {root}: {network} is a network file system, on which a crash may lose "
+                f"the lake cannot be at {root}: {network} is a network file system, on which a crash may lose "
                 "what was acknowledged; choose a local disk."
             )
         kind = Manifest if self.is_read_only else SharedManifest

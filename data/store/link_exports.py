@@ -245,7 +245,7 @@ def _pages(path: Path, text: str, known: Sequence[LinkShape]) -> Iterator[tuple[
             if page_shape is None:
                 line = text.count("\n", 0, position) + 1
                 raise BadInput(
-                    f"{path}, in what ends in line {line}: no list of links is known in this JSON; it must be that of "
+                    f"{path}, the JSON up to line {line}: it is not a list of links; send that of "
                     f"{', '.join(dict.fromkeys(shape.format for shape in known))}, or use CSV with --columns."
                 )
             yield page_shape, page

@@ -25,9 +25,7 @@ def links_on(links: Iterable[Link], domain: str) -> list[Link]:
     all_links = list(links)
     if not domain:
         if domains := sorted({link.domain for link in all_links} - {""}):
-            raise BadInput(
-                f"some links are for one domain only ({', '.join(domains[:5])}): choose whose redirects with --domain."
-            )
+            raise BadInput(f"some links are for one domain only ({', '.join(domains[:5])}): choose one with --domain.")
         return all_links
     chosen = {link.short_code: link for link in all_links if not link.domain}
     chosen |= {link.short_code: link for link in all_links if link.domain == domain}

@@ -107,7 +107,7 @@ class Compiler:
         """One query in the words of Spark, which reads relations by their names."""
         tree = _without_stored_rows(tree.copy())
         if not isinstance(tree, exp.Query):
-            raise Unsupported(f"{tree.sql('duckdb')[:200]}: no query")
+            raise Unsupported(f"{tree.sql('duckdb')[:200]}: not a query")
         write_out_names(tree, self._describe)
         _name_tables(tree, source)
         self._expanded(tree)  # in place: a query is no call of a macro

@@ -42,6 +42,6 @@ def test_where_nobody_can_tell_a_lake_may_lie(tmp_path):
 
 def test_a_lake_over_a_network_is_refused_in_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setattr("data.store.lake.network_file_system", lambda folder: "nfs4")
-    with pytest.raises(BadInput, match=r"^the lake cannot lie at \S+: nfs4 is a network file system.*local disk\.$"):
+    with pytest.raises(BadInput, match=r"^the lake cannot be at \S+: nfs4 is a network file system.*local disk\.$"):
         Lake(tmp_path / "lake", create=True)
     assert not (tmp_path / "lake" / "manifest.sqlite").exists()

@@ -183,7 +183,7 @@ def test_an_empty_log_is_told_without_a_format(run):
 def test_a_log_that_names_no_host_ends_with_one_line_that_says_what_is_missing(lake, run):
     told, code = run(line("/a"))
     assert code == 2
-    assert "its lines (combined) name no host; say whose they are, as --domain go.example.com." in told
+    assert "its lines (combined) name no host; name it, such as --domain go.example.com." in told
     assert lake.manifest.batches("acme") == []
 
 

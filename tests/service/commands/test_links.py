@@ -165,7 +165,7 @@ def test_all_links_are_exported_as_they_are_imported(lake, links):
     ("words", "complaint"),
     [
         (("--format", "apache"), "--format 'apache' is not known; use csv, caddy or nginx."),
-        (("--format", "nginx"), "choose whose redirects with --domain"),
+        (("--format", "nginx"), "choose one with --domain"),
         (("--format", "caddy", "--domain", "a b"), "--domain must be a host"),
     ],
 )
