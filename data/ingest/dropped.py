@@ -2,7 +2,7 @@
 
 import io
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final, Literal, NamedTuple, Protocol
 
@@ -108,42 +108,24 @@ class BucketDrop:
         key = dropped.version.key.removeprefix(self._prefix)
         name = f"{self.bucket}/{dropped.version.key}"
         if dropped.size > IN_MEMORY_BYTES:
-            return _InPieces(name, self._store, key, dropped.size)
+            return _Object(name, lambda _: io.BufferedReader(_Pieces(self._store, key, dropped.size), _PIECE_BYTES))
         body = self._store.get(key)
-        return None if body is None else _InMemory(name, body)
+        return None if body is None else _Object(name, lambda _: io.BytesIO(body))
 
 
-class _InMemory:
-    """A downloaded object."""
+class _Object(NamedTuple):
+    """An object as a Source."""
 
-    def __init__(self, name: str, body: bytes) -> None:
-        self._name = name
-        self._body = body
-
-    def __str__(self) -> str:
-        return self._name
-
-    def open(self, _mode: Literal["rb"], /) -> BinaryIO:
-        return io.BytesIO(self._body)
-
-
-class _InPieces:
-    """An object that is downloaded in pieces, each time that it is read."""
-
-    def __init__(self, name: str, store: Bucket, key: str, size: int) -> None:
-        self._name = name
-        self._store = store
-        self._key = key
-        self._size = size
+    name: str
+    open: Callable[[Literal["rb"]], BinaryIO]
 
     def __str__(self) -> str:
-        return self._name
-
-    def open(self, _mode: Literal["rb"], /) -> BinaryIO:
-        return io.BufferedReader(_Pieces(self._store, self._key, self._size), _PIECE_BYTES)
+        return self.name
 
 
 class _Pieces(io.RawIOBase):
+    """An object that is downloaded in pieces, each time that it is read."""
+
     def __init__(self, store: Bucket, key: str, size: int) -> None:
         self._store = store
         self._key = key

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from data.errors import Conflict, TrafficError
-from data.maintenance.judging import DayJudge
+from data.maintenance.judging import judge
 from data.maintenance.merge_plan import DayMerge, at_once, days_to_merge, merged_apart
 from data.maintenance.rewriting import (
     InterruptibleEngine,
@@ -75,7 +75,6 @@ class Compactor:
         self._now = now
         self._quiet_period = quiet_period
         self._engine = InterruptibleEngine(lake)
-        self._judge = DayJudge()
         self._links = LinkIndex(lake)
 
     def run(
@@ -145,7 +144,7 @@ class Compactor:
         if judges := merges[0].is_past:
             days = [None, *(file.day for file in files)]
             codes = self._links.links(files[0].organization).short_codes.to_pylist()
-            self._judge.judge(engine, paths, days, codes)
+            judge(engine, paths, days, codes)
         outputs = [None, *(number for number, group in enumerate(groups) for _ in group)]
         staged = [self._target(group, BEHAVIOUR_VERSION if judges else 0) for group in groups]
 

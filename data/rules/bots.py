@@ -56,6 +56,13 @@ def bot_classification(
     )
 
 
+def agent_classification(row: Agent, confidence: str, method: str) -> Classification:
+    """The classification of an agent of the table."""
+    return bot_classification(
+        row.agent_kind, row.agent, confidence, method=method, operator=row.operator, ai_source=row.ai_source
+    )
+
+
 _NO_USER_AGENT = RuleMatch("no user agent", "", bot_classification("other"))
 
 
@@ -108,15 +115,7 @@ def readable_user_agent(logged: str) -> str:
 
 def _agent_match(row: Agent) -> RuleMatch:
     rule = f'agents.toml: {"exactly " if row.exact else ""}"{row.token}"'
-    classification = bot_classification(
-        row.agent_kind,
-        row.agent,
-        row.confidence,
-        method="user_agent",
-        operator=row.operator,
-        ai_source=row.ai_source,
-    )
-    return RuleMatch(rule, row.evidence, classification)
+    return RuleMatch(rule, row.evidence, agent_classification(row, row.confidence, "user_agent"))
 
 
 def _crawler_match(row: dict[str, Any], user_agent: str, is_ours: bool) -> RuleMatch:

@@ -72,7 +72,8 @@ class Classifier:
         self._device_rules = DeviceRules()
         self._releases = BrowserReleases()
         self._find_referrer = lru_cache(1 << 14)(self._find_referrer_uncached)
-        self._classify_user_agent = lru_cache(1 << 16)(self._classify_user_agent_uncached)
+        self.classify_user_agent = lru_cache(1 << 16)(self._classify_user_agent)
+        """Classifies by the (unescaped) user agent alone: a bot, or a person with a device."""
         self._classify_any_build = lru_cache(1 << 14)(self._apply_rules)
         self._classify_referral = lru_cache(1 << 14)(self._classify_referral_uncached)
         self._origin = lru_cache(1 << 14)(self._origin_uncached)
@@ -81,10 +82,6 @@ class Classifier:
         """Classify a request, whose path is not a link. Never raises for a request from a log."""
         classification = combine(self.classify_user_agent(request.user_agent), self.classify_referral(request))
         return classify_path(classification, self.paths.kind(request.path)) if request.path else classification
-
-    def classify_user_agent(self, user_agent: str) -> Classification:
-        """Classify by the (unescaped) user agent alone: a bot, or a person with a device."""
-        return self._classify_user_agent(user_agent)
 
     def classify_referral(self, request: Request) -> Classification:
         """Classify by method, referrer and query alone, as if the user agent were a person's with unknown device."""
@@ -107,7 +104,7 @@ class Classifier:
                     yield by_path
             yield match
 
-    def _classify_user_agent_uncached(self, user_agent: str) -> Classification:
+    def _classify_user_agent(self, user_agent: str) -> Classification:
         """Apply the rules; people's browsers are cached without their builds, which no rule depends on."""
         any_build = _BUILD.sub(lambda match: f"{match[1]}.0.0", user_agent)  # a template would take twice as long
         classification = self._classify_any_build(any_build)

@@ -10,7 +10,7 @@ from datetime import date
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from data.rules.bots import bot_classification
+from data.rules.bots import agent_classification, bot_classification
 from data.rules.ip_lists import Address, Network, Snapshot, parse_address
 from data.rules.tables import Agent, IpList, Proxy, load
 from data.visits import Classification
@@ -131,9 +131,7 @@ def apply_verdict(classification: Classification, inside: bool | None) -> Classi
 def identified_agent(ip_list: str, rows: Iterable[Agent]) -> Classification:
     """What a request under a browser's name is, from an address of a list: that of the agent documented for it."""
     row = next(row for row in rows if f"ip:{ip_list}" in row.verify and row.confidence == "high")
-    return bot_classification(
-        row.agent_kind, row.agent, "medium", method="ip_range", operator=row.operator, ai_source=row.ai_source
-    )
+    return agent_classification(row, "medium", "ip_range")
 
 
 def _lists_of(row: Agent) -> list[str]:

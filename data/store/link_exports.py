@@ -4,13 +4,13 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
+import msgspec
 import tomli
 
 from data.errors import BadInput
@@ -23,8 +23,7 @@ _DELIMITERS: Final = ",;\t"
 _OTHERWISE: Final = "correct it, or leave such links out with --skip-invalid"
 
 
-@dataclass(frozen=True)
-class LinkShape:
+class LinkShape(msgspec.Struct, frozen=True):
     """A row of link_formats.toml: where a file of one kind has the parts of its links."""
 
     format: str
@@ -66,11 +65,7 @@ class _Row(NamedTuple):
 def shapes() -> tuple[LinkShape, ...]:
     """The rows of link_formats.toml."""
     rows = tomli.loads(Path(__file__).with_name("link_formats.toml").read_text("utf-8"))["shape"]
-    shapes_read = []
-    for row in rows:
-        lists = {name: tuple(row[name]) for name in ("short_urls", "items", "total") if name in row}
-        shapes_read.append(LinkShape(**{**row, **lists}))
-    return tuple(shapes_read)
+    return msgspec.convert(rows, tuple[LinkShape, ...])
 
 
 def format_names() -> list[str]:
