@@ -231,18 +231,15 @@ class Follower:
         landing = Landing(self._lake, self._options.organization, batch.sha256)
         is_kept = tail.deadline is not None  # of a renamed log: a compressed copy of it may lack these late lines
         is_kept = is_kept or (tail.batch is not None and belongs_to_object(self._lake.manifest, tail.batch.id or 0))
-        before = None if is_kept else tail.batch
-        landing.batch = (before and before.id) or landing.batch
+        if tail.batch and tail.batch.id and not is_kept:
+            landing.batch = tail.batch.id
         landing.counts_hours = True
         try:
             if len(part.visits):
                 landing.stage(part.visits, unfinished=not part.block.finished)
             batch = replace(batch, arrived=Arrivals("follow", batch.domain, landing.arrived))
             tail.sync()
-            if before:
-                landing.advance(batch)
-            else:
-                landing.commit(batch, tail.batch)
+            landing.commit(batch, tail.batch)
         finally:
             landing.discard()
         return replace(batch, id=landing.batch)

@@ -164,10 +164,7 @@ class Importer:
                     landing.visits, self._now(), summary.log_format if whole_size else "auto", object=log.version,
                 )  # fmt: skip
                 self._write_rejects(batch, summary)  # before the commit: after a crash, the next run writes them again
-                if log.replaces:
-                    landing.advance(batch)
-                else:
-                    landing.commit(batch, log.before)
+                landing.commit(batch, log.replaces or log.before)
                 if log.reimport:
                     log.reimport.landed.add(landing.batch)
         finally:

@@ -41,6 +41,12 @@ class Batch:
     object: ObjectVersion | None = None  # whose content it is; only of a batch that is being committed
 
 
+_PUT_BATCH: Final = (
+    "INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
+    "domain = excluded.domain, sha256 = excluded.sha256, bytes = excluded.bytes, whole_bytes = excluded.whole_bytes, "
+    "visits = visits + excluded.visits, log_format = excluded.log_format, imported_at = excluded.imported_at, "
+    "first_at = excluded.first_at, last_at = excluded.last_at"
+)
 _INSERT_OBJECT: Final = "INSERT OR IGNORE INTO objects (organization, bucket, key, etag, batch) VALUES (?, ?, ?, ?, ?)"
 _CONTENT: Final = (
     "SELECT domain FROM batches WHERE organization = ? AND sha256 = ? AND domain <> ? AND visits > 0 AND id IS NOT ?"
@@ -74,19 +80,6 @@ def _normal(domain: str) -> str:
     return normalized_host(domain) or domain
 
 
-def admit(db: sqlite3.Connection, batch: Batch) -> None:
-    """Count what arrived with a new or longer batch, in the transaction of the caller.
-
-    Raises Conflict when its content was imported with another domain.
-    """
-    if batch.arrived:
-        note_arrivals(db, batch.organization, batch.arrived, batch.imported_at)
-    rows = db.execute(_CONTENT, [batch.organization, batch.sha256, batch.domain, batch.id]).fetchall()
-    for (domain,) in rows:
-        named = f"--domain {domain}" if domain else "no domain"
-        raise Conflict(f"another process imported this log with {named} in the meantime; nothing was changed.")
-
-
 def batch_of(row: tuple[Any, ...]) -> Batch:
     """The batch of a row of the table."""
     key, organization, domain, sha256, size, whole_size, visits, log_format, at, first_at, last_at = row
@@ -96,10 +89,21 @@ def batch_of(row: tuple[Any, ...]) -> Batch:
     )
 
 
-def insert_batch(db: sqlite3.Connection, batch: Batch) -> None:
-    """Register a new batch, and the object that it landed. The caller has begun a transaction."""
+def put_batch(db: sqlite3.Connection, batch: Batch) -> None:
+    """Register a new batch, or extend the one of its id to a longer content of the same log.
+
+    Of a registered one, `visits` counts the new visits. With it come what arrived, and the object that it landed.
+    The caller has begun a transaction. Raises sqlite3.IntegrityError for a content that is already registered, Conflict
+    if that has another domain.
+    """
+    if batch.arrived:
+        note_arrivals(db, batch.organization, batch.arrived, batch.imported_at)
+    rows = db.execute(_CONTENT, [batch.organization, batch.sha256, batch.domain, batch.id]).fetchall()
+    for (domain,) in rows:
+        named = f"--domain {domain}" if domain else "no domain"
+        raise Conflict(f"another process imported this log with {named} in the meantime; nothing was changed.")
     db.execute(
-        "INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        _PUT_BATCH,
         [batch.id, batch.organization, batch.domain, batch.sha256, batch.size, batch.whole_size, batch.visits,
          batch.log_format, format_time(batch.imported_at), batch.first_at, batch.last_at],
     )  # fmt: skip

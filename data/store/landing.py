@@ -52,7 +52,7 @@ class Staged(NamedTuple):
 
 
 class Landing:
-    """The files of one batch that is being written. They become visible with `commit` or `advance`."""
+    """The files of one batch that is being written. They become visible with `commit`."""
 
     def __init__(self, lake: Lake, organization: str, content: str = "", pending: PendingRange | None = None) -> None:
         """`content` identifies what lands, such as the SHA-256 of a log: its files get the same names every time.
@@ -97,20 +97,15 @@ class Landing:
         self.visits += len(visits)
 
     def commit(self, batch: Batch, continues: Batch | None) -> None:
-        """Make all staged files visible at once, as a new batch with the id `self.batch`."""
-        first_at, last_at = span(self._span, (continues.first_at, continues.last_at) if continues else ("", ""))
-        batch = replace(batch, id=self.batch, first_at=first_at, last_at=last_at)
-        self._lake.manifest.commit(batch, continues, self._finish(batch, continues), self.zone)
+        """Make all staged files visible at once, as the batch with the id `self.batch`.
 
-    def advance(self, batch: Batch) -> None:
-        """Make all staged files visible at once, and extend the batch with the id `self.batch` to more of its log.
-
-        The caller sets `self.batch` to the id of that earlier batch before staging.
+        It is a new one; or the batch that it continues, if the caller has set `self.batch` to that id before staging.
         """
-        rows = self._lake.manifest.rows("SELECT first_at, last_at FROM batches WHERE id = ?", [self.batch])
+        before = continues and continues.id
+        rows = self._lake.manifest.rows("SELECT first_at, last_at FROM batches WHERE id = ?", [before])
         first_at, last_at = span(self._span, *rows)
         batch = replace(batch, id=self.batch, first_at=first_at, last_at=last_at)
-        self._lake.manifest.advance(batch, self._finish(batch, batch), self.zone)
+        self._lake.manifest.commit(batch, continues, self._finish(batch, continues), self.zone)
 
     def publisher(self) -> Publisher:
         """Write and hash the staged files of visits that were pending; return what moves them to their final paths."""

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from data.errors import Conflict
 from data.local_time import DEFAULT_ZONE, today
-from data.store.batches import Batch, admit, batch_of, insert_batch
+from data.store.batches import Batch, batch_of, put_batch
 from data.store.clock import TOLERANCE, format_time, unchecked_bounds
 from data.store.epochs import OrganizationState, begin_epoch, state_of
 from data.store.files import check_identity, identity
@@ -140,36 +140,16 @@ class Manifest:
         return [batch_of(row) for row in rows]
 
     def commit(self, batch: Batch, continues: Batch | None, publish: Publisher, zone: str = DEFAULT_ZONE) -> None:
-        """Register a batch and its files, dated in a zone, in one transaction.
+        """Register a batch, as put_batch does, and its files, dated in a zone, in one transaction.
 
         The visit of the unfinished last line of `continues` expires, since this batch has read that line again.
-        Raises sqlite3.IntegrityError for a content that is already registered, Conflict if it has another domain,
-        ZoneChanged if the organization's zone is another one.
+        Raises as put_batch, and ZoneChanged if the organization's zone is another one.
         """
         with self.transaction() as db:
             check_zone_is(db, batch.organization, zone)
-            admit(db, batch)
-            insert_batch(db, batch)
+            put_batch(db, batch)
             if continues is not None:
                 db.execute(_EXPIRE_LINE, [format_time(batch.imported_at + READERS_GRACE), continues.id])
-            insert_files(db, publish())
-
-    def advance(self, batch: Batch, publish: Publisher, zone: str = DEFAULT_ZONE) -> None:
-        """Extend the registered batch `batch.id` to a longer content of the same log, and register its new files.
-
-        `batch.visits` counts the new visits. The visit of the old unfinished last line, if any, expires.
-        Raises as `commit`.
-        """
-        with self.transaction() as db:
-            check_zone_is(db, batch.organization, zone)
-            admit(db, batch)
-            db.execute(_EXPIRE_LINE, [format_time(batch.imported_at + READERS_GRACE), batch.id])
-            db.execute(
-                "UPDATE batches SET domain = ?, sha256 = ?, bytes = ?, whole_bytes = ?, visits = visits + ?, "
-                "imported_at = ?, log_format = ?, first_at = ?, last_at = ? WHERE id = ?",
-                [batch.domain, batch.sha256, batch.size, batch.whole_size, batch.visits, format_time(batch.imported_at),
-                 batch.log_format, batch.first_at, batch.last_at, batch.id],
-            )  # fmt: skip
             insert_files(db, publish())
 
     def replace_files(self, replacement: Replacement, publish: Publisher) -> None:

@@ -1076,7 +1076,7 @@ FULL = OSError, errno.ENOSPC, "No space left on device"
         ("data.store.landing.write_parquet", FULL),
         ("data.store.landing.move_durably", FULL),
         ("data.store.landing.sha256_of", (OSError, errno.EIO, "Input/output error")),
-        ("data.store.manifest.Manifest.advance", (sqlite3.OperationalError, "database or disk is full")),
+        ("data.store.manifest.Manifest.commit", (sqlite3.OperationalError, "database or disk is full")),
         ("data.ingest.importer.daily_salts", (sqlite3.OperationalError, "database is locked")),
     ],
 )
@@ -1097,14 +1097,14 @@ def test_what_the_disk_refuses_is_told_once_and_lands_later(site, monkeypatch, p
 
 def test_what_failed_after_it_had_landed_is_not_landed_twice(site, monkeypatch):
     site.grow("/a")
-    advance = site.lake.manifest.advance
+    commit = site.lake.manifest.commit
 
-    def advancing(*args, **options):
-        advance(*args, **options)
+    def committing(*args, **options):
+        commit(*args, **options)
         raise OSError(errno.EIO, "Input/output error")
 
     with monkeypatch.context() as patch:
-        patch.setattr(site.lake.manifest, "advance", advancing)
+        patch.setattr(site.lake.manifest, "commit", committing)
         site.grow("/b")
     site.grow("/c")
     assert site.paths() == once("/a", "/b", "/c")

@@ -193,7 +193,7 @@ def test_the_same_content_cannot_be_registered_with_two_domains(manifest, domain
     (shorter,) = land(manifest, replace(second, id=7, sha256="shorter", size=10), [file_of(name="2")])
     for register in (
         lambda: manifest.commit(second, None, list),
-        lambda: manifest.advance(replace(second, id=7), list),
+        lambda: manifest.commit(replace(second, id=7), shorter, list),
     ):
         with pytest.raises(Conflict, match=re.escape(domains[0] or "no domain")):
             register()
