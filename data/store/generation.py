@@ -1,4 +1,4 @@
-"""Tells an older manifest that was put back from the one that the files of a lake belong to.
+"""The manifest of a lake, which several programs share, and which is told from an older one that was put back.
 
 The manifest counts its commits, and the files and batches that it holds (table `generation`). After each commit the
 number is copied into the file `generation` of the lake, which backups leave out. While the copy is ahead of the
@@ -10,18 +10,22 @@ import fcntl
 import logging
 import os
 import re
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from data.store.manifest import Manifest
+from data.errors import OutdatedManifest
+from data.store.locks import shared
+from data.store.manifest import Connect, Manifest
 
 _LOG: Final = logging.getLogger(__name__)
 _NUMBER: Final = re.compile(rb"[0-9]{1,18}\n")
 _STATE: Final = """
 SELECT number, files, batches, (SELECT count(*) FROM files), (SELECT count(*) FROM batches) FROM generation
 """
+_NUMBER_OF_CHANGES: Final = "SELECT number FROM generation"
 _REMEDY: Final = "nothing is written until all programs are stopped and `traffic rebuild` is run"
 
 
@@ -92,3 +96,56 @@ def behind(number: int, newest: int, root: Path) -> str:
         f"{root}/manifest.sqlite is older than the files of the lake (change {number:,} of {newest:,}), as after "
         f"restoring it without them; {_REMEDY}."
     )
+
+
+class SharedManifest(Manifest):
+    """A manifest that cannot be rebuilt while it is open, and that is not written if it is an older one."""
+
+    def __init__(self, path: Path, refuse_new: str, connect: Connect) -> None:
+        """As a Manifest; waits while the manifest is being rebuilt."""
+        self._in_use: int | None = shared(path.parent)
+        self._root, self._copy = path.parent, GenerationCopy(path.parent)
+        try:
+            super().__init__(path, refuse_new, connect)
+            self._problem = ""
+            with suppress(sqlite3.DatabaseError):  # it is damaged, which whoever needs more of it finds out
+                self._problem = outdated(self, self._root)
+        except BaseException:
+            self._release()
+            raise
+
+    def check_current(self) -> None:
+        """Raise OutdatedManifest if nothing may be written."""
+        newest = self._copy.number()  # read first, as in `outdated`
+        self._check_number(self.rows(_NUMBER_OF_CHANGES), newest)
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """As of a Manifest. Raises OutdatedManifest if nothing may be written."""
+        with super().transaction() as db:
+            number = self._check_number(db.execute(_NUMBER_OF_CHANGES).fetchall(), self._copy.number())
+            before = db.total_changes
+            yield db
+            has_changed = db.total_changes > before
+            if has_changed:
+                db.execute("UPDATE generation SET number = ?", [number + 1])
+        if has_changed:
+            self._copy.raise_to(number + 1)
+
+    def _check_number(self, rows: list[tuple[Any, ...]], newest: int) -> int:
+        if self._problem:
+            raise OutdatedManifest(self._problem)
+        number: int = rows[0][0]
+        if problem := behind(number, newest, self._root):
+            raise OutdatedManifest(problem)
+        return number
+
+    def close(self) -> None:
+        """Close the database."""
+        super().close()
+        self._release()
+
+    def _release(self) -> None:
+        in_use, self._in_use = self._in_use, None
+        if in_use is not None:
+            os.close(in_use)

@@ -15,12 +15,12 @@ import pyarrow.parquet as pq
 
 from data.errors import BadInput, LakeDamaged, OutdatedManifest
 from data.store.files import RegisteredFile, has_room, make_durably, network_file_system, sha256_of
+from data.store.generation import SharedManifest
 from data.store.lake_folders import LakeFolders
 from data.store.locks import locked
 from data.store.manifest import LandedFile, Manifest
 from data.store.read_only import connect_read_only, is_read_only, open_database_read_only
 from data.store.schema import open_database
-from data.store.shared_manifest import SharedManifest
 from data.visits import check_version
 
 StoredFile: TypeAlias = LandedFile | RegisteredFile

@@ -231,7 +231,7 @@ def in_a_process_that_is_killed(root, monkeypatch, place):
     ("place", "is_there"),
     [
         (("data.store.manifest.insert_files",), False),  # its file has been moved, and nothing is committed
-        (("data.store.shared_manifest.GenerationCopy.raise_to",), True),
+        (("data.store.generation.GenerationCopy.raise_to",), True),
         (("pathlib.Path.rename",), False),
     ],
 )
