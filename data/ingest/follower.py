@@ -274,16 +274,13 @@ class Follower:
 
     def _count(self, tail: Tail, part: BlockResult) -> None:
         """Update the totals, and append rejected lines to the rejects file by number and reason."""
-        totals = self.totals
-        totals.lines += part.lines
-        totals.visits += len(part.visits)
-        totals.assets += part.assets
-        totals.invalid_domains += part.invalid_domains
+        totals, summary = self.totals, Summary()
+        summary.add(part)
+        totals.add(summary)
         if len(part.visits):
             latest = pc.max(part.visits["visited_at"]).as_py()
             totals.last_visit_at = max(latest, totals.last_visit_at or latest)
         if part.rejects:
-            totals.rejected += len(part.rejects)
             name = f"{self._options.organization}-{(tail.batch or tail.position).sha256[:16]}.csv"
             totals.rejects_file = tail.rejects_file = tail.rejects_file or self._lake.rejects / name
             is_new = not tail.rejects_file.exists()
