@@ -90,11 +90,6 @@ class OwnSql:
         streams = self._answer(text, scope, is_arrow=True)
         return pa.concat_tables([pa.ipc.open_stream(stream).read_all() for stream in streams])
 
-    @property
-    def pid(self) -> int:
-        """The number of the process."""
-        return self._process.pid
-
     def close(self) -> None:
         """End the process."""
         with self._lock:
@@ -125,13 +120,9 @@ class _Process:
                 cwd="/", env=_ENVIRONMENT | {"PYTHONPATH": os.pathsep.join(filter(os.path.isabs, sys.path))},
                 pass_fds=[theirs.fileno()], stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL,
             )  # fmt: skip
+        self.pid = self._child.pid
         with suppress(ConnectionError):  # it has ended already: the first question says so
             self._connection.send(options)
-
-    @property
-    def pid(self) -> int:
-        """Its number."""
-        return self._child.pid
 
     @property
     def is_running(self) -> bool:

@@ -209,7 +209,7 @@ def test_values_of_every_type_are_those_that_the_engine_makes(own_sql, sql):
 def test_a_process_that_hangs_is_killed_and_the_next_question_is_answered_by_another(lake):
     with closing(OwnSql(lake, "ant", seconds=0.1)) as own_sql:
         assert own_sql.sql("SELECT 1", SCOPE).rows == [(1,)]
-        os.kill(own_sql.pid, signal.SIGSTOP)
+        os.kill(own_sql._process.pid, signal.SIGSTOP)
         with pytest.raises(QueryTimeout, match=r"longer than 0\.1 seconds"):
             own_sql.sql("SELECT 1", SCOPE)
         assert own_sql.sql("SELECT 1", SCOPE).rows == [(1,)]
@@ -220,7 +220,7 @@ def test_of_a_process_that_was_killed_one_sentence_tells_and_the_next_answers(la
     with closing(OwnSql(lake, "ant")) as own_sql:
         if seconds is not None:
             own_sql.sql("SELECT 1", SCOPE)
-        killing = threading.Timer(seconds or 0, os.kill, [own_sql.pid, signal.SIGKILL])
+        killing = threading.Timer(seconds or 0, os.kill, [own_sql._process.pid, signal.SIGKILL])
         killing.start()
         told = r"^its process ended, which probably needed more memory than 300MB: read fewer .*\.$"
         with pytest.raises(QueryFailed, match=told) if seconds else suppress(QueryFailed):
@@ -237,7 +237,7 @@ from queries import OwnSql, Scope
 own_sql = OwnSql(Lake(Path({root!r})), "ant")
 scope = Scope("ant", date(2026, 3, 2), date(2026, 3, 8))
 own_sql.sql("SELECT 1", scope)
-print(own_sql.pid, flush=True)
+print(own_sql._process.pid, flush=True)
 own_sql.sql("SELECT count(*) FROM range(1000000000000)", scope)
 """
 
@@ -270,7 +270,7 @@ def test_texts_of_four_gigabytes_take_less_than_one(lake):
 
     with closing(OwnSql(lake, "ant")) as own_sql:
         own_sql.sql("SELECT 1", SCOPE)
-        watching = threading.Thread(target=watch, args=(own_sql.pid,))
+        watching = threading.Thread(target=watch, args=(own_sql._process.pid,))
         watching.start()
         with pytest.raises(QueryFailed, match=r"^it needs more memory than 300MB: read fewer .*\.$"):
             own_sql.sql("SELECT repeat('x', 100000000) FROM range(40)", SCOPE)
@@ -289,7 +289,7 @@ def test_the_process_knows_no_secret_and_has_no_database_open(lake, own_sql, mon
     monkeypatch.setenv("TRAFFIC_SECRET", SECRET)
     with closing(OwnSql(lake, "ant")) as own_sql, sqlite3.connect(lake.root / "manifest.sqlite"):
         assert own_sql.sql("SELECT count(*) FROM visits_in_scope", SCOPE).rows == [(2,)]
-        process = Path("/proc", str(own_sql.pid))
+        process = Path("/proc", str(own_sql._process.pid))
         assert SECRET not in (process / "environ").read_text()
         opened = {str(file.readlink()) for file in (process / "fd").iterdir()}
     assert {path for path in opened if not path.startswith(("/dev/null", "socket:"))} == set()
