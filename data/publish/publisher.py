@@ -15,17 +15,24 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from data.errors import BadInput, Conflict, LakeDamaged, TrafficError
-from data.publish.delta import DeltaLog, PublishedFile, TableChange, TableState
+from data.publish.delta import PublishedFile, TableChange, TableState
+from data.publish.tables import (
+    Table,
+    by_name_in_lake,
+    dead_paths,
+    links_path,
+    merged_from,
+    replaced_paths,
+    tables,
+    visits_path,
+)
 from data.store.clock import is_recent
 from data.store.copies import Copy, begin_copy, copies, mark_of, record_copy
 from data.store.files import make_durably
-from data.store.footers import read_visit_file
 from data.store.lake import Lake, StoredFile
-from data.store.lake_folders import LINKS
 from data.store.link_files import stored_links
 from data.store.locks import locked
 from data.store.target import PARTIAL, ObjectStore, open_target
-from data.visits import VISITS
 
 MARK: Final = "traffic.json"
 """The object that says whose copy lies at a target."""
@@ -33,8 +40,6 @@ RECORDED_AFTER: Final = timedelta(minutes=2)
 """How often it is recorded that a copy is still what the manifest says."""
 MAX_VERSIONS: Final = 100
 """After so many versions there is a checkpoint, so that readers need not read them all."""
-SHA256_DIGITS: Final = 16
-"""Of the SHA-256 of a file's bytes, with which its name at a target begins."""
 _PARALLEL_PUTS: Final = 8
 _ATTEMPTS: Final = 5
 """Files may be replaced and deleted while they are published."""
@@ -64,13 +69,6 @@ class Followed(NamedTuple):
     organization: str
     problem: str
     """Why it still has to follow; "": it holds nothing that was erased."""
-
-
-class Table(NamedTuple):
-    """A published table: the folder of its files, and the log there that names them."""
-
-    folder: str
-    log: DeltaLog
 
 
 class LakePublisher:
@@ -128,7 +126,7 @@ class LakePublisher:
         }
         link_files: dict[PublishedFile, StoredFile] = {}
         if stored:
-            link_files[PublishedFile(f"{stored.sha256[:SHA256_DIGITS]}.parquet", "", stored.size, None)] = stored
+            link_files[PublishedFile(links_path(stored.sha256), "", stored.size, None)] = stored
         changes = [self._update(visits, visit_files, epoch), self._update(links, link_files, 0)]
         is_due = copy.erasures > copy.followed
         for table in (visits, links):
@@ -153,7 +151,7 @@ class LakePublisher:
             with ThreadPoolExecutor(_PARALLEL_PUTS, thread_name_prefix="publish") as threads:
                 list(threads.map(lambda file: self._put(table, file, sources[file], present), added))
             if epoch == state.epoch:
-                change = change._replace(moved=self._merged_files(state, change, sources))
+                change = change._replace(moved=self._merged_files(table, state, change, sources))
             state = table.log.write(state, change, epoch, self._now())
         self._states[table.folder] = state
         return change
@@ -173,16 +171,14 @@ class LakePublisher:
             raise Conflict(f"{source.path} was replaced while it was published; try again.") from error
 
     def _merged_files(
-        self, state: TableState, change: TableChange, sources: Mapping[PublishedFile, StoredFile]
+        self, table: Table, state: TableState, change: TableChange, sources: Mapping[PublishedFile, StoredFile]
     ) -> set[str]:
         """The added files that hold just the visits of removed ones, as after a merge, and those removed ones."""
-        names = {path.rpartition("/")[2][SHA256_DIGITS + 1 :]: path for path in change.removed}
+        dead = {*replaced_paths(self._lake, table.organization)} if change.removed else set()
+        names = by_name_in_lake(state.files, sorted(dead.intersection(change.removed)))
         moved: set[str] = set()
         for file in change.added if names else ():
-            footer = read_visit_file(self._lake.root / sources[file].path).footer
-            replaced = {names[name] for name in footer.replaces if name in names}
-            rows = sum(state.files[path].rows or 0 for path in replaced)
-            if replaced and len(replaced) == len(footer.replaces) and rows == file.rows:
+            if replaced := merged_from(self._lake.root / sources[file].path, file.rows or 0, names):
                 moved |= {file.path, *replaced}
         return moved
 
@@ -199,28 +195,6 @@ class LakePublisher:
             state = self._states[table.folder] = table.log.write_checkpoint(state)
         self._target.delete(unnamed(self._target, table, state, kept))
         self._cleaned[table.folder] = self._now().date()
-
-
-def tables(target: ObjectStore, organization: str) -> tuple[Table, Table]:
-    """The tables of an organization at a target: its visits, and its links."""
-    visits, links = f"{organization}/visits", f"{organization}/links"
-    return (
-        Table(visits, DeltaLog(target, visits, VISITS, is_partitioned=True)),
-        Table(links, DeltaLog(target, links, LINKS, is_partitioned=False)),
-    )
-
-
-def visits_path(day: object, path: str, sha256: str) -> str:
-    """The path of a visit file in the table of its organization; `path` is that in the lake."""
-    return f"day={day}/{sha256[:SHA256_DIGITS]}-{Path(path).name}"
-
-
-def dead_paths(lake: Lake, organization: str) -> list[str]:
-    """The paths in its table of replaced visit files, which readers of an earlier version may still use."""
-    rows = lake.manifest.rows(
-        "SELECT day, path, sha256 FROM files WHERE organization = ? AND deletable_at IS NOT NULL", [organization]
-    )
-    return [visits_path(*row) for row in rows]
 
 
 def unnamed(target: ObjectStore, table: Table, state: TableState, kept: Iterable[str]) -> list[str]:

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from data.errors import TrafficError
-from data.publish.publisher import SHA256_DIGITS, Table, dead_paths, tables, unnamed
+from data.publish.publisher import unnamed
+from data.publish.tables import SHA256_DIGITS, Table, dead_paths, tables
 from data.store.copies import copies
 from data.store.lake import Lake
 from data.store.target import ObjectStore, open_target

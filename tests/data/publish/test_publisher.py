@@ -15,7 +15,6 @@ from data.publish import publisher as publishing
 from data.publish.delta import ForeignLog
 from data.publish.publisher import Interrupted, LakePublisher, follow_erasures
 from data.publish.verification import verify_copies
-from data.rules.classifier import Classifier
 from data.store.copies import copies, forget_copies
 from data.store.manifest import READERS_GRACE
 from data.store.target import Folder, TargetUnavailable, open_target, parse_target
@@ -64,7 +63,8 @@ def erase(lake, **criteria):
 STEPS = {
     "landed": lambda lake: land(lake, "acme", [at(3, path="/late"), at(4, path="/later")]),
     "merged": merge,
-    "reclassified": lambda lake: Reclassifier(lake, Classifier()).run("acme"),
+    "linked": lambda lake: links(lake, "acme", [{"short_code": "b", "target_url": "https://x.example/"}]),
+    "reclassified": lambda lake: Reclassifier(lake).run(["acme"]),
     "erased": lambda lake: erase(lake, domain="gone.example"),
     "retained": lambda lake: apply_retention(lake, 7, NOW),
     "emptied": erase,
@@ -108,7 +108,7 @@ def test_the_log_says_of_merges_only_that_no_value_changed(lake, there, publish,
         land(lake, "acme", [at(today, path=f"/later-{number}", user_agent="GPTBot/1.2")])
     merge(lake)  # of what was published and what was not
     assert ("add", True) in changed()
-    Reclassifier(lake, Classifier()).run("acme")
+    Reclassifier(lake).run(["acme"])
     assert {*changed()} == {("remove", True), ("add", True)}
     land(lake, "acme", [at(2, path="/a"), at(2, path="/b")])
     changed()

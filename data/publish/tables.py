@@ -1,0 +1,72 @@
+"""The published tables of an organization: where they lie at a target, and the names of their files."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from data.publish.delta import DeltaLog, PublishedFile
+from data.store.footers import read_visit_file
+from data.store.lake import Lake
+from data.store.lake_folders import LINKS
+from data.store.target import ObjectStore
+from data.visits import VISITS
+
+SHA256_DIGITS: Final = 16
+"""Of the SHA-256 of a file's bytes, with which its name at a target begins."""
+_DEAD_VISITS: Final = "SELECT day, path, sha256 FROM files WHERE organization = ? AND deletable_at IS NOT NULL"
+_DEAD_LINKS: Final = "SELECT sha256 FROM links WHERE organization = ? AND deletable_at IS NOT NULL"
+
+
+class Table(NamedTuple):
+    """A published table: the folder of its files, and the log there that names them."""
+
+    organization: str
+    folder: str
+    log: DeltaLog
+
+
+def tables(target: ObjectStore, organization: str) -> tuple[Table, Table]:
+    """The tables of an organization at a target: its visits, and its links."""
+    visits, links = f"{organization}/visits", f"{organization}/links"
+    return (
+        Table(organization, visits, DeltaLog(target, visits, VISITS, is_partitioned=True)),
+        Table(organization, links, DeltaLog(target, links, LINKS, is_partitioned=False)),
+    )
+
+
+def visits_path(day: object, path: str, sha256: str) -> str:
+    """The path of a visit file in the table of its organization; `path` is that in the lake."""
+    return f"day={day}/{sha256[:SHA256_DIGITS]}-{Path(path).name}"
+
+
+def links_path(sha256: str) -> str:
+    """The path of a file of links in the table of its organization."""
+    return f"{sha256[:SHA256_DIGITS]}.parquet"
+
+
+def dead_paths(lake: Lake, organization: str) -> list[str]:
+    """The paths in its tables of replaced files, which readers of an earlier version may still use."""
+    rows = lake.manifest.rows(_DEAD_VISITS, [organization])
+    links = lake.manifest.rows(_DEAD_LINKS, [organization])
+    return [*(visits_path(*row) for row in rows), *(links_path(*row) for row in links)]
+
+
+def replaced_paths(lake: Lake, organization: str) -> list[str]:
+    """Those of visit files, but for those of an unfinished last line: it was read again, and may have changed."""
+    rows = lake.manifest.rows(f"{_DEAD_VISITS} AND unfinished_of IS NULL", [organization])
+    return [visits_path(*row) for row in rows]
+
+
+def by_name_in_lake(files: Mapping[str, PublishedFile], paths: list[str]) -> dict[str, PublishedFile]:
+    """Those of the files that have these paths, by the names that they had in the lake."""
+    return {path.rpartition("/")[2][SHA256_DIGITS + 1 :]: files[path] for path in paths if path in files}
+
+
+def merged_from(file: Path, visits: int, published: Mapping[str, PublishedFile]) -> list[str]:
+    """The paths of the published files that hold just the visits of a file of the lake, which replaced them; or none.
+
+    `published` are dead files of its organization by their names in the lake, of a version of the log whose epoch is
+    still that of the manifest: no value of them was changed since. Raises LakeDamaged if the file cannot be read.
+    """
+    replaced = [published[name] for name in read_visit_file(file).footer.replaces if name in published]
+    return [one.path for one in replaced] if sum(one.rows or 0 for one in replaced) == visits else []
