@@ -1,7 +1,7 @@
 """Answers on a cluster that speaks Spark Connect what would be too much for one machine. Needs the extra `cluster`.
 
 The cluster counts visits with texts that are compiled from the templates when they are needed; it reads the files that
-the manifest lists, from a folder that all its workers see.
+the manifest lists, from a folder that all its workers see or from where they are published.
 """
 
 import logging
@@ -18,6 +18,7 @@ from data import Lake, TrafficError
 from data.store.epochs import OrganizationState
 from queries.catalog import Entry
 from queries.cluster_options import ClusterOptions, ClusterTimeout, ClusterUnavailable
+from queries.cluster_sources import ClusterLake, PublishedCopy, SharedFolder
 from queries.cluster_views import make_views
 from queries.compiler import Compiler
 from queries.connect import CLIENT_ERRORS, ClusterSession, Query, SessionLost, as_traffic_error
@@ -62,11 +63,13 @@ class Cluster:
     def __init__(
         self, lake: Lake, warehouse: Warehouse, options: ClusterOptions, values: list[TrafficValue] | None = None
     ) -> None:
-        """Connect to nothing yet. The warehouse is closed with it."""
+        """Connect to nothing yet. The warehouse is closed with it. Raises BadInput if the extra `publish` is needed."""
         self._lake = lake
         self._warehouse = warehouse
         self._options = options
         self._folder = options.folder.rstrip("/") or str(lake.root)
+        published = PublishedCopy(lake, self._folder) if options.is_published else None
+        self._cluster_lake: ClusterLake = published or SharedFolder(self._folder)
         self._values = [value._asdict() for value in (load_traffic_values() if values is None else values)]
         self._compiled = cache(Compiler(warehouse.describe).compiled)
         self.outcomes: Counter[str] = Counter(dict.fromkeys((*OUTCOMES.values(), "answered", "cancelled"), 0))
@@ -164,6 +167,8 @@ class Cluster:
             return table  # noqa: TRY300  # the outcome is counted either way
         except TrafficError as error:
             outcome = "cancelled" if query.cancelled.is_set() else OUTCOMES.get(type(error), outcome)
+            if isinstance(error, FilesGone):
+                self._cluster_lake.forget()
             if outcome != "cancelled":
                 _LOG.warning("the cluster did not answer %s: %s", name, error)
             raise
@@ -181,7 +186,7 @@ class Cluster:
         try:
             return self._run(query, text, variables)
         except SessionLost as lost:
-            raise ClusterUnavailable(f"the cluster at {self._shown_address} was lost: {lost}.") from lost
+            raise ClusterUnavailable(f"the cluster at {self._options.shown_address} was lost: {lost}.") from lost
 
     def _run(self, query: Query, text: str, variables: Variables) -> pa.Table:
         if query.cancelled.is_set():
@@ -191,9 +196,10 @@ class Cluster:
         try:
             if session.views_of is not variables:
                 session.views_of = None
-                make_views(session, variables, self._folder, self._values)
+                sources = self._cluster_lake.sources(variables)
+                make_views(session, variables, sources, self._values)
                 self._check_count(session.count("visits"), variables["visits"])
-                session.views_of = variables
+                session.views_of, session.epoch = variables, sources.epoch
             table = session.table(text, _arguments(variables))
         except CLIENT_ERRORS as error:
             query.end()
@@ -206,8 +212,9 @@ class Cluster:
             session.close()
             raise
         query.end()
+        epoch = session.epoch
         self._give_back(session)
-        self._check_files(variables)
+        self._check_files(variables, epoch)
         return table
 
     def _give_back(self, session: ClusterSession) -> None:
@@ -238,25 +245,23 @@ class Cluster:
         """Raise FilesGone unless the cluster sees all visits: not every engine complains of files that it lacks."""
         if seen != expected:
             raise FilesGone(
-                f"the cluster at {self._shown_address} sees {seen} of {expected} visits under {self._folder}; "
-                "every worker must see the lake there, or where TRAFFIC_ENGINE_LAKE says."
+                f"the cluster at {self._options.shown_address} sees {seen} of {expected} visits under {self._folder}; "
+                "every worker must see them there, or where TRAFFIC_ENGINE_LAKE says."
             )
 
-    def _check_files(self, variables: Variables) -> None:
+    def _check_files(self, variables: Variables, epoch: int | None) -> None:
         """Check after a query that no file was deleted under it, which not every engine notices. Raises FilesGone."""
-        for path in (*variables[CLUSTER_FILES], *variables["links"]):
+        files = variables[CLUSTER_FILES]
+        for path in (*(file.path for file in files), *variables["links"]):
             if not os.path.exists(f"{self._lake.root}/{path}"):  # noqa: PTH110  # three times as fast
                 raise FilesGone(f"{self._lake.root}/{path} was deleted while the cluster read it.")
-
-    @property
-    def _shown_address(self) -> str:
-        """The address without its parameters, which may hold a token."""
-        return self._options.address.partition("/;")[0]
+        if epoch is not None and epoch != self._lake.manifest.epoch(files[0].organization):
+            raise FilesGone(f"visits of {files[0].organization} were changed while the cluster read them.")
 
     def _as_traffic_error(self, error: Exception, query: Query) -> Exception:
         """What to raise for an error of the client: also SessionLost."""
         if query.is_given_up:
-            return ClusterUnavailable(f"the cluster at {self._shown_address} does not respond.")
+            return ClusterUnavailable(f"the cluster at {self._options.shown_address} does not respond.")
         if query.is_interrupted and query.cancelled.is_set():
             return QueryFailed("the query was cancelled.")
         if query.is_interrupted:
@@ -266,7 +271,9 @@ class Cluster:
             )
         meant = as_traffic_error(error)
         if isinstance(meant, FilesGone):
-            return FilesGone(f"the cluster at {self._shown_address} cannot read a file under {self._folder}: {meant}")
+            return FilesGone(
+                f"the cluster at {self._options.shown_address} cannot read a file under {self._folder}: {meant}"
+            )
         return meant
 
 

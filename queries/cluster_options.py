@@ -22,6 +22,13 @@ class ClusterOptions:
     """The limit of each answer."""
     folder: str = ""
     """The lake's folder as the workers see it; empty: as this machine sees it."""
+    is_published: bool = False
+    """Whether `folder` is the target where the lake is published instead."""
+
+    @property
+    def shown_address(self) -> str:
+        """The address without its parameters."""
+        return self.address.partition("/;")[0]
 
 
 class ClusterTimeout(QueryTimeout):

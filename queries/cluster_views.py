@@ -6,7 +6,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from data.store.lake_folders import LINKS
+from data.store.manifest import LandedFile
 from data.visits import VISITS
+from queries.cluster_sources import ClusterSources
 from queries.connect import ClusterSession, coalesce, col, lit, make_dt_interval
 from queries.variables import CLUSTER_FILES, Variables
 
@@ -22,14 +24,15 @@ _SUBJECT: Final = ("domain", "path", "short_code", "agent", "operator", "ai_sour
 """The texts of the SQL type `subjects` of prelude/7_jobs.sql."""
 
 
-def make_views(session: ClusterSession, variables: Variables, folder: str, values: Sequence[dict[str, Any]]) -> None:
-    """Define the views of a snapshot. `folder` is the lake as the workers see it, `values` what visits are worth."""
-    visits = [f"{folder}/{path}" for path in variables[CLUSTER_FILES]]
-    links = [f"{folder}/{path}" for path in variables["links"]]
+def make_views(
+    session: ClusterSession, variables: Variables, sources: ClusterSources, values: Sequence[dict[str, Any]]
+) -> None:
+    """Define the views of a snapshot over its visits and links. `values` is what visits are worth."""
     organization = lit(_organization_of(variables[CLUSTER_FILES]))
     local_time = col("visited_at") + make_dt_interval(mins=coalesce(col("utc_offset"), lit(0)).cast("int"))
-    session.read_files("visits", _VISITS, visits, organization=organization, day=local_time.cast("date"))
-    session.read_files("links", _LINKS, links)
+    day = local_time.cast("date")
+    session.read_rows("visits", _VISITS, sources.visits, sources.sent_visits, organization=organization, day=day)
+    session.read_rows("links", _LINKS, sources.links, sources.sent_links)
     for name in ("high_cardinality_days", "days_without_domains"):
         session.put_rows(name, "day DATE", [(day,) for day in variables[name]])
     worth = [(value["traffic_type"], value["ten_thousandths"], value["currency"]) for value in values]
@@ -38,9 +41,9 @@ def make_views(session: ClusterSession, variables: Variables, folder: str, value
     session.put_rows("subject", ", ".join(["number BIGINT", *(f"{name} STRING" for name in _SUBJECT)]), subjects)
 
 
-def _organization_of(paths: list[str]) -> str:
+def _organization_of(files: Sequence[LandedFile]) -> str:
     """Whose visits lie in these files: a text for the cluster counts them only if it asks for this organization."""
-    organizations = {path.split("/")[1].removeprefix("organization=") for path in paths} or {""}
+    organizations = {file.organization for file in files} or {""}
     (organization,) = organizations
     return organization
 

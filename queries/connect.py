@@ -22,7 +22,9 @@ with warnings.catch_warnings():  # it warns of a pandas that it does not know ye
     warnings.simplefilter("ignore", FutureWarning)
     from pyspark.sql.connect.client import DefaultChannelBuilder
     from pyspark.sql.connect.column import Column
+    from pyspark.sql.connect.dataframe import DataFrame
     from pyspark.sql.connect.functions import array, coalesce, col, inline, lit, make_dt_interval, struct
+    from pyspark.sql.connect.plan import LocalRelation
     from pyspark.sql.connect.proto import SQL, Plan, Relation
     from pyspark.sql.connect.session import SparkSession
 
@@ -112,6 +114,8 @@ class ClusterSession:
         self.spark.client.disable_reattachable_execute()
         self.views_of: Mapping[str, Any] | None = None
         """The snapshot whose views were made."""
+        self.epoch: int | None = None
+        """That of their ClusterSources."""
 
     def table(self, text: str, arguments: Mapping[str, Any]) -> pa.Table:
         """The rows of a SELECT with named parameters.
@@ -124,15 +128,18 @@ class ClusterSession:
         table: pa.Table = self.spark.client.to_table(plan, {})[0]
         return table
 
-    def read_files(self, view: str, schema: str, paths: list[str], **columns: Column) -> None:
-        """Define a view of Parquet files, with these columns in addition. A file that cannot be read is an error."""
+    def read_rows(self, view: str, schema: str, paths: list[str], sent: pa.Table, **columns: Column) -> None:
+        """Define a view of Parquet files and of rows that are sent there, with these columns in addition.
+
+        A file that cannot be read is an error.
+        """
+        rows = DataFrame(LocalRelation(sent), self.spark) if len(sent) else self.spark.createDataFrame([], schema)
         if paths:
             reader = self.spark.read.schema(schema)
             for option in ("ignoreMissingFiles", "ignoreCorruptFiles"):  # which the server's own settings may turn on
                 reader = reader.option(option, "false")
-            rows = reader.parquet(*paths)
-        else:
-            rows = self.spark.createDataFrame([], schema)
+            stored = reader.parquet(*paths)
+            rows = stored.select(*sent.column_names).union(rows) if len(sent) else stored
         (rows.withColumns(columns) if columns else rows).createOrReplaceTempView(view)
 
     def put_rows(self, view: str, schema: str, rows: Iterable[tuple[Any, ...]]) -> None:

@@ -100,13 +100,13 @@ def scope_variables(lake: Lake, scope: Scope, cluster_from: int | None = None) -
 def cluster_variables(lake: Lake, scope: Scope, live: Sequence[LandedFile]) -> Variables:
     """The variables for a cluster, which counts visits and reads no rollups.
 
-    `cluster_files` and `links` are paths relative to the lake's folder, without seeds; `visits` is how many visits lie
-    in these files.
+    `cluster_files` are the files with visits, and `visits` is how many they have; `links` are paths relative to the
+    lake's folder. Both are without seeds.
     """
     return {
         **_scope_and_filters(scope),
         "behaviour": uses_behaviour(lake.manifest, scope.organization),
-        CLUSTER_FILES: [file.path for file in live],
+        CLUSTER_FILES: [*live],
         "visits": sum(file.visits for file in live),
         "links": [str(Path(path).relative_to(lake.root)) for path in link_files(lake, scope.organization)[1:]],
         "days_without_domains": [],

@@ -8,4 +8,6 @@ def cluster_options(settings: Settings) -> ClusterOptions | None:
     """Which cluster the settings name; None if they name none."""
     if not settings.engine:
         return None
-    return ClusterOptions(settings.engine, settings.engine_from, settings.engine_timeout, settings.engine_lake)
+    lake = settings.engine_lake or settings.publish
+    is_published = bool(lake) and lake == settings.publish
+    return ClusterOptions(settings.engine, settings.engine_from, settings.engine_timeout, lake, is_published)

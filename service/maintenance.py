@@ -259,11 +259,11 @@ class Task(NamedTuple):
 
 TASKS: Final = (
     Task("flush", 1, Maintenance.flush_if_due),
+    Task("publish", 20, Maintenance.publish),
     Task("compact", 30, Maintenance.compact),
     Task("rollups", 30, Maintenance.build_rollups),
     Task("recheck files", 30, Maintenance.recheck_files),
     Task("recheck rollups", 30, Maintenance.recheck_rollups),
-    Task("publish", 60, Maintenance.publish),
     Task("erasures", 60, Maintenance.follow_erasures),
     Task("jobs", 600, Maintenance.detect_jobs),
     Task("silence", 600, Maintenance.find_silences),

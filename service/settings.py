@@ -109,7 +109,10 @@ class Settings:
     )
     engine_timeout: int = _row(whole_number(1), "seconds after which an answer of the cluster is stopped", "120")
     engine_lake: str = _row(
-        str, "the lake's folder as the cluster's workers see it; empty: at the same path as here", flag="--engine-lake"
+        str,
+        "the lake's folder as the cluster's workers see it; empty: where it is published (`TRAFFIC_PUBLISH`), or at "
+        "the same path as here",
+        flag="--engine-lake",
     )
     publish: str = _row(
         parse_target,

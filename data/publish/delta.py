@@ -123,7 +123,13 @@ class DeltaLog:
         versions = sorted(int(name[1]) for name in names if name and int(name[1]) >= checkpoint)
         state = self._read_checkpoint(checkpoint) if checkpoint >= 0 else TableState()
         for version in versions:
-            state = self._applied(state, version)
+            state = self._applied(state, version, self._target.get(self._key(version)) or b"")
+        return state
+
+    def read_on(self, state: TableState) -> TableState:
+        """The last version of those that follow an earlier one and are still there. Raises ForeignLog like `read`."""
+        while body := self._target.get(self._key(state.version + 1)):
+            state = self._applied(state, state.version + 1, body)
         return state
 
     def write(self, state: TableState, change: TableChange, epoch: int, now: datetime) -> TableState:
@@ -186,10 +192,10 @@ class DeltaLog:
         files = _files_of(row["add"] for row in rows if row["add"])
         return TableState(version - 1, files, 0, schema, version)
 
-    def _applied(self, state: TableState, version: int) -> TableState:
+    def _applied(self, state: TableState, version: int, body: bytes) -> TableState:
         """The state after a version of the log."""
         key = self._key(version)
-        actions = [json.loads(line) for line in (self._target.get(key) or b"").splitlines()]
+        actions = [json.loads(line) for line in body.splitlines()]
         info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
         if version != state.version + 1 or info.get("engineInfo") != ENGINE:
             raise ForeignLog(

@@ -1,5 +1,6 @@
 """`traffic compact`: merges files and builds rollups."""
 
+import os
 from contextlib import ExitStack, closing
 from typing import Annotated
 
@@ -9,7 +10,7 @@ from data import Lake
 from data.text import plural
 from service.commands.options import DEFAULT_LAKE, LakeOption, flag
 from service.commands.printing import progress_bar
-from service.settings import setting
+from service.settings import read_settings, setting
 
 
 def compact(
@@ -27,10 +28,11 @@ def compact(
     """
     from data.maintenance.compaction import Compactor
     from data.store.pending import flush_all
-    from queries import ClusterOptions, RollupBuilder, Warehouse, open_cluster
+    from queries import RollupBuilder, Warehouse, open_cluster
+    from service.cluster import cluster_options
 
-    address, from_visits = setting("engine").read(engine), setting("engine_from").read(engine_from)
-    options = ClusterOptions(address, from_visits, folder=engine_lake) if address else None
+    flags = {"engine": engine, "engine_from": engine_from, "engine_lake": engine_lake}
+    options = cluster_options(read_settings(os.environ, **flags))
     opened = Lake(lake)
     flush_all(opened)
     compactor = Compactor(opened)

@@ -1,5 +1,6 @@
 """`traffic query` and `traffic views`: the answers of the API and their relations, without a server."""
 
+import os
 import threading
 from contextlib import closing
 from dataclasses import replace
@@ -13,10 +14,10 @@ from data import BadInput, Lake
 from service.commands.answers import check_format, check_parts, print_answer, select_columns
 from service.commands.filters import open_lake
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, RawOption, flag
-from service.settings import setting
+from service.settings import read_settings, setting
 
 if TYPE_CHECKING:
-    from queries import Entry, OwnSql, Result, Scope, TrafficValue
+    from queries import ClusterOptions, Entry, OwnSql, Result, Scope, TrafficValue
 
 NoDomainOption = Annotated[bool, typer.Option("--no-domain", help="only visits without a domain")]
 ValuesOption = Annotated[str, flag("values")]
@@ -67,8 +68,8 @@ def query(
     opened = open_lake(lake, organization)
     scope = _scope(opened, entry or ENTRIES["bot-traffic"], organization, context.obj, no_domain)
     with_values = load_traffic_values(Path(values) if values else None)
-    if answered and engine:
-        answer = _answer_of_cluster(setting("engine").read(engine), engine_lake, opened, answered, scope, with_values)
+    if answered and (options := _cluster(engine, engine_lake)):
+        answer = _answer_of_cluster(options, opened, answered, scope, with_values)
     elif answered:
         with closing(Warehouse(opened, with_values, memory)) as warehouse:
             answer = warehouse.answer(answered, warehouse.variables(scope))
@@ -156,17 +157,26 @@ def _scope(lake: Lake, entry: "Entry", organization: str, parameters: dict[str, 
     return replace(scope, no_domain=no_domain or None)
 
 
+def _cluster(engine: str, engine_lake: str) -> "ClusterOptions | None":
+    """The cluster that the flags name, whatever the environment says; None if they name none."""
+    if not engine:
+        return None
+    from service.cluster import cluster_options
+
+    options = cluster_options(read_settings(os.environ, engine=engine, engine_from="0", engine_lake=engine_lake))
+    return options and replace(options, seconds=MAX_CLUSTER_SECONDS)
+
+
 def _answer_of_cluster(
-    address: str, folder: str, lake: Lake, entry: "Entry", scope: "Scope", values: "list[TrafficValue]"
+    options: "ClusterOptions", lake: Lake, entry: "Entry", scope: "Scope", values: "list[TrafficValue]"
 ) -> "Result":
     """The answer of a cluster, whatever its size. Interrupted, it interrupts the query on the cluster, too."""
     from concurrent.futures import ThreadPoolExecutor
 
     from rich.console import Console
 
-    from queries import ClusterOptions, Warehouse, open_cluster
+    from queries import Warehouse, open_cluster
 
-    options = ClusterOptions(address, from_visits=0, seconds=MAX_CLUSTER_SECONDS, folder=folder)
     cancelled = threading.Event()
     with (
         closing(open_cluster(lake, Warehouse(lake, values), options, values)) as engine,

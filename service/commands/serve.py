@@ -24,6 +24,7 @@ def serve(
     """
     settings = read_settings(os.environ, host=host, port=port, base_path=base_path, lake=str(lake))
     from service.app import create_app
+    from service.cluster import cluster_options
     from service.logs import Log, LogHandler
     from service.server.run import listen, serve_on
 
@@ -38,9 +39,10 @@ def serve(
     if settings.monitor_port is not None:
         monitor = app.monitor, listen("127.0.0.1", settings.monitor_port)
         print(f"Health and metrics at http://127.0.0.1:{monitor[1].getsockname()[1]}/", file=sys.stderr)
-    if settings.engine:
-        address = settings.engine.partition("/;")[0]
-        print(f"What reads {settings.engine_from:,} visits or more is counted at {address}.", file=sys.stderr)
+    if options := cluster_options(settings):
+        read = f"what is published at {options.folder}" if options.is_published else options.folder or settings.lake
+        counted = f"is counted at {options.shown_address} from {read}."
+        print(f"What reads {options.from_visits:,} visits or more {counted}", file=sys.stderr)
     served = f"Serving {settings.lake} at {url}  (Ctrl-C stops)"
     if settings.pages:
         served += f"\nSign in to its dashboard: {_sign_in_command(settings, listener.getsockname()[1])}"

@@ -23,6 +23,7 @@ from data import Lake
 from data.store.files import sha256_of, write_parquet
 from data.visits import CATEGORY_OF_KIND, SCHEMA_VERSION
 from queries import DETECTORS, ENTRIES, JOB_KINDS, Scope, Warehouse, template, template_entries
+from queries.cluster_sources import SharedFolder
 from queries.compiler import Compiler
 from queries.prelude import relation_names
 from queries.variables import CLUSTER_FILES, MAX_VALUES_PER_DAY, one_source
@@ -229,11 +230,10 @@ def make_cluster_views(session, lake, variables):
     """The relations that compiled texts read, in a session."""
     from queries.cluster_views import make_views  # noqa: PLC0415  # it needs pyspark
 
-    def below_the_lake(paths):
-        return [Path(path).relative_to(lake.root).as_posix() for path in paths[1:]]  # the first is empty, for DuckDB
-
-    found = {CLUSTER_FILES: below_the_lake(variables["files"]["paths"]), "links": below_the_lake(variables["links"])}
-    make_views(session, variables | found, str(lake.root), variables["traffic_values"])
+    files = lake.live_files(*variables["scope"].values())
+    links = [Path(path).relative_to(lake.root).as_posix() for path in variables["links"][1:]]  # after the empty one
+    variables = {**variables, CLUSTER_FILES: files, "links": links}
+    make_views(session, variables, SharedFolder(str(lake.root)).sources(variables), variables["traffic_values"])
 
 
 def on_cluster(session, text, scope):

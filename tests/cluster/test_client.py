@@ -84,6 +84,19 @@ def test_after_connect_restarted_while_nobody_asked_the_next_question_is_answere
         assert 'traffic_cluster_answers_total{outcome="answered"} 3.0' in counted
 
 
+@pytest.mark.parametrize("is_published", [False, True])
+def test_the_server_says_at_its_start_which_cluster_counts_and_what_it_reads(sample, tmp_path, is_published):
+    there = str(tmp_path / "copy") if is_published else ""
+    environ = {**os.environ, "TRAFFIC_ENGINE": "sc://127.0.0.1:1/;token=secret", "TRAFFIC_PUBLISH": there}
+    command = [PROGRAM, "serve", "--port", "0", "--lake", sample.root]
+    with subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, text=True) as process:
+        told = process.stderr.readline()
+        process.terminate()
+        process.stderr.read()
+    read = f"what is published at {there}" if is_published else sample.root
+    assert told == f"What reads 50,000,000 visits or more is counted at sc://127.0.0.1:1 from {read}.\n"
+
+
 def test_ctrl_c_interrupts_a_query_on_the_cluster(sample, spark):
     with_ctrl_c = ["env", "--default-signal=INT"]  # a shell that runs the tests in the background would ignore it
     asked = [PROGRAM, "query", "bot-traffic", "--org", "acme", "--lake", sample.root, *DAYS, "--engine", spark.address]

@@ -5,11 +5,15 @@ import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import UTC, date, datetime
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from data.publish.publisher import LakePublisher
+from data.visits import VISITS_OF_DAYS
 from queries import (
     DETECTORS,
     ENTRIES,
@@ -27,9 +31,10 @@ from queries import (
     open_cluster,
     template_entries,
 )
+from queries.cluster_sources import MAX_SENT_ROWS
 from service.doctor import examine
 from tests.cluster.processes import FOR_SMALL_DATA, Spark, wait_until
-from tests.support.visits import land, visit
+from tests.support.visits import land, land_table, visit
 
 DAYS = date(2026, 10, 25), date(2026, 11, 20)
 ACME = Scope("acme", *DAYS)
@@ -195,7 +200,7 @@ def test_a_file_deleted_under_a_query_is_named(request, lake, cluster_at, kind):
     land(lake, "acme", [visit(visited_at=datetime(2026, 11, 1)), visit(visited_at=datetime(2026, 11, 2))])
     engine = cluster_at(request.getfixturevalue(kind).address, lake)
     snapshot = engine.variables(ACME)
-    (lake.root / snapshot["cluster_files"][0]).unlink()
+    (lake.root / snapshot["cluster_files"][0].path).unlink()
     with pytest.raises(FilesGone, match=str(lake.root)):
         engine.answer(ENTRIES["devices"], snapshot)
 
@@ -235,6 +240,24 @@ def test_a_worker_without_the_lake_is_no_answer_although_the_cluster_ignores_mis
         assert f"cannot read a file under {seen_as}" in found.text
     finally:
         spark.stop()
+
+
+@pytest.mark.parametrize("kind", ["spark", "sail"])
+def test_what_is_published_and_a_hundred_thousand_visits_that_are_sent_are_read_as_the_lake(
+    request, lake, cluster_at, kind, tmp_path
+):
+    for day in (1, 2):
+        land(lake, "acme", [visit(visited_at=datetime(2026, 11, day, hour), visitor=hour) for hour in range(24)])
+    LakePublisher(lake, str(tmp_path / "copy")).publish("acme")
+    one = pa.Table.from_pylist([visit(visited_at=datetime(2026, 11, 3), utc_offset=60)], schema=VISITS_OF_DAYS)
+    many = one.take(pa.array([0] * MAX_SENT_ROWS))
+    numbers = pa.array(range(-1, MAX_SENT_ROWS - 1), pa.int64())
+    land_table(lake, "acme", many.set_column(many.schema.get_field_index("visitor"), "visitor", numbers))
+    engine = cluster_at(request.getfixturevalue(kind).address, lake, folder=str(tmp_path / "copy"), is_published=True)
+    with closing(Warehouse(lake)) as here:
+        for name in ("traffic-overview", "browsers"):
+            asked, local = engine.variables(ACME), here.variables(ACME)
+            assert engine.tables(LEAVES[name], asked).equals(here.tables(LEAVES[name], local))
 
 
 def test_doctor_lets_every_executor_read_and_times_an_answer(sample, spark, sail):

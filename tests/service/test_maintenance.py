@@ -19,11 +19,13 @@ import pytest
 from data import LakeDamaged
 from data.ingest.visitor_ids import LIFETIME, daily_salts
 from data.maintenance.compaction import CompactionResult, Compactor
+from data.publish.publisher import LakePublisher
 from data.store import pending
 from data.store.link_files import all_stored_links
 from data.store.manifest import READERS_GRACE
 from service import maintenance as upkeep
 from service.maintenance import CHECK_AFTER, FLUSH_AFTER, FLUSH_VISITS, TASKS, Maintenance
+from tests.support import published
 from tests.support.lakes import date_ahead, paths
 from tests.support.visits import land, links, packed, visit
 
@@ -108,6 +110,35 @@ def live(lake):
 def test_tasks_of_one_interval_stand_together_and_each_says_what_it_does():
     assert [task.every for task in TASKS] == sorted(task.every for task in TASKS)
     assert all(task.what.endswith(".") for task in TASKS)
+
+
+# When visits are published
+
+
+def test_what_has_landed_is_published_within_a_minute(lake, control, clock, monkeypatch, tmp_path):
+    copy, landed, waited = tmp_path / "copy", [], []
+
+    class Simulated(Hasty):
+        """asyncio, except that who sleeps lets the clock go on, and that something lands each time before."""
+
+        @staticmethod
+        async def sleep(seconds):
+            if seconds >= 1:
+                there = len(published.files_of(copy / "acme/visits")) if copy.exists() else 0
+                waited.extend(clock.now - at for at in landed[len(waited) : there])
+                land(lake, "acme", [visit(path=f"/{len(landed)}")])
+                landed.append(clock.now)
+            clock.now += timedelta(seconds=seconds)
+            if len(waited) == 4:
+                raise asyncio.CancelledError
+
+    monkeypatch.setattr(upkeep, "asyncio", Simulated())
+    chores = Maintenance(lake, control, clock, None, publisher=LakePublisher(lake, str(copy), clock))
+    (group,) = [group for group in chores._groups if any(task.name == "publish" for task in group[1])]
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(chores._repeat(*group))
+    chores._threads.shutdown()
+    assert max(waited) <= timedelta(minutes=1)
 
 
 # When visits get their files

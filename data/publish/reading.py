@@ -1,0 +1,87 @@
+"""Finds published visits and links for a reader of the target: in which objects they lie, and which are in none yet."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from data.publish.delta import ForeignLog, TableState
+from data.publish.tables import Table, by_name_in_lake, links_path, merged_from, replaced_paths, tables, visits_path
+from data.store.copies import copies
+from data.store.lake import Lake
+from data.store.manifest import LandedFile
+from data.store.target import open_target
+
+
+class Published(NamedTuple):
+    """Where the visits and the links of one organization lie."""
+
+    visits: list[str]
+    """Objects, by their keys at the target."""
+    links: list[str]
+    unpublished_visits: list[LandedFile]
+    """Files of the lake whose visits are in no object."""
+    unpublished_links: list[str]
+    """Paths of files of the lake."""
+    epoch: int | None
+    """While the organization has this epoch, replaced objects stand for the files that were merged from them; None if
+    none has to."""
+
+
+class PublishedLake:
+    """Finds files of a lake at a target. Safe to use from several threads."""
+
+    def __init__(self, lake: Lake, name: str) -> None:
+        """`name` is a target as parse_target gives it, which is not reached yet. Raises BadInput."""
+        self._lake = lake
+        self.name = name
+        self._target = open_target(name)
+        self._states: dict[str, TableState] = {}
+        """The newest version that was read of each table, by folder. What an older one names is there, too, or gone:
+        never is it something else."""
+
+    def find(self, organization: str, visits: Sequence[LandedFile], links: Sequence[str]) -> Published:
+        """Where live files of one organization are published, given as the manifest listed them before this call.
+
+        `links` are paths in the lake. Raises TargetUnavailable, ForeignLog, or LakeDamaged for a file that is gone.
+        """
+        visit_table, link_table = tables(self._target, organization)
+        recorded = next((copy.version for copy in copies(self._lake, self.name, organization)), -1)
+        state = self._newest(visit_table, lambda state: state.version >= recorded)
+        epoch = self._lake.manifest.epoch(organization)
+        is_exact = (state.version, state.epoch) == (recorded, epoch)
+        named = {file: visits_path(file.day, file.path, file.sha256) for file in visits}
+        found = [path for path in named.values() if path in state.files]
+        missing = [file for file, path in named.items() if path not in state.files]
+        merged = self._merged(organization, state, missing) if missing and is_exact else {}
+        found += [path for replaced in merged.values() for path in replaced]
+        wanted = {links_path(path.rpartition("/")[2]): path for path in links}
+        known = self._newest(link_table, lambda state: wanted.keys() <= state.files.keys()).files
+        return Published(
+            [f"{visit_table.folder}/{path}" for path in found],
+            [f"{link_table.folder}/{path}" for path in wanted if path in known],
+            [file for file in missing if file not in merged],
+            [path for name, path in wanted.items() if name not in known],
+            epoch if merged else None,
+        )
+
+    def _merged(self, organization: str, state: TableState, files: Sequence[LandedFile]) -> dict[LandedFile, list[str]]:
+        """Those of the files whose visits lie unchanged in replaced files of a version, with the paths of these."""
+        dead = by_name_in_lake(state.files, replaced_paths(self._lake, organization))
+        merged = {file: merged_from(self._lake.root / file.path, file.visits, dead) for file in files} if dead else {}
+        return {file: replaced for file, replaced in merged.items() if replaced}
+
+    def forget(self) -> None:
+        """Read all logs anew when they are needed again."""
+        self._states.clear()
+
+    def _newest(self, table: Table, is_enough: Callable[[TableState], bool]) -> TableState:
+        """The version of a table that was read last if that is enough, otherwise the newest one."""
+        state = self._states.get(table.folder, TableState())
+        if not is_enough(state) and state.version >= 0:
+            state = table.log.read_on(state)
+        if not is_enough(state):
+            try:
+                state = table.log.read()
+            except ForeignLog:  # or earlier versions were deleted meanwhile, after a checkpoint
+                state = table.log.read()
+        self._states[table.folder] = state
+        return state

@@ -1,0 +1,127 @@
+"""Where a cluster reads the visits and links of a snapshot: files that workers see, and rows that are sent."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from data import Lake, LakeDamaged
+from data.publish.delta import ForeignLog
+from data.publish.reading import Published, PublishedLake
+from data.store.files import UNREADABLE
+from data.store.lake_folders import LINKS
+from data.store.target import TargetUnavailable
+from data.visits import VISITS
+from queries.cluster_options import ClusterUnavailable
+from queries.locked_engine import FilesGone
+from queries.variables import CLUSTER_FILES, Variables
+
+MAX_SENT_ROWS: Final = 100_000
+MAX_SENT_BYTES: Final = 64 << 20
+"""Servers take messages of 128 MiB."""
+
+
+class ClusterSources(NamedTuple):
+    """What a session of a cluster reads as visits and as links."""
+
+    visits: list[str]
+    """Files, as the workers see them."""
+    links: list[str]
+    sent_visits: pa.Table
+    """Rows that are in none of these files."""
+    sent_links: pa.Table
+    epoch: int | None = None
+    """If set, replaced files are among them, which are sure to stay only while the organization has this epoch."""
+
+
+class ClusterLake(Protocol):
+    """Where the workers of a cluster find a lake."""
+
+    def sources(self, variables: Variables) -> ClusterSources:
+        """What to read for a snapshot for a cluster. Raises FilesGone or ClusterUnavailable."""
+
+    def forget(self) -> None:
+        """Look anew for what is there: a file was missing."""
+
+
+class SharedFolder:
+    """The folder of the lake, which every worker sees."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+
+    def sources(self, variables: Variables) -> ClusterSources:
+        """As of a ClusterLake."""
+        return ClusterSources(
+            [f"{self._folder}/{file.path}" for file in variables[CLUSTER_FILES]],
+            [f"{self._folder}/{path}" for path in variables["links"]],
+            VISITS.empty_table(),
+            LINKS.empty_table(),
+        )
+
+    def forget(self) -> None:
+        """As of a ClusterLake."""
+
+
+class PublishedCopy:
+    """The target where the lake is published. What is not published yet is sent, if it is little."""
+
+    def __init__(self, lake: Lake, name: str) -> None:
+        """Raises BadInput if the extra `publish` is needed for this target."""
+        self._lake = lake
+        self._published = PublishedLake(lake, name)
+
+    def sources(self, variables: Variables) -> ClusterSources:
+        """As of a ClusterLake."""
+        files, links = variables[CLUSTER_FILES], variables["links"]
+        organization = files[0].organization if files else variables["scope"]["organization"]
+        try:
+            found = self._published.find(organization, files, links)
+            sent_visits, sent_links = self._rows_to_send(found, organization)
+        except (LakeDamaged, *UNREADABLE) as error:  # files of a snapshot may be replaced meanwhile, and deleted
+            raise FilesGone(str(error)) from error
+        except (TargetUnavailable, ForeignLog) as error:
+            raise ClusterUnavailable(str(error)) from error
+        return ClusterSources(
+            [f"{self._published.name}/{key}" for key in found.visits],
+            [f"{self._published.name}/{key}" for key in found.links],
+            sent_visits,
+            sent_links,
+            found.epoch,
+        )
+
+    def forget(self) -> None:
+        """As of a ClusterLake."""
+        self._published.forget()
+
+    def _rows_to_send(self, found: Published, organization: str) -> tuple[pa.Table, pa.Table]:
+        """The visits and links that are not published. Raises ClusterUnavailable if they are too many to be sent."""
+        root = self._lake.root
+        counts = {
+            "visits": sum(file.visits for file in found.unpublished_visits),
+            "links": sum(pq.read_metadata(root / path).num_rows for path in found.unpublished_links),
+        }
+        for what, count in counts.items():
+            if count > MAX_SENT_ROWS:
+                raise ClusterUnavailable(self._refusal(f"{count:,} {what}", organization))
+        visits = _read([root / file.path for file in found.unpublished_visits], VISITS)
+        links = _read([root / path for path in found.unpublished_links], LINKS)
+        for what, table in (("visits", visits), ("links", links)):
+            if table.nbytes > MAX_SENT_BYTES:
+                raise ClusterUnavailable(self._refusal(f"{table.nbytes >> 20:,} MiB of {what}", organization))
+        return visits, links
+
+    def _refusal(self, what: str, organization: str) -> str:
+        return (
+            f"{what} of {organization} are not published at {self._published.name} yet, and at most {MAX_SENT_ROWS:,} "
+            f"rows or {MAX_SENT_BYTES >> 20} MiB of them go with a question; `traffic publish`, or a server with "
+            "TRAFFIC_PUBLISH, publishes them."
+        )
+
+
+def _read(paths: Sequence[Path], schema: pa.Schema) -> pa.Table:
+    """The rows of files of the lake, with the columns that older ones lack."""
+    tables = [pq.read_table(path, schema=schema, partitioning=None) for path in paths]
+    return pa.concat_tables(tables) if tables else schema.empty_table()

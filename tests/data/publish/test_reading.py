@@ -1,0 +1,192 @@
+"""What is found of a lake where it is published: every live visit once, in an object or in a file that is not there."""
+
+from collections import Counter
+from datetime import UTC, datetime
+
+import pyarrow.parquet as pq
+import pytest
+
+from data import LakeDamaged
+from data.ingest.importer import Importer, Options
+from data.maintenance.compaction import Compactor
+from data.maintenance.erasure import Criteria, Eraser, delete_files
+from data.maintenance.reclassification import Reclassifier
+from data.maintenance.retention import apply_retention
+from data.publish import publisher as publishing
+from data.publish.publisher import LakePublisher
+from data.publish.reading import PublishedLake
+from data.store.link_files import all_stored_links
+from data.store.target import Folder, TargetUnavailable
+from tests.support.lakes import files_of, rows_of
+from tests.support.user_agents import CHROME
+from tests.support.visits import land, links, visit
+
+CRAWLER = {"user_agent": "GPTBot/1.2"}
+NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def there(tmp_path):
+    return tmp_path / "copy"
+
+
+@pytest.fixture
+def publish(lake, there):
+    publisher = LakePublisher(lake, str(there))
+    return lambda organization="acme": publisher.publish(organization)
+
+
+@pytest.fixture
+def found(lake, there):
+    """Finds the live visits; how many objects and files of the lake have them, each visit once as it is now."""
+    reading = PublishedLake(lake, str(there))
+
+    def found(organization="acme"):
+        files = files_of(lake, organization)
+        place = reading.find(organization, files, [])
+        unpublished = [lake.root / file.path for file in place.unpublished_visits]
+        read = [
+            pq.ParquetFile(path).read().to_pylist() for path in (*(there / key for key in place.visits), *unpublished)
+        ]
+        assert Counter(str(row) for rows in read for row in rows) == Counter(map(str, rows_of(lake, organization)))
+        return len(place.visits), len(unpublished)
+
+    return found
+
+
+def at(day, **columns):
+    return visit(visited_at=datetime(2026, 3, day, 12), **columns)
+
+
+def erase(lake, **criteria):
+    erased = Eraser(lake).run("acme", Criteria(**criteria))
+    delete_files(lake, erased.dead, erased.ended_at)
+
+
+def merge(lake):
+    Compactor(lake, lambda: NOW).run()
+
+
+def land_open_day(lake, name):
+    """Files of a day that goes on, which are merged and not judged."""
+    for number in range(13):
+        land(lake, "acme", [at(NOW.day, path=f"/{name}/{number}", **CRAWLER)])
+
+
+def test_each_visit_is_found_once_after_every_change_published_or_not(lake, publish, found):
+    assert found() == (0, 0)
+    land(lake, "acme", [at(2, path="/a", domain="gone.example"), at(2, path="/b", **CRAWLER)])
+    land(lake, "acme", [at(5, **CRAWLER)])
+    assert found() == (0, 2)
+    publish()
+    assert found() == (2, 0)
+    steps = [
+        (lambda: land(lake, "acme", [at(2, path="/late")]), (2, 1)),
+        (lambda: merge(lake), (0, 2)),  # both days were judged
+        (lambda: Reclassifier(lake).run(["acme"]), (0, 2)),
+        (lambda: erase(lake, domain="gone.example"), (1, 1)),
+        (lambda: apply_retention(lake, 7, NOW), (1, 0)),
+    ]
+    for step, expected in steps:
+        step()
+        assert found() == expected
+        publish()
+        assert found() == (sum(expected), 0)
+
+
+def test_a_merged_file_is_read_as_what_it_was_made_of_until_it_is_published(lake, publish, found):
+    land_open_day(lake, "a")
+    publish()
+    merge(lake)
+    assert len(files_of(lake)) == 1
+    assert found() == (13, 0)
+    land_open_day(lake, "b")
+    assert found() == (13, 13)
+    merge(lake)  # of what is published and what is not
+    assert found() == (0, 1)
+    publish()
+    assert found() == (1, 0)
+
+
+def test_a_merged_file_is_not_read_as_what_it_was_made_of_once_anything_was_changed(lake, publish, found):
+    land_open_day(lake, "a")
+    land(lake, "acme", [at(2, domain="gone.example")])
+    publish()
+    merge(lake)
+    erase(lake, domain="gone.example")
+    assert found() == (0, 1)
+
+
+def test_what_was_erased_is_not_found_although_it_is_still_published(lake, there, publish, found, monkeypatch):
+    land(lake, "acme", [at(2, path="/canary", domain="gone.example"), at(2)])
+    publish()
+    with monkeypatch.context() as patch:
+        patch.setattr(Folder, "put", out_of_reach)
+        erase(lake, domain="gone.example")
+        with pytest.raises(TargetUnavailable):
+            publish()
+        assert found() == (0, 1)
+    assert b"canary" in b"".join(path.read_bytes() for path in there.rglob("*.parquet"))
+    publish()
+    assert found() == (1, 0)
+
+
+def out_of_reach(target, *_):
+    raise TargetUnavailable(f"{target.name} cannot be used: it does not answer.")
+
+
+def test_a_line_that_was_read_again_is_not_found_as_it_was_before(lake, publish, found, tmp_path):
+    line = f'203.0.113.7 - - [10/Mar/2026:10:05:03 +0000] "GET /a HTTP/1.1" 200 5316 "-" "{CHROME}"\n'
+    log = tmp_path / "access.log"
+    log.write_text(line.removesuffix('37.36"\n'))
+    Importer(lake).run(log, Options("acme", log_format="combined"))
+    publish()
+    before = found()
+    log.write_text(line)
+    Importer(lake).run(log, Options("acme", log_format="combined"))
+    assert (before, found()) == ((1, 0), (0, 1))
+
+
+def test_organizations_are_found_apart(lake, publish, found):
+    for name in ("acme", "other"):
+        land(lake, name, [at(2, path=f"/{name}")])
+    publish("other")
+    assert (found("acme"), found("other")) == ((0, 1), (1, 0))
+
+
+def test_a_log_that_was_cleaned_meanwhile_is_read_anew(lake, there, publish, found, monkeypatch):
+    monkeypatch.setattr(publishing, "MAX_VERSIONS", 2)
+    land(lake, "acme", [at(2)])
+    publish()
+    assert found() == (1, 0)
+    for number in range(5):
+        land(lake, "acme", [at(3, path=f"/{number}")])
+        publish()
+    assert not (there / "acme/visits/_delta_log/00000000000000000001.json").exists()
+    assert found() == (6, 0)
+
+
+def test_links_are_found_once_they_are_published(lake, there, publish):
+    reading = PublishedLake(lake, str(there))
+
+    def found():
+        place = reading.find("acme", [], [one.path for one in all_stored_links(lake)])
+        return [pq.ParquetFile(there / key).read()["short_code"].to_pylist() for key in place.links], len(
+            place.unpublished_links
+        )
+
+    for code in ("a", "b"):
+        links(lake, "acme", [{"short_code": code, "target_url": "https://x.example/"}])
+        assert found() == ([], 1)
+        publish()
+        assert found() == ([[code]], 0)
+
+
+def test_a_file_that_is_gone_is_damage_or_was_replaced_meanwhile(lake, there, publish):
+    land_open_day(lake, "a")
+    publish()
+    merge(lake)
+    (file,) = files_of(lake)
+    (lake.root / file.path).unlink()
+    with pytest.raises(LakeDamaged, match="cannot be read"):
+        PublishedLake(lake, str(there)).find("acme", [file], [])
