@@ -226,6 +226,8 @@ class Bucket:
         except (self._client.exceptions.BaseError, OSError) as error:
             found = [found["status"] or found["code"][6:-7] for found in _CAUSE.finditer(str(error))]
             reason = ", ".join(dict.fromkeys(found)) or "it does not answer, or not as S3 does"
+            if not found and "kind: Timeout" in str(error):
+                reason = f"it does not answer within {_TIMEOUT.total_seconds():g} seconds"
             if reason.startswith(("401", "403")):
                 reason += "; check the AWS variables with its keys, and what they may do there"
             raise TargetUnavailable(f"{self.name} cannot be used: {reason}.") from None

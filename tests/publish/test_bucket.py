@@ -7,8 +7,9 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from contextlib import closing
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -21,7 +22,7 @@ from data.maintenance.reclassification import Reclassifier
 from data.maintenance.retention import apply_retention
 from data.publish.publisher import LakePublisher
 from data.publish.verification import verify_copies
-from data.rules.classifier import Classifier
+from data.store import target as store
 from data.store.copies import copies
 from data.store.pending import enqueue, flush_all
 from data.store.target import TargetUnavailable, open_target
@@ -29,6 +30,7 @@ from queries import OwnSql, Scope
 from tests.cluster.processes import wait_until
 from tests.publish import readers
 from tests.publish.conftest import KEY, SECRET, variables
+from tests.publish.disturbing import disturbing
 from tests.support.visits import land, links, packed, visit
 
 TRAFFIC = Path(sys.executable).parent / "traffic"
@@ -77,7 +79,7 @@ def test_three_engines_read_what_the_lake_counts_after_every_change(lake, bucket
         lambda: None,
         live,
         lambda: Compactor(lake, lambda: NOW).run(),
-        lambda: Reclassifier(lake, Classifier()).run("acme"),
+        lambda: Reclassifier(lake).run(["acme"]),
         lambda: Eraser(lake).run("acme", Criteria(domain="gone.example")),
         lambda: apply_retention(lake, 7, NOW),
     )
@@ -185,6 +187,34 @@ def test_a_store_that_fails_is_out_of_reach(lake, bucket, monkeypatch, answers):
         with pytest.raises(TargetUnavailable, match="s3://bucket-x/lake cannot be used: "):
             LakePublisher(lake, "s3://bucket-x/lake").publish("acme")
         server.shutdown()
+
+
+def test_a_store_that_answers_slowly_is_published_whole(lake, bucket, monkeypatch):
+    name = f"s3://{bucket.new()}/lake"
+    for day in range(1, 6):
+        land(lake, "acme", [at(day)])
+    with disturbing(bucket, 0.3, monkeypatch):
+        LakePublisher(lake, name).publish("acme")
+    assert [*verify_copies(lake)] == []
+
+
+def test_a_store_that_takes_too_long_is_out_of_reach_and_what_it_got_is_not_sent_again(lake, bucket, monkeypatch, tell):
+    name = f"s3://{bucket.new()}/lake"
+    land(lake, "acme", [at(2)])
+    LakePublisher(lake, name).publish("acme")
+    for number in range(40):
+        land(lake, "acme", [at(3, path=f"/{number}")])
+    monkeypatch.setattr(store, "_TIMEOUT", timedelta(seconds=3))
+    with disturbing(bucket, 10.0, monkeypatch) as server:
+        began = time.monotonic()
+        with pytest.raises(TargetUnavailable, match="it does not answer within 3 seconds"):
+            LakePublisher(lake, name).publish("acme")
+        tell(seconds_until_given_up=round(time.monotonic() - began, 2))
+        assert time.monotonic() - began < 40
+        assert len(open_target(name).list("acme/visits/day=2026-03-03/")) < 40
+        server.how = ""
+        LakePublisher(lake, name).publish("acme")
+    assert [*verify_copies(lake)] == []
 
 
 def test_two_that_publish_at_once_write_one_log(lake, bucket, spark_session):

@@ -1,16 +1,10 @@
 """Log objects in a bucket: each content counts once, and a store that fails is waited for."""
 
 import gzip
-import http.client
-import http.server
 import subprocess
 import sys
-import threading
-import time
 from collections import Counter
-from contextlib import closing
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -21,6 +15,7 @@ from data.ingest.importer import Importer, Options
 from data.store.target import open_target
 from tests.cluster.processes import wait_until
 from tests.publish.conftest import SECRET
+from tests.publish.disturbing import disturbing
 from tests.support.lakes import rows_of
 from tests.support.user_agents import CHROME
 
@@ -94,48 +89,13 @@ def test_a_bucket_that_is_down_is_waited_for(lake, bucket):
     assert following.told[-1] == "objects are read again."
 
 
-class Disturbing(http.server.BaseHTTPRequestHandler):
-    """Passes requests on to the bucket, and disturbs the answers as it is told to."""
-
-    def do_GET(self):
-        address = urlsplit(self.server.bucket.address)
-        with closing(http.client.HTTPConnection(address.hostname, address.port, timeout=30)) as upstream:
-            upstream.request("GET", self.path, headers=dict(self.headers))
-            answer = upstream.getresponse()
-            body, how = answer.read(), self.server.how
-        if how == "500":
-            self.send_error(500)
-            return
-        self.send_response(answer.status)
-        for key, value in answer.getheaders():
-            if key.lower() not in {"content-length", "transfer-encoding", "connection"}:
-                self.send_header(key, value)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        is_object = "list-type" not in self.path
-        if how == "slow":
-            for at in range(0, len(body), 200):
-                self.wfile.write(body[at : at + 200])
-                self.wfile.flush()
-                time.sleep(0.05)
-        else:
-            self.wfile.write(body[: len(body) // 2] if how == "cut" and is_object else body)
-        self.close_connection = True
-
-    def log_message(self, *_):
-        pass
-
-
 @pytest.mark.parametrize("how", ["500", "cut", "slow"])
 def test_a_disturbed_bucket_loses_and_repeats_nothing(how, lake, bucket, monkeypatch):
     name = f"s3://{bucket.new()}/logs"
     paths = [f"/{number}" for number in range(40)]
     open_target(name).put("1", lines(*paths[:20]))
     open_target(name).put("2", lines(*paths[20:]))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Disturbing) as server:
-        server.bucket, server.how = bucket, how
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
+    with disturbing(bucket, how, monkeypatch) as server:
         following = Following(lake, name)
         following.tick()
         if how != "slow":
@@ -144,7 +104,6 @@ def test_a_disturbed_bucket_loses_and_repeats_nothing(how, lake, bucket, monkeyp
             server.how = ""
             following.tick()
             assert following.told[1:] == ["objects are read again."]
-        server.shutdown()
     assert landed(lake) == Counter(paths)
 
 
