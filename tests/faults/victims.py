@@ -63,6 +63,8 @@ class Victim:
     """The words that finish the work, from what is there; none when there is nothing left to do."""
     gone: tuple[bytes, ...] = ()
     """What is nowhere on the disk once it is done."""
+    has_threads: bool = False
+    """Whether a library of it has threads of its own, whose calls change no file."""
 
     def acknowledged(self, run, state):
         """What a run said that it has done, of what may be in a state."""

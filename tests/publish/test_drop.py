@@ -1,9 +1,12 @@
 """Log objects in a bucket: each content counts once, and a store that fails is waited for."""
 
 import gzip
+import os
+import signal
 import subprocess
 import sys
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,11 +17,16 @@ from data.ingest.dropped import open_drop
 from data.ingest.importer import Importer, Options
 from data.store.target import open_target
 from tests.cluster.processes import wait_until
+from tests.faults.lakes import log
+from tests.faults.tracing import Program, why_not
+from tests.faults.trials import Trial, some
+from tests.faults.victims import INTO, Victim, by_log, nothing
 from tests.publish.conftest import SECRET
 from tests.publish.disturbing import disturbing
 from tests.support.lakes import rows_of
 from tests.support.user_agents import CHROME
 
+KILLS = 8
 TRAFFIC = Path(sys.executable).parent / "traffic"
 
 
@@ -105,6 +113,25 @@ def test_a_disturbed_bucket_loses_and_repeats_nothing(how, lake, bucket, monkeyp
             following.tick()
             assert following.told[1:] == ["objects are read again."]
     assert landed(lake) == Counter(paths)
+
+
+def test_a_kill_while_a_bucket_is_followed_loses_and_repeats_nothing(bucket, tmp_path, tell):
+    """At system calls, as tests/faults kills who follows a folder."""
+    if reason := why_not():
+        assert os.environ.get("TRAFFIC_TESTS") != "all", reason
+        pytest.skip(reason)
+    place = f"s3://{bucket.new()}/logs"
+    for key, letter in (("1.log", "a"), ("2.log", "b"), ("3.log", "a")):
+        open_target(place).put(key, log(letter, 4).encode())
+    words = ("follow", place, "--once", *INTO)
+    victim = Victim("follow of a bucket", nothing, words, by_log, "3 objects read", has_threads=True)
+    with closing(Program(tmp_path)) as program:
+        trial = Trial(victim, program, tmp_path)
+        calls = some(trial.calls, KILLS, seed=place)
+        codes = [trial.inject(f"{call.name}:signal=KILL:when={call.number}").code for call in calls]
+    assert set(codes) <= {0, -signal.SIGKILL}
+    tell(points=len(trial.calls), kills=codes.count(-signal.SIGKILL), lost=0, doubled=0)
+    assert codes.count(-signal.SIGKILL) > KILLS // 2
 
 
 def test_the_command_reads_a_bucket_once_and_names_what_is_wrong_without_keys(lake, bucket, monkeypatch):
