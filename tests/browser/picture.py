@@ -4,8 +4,10 @@ Needs Debian's packages chromium and fonts-inter. The traffic is that of `traffi
 """
 
 import os
+import struct
 import sys
 import tempfile
+import zlib
 from pathlib import Path
 
 from playwright.sync_api import sync_playwright
@@ -27,8 +29,19 @@ FONTS = """<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd">
 """Chromium's system font; what a system has by default is not what readers have."""
 
 
+WORDS = b"tEXt", b"Description\0"
+"""The chunk of the PNG with what is to be read in the picture, by which a test sees that it is out of date."""
+
+
+def with_words(png: bytes, words: str) -> bytes:
+    """A PNG with a description, before the chunk that ends it."""
+    kind, keyword = WORDS
+    body = kind + keyword + words.encode("latin-1", "replace")
+    return png[:-12] + struct.pack(">I", len(body) - 4) + body + struct.pack(">I", zlib.crc32(body)) + png[-12:]
+
+
 def take(address: str) -> None:
-    """Take the picture of the page that a sign-in link leads to."""
+    """Take the picture of the page that a sign-in link leads to, once jobs were found."""
     with tempfile.NamedTemporaryFile("w", suffix=".conf") as fonts, sync_playwright() as playwright:
         fonts.write(FONTS)
         fonts.flush()
@@ -41,7 +54,12 @@ def take(address: str) -> None:
         page.goto(address)
         page.get_by_role("button", name="Sign in to").click()
         page.wait_for_url("**/app/", wait_until="networkidle")
-        page.screenshot(path=PICTURE)
+        while not page.get_by_text("to decide").is_visible():
+            page.wait_for_timeout(1_000)
+            page.reload(wait_until="networkidle")
+        png = page.screenshot()
+        words = page.locator("nav.pages a").all_inner_texts() + page.locator("h2:visible").all_inner_texts()
+        PICTURE.write_bytes(with_words(png, "\n".join(words)))
         browser.close()
 
 

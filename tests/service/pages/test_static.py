@@ -8,6 +8,8 @@ from xml.etree import ElementTree
 import pytest
 
 import service.pages
+from service.pages.numbers import panels
+from service.pages.numbers.layout import NAVIGATION
 
 FOLDER = Path(service.pages.__file__).parent
 STATIC = FOLDER / "static"
@@ -22,8 +24,13 @@ def test_a_file_is_small(name, most):
     assert len(gzip.compress((STATIC / name).read_bytes(), 9)) <= most
 
 
-def test_the_readme_picture_is_small():
-    assert (STATIC / "dashboard.png").stat().st_size <= 200_000
+def test_the_readme_picture_is_small_and_shows_the_overview_as_it_is():
+    """If not: uv run --group browser python -m tests.browser.picture"""
+    picture = (STATIC / "dashboard.png").read_bytes()
+    assert len(picture) <= 200_000
+    words = picture.partition(b"tEXtDescription\0")[2].decode("latin-1")
+    pages = [*(page.title for page in NAVIGATION), "Jobs", "Settings"]
+    assert words.startswith("\n".join([*pages, *(panel.title for panel in panels.OVERVIEW)]))
 
 
 def test_nothing_is_loaded_from_elsewhere():
