@@ -16,6 +16,7 @@ from data import Lake
 from data.publish.publisher import LakePublisher
 from data.rules.geoip import CountryDatabase
 from data.store.copies import copies
+from data.store.country_file import country_database
 from data.store.generation import outdated
 from data.store.link_index import LinkIndex
 from data.store.pending import backlog
@@ -74,7 +75,7 @@ class _Parts:
         self.api_keys, self.jobs = ApiKeys(control, clock), Jobs(control)
         self.hooks = Hooks(control, settings.hook_networks, settings.public_url, clock)
         self.hooks.store_address(settings.public_url + settings.base_path)
-        countries = CountryDatabase(settings.geoip) if settings.geoip else None
+        countries = country_database(lake, settings.geoip)
         values, options = load_traffic_values(settings.values), cluster_options(settings)
         self.workers = Workers()
         self.warehouse = self.workers.open_engine(lambda: Warehouse(lake, values, settings.memory))

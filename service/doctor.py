@@ -17,6 +17,7 @@ from typing import Final, Literal, NamedTuple
 from data import BadInput, Lake, TrafficError
 from data.maintenance.status import LakeStatus, status_of
 from data.store.clock import TOLERANCE
+from data.store.country_file import country_database
 from data.store.files import has_room, link_problem, sync
 from data.text import plural
 from queries import ENTRIES, ClusterOptions, Scope, Warehouse, open_cluster
@@ -78,6 +79,7 @@ def _examine_lake(lake: Lake, settings: Settings, now: datetime) -> Iterator[Che
     yield check_manifest(status)
     yield check_clock(lake, status, now)
     yield check_lists(status, now)
+    yield check_countries(lake, settings)
     yield check_keys(lake, settings)
     if unreadable.level == "ok":
         yield check_answer(lake, status, now)
@@ -101,24 +103,21 @@ def check_address(settings: Settings) -> Check:
     subject, host, proxies = "proxies", settings.host, settings.trusted_proxies
     everybody = [str(network) for network in proxies if not network.prefixlen]
     if everybody:
-        return Check(
-            "warning", subject, f"TRAFFIC_TRUSTED_PROXIES has {everybody[0]}, so any client can choose the address "
-            "by which it is limited; name the networks of your proxies only.",
-        )  # fmt: skip
+        text = (
+            f"TRAFFIC_TRUSTED_PROXIES has {everybody[0]}, so any client can choose the address by which it is limited"
+        )
+        return Check("warning", subject, f"{text}; name the networks of your proxies only.")
+    named = ", ".join(map(str, proxies))
     if not _is_loopback(host):
         if proxies:
-            return Check("ok", subject, f"{host} is reached by other machines; of them, {_named(proxies)} may forward.")
-        return Check(
-            "warning", subject, f"{host} is reached by other machines over plain http; put a proxy with TLS in front, "
-            "and name its network in TRAFFIC_TRUSTED_PROXIES.",
-        )  # fmt: skip
+            return Check("ok", subject, f"{host} is reached by other machines; of them, {named} may forward.")
+        remedy = "put a proxy with TLS in front, and name its network in TRAFFIC_TRUSTED_PROXIES."
+        return Check("warning", subject, f"{host} is reached by other machines over plain http; {remedy}")
     if not proxies:
         return Check("ok", subject, f"only this machine reaches {host}; for a proxy, set TRAFFIC_TRUSTED_PROXIES.")
     if not any(network.is_loopback for network in proxies):
-        return Check(
-            "warning", subject, f"{host} is reached from this machine only, but TRAFFIC_TRUSTED_PROXIES is "
-            f"{_named(proxies)}: all clients of a proxy here share one rate limit; add 127.0.0.1.",
-        )  # fmt: skip
+        text = f"{host} is reached from this machine only, but TRAFFIC_TRUSTED_PROXIES is {named}"
+        return Check("warning", subject, f"{text}: all clients of a proxy here share one rate limit; add 127.0.0.1.")
     return Check("ok", subject, f"{host} is reached from this machine only; its proxies may forward.")
 
 
@@ -232,6 +231,17 @@ def check_lists(status: LakeStatus, now: datetime) -> Check:
     return Check("ok", "IP lists", f"{text}.")
 
 
+def check_countries(lake: Lake, settings: Settings) -> Check:
+    """Whether countries are looked up, and in which database."""
+    try:
+        database = country_database(lake, settings.geoip)
+    except BadInput as error:
+        return Check("broken", "countries", f"{error}; run `traffic countries`, or set another in TRAFFIC_GEOIP.")
+    if database is None:
+        return Check("ok", "countries", "only those in logs are known; `traffic countries` sets up a database.")
+    return Check("ok", "countries", f"they are looked up in {database.description}.")
+
+
 def check_keys(lake: Lake, settings: Settings) -> Check:
     """Whether anybody can ask the API."""
     with closing(ControlDatabase(lake)) as control:
@@ -279,9 +289,8 @@ def check_cluster(lake: Lake, options: ClusterOptions, status: LakeStatus) -> Ch
     except TrafficError as error:
         return Check("broken", subject, str(error))
     seconds = time.perf_counter() - started_at
-    return Check(
-        "ok", subject, f"its executors read the visits of {organization} of {day}; an answer took {seconds:,.1f} s."
-    )
+    text = f"its executors read the visits of {organization} of {day}"
+    return Check("ok", subject, f"{text}; an answer took {seconds:,.1f} s.")
 
 
 def _is_loopback(host: str) -> bool:
@@ -289,7 +298,3 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _named(networks: tuple[object, ...]) -> str:
-    return ", ".join(map(str, networks))

@@ -135,7 +135,7 @@ class Settings:
         flag="--skip-assets",
     )
     geoip: Path | None = _row(
-        optional(Path), "country database in MaxMind's format; empty: only countries given in the log", flag="--geoip"
+        optional(Path), "country database in MaxMind's format; empty: that of `traffic countries`", flag="--geoip"
     )
     jwks: str = _row(
         str,

@@ -25,7 +25,7 @@ ATTEMPTS: Final = 5
 """How often a backup starts again with a new copy of the manifest after an erasure deleted one of its files."""
 CHUNK_BYTES: Final = 1 << 20
 _MANIFEST, _CONTROL = DATABASES
-_FOLDERS: Final = ("ip-lists", "rejects")
+_FOLDERS: Final = ("countries", "ip-lists", "rejects")
 """The folders that are copied without the manifest. Their files are replaced atomically, so copies are consistent."""
 _LIVE: Final = """
 SELECT path, visits, bytes, sha256 FROM files WHERE deletable_at IS NULL UNION ALL

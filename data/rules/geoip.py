@@ -2,7 +2,9 @@
 
 import re
 import struct
+from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +18,9 @@ _DAMAGE_ERRORS: Final = (
     maxminddb.InvalidDatabaseError,
 )  # fmt: skip
 """The exceptions that the reader raises for a damaged file."""
+_NETWORKS_TRIED: Final = 10_000
+_NO_COUNTRY: Final = ("XX", "ZZ")
+"""What publishers write instead of a code where the country is unknown."""
 
 
 class CountryDatabase:
@@ -26,9 +31,21 @@ class CountryDatabase:
         try:
             # the reader in C is faster, but its release 3.2.0 crashes the process on a damaged file
             self._reader = maxminddb.open_database(path, maxminddb.MODE_MMAP)
+            metadata = self._reader.metadata()
+            built_at = datetime.fromtimestamp(metadata.build_epoch, UTC)
         except (OSError, *_DAMAGE_ERRORS) as error:
             raise BadInput(f"{path} is not a valid country database in MaxMind's format: {error}") from error
+        self.description = f"{metadata.database_type} of {built_at:%Y-%m-%d}"
+        """The name that its publisher gave it, and the day on which it was built."""
         self.lookup = lru_cache(1 << 16)(self._lookup_uncached)
+
+    def first_country(self) -> tuple[str, str] | None:
+        """An address and its country; None if the first networks have none, as in a database of operators."""
+        try:
+            addresses = (str(network.network_address) for network, _ in islice(self._reader, _NETWORKS_TRIED))
+            return next(((address, code) for address in addresses if (code := self.lookup(address))), None)
+        except _DAMAGE_ERRORS:
+            return None
 
     def _lookup_uncached(self, text: str) -> str | None:
         """The ISO 3166-1 alpha-2 code of an IP address's country; None when it is unknown."""
@@ -45,4 +62,4 @@ def _code_in(record: object) -> str | None:
         return None
     country = record.get("country")
     code = country.get("iso_code") if isinstance(country, dict) else record.get("country_code", country)
-    return code if isinstance(code, str) and re.fullmatch("[A-Z]{2}", code) and code != "XX" else None
+    return code if isinstance(code, str) and re.fullmatch("[A-Z]{2}", code) and code not in _NO_COUNTRY else None

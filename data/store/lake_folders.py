@@ -39,6 +39,8 @@ class LakeFolders:
         """The folder with the numbers of lines that could not be parsed, and the reasons."""
         self.ip_lists = root / "ip-lists"
         """The folder of IP lists, which operators publish for their agents."""
+        self.country_database = root / "countries" / "countries.mmdb"
+        """The file that `traffic countries` sets up."""
         self.salts = root / "salts.sqlite"
         """The database of the daily salts, which backups leave out."""
         self.links_root = root / "links"

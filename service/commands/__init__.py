@@ -16,6 +16,7 @@ from service.commands import (
     behaviour,
     classify,
     compact,
+    countries,
     demo,
     doctor,
     erase,
@@ -62,6 +63,7 @@ app.command("report", cls=report.ReportCommand)(report.report)
 app.command("mail")(mail.mail)
 app.command("mcp")(mcp.mcp)
 app.command("classify")(classify.classify)
+app.command("countries")(countries.countries)
 app.command("reclassify")(reclassify.reclassify)
 app.command("compact")(compact.compact)
 app.command("erase")(erase.erase)

@@ -19,7 +19,7 @@ from service.commands.importing import (
     DomainOption,
     FormatOption,
     NginxLogFormatOption,
-    countries_of,
+    importer_of,
     judge_past_days,
     options_of,
 )
@@ -72,13 +72,12 @@ def follow(
     """
     from data.ingest.drop_follower import DropFollower
     from data.ingest.follower import Follower
-    from data.ingest.importer import Importer
 
     drop = _drop_of(log, once)
     console = messages()
     options = options_of(organization, domain, log_format, nginx_log_format, columns, short_code_pattern, skip_assets)
     opened = Lake(lake, create=True)
-    importer = Importer(opened, proxies=setting("trusted_proxies").read(trusted_proxies), countries=countries_of(geoip))
+    importer = importer_of(opened, trusted_proxies, geoip)
     console.print(f"Lake: {opened.root}")
     status = _Status(console, log)
 

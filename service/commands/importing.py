@@ -17,7 +17,6 @@ from service.settings import setting
 if TYPE_CHECKING:
     from data.ingest.importer import Importer, Options
     from data.ingest.summary import Summary
-    from data.rules.geoip import CountryDatabase
 
 MIN_SHORT_CODE_SHARE: Final = 5
 """The percentage of paths with short codes below which a preview warns."""
@@ -78,12 +77,9 @@ def import_logs(
 
     Example: traffic import /var/log/nginx/access.log* --org acme --domain go.example.com
     """
-    from data.ingest.importer import Importer
-
     options = options_of(organization, domain, log_format, nginx_log_format, columns, short_code_pattern, skip_assets)
     opened = Lake(lake, create=True)
-    countries = countries_of(geoip)
-    importer = Importer(opened, proxies=setting("trusted_proxies").read(trusted_proxies), countries=countries)
+    importer = importer_of(opened, trusted_proxies, geoip)
     _print(f"Lake: {opened.root}")
     if again and not (yes or dry_run):
         _ask_about_erasures([_run(importer, file, options, dry_run=True, again=True) for file in files])
@@ -128,17 +124,20 @@ def options_of(
     )
 
 
-def countries_of(geoip: str) -> "CountryDatabase | None":
-    """The country database, or None with a message if it cannot be read: imports work without countries."""
-    if not geoip:
-        return None
-    from data.rules.geoip import CountryDatabase
+def importer_of(lake: Lake, trusted_proxies: str, geoip: str) -> "Importer":
+    """The importer given by the flags; without countries, and with a message, if their database cannot be read."""
+    from data.ingest.importer import Importer
+    from data.store.country_file import country_database
 
+    countries = None
     try:
-        return CountryDatabase(Path(geoip))
+        countries = country_database(lake, Path(geoip) if geoip else None)
     except BadInput as error:
-        _print(f"traffic: {error}; countries are unknown unless the log contains them.")
-        return None
+        _print(
+            f"traffic: {error}; countries are unknown unless the log contains them; "
+            "`traffic countries` sets up a database."
+        )
+    return Importer(lake, proxies=setting("trusted_proxies").read(trusted_proxies), countries=countries)
 
 
 def _run(importer: "Importer", file: Path, options: "Options", dry_run: bool, again: bool) -> "Summary":

@@ -254,8 +254,8 @@ def _empty(panel: Panel, rows: Sequence[Row], is_for_operators: bool) -> Mapping
             return {"title": title, "text": "These visits have none.", "command": ""}
         return {
             "title": title,
-            "text": "Addresses are not kept, so past visits stay without countries. For new ones, name a database:",
-            "command": "TRAFFIC_GEOIP=countries.mmdb traffic import access.log --org ORG --domain go.example.com",
+            "text": "Addresses are not kept, so past visits stay without countries. For new ones:",
+            "command": "traffic countries",
         }
     return None
 

@@ -130,7 +130,7 @@ def test_a_code_of_letters_and_digits_is_no_country(database, code):
     assert CountryDatabase(database({HERE: {"country": {"iso_code": code}}})).lookup("81.2.69.7") is None
 
 
-@pytest.mark.parametrize("code", ["XX"])
+@pytest.mark.parametrize("code", ["XX", "ZZ"])
 def test_the_code_of_no_country_is_no_country(database, code):
     assert CountryDatabase(database({HERE: {"country": {"iso_code": code}}})).lookup("81.2.69.7") is None
 

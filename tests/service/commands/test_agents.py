@@ -291,7 +291,7 @@ def test_import_without_a_usable_database_says_so_and_lands_the_visits(program, 
     assert (run.code, run.out) == (0, "")
     (told,) = (row for row in run.err.splitlines() if row.startswith("traffic: "))
     assert told.startswith(f"traffic: {tmp_path / name} is not a valid country database in MaxMind's format: ")
-    assert told.endswith("; countries are unknown unless the log contains them.")
+    assert told.endswith("unless the log contains them; `traffic countries` sets up a database.")
     assert "2 visits imported from 2 lines" in run.err
     assert countries(lake) == {"FR": 1, None: 1}
 

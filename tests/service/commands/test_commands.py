@@ -532,7 +532,7 @@ def test_views_describe_every_column_that_a_query_can_read(program, filled):
     assert b"visits_in_scope" in program("views", *options, "--describe").out
 
 
-COMMANDS = ["demo", "serve", "import", "query", "views", "classify", "reclassify", "agents refresh"]
+COMMANDS = ["demo", "serve", "import", "query", "views", "classify", "countries", "reclassify", "agents refresh"]
 COMMANDS += [
     f"{group} {name}"
     for group, names in (("keys", "create list revoke"), ("links", "import add list"))

@@ -45,10 +45,10 @@ def test_a_whole_installation_has_a_line_of_ok_for_everything(healthy, traffic):
     run = traffic("doctor", "--lake", healthy)
     assert run.code == 0, run.out
     lines = run.out.partition("\n\n")[0].splitlines()
-    assert [line[:7].strip() for line in lines] == ["ok"] * 11
+    assert [line[:7].strip() for line in lines] == ["ok"] * 12
     assert [line[9:21].strip() for line in lines] == [
         "settings", "proxies", "disk space", "disk writes", "files", "permissions", "manifest", "clock", "IP lists",
-        "API keys", "first answer",
+        "countries", "API keys", "first answer",
     ]  # fmt: skip
 
 

@@ -512,7 +512,7 @@ def test_unknown_countries_say_how_they_become_known(lake, browsing):
     land(lake, "acme", [visit(visited_at=at), visit(visited_at=at, bot_category="other_bot", confidence="low")])
     with browsing(lake) as browser:
         page = browser.read("")
-        assert "TRAFFIC_GEOIP" in page.one("section", id="geographic").text
+        assert "traffic countries" in page.one("section", id="geographic").text
         (command,) = [code.text for code in page.one("section", id="bot-traffic").all("p")[-1].all("code")]
         assert command == "traffic agents refresh"
 

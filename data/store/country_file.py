@@ -1,0 +1,74 @@
+"""The country database of a lake, and the downloaded file that it is set up from."""
+
+import gzip
+import tarfile
+import uuid
+import zlib
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import NamedTuple
+
+from data.errors import BadInput
+from data.rules.geoip import CountryDatabase
+from data.store.files import write_bytes_durably
+from data.store.lake import Lake
+
+
+class Download(NamedTuple):
+    """A downloaded country database, unpacked and checked."""
+
+    content: bytes
+    description: str
+    address: str
+    """An address that was looked up in it."""
+    country: str
+    """The country of that address."""
+
+
+def country_database(lake: Lake, path: Path | None) -> CountryDatabase | None:
+    """The database at `path`; without a path, that of the lake; None if it has none. Raises BadInput."""
+    if path is None and not lake.country_database.exists():
+        return None
+    return CountryDatabase(path or lake.country_database)
+
+
+def read_download(file: Path) -> Download:
+    """Unpack a file as publishers pack it (.mmdb, .mmdb.gz or .tar.gz), and look an address up in it. Raises BadInput.
+
+    No lake is needed, so nothing is changed by a file that cannot be used.
+    """
+    try:
+        content = _unpacked(file)
+    except tarfile.TarError as error:
+        raise BadInput(f"{file} is not a tar archive, or is cut short.") from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise BadInput(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
+    with NamedTemporaryFile(suffix=".mmdb") as copy:
+        copy.write(content)
+        copy.flush()
+        try:
+            database = CountryDatabase(Path(copy.name))
+        except BadInput as error:
+            raise BadInput(
+                f"{file} is not a country database in MaxMind's format; download the format MMDB."
+            ) from error
+        found = database.first_country()
+        if found is None:
+            raise BadInput(f"{file} has no countries; `traffic countries` names databases that have them.")
+        return Download(content, database.description, *found)
+
+
+def set_up(lake: Lake, download: Download) -> None:
+    """Make a download the country database of the lake. Programs that have the old one open go on with that."""
+    write_bytes_durably(download.content, lake.staging / f"countries-{uuid.uuid4()}.mmdb", lake.country_database)
+
+
+def _unpacked(file: Path) -> bytes:
+    if file.name.endswith((".tar.gz", ".tgz")):
+        with tarfile.open(file) as archive:
+            for member in archive:
+                if member.name.endswith(".mmdb") and (database := archive.extractfile(member)):
+                    return database.read()
+        raise BadInput(f"{file} contains no file *.mmdb; download the format MMDB.")
+    content = file.read_bytes()
+    return gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content

@@ -1,0 +1,77 @@
+"""`traffic countries`: names free country databases, and sets one up from its downloaded file."""
+
+import os
+from pathlib import Path
+from typing import Annotated, Final, NamedTuple
+
+import typer
+
+from data import Lake
+from service.commands.options import DEFAULT_LAKE, LakeOption, announce_new_lake
+from service.commands.printing import printable
+from service.settings import setting
+
+
+class FreeDatabase(NamedTuple):
+    """A country database that costs nothing."""
+
+    name: str
+    licence: str
+    asks: str
+    """What its licence asks for."""
+    url: str
+    """The page that offers it and names its licence."""
+
+
+FREE_DATABASES: Final = (
+    FreeDatabase(
+        "DB-IP Lite", "CC BY 4.0, no account", "link to DB-IP where its countries are shown",
+        "https://db-ip.com/db/download/ip-to-country-lite",
+    ),
+    FreeDatabase(
+        "IPinfo Lite", "CC BY-SA 4.0, free account", "name IPinfo where its countries are shown",
+        "https://ipinfo.io/developers/ipinfo-lite-database",
+    ),
+    FreeDatabase(
+        "GeoLite2 Country", "GeoLite End User License Agreement, free account",
+        "name MaxMind; delete an outdated file within 30 days",
+        "https://dev.maxmind.com/geoip/geolite2-free-geolocation-data",
+    ),
+)  # fmt: skip
+
+
+def countries(
+    file: Annotated[Path | None, typer.Argument(help="the downloaded file: .mmdb, .mmdb.gz or .tar.gz")] = None,
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Say where a free country database is to be had, or set up the downloaded FILE.
+
+    An address is looked up in it, then it is copied into the lake, where import, follow and serve find it unless
+    TRAFFIC_GEOIP or --geoip names another. Run this again for a newer file. Nothing is fetched from the network.
+
+    Example: traffic countries dbip-country-lite-2026-11.mmdb.gz
+    """
+    if file is None:
+        for source in FREE_DATABASES:
+            typer.echo(f"{source.name} ({source.licence}; {source.asks})\n  {source.url}")
+        typer.echo("Download one in the format MMDB, then run: traffic countries FILE", err=True)
+        return
+    from data.store.country_file import read_download, set_up
+
+    download = read_download(file)
+    announce_new_lake(lake)
+    opened = Lake(lake, create=True)
+    before = opened.country_database.exists()
+    typer.echo(
+        f"{file}: {printable(download.description)}; {download.address} is in {download.country}.\n"
+        f"It {'replaces' if before else 'is copied to'} {opened.country_database}.",
+        err=True,
+    )
+    set_up(opened, download)
+    typer.echo(
+        "Visits that are imported from now on have countries; restart `traffic serve` and `traffic follow` for theirs. "
+        "Past visits get none, as their addresses are gone.",
+        err=True,
+    )
+    if named := os.environ.get(setting("geoip").variable):
+        typer.echo(f"{setting('geoip').variable} names {named}, which is used instead: unset it.", err=True)
