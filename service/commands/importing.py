@@ -1,7 +1,9 @@
 """`traffic import`: imports access logs into the lake."""
 
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -10,7 +12,7 @@ from data import SHORT_CODE_PATTERN, BadInput, Lake
 from data.logs.format_names import FORMATS
 from data.text import plural
 from service.commands.confirmation import ask, check_can_ask
-from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag
+from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag, is_new
 from service.commands.printing import progress_bar
 from service.settings import setting
 
@@ -78,17 +80,20 @@ def import_logs(
     Example: traffic import /var/log/nginx/access.log* --org acme --domain go.example.com
     """
     options = options_of(organization, domain, log_format, nginx_log_format, columns, short_code_pattern, skip_assets)
-    opened = Lake(lake, create=True)
-    importer = importer_of(opened, trusted_proxies, geoip)
-    _print(f"Lake: {opened.root}")
-    if again and not (yes or dry_run):
-        _ask_about_erasures([_run(importer, file, options, dry_run=True, again=True) for file in files])
     summaries = []
-    for file in files:
-        summaries.append(_run(importer, file, options, dry_run, again))
-        _report(file, summaries[-1], options.domain, dry_run, opened.manifest.zone(organization))
-    if not dry_run:
-        judge_past_days(opened, organization)
+    with ExitStack() as stack:
+        is_made_up = dry_run and is_new(lake)
+        root = Path(stack.enter_context(TemporaryDirectory(prefix="traffic-"))) if is_made_up else lake
+        opened = Lake(root, create=True)
+        importer = importer_of(opened, trusted_proxies, geoip)
+        _print(f"Lake: {lake.absolute()}")
+        if again and not (yes or dry_run):
+            _ask_about_erasures([_run(importer, file, options, dry_run=True, again=True) for file in files])
+        for file in files:
+            summaries.append(_run(importer, file, options, dry_run, again))
+            _report(file, summaries[-1], options.domain, dry_run, opened.manifest.zone(organization))
+        if not dry_run:
+            judge_past_days(opened, organization)
     if any(summary.cut_short for summary in summaries):
         raise typer.Exit(1)
 

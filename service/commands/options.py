@@ -57,9 +57,14 @@ def day_of(flag: str, text: str) -> date:
     raise BadInput(f"{flag} is {text!r}; write a date like 2026-11-20.")
 
 
+def is_new(lake: Path) -> bool:
+    """Whether there is no lake at this path yet."""
+    return not ((lake / "manifest.sqlite").exists() or (lake / "visits").exists())
+
+
 def announce_new_lake(lake: Path) -> None:
     """Say on stderr that there is no lake at this path yet, before one is created: the path may be mistyped."""
-    if not ((lake / "manifest.sqlite").exists() or (lake / "visits").exists()):
+    if is_new(lake):
         typer.echo(f"No lake at {lake.absolute()} yet: a new one is created.", err=True)
 
 

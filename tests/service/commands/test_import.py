@@ -151,6 +151,15 @@ def test_a_dry_run_tells_dates_categories_and_the_first_short_codes(lake, run):
     assert "short-code pattern" not in run(text, "--domain", "go.example")[0]
 
 
+def test_a_dry_run_makes_no_lake(traffic, tmp_path):
+    (tmp_path / "access.log").write_text(line("/a"))
+    options = ("--org", "acme", "--domain", "go.example", "--lake", tmp_path / "new", "--dry-run")
+    run = traffic("import", tmp_path / "access.log", *options)
+    assert (run.code, run.err.splitlines()[0]) == (0, f"Lake: {tmp_path / 'new'}")
+    assert "1 visit would be imported from 1 line" in run.err
+    assert not (tmp_path / "new").exists()
+
+
 @pytest.mark.parametrize("flags", [("--skip-assets",), ()])
 def test_assets_are_left_out_by_flag_or_setting(lake, run, monkeypatch, flags):
     monkeypatch.setenv("TRAFFIC_SKIP_ASSETS", "" if flags else "1")
