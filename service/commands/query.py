@@ -89,7 +89,7 @@ def views(
     is_described: Annotated[
         bool, typer.Option("--describe", help="print instead what the relations and their columns mean")
     ] = False,
-    output: Annotated[str, typer.Option("--format", help="for --describe: table or json")] = "table",
+    output: Annotated[str, typer.Option("--format", help="for --describe: table (the default) or json")] = "",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
     """Print a SQL script that defines the same relations in DuckDB's own shell, so that templates run there unchanged.
@@ -98,7 +98,9 @@ def views(
     """
     from queries import ENTRIES, OwnSql, Warehouse, describe, load_traffic_values, no_visits, script
 
-    check_format(output, ("table", "json"))
+    if output and not is_described:
+        raise BadInput("--format goes with --describe; without it, the output is always SQL.")
+    check_format(output := output or "table", ("table", "json"))
     opened = open_lake(lake, organization)
     scope = _scope(opened, ENTRIES["bot-traffic"], organization, context.obj, no_domain)
     if is_described:

@@ -530,6 +530,7 @@ def test_views_describe_every_column_that_a_query_can_read(program, filled):
     columns = {row["relation"]: row["columns"] for row in described["relations"]}
     assert columns["daily_protocols"] == "day, protocol, visits, human_clicks, ai_visits, unique_visitors"
     assert b"visits_in_scope" in program("views", *options, "--describe").out
+    assert "--format goes with --describe" in refused(program("views", *options, "--format", "json"))
 
 
 COMMANDS = ["demo", "serve", "import", "query", "views", "classify", "countries", "reclassify", "agents refresh"]
