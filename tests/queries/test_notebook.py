@@ -1,17 +1,24 @@
 """Notebooks get the answers of the API as Arrow tables, and own SQL that keeps to one organization."""
 
+import os
 import re
 import subprocess
 import sys
 from contextlib import closing
-from datetime import UTC, date, datetime, time
+from dataclasses import replace
+from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pyarrow as pa
 import pytest
 
 from data import BadInput, Lake
+from data.rules.releases import BrowserReleases
 from queries import ENTRIES, InvalidParameter, QueryFailed, Reader, Scope, Warehouse, open_lake, template_entries
+from service.demo.sample import Sample
+from tests.recount import judged, recount
+from tests.support.relog import read_log
 from tests.support.tables import examples
 from tests.support.visits import land, links, visit
 
@@ -116,17 +123,33 @@ def test_a_folder_without_a_lake_is_refused_and_stays_as_it_is(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_example_in_the_manual_runs(tmp_path):
-    lake = Lake(tmp_path / "lake", create=True)
-    days = (datetime(2026, 11, 10), datetime.now(UTC).replace(tzinfo=None))
-    launch = {"path": "/launch", "short_code": "launch", "domain": "go.example.com"}
-    land(lake, "acme", [visit(visited_at=at, **launch) for at in days])
-    lake.manifest.close()
-    text = (ROOT / "queries/notebooks.md").read_text("utf-8")
-    example = re.search(r"^```python\n(from queries import open_lake.*?)^```", text, re.DOTALL | re.MULTILINE)[1]
-    run = subprocess.run(
-        [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{example}"],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+def test_the_walk_in_the_manual_leads_from_a_log_to_a_chart_of_what_the_lines_say(tmp_path):
+    today = datetime.now(UTC).date()
+    Sample(900, today - timedelta(1), 20, links=30).write(tmp_path / "access.log")
+    walk = "".join((ROOT / "queries/notebooks.md").read_text("utf-8").partition("lake.close()\n```\n")[:2])
+    (shell,) = re.findall(r"^```sh\n(.*?)^```", walk, re.DOTALL | re.MULTILINE)
+    cells = re.findall(r"^```python\n(.*?)^```", walk, re.DOTALL | re.MULTILINE)
+    commands = re.sub("uv run |/var/log/nginx/", "", shell)
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    runs = [
+        subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, check=False,
+            env={"PATH": path, "PYTHONPATH": str(ROOT)},
+        )
+        for command in (["sh", "-ec", commands], [sys.executable, "-c", "".join(cells)])
+    ]  # fmt: skip
+    run = runs[-1]
+    assert runs[0].returncode == 0, runs[0].stderr
     assert (run.returncode, run.stderr) == (0, "")
-    assert "short_code" in run.stdout
+
+    visits = judged(read_log(tmp_path / "access.log", "acme", "go.example.com"), BrowserReleases())
+    scope = Scope("acme", today - timedelta(29), today)
+    days = recount("time-series", visits, scope)
+    people = [(row["date"], row["human_clicks"]) for row in days]
+    chart = ElementTree.parse(tmp_path / "people.svg").getroot()
+    assert [bar[0].text for bar in chart] == [f"{day}: {visits} visits by people" for day, visits in people]
+    assert [int(bar.attrib["height"]) for bar in chart] == [visits for _, visits in people]
+    last, *paths = run.stdout.splitlines()
+    assert f"'human_clicks': {people[-1][1]}" in last
+    expected = recount("paths", visits, replace(scope, traffic_type="ai"))[:5]
+    assert paths == [f"{row['path']} {row['visits']}" for row in expected]
