@@ -231,7 +231,7 @@ class Maintenance:
         return self._detection is not None and self._detection.run_next()
 
     def find_silences(self) -> bool:
-        """Make a job of each followed log and of reported visits that have fallen silent."""
+        """Make a job of each source of visits that has fallen silent."""
         update_silences(self._lake, Jobs(self._control), self._clock())
         return False
 

@@ -24,6 +24,7 @@ from data.progress import Progress, unseen
 from data.rules.classifier import Classifier
 from data.rules.ip_lists import Network
 from data.rules.ip_verification import Verifier
+from data.store.arrivals import delivered
 from data.store.batches import Batch, ObjectVersion, check_domain, longest
 from data.store.erasures import erasures_in
 from data.store.files import move_durably
@@ -159,9 +160,11 @@ class Importer:
                 log.reimport.run(log.path, summary.first_day, summary.last_day, domains)
                 summary.erasures = erasures_in(self._lake, options.organization, summary.first_day, summary.last_day)
             if not dry_run:
+                now = self._now()
                 batch = Batch(
                     options.organization, options.domain, log.content.sha256, log.content.size, whole_size,
-                    landing.visits, self._now(), summary.log_format if whole_size else "auto", object=log.version,
+                    landing.visits, now, summary.log_format if whole_size else "auto", object=log.version,
+                    arrived=delivered(options.domain, landing.visits, now) if log.version else None,
                 )  # fmt: skip
                 self._write_rejects(batch, summary)  # before the commit: after a crash, the next run writes them again
                 landing.commit(batch, log.replaces or log.before)

@@ -1,4 +1,4 @@
-"""Counts by the hour what arrives from a source that goes on: a log that is followed, or visits that are reported.
+"""Counts by the hour what arrives from a source that goes on: a followed log, folder or bucket, or reported visits.
 
 Importing a log once does not make it a source: no more visits of it are expected.
 """
@@ -19,16 +19,21 @@ SILENT_HOURS: Final = 6
 WEEKS: Final = 4
 MIN_VISITS: Final = 10
 """In the same hours of the same weekday, each of the last WEEKS weeks had at least as many."""
+_LATE_HOURS: Final = {"drop": SILENT_HOURS}
+"""By so many hours more, what arrives from a source may be late: objects are delivered once a day, for example."""
 _WEEKS_BEFORE: Final = range(WEEKS, 0, -1)
 _KEPT_HOURS: Final = (WEEKS + 1) * 7 * 24
 _EPOCH: Final = datetime(1970, 1, 1)  # UTC, as times of visits are
 _HOUR: Final = timedelta(hours=1)
 
-SourceKind = Literal["follow", "report"]
+SourceKind = Literal["follow", "drop", "report"]
 
 
 class Arrivals(NamedTuple):
-    """How many visits arrived from a source, by the hour of their time (hours since 1970, UTC)."""
+    """How many visits arrived from a source, by the hour of their time (hours since 1970, UTC).
+
+    Those of a folder or bucket ("drop") count in the hour in which their object is read.
+    """
 
     source: SourceKind
     domain: str
@@ -39,7 +44,7 @@ class Silence(NamedTuple):
     """A source from which no visits arrive, though they should."""
 
     source: SourceKind
-    domain: str  # of the log; "": of any, or reported visits
+    domain: str  # of the log or drop; "": of any, or reported visits
     since: datetime  # the end of the hour of its last visit
     before: list[int]  # visits in the first six hours that should have had some, in each of the weeks before
 
@@ -48,6 +53,12 @@ def hours_of(visits: pa.Table) -> dict[int, int]:
     """The number of visits in each hour."""
     hours = pc.floor_temporal(visits["visited_at"], unit="hour").value_counts()
     return {_hour(at): number for at, number in zip(*(part.to_pylist() for part in hours.flatten()), strict=True)}
+
+
+def delivered(domain: str, visits: int, now: datetime) -> Arrivals:
+    """What arrived with an object of a folder or bucket."""
+    hour = _hour(now.astimezone(UTC).replace(tzinfo=None))
+    return Arrivals("drop", domain, {hour: visits} if visits else {})
 
 
 def note_arrivals(db: sqlite3.Connection, organization: str, arrived: Arrivals, now: datetime) -> None:
@@ -72,7 +83,7 @@ def silences(rows: Iterable[tuple[SourceKind, str, int, int]], zone: str, now: d
     found = []
     for (source, domain), by_hour in sources.items():
         first = max((hour for hour in by_hour if hour <= current), default=current) + 1
-        last = min(current - SILENT_HOURS, first + WEEKS * 7 * 24)
+        last = min(current - SILENT_HOURS - _LATE_HOURS.get(source, 0), first + WEEKS * 7 * 24)
         weeks = ([_visits(by_hour, begin, week, zone) for week in _WEEKS_BEFORE] for begin in range(first, last + 1))
         before = next((visits for visits in weeks if min(visits) >= MIN_VISITS), None)
         if before:

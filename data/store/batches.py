@@ -37,7 +37,7 @@ class Batch:
     id: int | None = None
     first_at: str = ""  # the time of its first visit, as the manifest writes times; "": it has none
     last_at: str = ""
-    arrived: Arrivals | None = field(default=None, compare=False)  # its new visits, if the log is followed
+    arrived: Arrivals | None = field(default=None, compare=False)  # its new visits, if its source goes on
     object: ObjectVersion | None = None  # whose content it is; only of a batch that is being committed
 
 

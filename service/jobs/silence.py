@@ -1,4 +1,4 @@
-"""Jobs about sources of visits that have fallen silent: a log that is followed, or visits that are reported.
+"""Jobs about sources of visits that have fallen silent: a followed log, folder or bucket, or reported visits.
 
 No detector finds them, as those look at whole days. Each silence is a job of its own, which is closed when visits
 arrive again; `traffic_silent_sources` of /metrics counts the open ones.
@@ -62,6 +62,7 @@ def _job(organization: str, silence: Silence, now: datetime) -> Job:
     domain = silence.domain if normalized_host(silence.domain) == silence.domain else ""
     source = {
         "follow": f"the followed log of {domain}" if domain else "the followed log",
+        "drop": f"the followed folder or bucket of {domain}" if domain else "the followed folder or bucket",
         "report": "reported visits",
     }[silence.source]
     usual = ", ".join(f"{visits:,}" for visits in silence.before)

@@ -1,11 +1,14 @@
-"""A followed log or reported visits that fall silent are one job for each silence, until visits arrive again."""
+"""A source of visits that falls silent is one job for each silence, until visits arrive again."""
 
+import os
 import time
 from datetime import UTC, datetime, timedelta
 
 import httpx2
 import pytest
 
+from data.ingest.drop_follower import DropFollower
+from data.ingest.dropped import open_drop
 from data.ingest.follower import Follower
 from data.ingest.importer import Importer, Options
 from data.store.arrivals import silences
@@ -32,9 +35,9 @@ def reported(lake, *moments, now=NOW):
     flush_all(lake)
 
 
-def rows(moments, domain=""):
+def rows(moments, source="follow"):
     hours = [(moment - EPOCH) // HOUR for moment in moments]
-    return [("follow", domain, hour, hours.count(hour)) for hour in sorted(set(hours))]
+    return [(source, "", hour, hours.count(hour)) for hour in sorted(set(hours))]
 
 
 @pytest.mark.parametrize(
@@ -65,6 +68,12 @@ def test_hours_of_weeks_before_are_those_of_local_clocks(zone, hour, is_silent):
     before = [datetime(2026, 3, day, 7, 30, tzinfo=UTC) for day in (13, 20, 27)]
     moments = [*before, datetime(2026, 4, 3, 6, 30, tzinfo=UTC)] * 10
     assert bool(silences(rows(moments), zone, datetime(2026, 4, 10, hour, tzinfo=UTC))) is is_silent
+
+
+@pytest.mark.parametrize(("hours", "is_silent"), [(24, False), (30, False), (36, True)])
+def test_objects_that_are_delivered_once_a_day_may_be_twelve_hours_late(hours, is_silent):
+    moments = [MONDAY - hours * HOUR - day * 24 * HOUR for day in range(30) for _ in range(10)]
+    assert bool(silences(rows(moments, "drop"), "UTC", MONDAY)) is is_silent
 
 
 def test_a_source_that_is_silent_stays_so_in_hours_without_visits_and_for_months():
@@ -123,6 +132,35 @@ def test_a_followed_log_is_counted_line_by_line_and_an_imported_one_is_nobodys_s
     assert [(job.domain, job.title) for job in jobs.of("acme")] == [
         ("go.example", "No visits arrive any more: the followed log of go.example")
     ]
+
+
+def test_a_folder_without_new_objects_is_a_job_until_one_is_read(lake, jobs, only, tmp_path):
+    now = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+    folder, clock = tmp_path / "drop", [now]
+    folder.mkdir()
+
+    def deliver(at, visits=10):
+        clock[0] = at
+        path = folder / f"{at:%Y%m%dT%H}.log"
+        path.write_text("".join(line(f"/{number}", when=at - 30 * HOUR) for number in range(visits))[:-1])
+        os.utime(path, (at.timestamp() - 3_600,) * 2)
+        importer = Importer(lake, lambda: clock[0])
+        options = Options("acme", "go.example")
+        follower = DropFollower(lake, importer, open_drop(str(folder)), options, notify=print)
+        follower.tick()
+        assert follower.totals.visits == visits
+
+    for day in range(30, 1, -1):
+        deliver(now - day * 24 * HOUR)
+    update_silences(lake, jobs, now - 24 * HOUR)
+    assert jobs.of("acme") == []
+    update_silences(lake, jobs, now)
+    job = only()
+    assert job.title == "No visits arrive any more: the followed folder or bucket of go.example"
+    assert "10, 10, 10, 10" in job.summary
+    deliver(now)
+    update_silences(lake, jobs, now)
+    assert only().status == "resolved"
 
 
 def test_hours_of_more_than_five_weeks_are_forgotten_when_visits_arrive(lake):
