@@ -16,8 +16,8 @@ REST: Final = "(other)"
 """What the last row of a bounded answer is called."""
 _FIGURES: Final = ("visits", "agent_fetches")
 _UNEQUAL: Final = frozenset(("weekend-vs-weekday",))  # equal spans have unequal numbers of these days
-_MAX_ROWS: Final = {"top-links": 100, "paths": 100, "source-links": 20}
-"""The rows that an answer has at most without a last one for all others; of one platform, for its links."""
+MAX_ROWS: Final = {"top-links": 100, "paths": 100, "source-links": 20}
+"""The rows that an answer has at most, as in its SQL, without a last one for all others; links: of one platform."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def compared_rows(
     """
     figure, names = figure_of(panel), names_of(panel.entry)
     found = {tuple(row[name] for name in names): row[figure] for row in before}
-    is_cut = len(before) >= _MAX_ROWS.get(panel.entry.name, len(before) + 1) or any(REST in key for key in found)
+    is_cut = len(before) >= MAX_ROWS.get(panel.entry.name, len(before) + 1) or any(REST in key for key in found)
     compared: list[Mapping[str, Any]] = []
     for row in rows:
         key = tuple(row[name] for name in names)

@@ -13,17 +13,13 @@ from service.http.compression import negotiated
 from service.http.errors import NotFound
 from service.http.routing import Endpoint
 from service.pages.context import PageContext
-from service.pages.numbers import listing, panels
+from service.pages.numbers import listing
 from service.pages.numbers.columns import BEFORE, CHANGE
 from service.pages.numbers.comparison import compared_rows, figure_of
 from service.pages.numbers.content import DASHBOARD, OF_PATHS, check_paths, compared_pair, comparison_of, uncovered
+from service.pages.numbers.views import PAGES
 
-COMPARED: Final = {
-    one.entry.name: one
-    for one in (*panels.OVERVIEW, *panels.LINK, *panels.AI, panels.SOURCE_LINKS, *panels.PATHS_PAGE,
-                *panels.AGENTS_PAGE, *panels.PEOPLE, *panels.DOMAINS)
-    if figure_of(one)
-}  # fmt: skip
+COMPARED: Final = {one.entry.name: one for page in PAGES for one in page.panels if figure_of(one)}
 """The panels whose rows can be compared, by the name of their entry."""
 
 

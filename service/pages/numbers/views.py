@@ -31,6 +31,13 @@ TABS: Final = {
 }
 """Of some pages: the traffic types to choose from, and what each is called."""
 AGENT: Final = Page("agents", "Agent", "What this agent asks for, and how it is answered.", panels.AGENT)
+_ABOUT_SOURCES: Final = [one for one in panels.AI if {"ai_source", "tool"} & {f.name for f in fields_of(one)}]
+SOURCE: Final = Page(
+    "ai", "AI", "What this platform fetches, and whom it sends.",
+    tuple(sorted([_ABOUT_SOURCES[0], panels.SOURCE_LINKS, *_ABOUT_SOURCES[1:]], key=lambda one: not one.is_wide)),
+)  # fmt: skip
+PAGES: Final = (*NAVIGATION, LINK, INVENTED, AGENT, SOURCE)
+"""All pages of panels."""
 
 
 def routes(context: PageContext) -> list[Route]:
@@ -68,12 +75,9 @@ def page_endpoint(context: PageContext, page: Page) -> Endpoint:
 
 def source_endpoint(context: PageContext) -> Endpoint:
     """The page of one AI platform: the rows of the AI page's answers that are about it."""
-    about_sources = [one for one in panels.AI if {"ai_source", "tool"} & {f.name for f in fields_of(one)}]
-    about_one = sorted([about_sources[0], panels.SOURCE_LINKS, *about_sources[1:]], key=lambda one: not one.is_wide)
-    page = Page("ai", "AI", "What this platform fetches, and whom it sends.", tuple(about_one))
 
     async def endpoint(request: Request) -> Response:
-        view = await View.start(context, request, page)
+        view = await View.start(context, request, SOURCE)
         if view.settled is not None:
             return RedirectResponse(view.settled, 303)
         source = request.path_params["source"]

@@ -2,15 +2,17 @@
 
 import csv
 import io
+import re
 from datetime import date, datetime
 
 import orjson
 import pytest
 
 from data.maintenance.compaction import Compactor
-from queries import ENTRIES, Scope, Warehouse
+from queries import ENTRIES, Scope, Warehouse, template
 from service.encoding import encode
-from service.pages.numbers.comparison import compared_rows
+from service.pages.numbers.comparison import MAX_ROWS, compared_rows
+from service.pages.numbers.export import COMPARED
 from service.pages.numbers.panels import PATHS, REFERRERS
 from tests.conftest import NOW
 from tests.service.pages.reading import cells_of, tables
@@ -84,6 +86,8 @@ def test_every_compared_number_is_that_of_the_answer_for_its_period(compared, la
                 for answer in (now, before)
             ]
             assert [int(row[figure]), int(row["before"])] == counts, (name, row)
+        csv_link = page.one("section", id=name).one("a", class_="csv").attributes["href"]
+        assert compared.get(csv_link).text.splitlines()[0].endswith(",before,change"), name
     warehouse.close()
 
 
@@ -119,6 +123,11 @@ def test_days_that_nothing_covers_are_not_compared(lake, browsing):
         page = browser.read(f"people?{WEEK}&compare=before")
     assert "Rows are not compared" in page.text
     assert not page.all("table", class_="rows comparing")
+
+
+def test_the_rows_of_an_answer_that_may_be_cut_are_as_many_as_its_sql_has_at_most():
+    limits = {name: re.search(r"(?:LIMIT|<=) (\d+)", template(name)) for name in COMPARED}
+    assert {name: int(found[1]) for name, found in limits.items() if found} == MAX_ROWS
 
 
 def test_what_an_answer_may_have_left_out_is_not_called_new():
