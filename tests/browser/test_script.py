@@ -26,6 +26,29 @@ def test_a_click_on_a_heading_sorts_the_table_and_says_so(opened):
     assert values(page, "bot-traffic", column) == sorted(numbers)
 
 
+@pytest.mark.parametrize("path", ["agents", "paths", "people"])
+def test_rows_are_sorted_by_their_change_what_is_new_first_and_what_is_not_known_last(opened, path):
+    page = opened().goto(f"{path}?range=7d&compare=before")
+    table = page.locator("table.comparing").first
+    for order in (-1, 1):
+        table.locator("th[data-field=change] button").click()
+        values = table.locator("tbody td.change data").evaluate_all("all => all.map(one => one.value)")
+        known = [float(value) for value in values if value]
+        assert known == sorted(known, key=lambda change: order * change)
+        assert values[len(known) :] == [""] * (len(values) - len(known))
+
+
+def test_rows_are_sorted_by_time(opened):
+    page = opened().goto("agents")
+    heading = page.locator("table[data-entry='bot-traffic'] th[data-field=last_seen]")
+    heading.locator("button").click()
+    column = heading.evaluate("head => head.cellIndex + 1")
+    times = page.locator(f"table[data-entry='bot-traffic'] tbody tr > :nth-child({column}) data")
+    shown = times.evaluate_all("all => all.map(one => one.value)")
+    assert shown == sorted(shown)
+    assert len(set(shown)) > 5
+
+
 def test_search_hides_the_rows_without_the_words(opened):
     page = opened().goto("agents")
     rows = page.locator("table[data-entry='bot-traffic'] tbody tr:visible")

@@ -53,12 +53,14 @@ for (const button of all("[data-copy]")) {
   });
 }
 
-// Sorting: numbers from <data value>, everything else as text; "(other)" stays last
+// Sorting: numbers from <data value>, everything else as text; what is new has the largest change. "(other)" stays last,
+// and before it what has no value
 const valueOf = (row, column) => {
   const data = row.cells[column].querySelector("data");
-  return data ? Number(data.value) : row.cells[column].textContent.trim();
+  const text = data ? data.value : row.cells[column].textContent.trim();
+  return data && text && !isNaN(text) ? Number(text) : text;
 };
-const compare = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true }));
+const compare = (a, b) => (a === b ? 0 : typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true }));
 for (const table of all("table[data-sortable]")) {
   for (const head of all("thead th", table)) {
     if (!head.textContent.trim()) continue;
@@ -73,8 +75,8 @@ for (const table of all("table[data-sortable]")) {
       for (const other of all("thead th", table)) other.removeAttribute("aria-sort");
       head.setAttribute("aria-sort", order);
       const sign = order === "ascending" ? 1 : -1;
-      const isRest = (row) => row.classList.contains("rest");
-      body.append(...rows.sort((a, b) => isRest(a) - isRest(b) || sign * compare(valueOf(a, head.cellIndex), valueOf(b, head.cellIndex))));
+      const last = (row) => (row.classList.contains("rest") ? 2 : valueOf(row, head.cellIndex) === "" ? 1 : 0);
+      body.append(...rows.sort((a, b) => last(a) - last(b) || sign * compare(valueOf(a, head.cellIndex), valueOf(b, head.cellIndex))));
     });
   }
 }
