@@ -98,11 +98,10 @@ _BROKEN_LINK: Final = Detector(
 _EXPOSED_PATH: Final = Detector(
     type="exposed_path",
     fields=(
-        f.PATH, f.IS_CATCH_ALL, f.ANSWERED, f.PROBES, f.PROBED_PATHS, f.ANSWER_SIZE, f.TOP_PATHS, f.AUDIENCE,
-        f.VISITORS, *_SEEN,
+        f.PATH, f.IS_CATCH_ALL, f.ANSWERED, f.PROBES, f.PROBED_PATHS, f.ANSWER_SIZE, f.TOP_PATHS, *_WHO, *_SEEN,
     ),
     subject=("domain", "path"),
-    untrusted=("path", "top_paths"),
+    untrusted=("path", *_WHO_TEXT),
     title="Vulnerability scanners got an answer: {where}",
     summary="From {days}, they asked {probes} times for what nobody should see, and got {answered} answers of status "
     "200 to 299. Look at what the path shows, and change every secret in it.",
@@ -125,9 +124,9 @@ _ALL: Final = (
     ),
     Detector(
         type="ai_attention_gap",
-        fields=(f.SHORT_CODE, f.AGENT_FETCHES, f.AI_REFERRALS, f.EXPECTED_REFERRALS, f.AUDIENCE, f.VISITORS),
+        fields=(f.SHORT_CODE, f.AGENT_FETCHES, f.AI_REFERRALS, f.EXPECTED_REFERRALS, *_WHO),
         subject=("domain", "short_code"),
-        untrusted=("short_code",),
+        untrusted=("short_code", "top_agent"),
         title="Read by assistants, but no referrals: {where}",
         summary="From {days}, assistants fetched it {agent_fetches} times; people whom they sent: {ai_referrals}. By "
         "their rates over all links, at least five were to be expected.",
@@ -235,11 +234,11 @@ _ALL: Final = (
     Detector(
         type="referral_drop",
         fields=(
-            f.SHORT_CODE, f.AI_SOURCE, f.REFERRALS_BEFORE, f.AI_REFERRALS, f.LOST_REFERRALS, f.PROBABILITY,
-            f.AUDIENCE, f.VISITORS, f.LAST_SEEN,
+            f.SHORT_CODE, f.AI_SOURCE, f.REFERRALS_BEFORE, f.AI_REFERRALS, f.LOST_REFERRALS, f.PROBABILITY, *_WHO,
+            f.LAST_SEEN,
         ),
         subject=("domain", "short_code", "ai_source"),
-        untrusted=("short_code",),
+        untrusted=("short_code", "top_agent"),
         title="Fewer people sent by an AI product: {where}",
         summary="People whom it sent in the last 14 days of {days}: {ai_referrals}; in the 14 days before: "
         "{referrals_before}.",
@@ -253,8 +252,9 @@ _ALL: Final = (
     ),
     Detector(
         type="training_without_return",
-        fields=(f.OPERATOR, f.TRAINING_FETCHES, f.VISITS, f.PERCENTAGE, f.VERIFIED, f.AUDIENCE, f.VISITORS, *_SEEN),
+        fields=(f.OPERATOR, f.TRAINING_FETCHES, f.VISITS, f.PERCENTAGE, f.VERIFIED, *_WHO, *_SEEN),
         subject=("domain", "operator"),
+        untrusted=("top_agent",),
         title="Training crawler without referrals on {domain}",
         summary="From {days}, {training_fetches} of {visits} requests were its; nobody came from its operator's "
         "products.",

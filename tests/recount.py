@@ -1122,12 +1122,15 @@ def _visitors(visits: Iterable[Visit]) -> int:
     return len({visit["visitor"] for visit in visits} - {None})
 
 
-def _who(visits: list[Visit]) -> Row:
-    """The agent with the most of these visits, its share, and the three paths with the most."""
+def _who(visits: list[Visit], audience: str = "") -> Row:
+    """Who made these visits, and the agent with the most of them, with its share."""
     ((name, number),) = _top(map(_name, visits), 1)
-    paths = [path for path, _ in _top((visit["path"] for visit in visits), 3)]
-    top = {"top_agent": name, "top_share": _share(number, len(visits)), "top_paths": paths}
-    return {"audience": _audience(visits), "visitors": _visitors(visits), **top}
+    top = {"top_agent": name, "top_share": _share(number, len(visits))}
+    return {"audience": audience or _audience(visits), "visitors": _visitors(visits), **top}
+
+
+def _top_paths(visits: list[Visit]) -> Row:
+    return {"top_paths": [path for path, _ in _top((visit["path"] for visit in visits), 3)]}
 
 
 def _audience(visits: list[Visit]) -> str:
@@ -1139,8 +1142,9 @@ def _audience(visits: list[Visit]) -> str:
 def _is_flood(visits: list[Visit]) -> bool:
     browsers = _top((_name(visit) for visit in visits if visit["agent"] is None), 1)
     visitors = _top((str(visit["visitor"]) for visit in visits if visit["visitor"] is not None), 1)
-    return any(2 * number > len(visits) for _, number in browsers) or any(
-        2 * number >= len(visits) for _, number in visitors
+    return len(visits) >= 10 and (
+        any(2 * number > len(visits) for _, number in browsers)
+        or any(2 * number >= len(visits) for _, number in visitors)
     )
 
 
@@ -1202,12 +1206,12 @@ def _broken(visits: list[Visit], codes: set[str], is_invented: bool) -> list[Row
             **_who(missed),
             **_seen(missed),
         }
-        del row["top_paths"]  # always its own
         is_repaired = bool(answered) and max(answered) > row["last_seen"]
         if (
             row["days"] >= 2
             and len(missed) + 9 * people >= 10
             and not is_repaired
+            and not _is_flood(missed)
             and row["is_invented"] is is_invented
         ):
             rows.append(row)
@@ -1232,8 +1236,7 @@ def _attention_gap(visits: list[Visit], *_: Any) -> list[Row]:
         if not _sent(group) and expected >= 500:
             fields = {"agent_fetches": own.total(), "ai_referrals": 0, "expected_referrals": expected / 100}
             readers = [visit for visit in group if visit["agent_kind"] == "assistant_fetch"]
-            fields |= {"audience": "AI", "visitors": _visitors(readers)}
-            rows.append(subject | fields)
+            rows.append(subject | fields | _who(readers, "AI"))
     return _heaviest(rows, lambda row: row["expected_referrals"], "domain", "short_code")
 
 
@@ -1297,6 +1300,7 @@ def _server_errors(visits: list[Visit], as_of: date, _: Any) -> list[Row]:
                 | {"short_code": _greatest(errors, "short_code"), "visits": len(group), "errors": len(errors)}
                 | {"percentage": _share(len(errors), len(group)), "people": people}
                 | _who(errors)
+                | _top_paths(errors)
                 | _seen(errors)
             )
     return _heaviest(rows, lambda row: row["errors"], "domain", "path")
@@ -1309,7 +1313,7 @@ def _search_errors(visits: list[Visit], as_of: date, _: Any) -> list[Row]:
         is_often = 100 * len(errors) >= len(group) and 100 * len(_only(recent, "error")) >= len(recent)
         if len(errors) >= 10 and len({visit["day"] for visit in errors}) >= 3 and is_often:
             counts = {"visits": len(group), "errors": len(errors), "percentage": _share(len(errors), len(group))}
-            rows.append(subject | counts | _who(errors) | _seen(errors))
+            rows.append(subject | counts | _who(errors) | _top_paths(errors) | _seen(errors))
     return _heaviest(rows, lambda row: row["errors"], "domain")
 
 
@@ -1324,7 +1328,7 @@ def _dead(visits: list[Visit], as_of: date, _: Any) -> list[Row]:
         row = subject | {"short_code": _greatest(missing, "short_code"), "visits": len(group), "missing": len(missing)}
         row |= {"percentage": _share(len(missing), len(group)), "referred": referred}
         if len(missing) >= 10 and _visitors(missing) >= 5 and is_often and not _is_flood(missing):
-            row |= _who(missing) | _seen(missing)
+            row |= _who(missing) | _top_paths(missing) | _seen(missing)
             rows += [row] if row["days"] >= 3 else []
     return _heaviest(rows, lambda row: row["missing"], "domain", "path")
 
@@ -1350,8 +1354,7 @@ def _exposed(visits: list[Visit], is_catch_all: bool) -> list[Row]:
         row = {"domain": domain, "path": path, "is_catch_all": is_catch_all, "answered": len(answers)}
         row |= {"probes": sum(len(group) for _, group, _ in members), "paths": len(members)}
         row |= {"bytes_sent": max((_size(one) for _, _, one in members if _size(one) is not None), default=None)}
-        row |= {"top_paths": [name for name, _ in _top((visit["path"] for visit in answers), 3)]}
-        row |= {"audience": "other", "visitors": _visitors(answers), **_seen(answers)}
+        row |= _top_paths(answers) | _who(answers, "other") | _seen(answers)
         rows.append(row | {"days": max(_seen(answered)["days"] for _, _, answered in members)})
     return _heaviest(rows, lambda row: row["answered"], "domain", "path")
 
@@ -1389,11 +1392,11 @@ def _referral_drop(visits: list[Visit], as_of: date, _: Any) -> list[Row]:
         late = len(_last_days(group, as_of, 14))
         early = [visit for visit in group if visit["day"] < as_of - timedelta(14)]
         chance = Fraction(sum(comb(len(group), k) for k in range(late + 1)), 2 ** len(group))
-        is_enough = len(early) >= 20 and len({visit["day"] for visit in early}) >= 7
+        is_enough = len(early) >= 20 and len({visit["day"] for visit in early}) >= 7 and not _is_flood(early)
         if is_enough and 2 * late < len(early) and chance < Fraction(1, 100):
             fields = {"referrals_before": len(early), "ai_referrals": late, "lost_referrals": len(early) - late}
-            who = {"audience": "people", "visitors": _visitors(group)}
-            rows.append(subject | fields | {"probability": round(float(chance), 6), **who, "last_seen": _last(group)})
+            fields |= {"probability": round(float(chance), 6), **_who(early, "people"), "last_seen": _last(group)}
+            rows.append(subject | fields)
     return _heaviest(rows, lambda row: row["lost_referrals"], "domain", "short_code", "ai_source")
 
 
@@ -1410,7 +1413,7 @@ def _without_return(visits: list[Visit], as_of: date, _: Any) -> list[Row]:
         domain, every = subject["domain"], whole[subject["domain"]]
         returned = any((domain, source) in sent for source in products.get(subject["operator"], ()))
         row = subject | {"training_fetches": len(group), "visits": every, "percentage": _share(len(group), every)}
-        row |= {"verified": _verified(group), "audience": "AI", "visitors": _visitors(group), **_seen(group)}
+        row |= {"verified": _verified(group), **_who(group, "AI"), **_seen(group)}
         is_much = len(group) >= 100 and 5 * len(group) >= every and row["days"] >= 2
         if is_much and not returned and _last_days(group, as_of, 7):
             rows.append(row)

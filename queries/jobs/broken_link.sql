@@ -1,6 +1,7 @@
 -- Paths that AI products, or people whom they sent, ask for and that are not there: 404 or 410 on 2 days or more,
 -- 10 times or more, where a person counts as 10, and nobody was answered below 400 since. A path is invented if people
--- were sent to it, it is no link and nobody was answered below 400 on any of the 28 days: the AI product made it up.
+-- were sent to it, it is no link and nobody was answered below 400 on any of the 28 days: the AI product made it up. What
+-- one browser or visitor makes is a flood.
 WITH paths AS (
     SELECT domain, path, max(short_code) AS code, max(visited_at) FILTER (is_answered(status)) AS answered_at
     FROM visits_in_scope GROUP BY domain, path
@@ -12,7 +13,7 @@ WITH paths AS (
     JOIN paths ON paths.domain IS NOT DISTINCT FROM missed.domain AND paths.path = missed.path
     LEFT JOIN (SELECT DISTINCT short_code FROM links_in_scope) AS links ON links.short_code = paths.code
     WHERE missed.kind = 'broken_link' AND is_found(missed.days >= 2 AND missed.failures + 9 * missed.people >= 10
-        AND coalesce(paths.answered_at <= missed.last_seen, TRUE))
+        AND coalesce(paths.answered_at <= missed.last_seen, TRUE) AND NOT missed.is_flood)
 )
 SELECT
     domain, path, code AS short_code, is_invented, agent_fetches, ai_referrals, verified, audience, visitors,

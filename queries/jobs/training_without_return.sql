@@ -1,7 +1,12 @@
 -- Operators whose training crawlers make 20 % of a domain's visits or more, 100 visits or more, on 2 days or more, in
 -- the last 7 days still, while their products (the AI sources of any of their agents) sent the domain nobody.
 WITH counts AS (
-    SELECT domain, operator, ai_source, bot_category, count(*) AS visits FROM visits_in_scope GROUP BY ALL
+    SELECT
+        domain, operator, ai_source, bot_category, CASE WHEN bot_category = 'ai_training' THEN visitor END AS crawler,
+        CASE WHEN bot_category = 'ai_training' THEN agent END AS name,
+        CASE WHEN bot_category = 'ai_training' THEN day END AS crawled_on, count(*) AS visits,
+        total_if(1, confidence = 'verified') AS verified, min(visited_at) AS first_seen, max(visited_at) AS last_seen
+    FROM visits_in_scope GROUP BY ALL
 ), domains AS (
     SELECT domain, total(visits) AS visits FROM counts GROUP BY domain
 ), returned AS (
@@ -10,16 +15,16 @@ WITH counts AS (
     JOIN (SELECT DISTINCT operator, ai_source FROM counts WHERE operator IS NOT NULL) AS products USING (ai_source)
 ), crawled AS (
     SELECT
-        domain, operator, count(*) AS training_fetches, total_if(1, confidence = 'verified') AS verified,
-        count(DISTINCT visitor) AS visitors, count(DISTINCT day) AS days, bool_or(is_in_last_days(day, 7)) AS is_recent,
-        min(visited_at) AS first_seen, max(visited_at) AS last_seen
-    FROM visits_in_scope WHERE bot_category = 'ai_training' AND operator IS NOT NULL GROUP BY domain, operator
+        domain, operator, total(visits) AS training_fetches, total(verified) AS verified, count(DISTINCT crawler) AS visitors,
+        top_of(of_name, name) AS top_agent, share(max(of_name), total(visits)) AS top_share, max(crawled_on) AS last_day,
+        count(DISTINCT crawled_on) AS days, min(first_seen) AS first_seen, max(last_seen) AS last_seen
+    FROM (SELECT *, sum(visits) OVER (PARTITION BY domain, operator, name) AS of_name FROM counts WHERE name IS NOT NULL)
+    WHERE operator IS NOT NULL GROUP BY domain, operator
 )
 SELECT
     crawled.domain, crawled.operator, training_fetches, visits, share(training_fetches, visits) AS percentage, verified,
-    'AI' AS audience, visitors, days, first_seen, last_seen
+    'AI' AS audience, visitors, top_agent, top_share, days, first_seen, last_seen
 FROM crawled JOIN domains ON domains.domain IS NOT DISTINCT FROM crawled.domain
 ANTI JOIN returned ON returned.domain IS NOT DISTINCT FROM crawled.domain AND returned.operator = crawled.operator
-WHERE is_found(training_fetches >= 100 AND 5 * training_fetches >= visits AND days >= 2 AND is_recent)
-ORDER BY training_fetches DESC, crawled.domain, crawled.operator
-LIMIT 100;
+WHERE is_found(training_fetches >= 100 AND 5 * training_fetches >= visits AND days >= 2 AND is_in_last_days(last_day, 7))
+ORDER BY training_fetches DESC, crawled.domain, crawled.operator LIMIT 100;

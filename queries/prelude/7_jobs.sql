@@ -41,10 +41,17 @@ CREATE MACRO ranked(count, word) AS CAST(999999999999 - count AS VARCHAR) || wor
 CREATE MACRO word_of(text) AS substr(text, 13);
 CREATE MACRO three_of(texts) AS list_transform(list_sort(list(DISTINCT texts))[1:3], lambda text: word_of(text));
 
+-- Who makes the requests of a subject. Each row has how many of them its agent or browser makes (of_name), and its visitor.
+CREATE MACRO name_of(agent, user_agent) AS coalesce(agent, user_agent, 'unknown');
+CREATE MACRO top_of(of_name, name) AS word_of(min(ranked(of_name, name)));
+-- A flood: ten requests or more, of which one browser, whose name is its whole user agent, makes more than half, or one
+-- visitor of a day half.
+CREATE MACRO is_flood(number, of_name, agent, of_visitor, visitor) AS number >= 10
+    AND (coalesce(2 * max(of_name) FILTER (agent IS NULL) > number, FALSE)
+        OR coalesce(2 * max(of_visitor) FILTER (visitor IS NOT NULL) >= number, FALSE));
+
 -- Whether a subject has what a detector asks for. `traffic jobs detect --explain` shows those that have not, too.
 CREATE MACRO is_found(condition) AS condition OR coalesce(getvariable('explain'), FALSE);
-
-CREATE MACRO name_of(agent, user_agent) AS coalesce(agent, user_agent, 'unknown');
 
 -- Requests by people, AI products and search crawlers, with the detector that counts them as a failure. Errors that search
 -- crawlers get are those of a domain.
@@ -73,27 +80,22 @@ SELECT
 FROM visits_in_scope
 WHERE is_not_found(status) AND is_ai(bot_category) AND NOT is_malicious AND path <> '' AND NOT is_asked_of_every_host(path);
 
--- The failures of a detector by subject. They are a flood if one browser, whose name is its whole user agent, makes more
--- than half of them, or one visitor of a day half of them.
+-- The failures of a detector by subject.
 CREATE VIEW failing_paths AS
 SELECT
     kind, domain, template AS path, max(short_code) AS short_code, count(*) AS failures,
     total_if(1, audience = 'people') AS people, total_if(1, referrer IS NOT NULL) AS referred,
-    count(DISTINCT visitor) AS visitors, word_of(min(ranked_name)) AS top_agent, share(max(of_name), count(*)) AS top_share,
+    count(DISTINCT visitor) AS visitors, top_of(of_name, name) AS top_agent, share(max(of_name), count(*)) AS top_share,
     total_if(1, confidence = 'verified') AS verified,
     CASE WHEN 2 * total_if(1, audience = 'people') >= count(*) THEN 'people' ELSE max(audience) FILTER (audience <> 'people')
         END AS audience,
-    three_of(ranked_path) AS top_paths, count(DISTINCT day) AS days, min(visited_at) AS first_seen,
-    max(visited_at) AS last_seen, coalesce(2 * max(of_name) FILTER (agent IS NULL) > count(*), FALSE)
-        OR coalesce(2 * max(of_visitor) FILTER (visitor IS NOT NULL) >= count(*), FALSE) AS is_flood
+    three_of(ranked(of_path, path)) AS top_paths, count(DISTINCT day) AS days, min(visited_at) AS first_seen,
+    max(visited_at) AS last_seen, is_flood(count(*), of_name, agent, of_visitor, visitor) AS is_flood
 FROM (
-    SELECT *, ranked(of_path, path) AS ranked_path, ranked(of_name, name) AS ranked_name
-    FROM (
-        SELECT
-            *, count(*) OVER (PARTITION BY kind, domain, template, path) AS of_path,
-            count(*) OVER (PARTITION BY kind, domain, template, name) AS of_name,
-            count(*) OVER (PARTITION BY kind, domain, template, visitor) AS of_visitor
-        FROM failed_requests
-    )
+    SELECT
+        *, count(*) OVER (PARTITION BY kind, domain, template, path) AS of_path,
+        count(*) OVER (PARTITION BY kind, domain, template, name) AS of_name,
+        count(*) OVER (PARTITION BY kind, domain, template, visitor) AS of_visitor
+    FROM failed_requests
 )
 GROUP BY kind, domain, template;

@@ -32,6 +32,7 @@ from queries import (
 from queries.detectors import Detector
 from tests.faults.trials import scaled
 from tests.recount import find, measured
+from tests.support.sql import rows
 from tests.support.tables import examples, tables
 from tests.support.visits import Visit, land, links, visit
 
@@ -277,6 +278,14 @@ def test_a_subject_of_other_columns_is_refused(world, subject):
 
 
 # The house
+
+
+@pytest.mark.parametrize("job_type", DETECTORS)
+def test_a_detector_reads_visits_once_unless_it_needs_failing_paths_as_well(world, job_type):
+    sql = template(DETECTORS[job_type].entry.name)
+    variables = world.warehouse.variables(Scope(world.organization([visit()]), *days_before(AS_OF)))
+    ((_, plan),) = rows(world.warehouse, f"EXPLAIN {sql}", variables)
+    assert (plan.count("READ_PARQUET") == 1) is ("failing_paths" not in sql)
 
 
 def test_the_28_days_end_the_day_before():

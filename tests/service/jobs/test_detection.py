@@ -81,7 +81,8 @@ def fewer_sent(lake, *gap):
     for ago in (number for number in range(29, -1, -1) if number not in gap):
         for hours in (1, 8, 16, 23):
             moment = datetime.combine(NOW.date(), time(hours)) - ago * day
-            columns = {"short_code": "sale", "path": "/sale"} | (sent if ago > 14 and hours < 10 else {})
+            person = {"visitor": 24 * ago + hours, "user_agent": f"Mozilla/5.0 ({ago % 4})"}
+            columns = {"short_code": "sale", "path": "/sale"} | person | (sent if ago > 14 and hours < 10 else {})
             batches[ago < min(gap, default=0)].append(visit(visited_at=moment, **columns))
     for batch in filter(None, batches):
         land(lake, "acme", batch)
