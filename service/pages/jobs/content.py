@@ -2,7 +2,6 @@
 
 import hashlib
 import shlex
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, timedelta
@@ -88,15 +87,13 @@ def filled_days(counts: Sequence[DayCount], first: date, last: date) -> list[Day
     return [(day, *by_day.get(day, (0, 0))) for day in days]
 
 
-def expected_days(days: Sequence[DayCount], others: Sequence[Sequence[DayCount]]) -> list[float] | None:
-    """What would be counted of the visits of each day at the rate of all others together; None without others."""
-    if not others:
+def expected_days(days: Sequence[DayCount], shipped_on: date, outcome: JobOutcome) -> list[float] | None:
+    """What would be counted of the visits of each day at the rates of the control; None without one."""
+    before, after = outcome.control_before, outcome.control_after
+    if before is None or after is None:
         return None
-    events, visits = Counter[date](), Counter[date]()
-    for day, counted, among in (one for other in others for one in other):
-        events[day] += counted
-        visits[day] += among
-    return [round(among * events[day] / visits[day], 1) if visits[day] else 0.0 for day, _, among in days]
+    pairs = [(among, after if day > shipped_on else before) for day, _, among in days]
+    return [round(among * control.events / control.visits, 1) for among, control in pairs]
 
 
 def chart_of(days: Sequence[DayCount], shipped_on: date, expected: Sequence[float] | None = None) -> Markup:

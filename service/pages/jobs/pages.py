@@ -16,7 +16,6 @@ from queries import JOB_KINDS, InvalidParameter, measure_all
 from service.http.authentication import Caller
 from service.http.errors import NotFound, Overloaded
 from service.http.job_endpoints import actor_of, guesses_for
-from service.jobs.detection import untouched
 from service.jobs.implementations import CONTENT_TYPES, MAX_CONTENT_BYTES, Draft
 from service.jobs.records import JobRecord
 from service.jobs.redirects import ADD_REDIRECT, RedirectGuess
@@ -191,29 +190,16 @@ class _JobPages:
         first, last = days_of(shipped_on, services.today(organization))
         try:
             with services.workers.admitted(organization, caller.asker):
-                counts, *others = await services.workers.compute(
-                    *caller.turn,
-                    lambda: measure_all(
-                        services.warehouse, kind, organization, [subject, *self._beside(job, subject)], first, last
-                    ),
+                (counts,) = await services.workers.compute(
+                    *caller.turn, lambda: measure_all(services.warehouse, kind, organization, [subject], first, last)
                 )
         except TrafficError:  # such as QueryTimeout: the rest of the page does not depend on it
             return {"description": kind.measure.description, "chart": "", "days": []}
         days = filled_days(counts, first, last)
-        expected = expected_days(days, others)
+        expected = expected_days(days, shipped_on, job.outcome)
         return {"description": kind.measure.description, "chart": chart_of(days, shipped_on, expected),
-                "days": days, "expected": expected, "others": len(others),
+                "days": days, "expected": expected, "others": job.outcome.others,
                 "name": kind.measure.name, "shipped_on": shipped_on}  # fmt: skip
-
-    def _beside(self, job: JobRecord, subject: dict[str, Any]) -> Sequence[dict[str, Any]]:
-        """The subjects with which the outcome of a job was compared; none if it was with none, or by the answer."""
-        if not job.outcome.others:
-            return []
-        services = self._context.services
-        found_at = max((line.at for line in job.history if line.action == "return"), default=job.created_at)
-        day = services.lake.manifest.today(job.organization, found_at)
-        found = untouched(services.warehouse, self._jobs, job.type, job.organization, day)
-        return [one.subject for one in found if one.subject != subject]
 
 
 def _version(fields: dict[str, str]) -> int:

@@ -5,7 +5,6 @@ from datetime import date, datetime, timedelta
 
 import pytest
 
-from data.store.behaviour import switch_behaviour
 from data.store.links import links_of
 from queries import DETECTORS, Warehouse, measure_all
 from service.hooks.registry import Hooks
@@ -350,25 +349,41 @@ def test_a_shipped_job_shows_the_days_before_and_after_that_were_measured(lake, 
     assert [row.one("data").attributes["value"] for row in marked] == ["2026-03-09"]
 
 
-def test_the_chart_of_a_rate_has_beside_each_day_what_the_rate_of_the_control_would_give(lake, acme, jobs, job):
-    beside = [{**one, "path": "/other", "short_code": "other"} for one in requests(range(1, 15), 404)]
-    land(lake, "acme", [*requests(range(1, 9), 404), *requests(range(9, 15), 301), *beside,
-                        *({**one, "status": 403} for one in beside)])  # fmt: skip
-    switch_behaviour(lake.manifest, "acme", on=False)  # otherwise only judged days count
+def test_the_chart_of_a_rate_has_beside_each_day_what_the_rates_of_the_control_would_give(lake, acme, jobs, job):
+    land(lake, "acme", [*requests(range(1, 9), 404), *requests(range(9, 15), 301)])
     shipped(jobs, job, datetime(2026, 3, 9, 8, tzinfo=NOW.tzinfo))
     page = acme.read(f"jobs/{job.id}")
     assert "control" not in page.one("table", data_entry="jobs/broken_link.measure").text
-    period = Measure(5, 30, 60)
-    outcome = JobOutcome("waiting", period, period, None, NOW, date(2026, 4, 7), "rate", others=1, verdict="Wait.")
+    period, control = Measure(5, 30, 60), (Measure(28, 30, 60), Measure(7, 1, 4))
+    outcome = JobOutcome("waiting", period, period, None, NOW, date(2026, 4, 7), "rate", others=3,
+                         control_before=control[0], control_after=control[1], verdict="Wait.")  # fmt: skip
     jobs.set_outcome("acme", job.id, outcome, NOW)
     page = acme.read(f"jobs/{job.id}")
     table = page.one("table", data_entry="jobs/broken_link.measure")
     drawn = [head.text for head in table.one("thead").all("th", data_drawn=True)]  # in the tooltip
     assert drawn == ["Counted", "Among", "At the rate of the control"]
     expected = {row["day"]: row["expected"] for row in tables(page)["jobs/broken_link.measure", None]}
-    assert expected == {day: "5.0" if day >= "2026-03-01" else "0.0" for day in expected}
+    assert expected == {
+        day: "0.0" if day < "2026-03-01" else "5.0" if day <= "2026-03-09" else "2.5" for day in expected
+    }
     assert len(page.one("div", data_chart="measure").one("polyline").attributes["points"].split()) == len(expected)
-    assert "The control: 1 of the same kind, about which nothing was done." in page.text
+    assert "The control: 3 of the same kind, about which nothing was done." in page.text
+
+
+def test_the_page_of_a_shipped_job_reads_its_days_and_runs_no_detector(lake, acme, jobs, job, monkeypatch):
+    asked, answer = [], Warehouse.answer
+
+    def counted(self, entry, *arguments):
+        asked.append(entry.name)
+        return answer(self, entry, *arguments)
+
+    monkeypatch.setattr(Warehouse, "answer", counted)
+    shipped(jobs, job, datetime(2026, 3, 9, 8, tzinfo=NOW.tzinfo))
+    outcome = JobOutcome("waiting", None, None, None, NOW, date(2026, 4, 7), "rate", others=3, verdict="Wait.")
+    jobs.set_outcome("acme", job.id, outcome, NOW)
+    asked.clear()
+    acme.read(f"jobs/{job.id}")
+    assert sorted(asked) == ["jobs/broken_link.measure", "jobs/guesses"]
 
 
 @pytest.mark.parametrize(
