@@ -75,7 +75,8 @@ def _run(folder: Path, port: int, visits: int, target: str) -> None:
     dashboard = enter_url(settings, SessionStore(control).create_link("demo", is_reusable=True))
 
     def ready() -> None:
-        console.print(f"Serving at {address}  (Ctrl-C stops and deletes the sample).\n")
+        console.print(f"Serving at {address}  (Ctrl-C stops and deletes the sample).")
+        console.print(f"Commands read it with --lake {lake.root}\n")
         console.print(f"Dashboard: {dashboard}\n\nOr ask the API:\n")
         print(f'curl -H "Authorization: Bearer {key}" "{address}/analytics/traffic-overview?range=30d"', flush=True)
 

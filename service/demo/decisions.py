@@ -1,4 +1,4 @@
-"""What was decided about the sample before today: two missing paths were redirected, and one of them in vain."""
+"""What was decided about the sample before today: two paths were repaired, and a third in vain."""
 
 from contextlib import closing
 from datetime import datetime, timedelta
@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from data import Lake
 from queries import DETECTORS, Warehouse, days_before, detect
 from service.control_database import ControlDatabase
-from service.demo.problems import REPAIRED_DOMAIN, REPAIRS
+from service.demo.problems import REPAIRS
 from service.jobs.detection import measure_outcomes, subject_of
 from service.jobs.implementations import Draft
 from service.jobs.records import COMMAND_LINE
@@ -14,21 +14,22 @@ from service.jobs.store import Jobs
 
 
 def decide(lake: Lake, organization: str, now: datetime) -> None:
-    """Find the jobs of REPAIRS on their days, approve, redirect and ship them, and measure their outcome now."""
+    """Find the jobs of REPAIRS on their days, approve and ship them, and measure their outcome now."""
     from data.rules.tables import rules_version  # noqa: PLC0415  # slow: loads the rules
 
-    detector = DETECTORS["broken_link"]
     with closing(Warehouse(lake)) as engine, closing(ControlDatabase(lake)) as control:
         jobs = Jobs(control)
         for repair in REPAIRS:
             then = now - timedelta(days=repair.days_ago)
-            day, subject = then.date(), {"domain": REPAIRED_DOMAIN, "path": repair.path}
+            day, subject = then.date(), {"domain": repair.domain, "path": repair.path}
+            detector = DETECTORS[repair.type]
             found = next(one for one in detect(engine, detector, organization, day) if one.subject == subject)
             days = days_before(day)
             jobs.upsert(subject_of(detector, detector.entry.name, found, days, rules_version()), then)
             job_id = next(job.id for job in jobs.of(organization) if job.path == repair.path)
             jobs.act(organization, job_id, "approve_fix", COMMAND_LINE, then)
-            draft = Draft("patch", redirect_to=repair.target, note=repair.note)
+            kind = "patch" if repair.target else "manual"
+            draft = Draft(kind, redirect_to=repair.target or None, note=repair.note)
             jobs.attach(organization, job_id, draft, COMMAND_LINE, then)
             jobs.set_implementation_status(organization, job_id, 1, COMMAND_LINE, then, status="shipped")
         measure_outcomes(engine, lake, jobs, organization, now)

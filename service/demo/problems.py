@@ -78,24 +78,37 @@ _REQUESTS: Final = (
 
 
 class Repair(NamedTuple):
-    """A path that was missing, and was to be redirected some days ago."""
+    """A problem with a path, and what was done about it, or said to be done, some days ago."""
 
+    type: str
+    domain: str
     path: str
     days_ago: int
-    target: str
     note: str
+    target: str = ""  # of a redirect
 
 
 REPAIRS: Final = (
-    Repair("/team-page", 13, "https://example.org/team", "The web server has the new links."),
-    Repair("/press-kit", 30, "https://example.org/press", "Shipped, but the web server was never given the file."),
-)
-"""Of the first, the log says that it helped; of the second, that it changed nothing."""
-REPAIRED_DOMAIN: Final = DOMAINS[1]
+    Repair(
+        "broken_link", DOMAINS[1], "/team-page", 13, "The web server has the new links.", "https://example.org/team"
+    ),
+    Repair(
+        "broken_link", DOMAINS[1], "/press-kit", 30, "Shipped, but the web server was never given the file.",
+        "https://example.org/press",
+    ),
+    Repair("server_errors", DOMAINS[0], "/signup", 30, "What answers the path has enough memory now."),
+)  # fmt: skip
+"""Of the first, the log says that it helped; of the second, that it changed nothing; of the third, that its rate fell,
+while that of its control did not."""
 _REPAIRED_REQUESTS: Final = (
-    _Requests(60, 13, 42, REPAIRED_DOMAIN, REPAIRS[0].path, 404, _CHATGPT_USER),
-    _Requests(24, 1, 12, REPAIRED_DOMAIN, REPAIRS[0].path, 302, _CHATGPT_USER),
-    _Requests(120, 1, 60, REPAIRED_DOMAIN, REPAIRS[1].path, 404, _CLAUDE_USER),
+    _Requests(60, 13, 42, DOMAINS[1], "/team-page", 404, _CHATGPT_USER),
+    _Requests(24, 1, 12, DOMAINS[1], "/team-page", 302, _CHATGPT_USER),
+    _Requests(120, 1, 60, DOMAINS[1], "/press-kit", 404, _CLAUDE_USER),
+    _Requests(90, 31, 60, DOMAINS[0], "/signup", 502),
+    _Requests(240, 1, 60, DOMAINS[0], "/signup", 302),
+    # the control, about which nothing was done
+    _Requests(100, 11, 60, DOMAINS[0], "/checkout", 502),
+    _Requests(240, 11, 60, DOMAINS[0], "/checkout", 302),
 )
 
 

@@ -52,14 +52,21 @@ def test_a_detector_finds_what_is_planted_in_the_demo(demo, today, job_type):
     assert sum(visits for _, _, visits in days) >= 4
 
 
-def test_of_two_repaired_links_the_log_says_that_one_helped_and_one_changed_nothing(demo):
+def test_of_three_repairs_the_log_says_that_two_helped_one_beside_its_control_and_one_changed_nothing(demo):
     with closing(ControlDatabase(demo._lake)) as control:
         jobs = Jobs(control)
         shipped = {job.path: job for job in jobs.of("demo") if job.implementation_status == "shipped"}
-        told = {path: (job.status, job.outcome_status) for path, job in shipped.items()}
-        assert told == {"/team-page": ("resolved", "improved"), "/press-kit": ("reviewed", "unchanged")}
-        verdicts = [jobs.record("demo", job.id).outcome.verdict for job in shipped.values()]
-        assert all("requests were answered wrongly in the 28 days before" in verdict for verdict in verdicts)
+        outcomes = {path: jobs.record("demo", job.id).outcome for path, job in shipped.items()}
+    told = {path: (job.status, job.outcome_status, outcomes[path].judged_by) for path, job in shipped.items()}
+    assert told == {
+        "/team-page": ("resolved", "improved", "answer"),
+        "/press-kit": ("reviewed", "unchanged", "answer"),
+        "/signup": ("resolved", "improved", "rate"),
+    }
+    for path in ("/team-page", "/press-kit"):
+        assert "requests were answered wrongly in the 28 days before" in outcomes[path].verdict
+    early, late = outcomes["/signup"].control_before, outcomes["/signup"].control_after
+    assert (outcomes["/signup"].others, early.events > 50, late.events > 10) == (1, True, True)
 
 
 def test_planted_problems_are_the_same_every_day_and_before_it():
