@@ -15,6 +15,7 @@ from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urljoin
 
 import duckdb
 import httpx2
@@ -633,7 +634,8 @@ def test_demo_refuses_what_makes_no_sense(program, flag, value):
 
 
 def test_demo_serves_a_sample_that_its_own_line_asks_and_leaves_nothing_behind(tmp_path):
-    environ = ENVIRON | {"TMPDIR": str(tmp_path), "TRAFFIC_LAKE": str(tmp_path / "mine"), "TRAFFIC_PORT": "0"}
+    environ = ENVIRON | {"TMPDIR": str(tmp_path), "TRAFFIC_LAKE": str(tmp_path / "mine"), "TRAFFIC_PORT": "0",
+                         "TRAFFIC_HOOK_NETWORKS": "127.0.0.0/8"}  # fmt: skip
     command = [PROGRAM, "demo", "--visits", "3000"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ)
     try:
@@ -646,6 +648,8 @@ def test_demo_serves_a_sample_that_its_own_line_asks_and_leaves_nothing_behind(t
         with httpx2.Client(trust_env=False, verify=False, headers={"Authorization": f"Bearer {key}"}) as client:
             answer = client.get(address).json()
             countries = client.get(address.replace("traffic-overview", "geographic")).json()
+            hook = {"name": "here", "url": "http://127.0.0.1:9/"}
+            assert client.post(urljoin(address, "/agent-hooks"), json=hook).status_code == 201
         if shutil.which("curl"):
             pasted = subprocess.run(line, shell=True, capture_output=True, check=True, timeout=60, env=environ)
             assert json.loads(pasted.stdout) == answer
@@ -662,4 +666,5 @@ def test_demo_serves_a_sample_that_its_own_line_asks_and_leaves_nothing_behind(t
     assert process.returncode == 0
     assert out == ""
     assert "Traceback" not in err
+    assert f"--lake {tmp_path}/traffic-demo-" in err
     assert list(tmp_path.iterdir()) == []
