@@ -137,7 +137,7 @@ service.clock.datetime = types.SimpleNamespace(now=slow, fromisoformat=datetime.
 
 
 class ByHttp:
-    """Somebody who walks from a finding to its fix by the API."""
+    """Somebody who walks from a finding to its fix by the API, and whose assistant reads the job by its tools."""
 
     def __init__(self, client, key):
         self.client = client
@@ -155,7 +155,9 @@ class ByHttp:
         return self.client.post(f"/jobs/{job_id}/implementations", json=body).status_code
 
     def outcome(self, job_id):
-        job = self.client.get(f"/jobs/{job_id}").json()
+        call = {"method": "tools/call", "params": {"name": "job", "arguments": {"id": job_id}}}
+        answer = self.client.post("/mcp", json={"jsonrpc": "2.0", "id": 1, **call}).json()
+        job = json.loads(answer["result"]["content"][0]["text"].split("\n")[1])
         return job["outcome"]["verdict"] if job["status"] == "resolved" else None
 
 
