@@ -3,6 +3,7 @@
 The client's own retries and its reattachment to a lost connection are turned off: they wait for minutes.
 """
 
+import logging
 import threading
 import time
 import uuid
@@ -27,6 +28,8 @@ with warnings.catch_warnings():  # it warns of a pandas that it does not know ye
     from pyspark.sql.connect.plan import LocalRelation
     from pyspark.sql.connect.proto import SQL, Plan, Relation
     from pyspark.sql.connect.session import SparkSession
+
+logging.getLogger("pyspark.sql.connect.logging").disabled = True  # all that it logs is raised, or means nothing
 
 __all__ = [
     "CLIENT_ERRORS", "ClusterSession", "Query", "SessionLost", "as_traffic_error", "coalesce", "col", "lit",

@@ -53,7 +53,7 @@ def test_query_prints_the_same_bytes_from_a_cluster(traffic, sample, spark, sail
     here = traffic(*asked)
     for cluster in (spark, sail):
         there = traffic(*asked, "--engine", cluster.address)
-        assert (there.returncode, there.stdout) == (0, here.stdout), there.stderr
+        assert (there.returncode, there.stdout, there.stderr) == (0, here.stdout, here.stderr)
 
 
 def test_a_cluster_that_is_not_there_is_one_sentence(traffic, sample):
