@@ -28,6 +28,7 @@ from benchmarks import (
     operations,
     outcomes,
     pages,
+    publishing,
     serving,
     sustained,
 )
@@ -57,9 +58,20 @@ CASES: Final[dict[str, Callable[[Setting], Iterator[Figure]]]] = {
     "cluster": clusters.clusters,
     "operations": operations.operations,
     "outcomes": outcomes.outcomes,
+    "publish": publishing.publishing,
 }
 
-_UNUSUAL: Final = {"cluster", "filtered", "growth", "judging", "lists", "operations", "outcomes", "sustained"}
+_UNUSUAL: Final = {
+    "cluster",
+    "filtered",
+    "growth",
+    "judging",
+    "lists",
+    "operations",
+    "outcomes",
+    "publish",
+    "sustained",
+}
 USUAL: Final = [name for name in CASES if name not in _UNUSUAL]
 """The cases without those that need an environment of their own, several sizes, or many minutes."""
 

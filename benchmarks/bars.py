@@ -21,6 +21,8 @@ ITSELF: Final = "itself at 1,000,000 visits"
 ITSELF_AT_20M: Final = "itself at 20,000,000 visits"
 IDLE: Final = "the same server, idle"
 QUIET: Final = "the same server, quiet"
+PLAIN_PUTS: Final = "plain puts of the same files"
+UNPUBLISHED: Final = "a server that does not publish"
 ALONE: Final = "the same merge without judging"
 
 _LARGE: Final = 20_000_000
@@ -88,6 +90,11 @@ BARS: Final = (
     Bar("server memory afterwards", most=400, visits=_LARGE),  # MB
     Bar("live visits, acknowledged", least=9_900),  # visits/s
     Bar("live batches, refused", most=0),
+    Bar("live batches, refused, published", most=0),
+    Bar("live batches, acknowledged after, p99, published", UNPUBLISHED, most=1.2),
+    Bar("publish, the first time", PLAIN_PUTS, most=1.5, visits=_LARGE),
+    Bar("publish, the first time", most=60, visits=_LARGE),  # s
+    Bar("publish, one day more", most=5, visits=_LARGE),  # s
     Bar("cold dashboard over HTTP, live", IDLE, most=2),
     Bar("cold dashboards refused, live", most=0),
     Bar("files of an open day, live, most", most=24, aim=16),
