@@ -91,10 +91,13 @@ def _shipped(filters: Filters, events: Events) -> Iterable[Mark]:
 
 
 def _new(filters: Filters, uncovered: frozenset[date], agents: Sequence[Mapping[str, Any]]) -> Iterable[Mark]:
+    seen: dict[str, date] = {}  # an agent has a row for each confidence
     for row in agents:
         first = date.fromisoformat(row["first_seen"][:10])
+        seen[row["agent"]] = min(first, seen.get(row["agent"], first))
+    for agent, first in seen.items():
         before = (first - timedelta(number) for number in range(1, NEW_AFTER.days + 1))
         is_new = first - NEW_AFTER >= filters.scope.start_date and uncovered.isdisjoint(before)
-        if is_new and row["agent"] not in _NAMELESS:
-            text = f"{formats.day(first)}: the first visit of {row['agent']} in these days"
-            yield Mark(first, text, f"agents{filters.query_string(agent=row['agent'])}")
+        if is_new and agent not in _NAMELESS:
+            text = f"{formats.day(first)}: the first visit of {agent} in these days"
+            yield Mark(first, text, f"agents{filters.query_string(agent=agent)}")

@@ -424,6 +424,7 @@ def test_the_main_chart_marks_what_was_shipped_changed_rules_and_new_agents_at_m
 
     def shown(path, agents):
         first = [{"visited_at": datetime(2026, 2, 12, 1, number), "agent": f"New{number}"} for number in range(agents)]
+        first.append({"visited_at": datetime(2026, 2, 20), "agent": "Old", "confidence": "low"})  # a row of its own
         land(
             lake,
             "acme",
