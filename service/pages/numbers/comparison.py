@@ -122,4 +122,5 @@ def change_in_tenths(now: int, before: int) -> int:
 
 
 def _span(scope: Scope) -> str:
-    return f"{short_day(scope.start_date)} – {short_day(scope.end_date)}"
+    days = dict.fromkeys((short_day(scope.start_date), short_day(scope.end_date)))
+    return " – ".join(days)

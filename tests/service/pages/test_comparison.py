@@ -11,7 +11,7 @@ import pytest
 from data.maintenance.compaction import Compactor
 from queries import ENTRIES, Scope, Warehouse, template
 from service.encoding import encode
-from service.pages.numbers.comparison import MAX_ROWS, compared_rows
+from service.pages.numbers.comparison import MAX_ROWS, Comparison, compared_rows
 from service.pages.numbers.export import COMPARED
 from service.pages.numbers.panels import PATHS, REFERRERS
 from tests.conftest import NOW
@@ -128,6 +128,11 @@ def test_days_that_nothing_covers_are_not_compared(lake, browsing):
 def test_the_rows_of_an_answer_that_may_be_cut_are_as_many_as_its_sql_has_at_most():
     limits = {name: re.search(r"(?:LIMIT|<=) (\d+)", template(name)) for name in COMPARED}
     assert {name: int(found[1]) for name, found in limits.items() if found} == MAX_ROWS
+
+
+def test_a_span_of_one_day_is_named_once():
+    now, before = (Scope("acme", date(2026, 3, day), date(2026, 3, day)) for day in (14, 13))
+    assert Comparison(now, before).spans == "14 Mar against 13 Mar"
 
 
 def test_what_an_answer_may_have_left_out_is_not_called_new():
