@@ -315,9 +315,9 @@ def unless_approved(victim, state):
 INTO = ("--org", "acme", "--domain", "go.example", "--lake", "lake")
 VICTIMS = (
     Victim("import", two_logs, ("import", "a.log", "b.log", *INTO), by_log,
-           r"(\w)\.log: \d+ visits? landed"),
+           r"(\w)\.log: \d+ visits? imported"),
     Victim("import of a grown log", grown_log, ("import", "a.log", *INTO), by_log,
-           r"(\w)\.log: \d+ visits? landed", gone=(OLD_SALT.encode(),)),
+           r"(\w)\.log: \d+ visits? imported", gone=(OLD_SALT.encode(),)),
     Victim("intake", nothing, ("lake", "x", "y", "z"), by_log, r"kept (\w)", "keep", missing_batches),
     Victim("follow", rotated_log, ("lake", "a.log"), by_log, "followed", "follow"),
     Victim("follow of a folder", dropped_logs, ("follow", "drop", "--once", *INTO), by_log, "3 objects read"),
