@@ -19,6 +19,7 @@ from typing import NamedTuple
 import httpx2
 import pytest
 import typer.main
+from jinja2 import FileSystemBytecodeCache
 from starlette.testclient import TestClient
 
 import data.ingest.importer
@@ -30,6 +31,7 @@ from data.rules.classifier import Classifier
 from service.api_keys import ApiKeys
 from service.app import create_app
 from service.control_database import ControlDatabase
+from service.pages import rendering
 from service.settings import read_settings, setting
 from tests.support.block_readers import reuse_engines
 from tests.support.control import open_store
@@ -79,6 +81,21 @@ def command():
     """The commands and their options, put together once for all calls in this process."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(typer.main, "get_command", functools.cache(typer.main.get_command))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def templates(tmp_path_factory):
+    """The templates of the pages, compiled once for all applications of this process."""
+    compiled, environment = FileSystemBytecodeCache(str(tmp_path_factory.mktemp("templates"))), rendering.environment
+
+    def with_compiled():
+        made = environment()
+        made.bytecode_cache = compiled
+        return made
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rendering, "environment", with_compiled)
         yield
 
 

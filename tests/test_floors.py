@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import queries
+from tests.support.forks import ROOT
 
-ROOT = Path(__file__).parent.parent
 FLOORS = ("data", "queries", "service")
 ROOF = ("tests", "benchmarks")
 HOUSE = (ROOT / "HOUSE.md").read_text("utf-8")

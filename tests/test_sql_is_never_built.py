@@ -1,11 +1,10 @@
 """SQL is text of ours: what a database is given was written by us, and values reach it as parameters only."""
 
 import ast
-from pathlib import Path
 
+from tests.support.forks import ROOT
 from tests.support.tables import examples
 
-ROOT = Path(__file__).parent.parent
 FILES = [path for floor in ("data", "queries", "service") for path in sorted((ROOT / floor).rglob("*.py"))]
 TAKING = {"execute", "executemany", "executescript", "sql", "query", "rows", "_rows", "extract_statements", "SQL"}
 """What takes SQL as its first argument or by name: of SQLite, of DuckDB, of Spark, and ours that hand it on."""

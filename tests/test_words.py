@@ -4,11 +4,11 @@ import ast
 import re
 from collections import defaultdict
 from functools import cache
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests.support.forks import ROOT
+
 GLOSSARY = {
     "AnswerCache": "answers of the HTTP API that are kept for some minutes",
     "ApiKeys": "the keys that organizations call the API with",

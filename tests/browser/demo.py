@@ -2,16 +2,16 @@
 
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+
+from tests.support.forks import PROGRAM
 
 
 @contextmanager
 def demo(*options: str) -> Iterator[str]:
     """Run `traffic demo` on a free port; the sign-in link that it prints."""
-    command = [Path(sys.executable).parent / "traffic", "demo", "--port", "0", *options]
+    command = [PROGRAM, "demo", "--port", "0", *options]
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
         try:
             messages = iter(process.stderr.readline, "")  # type: ignore[union-attr]  # it is a pipe

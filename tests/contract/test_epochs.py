@@ -1,13 +1,10 @@
 """Answers over HTTP when history is classified anew: what rests on the old visits is never given again."""
 
 import asyncio
-import os
 import subprocess
-import sys
 import threading
 from collections import Counter
 from datetime import date, datetime
-from pathlib import Path
 
 import pytest
 
@@ -16,9 +13,9 @@ from queries import ENDPOINTS, Scope, Warehouse
 from service.http.answers import Answers
 from service.http.cache import AnswerCache
 from service.http.lanes import Workers
+from tests.support.forks import PROGRAM, without_settings
 from tests.support.visits import land, visit
 
-PROGRAM = Path(sys.executable).parent / "traffic"
 DAYS = {"start_date": "2026-03-02", "end_date": "2026-03-08"}
 STALE = [
     visit(user_agent=agent, visited_at=datetime(2026, 3, day, hour), short_code="sale", visitor=hour)
@@ -68,7 +65,7 @@ def test_every_endpoint_answers_as_a_server_that_was_started_afterwards(lake, cl
 def test_a_reclassification_by_another_process_is_seen_at_once(lake, client):
     land(lake, "acme", STALE)
     assert counts(asked(client)) == (10, 0, 0)
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")}
+    environ = without_settings()
     subprocess.run([PROGRAM, "reclassify", "--lake", lake.root], capture_output=True, check=True, env=environ)
     assert counts(asked(client)) == (0, 6, 4)
 

@@ -16,34 +16,23 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import httpx2
-import jwt
 import pyarrow.parquet as pq
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec
-from jwt.algorithms import ECAlgorithm
 
 from data.store import pending
 from data.store.lake import Lake
 from data.store.packing import table_of, unpack
 from service.http import live_visits as receiving
 from service.maintenance import FLUSH_AFTER
+from tests.support import identity
 from tests.support.sockets import read_until
-from tests.support.user_agents import CHROME
+from tests.support.user_agents import CHROME, GPTBOT
 
-ISSUER, AUDIENCE = "https://login.example/", "traffic"
-KEY = ec.generate_private_key(ec.SECP256R1())
-KEYS = json.dumps({"keys": [ECAlgorithm(ECAlgorithm.SHA256).to_jwk(KEY.public_key(), as_dict=True) | {"kid": "ec"}]})
 UNAIMED = "url (https://… or a path) or a path that begins with / is required"
 PATIENCE = 60  # seconds; what comes by itself comes in a dozen
 FOUR = {"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retry-after"}
 NAMES = itertools.count(1)
 SOURCES = itertools.count(1)
-
-
-def token(**claims):
-    now = int(time.time())
-    usual = {"iss": ISSUER, "aud": AUDIENCE, "sub": "someone", "iat": now, "exp": now + 600, "org_id": "acme"}
-    return jwt.encode(usual | claims, KEY, "ES256", {"kid": "ec"})
 
 
 def bearer(text):
@@ -53,9 +42,7 @@ def bearer(text):
 @pytest.fixture(scope="module")
 def asked(shared_lake, opened):
     """The application, asked by acme, with an identity provider's keys."""
-    keys = shared_lake.root.parent / "keys.json"
-    keys.write_text(KEYS)
-    with opened(shared_lake, jwks=keys, jwt_issuer=ISSUER, jwt_audience=AUDIENCE) as client:
+    with opened(shared_lake, **identity.settings_of(shared_lake.root.parent)) as client:
         yield client
 
 
@@ -284,21 +271,21 @@ def test_another_method_is_refused(asked, method):
         assert response.json() == NOT_ALLOWED
 
 
-@pytest.mark.parametrize("role", [{}, {"role": "viewer"}, {"role": "Viewer"}, {"role": None}])
+@pytest.mark.parametrize("role", ["", "viewer", "Viewer"])
 def test_a_viewer_may_not_write(asked, shared_lake, role):
     path = name()
     for content in (row(path), "[", "x" * 100_000):
-        response = asked.post("/visits", content=content, headers=bearer(token(**role)))
+        response = asked.post("/visits", content=content, headers=bearer(identity.token(role=role)))
         assert (response.status_code, response.json()) == (403, VIEWER)
         assert set(response.headers) >= FOUR
     assert kept(shared_lake)[path] == 0
-    assert asked.get("/jobs", headers=bearer(token(**role))).status_code == 200
+    assert asked.get("/jobs", headers=bearer(identity.token(role=role))).status_code == 200
 
 
 @pytest.mark.parametrize("role", ["editor", "admin", "owner"])
 def test_any_other_role_may_write(asked, shared_lake, role):
     path = name()
-    assert send(asked, row(path), headers=bearer(token(role=role))).text == body(1)
+    assert send(asked, row(path), headers=bearer(identity.token(role=role))).text == body(1)
     assert kept(shared_lake)[path] == 1
 
 
@@ -315,7 +302,7 @@ def test_without_a_token_nothing_is_taken(asked, shared_lake, header):
 
 def test_of_several_troubles_the_first_in_order_is_told(asked, shared_lake):
     source = {"X-Forwarded-For": "203.0.113.99"}
-    stranger, viewer = source | bearer("x"), source | bearer(token())
+    stranger, viewer = source | bearer("x"), source | bearer(identity.token(role="viewer"))
     path = name()
 
     def told(method, place, headers, content="["):
@@ -346,7 +333,7 @@ def test_visits_belong_to_the_organization_of_the_token_alone(asked, shared_lake
     mine, yours, thirds = name(), name(), name()
     assert send(asked, row(mine)).text == body(1)
     assert send(asked, row(yours), headers=bearer(key_of(shared_lake, "other"))).text == body(1)
-    assert send(asked, row(thirds), headers=bearer(token(org_id="third", role="editor"))).text == body(1)
+    assert send(asked, row(thirds), headers=bearer(identity.token("third"))).text == body(1)
     for organization, path in (("acme", mine), ("other", yours), ("third", thirds)):
         found = kept(shared_lake, organization)
         assert [found[one] for one in (mine, yours, thirds)] == [int(one == path) for one in (mine, yours, thirds)]
@@ -358,12 +345,11 @@ def test_an_organization_cannot_be_told_in_a_row(asked):
 
 
 def test_what_was_sent_is_answered_to_its_organization_and_to_nobody_else(lake, opened, key_of):
-    gptbot = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.2; +https://openai.com/gptbot"
     person = {"user_agent": CHROME, "ip": "203.0.113.7"}
     rows = [
         row("/sale", time="2026-03-15T11:59:59Z", **person),
         row("/sale", time="2026-03-15T11:00:00Z", **person, referrer="https://chatgpt.com/"),
-        row("/sale", time="2026-03-14T23:30:00-01:00", user_agent=gptbot, country="us"),
+        row("/sale", time="2026-03-14T23:30:00-01:00", user_agent=GPTBOT, country="us"),
         row("/sale", time=1_773_446_400, user_agent="curl/8.9.1", method="HEAD"),
         row("/sale", user_agent="ChatGPT-User/1.0", status=404),
         row("/sale", user_agent="claude-code/2.1"),

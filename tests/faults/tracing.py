@@ -11,7 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).parents[2]
+from tests.support.forks import ROOT, without_settings
+
 CALLS = ("openat", "write", "pwrite64", "fsync", "fdatasync", "rename", "unlink", "mkdir", "ftruncate")
 """What this program changes a disk with. Of openat only those count that may make a file."""
 _LINE = re.compile(r"(\d+) +(\w+)\((.*)")
@@ -76,7 +77,7 @@ class Program:
         self._started = 0
         self.running = set()
         """The ids of those that were not waited for: nobody else has them."""
-        environ = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")}
+        environ = without_settings()
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.faults.program"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environ,

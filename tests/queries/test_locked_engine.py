@@ -30,12 +30,6 @@ def lake(tmp_path_factory):
 
 
 @pytest.fixture
-def warehouse(lake):
-    with closing(Warehouse(lake)) as warehouse:
-        yield warehouse
-
-
-@pytest.fixture
 def times_set(warehouse, monkeypatch):
     """The organizations whose variables were set, one for each time."""
     found = []

@@ -18,12 +18,12 @@ from data.rules.releases import BrowserReleases
 from queries import ENTRIES, InvalidParameter, QueryFailed, Reader, Scope, Warehouse, open_lake, template_entries
 from service.demo.sample import Sample
 from tests.recount import judged, recount
+from tests.support.forks import ROOT
 from tests.support.relog import read_log
 from tests.support.tables import examples
 from tests.support.visits import land, links, visit
 
 TODAY = date(2026, 3, 8)
-ROOT = Path(__file__).parent.parent.parent
 
 
 @pytest.fixture(scope="module")

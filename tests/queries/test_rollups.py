@@ -140,12 +140,6 @@ def lake(landed_folder, tmp_path):
 
 
 @pytest.fixture
-def warehouse(lake):
-    with closing(Warehouse(lake)) as warehouse:
-        yield warehouse
-
-
-@pytest.fixture
 def counted(counted_folder, tmp_path):
     """A copy of the lake with rollups."""
     with counted_in(counted_folder, tmp_path / "counted") as counted:

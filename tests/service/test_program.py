@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from service.program import UNUSED
-
-PROGRAM = Path(sys.executable).parent / "traffic"
+from tests.support.forks import PROGRAM
 
 
 @pytest.fixture

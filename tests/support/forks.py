@@ -10,6 +10,8 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+PROGRAM = Path(sys.executable).parent / "traffic"
+"""The installed program."""
 PAUSE_SECONDS = 0.002
 
 

@@ -45,6 +45,12 @@ def files_of(lake: Lake, organization: str = "acme") -> list[LandedFile]:
     return lake.manifest.live_files(organization)
 
 
+def dead_files(lake: Lake) -> dict[str, datetime]:
+    """When each dead file may be deleted."""
+    rows = lake.manifest.rows("SELECT path, deletable_at FROM files WHERE deletable_at IS NOT NULL")
+    return {path: datetime.fromisoformat(moment) for path, moment in rows}
+
+
 def rows_of(lake: Lake, organization: str = "acme") -> list[Visit]:
     """Every live visit of an organization."""
     return [row for file in files_of(lake, organization) for row in read(lake, file)]

@@ -34,16 +34,12 @@ from data.store.link_exports import read_export
 from data.store.links import change_links
 from data.visits import VISITS
 from tests.faults.trials import IS_LONG
+from tests.support.forks import ROOT
 from tests.support.lakes import everything_in, fail_at
 from tests.support.relog import read_log
 from tests.support.tables import tables
-from tests.support.user_agents import CHROME, GPTBOT
+from tests.support.user_agents import CHROME, GPTBOT, IPHONE
 
-ROOT = Path(__file__).parents[3]
-IPHONE = (
-    "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) "
-    "Version/17.5 Mobile/15E148 Safari/604.1"
-)
 ACME = Options("acme")
 START, END = date(1, 1, 1), date(9999, 12, 31)
 KEY = ("visited_at", "path", "user_agent", "status", "bot_category")

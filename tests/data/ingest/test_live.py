@@ -28,16 +28,12 @@ from data.store import pending
 from data.store.ip_list_files import refresh
 from data.store.lake import Lake
 from data.visits import VISITS
-from tests.support.user_agents import CHROME, GOOGLEBOT, GPTBOT
+from tests.support.user_agents import CHROME, GOOGLEBOT, GPTBOT, IPHONE
 
 NOW = datetime(2026, 4, 20, 12, tzinfo=UTC)
 FETCHED = datetime(2026, 3, 15, 12, tzinfo=UTC)
 PROXIES = [ip_network("5.6.7.0/24")]
 LISTS = {"openai-gptbot": ["20.42.10.0/24", "2603:1030::/48"], "perplexity-user": ["20.42.20.0/24"]}
-IPHONE = (
-    "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) "
-    "Version/17.5 Mobile/15E148 Safari/604.1"
-)
 ROAMING = (
     "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; Perplexity-User/1.0; "
     "+https://perplexity.ai/perplexity-user)"

@@ -7,9 +7,9 @@ import subprocess
 import time
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 from data.ingest.importer import Importer, Options
+from tests.support.forks import ROOT
 from tests.support.lakes import rows_of
 from tests.support.user_agents import CHROME
 from tests.support.web_servers import installed, serving
@@ -20,7 +20,7 @@ module(load="imuxsock" SysSock.Use="off")
 input(type="imuxsock" Socket="{folder}/socket")
 action(type="omfile" file="{folder}/haproxy.log" template="RSYSLOG_FileFormat")
 """
-MANUAL = (Path(__file__).parents[3] / "data/logs/README.md").read_text("utf-8")
+MANUAL = (ROOT / "data/logs/README.md").read_text("utf-8")
 CAPTURES = "".join(f"    {line}\n" for line in re.findall("capture request header .*", MANUAL))
 INSIDE = f"""
     option httplog

@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import duckdb
 import pytest
@@ -23,6 +22,7 @@ from data.logs.formats import (
 from data.logs.nginx_log_format import parse_nginx_log_format
 from data.logs.source import MAX_LINE_BYTES
 from tests.faults.trials import scaled
+from tests.support.forks import ROOT
 from tests.support.lakes import rows_of
 from tests.support.tables import examples, tables
 
@@ -156,7 +156,7 @@ def test_entries_of_one_request_at_vercel_count_once(read):
 
 
 def test_the_manual_tells_fastly_to_log_what_is_read():
-    manual = (Path(__file__).parents[3] / "data/logs/README.md").read_text("utf-8")
+    manual = (ROOT / "data/logs/README.md").read_text("utf-8")
     (recommended,) = re.findall(r'^ *(\{"timestamp".*\})$', manual, re.MULTILINE)
     assert re.findall(r'"(\w+)":', recommended) == list(json.loads(FORMAT_LINES["fastly"][0]))
 

@@ -49,20 +49,6 @@ READERS = scaled(200, 10_000)
 pytestmark = pytest.mark.usefixtures("one_reader")
 
 
-@pytest.fixture
-def reopened(lake):
-    """Opens the lake again, as another process would."""
-    lakes = []
-
-    def reopened():
-        lakes.append(Lake(lake.root))
-        return lakes[-1]
-
-    yield reopened
-    for other in lakes:
-        other.manifest.close()
-
-
 def compact(lake, at=NOW, **how):
     return Compactor(lake, lambda: at).run(**how)
 

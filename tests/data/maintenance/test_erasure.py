@@ -27,7 +27,7 @@ from data.store.lake import Lake
 from data.store.manifest import READERS_GRACE, Manifest
 from data.store.pending import enqueue
 from queries import ENTRIES, QueryFailed, Scope, Warehouse
-from tests.support.lakes import bytes_on_disk, fail_at, files_of, flipped, landed, opened, rows_of
+from tests.support.lakes import bytes_on_disk, dead_files, fail_at, files_of, flipped, landed, opened, rows_of
 from tests.support.visits import land, packed, unpacked, visit
 
 LARGEST = 2**63 - 1
@@ -55,19 +55,6 @@ def erase_and_delete(lake, organization="acme", **criteria):
     delete_files(lake, erased.dead, erased.ended_at)
     assert truncate_wal(lake)
     return erased
-
-
-def dead_files(lake):
-    """When each dead file may be deleted."""
-    rows = lake.manifest.rows("SELECT path, deletable_at FROM files WHERE deletable_at IS NOT NULL")
-    return {path: datetime.fromisoformat(moment) for path, moment in rows}
-
-
-@pytest.fixture(scope="module")
-def names():
-    """Names for organizations, so that many examples share a lake."""
-    numbers = count()
-    return lambda: f"example-{next(numbers)}"
 
 
 # Which visits go

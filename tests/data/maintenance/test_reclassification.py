@@ -6,7 +6,7 @@ import shutil
 from collections import Counter, defaultdict
 from contextlib import closing, contextmanager
 from datetime import UTC, date, datetime
-from itertools import chain, count
+from itertools import chain
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -32,13 +32,9 @@ from data.store.links import change_links
 from data.visits import BOT_CATEGORIES, VISITS, Classification
 from service.demo.sample import Sample
 from tests.support.lakes import bytes_on_disk, fail_at, files_of, flipped, landed, opened, rows_of
-from tests.support.user_agents import CHROME, GPTBOT
+from tests.support.user_agents import CHROME, GPTBOT, IPHONE
 from tests.support.visits import land, visit
 
-IPHONE = (
-    "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) "
-    "Version/17.5 Mobile/15E148 Safari/604.1"
-)
 NEWTHING = f"{CHROME} Newthing/2.0"
 START, END = date(1, 1, 1), date(9999, 12, 31)
 CLASSIFIED = (*Classification._fields, "referrer_type", "is_malicious", "rules_version")
@@ -276,13 +272,6 @@ LINE = st.builds(
     st.sampled_from(("GET", "GET", "POST", "HEAD", "get")),
     st.integers(0, 59),
 )
-
-
-@pytest.fixture(scope="module")
-def names():
-    """Names for organizations, so that many examples share a lake."""
-    numbers = count()
-    return lambda: f"example-{next(numbers)}"
 
 
 EXAMPLES = int(os.environ.get("TRAFFIC_EXAMPLES", "3"))

@@ -24,6 +24,7 @@ from data.store.batches import Batch
 from data.store.footers import read_visit_file
 from data.store.lake import Lake
 from tests.faults.lakes import line
+from tests.support.lakes import dead_files
 from tests.support.visits import land, visit
 
 NOW = datetime(2026, 3, 10, 0, 30, tzinfo=UTC)
@@ -46,11 +47,6 @@ def days_of(lake, organization="acme"):
 
 def fill(lake, organization, *days):
     land(lake, organization, [visit(visited_at=at(day, hour)) for day in days for hour in (0, 23)])
-
-
-def dead_files(lake):
-    rows = lake.manifest.rows("SELECT path, deletable_at FROM files WHERE deletable_at IS NOT NULL")
-    return {path: datetime.fromisoformat(moment) for path, moment in rows}
 
 
 def there(lake):

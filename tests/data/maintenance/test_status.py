@@ -25,14 +25,6 @@ NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 TODAY = NOW.replace(tzinfo=None)
 
 
-@pytest.fixture
-def lake(tmp_path):
-    """A fresh lake."""
-    lake = Lake(tmp_path / "lake", create=True)
-    yield lake
-    lake.manifest.close()
-
-
 def size_of(lake, organization):
     return sum(path.stat().st_size for path in (lake.root / "visits" / f"organization={organization}").glob("*/*"))
 

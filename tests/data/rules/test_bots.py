@@ -16,15 +16,13 @@ from data.rules.classifier import Request
 from data.rules.devices import DeviceRules
 from data.rules.tables import Agent, Campaign, Heuristic, NotCrawler, Referrer, load
 from tests.support.tables import examples
+from tests.support.user_agents import CHROME_ON_WINDOWS as CHROME
 from tests.support.user_agents import GPTBOT
 
 AGENTS, HEURISTICS = load(Agent, "agents"), load(Heuristic, "heuristics")
 PEOPLE = {row.pattern for row in load(NotCrawler, "notcrawlers")}
 CRAWLERS = [row for row in crawleruseragents.CRAWLER_USER_AGENTS_DATA if row["pattern"] not in PEOPLE]
 
-CHROME = (
-    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
-)
 SAFARI = (
     "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) "
     "Version/17.5 Mobile/15E148 Safari/604.1"

@@ -24,11 +24,9 @@ from data.visits import (
 )
 from tests.support.corpus import NAMES, labelled
 from tests.support.tables import examples
+from tests.support.user_agents import CHROME_ON_WINDOWS as CHROME
 from tests.support.user_agents import GOOGLEBOT, GPTBOT
 
-CHROME = (
-    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
-)
 IMESSAGE = (
     "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_11_1) AppleWebKit/601.2.4 (KHTML, like Gecko) Version/9.0.1 "
     "Safari/601.2.4 facebookexternalhit/1.1 Facebot Twitterbot/1.0"

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -12,8 +11,8 @@ from netaddr import IPSet
 
 from data.errors import BadInput
 from data.rules.geoip import CountryDatabase, _code_in
+from tests.support.forks import ROOT
 
-ROOT = Path(__file__).parents[3]
 MAXMIND = {
     "continent": {"code": "EU", "geoname_id": 6255148, "names": {"en": "Europe"}},
     "country": {"geoname_id": 2921044, "is_in_european_union": True, "iso_code": "DE", "names": {"en": "Germany"}},

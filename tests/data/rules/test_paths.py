@@ -9,14 +9,12 @@ from data.rules.classifier import Request
 from data.rules.paths import PROBE, PROGRAM, PathRules, classify_path
 from data.rules.tables import Attack, Probe, load
 from tests.support.tables import examples
+from tests.support.user_agents import CHROME_ON_WINDOWS as CHROME
 from tests.support.user_agents import GOOGLEBOT
 
 ROWS = load(Probe, "probes")
 SCANNERS = [row for row in ROWS if row.agent_kind == "scanner"]
 PROGRAMS = [row for row in ROWS if row.agent_kind == "other"]
-CHROME = (
-    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
-)
 
 
 @pytest.fixture(scope="module")

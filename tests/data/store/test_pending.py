@@ -12,7 +12,6 @@ from collections import Counter
 from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from itertools import count
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,28 +24,13 @@ from data.ingest.live import LiveIngest
 from data.logs.reported import Submission
 from data.maintenance.compaction import ABANDONED_AFTER, Compactor
 from data.store import pending
-from data.store.lake import Lake
 from data.visits import VISITS
+from tests.support.forks import ROOT
 from tests.support.lakes import everything_in, fail_at, paths, rows_of, strays
 from tests.support.visits import packed, unpacked, visit
 
-ROOT = Path(__file__).parents[3]
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
 KILLS = int(os.environ.get("TRAFFIC_KILLS", "3"))
-
-
-@pytest.fixture
-def reopened(lake):
-    """Opens the lake again, as another process would."""
-    lakes = []
-
-    def reopened():
-        lakes.append(Lake(lake.root))
-        return lakes[-1]
-
-    yield reopened
-    for other in lakes:
-        other.manifest.close()
 
 
 def some(*paths, day=4, **columns):

@@ -1,8 +1,15 @@
-"""What a run of the program leaves to look at."""
+"""The program in this process, as a command line calls it, and what a run of it leaves to look at."""
 
+import io
 import json
+import os
 import re
+import sys
 from typing import Any, NamedTuple
+
+import pytest
+
+from service.commands import main
 
 
 class Run(NamedTuple):
@@ -13,14 +20,41 @@ class Run(NamedTuple):
     err: str
 
     @property
+    def body(self) -> bytes:
+        """What it wrote to stdout, byte for byte."""
+        return self.out.encode("utf-8", "surrogateescape")
+
+    @property
     def json(self) -> Any:
         assert self.code == 0, self.err
         return json.loads(self.out)
 
+    @property
+    def answers(self) -> list[Any]:
+        """The JSON of each line."""
+        return [json.loads(line) for line in self.body.splitlines()]
+
+
+def run(*arguments: object, stdin: bytes = b"") -> Run:
+    """Run `traffic` with some arguments and without the caller's settings: a process of its own takes a second."""
+    streams = [io.TextIOWrapper(io.BytesIO(content), "utf-8", newline="") for content in (stdin, b"", b"")]
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("TRAFFIC_")]:
+            patch.delenv(name)
+        patch.setattr(sys, "argv", ["traffic", *map(str, arguments)])
+        for name, stream in zip(("stdin", "stdout", "stderr"), streams, strict=True):
+            patch.setattr(sys, name, stream)
+        with pytest.raises(SystemExit) as end:
+            main()
+    for stream in streams[1:]:
+        stream.flush()
+    out, err = (stream.buffer.getvalue() for stream in streams[1:])
+    return Run(end.value.code, out.decode("utf-8", "surrogateescape"), err.decode())
+
 
 def refused(run: Run) -> str:
-    """The one line of a run that ended as one with a bad argument must."""
+    """The one line of a run that ended as one with a bad argument must; an import names its lake before."""
     assert (run.code, run.out) == (2, ""), run
-    (line,) = run.err.splitlines()
-    assert re.fullmatch(r"traffic: .{10,}", line)
+    (line,) = [line for line in run.err.splitlines() if not line.startswith("Lake: ")]
+    assert re.fullmatch(r"traffic: .{10,}\S", line)
     return line

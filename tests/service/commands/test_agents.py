@@ -1,15 +1,12 @@
 """`traffic agents refresh`, and what its lists and a database of countries change in `traffic import`."""
 
 import json
-import os
 import re
 import subprocess
-import sys
 from collections import Counter
 from datetime import date
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from threading import Thread
 
 import pyarrow.parquet as pq
@@ -19,9 +16,9 @@ from netaddr import IPSet
 
 from data.rules.tables import IpList, load
 from data.store.ip_list_files import snapshots
+from tests.support.forks import PROGRAM, without_settings
 
-PROGRAM = Path(sys.executable).parent / "traffic"
-ENVIRON = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")} | {"no_proxy": "*"}
+ENVIRON = without_settings() | {"no_proxy": "*"}
 NAMES = [row.name for row in load(IpList, "ip_lists")]
 GPTBOT, PERSON = (
     f'5.5.5.5 - - [04/Mar/2026:10:05:03 +0000] "GET /sale HTTP/1.1" 302 5 "-" "{agent}"\n'
@@ -191,13 +188,6 @@ def test_lists_are_fetched_from_their_addresses(program, lake, folder, site):
     again = program("agents", "refresh", lists=lists)
     assert (again.code, again.err) == (0, "")
     assert sorted(snapshots(lake)) == ["one", "three", "two"]
-
-
-def test_help_shows_an_example(runner):
-    run = runner("agents", "refresh", "--help")
-    assert (run.code, run.err) == (0, "")
-    assert "Example: traffic agents refresh" in run.out
-    assert "refresh" in runner("agents", "--help").out
 
 
 # What lists change in an import

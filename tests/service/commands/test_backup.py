@@ -37,7 +37,6 @@ def test_a_folder_that_cannot_be_it_is_refused(lake, traffic, tmp_path):
         code, out, err = traffic("backup", folder, "--lake", lake.root)
         assert (code, out) == (2, "")
         assert re.fullmatch(r"traffic: [^\n]+\.\n", err)
-    assert traffic("backup", tmp_path / "copy", "--lake", tmp_path / "nothing")[0] == 2
     assert [path.name for path in tmp_path.iterdir()] == ["lake"]
 
 
@@ -57,4 +56,3 @@ def test_help_says_how_to_restore_and_what_erasing_does_not_reach(traffic):
     assert (code, err) == (0, "")
     assert "To restore a lake: stop the server" in told
     assert "`traffic erase` does not change backups" in told
-    assert "Example: traffic backup /backups/2026-11-21" in told

@@ -45,9 +45,3 @@ def test_switched_off_it_explains_what_would_count_and_nothing_does(behaviour, l
     assert bots() == []
     assert behaviour("on").err == "Behaviour is on for acme.\n"
     assert bots() == [1]
-
-
-def test_an_organization_that_does_not_exist_is_refused(traffic, behaviour, lake):
-    run = traffic("behaviour", "off", "--org", "other", "--lake", lake.root)
-    assert run.code == 2
-    assert "other" in run.err

@@ -1,14 +1,10 @@
 """`traffic classify`: what it prints for one request and for many, and what it makes of lines that are none."""
 
-import io
 import json
-import os
 import re
 import subprocess
-import sys
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple
 
 import crawleruseragents
 import pyarrow.parquet as pq
@@ -19,61 +15,19 @@ from data.rules.classifier import Request
 from data.rules.tables import IpList, load
 from data.store.ip_list_files import refresh
 from data.visits import Classification
-from service.commands import main
+from tests.service.commands.runs import refused, run
+from tests.support.forks import PROGRAM, without_settings
+from tests.support.user_agents import CHROME_ON_WINDOWS as CHROME
 from tests.support.user_agents import GPTBOT
 
-CHROME = (
-    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
-)
 CLAUDE_USER = "Mozilla/5.0 (compatible; Claude-User/1.0; +Claude-User@anthropic.com)"
 AI_REFERRER, TAGGED = "https://chatgpt.com/c/1", "https://go.example/sale?a=b&utm_source=chatgpt.com#top"
-KEYS = [
-    "bot_category",
-    "agent_kind",
-    "ai_source",
-    "agent",
-    "operator",
-    "confidence",
-    "detection_method",
-    "device_type",
-    "operating_system",
-    "browser",
-]
+KEYS = [*Classification._fields]
 NOBODY = Classification("other_bot", "other", None, None, None, "low", "heuristic", "bot", None, None)
 CLAIMS_GPTBOT = Classification(
     "ai_training", "training", "ChatGPT", "GPTBot", "OpenAI", "high", "user_agent", "bot", None, None
 )
 CORPUS = sorted((Path(__file__).parents[2] / "data" / "rules" / "corpus").glob("*.jsonl"))
-
-
-class Run(NamedTuple):
-    """How a run of the program ended, and what it wrote."""
-
-    code: int
-    out: bytes
-    err: str
-
-    @property
-    def answers(self):
-        assert "Traceback" not in self.err
-        return [json.loads(line) for line in self.out.splitlines()]
-
-
-def run(*arguments, stdin=b""):
-    """Runs the program's entry point here, without the caller's settings: a process of its own takes a second."""
-    streams = {name: io.TextIOWrapper(io.BytesIO(stdin), "utf-8", newline="") for name in ("stdin", "stdout", "stderr")}
-    streams["stdout"], streams["stderr"] = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="") for _ in range(2))
-    with pytest.MonkeyPatch.context() as patch:
-        for name in [name for name in os.environ if name.startswith("TRAFFIC_")]:
-            patch.delenv(name)
-        patch.setattr(sys, "argv", ["traffic", *map(str, arguments)])
-        for name, stream in streams.items():
-            patch.setattr(sys, name, stream)
-        with pytest.raises(SystemExit) as end:
-            main()
-        for name in ("stdout", "stderr"):
-            streams[name].flush()
-    return Run(end.value.code, streams["stdout"].buffer.getvalue(), streams["stderr"].buffer.getvalue().decode())
 
 
 @pytest.fixture
@@ -84,6 +38,7 @@ def classify(tmp_path):
         words = ["classify", *arguments, "--lake", lake.root if lake else tmp_path / "nowhere"]
         found = run(*words, stdin=stdin)
         assert not (tmp_path / "nowhere").exists()
+        assert "Traceback" not in found.err
         return found
 
     return classify
@@ -108,7 +63,7 @@ def table(run):
     """The rows that were printed: what stands on the left, and the lists of what stands beside it."""
     assert (run.code, run.err) == (0, "")
     found = {}
-    for line in run.out.decode().splitlines():
+    for line in run.out.splitlines():
         found.setdefault(line[:18].strip(), []).append(line[18:].strip())
     return found
 
@@ -141,11 +96,11 @@ def test_one_request_is_explained_by_every_rule_it_meets(classify, classifier, u
 
 
 def test_a_rule_is_printed_with_its_square_brackets(classify):
-    assert '"[wW]get"' in classify("--user-agent", "Wget/1.21").out.decode()
+    assert '"[wW]get"' in classify("--user-agent", "Wget/1.21").out
 
 
 def test_what_is_piped_is_not_cut_to_the_width_of_a_terminal(classify):
-    words = classify("--user-agent", GPTBOT, "--referrer", AI_REFERRER, "--url", TAGGED).out.decode()
+    words = classify("--user-agent", GPTBOT, "--referrer", AI_REFERRER, "--url", TAGGED).out
     assert "…" not in words.replace("compatible; …bot", "")
     both = r"^else +ai_referral ChatGPT: campaigns\.toml: .* and referrers\.toml: .*  https://\S+ *$"
     assert re.search(both, words, re.MULTILINE)
@@ -158,14 +113,13 @@ def test_the_keys_of_an_answer_stand_in_their_order(classify):
     run = classify("--jsonl", "-", stdin=split_lines([{"user_agent": GPTBOT}, {"user_agent": CHROME}]))
     assert (run.code, run.err) == (0, "")
     assert run.out == (
-        b'{"bot_category":"ai_training","agent_kind":"training","ai_source":"ChatGPT","agent":"GPTBot",'
-        b'"operator":"OpenAI","confidence":"high","detection_method":"user_agent","device_type":"bot",'
-        b'"operating_system":null,"browser":null}\n'
-        b'{"bot_category":"human","agent_kind":null,"ai_source":null,"agent":null,'
-        b'"operator":null,"confidence":null,"detection_method":null,"device_type":"desktop",'
-        b'"operating_system":"Windows","browser":"Chrome"}\n'
+        '{"bot_category":"ai_training","agent_kind":"training","ai_source":"ChatGPT","agent":"GPTBot",'
+        '"operator":"OpenAI","confidence":"high","detection_method":"user_agent","device_type":"bot",'
+        '"operating_system":null,"browser":null}\n'
+        '{"bot_category":"human","agent_kind":null,"ai_source":null,"agent":null,'
+        '"operator":null,"confidence":null,"detection_method":null,"device_type":"desktop",'
+        '"operating_system":"Windows","browser":"Chrome"}\n'
     )
-    assert [list(answer) for answer in run.answers] == [KEYS, KEYS]
 
 
 ROWS = [
@@ -181,7 +135,11 @@ ROWS = [
     {"user_agent": "\ud800", "referrer": "https://\udfff/", "url": "/\ud800?utm_source=\ud800", "ip": "\ud800"},
     {"user_agent": CHROME + "\ud800", "referrer": "\ud800"},
     {"user_agent": "Mozilla/5.0 " + "a" * 1_000_000},
-    {"user_agent": CHROME, "referrer": "https://" + "a." * 500_000, "url": "/?" + "a=b&" * 250_000 + "utm_source=x"},
+    {
+        "user_agent": CHROME,
+        "referrer": "https://" + "a." * 500_000,
+        "url": "/?" + "a=b&" * 250_000 + "utm_source=x",
+    },
     {"user_agent": "".join(map(chr, range(32))) + "\x7f\x80\x9f"},
     {"user_agent": CHROME + "\r\n\x00\x1b[2J"},
     {"user_agent": "(" * 8000},
@@ -285,21 +243,17 @@ def test_the_error_of_an_empty_line_names_no_other_line(classify):
 def test_a_file_that_cannot_be_read_is_one_sentence(classify, tmp_path):
     for place in (tmp_path / "nothing.jsonl", tmp_path):
         found = classify("--jsonl", place)
-        assert (found.code, found.out) == (2, b"")
-        assert re.fullmatch(r"traffic: [^\n]{10,}\.\n", found.err)
-        assert str(place) in found.err
+        assert str(place) in refused(found)
 
 
 def test_a_word_too_many_is_one_sentence(classify):
-    found = classify(GPTBOT)
-    assert (found.code, found.out) == (2, b"")
-    assert re.fullmatch(r"traffic: [^\n]{10,}\n", found.err)
+    assert refused(classify(GPTBOT))
 
 
 def test_the_installed_program_reads_a_pipe_and_leaves_nothing_behind(tmp_path):
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")}
+    environ = without_settings()
     ended = subprocess.run(
-        [Path(sys.executable).parent / "traffic", "classify", "--jsonl", "-"],
+        [PROGRAM, "classify", "--jsonl", "-"],
         input=split_lines([{"user_agent": GPTBOT}]) + b"nonsense\n",
         capture_output=True,
         check=False,
@@ -366,7 +320,7 @@ def test_without_a_lake_an_address_says_nothing_and_the_remedy_is_named(classify
 @pytest.mark.parametrize("address", ["[/x]", "2606:4700:cd:a:b::1"])
 def test_any_address_is_printed_as_it_is(classify, lake, address):
     listed(lake)
-    assert address in classify("--user-agent", GPTBOT, "--ip", address, lake=lake).out.decode()
+    assert address in classify("--user-agent", GPTBOT, "--ip", address, lake=lake).out
 
 
 def test_no_address_is_kept(classify, lake):

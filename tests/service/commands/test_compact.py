@@ -3,30 +3,27 @@
 import os
 import random
 import subprocess
-import sys
 import threading
 import time
 from collections import Counter
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
 from data.maintenance.compaction import ABANDONED_AFTER, Compactor
 from data.store import pending
 from data.store.manifest import READERS_GRACE
-from tests.support.forks import without_settings
+from tests.support.forks import PROGRAM, without_settings
 from tests.support.lakes import numbers, paths, strays
 from tests.support.visits import land, packed, visit
 
-PROGRAM = Path(sys.executable).parent / "traffic"
 KILLS = int(os.environ.get("TRAFFIC_KILLS", "2"))
 
 
 @pytest.fixture
 def compact(traffic, lake):
     """Runs `traffic compact` over the lake of a test."""
-    return lambda *flags, root=lake.root: traffic("compact", *flags, "--lake", root)
+    return lambda *flags: traffic("compact", *flags, "--lake", lake.root)
 
 
 def land_files(lake, days, files, organization="acme"):
@@ -78,13 +75,6 @@ def test_of_today_a_handful_of_files_stays(today, lake, compact):
         land(lake, "acme", [visit(visited_at=moment)])
     assert compact()[0] == 0
     assert sorted(Counter(file.day for file in lake.manifest.live_files("acme")).values()) == [1, 12]
-
-
-def test_a_lake_that_is_not_there_is_one_line_and_not_made(tmp_path, compact):
-    code, out, err = compact(root=tmp_path / "absent")
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "no lake at" in err
-    assert not (tmp_path / "absent").exists()
 
 
 def test_a_damaged_file_is_named_once_the_rest_is_done(lake, compact):

@@ -27,11 +27,12 @@ from service.http.answers import Answers
 from service.http.cache import AnswerCache
 from service.http.lanes import Workers
 from tests.service.commands.runs import refused
+from tests.support.forks import without_settings
 from tests.support.lakes import rows_of
 from tests.support.tables import examples
 from tests.support.visits import land, packed, visit
 
-ENVIRON = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")}
+ENVIRON = without_settings()
 DAYS = {"start_date": "2026-03-02", "end_date": "2026-03-08"}
 SMALLEST = -(2**63)
 NO_GRACE = """
@@ -164,17 +165,6 @@ def test_an_organization_with_a_key_but_no_visits_has_nothing_to_erase(lake, era
 # What it refuses
 
 
-def test_an_organization_or_lake_that_is_not_there_is_refused(lake, traffic, tmp_path):
-    fill(lake)
-    for name in ("nobody", "_seed", "a/b", ""):
-        for flag in ("--yes", "--dry-run"):
-            assert repr(name) in refused(traffic("erase", "--org", name, "--all", flag, "--lake", lake.root))
-    missing = traffic("erase", "--org", "acme", "--all", "--yes", "--lake", tmp_path / "nothing")
-    assert "TRAFFIC_LAKE" in refused(missing)
-    assert not (tmp_path / "nothing").exists()
-    assert len(rows_of(lake)) == 9
-
-
 @examples("flags", "told")  # fmt: skip
 def test_criteria_that_cannot_be_meant_are_refused(lake, erase, flags, told):
     fill(lake)
@@ -197,12 +187,6 @@ def test_a_damaged_file_ends_with_1_and_no_receipt(lake, erase):
     run = erase("--short-code", "sale", "--yes")
     assert (run.code, run.out) == (1, "")
     assert damaged.name in run.err
-
-
-def test_help_shows_an_example(traffic):
-    run = traffic("erase", "--help")
-    assert (run.code, run.err) == (0, "")
-    assert "Example: traffic erase --org acme" in run.out
 
 
 # On a terminal

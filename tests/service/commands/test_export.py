@@ -4,10 +4,8 @@ import csv
 import re
 import signal
 import subprocess
-import sys
 import time
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import duckdb
 import pyarrow.parquet as pq
@@ -16,13 +14,14 @@ import pytest
 from data.store.locks import locked
 from queries import ENTRIES, Reader, template_entries
 from tests.service.commands.runs import refused
+from tests.support.forks import PROGRAM, ROOT
 from tests.support.tables import examples
 from tests.support.visits import land, visit
 
 FORMULA = '=HYPERLINK("https://evil.example")'
 AGES = (9, 3, 2, 1)
 """How many days ago acme had visits, beside today."""
-MANUAL = Path(__file__).parent.parent.parent.parent / "service/commands/README.md"
+MANUAL = ROOT / "service/commands/README.md"
 SOME = {"devices": 1, "top-links": 1, "weekly-trend": 2, "protocols": 1}
 """Endpoints that are quick to answer, with the number of files of each."""
 NAMES = len([leaf for name in ENTRIES if name != "dashboard" for leaf in template_entries(ENTRIES[name])])
@@ -177,7 +176,7 @@ def test_an_export_that_is_killed_between_two_steps_leaves_whole_files_and_goes_
 
 
 def test_an_export_that_is_killed_at_any_moment_leaves_whole_files_and_goes_on(export, shared_lake, tmp_path):
-    program = Path(sys.executable).parent / "traffic"
+    program = PROGRAM
     with subprocess.Popen([program, *command(shared_lake, tmp_path / "to")], stderr=subprocess.DEVNULL) as child:
         while child.poll() is None and len(files_in(tmp_path / "to")) < 3:
             time.sleep(0.001)

@@ -19,7 +19,6 @@ from data.ingest.importer import Importer, Options
 from data.rules.bots import readable_user_agent
 from data.rules.tables import rules_version
 from tests.faults.trials import scaled
-from tests.service.commands.runs import refused
 from tests.support.user_agents import CHROME, GPTBOT
 from tests.support.visits import land, visit
 
@@ -107,17 +106,6 @@ def test_a_user_agent_cannot_steer_the_terminal(lake, reclassify):
     assert "\x1b" not in reclassify().out
 
 
-def test_an_organization_or_lake_that_is_not_there_is_refused(lake, traffic, reclassify, key_of, tmp_path):
-    land(lake, "acme", [visit()])
-    for name in ("nobody", "_seed", "a/b"):
-        assert repr(name) in refused(reclassify("--org", name))
-        assert repr(name) in refused(reclassify("--org", name, "--dry-run"))
-    assert "TRAFFIC_LAKE" in refused(traffic("reclassify", "--lake", tmp_path / "nothing"))
-    assert not (tmp_path / "nothing").exists()
-    assert "extra" in refused(reclassify("extra"))
-    assert categories(lake) == {"human": 1}
-
-
 def test_a_lake_without_visits_has_nothing_to_reclassify(reclassify):
     assert reclassify() == (0, "", "0 of 0 visits in 0 days reclassified; 0 of them with a different result.\n")
 
@@ -133,12 +121,6 @@ def test_a_damaged_file_ends_with_1_names_the_file_and_keeps_what_was_done(lake,
     assert re.fullmatch(rf"traffic: [^\n]*{damaged.name}[^\n]*\n", run.err)
     damaged.write_bytes(content)
     assert categories(lake) == {"ai_training": 1, "human": 2}
-
-
-def test_help_shows_an_example(traffic):
-    run = traffic("reclassify", "--help")
-    assert (run.code, run.err) == (0, "")
-    assert "Example: traffic reclassify --dry-run" in run.out
 
 
 # Killed, and beside others

@@ -138,7 +138,6 @@ def test_an_organization_without_visits_of_these_days_gets_an_empty_report(repor
         (["--format", "pdf"], "html or text"),
         (["--range", "8d"], "range"),
         (["--start-date", "x", "--end-date", "2026-01-01"], "start_date"),
-        (["--org", "nobody"], "nobody"),
     ],
 )
 def test_a_bad_flag_is_refused(report, flags, named):

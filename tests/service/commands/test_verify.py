@@ -13,7 +13,7 @@ from tests.support.visits import land, links, visit
 @pytest.fixture
 def verify(traffic, lake):
     """Runs `traffic verify` over the lake of a test."""
-    return lambda *flags, root=lake.root: traffic("verify", *flags, "--lake", root)
+    return lambda *flags: traffic("verify", *flags, "--lake", lake.root)
 
 
 @pytest.fixture
@@ -83,20 +83,6 @@ def test_one_organization_is_checked_alone(lake, files, verify):
     assert [verify("--org", name)[0] for name in ("acme", "other", "new")] == [1, 0, 0]
 
 
-@pytest.mark.parametrize("name", ["nobody", "_seed", "a/b", "[a]*"])
-def test_an_unknown_organization_is_refused(files, verify, name):
-    code, out, err = verify("--org", name)
-    assert (code, out) == (2, "")
-    assert re.fullmatch(rf"traffic: [^\n]*{re.escape(repr(name))}[^\n]+\n", err)
-
-
-def test_a_lake_that_is_not_there_is_refused_and_not_made(verify, tmp_path):
-    code, out, err = verify(root=tmp_path / "nothing")
-    assert (code, out) == (2, "")
-    assert "no lake" in err
-    assert not (tmp_path / "nothing").exists()
-
-
 def test_orphans_are_told_and_no_damage(lake, files, verify):
     shutil.copy(files[0], files[0].with_name("orphan.parquet"))
     code, out, err = verify()
@@ -131,9 +117,3 @@ def test_a_damaged_manifest_asks_for_the_whole_lake(lake, files, verify):
         "traffic: without its manifest nothing can be checked: run `traffic rebuild`, or restore the lake from a "
         "backup.\n"
     )
-
-
-def test_help_shows_an_example(verify):
-    code, out, err = verify("--help")
-    assert (code, err) == (0, "")
-    assert "Example: traffic verify --org acme" in out

@@ -4,12 +4,12 @@ systemd itself is not started.
 """
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.service.deploy.programs import DEPLOY, accepts, checked, free_port, moved, program, running
+from tests.support.forks import PROGRAM, without_settings
 
 UNITS = ["traffic.service", "traffic-follow@acme.service"]
 MAX_EXPOSURE = 20  # of 100, which systemd-analyze prints as 2.0 of 10
@@ -22,7 +22,7 @@ def units(tmp_path):
     for name in UNITS:
         text = (DEPLOY / name.replace("acme", "")).read_text()
         paths.append(tmp_path / name)
-        paths[-1].write_text(moved(text, {"/opt/traffic/bin/traffic": Path(sys.executable).parent / "traffic"}))
+        paths[-1].write_text(moved(text, {"/opt/traffic/bin/traffic": PROGRAM}))
     return paths
 
 
@@ -52,9 +52,9 @@ def allowed_calls(analyze):
 def test_the_server_makes_only_system_calls_that_its_unit_allows(tmp_path):
     strace, analyze = program("strace", "strace"), program("systemd-analyze", "systemd")
     monitor, calls = free_port(), tmp_path / "calls"
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")}
+    environ = without_settings()
     environ |= {"TRAFFIC_LAKE": str(tmp_path / "lake"), "TRAFFIC_PORT": "0", "TRAFFIC_MONITOR_PORT": str(monitor)}
-    serve = [Path(sys.executable).parent / "traffic", "serve"]
+    serve = [PROGRAM, "serve"]
     command = [strace, "-f", "-c", "-U", "name", "-I", "3", "-o", calls, *serve]
     with running(command, lambda: accepts(monitor), tmp_path / "output", env=environ) as process:
         (server,) = children_of(process.pid)

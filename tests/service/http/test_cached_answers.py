@@ -4,12 +4,10 @@ import itertools
 import json
 import socket
 import subprocess
-import sys
 import threading
 import time
 from contextlib import closing
 from datetime import datetime
-from pathlib import Path
 
 import pytest
 
@@ -17,9 +15,9 @@ from data import Lake
 from data.maintenance.erasure import Criteria, Eraser
 from data.maintenance.reclassification import Reclassifier
 from data.rules.classifier import Classifier
+from tests.support.forks import PROGRAM
 from tests.support.visits import land, visit
 
-PROGRAM = Path(sys.executable).parent / "traffic"
 SOURCES = itertools.count(1)
 OVERVIEW = b"/analytics/traffic-overview?start_date=2026-03-02&end_date=2026-03-08"
 DASHBOARD = OVERVIEW.replace(b"traffic-overview", b"dashboard")

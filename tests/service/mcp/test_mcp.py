@@ -4,11 +4,9 @@ import asyncio
 import json
 import re
 import subprocess
-import sys
 import threading
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 
 import httpx2
 import pytest
@@ -21,8 +19,8 @@ from service.mcp.texts import CHARACTERS_OF_TOKEN, DEFAULT_TOKENS, MAX_ENCODED_R
 from service.mcp.tools import Sources, Toolbox
 from tests.service.jobs.findings import ANNA, broken
 from tests.support.control import open_store
+from tests.support.forks import PROGRAM
 
-PROGRAM = Path(sys.executable).parent / "traffic"
 NOW = datetime.now(UTC)
 GPTBOT = "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"
 CHATGPT_USER = (

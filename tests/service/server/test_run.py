@@ -7,19 +7,17 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from datetime import UTC, datetime
-from pathlib import Path
 
 import httpx2
 import pytest
 
 from service.server.run import ACCEPT_SECONDS, SIGNAL_DEBOUNCE_SECONDS
+from tests.support.forks import PROGRAM
 from tests.support.visits import land, visit
 
-PROGRAM = Path(sys.executable).parent / "traffic"
 FOUR = {b"x-ratelimit-limit", b"x-ratelimit-remaining", b"x-ratelimit-reset", b"retry-after"}
 SOURCES = itertools.count(1)
 SLOW = "/analytics/dashboard?start_date=2016-02-01&end_date=2026-03-01"  # all of 3,682 days, with a line for each
