@@ -1,6 +1,5 @@
 """Few files instead of many: the same answers, nothing lost on the way; and what a sweep deletes."""
 
-import errno
 import os
 import random
 import shutil
@@ -402,58 +401,6 @@ def assert_as_before_or_done(two_days, done):
     assert compact(lake).partitions == 2 - done
     assert (paths(lake), numbers(lake)) == (told, {4: 1, 5: 1})
     assert strays(lake) == ([], set())
-
-
-@pytest.mark.parametrize("call", [1, 2])
-@pytest.mark.parametrize(
-    ("module", "name", "is_done"),
-    [
-        ("maintenance.compaction", "write_visits", False),
-        ("maintenance.compaction", "write_visits", True),
-        ("store.landing", "sha256_of", False),
-        ("store.landing", "move_durably", False),
-        ("store.landing", "move_durably", True),
-        ("manifest", "replace_files", False),
-        ("store.manifest", "insert_files", True),
-    ],
-)
-def test_a_failure_leaves_the_old_files_live_and_no_stray_one(two_days, monkeypatch, module, name, call, is_done):
-    lake = two_days[0]
-    target = lake.manifest if name == "replace_files" else sys.modules[f"data.{module}"]
-    with monkeypatch.context() as patch:
-        fail_at(patch, target, name, call, is_done)
-        with pytest.raises(OSError, match="No space left"):
-            compact(lake)
-    assert_as_before_or_done(two_days, call - 1)
-
-
-def test_a_failure_after_the_commit_leaves_the_new_file_live(two_days, monkeypatch):
-    with monkeypatch.context() as patch:
-        fail_at(patch, two_days[0].manifest, "replace_files", 1, is_done=True)
-        with pytest.raises(OSError, match="No space left"):
-            compact(two_days[0])
-    assert_as_before_or_done(two_days, 1)
-
-
-@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, MemoryError])
-def test_whatever_ends_a_merge_leaves_the_old_files_live(two_days, monkeypatch, error):
-    with monkeypatch.context() as patch:
-        fail_at(patch, "data.store.landing", "move_durably", 2, is_done=True, error=error())
-        with pytest.raises(error):
-            compact(two_days[0])
-    assert_as_before_or_done(two_days, 1)
-
-
-def test_a_half_written_file_is_not_left(two_days, monkeypatch):
-    def half(visits, path, footer):
-        path.write_bytes(b"PAR1")
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(compacting, "write_visits", half)
-        with pytest.raises(OSError, match="No space left"):
-            compact(two_days[0])
-    assert_as_before_or_done(two_days, 0)
 
 
 @pytest.mark.parametrize("damage", ["flipped", "missing", "emptied"])

@@ -23,7 +23,6 @@ from data.maintenance.compaction import Compactor
 from data.maintenance.erasure import Criteria, Eraser, delete_files, truncate_wal
 from data.maintenance.reclassification import Reclassifier
 from data.store.files import sha256_of
-from data.store.lake import Lake
 from data.store.manifest import READERS_GRACE, Manifest
 from data.store.pending import enqueue
 from queries import ENTRIES, QueryFailed, Scope, Warehouse
@@ -509,100 +508,17 @@ def test_what_is_being_staged_when_the_files_are_deleted_is_left_alone(lake):
     assert fresh.exists()
 
 
-# Failures on the way: no partition is ever half erased, and the next run does the rest
-
-
-@pytest.fixture(scope="module")
-def mixed(tmp_path_factory):
-    """A closed lake with whole and partial files to erase, to be copied; its visits before and after."""
-    root = tmp_path_factory.mktemp("mixed") / "lake"
-    with closing((lake := Lake(root, create=True)).manifest):
-        for day, gone, kept in ((17, 2, 1), (18, 1, 2), (18, 3, 0), (18, 0, 1), (19, 2, 0)):
-            moment = datetime(2015, 5, day, gone, kept)
-            land(
-                lake,
-                "acme",
-                [CANARIES[0] | {"visited_at": moment, "day": moment.date()}] * gone
-                + [visit(visited_at=moment, path=f"/{number}") for number in range(kept)],
-            )
-        before = landed(lake)
-    done = shutil.copytree(root, root.with_name("done"))
-    with opened(done) as lake:
-        assert erase(lake, domain="canary.example").visits == 8
-        after = landed(lake)
-    return root, before, after
-
-
-STEPS = [("maintenance.erasure", "write_visits", 2, (False, True)), ("store.landing", "move_durably", 2, (False, True)),
-         ("manifest", "replace_files", 3, (False, True)),
-         ("maintenance.erasure", "expire_now", 1, (False, True))]  # fmt: skip
-FAILURES = [
-    (module, name, call, is_done)
-    for module, name, calls, places in STEPS
-    for call in range(1, calls + 1)
-    for is_done in places
-]
-
-
-@pytest.mark.parametrize(
-    ("module", "name", "call", "is_done", "killed"),
-    [*((*failure, False) for failure in FAILURES), *((*failure, True) for failure in FAILURES if failure[2] == 2)],
-)
-def test_a_failure_leaves_each_partition_whole_and_the_next_run_finishes(
-    mixed, tmp_path, monkeypatch, module, name, call, is_done, killed
-):
-    root, before, after = mixed
-    copy = shutil.copytree(root, tmp_path / "lake")
-    with opened(copy) as lake, monkeypatch.context() as patch:
-        fail_at(patch, lake.manifest if module == "manifest" else f"data.{module}", name, call, is_done)
-        if killed:
-            patch.setattr(erasing, "discard", lambda *_: None)
-        with pytest.raises(OSError, match="No space left"):
-            erase(lake, domain="canary.example")
-    with opened(copy) as lake:
-        left = landed(lake)
-        done = [day for day in before if left.get(day) == after.get(day)]
-        assert left == {day: files[day] for day in before if day in (files := after if day in done else before)}
-        assert done == sorted(before)[: len(done)]
-        assert lake.manifest.epoch("acme") == len(done)
-        if not killed:
-            assert list(lake.staging.iterdir()) == []
-            there = {file.relative_to(copy).as_posix() for file in copy.glob("visits/organization=acme/*/*.parquet")}
-            assert there == {path for (path,) in lake.manifest.rows("SELECT path FROM files")}
-        erased = erase_and_delete(lake, domain="canary.example")
-        assert erased.partitions == len(before) - len(done)
-        assert landed(lake) == after
-        assert traces(lake.root) == {}
-
-
-@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
-def test_a_run_that_is_stopped_goes_on_where_it_stopped(mixed, tmp_path, error):
-    root, before, after = mixed
-
-    def stop(done, whole):
-        if done == 2:
-            raise error
-
-    with opened(shutil.copytree(root, tmp_path / "lake")) as lake:
-        with pytest.raises(error):
-            Eraser(lake).run("acme", Criteria(domain="canary.example"), progress=stop)
-        assert erase_and_delete(lake, domain="canary.example").partitions == len(before) - 2
-        assert landed(lake) == after
-        assert traces(lake.root) == {}
-
-
 @pytest.mark.parametrize("module", ["erasure", "compaction"])
-def test_what_is_not_deleted_yet_goes_with_the_next_run(mixed, tmp_path, monkeypatch, module):
-    root, *_ = mixed
-    with opened(shutil.copytree(root, tmp_path / "lake")) as lake:
-        erased = erase(lake, domain="canary.example")
-        with monkeypatch.context() as patch:
-            fail_at(patch, f"data.maintenance.{module}", "purge")
-            with pytest.raises(OSError, match="No space left"):
-                delete_files(lake, erased.dead, erased.ended_at)
-        assert erase_and_delete(lake, domain="canary.example").visits == 0
-        assert traces(lake.root) == {}
-        assert dead_files(lake) == {}
+def test_what_is_not_deleted_yet_goes_with_the_next_run(lake, monkeypatch, module):
+    land(lake, "acme", [*CANARIES, visit(visited_at=CANARIES[0]["visited_at"])])
+    erased = erase(lake, domain="canary.example")
+    with monkeypatch.context() as patch:
+        fail_at(patch, f"data.maintenance.{module}", "purge")
+        with pytest.raises(OSError, match="No space left"):
+            delete_files(lake, erased.dead, erased.ended_at)
+    assert erase_and_delete(lake, domain="canary.example").visits == 0
+    assert traces(lake.root) == {}
+    assert dead_files(lake) == {}
 
 
 # Beside others

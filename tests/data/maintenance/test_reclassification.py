@@ -1,10 +1,8 @@
 """History under today's rules: what a reclassification changes, what it keeps, and what a failure leaves behind."""
 
-import errno
 import os
-import shutil
 from collections import Counter, defaultdict
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from itertools import chain
 from pathlib import Path
@@ -25,13 +23,11 @@ from data.rules.classifier import Classifier, Request
 from data.rules.paths import PROBE, classify_path
 from data.rules.tables import IpList
 from data.store.ip_list_files import refresh
-from data.store.lake import Lake
-from data.store.landing import write_visits
 from data.store.link_exports import read_export
 from data.store.links import change_links
 from data.visits import BOT_CATEGORIES, VISITS, Classification
 from service.demo.sample import Sample
-from tests.support.lakes import bytes_on_disk, fail_at, files_of, flipped, landed, opened, rows_of
+from tests.support.lakes import bytes_on_disk, files_of, flipped, landed, rows_of
 from tests.support.user_agents import CHROME, GPTBOT, IPHONE
 from tests.support.visits import land, visit
 
@@ -807,108 +803,6 @@ def test_a_missing_file_is_named(lake):
     (lake.root / file.path).unlink()
     with pytest.raises(LakeDamaged, match=Path(file.path).name):
         reclassify(lake)
-
-
-# Failures on the way: no partition is ever half of one and half of the other
-
-FILES = (3, 4, 4)  # the day of each
-
-
-@pytest.fixture(scope="module")
-def stale(tmp_path_factory):
-    """A closed lake of two days in three files, to be copied; and its visits before and after a reclassification."""
-    root = tmp_path_factory.mktemp("stale") / "lake"
-    with closing((lake := Lake(root, create=True)).manifest):
-        for number, day in enumerate(FILES):
-            moment = datetime(2026, 3, day, 12, number)
-            land(lake, "acme", [visit(user_agent=agent, visited_at=moment) for agent in (GPTBOT, CHROME, None)])
-        before = landed(lake)
-    done = shutil.copytree(root, root.with_name("done"))
-    with opened(done) as lake:
-        Reclassifier(lake).run(["acme"])
-        after = landed(lake)
-    assert all(before[day] != after[day] for day in before)
-    return root, before, after
-
-
-@pytest.mark.parametrize(
-    ("module", "name", "call", "is_done"),
-    [
-        (module, name, call, is_done)
-        for module, name, calls, places in (
-            ("maintenance.reclassification", "write_visits", len(FILES), (True,)),
-            ("store.landing", "move_durably", len(FILES), (False, True)),
-            ("manifest", "replace_files", len(set(FILES)), (False, True)),
-        )
-        for call in range(1, calls + 1)
-        for is_done in places
-    ],
-)
-def test_a_failure_leaves_each_partition_as_it_was_or_done_and_the_next_run_does_the_rest(
-    stale, tmp_path, monkeypatch, module, name, call, is_done
-):
-    root, before, after = stale
-    with opened(shutil.copytree(root, tmp_path / "lake")) as lake:
-        target = lake.manifest if module == "manifest" else f"data.{module}"
-        with monkeypatch.context() as patch:
-            fail_at(patch, target, name, call, is_done)
-            with pytest.raises(OSError, match="No space left"):
-                reclassify(lake)
-        left = landed(lake)
-        done = [day for day in before if left[day] == after[day]]
-        assert left == {day: after[day] if day in done else before[day] for day in before}
-        assert done == sorted(before)[: len(done)]
-        assert lake.manifest.epoch("acme") == len(done)
-        assert list(lake.staging.iterdir()) == []
-        changes = reclassify(lake)
-        assert landed(lake) == after
-        assert changes.partitions == len(before) - len(done)
-        assert list(lake.staging.iterdir()) == []
-
-
-@pytest.mark.parametrize(("call", "is_done"), [(1, True), (3, False)])
-def test_a_failure_leaves_no_file_that_the_manifest_does_not_know(stale, tmp_path, monkeypatch, call, is_done):
-    root, *_ = stale
-    with opened(shutil.copytree(root, tmp_path / "lake")) as lake:
-        fail_at(monkeypatch, "data.store.landing", "move_durably", call, is_done)
-        with pytest.raises(OSError, match="No space left"):
-            reclassify(lake)
-        there = {str(file.relative_to(lake.root)) for file in lake.root.glob("visits/organization=acme/*/*.parquet")}
-        with lake.manifest.transaction() as db:
-            known = {path for (path,) in db.execute("SELECT path FROM files")}
-        assert there == known
-
-
-@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
-def test_a_run_that_is_stopped_goes_on_where_it_stopped(stale, tmp_path, error):
-    root, _, after = stale
-
-    def stop(done, whole):
-        if done == 3:
-            raise error
-
-    with opened(shutil.copytree(root, tmp_path / "lake")) as lake:
-        with pytest.raises(error):
-            reclassify(lake, progress=stop)
-        assert reclassify(lake).partitions == 1
-        assert landed(lake) == after
-        assert lake.manifest.epoch("acme") == 2
-
-
-def test_a_half_written_file_is_not_left(stale, tmp_path, monkeypatch):
-    root, before, _ = stale
-
-    def half(visits, path, footer):
-        write_visits(visits, path, footer)
-        path.write_bytes(path.read_bytes()[:100])
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr("data.maintenance.reclassification.write_visits", half)
-    with opened(shutil.copytree(root, tmp_path / "lake")) as lake:
-        with pytest.raises(OSError, match="No space left"):
-            reclassify(lake)
-        assert list(lake.staging.iterdir()) == []
-        assert landed(lake) == before
 
 
 def test_every_category_can_be_left_and_entered(lake, rules):
