@@ -107,7 +107,7 @@ def test_several_blanks_may_stand_before_the_token(asked, shared, key_of):
     assert visits_of(asked, token(), "bearer ") == 1
 
 
-@examples("written")  # fmt: skip
+@examples("written")
 def test_anything_but_one_scheme_and_one_token_is_refused(asked, shared, key_of, refusal, written):
     for good in (key_of(shared), token()):
         header = written.replace("{}", good).encode("latin-1")

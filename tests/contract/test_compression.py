@@ -14,6 +14,7 @@ from service.http.compression import MIN_BYTES, wants_gzip
 from service.http.lanes import Workers
 from service.http.turns import Asker
 from tests.conftest import NOW
+from tests.support.tables import examples
 from tests.support.visits import land, visit
 
 DASHBOARD = ENTRIES["dashboard"]
@@ -29,28 +30,7 @@ def client(shared_lake, opened):
         yield client
 
 
-@pytest.mark.parametrize(
-    ("accepted", "is_compressed"),
-    [
-        ([], False),
-        ([""], False),
-        (["gzip"], True),
-        (["x-gzip"], True),
-        (["GZip ; Q=0.001"], True),
-        (["br, deflate", "gzip"], True),
-        (["br;q=1.0, gzip;q=0.8, *;q=0.1"], True),
-        (["*"], True),
-        (["*;q=0.0"], False),
-        (["gzip;q=0, *"], False),
-        (["gzip;q=0.000"], False),
-        (["identity"], False),
-        (["identity, gzip"], True),
-        (["identity;q=0.5, gzip;q=0.4"], False),
-        (["gzip;q=2"], False),
-        (["gzip;q=nan"], False),
-        (["gzipped, deflate"], False),
-    ],
-)
+@examples("accepted", "is_compressed")
 def test_gzip_is_sent_to_those_who_like_it_as_much_as_plain_bytes(accepted, is_compressed):
     headers = [(b"host", b"x"), *((b"accept-encoding", value.encode()) for value in accepted)]
     assert wants_gzip(headers, b"x" * MIN_BYTES) == is_compressed

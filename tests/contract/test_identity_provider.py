@@ -482,7 +482,7 @@ def test_a_file_of_keys_is_read_again(gates, tmp_path, clock):
     assert keys.generation == 2
 
 
-@examples("source")  # fmt: skip
+@examples("source")
 def test_keys_come_from_a_file_or_safely(source):
     with pytest.raises(BadInput, match="TRAFFIC_JWKS"):
         JwksClient(source)

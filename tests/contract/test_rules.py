@@ -142,7 +142,7 @@ def test_of_a_date_time_the_utc_day_counts(days, written, day):
 
 
 @pytest.mark.parametrize("name", ["start_date", "end_date"])
-@examples("value")  # fmt: skip
+@examples("value")
 def test_a_malformed_date_is_refused_by_name(refusal, name, value):
     query = {"start_date": "2026-03-01", "end_date": "2026-03-05"} | {name: value}
     body = refusal(**query)

@@ -27,6 +27,7 @@ from service import maintenance as upkeep
 from service.maintenance import CHECK_AFTER, FLUSH_AFTER, FLUSH_VISITS, TASKS, Maintenance
 from tests.support import published
 from tests.support.lakes import date_ahead, paths
+from tests.support.tables import examples
 from tests.support.visits import land, links, packed, visit
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
@@ -453,15 +454,7 @@ KNOWN = [
 ]
 
 
-@pytest.mark.parametrize(
-    "place",
-    [
-        "data.maintenance.compaction.Compactor.run",
-        "data.maintenance.compaction.Compactor.sweep",
-        "service.maintenance.delete_old_salts",
-        "service.maintenance.backlog",
-    ],
-)
+@examples("place")
 def test_each_error_of_a_failing_chore_is_told_once_and_stops_no_other(
     lake, control, clock, hasty, monkeypatch, caplog, place
 ):

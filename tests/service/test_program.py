@@ -10,6 +10,7 @@ import pytest
 
 from service.program import UNUSED
 from tests.support.forks import PROGRAM
+from tests.support.tables import examples
 
 
 @pytest.fixture
@@ -118,15 +119,7 @@ def ended():
     return ended
 
 
-@pytest.mark.parametrize(
-    ("end", "code", "error"),
-    [
-        ("sys.exit(0)", 0, ""),
-        ("sys.exit(3)", 3, ""),
-        ("sys.exit('no')", 1, "no"),
-        ("1 / 0", 1, "ZeroDivisionError: division by zero"),
-    ],
-)
+@examples("end", "code", "error")
 def test_a_command_ends_after_its_threads_and_what_was_registered_for_the_end(ended, end, code, error):
     assert ended(end) == (code, ["thread", "at exit", ""], error)
 

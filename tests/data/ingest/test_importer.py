@@ -37,7 +37,7 @@ from tests.faults.trials import IS_LONG
 from tests.support.forks import ROOT
 from tests.support.lakes import everything_in, fail_at
 from tests.support.relog import read_log
-from tests.support.tables import tables
+from tests.support.tables import examples, tables
 from tests.support.user_agents import CHROME, GPTBOT, IPHONE
 
 ACME = Options("acme")
@@ -986,18 +986,7 @@ class Crash(Exception):
 DAYS = "".join(line(f"/{day}", at=f"{day}/May/2015:10:05:03 +0000") for day in range(10, 14))
 
 
-@pytest.mark.parametrize(
-    ("place", "call", "after"),
-    [
-        ("landing.write_parquet", 3, False),
-        ("landing.sha256_of", 2, False),
-        ("landing.move_durably", 1, False),
-        ("landing.move_durably", 3, True),
-        ("landing.move_durably", 4, True),
-        ("manifest.commit", 1, False),
-        ("salts", 1, True),
-    ],
-)
+@examples("place", "call", "after")
 def test_a_crash_leaves_the_old_answers_and_the_next_run_lands_all_once(
     lake, importer, load, monkeypatch, place, call, after
 ):

@@ -261,16 +261,7 @@ def test_a_missing_column_is_named_with_those_there_are_and_the_remedy(log, cont
     assert log.lake.manifest.batches(log.organization, "") == []
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("ts=time", "unknown field 'ts'; use one of time, ip, method, url"),
-        ("time", "give time exactly one column"),
-        ("time=", "give time exactly one column"),
-        ("time=a,time=b", "give time exactly one column"),
-        ("time=a,", "unknown field ''"),
-    ],
-)
+@examples("text", "told")
 def test_pairs_that_name_no_column_are_bad_input(text, told):
     with pytest.raises(BadInput, match=f"--columns: {told}"):
         columns_from(text)
@@ -355,14 +346,7 @@ def test_the_tail_of_a_file_of_ones_own_knows_its_header(log, write):
     assert Counter(visit["path"] for visit in log.visits()) == {f"/{number}": 1 for number in range(6)}
 
 
-@pytest.mark.parametrize(
-    ("content", "given"),
-    [
-        ("ts,url\n2026-03-04,/a\n2026-03-05,/b\n", {"columns": "time=ts"}),
-        ('{"ts": 1772618703, "url": "/a"}\n{"ts": 1772618703, "url": "/b"}\n', {"columns": "time=ts"}),
-        ("1772618703.5|GET /a\n1772618703.5|GET /b\n", {"nginx_log_format": "$msec|$request"}),
-    ],
-)
+@examples("content", "given")
 def test_a_grown_log_wants_the_same_flag_again(log, content, given):
     (flag,) = given
     begun = content[: content.rindex("\n", 0, -1) + 1]
@@ -395,16 +379,7 @@ def test_what_no_format_explains_is_told_with_all_there_are_and_the_way_out(log)
         log.load('{"when": 1772618703, "what": "/"}\n')
 
 
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        ({"log_format": "nginx"}, "'nginx' is not a known log format"),
-        ({"log_format": "parquet"}, "A Parquet file is read as ndjson"),
-        ({"log_format": "combined", "columns": "time=ts"}, "--columns goes with ndjson and csv, not with combined"),
-        ({"log_format": "combined", "nginx_log_format": "$msec $request"}, "omit --format"),
-        ({"columns": "time=ts", "nginx_log_format": "$msec $request"}, "omit --format and --columns"),
-    ],
-)
+@examples("given", "told")
 def test_flags_that_do_not_go_together_are_bad_input(log, given, told):
     with pytest.raises(BadInput, match=told):
         log.load("", **given)

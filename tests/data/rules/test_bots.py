@@ -109,14 +109,7 @@ def test_the_evidence_of_every_crawler_is_a_web_address(signs):
     assert {evidence for evidence in found if evidence and not evidence.startswith(("https://", "http://"))} == set()
 
 
-@pytest.mark.parametrize(
-    "field",
-    [
-        "method",
-        "referrer",
-        "query",
-    ],
-)
+@examples("field")
 def test_a_request_with_lone_surrogates_is_classified_however_it_was_made(classifier, person, field):
     check(classifier, person, Request(CHROME, "GET", "", "")._replace(**{field: "utm_source=\ud800"}))
 

@@ -165,7 +165,7 @@ def test_an_organization_with_a_key_but_no_visits_has_nothing_to_erase(lake, era
 # What it refuses
 
 
-@examples("flags", "told")  # fmt: skip
+@examples("flags", "told")
 def test_criteria_that_cannot_be_meant_are_refused(lake, erase, flags, told):
     fill(lake)
     assert told in refused(erase(*flags, "--yes"))

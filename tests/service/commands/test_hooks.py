@@ -10,6 +10,7 @@ from service.hooks.delivery import Attempt
 from service.hooks.registry import Hooks
 from tests.service.commands.runs import refused
 from tests.support.control import open_store
+from tests.support.tables import examples
 
 
 @pytest.fixture
@@ -63,16 +64,7 @@ def test_without_hooks_or_deliveries_a_list_says_how_to_get_some(hooks, registry
     )
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"--url": "http://hooks.example/"}, "https://"),
-        ({"--url": "https://user@hooks.example/"}, "user"),
-        ({"--name": ""}, "1 to 100"),
-        ({"--event": "job.unknown"}, "'job.unknown' is not an event; use any of job.created, job.approved"),
-        ({"--org": "a b"}, "organization"),
-    ],
-)
+@examples("changed", "message")
 def test_a_hook_that_cannot_be_is_refused(traffic, lake, changed, message):
     flags = {"--name": "agent", "--url": "https://hooks.example/", "--org": "acme", "--lake": lake.root} | changed
     assert message in refused(traffic("hooks", "create", *(word for pair in flags.items() for word in pair)))

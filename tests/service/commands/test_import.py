@@ -11,6 +11,7 @@ from data.logs.formats import FORMATS
 from data.maintenance import erasure
 from queries import DEFAULT_RANGE, RANGES
 from service.commands.importing import OLD
+from tests.support.tables import examples
 from tests.support.user_agents import CHROME
 
 NOTATION = '$remote_addr [$time_local] "$request" $status "$http_user_agent" $host'
@@ -66,14 +67,7 @@ def test_a_log_from_the_future_is_recognized_and_refused(lake, run):
     assert paths(lake) == []
 
 
-@pytest.mark.parametrize(
-    ("line", "problem"),
-    [
-        ('{"url": "https://go.example.com/a"}', "column 'time' for time is missing; found: url."),
-        ('{"url": "https://go.example.com/a", "ts": 1772600000}', "Name the column with --columns time=NAME."),
-        ('{"url": "https://go.example.com/a", "time": null}', "line 1: no valid time."),
-    ],
-)
+@examples("line", "problem")
 def test_json_lines_without_time_are_refused_as_only_live_visits_take_the_present(lake, run, line, problem):
     told, code = run(f"{line}\n", "--format", "ndjson")
     assert (code, problem in told) == (2, True), told

@@ -11,6 +11,7 @@ from queries import ENDPOINTS
 from service.pages.numbers.world_map import MAP_SHAPES
 from tests.service.commands.runs import refused
 from tests.service.pages.reading import as_shown, as_text, read, tables, tile_values
+from tests.support.tables import examples
 from tests.support.visits import land, links, visit
 
 HOSTILE = "\x1b[31m\u202e'\"><script>alert(1)</script>"
@@ -69,16 +70,7 @@ def api(shared_lake, opened):
         yield lambda path: client.get(f"/analytics/{path}").json()
 
 
-@pytest.mark.parametrize(
-    ("flags", "query"),
-    [
-        ([], ""),
-        (["--range", "7d"], "?range=7d"),
-        (["--range", "90d", "--domain", "go.example"], "?range=90d&domain=go.example"),
-        (["--short-code", "launch"], "?short_code=launch"),
-        (["--target-url", "https://example.com/launch"], "?target_url=https://example.com/launch"),
-    ],
-)
+@examples("flags", "query")
 def test_the_numbers_of_a_report_are_those_of_the_api(report, api, flags, query):
     page = read(report(*flags).out)
     shown = tables(page)
@@ -132,13 +124,6 @@ def test_an_organization_without_visits_of_these_days_gets_an_empty_report(repor
     assert "No visits" in report("--format", "text", *days).out
 
 
-@pytest.mark.parametrize(
-    ("flags", "named"),
-    [
-        (["--format", "pdf"], "html or text"),
-        (["--range", "8d"], "range"),
-        (["--start-date", "x", "--end-date", "2026-01-01"], "start_date"),
-    ],
-)
+@examples("flags", "named")
 def test_a_bad_flag_is_refused(report, flags, named):
     assert named in refused(report(*flags))

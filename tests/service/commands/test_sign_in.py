@@ -9,6 +9,7 @@ import pytest
 from service.pages.sessions import SessionStore
 from tests.service.commands.runs import refused
 from tests.support.control import open_store
+from tests.support.tables import examples
 
 
 def opened_by(lake, address):
@@ -36,15 +37,7 @@ def test_the_command_that_a_server_prints_makes_a_link_to_that_server(traffic, l
         assert "Sign in to acme" in httpx2.get(link, trust_env=False).text
 
 
-@pytest.mark.parametrize(
-    ("flags", "environ", "address"),
-    [
-        (["--port", "81", "--base-path", "/v1"], {}, "http://127.0.0.1:81/v1/app/enter"),
-        (["--host", "0.0.0.0"], {}, "http://127.0.0.1:8000/app/enter"),
-        (["--host", "::1"], {}, "http://[::1]:8000/app/enter"),
-        ([], {"TRAFFIC_PUBLIC_URL": "https://traffic.example/"}, "https://traffic.example/app/enter"),
-    ],
-)
+@examples("flags", "environ", "address")
 def test_the_link_has_the_address_at_which_browsers_reach_the_server(
     traffic, lake, monkeypatch, flags, environ, address
 ):

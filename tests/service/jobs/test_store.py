@@ -18,6 +18,7 @@ from service.jobs.records import COMMAND_LINE
 from service.jobs.states import JobChanged, JobConflict, JobNotFound
 from tests.service.jobs.findings import ANNA, NOW, broken, deliver, measured
 from tests.support.control import open_store
+from tests.support.tables import examples
 
 DAY = timedelta(days=1)
 PATCH = Draft("patch", "text/plain", "User-agent: *")
@@ -151,17 +152,7 @@ def test_no_two_open_jobs_can_have_one_fingerprint(jobs, only):
         )
 
 
-@pytest.mark.parametrize(
-    ("status", "allowed"),
-    [
-        ("new", {"review": "reviewed", "approve_fix": "approved", "add_redirect": "approved", "dismiss": "dismissed"}),
-        ("reviewed", {"approve_fix": "approved", "add_redirect": "approved", "dismiss": "dismissed"}),
-        ("approved", {"resolve": "resolved", "dismiss": "dismissed"}),
-        ("sent", {"resolve": "resolved", "dismiss": "dismissed"}),
-        ("resolved", {"reopen": "new"}),
-        ("dismissed", {"reopen": "new"}),
-    ],
-)
+@examples("status", "allowed")
 def test_a_user_changes_a_status_only_as_the_diagram_says(jobs, only, status, allowed):
     jobs.upsert(broken(), NOW)
     for action in ("review", "approve_fix", "add_redirect", "resolve", "dismiss", "reopen"):

@@ -20,6 +20,7 @@ from service.mcp.tools import Sources, Toolbox
 from tests.service.jobs.findings import ANNA, broken
 from tests.support.control import open_store
 from tests.support.forks import PROGRAM
+from tests.support.tables import examples
 
 NOW = datetime.now(UTC)
 GPTBOT = "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"
@@ -183,23 +184,7 @@ def test_texts_of_strangers_are_cut_encoded_and_announced_as_data(asked):
     assert max(len(row["utm_campaign"]) for row in rows_of(results["campaigns"])) == MAX_TEXT_LENGTH
 
 
-@pytest.mark.parametrize(
-    ("call", "remedy"),
-    [
-        ("wrong range", "7d, 30d, 90d"),
-        ("wrong endpoint", "dashboard"),
-        ("wrong argument", "endpoint"),
-        ("long search", "2,048 characters"),
-        ("a parameter of others", "would ignore short_code"),
-        ("category elsewhere", "would ignore traffic_type"),
-        ("one day", "both days"),
-        ("days and range", "range would be ignored"),
-        ("job not found", "job_x"),
-        ("wrong status", "resolved"),
-        ("wrong limit", "from 1 to 200"),
-        ("too many tokens", "500 to 25000"),
-    ],
-)
+@examples("call", "remedy")
 def test_a_call_that_cannot_be_answered_says_what_would_be(asked, call, remedy):
     _, results, _ = asked
     assert results[call].is_error

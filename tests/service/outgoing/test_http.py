@@ -16,7 +16,7 @@ from service.outgoing.addresses import is_public
 from service.outgoing.connection import OutgoingError
 from service.outgoing.http import BadStatus, download, fetch, request
 from tests.service.outgoing.receivers import Authority
-from tests.support.tables import tables
+from tests.support.tables import examples, tables
 
 HOSTILE = tables(str(Path(__file__).with_name("hostile.json")))
 LOOPBACK = (ipaddress.ip_network("127.0.0.0/8"), ipaddress.ip_network("::1/128"))
@@ -339,13 +339,7 @@ def test_a_download_follows_redirects_to_safe_addresses(receiver):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("location", "reason"),
-    [
-        ("/", "HTTP status 302"), ("file:///etc/hostname", "a redirect to file:///etc/hostname"),
-        ("http://list.example/", "a redirect to http://list.example/"), ("http://[::1/", "Invalid IPv6 URL"),
-    ],
-)  # fmt: skip
+@examples("location", "reason")
 def test_a_download_is_led_neither_in_circles_nor_to_unsafe_addresses(receiver, location, reason):
     there = receiver(moved(location))
     with pytest.raises(OutgoingError, match=reason):

@@ -8,6 +8,7 @@ import pytest
 
 from service.pages.numbers import charts, spans
 from service.pages.numbers.world_map import MAP_SHAPES, world_map
+from tests.support.tables import examples
 
 
 def day(written, people=0, ai=0, other=0):
@@ -133,27 +134,12 @@ def test_a_scale_has_two_to_five_gridlines_and_reaches_the_largest_value(highest
     assert charts.HEIGHT / 2 <= heights(root, "plain")[0] <= charts.HEIGHT
 
 
-@pytest.mark.parametrize(
-    ("unit", "count", "labels"),
-    [
-        ("day", 1, ["1 Jan"]),
-        ("day", 7, ["1 Jan", "2 Jan", "3 Jan", "4 Jan", "5 Jan", "6 Jan", "7 Jan"]),
-        ("day", 14, ["2 Jan", "4 Jan", "6 Jan", "8 Jan", "10 Jan", "12 Jan", "14 Jan"]),
-        ("day", 31, ["4 Jan", "11 Jan", "18 Jan", "25 Jan"]),
-        ("day", 179, ["1 Jan", "1 Feb", "1 Mar", "1 Apr", "1 May", "1 Jun"]),
-        ("hour", 1, ["1 Jan", "06:00", "12:00", "18:00"]),
-        ("hour", 2, ["1 Jan", "06:00", "12:00", "18:00", "2 Jan", "06:00", "12:00", "18:00"]),
-        ("month", 6, ["Jan 2016", "Feb 2016", "Mar 2016", "Apr 2016", "May 2016", "Jun 2016"]),
-        ("month", 12, ["Jan 2016", "Mar 2016", "May 2016", "Jul 2016", "Sep 2016", "Nov 2016"]),
-        ("month", 36, ["Jan 2016", "Jul 2016", "Jan 2017", "Jul 2017", "Jan 2018", "Jul 2018"]),
-        ("month", 122, ["2016", "2018", "2020", "2022", "2024", "2026"]),
-    ],
-)
+@examples("unit", "count", "labels")
 def test_labels_over_time_are_few_and_readable_whatever_the_range(unit, count, labels):
     months = [str(date(2016 + number // 12, number % 12 + 1, 1)) for number in range(count)]
     days = [str(date(2016, 1, 1) + timedelta(number)) for number in range(count)]
     label = {"hour": spans.hour_labels, "day": spans.day_labels, "month": spans.month_labels}[unit]
-    assert [text for _, text, _ in label(months if unit == "month" else days)] == labels
+    assert [text for _, text, _ in label(months if unit == "month" else days)] == list(labels)
 
 
 def test_columns_keep_the_order_and_words_of_their_values():

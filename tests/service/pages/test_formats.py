@@ -4,20 +4,10 @@ import pytest
 
 from data.visits import BOT_CATEGORIES, CATEGORY_OF_KIND
 from service.pages.formats import humanize
+from tests.support.tables import examples
 
 
-@pytest.mark.parametrize(
-    ("word", "expected"),
-    [
-        ("human", "human"),
-        ("ai_assistant", "AI assistant"),
-        ("ai_search_index", "AI search index"),
-        ("seo", "SEO"),
-        ("search_crawler", "search crawler"),
-        ("ai_attention_gap", "AI attention gap"),
-        ("email", "email"),
-    ],
-)
+@examples("word", "expected")
 def test_a_word_of_the_api_is_written_as_people_write_it(word, expected):
     assert humanize(word) == expected
 

@@ -33,6 +33,7 @@ from tests.conftest import NOW
 from tests.service.pages.reading import Browser, read
 from tests.support.control import open_store
 from tests.support.provider import settings_of
+from tests.support.tables import examples
 from tests.support.tokens import ABSENT, KEYS, STRANGER, claims, encoded, token
 
 PUBLIC = {"public_url": "http://testserver"}
@@ -421,14 +422,7 @@ def test_the_code_is_exchanged_with_its_verifier_and_the_secret_of_the_client(at
     assert provider.authorization == ["Basic " + base64.b64encode(b"dashboard:s3cret%2F%3A%25").decode()]
 
 
-@pytest.mark.parametrize(
-    ("secret", "methods", "fields"),
-    [
-        ("", None, {"client_id": "dashboard"}),
-        ("s3cret", ["client_secret_post"], {"client_id": "dashboard", "client_secret": "s3cret"}),
-        ("s3cret", ["client_secret_post", "client_secret_basic"], {}),
-    ],
-)
+@examples("secret", "methods", "fields")
 def test_a_client_names_itself_as_the_provider_wants_it(at, provider, secret, methods, fields):
     if methods:
         provider.discovery["token_endpoint_auth_methods_supported"] = methods
@@ -519,15 +513,7 @@ def test_a_token_endpoint_that_fails_is_a_page_that_says_when_to_try_again(at, p
             assert response.headers["retry-after"] == "5"
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"issuer": "https://evil.example"}, {"issuer": None}, {"authorization_endpoint": None},
-        {"authorization_endpoint": "javascript:alert(1)"}, {"authorization_endpoint": "http://other.example/"},
-        {"token_endpoint": "file:///etc/passwd"}, {"token_endpoint": "http://169.254.169.254/"}, {"token_endpoint": 7},
-        {"token_endpoint_auth_methods_supported": 7}, {"token_endpoint_auth_methods_supported": "client_secret_basic"},
-    ],
-)  # fmt: skip
+@examples("changes")
 def test_a_discovery_document_of_another_issuer_or_with_unsafe_addresses_is_not_used(at, provider, changes):
     provider.discovery |= changes
     with at() as browser:
