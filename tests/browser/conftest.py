@@ -18,7 +18,6 @@ from data.ingest.importer import Importer, Options
 from data.maintenance.compaction import Compactor
 from data.store.link_exports import read_export
 from data.store.links import change_links
-from service.control_database import ControlDatabase
 from service.demo.countries import SampleCountries
 from service.demo.sample import Sample
 from service.hooks.records import HookChanges
@@ -78,10 +77,14 @@ class Dashboard:
 
     def entrance(self, organization="acme"):
         """The address of a new one-time link."""
-        store = SessionStore(ControlDatabase(self.lake))
-        code = store.create_link(organization)
-        store.database.close()
-        return f"{self.address}/app/enter?code={code}"
+        with open_store(SessionStore, self.lake) as sessions:
+            return f"{self.address}/app/enter?code={sessions.create_link(organization)}"
+
+    def cookie(self, organization):
+        """The cookie of a new session, as a browser keeps it that has signed in: to sign in draws a page."""
+        with open_store(SessionStore, self.lake) as sessions:
+            secret = sessions.open_by_link(sessions.create_link(organization)).secret
+        return {"name": "traffic", "value": secret, "url": self.address, "httpOnly": True, "sameSite": "Lax"}
 
 
 def asked_for(now):
@@ -196,10 +199,9 @@ def opened(chromium, dashboard):
             extra_http_headers={"X-Forwarded-For": source},
         )
         contexts.append(context)
-        watched = Watched(context.new_page(), address)
         if organization:
-            enter(watched.page, dashboard.entrance(organization))
-        return watched
+            context.add_cookies([dashboard.cookie(organization)])
+        return Watched(context.new_page(), address)
 
     yield opened
     for context in contexts:
