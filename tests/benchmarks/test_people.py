@@ -3,8 +3,6 @@
 from collections import Counter
 from datetime import date
 
-import pytest
-
 from benchmarks.people import interval, of_fleets, of_views, shares
 from benchmarks.viewed import FILE, View, views
 from data.signals import SIGNALS
@@ -26,28 +24,30 @@ def test_the_file_is_small_and_keeps_counts_only():
     assert len({view.site for view in read}) >= 8
 
 
-@pytest.mark.parametrize(
-    ("changes", "names"),
-    [
-        ({}, set()),
-        ({"probes_missing": 1}, {"probed"}),
-        ({"probes_redirected": 3}, {"probed"}),
-        ({"attacked": True}, {"attacked", "probed"}),
-        ({"user_agent": NEW.format("79.0.3945.88")}, {"outdated"}),
-        ({"status": 404, "found": 0, "missing": 6}, {"errors"}),
-        ({"status": 404, "found": 0, "followed": True}, set()),
-        ({"found": 40, "seconds": 60}, {"breadth"}),
-        ({"found": 200, "seconds": 199}, {"breadth", "sweep"}),
-        ({"loads": True, "agent_pages": 40}, {"no_assets"}),
-        ({"loads": True, "user_agent": NEW.format("128.0.0.0")}, {"stale"}),
-        ({"loads": True, "user_agent": NEW.format("128.0.0.0"), "files": 1, "agent_files": 1}, set()),
-    ],
-)
-def test_the_day_of_a_view_is_judged_as_it_was(changes, names):
-    (row,) = of_views([NOTHING._replace(**changes)])
-    assert row.landed
-    assert {signal.name for signal in SIGNALS if row.signals & signal.bit} == names
-    assert row.seen is not bool(names - {"breadth"})
+JUDGED = [
+    ({}, set()),
+    ({"probes_missing": 1}, {"probed"}),
+    ({"probes_redirected": 3}, {"probed"}),
+    ({"attacked": True}, {"attacked", "probed"}),
+    ({"user_agent": NEW.format("79.0.3945.88")}, {"outdated"}),
+    ({"status": 404, "found": 0, "missing": 6}, {"errors"}),
+    ({"status": 404, "found": 0, "followed": True}, set()),
+    ({"found": 40, "seconds": 60}, {"breadth"}),
+    ({"found": 200, "seconds": 199}, {"breadth", "sweep"}),
+    ({"loads": True, "agent_pages": 40}, {"no_assets"}),
+    ({"loads": True, "user_agent": NEW.format("128.0.0.0")}, {"stale"}),
+    ({"loads": True, "user_agent": NEW.format("128.0.0.0"), "files": 1, "agent_files": 1}, set()),
+]
+"""What is else of a view, and which signals its day has."""
+
+
+def test_the_day_of_a_view_is_judged_as_it_was():
+    rows = of_views([NOTHING._replace(**changes) for changes, _ in JUDGED])
+    assert all(row.landed for row in rows)
+    assert [{signal.name for signal in SIGNALS if row.signals & signal.bit} for row in rows] == [
+        names for _, names in JUDGED
+    ]
+    assert [row.seen for row in rows] == [not names - {"breadth"} for _, names in JUDGED]
 
 
 def test_no_planted_person_is_lost_and_who_probes_guesses_or_is_outdated_is_found():  # imports 7,798 lines

@@ -34,7 +34,7 @@ from queries import (
     template,
     template_entries,
 )
-from queries.own_sql import PlainUnpickler
+from queries.own_sql import _PROGRAM, PlainUnpickler
 from queries.prelude import public_names
 from tests.faults.trials import scaled
 from tests.support.forks import ROOT
@@ -47,6 +47,14 @@ SCOPE = Scope("ant", *DAYS)
 SECRET = "canary-secret"
 LEAVES = {leaf.name: leaf for entry in ENTRIES.values() for leaf in template_entries(entry)}
 VISITS = "{lake}/visits/organization=ant/day=2026-03-04"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def processes_of_their_own():
+    """Processes define the relations by themselves, as those of users do."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("queries.own_sql._PROGRAM", _PROGRAM)
+        yield
 
 
 @pytest.fixture(scope="module")

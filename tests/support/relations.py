@@ -5,16 +5,20 @@ import os
 import threading
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import duckdb
 import pyarrow as pa
-import pytest
 
 import queries.locked_engine
+import queries.own_sql
 import queries.rollups
 import queries.variables
 from data import Lake
 from data.store.rollups import write_seed
+
+if TYPE_CHECKING:
+    import pytest
 
 define_relations = queries.variables.define_relations
 
@@ -28,7 +32,6 @@ class DefinedOnce:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._schema: pa.Schema | None = None
         self._lock = threading.Lock()
 
     def __call__(self, engine: duckdb.DuckDBPyConnection, lake: Lake) -> None:
@@ -42,10 +45,11 @@ class DefinedOnce:
                 own.unlink(missing_ok=True)
                 with suppress(duckdb.Error):  # not enough memory: the next engine tries
                     _copy(engine, f"ATTACH '{own}' AS defined", "memory", "defined")
+                    schema = queries.variables.rollup_schema(engine).serialize()
+                    file.with_suffix(".schema").write_bytes(schema.to_pybytes())
                     own.replace(file)
                 return
-            self._schema = self._schema or queries.variables.rollup_schema(engine)
-            write_seed(lake, self._schema)
+            write_seed(lake, pa.ipc.read_schema(pa.py_buffer(file.with_suffix(".schema").read_bytes())))
             queries.variables.set_variables(engine, queries.variables.empty_variables(lake))
             _copy(engine, f"ATTACH '{file}' AS defined (READ_ONLY)", "defined", "memory")
 
@@ -54,8 +58,20 @@ def _copy(engine: duckdb.DuckDBPyConnection, attach: str, source: str, target: s
     engine.execute(f"{attach}; COPY FROM DATABASE {source} TO {target}; DETACH defined")
 
 
-def define_once(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Let all engines of this process share what the first one defines; the folder is for a file of it."""
+OF_OWN_SQL = """
+from pathlib import Path
+import queries.locked_engine
+from tests.support.relations import DefinedOnce
+queries.locked_engine.define_relations = DefinedOnce(Path({folder!r}))
+"""
+
+
+def define_once(patch: "pytest.MonkeyPatch", folder: Path) -> None:
+    """Let all engines of this process share what the first one defines; the folder is for a file of it.
+
+    The processes in which own SQL runs share it, too.
+    """
     once = DefinedOnce(folder)
     for module in (queries.locked_engine, queries.rollups):
         patch.setattr(module, "define_relations", once)
+    patch.setattr(queries.own_sql, "_PROGRAM", OF_OWN_SQL.format(folder=str(folder)) + queries.own_sql._PROGRAM)

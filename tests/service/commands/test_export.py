@@ -163,8 +163,7 @@ def command(lake, folder, *flags):
     return ["export", "--org", "acme", "--to", str(folder), "--lake", str(lake.root), *ALL_OF_SOME, *flags]
 
 
-@pytest.mark.parametrize("output", ["parquet", "csv"])
-@pytest.mark.parametrize(("name", "call"), [("sync", 30), ("move_durably", 12)])
+@pytest.mark.parametrize(("name", "call", "output"), [("sync", 30, "parquet"), ("move_durably", 12, "csv")])
 def test_an_export_that_is_killed_between_two_steps_leaves_whole_files_and_goes_on(
     export, forks, shared_lake, tmp_path, name, call, output
 ):
