@@ -132,11 +132,13 @@ def options_of(
 def importer_of(lake: Lake, trusted_proxies: str, geoip: str) -> "Importer":
     """The importer given by the flags; without countries, and with a message, if their database cannot be read."""
     from data.ingest.importer import Importer
-    from data.store.country_file import country_database
 
     countries = None
     try:
-        countries = country_database(lake, Path(geoip) if geoip else None)
+        if geoip or lake.country_database.exists():
+            from data.store.country_file import country_database
+
+            countries = country_database(lake, Path(geoip) if geoip else None)
     except BadInput as error:
         _print(
             f"traffic: {error}; countries are unknown unless the log contains them; "
