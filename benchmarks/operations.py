@@ -33,7 +33,7 @@ def operations(setting: Setting) -> Iterator[Figure]:
     taken["restore"] = Ran(copied.seconds + checked.seconds, 0, max(copied.megabytes, checked.megabytes))
     exported = ["export", "--org", ORGANIZATION, "--all", "--to", str(setting.scratch / "exported")]
     taken["export of every endpoint and day"] = _traffic(lake, *exported)
-    erased = ["erase", "--org", ORGANIZATION, "--visitor", str(_a_visitor(lake)), "--yes"]
+    erased = ["erase", "--org", ORGANIZATION, "--visitor", str(_a_visitor(world.lake)), "--yes"]
     taken["erase one visitor"] = _traffic(lake, *erased)
     for name in ("manifest.sqlite", "manifest.sqlite-wal", "manifest.sqlite-shm"):
         (lake / name).unlink(missing_ok=True)
@@ -51,9 +51,9 @@ def _traffic(lake: Path, *arguments: str) -> Ran:
     return run([str(TRAFFIC), *arguments, "--lake", str(lake)])
 
 
-def _a_visitor(lake: Path) -> int:
-    """The visitor of the first visit of the last day."""
-    with closing(OwnSql(Lake(lake), ORGANIZATION, seconds=600)) as own_sql:
+def _a_visitor(lake: Lake) -> int:
+    """A visitor of the kept lake: `rebuild` refuses a lake that this process has open."""
+    with closing(OwnSql(lake, ORGANIZATION, seconds=600)) as own_sql:
         found = own_sql.sql("SELECT visitor FROM visits_in_scope WHERE visitor IS NOT NULL LIMIT 1", WHOLE)
     visitor: int = found.rows[0][0]
     return visitor

@@ -83,9 +83,13 @@ class Cluster:
         """A snapshot of the lake for a scope. It decides who answers: the cluster or the warehouse."""
         return {**scope_variables(self._lake, scope, self._options.from_visits), "traffic_values": self._values}
 
-    def with_shared_visits(self, variables: Variables, entries: Sequence[Entry]) -> Variables:
+    def with_shared_visits(
+        self, variables: Variables, entries: Sequence[Entry], cancelled: threading.Event | None = None
+    ) -> Variables:
         """That of the warehouse; the cluster's snapshot is returned unchanged."""
-        return variables if is_for_cluster(variables) else self._warehouse.with_shared_visits(variables, entries)
+        if is_for_cluster(variables):
+            return variables
+        return self._warehouse.with_shared_visits(variables, entries, cancelled)
 
     def state(self, organization: str) -> OrganizationState:
         """That of the warehouse."""

@@ -1,10 +1,13 @@
--- The days in rollups of which a relation may have been cut: a cut one has as many rows as words are kept, or more.
-SELECT DISTINCT day
-FROM (
+-- The days of high cardinality of which words may be cut. To cut takes long, and rollups show of most days that nothing was
+-- cut: of a day that was, a relation has as many rows as words are kept, or more.
+WITH cut AS (
     SELECT day FROM read_parquet(
         getvariable('rollups'), hive_partitioning = TRUE, hive_types = {'organization': VARCHAR, 'month': DATE}
     )
     WHERE organization = getvariable('scope').organization AND for_domain IS NULL
         AND relation IN ('daily_agents', 'daily_campaigns', 'daily_domains', 'daily_referrers')
     GROUP BY relation, day HAVING count(*) >= max_values_per_day()
-);
+)
+SELECT day FROM (SELECT unnest(CAST(getvariable('high_cardinality_days') AS DATE[])) AS day)
+WHERE day IN (FROM cut) OR NOT list_contains(CAST(getvariable('days_with_rollups') AS DATE[]), day)
+ORDER BY day;

@@ -23,8 +23,10 @@ class Engine(Protocol):
     def variables(self, scope: Scope) -> Variables:
         """A snapshot of the lake for a scope. Answers computed from one snapshot are consistent with each other."""
 
-    def with_shared_visits(self, variables: Variables, entries: Sequence[Entry]) -> Variables:
-        """The snapshot with the visits that these entries share, or unchanged. Raises what `answer` raises."""
+    def with_shared_visits(
+        self, variables: Variables, entries: Sequence[Entry], cancelled: threading.Event | None = None
+    ) -> Variables:
+        """The snapshot with what these answers count read once. Cancelled, and raises, as `answer`."""
 
     def state(self, organization: str) -> OrganizationState:
         """The zone of an organization, and its epoch, which outdates earlier answers when it rises."""

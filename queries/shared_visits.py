@@ -1,28 +1,106 @@
-"""The visits that several answers share, such as those of a dashboard under a filter: what is read of them."""
+"""What several answers share, such as those of a dashboard under a filter: the visits that they count are read once."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import cache
 from typing import Final
 
+import pyarrow as pa
+
 from data.visits import VISITS
 from queries.catalog import Entry, template, template_entries
-from queries.prelude import relation_names, sql_text, view_names
+from queries.locked_engine import LockedEngine
+from queries.prelude import sql_text, view_names
+from queries.variables import IN_MEMORY, Variables, set_variables
 
 MAX_SHARED_VISITS: Final = 300_000
-"""Visits that are kept in memory for the answers of a dashboard; at most 50 MB."""
+"""Visits that are in memory at once for the answers of a dashboard; at most 50 MB."""
 
+_ARE_FEW: Final = "SELECT count(*) <= $max FROM shared_visits"
+_BY_DAY: Final = "SELECT day, count(*) FROM shared_visits GROUP BY day ORDER BY day"
+_VISITS: Final = (
+    "SELECT COLUMNS(lambda name: list_contains($columns, name)) FROM shared_visits WHERE day BETWEEN $first AND $last"
+)
+_ROWS: Final = "FROM query_table(getvariable('relation') || '_counted')"
 _ALWAYS_READ: Final = frozenset({"for_domain", "day"})
 """The columns that every relation reads, whatever it counts."""
 _COMMENT: Final = re.compile(r"--.*")
 _IDENTIFIER: Final = re.compile(r"\w+")
 
 
-def relations_that_read_all(entries: Sequence[Entry], sources: Mapping[str, str]) -> list[str]:
-    """The stored relations of these answers that count all visits in scope, because rollups do not serve them."""
+def share_visits(
+    engine: LockedEngine, variables: Variables, entries: Sequence[Entry], cancelled: threading.Event | None = None
+) -> Variables:
+    """The snapshot with what these answers count read into memory, to be shared by these answers only.
+
+    These are the visits. Where there are more than MAX_SHARED_VISITS, so many are read at a time, and what stays are
+    the rows of the relations that count them. Returned unchanged if rollups serve all answers. Raises what a query
+    may raise.
+    """
+    relations = relations_that_read_all(entries, variables)
+    if not relations:
+        return variables
+    with engine.cursor(variables, cancelled) as cursor:
+        is_few = cursor.execute(_ARE_FEW, {"max": MAX_SHARED_VISITS}).fetchall() == [(True,)]  # LIMIT would be slower
+        cut = cursor.execute(sql_text("cut_days")).fetchall() if variables["high_cardinality_days"] else []
+    variables = {**variables, "high_cardinality_days": [day for (day,) in cut]}
+    if is_few:
+        read = {"shared_visits": _read(engine, variables, relations, (date.min, date.max), cancelled)}
+        return _with_source(variables, relations, read)
+    return {**variables, IN_MEMORY: _count_by_period(engine, variables, relations, cancelled)}
+
+
+def _count_by_period(
+    engine: LockedEngine, variables: Variables, relations: Sequence[str], cancelled: threading.Event | None
+) -> dict[str, pa.Table]:
+    """All rows of these relations, counted from the visits of one period after the other."""
+    with engine.cursor(variables, cancelled) as cursor:
+        visits_by_day = cursor.execute(_BY_DAY).fetchall()
+        answered = cursor.sql("FROM answered_links").to_arrow_table()
+    counted: dict[str, list[pa.Table]] = {relation: [] for relation in relations}
+    for period in periods_of(visits_by_day):
+        read = {"answered_links": answered, "shared_visits": _read(engine, variables, relations, period, cancelled)}
+        with engine.cursor(_with_source(variables, relations, read), cancelled) as cursor:
+            for relation, rows in counted.items():
+                set_variables(cursor, {"relation": relation})
+                rows.append(_with_words_once(cursor.sql(_ROWS).to_arrow_table()))
+    return {relation: pa.concat_tables(rows).unify_dictionaries() for relation, rows in counted.items()}
+
+
+def _with_words_once(table: pa.Table) -> pa.Table:
+    """The table with each text as a number into a dictionary: rows of many paths are a third as large."""
+    for place, field in enumerate(table.schema):
+        if pa.types.is_string(field.type):
+            table = table.set_column(place, field.name, table[place].dictionary_encode())
+    return table
+
+
+def _read(
+    engine: LockedEngine,
+    variables: Variables,
+    relations: Sequence[str],
+    period: tuple[date, date],
+    cancelled: threading.Event | None,
+) -> pa.Table:
+    """The visits in scope from the first to the last day of a period, with the columns that these relations read."""
+    asked = {"columns": columns_of_relations(relations), "first": period[0], "last": period[1]}
+    with engine.cursor(variables, cancelled) as cursor:
+        return cursor.sql(_VISITS, params=asked).to_arrow_table().combine_chunks()  # many chunks would be slow to read
+
+
+def _with_source(variables: Variables, relations: Iterable[str], read: Mapping[str, pa.Table]) -> Variables:
+    """The snapshot in which these relations count the visits that were read into memory."""
+    sources = {**variables["sources"], **dict.fromkeys(relations, "shared_visits_in_memory")}
+    return {**variables, "sources": sources, IN_MEMORY: read}
+
+
+def relations_that_read_all(entries: Sequence[Entry], variables: Variables) -> list[str]:
+    """The relations of these answers that count all visits in scope: neither rollups have their rows nor the memory."""
     read = set[str]().union(*(_read_by(template(leaf.name)) for entry in entries for leaf in template_entries(entry)))
-    return sorted(name for name in read.intersection(relation_names()) if sources[name] == "all_visits")
+    counting = {name for name, source in variables["sources"].items() if source == "all_visits"}
+    return sorted(read & counting - variables.get(IN_MEMORY, {}).keys())
 
 
 def columns_of_relations(relations: Iterable[str]) -> list[str]:
@@ -30,9 +108,17 @@ def columns_of_relations(relations: Iterable[str]) -> list[str]:
     return sorted(_ALWAYS_READ.union(*map(_columns_of, relations)))
 
 
-def days_to_cut(days: Sequence[date], closed: Collection[date], cut: Collection[date]) -> list[date]:
-    """Those of `days`, of high cardinality, of which words may be cut: those in `cut`, and those without a rollup."""
-    return [day for day in days if day in cut or day not in closed]
+def periods_of(visits_by_day: Iterable[tuple[date, int]]) -> Iterator[tuple[date, date]]:
+    """The first and last days of periods of MAX_SHARED_VISITS visits at most, or of one day that has more."""
+    first, last, room = None, None, 0
+    for day, visits in visits_by_day:
+        if first is None or last is None or visits > room:
+            if first and last:
+                yield first, last
+            first, room = day, MAX_SHARED_VISITS
+        last, room = day, room - visits
+    if first and last:
+        yield first, last
 
 
 @cache

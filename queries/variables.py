@@ -23,10 +23,9 @@ from queries.scope import FILTERS, LISTING, Scope
 
 Variables = dict[str, Any]
 """Values by variable name: scope, each filter and each part of a list that is set (FILTERS, LISTING), behaviour, files,
-links, uncovered_files, rollups, closed_months, days_without_domains, high_cardinality_days, sources and traffic_values;
-subjects for a measure of jobs; explain for what detectors pass over; and
-SHARED_VISITS when several answers share the visits that they count. Those of a snapshot for a cluster are listed at
-`cluster_variables`.
+links, uncovered_files, rollups, closed_months, days_without_domains, high_cardinality_days, days_with_rollups, sources
+and traffic_values; subjects for a measure of jobs; explain for what detectors pass over; and IN_MEMORY when several
+answers share the rows that they read. Those of a snapshot for a cluster are listed at `cluster_variables`.
 Nobody changes a snapshot from which something was answered: cursors keep its values."""
 
 ROLLUP_FILTERS: Final = frozenset({"domain"})
@@ -38,8 +37,8 @@ MAX_VALUES_PER_DAY: Final = 10_000
 CUT_WORDS: Final = frozenset({"agent", "referrer", "utm_source", "utm_campaign"})
 """The filters by words that relations cut. Stored rows of a day that may have been cut do not serve them."""
 
-SHARED_VISITS: Final = "shared_visits_in_memory"
-"""Name of the in-memory table with the visits that several answers share, which relations read instead of files."""
+IN_MEMORY: Final = "in_memory"
+"""Name of the variable with Arrow tables by the relation whose rows they have, when several answers share them."""
 
 CLUSTER_FILES: Final = "cluster_files"
 """Name of the variable that only snapshots for a cluster have."""
@@ -54,6 +53,7 @@ def empty_variables(lake: LakeFolders) -> Variables:
         "closed_months": [],
         "days_without_domains": [],
         "high_cardinality_days": [],
+        "days_with_rollups": [],
         "sources": one_source("all_visits"),
         "links": [lake.seed_links],
     }
@@ -92,6 +92,7 @@ def scope_variables(lake: Lake, scope: Scope, cluster_from: int | None = None) -
         "closed_months": _months(closed),
         "days_without_domains": sorted(rollups.days_without_domains),
         "high_cardinality_days": _high_cardinality_days(uncovered if filters <= ROLLUP_FILTERS else live),
+        "days_with_rollups": sorted(rollups.days),
         "sources": {relation: source_of(relation, filters) for relation in relation_names()},
         "links": link_files(lake, scope.organization),
     }
@@ -175,10 +176,10 @@ def visit_files(lake: LakeFolders, files: Sequence[LandedFile]) -> dict[str, Any
 def set_variables(cursor: duckdb.DuckDBPyConnection, variables: Variables) -> None:
     """Set the variables in the session of a cursor."""
     for name, value in variables.items():
-        if name == SHARED_VISITS:
-            cursor.register(SHARED_VISITS, value)
-        else:
-            cursor.execute(parsed(cursor, _SET[name]), {"value": value})
+        if name == IN_MEMORY:
+            for relation, rows in value.items():
+                cursor.register(f"{relation}_in_memory", rows)
+        cursor.execute(parsed(cursor, _SET[name]), {"value": [*value] if name == IN_MEMORY else value})
 
 
 def parsed(cursor: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement:
@@ -219,8 +220,10 @@ _SET: Final = {
     "closed_months": "SET VARIABLE closed_months = CAST($value AS STRUCT(month DATE, days INTEGER)[])",
     "days_without_domains": "SET VARIABLE days_without_domains = CAST($value AS DATE[])",
     "high_cardinality_days": "SET VARIABLE high_cardinality_days = CAST($value AS DATE[])",
+    "days_with_rollups": "SET VARIABLE days_with_rollups = CAST($value AS DATE[])",
     "sources": "SET VARIABLE sources = $value",
     "links": "SET VARIABLE links = CAST($value AS VARCHAR[])",
+    IN_MEMORY: "SET VARIABLE in_memory = CAST($value AS VARCHAR[])",
     "relation": "SET VARIABLE relation = CAST($value AS VARCHAR)",
     "traffic_values": "SET VARIABLE traffic_values = "
     "CAST($value AS STRUCT(traffic_type VARCHAR, ten_thousandths BIGINT, currency VARCHAR)[])",

@@ -8,11 +8,10 @@ from data import Lake
 from data.store.epochs import OrganizationState
 from queries.catalog import Entry, template
 from queries.locked_engine import QUERY_TIMEOUT_SECONDS, LockedEngine
-from queries.prelude import sql_text
 from queries.scope import Scope
-from queries.shared_visits import MAX_SHARED_VISITS, columns_of_relations, days_to_cut, relations_that_read_all
+from queries.shared_visits import share_visits
 from queries.traffic_values import TrafficValue
-from queries.variables import SHARED_VISITS, Variables, closed_days, parsed, scope_variables
+from queries.variables import Variables, parsed, scope_variables
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,33 +51,11 @@ class Warehouse:
         """A snapshot of the lake for a scope. Answers computed from one snapshot are consistent with each other."""
         return {**scope_variables(self._lake, scope), **self._engine.values}
 
-    def with_shared_visits(self, variables: Variables, entries: Sequence[Entry]) -> Variables:
-        """The snapshot with the visits that these answers count read into memory, to be shared by these answers only.
-
-        Returned unchanged if rollups serve all of them, or if there are more than MAX_SHARED_VISITS. Raises what
-        `answer` raises.
-        """
-        relations = relations_that_read_all(entries, variables["sources"])
-        if not relations:
-            return variables
-        with self._engine.cursor(variables) as cursor:
-            counted = cursor.execute("SELECT count(*) <= $max FROM shared_visits", {"max": MAX_SHARED_VISITS})
-            if counted.fetchall() == [(False,)]:  # LIMIT would be slower, as it keeps the order of the files
-                return variables
-            visits = cursor.sql(
-                "SELECT COLUMNS(lambda name: list_contains($columns, name)) FROM shared_visits",
-                params={"columns": columns_of_relations(relations)},
-            ).to_arrow_table()
-            cut = cursor.execute(sql_text("cut_days")).fetchall() if variables["high_cardinality_days"] else []
-        return {
-            **variables,
-            # To cut takes long, and rollups show of most days that nothing was cut.
-            "high_cardinality_days": days_to_cut(
-                variables["high_cardinality_days"], closed_days(variables), [day for (day,) in cut]
-            ),
-            "sources": {**variables["sources"], **dict.fromkeys(relations, SHARED_VISITS)},
-            SHARED_VISITS: visits.combine_chunks(),  # one chunk from each file would be slow to read
-        }
+    def with_shared_visits(
+        self, variables: Variables, entries: Sequence[Entry], cancelled: threading.Event | None = None
+    ) -> Variables:
+        """The snapshot with what these answers count read once. Cancelled, and raises, as `answer`."""
+        return share_visits(self._engine, variables, entries, cancelled)
 
     def state(self, organization: str) -> OrganizationState:
         """The zone of an organization, and its epoch, which outdates earlier answers when it rises."""
@@ -90,7 +67,7 @@ class Warehouse:
         To cancel it from another thread, pass the event `cancelled` and call `stop` with it.
         """
         if entry.shape == "parts":
-            shared = self.with_shared_visits(variables, [entry])
+            shared = self.with_shared_visits(variables, [entry], cancelled)
             return {member: self.answer(part, shared, cancelled) for member, part in entry.members}
         names = [field.name for field in entry.fields]
         with self._engine.cursor(variables, cancelled, is_kept=True) as cursor:

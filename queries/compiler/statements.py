@@ -178,6 +178,8 @@ def _name_tables(tree: exp.Expr, source: str) -> None:
         function = _function(table) or ("read_parquet" if isinstance(table.this, exp.ReadParquet) else "")
         if function == "visits_to_count_from":
             name = table.this.expressions[1].name
+        elif function == "shared":
+            name = table.this.expressions[0].name
         elif function == "query_table":
             name = source
         elif function == "read_parquet":

@@ -3,6 +3,7 @@
 -- Reads four more session variables: rollups (the files, an empty one first), closed_months (the days to take from
 -- them, as bits of each month), uncovered_files (the visits of all other days, an empty file first) and sources: for each
 -- relation the view that it counts visits from, chosen in queries/variables.py. A relation without a source is an error.
+-- And in_memory, if several answers share what they read: the names of relations of which <relation>_in_memory has all rows.
 
 CREATE MACRO day_bit(day) AS CAST(1 << (extract(day FROM day) - 1) AS INTEGER);  -- bit 0 is the first of the month
 
@@ -31,9 +32,16 @@ WHERE struct_extract(getvariable('sources'), relation_name) = 'uncovered_visits'
     AND for_domain IS NOT DISTINCT FROM getvariable('domain')
     AND matches_traffic_type(bot_category, getvariable('traffic_type'));
 
+CREATE MACRO is_in_memory(relation_name) AS list_contains(CAST(getvariable('in_memory') AS VARCHAR[]), relation_name);
+
+-- The rows of a relation, from memory if they are there.
+CREATE MACRO shared(relation_name) AS TABLE
+FROM query_table(CASE WHEN is_in_memory(relation_name) THEN relation_name || '_in_memory' ELSE relation_name END);
+
 -- The views that a relation consists of, <relation>_counted and <relation>_stored. One that has no rows for this scope is
 -- left out: to plan it takes longer than to read the other. The first of the files is the empty one.
 CREATE MACRO parts_of(relation_name) AS CASE
+    WHEN is_in_memory(relation_name) THEN [relation_name || '_in_memory']
     WHEN struct_extract(getvariable('sources'), relation_name) <> 'uncovered_visits' OR len(getvariable('closed_months')) = 0
     THEN [relation_name || '_counted']
     WHEN len(getvariable('uncovered_files')['paths']) = 1 THEN [relation_name || '_stored']

@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Final
 
 from queries import ClusterUnavailable, Engine, EngineLost, Entry, FilesGone, Scope, Variables, is_for_cluster
@@ -34,6 +35,7 @@ class QueryBatch:
         self._askers: dict[str, Collection[Asker]] = {}
         """By the names of the entries whose queries wait or run: who waits for them now."""
         self._snapshot: asyncio.Task[Variables] | None = None
+        self._snapshot_cancelled = threading.Event()
 
     async def run(self, entry: Entry, askers: Collection[Asker]) -> bytes:
         """The encoded answer of an entry, which `askers` wait for: all who want the same answer, as they come and go.
@@ -63,11 +65,19 @@ class QueryBatch:
             del self._askers[entry.name]
             if not self._askers:
                 self._lane.release(self._scope.organization, self.asker)
+                if self._snapshot and not self._snapshot.done():  # nobody waits for it any more
+                    self._engine.stop(self._snapshot_cancelled)
+                    self._snapshot = None
 
     def _current_snapshot(self) -> asyncio.Task[Variables]:
         if self._snapshot is None:
-            taking = self._workers.compute(self._scope.organization, self._all_askers, self._take_snapshot)
+            cancelled = self._snapshot_cancelled = threading.Event()
+            take = partial(self._take_snapshot, cancelled)
+            taking = self._workers.compute(self._scope.organization, self._all_askers, take)
             self._snapshot = asyncio.create_task(taking)
+            self._snapshot.add_done_callback(
+                lambda task: task.cancelled() or task.exception()
+            )  # somebody may have left
         return self._snapshot
 
     def _all_askers(self) -> list[Asker]:
@@ -96,6 +106,8 @@ class QueryBatch:
             self._lane.release(self._scope.organization, self.asker)
             self._lane = lane
 
-    def _take_snapshot(self) -> Variables:
+    def _take_snapshot(self, cancelled: threading.Event) -> Variables:
         variables = self._engine.variables(self._scope)
-        return self._engine.with_shared_visits(variables, self._entries) if len(self._entries) > 1 else variables
+        if len(self._entries) == 1:
+            return variables
+        return self._engine.with_shared_visits(variables, self._entries, cancelled)

@@ -319,6 +319,40 @@ def test_who_comes_while_the_one_before_leaves_is_answered(lake, first):
     assert isinstance(left, asyncio.CancelledError)
 
 
+class Sharing(Warehouse):
+    """Reads what answers share once it was told to stop, or after ten seconds."""
+
+    def __init__(self, lake):
+        super().__init__(lake)
+        self.begun, self.stopped = False, []
+
+    def with_shared_visits(self, variables, entries, cancelled=None):
+        self.begun = True
+        self.stopped.append(cancelled.wait(10))
+        return super().with_shared_visits(variables, entries, cancelled)
+
+
+def test_what_several_answers_share_is_not_read_on_when_nobody_waits_for_it(lake):
+    land(lake, "acme", [visit(country="FR")])
+    scope, workers = Scope("acme", *DAYS, country="FR"), Workers()
+
+    async def ask(warehouse):
+        answers = Answers(warehouse, AnswerCache(), workers)
+        leaving = asyncio.create_task(answers.body(ENTRIES["dashboard"], scope))
+        while not warehouse.begun:
+            await asyncio.sleep(0.01)
+        leaving.cancel()
+        while workers._requests or not warehouse.stopped:
+            await asyncio.sleep(0.01)
+        return await answers.body(ENTRIES["devices"], scope)
+
+    with closing(Sharing(lake)) as warehouse:
+        body = asyncio.run(ask(warehouse))
+        assert warehouse.stopped == [True]
+    workers.close()
+    assert b'"visits":1,' in body
+
+
 # The server
 
 

@@ -30,7 +30,7 @@ from data.store.rollups import ROW_GROUP, RelationRows, damaged_rollups, month_o
 from queries import ENTRIES, RollupBuilder, Scope, Warehouse
 from queries.prelude import relation_names, rollup_version, served_filters, sql_text
 from queries.scope import FILTERS
-from queries.variables import ROLLUP_FILTERS, SHARED_VISITS, closed_days, one_source, source_of, visit_files
+from queries.variables import IN_MEMORY, ROLLUP_FILTERS, closed_days, one_source, source_of, visit_files
 from tests.support.lakes import date_ahead, opened
 from tests.support.sql import rows
 from tests.support.visits import land, visit
@@ -672,14 +672,14 @@ def test_another_tenants_rollup_shows_nothing(read_only):
     assert rows(warehouse, count, variables) == [(False,)]
 
 
-@pytest.mark.parametrize("most", [queries.warehouse.MAX_SHARED_VISITS, 3])
+@pytest.mark.parametrize("most", [queries.shared_visits.MAX_SHARED_VISITS, 3])
 @pytest.mark.parametrize("number", [3, 7, 8, 10, 11, 15])
 def test_a_dashboard_under_a_filter_that_reads_its_visits_once_equals_its_parts(read_only, monkeypatch, number, most):
     warehouse = read_only.warehouse
-    monkeypatch.setattr("queries.warehouse.MAX_SHARED_VISITS", most)
+    monkeypatch.setattr("queries.shared_visits.MAX_SHARED_VISITS", most)
     filtered, everybody = SCOPES[number], SCOPES[0]
     variables, dashboard = warehouse.variables(filtered), ENTRIES["dashboard"]
-    assert (SHARED_VISITS in warehouse.with_shared_visits(variables, [dashboard])) == (most > 3)
+    assert ("shared_visits" in warehouse.with_shared_visits(variables, [dashboard])[IN_MEMORY]) == (most > 3)
     with ThreadPoolExecutor(4) as pool:  # others, meanwhile, are shown nothing of what one has gathered
         asked = [
             pool.submit(warehouse.answer, dashboard, warehouse.variables(scope)) for scope in (filtered, everybody) * 2
@@ -695,7 +695,7 @@ def test_what_rollups_serve_is_not_read_into_memory(read_only):
     variables = warehouse.variables(SCOPES[7])
     assert warehouse.with_shared_visits(variables, [ENTRIES["geographic"]]) == variables
     sources = warehouse.with_shared_visits(variables, [ENTRIES["dashboard"]])["sources"]
-    assert (sources["daily_countries"], sources["daily_devices"]) == ("uncovered_visits", SHARED_VISITS)
+    assert (sources["daily_countries"], sources["daily_devices"]) == ("uncovered_visits", "shared_visits_in_memory")
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if ENTRIES[name].takes_short_code])
@@ -711,7 +711,7 @@ def test_an_answer_finds_what_it_reads_in_the_visits_that_are_shared(read_only, 
 def test_of_shared_visits_only_those_columns_are_read_that_are_asked_for(read_only):
     warehouse = read_only.warehouse
     entries = [ENTRIES["weekly-trend"], ENTRIES["browsers"]]
-    visits = warehouse.with_shared_visits(warehouse.variables(SCOPES[3]), entries)[SHARED_VISITS]
+    visits = warehouse.with_shared_visits(warehouse.variables(SCOPES[3]), entries)[IN_MEMORY]["shared_visits"]
     assert set(visits.column_names) == {
         "for_domain", "day", "bot_category", "agent_kind", "ai_source", "device_type", "browser", "visitor"
     }  # fmt: skip
