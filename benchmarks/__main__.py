@@ -59,6 +59,7 @@ CASES: Final[dict[str, Callable[[Setting], Iterator[Figure]]]] = {
     "operations": operations.operations,
     "outcomes": outcomes.outcomes,
     "publish": publishing.publishing,
+    "umami": cold.umami,
 }
 
 _UNUSUAL: Final = {
@@ -71,6 +72,7 @@ _UNUSUAL: Final = {
     "outcomes",
     "publish",
     "sustained",
+    "umami",
 }
 USUAL: Final = [name for name in CASES if name not in _UNUSUAL]
 """The cases without those that need an environment of their own, several sizes, or many minutes."""
