@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 
@@ -59,6 +60,10 @@ def test_an_installed_program_imports_answers_and_reports(program):
     report = program("report", "--org", "acme", "--start-date", "2026-03-01", "--end-date", "2026-03-01")
     assert report.startswith("<!doctype html>")
     assert "GPTBot" in report or "OpenAI" in report
+
+
+def test_an_installed_program_says_its_version(program):
+    assert program("--version") == f"traffic {version('traffic-analytics')}\n"
 
 
 def test_an_installed_program_completes_its_commands(program):

@@ -6,6 +6,8 @@ server, rich) are therefore inside the functions that need them.
 
 import sqlite3
 import sys
+from importlib.metadata import version
+from typing import Annotated
 
 import typer
 
@@ -51,6 +53,23 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+
+
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        print(f"traffic {version('traffic-analytics')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _traffic(
+    _: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Declare the options of `traffic` itself."""
+
+
 app.command("demo")(demo.demo)
 app.command("serve")(serve.serve)
 app.command("sign-in")(sign_in.sign_in)

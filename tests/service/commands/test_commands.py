@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tomllib
 from contextlib import closing
 from datetime import datetime
 from urllib.parse import urljoin
@@ -27,7 +28,7 @@ from service.commands import app
 from tests.service.commands.runs import Run, refused
 from tests.service.commands.runs import run as program
 from tests.support.control import open_store, owner
-from tests.support.forks import PROGRAM, without_settings
+from tests.support.forks import PROGRAM, ROOT, without_settings
 from tests.support.tables import examples
 from tests.support.user_agents import CHROME
 from tests.support.visits import land, links, visit
@@ -494,6 +495,12 @@ def test_help_shows_an_example(command):
     assert (run.code, run.err) == (0, "")
     assert re.search(rf"Example[^:]*: .*traffic {command}\b", run.out)
     assert not re.search(r"<(str|int|float|path)\b", run.out)  # a value is called by what it is
+
+
+def test_the_version_is_that_of_the_project_and_of_its_newest_changes():
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert program("--version").out == f"traffic {version}\n"
+    assert re.search(r"^## (.*)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[1] == version
 
 
 def test_help_names_every_command():
