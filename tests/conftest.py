@@ -35,6 +35,7 @@ from service.pages import rendering
 from service.settings import read_settings, setting
 from tests.support.block_readers import reuse_engines
 from tests.support.control import open_store
+from tests.support.described import describe_once
 from tests.support.forks import ROOT, Forked, Forks, without_settings
 from tests.support.provider import real_provider
 from tests.support.relations import define_once
@@ -96,6 +97,14 @@ def templates(tmp_path_factory):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rendering, "environment", with_compiled)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def document():
+    """The OpenAPI document, made and compressed once for all applications of this process: a third of their start."""
+    with pytest.MonkeyPatch.context() as patch:
+        describe_once(patch)
         yield
 
 

@@ -1,6 +1,6 @@
-"""The process that tests.support.forks has fork `traffic`: it has loaded the program, and started no thread.
+"""The process that tests.support.forks has fork `traffic` and what runs own SQL.
 
-It is asked on a socket, and ends when that is closed.
+It has loaded the program, and started no thread. It is asked on a socket, and ends when that is closed.
 """
 
 import atexit
@@ -18,11 +18,13 @@ import pytest
 import data.ingest.importer
 import data.ingest.live
 import data.maintenance.reclassification
+import queries.sql_process
 import service.app
 import service.commands
 import service.program
 import service.server.run
 from data.rules.classifier import Classifier
+from tests.support.described import describe_once
 from tests.support.relations import define_once
 from tests.support.sockets import read_until
 
@@ -34,6 +36,7 @@ def load(folder):
     for module in (data.ingest.importer, data.ingest.live, data.maintenance.reclassification):
         module.Classifier = rules
     define_once(pytest.MonkeyPatch(), folder)
+    describe_once(pytest.MonkeyPatch())
     gc.collect()
     gc.freeze()  # what is loaded stays: no process that is forked looks at it again, not even at its end,
     atexit.register(os.dup2, os.open(os.devnull, os.O_WRONLY), 2)  # at which libraries complain of what stays
@@ -54,6 +57,8 @@ def answer(asked):
             told = os.waitstatus_to_exitcode(status) if pid else None
         elif told := os.fork():
             running.add(told)
+        elif "own_sql" in question:
+            return {"connection": descriptors[0], "parent": os.getppid()}
         else:
             for stream, descriptor in enumerate(descriptors, 1):
                 os.dup2(descriptor, stream)
@@ -71,7 +76,11 @@ if __name__ == "__main__":
     load(Path(sys.argv[2]))
     with socket.socket(fileno=int(sys.argv[1])) as asking:
         asked = answer(asking)
-    if asked:
+    if asked and "connection" in asked:
+        os.environ.clear()
+        sys.argv = ["", str(asked["connection"]), str(asked["parent"])]
+        queries.sql_process.main()
+    elif asked:
         os.environ.clear()
         os.environ.update(asked["environ"])
         exec(asked["before"], {})

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -62,6 +63,7 @@ class Forks:
 
     def __init__(self, folder):
         self._socket, asked = socket.socketpair()
+        self._lock = threading.Lock()
         command = [sys.executable, "-m", "tests.support.forked", str(asked.fileno()), str(folder)]
         with asked:
             self._process = subprocess.Popen(
@@ -69,8 +71,9 @@ class Forks:
             )
 
     def ask(self, question, *descriptors):
-        socket.send_fds(self._socket, [json.dumps(question, default=str).encode() + b"\n"], descriptors)
-        return json.loads(self._socket.recv(100))
+        with self._lock:
+            socket.send_fds(self._socket, [json.dumps(question, default=str).encode() + b"\n"], descriptors)
+            return json.loads(self._socket.recv(100))
 
     def start(self, *words, before="", settings=None, out=1, err=None):
         """Start a command with some words and settings (variables), after some Python code.
@@ -84,6 +87,10 @@ class Forks:
         forked = Forked(self, self.ask(question, out, write), os.fdopen(read, encoding="utf-8"))
         os.close(write)
         return forked
+
+    def own_sql(self, command, *, pass_fds, **how):
+        """Start a process of own SQL, which is told by the end of its connection: stands for subprocess.Popen there."""
+        return Forked(self, self.ask({"own_sql": command[-2]}, *pass_fds))
 
     def close(self):
         """End, and with it every process that still runs."""

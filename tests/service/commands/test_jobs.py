@@ -19,6 +19,8 @@ from tests.support.control import open_store
 from tests.support.lakes import files_of
 from tests.support.visits import land, links, visit
 
+pytestmark = pytest.mark.usefixtures("forked_own_sql")
+
 
 @pytest.fixture
 def jobs(traffic, lake):

@@ -18,6 +18,7 @@ from tests.support.control import open_store
 from tests.support.visits import land, links, visit
 from tests.support.web_servers import serving
 
+pytestmark = pytest.mark.usefixtures("forked_own_sql")
 GPTBOT = {"bot_category": "ai_training", "agent_kind": "training", "agent": "GPTBot", "operator": "OpenAI",
           "ai_source": "ChatGPT", "confidence": "high"}  # fmt: skip
 SEARCHBOT = GPTBOT | {"bot_category": "ai_assistant", "agent_kind": "ai_search_index", "agent": "OAI-SearchBot"}
