@@ -1,51 +1,33 @@
-"""`traffic erase`: whom it asks, what its receipt says, and that a running server gives no erased visit again."""
+"""`traffic erase`: whom it asks, what its receipt says, and how long it waits."""
 
-import asyncio
 import json
 import os
 import pty
 import sqlite3
-import subprocess
-import sys
-import threading
 import time
-from collections import Counter
 from contextlib import closing
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import pyarrow.parquet as pq
 import pytest
 
 from data.maintenance import erasure as erasing
-from data.maintenance.erasure import Criteria, Eraser
 from data.store.files import sha256_of
-from data.store.lake import Lake
 from data.store.pending import enqueue
-from queries import ENDPOINTS, Scope, Warehouse
 from service.commands import erase as erase_command
-from service.http.answers import Answers
-from service.http.cache import AnswerCache
-from service.http.lanes import Workers
-from tests.faults.trials import IS_LONG
 from tests.service.commands.runs import refused
-from tests.support.forks import without_settings
 from tests.support.lakes import rows_of
 from tests.support.tables import examples
 from tests.support.visits import land, packed, visit
 
-ENVIRON = without_settings()
-DAYS = {"start_date": "2026-03-02", "end_date": "2026-03-08"}
 SMALLEST = -(2**63)
-NO_GRACE = """
-import sys
+ON_TERMINAL = """
+import os
 from datetime import timedelta
 import data.maintenance.erasure
-from service.commands import erase as erase_command
-from service.commands import main
-data.maintenance.erasure.GRACE = timedelta(seconds=float(sys.argv.pop(1)))
-main()
+data.maintenance.erasure.GRACE = timedelta(0)
+os.dup2(os.open({terminal!r}, os.O_RDONLY), 0)
 """
-"""The traffic, with another grace."""
 
 
 @pytest.fixture(autouse=True)
@@ -194,12 +176,14 @@ def test_a_damaged_file_ends_with_1_and_no_receipt(lake, erase):
 
 
 @pytest.mark.parametrize(("answer", "left"), [("n", 9), ("y", 6)])
-def test_on_a_terminal_it_shows_what_would_go_and_asks(lake, answer, left):
+def test_on_a_terminal_it_shows_what_would_go_and_asks(lake, forks, answer, left):
     fill(lake)
-    ours, theirs = pty.openpty()
-    flags = ["--org", "acme", "--domain", "go.example", "--lake", lake.root]
-    command = [sys.executable, "-c", NO_GRACE, "0", "erase", *flags]
-    with subprocess.Popen(command, stdin=theirs, stderr=theirs, stdout=subprocess.PIPE, env=ENVIRON) as process:
+    (ours, theirs), (read, write) = pty.openpty(), os.pipe()
+    words = ("erase", "--org", "acme", "--domain", "go.example", "--lake", lake.root)
+    before = ON_TERMINAL.format(terminal=os.ttyname(theirs))
+    with os.fdopen(read, "rb") as stdout:
+        process = forks.start(*words, before=before, out=write, err=theirs)
+        os.close(write)
         os.close(theirs)
         told = ""
         while "[y/N]" not in told:
@@ -207,9 +191,9 @@ def test_on_a_terminal_it_shows_what_would_go_and_asks(lake, answer, left):
         assert "3 visits of acme on 3 days would be deleted, in 3 files." in told
         assert len(rows_of(lake)) == 9
         os.write(ours, f"{answer}\n".encode())
-        out = process.stdout.read()
+        out = stdout.read()
     os.close(ours)
-    assert (process.returncode, len(rows_of(lake))) == (0 if answer == "y" else 130, left)
+    assert (process.wait(), len(rows_of(lake))) == (0 if answer == "y" else 130, left)
     assert json.loads(out)["visits"] == 3 if answer == "y" else out == b""
     assert not out.startswith(b" ")
 
@@ -274,83 +258,3 @@ def test_it_waits_for_who_reads_in_the_manifest_but_not_for_ever(lake, erase, mo
     assert run.err.count("manifest.sqlite") == (1 if code == 0 else 2)
     (record,) = lake.root.glob("visits/organization=acme/*/*.parquet")
     assert pq.read_metadata(record).num_rows == 0
-
-
-# A server that runs meanwhile
-
-
-def asked(client, name="traffic-overview"):
-    response = client.get(f"/analytics/{name}", params=DAYS)
-    assert response.status_code == 200, response.text
-    return response.json()
-
-
-def test_a_held_answer_is_not_given_after_an_erasure_by_another_process(lake, client, forks):
-    fill(lake)
-    assert asked(client)["total_visits"] == asked(client)["total_visits"] == 9
-    process = forks.start("erase", "--org", "acme", "--domain", "go.example", "--yes", "--lake", lake.root)
-    assert process.stderr.readline() == "3 visits of acme on 3 days are no longer counted.\n"
-    assert asked(client)["total_visits"] == 6  # at once: the other process still waits
-    process.kill()
-    process.communicate()
-
-
-def test_endpoints_answer_as_a_server_that_was_started_afterwards(lake, client, opened):
-    fill(lake)
-    names = ENDPOINTS if IS_LONG else ("dashboard", "traffic-overview", "top-links", "devices", "weekly-trend")
-    held = {name: asked(client, name) for name in names}
-    Eraser(lake).run("acme", Criteria("sale"))
-    told = {name: asked(client, name) for name in names}
-    with opened(lake) as fresh:
-        assert told == {name: asked(fresh, name) for name in names}
-    assert {name for name in names if told[name] != held[name]} >= {"dashboard", "traffic-overview", "top-links"}
-
-
-def test_the_answers_of_another_organization_are_held_on(lake, opened):
-    for name in ("acme", "other"):
-        fill(lake, name)
-    with opened(lake, "other") as theirs:
-        asked(theirs)
-        Eraser(lake).run("acme", Criteria())
-        asked(theirs)
-        assert theirs.get("/analytics/cache-stats").json()[0]["hits"] == 1
-
-
-class HeldBack(Warehouse):
-    """A real warehouse whose answers wait at a gate, after they have seen the manifest."""
-
-    def __init__(self, lake):
-        self.gate = threading.Event()
-        self.computed = Counter()
-        super().__init__(lake)
-
-    def answer(self, entry, variables, *cancelled):
-        self.computed[entry.name] += 1
-        assert self.gate.wait(60)
-        return super().answer(entry, variables, *cancelled)
-
-
-@pytest.mark.parametrize("name", ["traffic-overview", "dashboard"])
-def test_an_answer_under_way_during_an_erasure_is_given_to_who_asked_before_only(lake, name):
-    fill(lake)
-    warehouse, workers = HeldBack(lake), Workers()
-    answers = Answers(warehouse, AnswerCache(), workers)
-    scope = Scope("acme", date(2026, 3, 2), date(2026, 3, 8))
-
-    async def ask():
-        before = asyncio.create_task(answers.body(ENDPOINTS[name], scope))
-        while not warehouse.computed:
-            await asyncio.sleep(0.001)
-        with closing((other := Lake(lake.root)).manifest):
-            Eraser(other).run("acme", Criteria("sale"))
-        after = asyncio.create_task(answers.body(ENDPOINTS[name], scope))
-        await asyncio.sleep(0)
-        warehouse.gate.set()
-        return await before, await after, await answers.body(ENDPOINTS[name], scope)
-
-    before, after, later = asyncio.run(ask())
-    workers.close()
-    warehouse.close()
-    assert b'"total_visits":9,' in before
-    assert b'"total_visits":6,' in after
-    assert later == after

@@ -3,7 +3,6 @@
 import csv
 import re
 import signal
-import subprocess
 import time
 from datetime import datetime, timedelta
 
@@ -14,7 +13,7 @@ import pytest
 from data.store.locks import locked
 from queries import ENTRIES, Reader, template_entries
 from tests.service.commands.runs import refused
-from tests.support.forks import PROGRAM, ROOT
+from tests.support.forks import ROOT
 from tests.support.tables import examples
 from tests.support.visits import land, visit
 
@@ -174,11 +173,12 @@ def test_an_export_that_is_killed_between_two_steps_leaves_whole_files_and_goes_
     goes_on(export, tmp_path, output)
 
 
-def test_an_export_that_is_killed_at_any_moment_leaves_whole_files_and_goes_on(export, shared_lake, tmp_path):
-    with subprocess.Popen([PROGRAM, *command(shared_lake, tmp_path / "to")], stderr=subprocess.DEVNULL) as child:
-        while child.poll() is None and len(list((tmp_path / "to").glob("*/organization=acme/*/*"))) < 3:
-            time.sleep(0.001)
-        child.kill()
+def test_an_export_that_is_killed_at_any_moment_leaves_whole_files_and_goes_on(export, forks, shared_lake, tmp_path):
+    run = forks.start(*command(shared_lake, tmp_path / "to"))
+    while run.poll() is None and len(list((tmp_path / "to").glob("*/organization=acme/*/*"))) < 3:
+        time.sleep(0.001)
+    run.kill()
+    run.communicate()
     goes_on(export, tmp_path, "parquet")
 
 

@@ -3,7 +3,6 @@
 import itertools
 import json
 import socket
-import subprocess
 import threading
 import time
 from contextlib import closing
@@ -15,7 +14,6 @@ from data import Lake
 from data.maintenance.erasure import Criteria, Eraser
 from data.maintenance.reclassification import Reclassifier
 from data.rules.classifier import Classifier
-from tests.support.forks import PROGRAM
 from tests.support.visits import land, visit
 
 SOURCES = itertools.count(1)
@@ -203,16 +201,16 @@ def test_an_erased_visit_is_in_no_answer_asked_for_after_the_erasure_returned(la
     tell(answers=len(told), erasures=len(changed_at))
 
 
-def test_the_program_erases_beside_a_server_whose_next_answer_knows(lake, asker):
+def test_the_program_erases_beside_a_server_whose_next_answer_knows(lake, asker, forks):
     land(lake, "acme", [visit(domain="sale.example")])
     with asker.connected() as connection:
         assert [json.loads(asker.ask(connection, OVERVIEW)[2])["total_visits"] for _ in range(2)] == [2, 2]
-        command = [PROGRAM, "erase", "--org", "acme", "--domain", "sale.example", "--yes", "--lake", lake.root]
-        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-            assert process.stderr.readline().endswith(" are no longer counted.\n")  # it still waits for readers
-            many = [stack_of(asker) for _ in range(8)]
-            assert {answer_total(one) for one in many for _ in range(5)} == {1}
-            process.kill()
+        process = forks.start("erase", "--org", "acme", "--domain", "sale.example", "--yes", "--lake", lake.root)
+        assert process.stderr.readline().endswith(" are no longer counted.\n")  # it still waits for readers
+        many = [stack_of(asker) for _ in range(8)]
+        assert {answer_total(one) for one in many for _ in range(5)} == {1}
+        process.kill()
+        process.communicate()
         for one in many:
             one.close()
 
