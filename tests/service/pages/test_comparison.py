@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+from contextlib import closing
 from datetime import date, datetime
 
 import orjson
@@ -38,12 +39,18 @@ def visits_of_two_weeks():
             )
 
 
-@pytest.fixture
-def compared(lake, browsing):
-    land(lake, "acme", visits_of_two_weeks())
-    Compactor(lake, lambda: NOW).run()
-    with browsing(lake) as browser:
+@pytest.fixture(scope="module")
+def compared(shared_lake, browsing):
+    land(shared_lake, "acme", visits_of_two_weeks())
+    Compactor(shared_lake, lambda: NOW).run()
+    with browsing(shared_lake) as browser:
         yield browser
+
+
+@pytest.fixture(scope="module")
+def warehouse(shared_lake):
+    with closing(Warehouse(shared_lake)) as warehouse:
+        yield warehouse
 
 
 def rows_of(page, anchor):
@@ -65,8 +72,7 @@ def test_rows_show_both_periods_and_the_change_in_words_with_an_arrow(compared):
 
 
 @pytest.mark.parametrize("path", ["", "ai", "agents", "people", "paths", "domains", "link?short_code=SE", "ai/ChatGPT"])
-def test_every_compared_number_is_that_of_the_answer_for_its_period(compared, lake, path):
-    warehouse = Warehouse(lake)
+def test_every_compared_number_is_that_of_the_answer_for_its_period(compared, warehouse, path):
     short_code = "SE" if "short_code" in path else None
     page = compared.read(f"{path}{'&' if '?' in path else '?'}{WEEK}&compare=before")
     shown = {name: rows for (name, _), rows in tables(page).items() if rows and "before" in rows[0]}
@@ -88,7 +94,6 @@ def test_every_compared_number_is_that_of_the_answer_for_its_period(compared, la
             assert [int(row[figure]), int(row["before"])] == counts, (name, row)
         csv_link = page.one("section", id=name).one("a", class_="csv").attributes["href"]
         assert compared.get(csv_link).text.splitlines()[0].endswith(",before,change"), name
-    warehouse.close()
 
 
 def test_the_csv_beside_a_table_has_the_columns_of_the_comparison(compared):
