@@ -1,7 +1,7 @@
 """A lake of this program, opened by one whose visits have one more column; and what that one wrote, by this one.
 
-The tests that need the column are run by the newer program, over a lake that this program wrote. With
-`TRAFFIC_FAULTS=all` it answers every endpoint.
+The tests that need the column are run by the newer program, over a lake that this program wrote, and those of the
+release's lake. With `TRAFFIC_FAULTS=all` it answers every endpoint.
 """
 
 import json
@@ -191,11 +191,12 @@ def test_a_program_whose_visits_have_one_more_column_goes_on_with_the_lake(tmp_p
         "-p",
         "no:cacheprovider",
         FILE,
+        FILE.with_name("test_release_lake.py"),
     ]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     environment |= {OLDER: str(lake.root)}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert (done.returncode, "6 passed, 2 skipped" in done.stdout) == (0, True), done.stdout
+    assert (done.returncode, "17 passed, 2 skipped" in done.stdout) == (0, True), done.stdout
 
 
 WRITER = """

@@ -1,0 +1,159 @@
+"""The lake that 1.0.0 made, opened by this program: it answers as it did then, and goes on.
+
+test_newer_program.py runs these tests by a program with one more column, too.
+"""
+
+import json
+import sqlite3
+import tarfile
+from contextlib import closing
+from datetime import UTC, date, datetime
+
+import msgspec
+import orjson
+import pyarrow.parquet as pq
+import pytest
+
+from data.ingest.importer import Importer, Options
+from data.maintenance.compaction import Compactor
+from data.maintenance.erasure import Criteria, Eraser
+from data.maintenance.verification import verify_lake
+from data.store import pending, tables
+from data.store.link_files import stored_links
+from data.visits import COLUMNS
+from queries import ENDPOINTS, ENTRIES, RollupBuilder, Scope, Warehouse
+from service.api_keys import ApiKeys
+from service.control_database import CONTROL, MIGRATIONS, ControlDatabase
+from service.encoding import encode
+from service.hooks.registry import Hooks
+from service.jobs.store import Jobs
+from service.pages.shares import ShareStore
+from tests.fixtures.make_lake import ANSWERS, ARCHIVE, NOW, ZONES, log_of
+from tests.recount import local_time, recount
+from tests.support.lakes import opened
+
+DAYS = date(2026, 3, 10), date(2026, 3, 15)
+LATER = datetime(2026, 3, 20, 12, tzinfo=UTC)
+
+
+def answers(lake, organization):
+    with closing(Warehouse(lake)) as warehouse:
+        variables = warehouse.variables(Scope(organization, *DAYS))
+        return {name: orjson.loads(encode(warehouse.answer(ENTRIES[name], variables))) for name in ENDPOINTS}
+
+
+def told_by(root):
+    """What a program says of the lake: answers of each organization, and what control.sqlite keeps."""
+    with opened(root) as lake, closing(ControlDatabase(lake)) as control:
+        jobs, hooks, keys = Jobs(control), Hooks(control), ApiKeys(control, lambda: NOW)
+        shares = ShareStore(control, lambda: NOW)
+        stores = {
+            "jobs": [jobs.record("acme", job.id) for job in jobs.of("acme")],
+            "hooks": hooks.of("acme"),
+            "deliveries": [hooks.deliveries("acme", hook.id) for hook in hooks.of("acme")],
+            "keys": keys.all_keys(),
+            "shares": shares.shares_of("berlin"),
+        }
+        control_rows = msgspec.json.decode(msgspec.json.encode(stores))
+        return {"answers": {name: answers(lake, name) for name in ZONES}, "control": control_rows}
+
+
+def visits_of(lake, organization):
+    """The visits of its live files, as tests/recount.py takes them."""
+    rows = [
+        row
+        for file in lake.manifest.live_files(organization)
+        for row in pq.read_table(lake.root / file.path, partitioning=None).to_pylist()
+    ]
+    return [row | {"organization": organization, "day": local_time(row).date()} for row in rows]
+
+
+def recounted(lake, organization):
+    stored = stored_links(lake, organization)
+    links = [
+        row | {"organization": organization}
+        for row in pq.read_table(lake.root / stored.path, partitioning=None).to_pylist()
+    ]
+    visits, scope = visits_of(lake, organization), Scope(organization, *DAYS)
+    countries, behaviour = {"DE": "Germany", "US": "United States"}, organization == "acme"
+    return {
+        name: orjson.loads(encode(recount(name, visits, scope, links, None, countries, behaviour)))
+        for name in ENDPOINTS
+    }
+
+
+@pytest.fixture
+def root(tmp_path):
+    with tarfile.open(ARCHIVE) as archive:
+        archive.extractall(tmp_path, filter="data")
+    yield tmp_path / "lake"
+    with opened(tmp_path / "lake") as lake:
+        assert verify_lake(lake).findings == []
+
+
+@pytest.fixture
+def lake(root):
+    with opened(root) as lake:
+        yield lake
+
+
+STORED = json.loads(ANSWERS.read_text()) if ANSWERS.exists() else {}
+
+
+def test_every_column_of_1_0_0_is_filled_in_it(lake):
+    rows = [row for organization in ZONES for row in visits_of(lake, organization)]
+    assert [one.name for one in COLUMNS if one.since == 1 and all(row[one.name] is None for row in rows)] == []
+
+
+@pytest.mark.parametrize("database", ["manifest.sqlite", CONTROL])
+def test_every_table_of_1_0_0_has_rows_in_it(root, database):
+    with closing(sqlite3.connect(root / database)) as db:
+        names = [name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+        assert len(names) > 10
+        assert [name for name in names if not db.execute(f"SELECT 1 FROM {name} LIMIT 1").fetchall()] == []
+
+
+@pytest.mark.parametrize(("database", "first"), [("manifest.sqlite", tables.MIGRATIONS[0]), (CONTROL, MIGRATIONS[0])])
+def test_the_first_entry_of_the_migrations_is_that_of_1_0_0(root, database, first):
+    with closing(sqlite3.connect(root / database)) as stored, closing(sqlite3.connect(":memory:")) as made:
+        assert stored.execute("PRAGMA user_version").fetchone() == (1,)
+        made.executescript(first)
+        schemas = [set(db.execute("SELECT name, sql FROM sqlite_schema")) for db in (stored, made)]
+    assert schemas[0] == schemas[1]
+
+
+def test_it_answers_as_it_did(root):
+    """Endpoints that were added since are left to the recount."""
+    told = told_by(root)
+    for organization, stored in STORED["answers"].items():
+        assert {name: told["answers"][organization][name] for name in stored} == stored
+    assert told["control"] == STORED["control"]
+
+
+@pytest.mark.parametrize("organization", ZONES)
+def test_its_answers_are_those_of_a_recount(lake, organization):
+    assert recounted(lake, organization) == answers(lake, organization)
+
+
+def test_what_was_shown_once_is_still_accepted(lake):
+    with closing(ControlDatabase(lake)) as control:
+        assert ApiKeys(control, lambda: NOW).find(STORED["shown"]["key"]).organization == "acme"
+        assert ShareStore(control, lambda: NOW).share(STORED["shown"]["share"]).organization == "berlin"
+
+
+@pytest.mark.parametrize("organization", ZONES)
+def test_it_goes_on(lake, organization, tmp_path):
+    before, waiting = len(visits_of(lake, organization)), pending.flush_all(lake) // len(ZONES)
+    log = tmp_path / "more.log"
+    log.write_text(log_of(1))
+    importer = Importer(lake, lambda: LATER)
+    added = importer.run(log, Options(organization, "www.example")).visits
+    importer.readers.close()
+    Compactor(lake, lambda: LATER).run()
+    assert {row["signals"] is None for row in visits_of(lake, organization)} == {False}
+    RollupBuilder(lake, lambda: LATER).run()
+    assert len(visits_of(lake, organization)) == before + waiting + added
+    assert recounted(lake, organization) == answers(lake, organization)
+    erased = Eraser(lake, lambda: LATER).run(organization, Criteria(domain="www.example")).visits
+    assert erased == added
+    assert recounted(lake, organization) == answers(lake, organization)
