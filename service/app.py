@@ -75,7 +75,7 @@ class _Parts:
         self.api_keys, self.jobs = ApiKeys(control, clock), Jobs(control)
         self.hooks = Hooks(control, settings.hook_networks, settings.public_url, clock)
         self.hooks.store_address(settings.public_url + settings.base_path)
-        countries = country_database(lake, settings.geoip)
+        self.countries = countries = country_database(lake, settings.geoip)
         values, options = load_traffic_values(settings.values), cluster_options(settings)
         self.workers = Workers()
         self.warehouse = self.workers.open_engine(lambda: Warehouse(lake, values, settings.memory))
@@ -142,7 +142,7 @@ def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = Non
     oidc = OidcClient(settings, parts.authenticator) if settings.oidc_client_id else None
     services = PageServices(
         parts.lake, parts.control, answers, targets, parts.api_keys, limiter.sources, settings, clock,
-        parts.jobs, parts.hooks, parts.warehouse, parts.workers, oidc,
+        parts.jobs, parts.hooks, parts.warehouse, parts.workers, oidc, parts.countries,
     )  # fmt: skip
     pages = Pages(app, services)
     return middleware(

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import maxminddb
 
@@ -23,6 +23,22 @@ _NO_COUNTRY: Final = ("XX", "ZZ")
 """What publishers write instead of a code where the country is unknown."""
 
 
+class Publisher(NamedTuple):
+    """Who publishes country databases."""
+
+    name: str
+    url: str
+    """Where its licence wants a link to lead, wherever its countries are shown."""
+
+
+_PUBLISHERS: Final = {
+    "dbip": Publisher("DB-IP", "https://db-ip.com"),
+    "ipinfo": Publisher("IPinfo", "https://ipinfo.io"),
+    "geolite2": Publisher("MaxMind", "https://www.maxmind.com"),
+}
+"""By how the types of their databases begin, in small letters."""
+
+
 class CountryDatabase:
     """An open database of MaxMind, DB-IP or IPinfo that gives the country of an IP address."""
 
@@ -37,6 +53,9 @@ class CountryDatabase:
             raise BadInput(f"{path} is not a valid country database in MaxMind's format: {error}") from error
         self.description = f"{metadata.database_type} of {built_at:%Y-%m-%d}"
         """The name that its publisher gave it, and the day on which it was built."""
+        kind = metadata.database_type.lower()
+        self.publisher = next((who for begin, who in _PUBLISHERS.items() if kind.startswith(begin)), None)
+        """Its publisher, if it is a well-known one."""
         self.lookup = lru_cache(1 << 16)(self._lookup_uncached)
 
     def first_country(self) -> tuple[str, str] | None:

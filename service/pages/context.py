@@ -45,7 +45,7 @@ class PageContext:
         self.sessions = Sessions(SessionStore(services.control, services.clock))
         self.shares = ShareStore(services.control, services.clock)
         self.jobs = JobReader(services.control)
-        self.renderer = Renderer(self.root, services.workers.texts)
+        self.renderer = Renderer(self.root, services.workers.texts, services.countries)
 
     async def in_thread(self, request: Request, work: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
         """Run blocking work in a thread, when it is the turn of whoever sent the request."""

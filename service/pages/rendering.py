@@ -9,6 +9,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
+from data.rules.geoip import CountryDatabase
 from service.http.authentication import Caller
 from service.http.compression import negotiated
 from service.http.lanes import Lane
@@ -78,8 +79,8 @@ def environment() -> Environment:
 class Renderer:
     """Renders the templates of the pages in threads. Templates are compiled when they are first used."""
 
-    def __init__(self, root: str, texts: Lane) -> None:
-        """`root` is the path of the pages, without a final slash."""
+    def __init__(self, root: str, texts: Lane, countries: CountryDatabase | None = None) -> None:
+        """`root` is the path of the pages, without a final slash. Pages name the publisher of `countries`."""
         self._texts = texts
         self._environment = environment()
         self._environment.globals |= {
@@ -87,6 +88,7 @@ class Renderer:
             "stylesheet": f"{root}/static/{STYLESHEET}",
             "script": Markup(SCRIPT),  # noqa: S704  # our own file
             "icon": ICON,
+            "countries_from": countries and countries.publisher,
         }
 
     async def response(

@@ -5,6 +5,7 @@ from datetime import date
 
 from data import Lake
 from data.local_time import local_now
+from data.rules.geoip import CountryDatabase
 from data.store.link_index import LinkIndex
 from queries import Warehouse
 from service.api_keys import ApiKeys
@@ -36,6 +37,7 @@ class PageServices:
     warehouse: Warehouse
     workers: Workers
     oidc: OidcClient | None = None  # None: nobody signs in at an identity provider
+    countries: CountryDatabase | None = None  # None: only those in logs are known
 
     def today(self, organization: str) -> date:
         """The day that it is for an organization."""

@@ -11,6 +11,8 @@ from markupsafe import Markup
 
 from data import Lake
 from data.maintenance.status import stored_span
+from data.rules.geoip import Publisher
+from data.store.country_file import country_database
 from data.store.link_index import LinkIndex
 from queries import Warehouse
 from service.encoding import encode
@@ -39,6 +41,7 @@ class Report:
     content: PageContent
     loaded: Sequence[Any]
     zone: str  # of the organization
+    countries_from: Publisher | None
 
     @classmethod
     def load(  # noqa: PLR0917
@@ -52,7 +55,8 @@ class Report:
     ) -> Self:
         """Load the answers; `parameters` are those of the API, empty ones without effect.
 
-        `cancelled` is that of `Warehouse.answer`. Raises InvalidParameter, and what that raises.
+        `cancelled` is that of `Warehouse.answer`. Raises InvalidParameter, and what that raises; BadInput for a country
+        database that is damaged.
         """
         filters = Filters.of(parameters, organization, today, LinkIndex(lake))
         page = _with_rows(LINK if filters.scope.short_code else OVERVIEW)
@@ -62,7 +66,10 @@ class Report:
             orjson.loads(encode(warehouse.answer(entry, variables[scope], cancelled)))
             for entry, scope in content.wanted
         ]
-        return cls(filters, page, content, loaded, lake.manifest.zone(organization))
+        database = country_database(lake, None)
+        return cls(
+            filters, page, content, loaded, lake.manifest.zone(organization), database.publisher if database else None
+        )
 
     def html(self, made_at: datetime) -> str:
         """One HTML file, for a browser without a network."""
@@ -74,6 +81,7 @@ class Report:
             "style_source": assets.source_of(style),
             "made_at": made_at,
             "zone": self.zone,
+            "countries_from": self.countries_from,
         }
         return environment().get_template("report.html").render(context)
 

@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, parse_qsl, quote, urlencode, urlsplit
 
 import orjson
 import pytest
+from mmdb_writer import MMDBWriter
 
 from data import Lake
 from data.maintenance.compaction import Compactor
@@ -933,3 +934,22 @@ def test_a_static_file_is_named_by_its_content(browser):
     assert browser.get(path.replace("app.", "app.0")).status_code == 404
     compressed = browser.get(path, headers={"Accept-Encoding": "gzip"}).content
     assert compressed == browser.get(path, headers={"Accept-Encoding": "identity"}).content
+
+
+@pytest.mark.parametrize(
+    ("kind", "publisher"),
+    [
+        ("DBIP-Country-Lite", '<a href="https://db-ip.com" rel="noreferrer">DB-IP</a>'),
+        ("ipinfo ipinfo_lite.mmdb", '<a href="https://ipinfo.io" rel="noreferrer">IPinfo</a>'),
+        ("GeoLite2-Country", '<a href="https://www.maxmind.com" rel="noreferrer">MaxMind</a>'),
+        ("Own", None),
+    ],
+)
+def test_pages_link_to_the_publisher_of_the_country_database_as_its_licence_asks(
+    lake, browsing, tmp_path, kind, publisher
+):
+    MMDBWriter(4, kind, ["en"], "", ipv4_compatible=False).to_db_file(str(tmp_path / "countries.mmdb"))
+    with browsing(lake, geoip=tmp_path / "countries.mmdb") as browser:
+        page = browser.get("").text
+    assert (f"Countries are looked up in a database of {publisher}." in page) == bool(publisher)
+    assert ("Countries are looked up" in page) == bool(publisher)
