@@ -10,8 +10,12 @@ import gc
 import json
 import os
 import sys
+from pathlib import Path
+
+import pytest
 
 from tests.faults import chaos, workers
+from tests.support.relations import define_once
 
 PR_SET_PTRACER, ANY_PROCESS = 0x59616D61, -1
 
@@ -76,4 +80,6 @@ def answer_requests():
 
 
 if __name__ == "__main__":
+    for folder in sys.argv[1:]:
+        define_once(pytest.MonkeyPatch(), Path(folder))
     answer_requests()

@@ -70,16 +70,19 @@ class Child(NamedTuple):
 
 
 class Program:
-    """Runs functions of workers.py in processes of their own. What they say is kept in a folder."""
+    """Runs functions of workers.py in processes of their own. What they say is kept in a folder.
 
-    def __init__(self, folder):
+    With a folder of tests.support.relations, their engines copy the relations from there.
+    """
+
+    def __init__(self, folder, relations=None):
         self._folder = folder
         self._started = 0
         self.running = set()
         """The ids of those that were not waited for: nobody else has them."""
         environ = without_settings()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.faults.program"],
+            [sys.executable, "-m", "tests.faults.program", *([relations] if relations else [])],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environ,
         )  # fmt: skip
 

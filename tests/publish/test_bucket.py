@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from data import Lake
-from data.maintenance.compaction import Compactor
 from data.maintenance.erasure import Criteria, Eraser
 from data.maintenance.reclassification import Reclassifier
 from data.maintenance.retention import apply_retention
@@ -31,14 +30,10 @@ from tests.cluster.processes import wait_until
 from tests.publish import readers
 from tests.publish.conftest import KEY, SECRET, variables
 from tests.publish.disturbing import disturbing
-from tests.support.visits import land, links, packed, visit
+from tests.support.published import NOW, at, merge
+from tests.support.visits import land, links, packed
 
 TRAFFIC = Path(sys.executable).parent / "traffic"
-NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
-
-
-def at(day, hour=12, minute=40, **columns):
-    return visit(visited_at=datetime(2026, 3, day, hour, minute), **columns)
 
 
 def counted(lake):
@@ -78,7 +73,7 @@ def test_three_engines_read_what_the_lake_counts_after_every_change(lake, bucket
     steps = (
         lambda: None,
         live,
-        lambda: Compactor(lake, lambda: NOW).run(),
+        lambda: merge(lake),
         lambda: Reclassifier(lake).run(["acme"]),
         lambda: Eraser(lake).run("acme", Criteria(domain="gone.example")),
         lambda: apply_retention(lake, 7, NOW),

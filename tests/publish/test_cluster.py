@@ -9,7 +9,6 @@ import pytest
 
 from data.maintenance import merge_plan
 from data.maintenance.compaction import Compactor
-from data.maintenance.erasure import Criteria, Eraser, delete_files
 from data.maintenance.reclassification import Reclassifier
 from data.publish.publisher import LakePublisher
 from data.store.copies import copies
@@ -27,9 +26,9 @@ from queries import (
 from queries.engine import open_cluster
 from tests.cluster.processes import wait_until
 from tests.cluster.test_http import all_bodies
-from tests.support.visits import land, links, visit
+from tests.support.published import NOW, at, erase, merge
+from tests.support.visits import land, links
 
-NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 DAYS = {"start_date": "2026-03-01", "end_date": "2026-03-20"}
 ASKED = [ENTRIES[name] for name in ("traffic-overview", "top-links")]
 FILES = 3
@@ -58,18 +57,9 @@ def publish(lake, name):
     return partial(LakePublisher(lake, name).publish, "acme")
 
 
-def at(day, **columns):
-    return visit(visited_at=datetime(2026, 3, day, 12), **columns)
-
-
 def asked(engine, organization="acme"):
     snapshot = engine.variables(Scope(organization, date(2026, 3, 1), date(2026, 3, 20)))
     return [engine.answer(entry, snapshot) for entry in ASKED]
-
-
-def erase(lake, **criteria):
-    erased = Eraser(lake).run("acme", Criteria(**criteria))
-    delete_files(lake, erased.dead, erased.ended_at)
 
 
 def land_open_day(lake, name):
@@ -79,7 +69,7 @@ def land_open_day(lake, name):
 
 STEPS = {
     "landed": lambda lake: land_open_day(lake, "a"),
-    "merged": lambda lake: Compactor(lake, lambda: NOW).run(),
+    "merged": merge,
     "judged": lambda lake: Compactor(lake, lambda: datetime(2026, 3, 12, tzinfo=UTC)).run(),
     "landed after all": lambda lake: land_open_day(lake, "b"),
     "linked": lambda lake: links(lake, "acme", [{"short_code": "a1", "target_url": "https://x.example/"}]),
@@ -156,10 +146,10 @@ def test_what_is_erased_between_listing_and_answering_is_no_answer(lake, publish
 
 def test_objects_that_stood_for_a_merged_file_and_were_deleted_since_are_no_answer(lake, publish, engine):
     land(lake, "acme", [at(2, domain="gone.example")])
-    Compactor(lake, lambda: NOW).run()
+    merge(lake)
     land_open_day(lake, "a")
     publish()
-    Compactor(lake, lambda: NOW).run()  # of the open day, whose visits are not judged
+    merge(lake)  # of the open day, whose visits are not judged
     snapshot = engine.variables(Scope("acme", date(2026, 3, 10), date(2026, 3, 20)))
     assert len(snapshot["cluster_files"]) == 1
     assert engine.answer(ASKED[0], snapshot)["total_visits"] == FILES

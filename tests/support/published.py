@@ -1,9 +1,37 @@
-"""What a published copy holds, read as the Delta protocol says, by nothing of the product."""
+"""What a published copy holds, read as the Delta protocol says, by nothing of the product; what happens to its lake."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow.parquet as pq
+
+from data.maintenance.compaction import Compactor
+from data.maintenance.erasure import Criteria, Eraser, delete_files
+from data.store.target import TargetUnavailable
+from tests.support.visits import visit
+
+NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
+
+
+def at(day, hour=12, minute=40, **columns):
+    """A visit of a day of March."""
+    return visit(visited_at=datetime(2026, 3, day, hour, minute), **columns)
+
+
+def merge(lake):
+    Compactor(lake, lambda: NOW).run()
+
+
+def erase(lake, **criteria):
+    """Erase visits of acme, and delete the files at once."""
+    erased = Eraser(lake).run("acme", Criteria(**criteria))
+    delete_files(lake, erased.dead, erased.ended_at)
+
+
+def out_of_reach(target, *_):
+    """Stands for put() of a target."""
+    raise TargetUnavailable(f"{target.name} cannot be used: it does not answer.")
 
 
 def actions_of(table):

@@ -24,6 +24,7 @@ from data.ingest.importer import Importer, Options
 from data.ingest.tail import Tail
 from data.store.lake import Lake
 from tests.faults.trials import scaled
+from tests.support.tables import examples
 from tests.support.user_agents import CHROME
 
 ACME = Options("acme")
@@ -68,6 +69,16 @@ class Site:
         """The server writes lines, and the next tick comes."""
         self.write(lines(*paths))
         self.tick()
+
+    def begin(self, path, end):
+        """The server writes a line up to some place, and has yet to write the rest."""
+        self.write(line(path)[: int(end)])
+        self.rest = line(path)[int(end) :]
+
+    def end(self, end=""):
+        """The server writes the rest of that line, or more of it."""
+        self.write(self.rest[: int(end) if end else None])
+        self.rest = self.rest[int(end) :] if end else ""
 
     def rename(self, *, create=True):
         """Rotate as logrotate does by default."""
@@ -152,6 +163,37 @@ def once(*paths):
     return Counter(dict.fromkeys(paths, 1))
 
 
+STEPS = {
+    **{name: getattr(Site, name) for name in ("grow", "begin", "end", "rename", "copy", "truncate", "pack")},
+    **{name: getattr(Site, name) for name in ("kill", "restart")},
+    "write": lambda site, *paths: site.write(lines(*paths)),
+    "late": lambda site, *paths: site.write(lines(*paths), "access.log.1"),
+    "move": lambda site: site.rename(create=False),
+    "age": lambda site, name, seconds: site.age(name, int(seconds)),
+    "tick": lambda site, seconds=0: site.tick(float(seconds)),
+    "load": lambda site, visits, *name: is_true(site.load(*name).visits == int(visits)),
+    "known": lambda site, *name: is_true(site.load(*name).already_imported),
+    "landed": lambda site, *paths: is_true(site.paths() == once(*paths)),
+    "whole": lambda site: is_true({visit["user_agent"] for visit in site.visits()} == {CHROME}),
+    "over": lambda site: is_true(site.follower._late == []),
+}
+"""What happens to a log, as a transcript names it; from `load` on, what must be so then."""
+
+
+def is_true(found):
+    assert found
+
+
+@examples("what", "transcript")
+def test_every_line_lands_once_whatever_becomes_of_its_file(site, what, transcript):
+    for number, step in enumerate(transcript):
+        name, *words = step.split()
+        try:
+            STEPS[name](site, *words)
+        except AssertionError:
+            pytest.fail(f"{what}: step {number}, {step}: {site.paths()} {site.told}")
+
+
 # A log that grows
 
 
@@ -173,19 +215,6 @@ def test_a_followed_log_is_one_import_however_often_it_landed(site):
     (batch,) = site.batches()
     assert (batch.size, batch.whole_size, batch.visits) == (site.log.stat().st_size, site.log.stat().st_size, 4)
     assert site.load().already_imported
-
-
-def test_a_line_lands_when_it_is_finished(site):
-    text = line("/b")
-    site.write(lines("/a") + text[:40])
-    site.tick()
-    assert site.paths() == once("/a")
-    site.write(text[40:-1])
-    site.tick()
-    assert site.paths() == once("/a")
-    site.write("\n" + line("/c")[:-1])
-    site.tick()
-    assert site.paths() == once("/a", "/b")
 
 
 def test_a_log_is_waited_for(site):
@@ -522,41 +551,6 @@ def test_no_address_reaches_the_disk(shared, tmp_path):
 # Rotation
 
 
-def test_a_renamed_log_is_read_to_its_end_and_the_new_one_from_its_beginning(site):
-    site.grow("/a")
-    site.write(lines("/b"))
-    site.rename()
-    site.grow("/c")
-    assert site.paths() == once("/a", "/b", "/c")
-
-
-def test_a_server_may_write_to_a_renamed_log_until_it_opens_the_new_one(site):
-    site.grow("/a")
-    site.rename(create=False)
-    for number in range(3):
-        site.write(lines(f"/late{number}"), "access.log.1")
-        site.tick(10)
-    site.grow("/b")
-    site.write(lines("/later"), "access.log.1")
-    site.tick(10)
-    assert site.paths() == once("/a", "/late0", "/late1", "/late2", "/b", "/later")
-    site.tick(60)
-    assert site.follower._late == []
-
-
-def test_the_last_line_of_a_renamed_log_counts_without_its_newline(site):
-    site.write(lines("/a") + line("/b")[:-1])
-    site.tick()
-    site.rename()
-    site.tick(59)
-    assert site.paths() == once("/a")
-    site.tick(60)
-    assert site.paths() == once("/a", "/b")
-    assert site.load("access.log.1").already_imported
-    site.restart()
-    assert site.paths() == once("/a", "/b")
-
-
 def test_the_last_line_of_a_renamed_log_is_replaced_when_it_is_finished_after_all(site):
     text = line("/b")
     site.write(lines("/a") + text[:-10])
@@ -599,17 +593,6 @@ def test_a_follower_stopped_at_the_last_line_of_a_renamed_log_goes_on_before_it(
     assert len(site.visits()) == 2
 
 
-def test_a_log_renamed_and_packed_at_once_loses_nothing(site):
-    site.grow("/a")
-    site.write(lines("/b") + line("/c")[:-1])
-    site.rename()
-    site.pack()
-    site.grow("/d")
-    site.tick(61)
-    site.restart()
-    assert site.paths() == once("/a", "/b", "/c", "/d")
-
-
 def test_a_log_packed_before_its_last_lines_came_counts_once(site):
     for path in ("/a", "/b"):
         site.grow(path)
@@ -624,84 +607,6 @@ def test_a_log_packed_before_its_last_lines_came_counts_once(site):
     assert site.load("access.log.1.gz").already_imported
     site.tick()
     assert site.paths() == once("/a", "/b", "/in-no-file-any-more")
-
-
-def test_two_rotations_between_two_ticks_lose_nothing(site):
-    site.grow("/a")
-    for number in range(2):
-        site.write(lines(f"/b{number}"))
-        site.rename()
-        site.pack()
-    site.grow("/c")
-    assert site.paths() == once("/a", "/b0", "/b1", "/c")
-
-
-def test_a_log_copied_and_truncated_loses_nothing_that_is_in_the_copy(site):
-    site.grow("/a")
-    site.write(lines("/only-in-the-copy"))
-    site.copy()
-    site.truncate()
-    site.grow("/b")
-    assert site.paths() == once("/a", "/only-in-the-copy", "/b")
-    site.grow("/c")
-    site.restart()
-    assert site.paths() == once("/a", "/only-in-the-copy", "/b", "/c")
-
-
-def test_a_truncated_log_that_has_outgrown_its_old_size_is_noticed(site):
-    site.grow("/a", "/b")
-    site.write(lines("/c"))
-    site.copy()
-    site.truncate()
-    site.grow(*(f"/new{number}" for number in range(20)))
-    assert site.paths() == once("/a", "/b", "/c", *(f"/new{number}" for number in range(20)))
-
-
-def test_a_log_read_on_between_its_copy_and_its_truncation_counts_once(site):
-    site.grow("/a")
-    site.write(lines("/b"))
-    site.copy()
-    site.grow("/not-in-the-copy")
-    site.truncate()
-    site.grow("/c")
-    assert site.load("access.log.1").already_imported
-    site.restart()
-    assert site.paths() == once("/a", "/b", "/not-in-the-copy", "/c")
-
-
-@pytest.mark.parametrize("is_new", [False, True])
-def test_a_log_copied_before_anything_of_it_landed_here_counts_once(site, is_new):
-    site.grow("/a")
-    site.rename()
-    if not is_new:
-        site.write(lines("/a0"))
-        site.restart()
-        site.restart()
-    site.write(lines("/b"))
-    site.copy()
-    site.grow("/c")
-    site.truncate()
-    site.tick()
-    site.restart()
-    assert site.paths() == once("/a", *(["/a0"] if not is_new else []), "/b", "/c")
-
-
-def test_a_log_of_which_half_a_line_was_imported_may_be_copied_and_truncated(site):
-    site.grow("/a")
-    site.rename()
-    text = line("/b")
-    site.write(text[:-20])
-    assert site.load().visits == 1
-    site.tick()
-    site.write(text[-20:])
-    site.copy()
-    site.truncate()
-    site.write(line("/c") + line("/d"))
-    site.tick()
-    assert {visit["path"]: visit["user_agent"] for visit in site.visits()} == dict.fromkeys(
-        ("/a", "/b", "/c", "/d"), CHROME
-    )
-    assert len(site.visits()) == 4
 
 
 def test_a_log_cut_in_its_middle_is_another_one_as_an_import_would_say(site):
@@ -765,19 +670,6 @@ def test_a_file_that_is_just_being_packed_is_left_alone_until_it_is_whole(site):
     assert site.paths() == once(*paths, "/b")
 
 
-def test_a_copy_that_goes_on_from_an_older_import_counts_once(site):
-    site.grow("/a")
-    site.write(lines("/b"))
-    site.load()
-    site.grow("/c")
-    site.write(lines("/d"))
-    site.copy()
-    site.grow("/e")
-    site.truncate()
-    site.tick()
-    assert site.paths() == once("/a", "/b", "/c", "/d", "/e")
-
-
 def test_a_copy_taken_meanwhile_is_known_when_it_is_imported_after_a_truncation(site):
     site.grow("/a")
     site.write(site.log.read_bytes() + line("/copied").encode(), "access.log.bak")
@@ -792,59 +684,6 @@ def test_a_copy_taken_meanwhile_is_known_when_it_is_imported_after_a_truncation(
 # Down, and up again
 
 
-def test_a_new_follower_goes_on_where_the_last_one_was_killed(site):
-    for number in range(4):
-        site.write(lines(f"/{number}") + line(f"/{number}/next")[:30])
-        site.restart()
-        site.write(line(f"/{number}/next")[30:])
-        site.kill()
-    site.tick()
-    assert len(site.paths()) == 8
-    assert set(site.paths().values()) == {1}
-
-
-@pytest.mark.parametrize("packed", [False, True])
-@pytest.mark.parametrize("rotations", [1, 3])
-def test_what_was_rotated_while_nobody_followed_is_caught_up(site, rotations, packed):
-    site.grow("/a")
-    site.kill()
-    wanted = ["/a"]
-    for number in range(rotations):
-        site.write(lines(f"/b{number}"))
-        site.rename()
-        if packed:
-            site.pack()
-        wanted.append(f"/b{number}")
-    site.tick()
-    assert site.paths() == once(*wanted)
-    site.write(lines("/c"))
-    site.restart()
-    assert site.paths() == once(*wanted, "/c")
-
-
-def test_a_log_copied_and_truncated_while_nobody_followed_is_caught_up(site):
-    site.grow("/a")
-    site.kill()
-    for number in range(2):
-        site.write(lines(f"/b{number}"))
-        site.copy()
-        site.truncate()
-    site.grow("/c")
-    assert site.paths() == once("/a", "/b0", "/b1", "/c")
-
-
-def test_late_lines_of_a_renamed_log_are_caught_up_after_a_restart(site):
-    site.grow("/a")
-    site.rename()
-    site.grow("/b")
-    site.kill()
-    site.write(lines("/late"), "access.log.1")
-    site.tick()
-    site.write(lines("/later"), "access.log.1")
-    site.tick()
-    assert site.paths() == once("/a", "/b", "/late", "/later")
-
-
 @pytest.mark.parametrize("hours", [2, 2000])
 def test_older_rotated_files_are_not_touched(site, hours):
     for name, age in (("access.log.2.gz", 2 * hours), ("access.log.1", hours)):
@@ -857,18 +696,6 @@ def test_older_rotated_files_are_not_touched(site, hours):
         site.rename()
         site.tick()
     assert site.paths() == once("/a", "/b", "/c")
-
-
-def test_a_log_written_to_before_the_last_late_line_of_the_one_before_it_is_caught_up(site):
-    site.grow("/a")
-    site.kill()
-    site.rename()
-    site.write(lines("/b"))
-    site.write(lines("/late"), "access.log.1")
-    site.age("access.log", 30)
-    site.rename()
-    site.tick()
-    assert site.paths() == once("/a", "/late", "/b")
 
 
 def test_files_that_rotation_has_not_named_so_are_not_touched(site):
@@ -1014,18 +841,6 @@ def test_another_log_of_the_same_domain_is_none_of_its_business(site):
     site.grow("/c", "/d")
     assert site.told == []
     assert site.paths() == once("/a", "/b", "/other", "/c", "/d")
-
-
-def test_a_rotated_log_imported_beside_adds_nothing(site):
-    site.grow("/a")
-    site.write(lines("/b"))
-    site.rename()
-    assert site.load("access.log.1").visits == 1
-    site.write(lines("/late"), "access.log.1")
-    site.tick()
-    site.pack()
-    assert site.load("access.log.1.gz").already_imported
-    assert site.paths() == once("/a", "/b", "/late")
 
 
 def test_two_who_follow_the_same_log_count_it_once(site, shared):

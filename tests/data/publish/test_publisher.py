@@ -2,13 +2,15 @@
 
 import json
 import threading
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from data import Lake
 from data.errors import BadInput, Conflict, LakeDamaged
 from data.maintenance.compaction import Compactor
-from data.maintenance.erasure import Criteria, Eraser, delete_files
+from data.maintenance.erasure import Criteria, Eraser
 from data.maintenance.reclassification import Reclassifier
 from data.maintenance.retention import apply_retention
 from data.publish import publisher as publishing
@@ -20,27 +22,9 @@ from data.store.manifest import READERS_GRACE
 from data.store.target import Folder, TargetUnavailable, open_target, parse_target
 from tests.support import published
 from tests.support.lakes import flipped, rows_of
+from tests.support.published import NOW, at, erase, merge, out_of_reach
 from tests.support.tables import examples
-from tests.support.visits import land, links, visit
-
-NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
-
-
-@pytest.fixture
-def there(tmp_path):
-    """The folder in which visits are published."""
-    return tmp_path / "copy"
-
-
-@pytest.fixture
-def publish(lake, there):
-    """Publishes the lake there, as one object does one time after the other."""
-    publisher = LakePublisher(lake, str(there))
-    return lambda organization="acme": publisher.publish(organization)
-
-
-def at(day, hour=12, **columns):
-    return visit(visited_at=datetime(2026, 3, day, hour), **columns)
+from tests.support.visits import land, links
 
 
 def assert_whole(lake, there, organization="acme"):
@@ -49,15 +33,6 @@ def assert_whole(lake, there, organization="acme"):
     assert sorted(map(str, published.rows_of(table))) == sorted(map(str, rows_of(lake, organization)))
     assert all(path.startswith(f"day={day}/") for path, day in published.files_of(table).items())
     assert [*verify_copies(lake)] == []
-
-
-def merge(lake):
-    Compactor(lake, lambda: NOW).run()
-
-
-def erase(lake, **criteria):
-    erased = Eraser(lake).run("acme", Criteria(**criteria))
-    delete_files(lake, erased.dead, erased.ended_at)
 
 
 STEPS = {
@@ -182,10 +157,6 @@ def test_a_target_out_of_reach_stays_due_until_it_is_reached(lake, there, publis
     assert_whole(lake, there)
 
 
-def out_of_reach(target, *_):
-    raise TargetUnavailable(f"{target.name} cannot be used: it does not answer.")
-
-
 def test_an_erasure_during_a_publication_is_followed_by_the_next(lake, there, publish, monkeypatch):
     land(lake, "acme", [at(2, path="/canary", domain="gone.example"), at(2)])
     put = Folder.put
@@ -287,25 +258,17 @@ def test_a_version_of_another_program_is_refused(lake, there, publish):
         LakePublisher(lake, str(there)).publish("acme")
 
 
-def test_a_target_that_holds_something_else_is_refused(lake, there, publish, tmp_path, another_lake):
+def test_a_target_that_holds_something_else_is_refused(lake, there, publish, tmp_path):
     land(lake, "acme", [at(2)])
     publish()
-    with pytest.raises(BadInput, match="holds the copy of another lake"):
-        LakePublisher(another_lake, str(there)).publish("acme")
+    with closing((another := Lake(tmp_path / "another", create=True)).manifest):
+        land(another, "acme", [at(2)])
+        with pytest.raises(BadInput, match="holds the copy of another lake"):
+            LakePublisher(another, str(there)).publish("acme")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "diary.txt").touch()
     with pytest.raises(BadInput, match="is not empty, and no lake is published there"):
         LakePublisher(lake, str(tmp_path / "mine")).publish("acme")
-
-
-@pytest.fixture
-def another_lake(tmp_path):
-    from data import Lake  # noqa: PLC0415
-
-    lake = Lake(tmp_path / "another", create=True)
-    land(lake, "acme", [at(2)])
-    yield lake
-    lake.manifest.close()
 
 
 def test_a_target_from_which_nothing_can_be_erased_is_refused(lake, there, publish, monkeypatch):

@@ -1,39 +1,24 @@
 """What is found of a lake where it is published: every live visit once, in an object or in a file that is not there."""
 
 from collections import Counter
-from datetime import UTC, datetime
 
 import pyarrow.parquet as pq
 import pytest
 
 from data import LakeDamaged
 from data.ingest.importer import Importer, Options
-from data.maintenance.compaction import Compactor
-from data.maintenance.erasure import Criteria, Eraser, delete_files
 from data.maintenance.reclassification import Reclassifier
 from data.maintenance.retention import apply_retention
 from data.publish import publisher as publishing
-from data.publish.publisher import LakePublisher
 from data.publish.reading import PublishedLake
 from data.store.link_files import all_stored_links
 from data.store.target import Folder, TargetUnavailable
 from tests.support.lakes import files_of, rows_of
+from tests.support.published import NOW, at, erase, merge, out_of_reach
 from tests.support.user_agents import CHROME
-from tests.support.visits import land, links, visit
+from tests.support.visits import land, links
 
 CRAWLER = {"user_agent": "GPTBot/1.2"}
-NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
-
-
-@pytest.fixture
-def there(tmp_path):
-    return tmp_path / "copy"
-
-
-@pytest.fixture
-def publish(lake, there):
-    publisher = LakePublisher(lake, str(there))
-    return lambda organization="acme": publisher.publish(organization)
 
 
 @pytest.fixture
@@ -52,19 +37,6 @@ def found(lake, there):
         return len(place.visits), len(unpublished)
 
     return found
-
-
-def at(day, **columns):
-    return visit(visited_at=datetime(2026, 3, day, 12), **columns)
-
-
-def erase(lake, **criteria):
-    erased = Eraser(lake).run("acme", Criteria(**criteria))
-    delete_files(lake, erased.dead, erased.ended_at)
-
-
-def merge(lake):
-    Compactor(lake, lambda: NOW).run()
 
 
 def land_open_day(lake, name):
@@ -129,10 +101,6 @@ def test_what_was_erased_is_not_found_although_it_is_still_published(lake, there
     assert b"canary" in b"".join(path.read_bytes() for path in there.rglob("*.parquet"))
     publish()
     assert found() == (1, 0)
-
-
-def out_of_reach(target, *_):
-    raise TargetUnavailable(f"{target.name} cannot be used: it does not answer.")
 
 
 def test_a_line_that_was_read_again_is_not_found_as_it_was_before(lake, publish, found, tmp_path):

@@ -1,0 +1,18 @@
+"""What tests of published copies share: a folder for the copy, and who publishes there."""
+
+import pytest
+
+from data.publish.publisher import LakePublisher
+
+
+@pytest.fixture
+def there(tmp_path):
+    """The folder in which visits are published."""
+    return tmp_path / "copy"
+
+
+@pytest.fixture
+def publish(lake, there):
+    """Publishes the lake there, as one object does one time after the other."""
+    publisher = LakePublisher(lake, str(there))
+    return lambda organization="acme": publisher.publish(organization)
