@@ -47,10 +47,12 @@ class Case(NamedTuple):
     epoch: int
 
 
-@pytest.fixture(autouse=True)
-def day_by_day(monkeypatch):
+@pytest.fixture(scope="module", autouse=True)
+def day_by_day():
     """Days are merged one by one, as large ones are."""
-    monkeypatch.setattr(merge_plan, "VISITS_AT_ONCE", 0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(merge_plan, "VISITS_AT_ONCE", 0)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -64,10 +66,10 @@ def mixed(tmp_path_factory):
     return root
 
 
-@pytest.fixture(params=[compact, erase, reclassify], ids=lambda run: run.__name__)
-def case(request, mixed, tmp_path):
+@pytest.fixture(scope="module", params=[compact, erase, reclassify], ids=lambda run: run.__name__)
+def case(request, mixed, day_by_day, tmp_path_factory):
     module = {compact: "compaction", erase: "erasure", reclassify: "reclassification"}[request.param]
-    with opened(shutil.copytree(mixed, tmp_path / "done")) as lake:
+    with opened(shutil.copytree(mixed, tmp_path_factory.mktemp("case") / "done")) as lake:
         before = landed(lake)
         assert request.param(lake).partitions == len(before) == 3
         return Case(request.param, module, mixed, before, landed(lake), lake.manifest.epoch("acme"))
