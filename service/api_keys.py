@@ -87,7 +87,7 @@ class ApiKeys:
         return key
 
     def revoke_key(self, key_id: str, organization: str = "") -> None:
-        """Revoke a key. Raises BadInput when there is no active key with this id.
+        """Revoke a key. Raises BadInput unless a key with this id is active.
 
         If `organization` is given, only a key of that organization is revoked.
         """

@@ -115,7 +115,7 @@ def test_the_bytes_of_the_real_log_are_those_that_goaccess_counts(real):
     assert landed == 2_747_282_740  # general.bandwidth of GoAccess 1.7, --log-format COMBINED
 
 
-def test_six_hundred_links_by_one_old_browser_in_twenty_minutes_are_no_people_unless_behaviour_is_off(
+def test_six_hundred_links_by_one_old_browser_in_twenty_minutes_are_not_people_unless_behaviour_is_off(
     tmp_path, capfdbinary
 ):
     log, lake = tmp_path / "access.log", tmp_path / "lake"

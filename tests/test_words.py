@@ -46,12 +46,12 @@ DIALECT = {
 
 
 @cache
-def nodes() -> dict[str, list[ast.AST]]:
-    """Everything in the syntax tree of each file of the three floors."""
+def nodes(*folders: str) -> dict[str, list[ast.AST]]:
+    """Everything in the syntax tree of each file of some folders, or of the three floors."""
     return {
         str(path.relative_to(ROOT)): [*ast.walk(ast.parse(path.read_text("utf-8")))]
-        for floor in ("data", "queries", "service")
-        for path in sorted((ROOT / floor).rglob("*.py"))
+        for folder in folders or ("data", "queries", "service")
+        for path in sorted((ROOT / folder).rglob("*.py"))
     }
 
 
@@ -120,18 +120,27 @@ def test_a_message_says_what_is_missing_without_there_is_no():
     ] == []
 
 
-def test_no_text_says_that_something_is_no_such_thing():
+def test_texts_say_is_not_a():
     """English says "is not a number" for what other languages call no number."""
-    said = re.compile(
-        r"(?<!there )\b(is|are) no (?!longer|wider|more|less)[a-z]|\bwhat came of\b|\bdid not come\b", re.IGNORECASE
-    )
+    said = re.compile(r"\b(is|are) no [a-z]|\bwhat came of\b|\bdid not come\b|\bsigns along\b", re.IGNORECASE)
     texts = [
         (node.value, file)
-        for file, found in nodes().items()
+        for file, found in [*nodes().items(), *nodes("tests").items()]
         for node in found
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
     assert [(text, file) for text, file in texts if said.search(text)] == []
+
+
+def test_names_of_tests_say_is_not_a():
+    names = [
+        node.name
+        for found in nodes("tests").values()
+        for node in found
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    assert len(names) > 1_000
+    assert [name for name in names if re.search(r"(?<!there)_(is|are)_no_(?!longer)", name)] == []
 
 
 def test_a_bound_is_called_max():

@@ -50,7 +50,7 @@ class FolderDrop:
     bucket = "file://"
 
     def __init__(self, folder: Path) -> None:
-        """Raises BadInput if there is no such folder."""
+        """Raises BadInput unless the folder exists."""
         if not folder.is_dir():
             raise BadInput(f"{folder} is not a folder.")
         self._folder = folder.absolute()

@@ -20,7 +20,7 @@ from data.errors import Conflict, TrafficError
 from data.store.target import ObjectStore
 
 ENGINE: Final = "traffic-analytics"
-"""Who writes the log, as each of its versions says. A version of anybody else is refused."""
+"""The writer of the log, named in each version. A version by any other writer is refused."""
 
 _TYPES: Final = {
     pa.string(): "string",

@@ -1,4 +1,4 @@
-"""What lies where in a lake, and its seeds. Who knows only this opens no database of it."""
+"""The folders of a lake, and its seeds. This module opens no database."""
 
 import uuid
 from collections.abc import Mapping

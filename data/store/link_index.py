@@ -39,7 +39,7 @@ class IndexedLinks:
         return frozenset(self._values("domain").to_pylist()) - {""}
 
     def short_code_of(self, target_url: str) -> str | None:
-        """The short code of the newest link to this URL; None when there is no such link."""
+        """The short code of the newest link to this URL; None without such a link."""
         return self._resolve(normalized_url(target_url))[0]
 
     def codes_to(self, target_url: str) -> int:

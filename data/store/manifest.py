@@ -153,7 +153,7 @@ class Manifest:
             insert_files(db, publish())
 
     def replace_files(self, replacement: Replacement, publish: Publisher) -> None:
-        """Replace live files of one organization in one transaction. Raises Conflict when one is no longer live."""
+        """Replace live files of one organization in one transaction. Raises Conflict when one was replaced."""
         organization, expiry = replacement.files[0].organization, format_time(replacement.deletable_at)
         with self.transaction() as db:
             for file in replacement.files:

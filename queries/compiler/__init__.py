@@ -1,6 +1,6 @@
 """Writes reports, detectors and rollup relations in the words of Apache Spark, from the SQL files of this floor.
 
-On a cluster there are no rollups, so every relation counts visits. Each text is one statement over the relations of
+A cluster has no rollups, so every relation counts visits. Each text is one statement over the relations of
 INPUTS, with the fields of Scope as named parameters. Needs the extra `cluster`.
 
 What DuckDB alone knows, such as the names behind `*`, is written out as DuckDB describes it (names.py). Table macros

@@ -72,7 +72,7 @@ def erase(
         _announce(_run(eraser, organization, criteria, dry_run=True))
         ask("Delete them?")
     erased = _run(eraser, organization, criteria)
-    typer.echo(f"{_summary(erased)} are no longer counted.", err=True)
+    typer.echo(f"Removed {_summary(erased)} from all answers.", err=True)
     evidence = _erase_evidence(opened, organization, criteria)
     followed = follow_erasures(opened, organization)
     finish(opened, erased.dead, erased.ended_at)

@@ -174,7 +174,7 @@ def replay(job_id: JobArgument, lake: LakeOption = DEFAULT_LAKE) -> None:
     print_answer([{"column": name, "then": value, "now": now.get(name)} for name, value in then.items()], "table", True)
     notes = [f"Both are of {days[0]} to {days[1]}."]
     if not now:
-        notes.append("It is no longer found in this period.")
+        notes.append("The query no longer finds it in this period.")
     if evidence.rules_version != version:
         notes.append("The rules of classification have changed since.")
     if subjects and subjects[0].sql_sha256 != evidence.sql_sha256:

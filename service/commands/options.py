@@ -58,12 +58,12 @@ def day_of(flag: str, text: str) -> date:
 
 
 def is_new(lake: Path) -> bool:
-    """Whether there is no lake at this path yet."""
+    """Whether this path has no lake yet."""
     return not ((lake / "manifest.sqlite").exists() or (lake / "visits").exists())
 
 
 def announce_new_lake(lake: Path) -> None:
-    """Say on stderr that there is no lake at this path yet, before one is created: the path may be mistyped."""
+    """Say on stderr, before a new lake is created, that this path has none yet: it may be mistyped."""
     if is_new(lake):
         typer.echo(f"No lake at {lake.absolute()} yet: a new one is created.", err=True)
 

@@ -195,7 +195,7 @@ def _shrink_texts(columns: list[PrintedColumn], width: int) -> list[PrintedColum
 
 
 def _set_width(column: PrintedColumn) -> PrintedColumn:
-    """The column with cells and header that are no wider than its width."""
+    """The column with cells and header wrapped to its width."""
     lines: list[str] = []
     for word in _name_parts(column.name):
         if lines and len(lines[-1]) + len(word) <= column.width:

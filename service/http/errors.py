@@ -22,7 +22,7 @@ Problem
 ├── TooSlow             500  a query ran out of time
 ├── Overloaded          503  too many queries at a time
 ├── ClusterDown         503  the cluster that should answer is not available
-├── LakeReplaced        503  the lake that was opened is no longer in its place
+├── LakeReplaced        503  the lake that was opened has been replaced
 ├── ProviderUnavailable 503  the identity provider does not answer
 └── StorageUnavailable  503  the disk is full or fails, or nothing may be written into the lake now
 """

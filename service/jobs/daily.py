@@ -56,7 +56,7 @@ class DailyDetection:
         """Run the detectors for one organization that has not had them today. Returns whether there may be more.
 
         One whose days are still to be judged waits: detectors leave out such days.
-        The engine stays open until there are no more.
+        The engine stays open until the last one has had them.
         """
         now = self._clock()
         for organization in sorted(self._lake.manifest.organizations(), key=self._failed.__contains__):

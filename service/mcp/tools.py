@@ -65,7 +65,7 @@ class Sources:
     hint: Callable[[Mapping[str, str]], str]
     """What to say of days without visits, for parameters of the API; "" if they have some."""
     run_sql: Callable[[str, Mapping[str, str]], Rows] | None = None
-    """Runs a SELECT over the relations; None where there is no free SQL."""
+    """Runs a SELECT over the relations; None where free SQL is not offered."""
     in_thread: Callable[[Callable[[], str]], Awaitable[str]] = asyncio.to_thread
     """Makes a text."""
 

@@ -101,7 +101,7 @@ class ShareStore:
             self.database.rows("UPDATE shares SET last_used_at = ? WHERE id = ?", [hour, share.id])
 
     def revoke(self, share_id: str, organization: str) -> bool:
-        """Revoke a share of an organization. False if there is no active one with this id."""
+        """Revoke a share of an organization. False unless one with this id is active."""
         return bool(
             self.database.rows(
                 "UPDATE shares SET revoked_at = ? WHERE id = ? AND organization = ? AND revoked_at IS NULL "

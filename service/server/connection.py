@@ -107,7 +107,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     cycle: Exchange
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
-        """Initialize the connection, or close it if there is no free slot."""
+        """Initialize the connection, or close it if no slot is free."""
         super().connection_made(transport)
         self._state = _State.IDLE
         self._state_since = self._received_at = self._stalled_since = self.limits.now

@@ -84,7 +84,7 @@ def test_umami_counts_what_we_count(world, warehouse):
                 umami.check(warehouse, WHOLE)
 
 
-def test_who_answers_another_question_is_no_peer(world, warehouse):
+def test_who_answers_another_question_is_not_a_peer(world, warehouse):
     class Other(Raw):
         def ask(self, member, scope):
             return super().ask(member, replace(scope, end_date=date(2026, 10, 30)))

@@ -206,7 +206,7 @@ def test_a_file_deleted_under_a_query_is_named(request, lake, cluster_at, kind):
 
 
 @pytest.mark.parametrize("kind", ["spark", "sail"])
-def test_a_folder_that_the_workers_do_not_see_is_no_answer_and_logged(request, cluster_at, kind, caplog):
+def test_a_folder_that_the_workers_do_not_see_gives_no_answer_and_logged(request, cluster_at, kind, caplog):
     engine = cluster_at(request.getfixturevalue(kind).address, folder="/nowhere/lake")
     with pytest.raises(FilesGone, match="/nowhere/lake") as raised:
         engine.answer(ENTRIES["devices"], engine.variables(ACME))
@@ -214,7 +214,7 @@ def test_a_folder_that_the_workers_do_not_see_is_no_answer_and_logged(request, c
     assert {name: count for name, count in engine.outcomes.items() if count} == {"files_gone": 1}
 
 
-def test_a_worker_without_the_lake_is_no_answer_although_the_cluster_ignores_missing_files(
+def test_a_worker_without_the_lake_gives_no_answer_although_the_cluster_ignores_missing_files(
     cluster_at, warehouse, sample, tmp_path
 ):
     ignoring = {f"spark.sql.files.ignore{what}Files": "true" for what in ("Missing", "Corrupt")}

@@ -85,7 +85,7 @@ def test_endpoints_answer_as_a_server_that_was_started_afterwards(lake, client, 
         (["reclassify"], "10 of 10 visits in 2 days reclassified; 10 of them with a different result.\n", (0, 6, 4)),
         (
             ["erase", "--org", "acme", "--short-code", "sale", "--yes"],
-            "8 visits of acme on 2 days are no longer counted.\n",  # and it waits for readers
+            "Removed 8 visits of acme on 2 days from all answers.\n",  # and it waits for readers
             (2, 0, 0),
         ),
     ],

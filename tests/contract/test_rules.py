@@ -217,7 +217,7 @@ def test_any_text_is_a_value_that_nothing_has(total, name, value):
     assert total(**{name: value}) == 0
 
 
-def test_bytes_that_are_no_utf_8_are_a_value_that_nothing_has(asked):
+def test_bytes_that_are_not_utf_8_are_a_value_that_nothing_has(asked):
     response = asked.get("/analytics/traffic-overview?domain=%ff%fe&short_code=%ed%a0%80")
     assert response.status_code == 200
     assert response.json()["total_visits"] == 0
@@ -291,7 +291,7 @@ def test_domain_breakdown_ignores_short_code_but_not_target_url(asked):
 
 
 @pytest.mark.parametrize("query", ["short_code=a&short_code=b", f"short_code={'x' * 2_049}"])
-def test_domain_breakdown_ignores_even_a_short_code_that_is_no_value(asked, query):
+def test_domain_breakdown_ignores_even_a_short_code_that_is_not_a_value(asked, query):
     response = asked.get(f"/analytics/domain-breakdown?{query}")
     assert response.status_code == 200, response.text
 

@@ -631,7 +631,7 @@ def test_what_is_too_large_is_answered_before_all_of_it_has_come(served):
     assert (status, json.loads(told)["error"]) == (413, "The body is larger than 4 MiB.")
 
 
-def test_bad_chunks_are_no_request(served):
+def test_bad_chunks_are_not_a_request(served):
     server, lake, key = served
     path = name()
     with connected(server) as connection:

@@ -32,7 +32,7 @@ class Server(NamedTuple):
     key: str
 
     def ask(self, method, path, body=None, source=""):
-        """One request on a connection of its own. Raises OSError or HTTPException when there is no whole answer."""
+        """One request on a connection of its own. Raises OSError or HTTPException when the answer is incomplete."""
         number = next(_sources)
         source = source or f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
         headers = {"Authorization": f"Bearer {self.key}", "X-Forwarded-For": source, "Connection": "close"}

@@ -119,7 +119,7 @@ def test_rollups_that_a_cluster_counts_from_what_is_published_answer_as_those_of
     assert engine.outcomes["answered"] > 10
 
 
-def test_too_many_visits_that_are_not_published_are_no_answer_rather_than_in_part(lake, publish, engine, monkeypatch):
+def test_too_many_visits_that_are_not_published_give_no_answer_rather_than_in_part(lake, publish, engine, monkeypatch):
     monkeypatch.setattr(cluster_sources, "MAX_SENT_ROWS", FILES)
     land_open_day(lake, "a")
     publish()
@@ -131,7 +131,7 @@ def test_too_many_visits_that_are_not_published_are_no_answer_rather_than_in_par
     assert asked(engine)[0]["total_visits"] == 3 * FILES
 
 
-def test_what_is_erased_between_listing_and_answering_is_no_answer(lake, publish, engine):
+def test_what_is_erased_between_listing_and_answering_gives_no_answer(lake, publish, engine):
     land(lake, "acme", [at(2, short_code="x", domain="gone.example"), at(2, short_code="y")])
     publish()
     snapshot = engine.variables(Scope("acme", date(2026, 3, 1), date(2026, 3, 20)))
@@ -144,7 +144,7 @@ def test_what_is_erased_between_listing_and_answering_is_no_answer(lake, publish
     assert asked(engine)[0]["total_visits"] == 1
 
 
-def test_objects_that_stood_for_a_merged_file_and_were_deleted_since_are_no_answer(lake, publish, engine):
+def test_objects_that_stood_for_a_merged_file_and_were_deleted_since_give_no_answer(lake, publish, engine):
     land(lake, "acme", [at(2, domain="gone.example")])
     merge(lake)
     land_open_day(lake, "a")

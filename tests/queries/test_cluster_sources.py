@@ -68,7 +68,7 @@ def test_a_file_that_was_deleted_since_it_was_listed_is_gone(lake, copy):
         copy.sources(listed)
 
 
-def test_a_target_out_of_reach_is_no_answer(lake, monkeypatch):
+def test_a_target_out_of_reach_gives_no_answer(lake, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     name = "s3://bucket/lake"
     keep(lake, "/a")

@@ -186,7 +186,7 @@ DEVICES = ENTRIES["devices"].fields
     ],
     ids=["one less", "another order", "one more", "another name", "another type"],
 )
-def test_a_template_unlike_its_declaration_is_no_answer(warehouse, wrong):
+def test_a_template_unlike_its_declaration_gives_no_answer(warehouse, wrong):
     variables = warehouse.variables(Scope("ant", *DAYS))
     entry = replace(ENTRIES["devices"], fields=wrong)
     for asked in (warehouse.answer, warehouse.tables):

@@ -241,7 +241,7 @@ def test_a_database_of_a_newer_program_is_left_alone(lake):
         ControlDatabase(lake)
 
 
-def test_a_file_that_is_no_database_is_told(lake):
+def test_a_file_that_is_not_a_database_is_told(lake):
     database(lake).write_bytes(b"no database at all, whatever its name says" * 100)
     with pytest.raises(LakeDamaged, match=re.escape("control.sqlite")):
         ControlDatabase(lake)

@@ -43,7 +43,7 @@ def load(folder):
 
 
 def answer(asked):
-    """Answer until there are no more questions; return in each forked process, with what it was forked for."""
+    """Answer until the questions end; return in each forked process, with what it was forked for."""
     running = set()
     while True:
         message, descriptors, _, _ = socket.recv_fds(asked, 1 << 16, 2)

@@ -231,6 +231,6 @@ def test_a_place_out_of_reach_is_told_once_and_one_object_does_not_hold_up_the_o
     assert "is not a folder any more" in place.told[-1]
 
 
-def test_a_place_that_is_no_folder_is_refused(tmp_path):
+def test_a_place_that_is_not_a_folder_is_refused(tmp_path):
     with pytest.raises(BadInput, match="is not a folder"):
         open_drop(str(tmp_path / "missing"))

@@ -710,7 +710,7 @@ def test_files_that_rotation_has_not_named_so_are_not_touched(site):
     assert site.told == []
 
 
-def test_a_rotated_file_that_is_no_log_is_told_and_left_out(site):
+def test_a_rotated_file_that_is_not_a_log_is_told_and_left_out(site):
     site.grow("/a")
     site.kill()
     site.rename()

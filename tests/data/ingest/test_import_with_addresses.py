@@ -382,7 +382,7 @@ def test_where_the_log_names_no_country_the_database_is_asked(lake, load, databa
     assert told == ["DE"] * len(NO_COUNTRY)
 
 
-def test_two_letters_of_a_user_agent_or_a_referrer_are_no_country(lake, load):
+def test_two_letters_of_a_user_agent_or_a_referrer_are_not_a_country(lake, load):
     agents = ["DE", r"a \"DE\" b", r"\"DE\""]
     text = "".join(line(f"/{number}", "81.2.69.7", agent) for number, agent in enumerate(agents))
     load(text + line("/referrer", "81.2.69.7", CHROME, referrer="DE"))

@@ -289,7 +289,7 @@ def test_progress_ends_where_all_is_done(logs):
 
 
 @pytest.mark.parametrize("content", ["", "\n", "\r\n\n"])
-def test_a_file_without_lines_is_no_error(logs, content):
+def test_a_file_without_lines_is_not_an_error(logs, content):
     assert logs.load(content).visits == 0
     assert logs.landed() == []
     assert logs.load(content + LINES).visits == 12
@@ -406,7 +406,7 @@ def test_of_a_gzip_file_cut_short_what_can_be_read_lands(logs, size):
     assert summary.visits == len(logs.landed()) == summary.lines - summary.rejected
 
 
-def test_a_probe_with_a_browsers_name_is_a_scanner_but_a_code_of_the_links_file_is_no_probe(lake, load, tmp_path):
+def test_a_probe_with_a_browsers_name_is_a_scanner_but_a_code_of_the_links_file_is_not_a_probe(lake, load, tmp_path):
     links = tmp_path / "links.csv"
     links.write_text("short_code,target_url\nphpmyadmin,https://example.com/docs\n")
     change_links(lake, "acme", read_export(links, datetime(2015, 5, 1)).links, datetime(2015, 5, 1))
@@ -659,7 +659,7 @@ def test_assets_are_left_out_and_counted_where_it_is_asked_for(logs):
     assert (summary.visits, summary.assets) == (len(ASSETS + NO_ASSETS), 0)
 
 
-def test_a_log_of_assets_alone_is_no_error_and_its_later_lines_land(logs):
+def test_a_log_of_assets_alone_is_not_an_error_and_its_later_lines_land(logs):
     options = Options("acme", skip_assets=True)
     assets = "".join(map(line, ASSETS))
     assert logs.load(assets + "garbage\n", options).visits == 0
@@ -744,7 +744,7 @@ def test_a_gzip_file_cut_short_is_completed_by_the_whole_one(lake, load, write):
 
 @pytest.mark.parametrize("options", [ACME, Options("acme", log_format="combined")], ids=["auto", "combined"])
 @pytest.mark.parametrize("tail", ["garbage\n", "203.0.113.7 - - [17/M", " \n"])
-def test_a_grown_log_whose_new_lines_cannot_be_read_is_no_error(logs, options, tail):
+def test_a_grown_log_whose_new_lines_cannot_be_read_is_not_an_error(logs, options, tail):
     logs.load(LINES, options)
     summary = logs.load(LINES + tail, options)
     assert (summary.continued, summary.visits, summary.rejected) == (True, 0, 1)

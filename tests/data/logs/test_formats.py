@@ -118,7 +118,7 @@ def test_every_sample_names_its_source_and_lands_visits():
 
 
 @pytest.mark.parametrize("log_format", VISITS)
-def test_byte_order_mark_and_carriage_returns_are_no_text(log, log_format):
+def test_byte_order_mark_and_carriage_returns_are_not_text(log, log_format):
     text = (LOGS / f"{log_format}.log").read_text("utf-8").replace("\n", "\r\n")
     log.load(b"\xef\xbb\xbf" + text.encode())
     assert log.facts() == VISITS[log_format]
@@ -135,7 +135,7 @@ def test_a_real_log_is_read_alike_in_blocks_and_in_steps(log, log_format, monkey
     assert sorted(log.facts(), key=str) == sorted(VISITS[log_format], key=str)
 
 
-def test_a_log_of_directives_alone_is_no_error_and_gets_its_format_later(log):
+def test_a_log_of_directives_alone_is_not_an_error_and_gets_its_format_later(log):
     text = (LOGS / "w3c.log").read_text("utf-8")
     head = "".join(text.splitlines(keepends=True)[:4])
     begun = log.load(head)

@@ -122,7 +122,7 @@ def test_a_request_line_is_split_or_left_empty_but_never_refused(read, log_forma
     assert (found["reason"], found["method"], found["target"], found["protocol"]) == (None, *expected)
 
 
-def test_carriage_returns_and_empty_lines_are_no_text(read):
+def test_carriage_returns_and_empty_lines_are_not_text(read):
     assert read("combined", f"{COMBINED}\r\n\n\r\n{COMBINED}") == [FORMAT_LINES["combined"][1]] * 2
 
 

@@ -122,7 +122,7 @@ def test_another_value_than_an_object_is_named(text, kind):
 
 
 @examples("text")
-def test_what_is_no_json_is_refused(text):
+def test_what_is_not_json_is_refused(text):
     assert refusal(text) == NO_OBJECT
 
 
@@ -134,7 +134,7 @@ def test_what_is_no_json_is_refused(text):
         b'{"\xff": 1}', b"\xff\xfe{",
     ],
 )  # fmt: skip
-def test_what_is_no_text_is_refused(text):
+def test_what_is_not_text_is_refused(text):
     assert refusal(text) == NO_OBJECT
 
 
@@ -224,7 +224,7 @@ def test_a_time_is_rfc_3339_or_a_number_of_some_unit(time, expected):
 
 
 @examples("time")
-def test_a_text_that_is_no_time_is_refused(time):
+def test_a_text_that_is_not_a_time_is_refused(time):
     assert reason(time=time) == "Invalid RFC3339 encoded datetime: time"
 
 
@@ -347,7 +347,7 @@ def test_an_address_is_taken_as_it_is_written(ip):
     assert told(ip=ip).ip == ip
 
 
-def test_a_dash_is_no_address():
+def test_a_dash_is_not_an_address():
     assert told(ip="-").ip == ""
 
 
@@ -359,7 +359,7 @@ def test_a_dash_is_no_address():
         ":", "203.0.113.7, 203.0.113.8", "client.example", "\u0661.2.3.4", "unknown", "1" * 5_000,
     ],
 )  # fmt: skip
-def test_what_is_no_address_is_refused(ip):
+def test_what_is_not_an_address_is_refused(ip):
     assert reason(ip=ip) == "ip is not a valid address"
 
 
@@ -372,7 +372,7 @@ def test_a_method_is_in_capitals(method, expected):
 
 
 @pytest.mark.parametrize("method", ["G", "x" * 21, "GET ", "GET\n", "GE-T", "-", "ÄÖ", "G3T", "\0", "GET /a HTTP/1.1"])
-def test_what_is_no_method_is_refused(method):
+def test_what_is_not_a_method_is_refused(method):
     assert reason(method=method) == "method is not a valid HTTP method"
 
 
@@ -403,7 +403,7 @@ def test_an_unknown_country_says_nothing(country):
 
 
 @pytest.mark.parametrize("country", ["D", "DEU", "D1", "12", "DE\n", " DE", "Ä", "ÄÖ", "\0\0"])
-def test_what_is_no_country_is_refused(country):
+def test_what_is_not_a_country_is_refused(country):
     assert reason(country=country) == "country must be a two-letter code of ISO 3166-1"
 
 
@@ -575,7 +575,7 @@ def test_what_stands_between_two_lines_belongs_to_its_row_alone():
     ]
 
 
-def test_rows_of_an_array_that_are_no_objects_are_refused_one_by_one():
+def test_rows_of_an_array_that_are_not_objects_are_refused_one_by_one():
     rows = split_rows(b"[" + A + b',7,"x",null,[],{},["\xff"],' + B + b"]")
     assert [type(outcome(row)) for row in rows] == [ReportedVisit, str, str, str, str, str, str, ReportedVisit]
 
@@ -607,7 +607,7 @@ def test_what_separates_lines_for_people_separates_none_here():
 
 
 @pytest.mark.parametrize("body", [A + b"\n" + B, b"[" + A + b"," + B + b"]"])
-def test_a_byte_order_mark_is_no_text(body):
+def test_a_byte_order_mark_is_not_text(body):
     assert [parse_reported(row, NOW).target.path for row in split_rows(b"\xef\xbb\xbf" + body)] == ["/a", "/b"]
 
 

@@ -68,7 +68,7 @@ def test_several_members_or_frames_are_one_content(tmp_path, packed, cuts):
     assert read(path) == TEXT
 
 
-def test_zeros_that_pad_a_gzip_file_are_no_content(tmp_path):
+def test_zeros_that_pad_a_gzip_file_are_not_content(tmp_path):
     path = write(tmp_path, gz(TEXT) + bytes(1000) + gz(b"more\n") + bytes(1000))
     assert read(path) == TEXT + b"more\n"
     assert not identify(path, ()).cut_short

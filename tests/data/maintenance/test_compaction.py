@@ -555,7 +555,7 @@ def test_files_that_were_replaced_meanwhile_are_left_to_the_next_run(two_days, m
     assert paths(lake) == told
 
 
-def test_files_that_were_erased_meanwhile_are_no_damage(two_days):
+def test_files_that_were_erased_meanwhile_are_not_damage(two_days):
     lake, _, _ = two_days
 
     def erase(done, _):

@@ -157,7 +157,7 @@ LOGIN = [("/wp-admin", 301), ("/wp-admin/", 302), ("/wp-login.php", 200)]
     ([("/.env", 301), ("/.git/config", 302)], False),
     ([("/.env", 301), ("/.git/config", 302), ("/backup.sql", 301)], True),
 ])  # fmt: skip
-def test_who_gets_what_a_domain_has_is_no_scanner_and_who_asks_for_what_it_lacks_is_one(lake, asked, is_probed):
+def test_who_gets_what_a_domain_has_is_not_a_scanner_and_who_asks_for_what_it_lacks_is_one(lake, asked, is_probed):
     land(lake, "acme", [probe(number, path=path, status=status) for number, (path, status) in enumerate(asked)])
     land(
         lake,
@@ -200,7 +200,7 @@ def test_errors_are_pages_and_neither_what_a_broken_page_names_nor_one_page_agai
     assert told(lake, "visitor") == {1: set(), 2: set(), 3: {"errors"}}
 
 
-def test_a_stale_browser_without_the_files_that_others_load_is_no_persons_and_one_with_a_file_is(lake):
+def test_a_stale_browser_without_the_files_that_others_load_is_not_a_persons_and_one_with_a_file_is(lake):
     stale = OLD.replace("Chrome/79", "Chrome/130")
     paths = "/", "/a.css", "/a.js"
     files = [at(0, path=path, user_agent=f"{NEW} {n}", visitor=n) for n in range(5, 10) for path in paths]

@@ -231,7 +231,7 @@ def test_a_file_of_another_schema_is_named(lake, write):
     assert damaged(lake) == {file.path: "has unexpected columns"}
 
 
-def test_a_file_that_is_no_parquet_is_named_even_if_that_was_written(lake):
+def test_a_file_that_is_not_parquet_is_named_even_if_that_was_written(lake):
     file = files(lake)[0]
     re_registered(lake, file, lambda path: path.write_bytes(b"no Parquet file\n" * 9))
     ((path, reason),) = damaged(lake).items()
@@ -356,7 +356,7 @@ def test_a_dead_file_is_neither_checked_nor_an_orphan(lake):
     assert (found.files, found.findings, found.unknown) == (DAYS, [], 0)
 
 
-def test_a_file_that_is_erased_while_others_are_checked_is_no_trouble(lake):
+def test_a_file_that_is_erased_while_others_are_checked_does_no_harm(lake):
     *_, last = files(lake)
 
     def erase(done, total):
@@ -368,7 +368,7 @@ def test_a_file_that_is_erased_while_others_are_checked_is_no_trouble(lake):
     assert not (lake.root / last.path).exists()
 
 
-def test_a_file_that_is_about_to_land_is_no_orphan(lake):
+def test_a_file_that_is_about_to_land_is_not_an_orphan(lake):
     first = files(lake)[0]
     name = re.sub("[^/]+$", "landing.parquet", first.path)
     placed, checked = threading.Event(), threading.Event()

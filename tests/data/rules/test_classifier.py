@@ -85,7 +85,7 @@ def test_an_automaton_stays_what_it_is_whatever_link_it_follows(told, user_agent
 
 @pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "PROPFIND", "PUT", "DELETE", "CONNECT", "PRI", ""])
 @pytest.mark.parametrize("referrer", ["", AI_REFERRER])
-def test_a_method_no_browser_opens_a_page_with_is_no_person(told, method, referrer):
+def test_a_method_no_browser_opens_a_page_with_is_not_a_person(told, method, referrer):
     found = told(method=method, referrer=referrer, query=AI_QUERY if referrer else "")
     assert (found.bot_category, found.agent_kind, found.device_type) == ("other_bot", "other", "bot")
     assert (found.confidence, found.detection_method) == ("low", "heuristic")
@@ -162,19 +162,19 @@ def test_agents_are_known_by_their_tokens(told, user_agent, category, agent):
 
 
 @examples("user_agent")
-def test_a_word_within_a_word_is_no_agent_of_an_ai_product(told, user_agent):
+def test_a_word_within_a_word_is_not_an_agent_of_an_ai_product(told, user_agent):
     found = told(user_agent)
     assert found.bot_category not in (*AI_CATEGORIES, "human")
     assert found.ai_source is None
 
 
 @examples("user_agent")
-def test_link_previews_are_no_people(told, user_agent):
+def test_link_previews_are_not_people(told, user_agent):
     assert told(user_agent, referrer=AI_REFERRER).agent_kind == "preview"
 
 
 @examples("user_agent")
-def test_what_no_browser_says_is_no_person(told, user_agent):
+def test_what_no_browser_says_is_not_a_person(told, user_agent):
     assert told(user_agent).bot_category == "other_bot"
 
 
@@ -255,7 +255,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
-def test_hostile_strings_are_no_error(told, text):
+def test_hostile_strings_are_not_errors(told, text):
     check(told(text, text, text, f"utm_source={text}"))
     check(told(CHROME + text, "GET", "https://chatgpt.com/" + text, f"utm_campaign={text}"))
 
@@ -300,7 +300,7 @@ def test_any_request_gets_a_classification_whose_values_fit(classifier, user_age
 
 
 @pytest.mark.parametrize("text", ["\ud800", CHROME + "\udcff"])
-def test_lone_surrogates_are_no_error(told, classifier, text):
+def test_lone_surrogates_are_not_errors(told, classifier, text):
     check(told(text))
     check(told(CHROME, "GET", f"https://{text}/", f"utm_source={text}"))
     classifier.origin(Request.from_log(text, "GET", text, f"utm_source={text}"))

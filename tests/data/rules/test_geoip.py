@@ -80,7 +80,7 @@ def test_the_country_of_an_address_that_the_database_does_not_hold_is_not_known(
 @pytest.mark.parametrize(
     "address", ["", "-", "nobody", "81.2.69", "81.2.69.300", "81.2.69.1:80", "81.2.69.1, 10.0.0.1", " ", "é", "\ufffd"]
 )
-def test_what_is_no_address_has_no_country(database, address):
+def test_what_is_not_an_address_has_no_country(database, address):
     assert CountryDatabase(database({HERE: MAXMIND})).lookup(address) is None
 
 
@@ -125,12 +125,12 @@ def test_a_record_without_a_code_has_no_country(database, record):
 
 
 @pytest.mark.parametrize("code", ["T1", "A1", "A2", "O1"])
-def test_a_code_of_letters_and_digits_is_no_country(database, code):
+def test_a_code_of_letters_and_digits_is_not_a_country(database, code):
     assert CountryDatabase(database({HERE: {"country": {"iso_code": code}}})).lookup("81.2.69.7") is None
 
 
 @pytest.mark.parametrize("code", ["XX", "ZZ"])
-def test_the_code_of_no_country_is_no_country(database, code):
+def test_the_code_of_no_country_is_not_a_country(database, code):
     assert CountryDatabase(database({HERE: {"country": {"iso_code": code}}})).lookup("81.2.69.7") is None
 
 
@@ -156,7 +156,7 @@ def test_whatever_a_record_holds_gives_two_characters_or_none(record):
 @pytest.mark.parametrize(
     "content", [b"", b"<html>404</html>", b"\0" * 4096, b"\x1f\x8b\x08", b"\xab\xcd\xefMaxMind.com"]
 )
-def test_a_file_that_is_no_database_is_refused_naming_it(tmp_path, content):
+def test_a_file_that_is_not_a_database_is_refused_naming_it(tmp_path, content):
     path = tmp_path / "countries.mmdb"
     path.write_bytes(content)
     with pytest.raises(BadInput) as refusal:

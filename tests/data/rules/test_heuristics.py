@@ -225,7 +225,7 @@ def test_the_kind_of_a_heuristic_is_one_of_the_known(table):
 
 
 @pytest.mark.parametrize("row_type", GOOD)
-def test_evidence_that_is_no_web_address_is_refused(table, row_type):
+def test_evidence_that_is_not_a_web_address_is_refused(table, row_type):
     with pytest.raises(
         ValueError,
         match=rf"^{FILES[row_type]}\.toml, row 1: Expected .*https\?://.* - at `\$\.evidence`",

@@ -91,7 +91,7 @@ def test_an_address_alone_is_a_network_of_one(form):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_byte_order_mark_is_no_part_of_a_list(form):
+def test_a_byte_order_mark_is_not_part_of_a_list(form):
     assert parse_networks(b"\xef\xbb\xbf" + written(OLD, form), form) == OLD
 
 
@@ -226,7 +226,7 @@ def refused():
     ("form", "body", "reason"),
     [pytest.param(form, body, reason, id=f"{form}-{name}") for name, form, body, reason in refused()],
 )
-def test_what_is_no_such_list_is_refused_with_a_reason_and_leaves_the_old_one(shared_lake, form, body, reason):
+def test_what_is_not_such_a_list_is_refused_with_a_reason_and_leaves_the_old_one(shared_lake, form, body, reason):
     (first,) = refresh(shared_lake, [list_of(form=form)], lambda row: written(OLD, form), NOW)
     before = stored(shared_lake)
     (outcome,) = refresh(shared_lake, [list_of(form=form)], lambda row: body, LATER)
@@ -237,12 +237,12 @@ def test_what_is_no_such_list_is_refused_with_a_reason_and_leaves_the_old_one(sh
     assert list(shared_lake.staging.iterdir()) == []
 
 
-def test_a_number_is_no_prefix():
+def test_a_number_is_not_a_prefix():
     with pytest.raises(BadInput):
         parse_networks(b'{"prefixes": [{"ipv4Prefix": 336726529}]}', "prefixes")
 
 
-def test_an_object_is_no_list_of_texts():
+def test_an_object_is_not_a_list_of_texts():
     with pytest.raises(BadInput):
         parse_networks(b'{"hooks": {"20.42.10.0/24": "ours"}}', "json:hooks")
 
@@ -345,7 +345,7 @@ def test_a_lake_without_lists_has_no_snapshots(lake):
     assert snapshots(lake) == {}
 
 
-def test_what_is_left_of_lists_that_are_no_more_does_no_harm(lake):
+def test_what_is_left_of_removed_lists_does_no_harm(lake):
     list(refresh(lake, [list_of(), list_of("long-gone")], lambda row: prefixes(*OLD), NOW))
     (lake.ip_lists / "gptbot.json~").write_text("an editor's")
     (lake.ip_lists / "README.txt").write_text("somebody's")

@@ -193,7 +193,7 @@ NO_ADDRESSES += ["é", "\ud800", "٣.1.1.1"]
 
 
 @pytest.mark.parametrize("address", NO_ADDRESSES)
-def test_what_is_no_address_tells_nothing(verifier, address):
+def test_what_is_not_an_address_tells_nothing(verifier, address):
     assert verifier(home=HOME).verdict("Served", address, DAY) == (None, f"{address!r} is not a valid IP address")
 
 
@@ -322,7 +322,7 @@ def test_an_address_of_a_proxy_shows_nobody_behind_a_browsers_name():
     assert Verifier(lists, HOME).verify(HUMAN_CLASSIFICATION, "20.42.10.7", DAY) == HUMAN_CLASSIFICATION
 
 
-def test_a_bot_without_a_name_is_no_person_in_disguise(shipped):
+def test_a_bot_without_a_name_is_not_a_person_in_disguise(shipped):
     assert shipped().verify(bot_classification("library"), "20.42.10.7", DAY) == bot_classification("library")
 
 

@@ -52,7 +52,7 @@ def test_a_probe_with_a_browsers_name_is_a_scanner(told, row):
 
 
 @examples("word")
-def test_one_ordinary_word_may_be_a_short_code_and_is_no_probe(told, word):
+def test_one_ordinary_word_may_be_a_short_code_and_is_not_a_probe(told, word):
     assert told(f"/{word}").bot_category == "human"
     assert told(f"/{word}/").bot_category == "human"
 
@@ -83,7 +83,7 @@ def test_an_agent_that_is_contradicted_by_its_address_stays_contradicted(told):
     assert classify_path(contradicted, PROBE) == contradicted
 
 
-def test_a_code_of_the_links_file_is_no_probe(paths):
+def test_a_code_of_the_links_file_is_not_a_probe(paths):
     assert paths.kind("/phpmyadmin") == PROBE
     assert paths.kind("/phpmyadmin", is_link=True) == ""
     assert paths.kind("/robots.txt", is_link=True) == PROGRAM
@@ -110,5 +110,5 @@ def test_an_attack_in_a_query_is_seen_however_it_is_written(paths, query):
 
 
 @examples("query")
-def test_words_of_people_in_a_query_are_no_attack(paths, query):
+def test_words_of_people_in_a_query_are_not_an_attack(paths, query):
     assert not paths.is_attack(query)

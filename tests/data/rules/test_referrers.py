@@ -46,7 +46,7 @@ def test_a_backslash_ends_the_host_as_browsers_have_it():
 
 
 @examples("referrer")
-def test_what_is_no_web_address_names_no_host(referrer):
+def test_what_is_not_a_web_address_names_no_host(referrer):
     assert host_and_path(referrer) is None
 
 
@@ -127,7 +127,7 @@ def test_an_app_is_not_the_host_of_the_same_name():
 
 
 @examples("host", "known")
-def test_a_name_under_any_country_is_no_name_under_anything(host, known):
+def test_a_name_under_any_country_is_not_a_name_under_anything(host, known):
     assert (ReferrerTable([row("google.*")]).find(host, "") is not None) == known
 
 

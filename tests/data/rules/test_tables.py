@@ -169,7 +169,7 @@ def test_a_word_that_is_not_one_of_the_known_is_refused_naming_them(table, name,
 
 
 @pytest.mark.parametrize("evidence", ["openai.com/gptbot", "ftp://openai.com", "see the vendor", "//openai.com"])
-def test_evidence_that_is_no_web_address_is_refused(table, evidence):
+def test_evidence_that_is_not_a_web_address_is_refused(table, evidence):
     with pytest.raises(ValueError, match=r"agents\.toml, row 1: Expected .*https\?://.* - at `\$\.evidence`"):
         table(GOOD | {"evidence": f'"{evidence}"'})
 

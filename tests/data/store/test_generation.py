@@ -132,7 +132,7 @@ def test_a_rebuild_counts_all_and_is_ahead_of_both(root):
 
 
 @pytest.mark.parametrize("has_manifest", [True, False])
-def test_a_manifest_that_is_ahead_or_lost_is_no_reason_to_go_back(lake, has_manifest):
+def test_a_manifest_that_is_ahead_or_lost_is_not_a_reason_to_go_back(lake, has_manifest):
     land(lake, "acme", [visit()])
     lake.manifest.close()
     (lake.root / "generation").write_bytes(b"7\n" if not has_manifest else b"0\n")
@@ -195,7 +195,7 @@ def test_the_copy_never_falls_whoever_is_late(lake):
     assert copy_of(lake.root) == 9
 
 
-def test_changes_of_others_while_it_is_checked_are_no_older_manifest(lake, monkeypatch):
+def test_changes_of_others_while_it_is_checked_are_not_an_older_manifest(lake, monkeypatch):
     """Whatever is read first, another program may change the manifest before the second."""
     with opened(lake.root) as other:
         for module, name in ((GenerationCopy, "number"), (type(lake.manifest), "rows")):
@@ -246,7 +246,7 @@ def test_what_a_kill_leaves_refuses_nobody(lake, monkeypatch, place, is_there):
     assert number(lake.root) == copy_of(lake.root)
 
 
-def test_a_backup_has_no_copy_and_is_no_older_manifest_where_it_is_restored(lake, tmp_path):
+def test_a_backup_has_no_copy_and_is_not_an_older_manifest_where_it_is_restored(lake, tmp_path):
     land(lake, "acme", [visit(visited_at=MOMENT, path="/known")])
     back_up(lake, tmp_path / "backup")
     land(lake, "acme", [visit(visited_at=MOMENT, path="/later")])

@@ -74,7 +74,7 @@ def test_a_missing_lake_is_named_and_not_made(tmp_path):
     assert not (tmp_path / "absent").exists()
 
 
-def test_an_empty_folder_is_no_lake(tmp_path):
+def test_an_empty_folder_is_not_a_lake(tmp_path):
     with pytest.raises(BadInput, match="no lake"):
         Lake(tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -178,7 +178,7 @@ def test_a_damaged_seed_file_is_made_again(lake, opened, damage):
         assert Path(opened(lake.root).seed_visits).read_bytes() == before
 
 
-def test_a_manifest_that_is_no_database_is_told_with_what_to_do(lake):
+def test_a_manifest_that_is_not_a_database_is_told_with_what_to_do(lake):
     land(lake, visits("/a"))
     lake.manifest.close()
     (lake.root / "manifest.sqlite").write_bytes(b"no database" * 100)

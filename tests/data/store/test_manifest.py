@@ -124,7 +124,7 @@ def test_a_failed_migration_leaves_the_older_version(tmp_path, monkeypatch):
         assert db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'more'").fetchone() == (0,)
 
 
-def test_a_file_that_is_no_database_is_named_as_damaged(tmp_path):
+def test_a_file_that_is_not_a_database_is_named_as_damaged(tmp_path):
     path = tmp_path / "manifest.sqlite"
     path.write_bytes(b"these are not the bytes of a database" * 100)
     with pytest.raises(LakeDamaged, match=r"manifest\.sqlite"):

@@ -71,7 +71,7 @@ def test_a_target_too_long_for_a_word_of_nginx_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("name", MAPS)
-def test_no_links_are_no_redirects(tmp_path, name):
+def test_no_links_make_no_redirects(tmp_path, name):
     with redirecting(name, tmp_path, []):
         pass
 

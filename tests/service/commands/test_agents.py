@@ -236,7 +236,7 @@ def test_import_passes_over_the_addresses_of_trusted_proxies(program, tmp_path, 
     assert "contradicted" not in run.err
 
 
-def test_import_refuses_trusted_proxies_that_are_no_networks(program, lake, tmp_path):
+def test_import_refuses_trusted_proxies_that_are_not_networks(program, lake, tmp_path):
     run = imported(program, tmp_path, GPTBOT, TRAFFIC_TRUSTED_PROXIES="5.5.5.5/24")
     assert run.code == 2
     assert re.fullmatch(r"traffic: TRAFFIC_TRUSTED_PROXIES or .+: 5\.5\.5\.5/24 has host bits set; .+\n", run.err)

@@ -210,7 +210,7 @@ NO_REQUESTS = [
 ]
 
 
-def test_lines_that_are_no_requests_are_answered_with_an_error_at_their_place(classify, tmp_path):
+def test_lines_that_are_not_requests_are_answered_with_an_error_at_their_place(classify, tmp_path):
     file = tmp_path / "requests.jsonl"
     file.write_bytes(b"".join(line + b"\n" + split_lines([{"user_agent": GPTBOT}]) for line in NO_REQUESTS))
     found = classify("--jsonl", file)
@@ -229,7 +229,7 @@ def test_lines_that_are_no_requests_are_answered_with_an_error_at_their_place(cl
     )
 
 
-def test_a_value_that_is_no_text_is_refused_even_if_it_is_nothing(classify):
+def test_a_value_that_is_not_text_is_refused_even_if_it_is_nothing(classify):
     values = ("0", "0.0", "false", "[]", "{}")
     found = classify("--jsonl", "-", stdin="".join(f'{{"user_agent": {value}}}\n' for value in values).encode())
     assert found.answers == [{"line": line, "error": "user_agent must be a string"} for line in range(1, 6)]
@@ -379,7 +379,7 @@ def test_a_log_is_classified_as_its_lines_are(classify, lake):
     assert differing == []
 
 
-def test_a_path_is_no_query_to_an_import_either(classify, lake):
+def test_a_path_is_not_a_query_to_an_import_either(classify, lake):
     rows = [{"user_agent": CHROME, "url": "/0&utm_source=chatgpt.com"}]
     (answer,) = classify("--jsonl", "-", stdin=split_lines(rows)).answers
     assert landed(lake, rows, ["/0&utm_source=chatgpt.com"]) == [answer]

@@ -121,7 +121,7 @@ def test_stdout_holds_the_receipt_alone_on_one_line(lake, erase):
     fill(lake)
     run = erase("--all", "--yes")
     assert run.out.count("\n") == 1
-    assert run.err.startswith("9 visits of acme on 3 days are no longer counted.\n")
+    assert run.err.startswith("Removed 9 visits of acme on 3 days from all answers.\n")
 
 
 def test_another_organization_is_left_alone(lake, erase):

@@ -122,9 +122,9 @@ def test_a_broken_link_that_is_an_invented_one_now_is_found_again_by_a_replay(jo
     run = jobs("replay", job_id)
     assert run.code == 0
     assert re.search(r"ai_referrals +10 +3\b", run.out)
-    assert "no longer found" not in run.err
+    assert "no longer finds" not in run.err
     land(lake, "acme", [referral(13, bot_category=None, agent_kind=None, ai_source=None, status=302)])
-    assert "It is no longer found in this period." in jobs("replay", job_id).err
+    assert "The query no longer finds it in this period." in jobs("replay", job_id).err
 
 
 def test_a_job_whose_row_was_too_long_to_be_kept_is_not_replayed(jobs, lake):

@@ -51,7 +51,7 @@ def test_a_redirect_rule_is_refused(changes, problem):
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '"x"', "null", "{}", "[" * 100_000, '{"type": "redirect"}'])
-def test_json_that_is_no_rule_is_refused(content):
+def test_json_that_is_not_a_rule_is_refused(content):
     with pytest.raises(BadInput, match=r"content is|redirect rule"):
         checked(implementation_type="patch", content_type="application/json", content=content)
 

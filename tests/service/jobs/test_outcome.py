@@ -122,7 +122,7 @@ def test_days_after_it_was_found_are_a_baseline_without_the_burst_that_made_it_b
     assert judged([(9, 30)] * 28, GOOD, STEADY, found_on=long_ago, closes_by_rate=True).resolves
 
 
-def test_only_covered_days_count_and_too_few_are_no_measure():
+def test_only_covered_days_count_and_too_few_are_not_measured():
     gap = ALL_DAYS - {SHIPPED + timedelta(number) for number in (-3, -2, 2)}
     found = judged(BAD, [(1, 30), (99, 99), *[(0, 30)] * 12], covered=gap)
     assert (found.status, found.before.days, found.after) == ("improved", 26, (13, 1, 390))

@@ -106,7 +106,7 @@ def test_who_dismisses_a_silence_is_not_told_of_it_again(lake, jobs, only):
     assert (only().status, open_silences(jobs)) == ("dismissed", {})
 
 
-def test_reports_that_wait_for_their_file_are_no_silence(lake, jobs):
+def test_reports_that_wait_for_their_file_are_not_silence(lake, jobs):
     reported(lake, *usual(NOW - 7 * HOUR))
     enqueue(lake.manifest, {"acme": packed([visit(visited_at=NOW.replace(tzinfo=None))])}, NOW)
     update_silences(lake, jobs, NOW)

@@ -98,7 +98,7 @@ def test_a_job_names_its_link_by_a_plain_code_and_its_domain(jobs):
 
 
 @pytest.mark.parametrize("kind", DETECTORS)
-def test_what_is_no_host_and_no_plain_code_is_not_named(jobs, only, kind):
+def test_what_is_neither_a_host_nor_a_plain_code_is_not_named(jobs, only, kind):
     jobs.upsert(found(kind, subject={"domain": "evil host, merge it", "short_code": "a b"}, rows=[NUMBERS]), NOW)
     assert "evil" not in only().title + only().summary
     assert "a b" not in only().title + only().summary

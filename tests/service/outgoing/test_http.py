@@ -148,7 +148,7 @@ def test_an_address_that_accepts_no_connection_leaves_time_for_the_next(named):
         assert posted(f"http://hooks.example:{port}/", seconds=SECONDS) == "connection_failed"
 
 
-def test_a_closed_port_is_no_connection():
+def test_a_closed_port_gives_no_connection():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     assert posted(f"http://127.0.0.1:{port}/") == "connection_failed"

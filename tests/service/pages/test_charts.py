@@ -67,7 +67,7 @@ def series(days, previous, partial=()):
     return charts.time_series(days, previous, spans.day_labels(dates) if dates else [], partial=hatched)
 
 
-def test_no_days_are_no_chart():
+def test_no_days_make_no_chart():
     assert series([], None, ["2026-11-22"]) == ""
     assert charts.columns([], "people") == ""
     assert charts.sparkline([]) == ""

@@ -612,7 +612,7 @@ def test_an_issuer_that_cannot_be_asked_safely_is_refused_at_the_start(lake, set
         create_app(settings(lake, **known, **PUBLIC))
 
 
-def test_an_id_token_of_the_dashboard_is_no_token_of_the_api(at, provider):
+def test_an_id_token_of_the_dashboard_is_not_a_token_of_the_api(at, provider):
     with at() as browser:
         bearer = {"Authorization": f"Bearer {provider.token()}"}
         assert browser.get("/analytics/devices", headers=bearer).status_code == 401

@@ -866,7 +866,7 @@ def test_text_of_strangers_stays_text_on_every_page(hostile):
     assert '"><script>alert(1)</script>' in everything
 
 
-def test_a_target_that_is_no_web_address_is_not_a_link(hostile):
+def test_a_target_that_is_not_a_web_address_is_not_a_link(hostile):
     page = hostile.read("link?short_code=javascript:alert(1)")
     (target,) = page.all("p", class_="target")
     assert target.all("a") == []

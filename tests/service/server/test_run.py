@@ -85,7 +85,7 @@ def read(answer):
     ],
     ids=lambda sent: repr(sent[:30]),
 )
-def test_bytes_that_are_no_request_are_answered_in_json_with_the_four_headers(shared, sent):
+def test_bytes_that_are_not_a_request_are_answered_in_json_with_the_four_headers(shared, sent):
     status, headers, body = read(exchange(shared[0].port, sent))
     assert status in (400, 401)
     assert headers[b"content-type"] == b"application/json"
