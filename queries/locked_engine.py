@@ -66,19 +66,19 @@ class LockedEngine:
         memory: str | None = None,
         seconds: float = QUERY_TIMEOUT_SECONDS,
         *,
-        caches_footers: bool = True,
+        in_background: bool = False,
     ) -> None:
         """Define the relations, then lock the engine.
 
         `organization`: whose visits, links and rollups it may open; None: those of every organization. `memory` limits
         all queries together, such as "300MB"; None: the default of DuckDB. `seconds` limits each query.
-        `caches_footers`: whether the footers of Parquet files are kept in this memory, for files that are read often.
+        `in_background`: whether it leaves the other cores to others, and keeps no footers of files in this memory.
         """
         self._folders = folders
         self._readable = _readable(folders, organization)
         self._memory = memory
         self._seconds = seconds
-        self._caches_footers = caches_footers
+        self._in_background = in_background
         with_values = load_traffic_values() if values is None else values
         self.values: Variables = {"traffic_values": [value._asdict() for value in with_values]}
         """The variables that are the same for every scope."""
@@ -112,6 +112,8 @@ class LockedEngine:
                     if cancelled.is_set():
                         raise QueryFailed("the query was cancelled.")
                     if idle is None:
+                        # starts the thread that returns what was freed; one for all, and the end of any engine ends it
+                        cursor.execute("SET GLOBAL allocator_background_threads = TRUE")
                         set_variables(cursor, variables)
                     yield cursor
                 if is_kept and engine is self._duckdb:
@@ -181,7 +183,9 @@ class LockedEngine:
         engine = duckdb.connect(config=_CONFIG)
         engine.execute("SET TimeZone = 'UTC'")
         # files of the lake never change, so their footers are right for ever
-        engine.execute("SET GLOBAL parquet_metadata_cache = $is_on", {"is_on": self._caches_footers})
+        engine.execute("SET GLOBAL parquet_metadata_cache = $is_on", {"is_on": not self._in_background})
+        if self._in_background:
+            engine.execute("SET threads = 1")
         set_variables(engine, self.values)
         define_relations(engine, self._folders)
         self._lock(engine)
@@ -209,6 +213,7 @@ class LockedEngine:
             engine.execute("SET GLOBAL max_execution_time = $ms", {"ms": max(1, round(self._seconds * 1000))})
         engine.execute("SET allowed_directories = $folders", {"folders": self._readable})
         engine.execute("SET enable_external_access = FALSE")
+        engine.execute("SET allowed_configs = ['allocator_background_threads']")
         engine.execute("SET lock_configuration = TRUE")
 
 

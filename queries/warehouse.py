@@ -36,15 +36,15 @@ class Warehouse:
         memory: str | None = None,
         seconds: float = QUERY_TIMEOUT_SECONDS,
         *,
-        caches_footers: bool = True,
+        in_background: bool = False,
     ) -> None:
         """Start an engine.
 
         `memory` limits all queries together, such as "300MB"; None: the default of DuckDB. `seconds` limits each query.
-        `caches_footers`: whether the footers of Parquet files are kept in this memory, for files that are read often.
+        `in_background`: whether it leaves the other cores to others, and keeps no footers of files in this memory.
         """
         self._lake = lake
-        self._engine = LockedEngine(lake, None, values, memory, seconds, caches_footers=caches_footers)
+        self._engine = LockedEngine(lake, None, values, memory, seconds, in_background=in_background)
         self._no_visits = self._engine.empty_variables()
 
     def variables(self, scope: Scope) -> Variables:

@@ -86,7 +86,7 @@ class _Parts:
 
         def detecting_engine(seconds: float) -> Engine:
             # It reads the files of all organizations once: their footers would fill its memory.
-            opened = Warehouse(lake, values, settings.memory, seconds, caches_footers=False)
+            opened = Warehouse(lake, values, settings.memory, seconds, in_background=True)
             return open_cluster(lake, opened, replace(options, seconds=seconds), values) if options else opened
 
         self.detection = DailyDetection(lake, self.jobs, clock, detecting_engine)

@@ -5,6 +5,7 @@ from contextlib import closing
 from datetime import date
 from pathlib import Path
 
+import duckdb
 import pytest
 
 import queries.locked_engine
@@ -46,16 +47,31 @@ def total(warehouse, variables):
     return warehouse.answer(OVERVIEW, variables)["total_visits"]
 
 
-def test_footers_of_files_are_kept_unless_an_engine_is_opened_without(lake):
-    kept = []
-    for caches_footers in (True, False):
-        with closing(Warehouse(lake, caches_footers=caches_footers)) as warehouse:
+def test_an_engine_in_the_background_keeps_no_footers_and_leaves_the_other_cores(lake):
+    kept, threads = [], []
+    for in_background in (False, True):
+        with closing(Warehouse(lake, in_background=in_background)) as warehouse:
             variables = warehouse.variables(ACME)
             assert total(warehouse, variables) == 2
             with warehouse._engine.cursor(variables) as cursor:
                 size = cursor.execute("SELECT memory_usage_bytes FROM duckdb_memory() WHERE tag = 'OBJECT_CACHE'")
                 kept.append(size.fetchall()[0][0])
+                threads += cursor.execute("SELECT current_setting('threads')").fetchall()
     assert kept[0] > 10 * kept[1]
+    assert threads[1] == (1,)
+
+
+def test_freed_memory_is_returned_after_a_query_whatever_engines_ended_before_it(lake):
+    def threads():
+        return len([*Path("/proc/self/task").iterdir()])
+
+    with closing(Warehouse(lake)) as warehouse:
+        total(warehouse, warehouse.variables(ACME))
+        with_it = threads()
+        duckdb.connect().close()
+        assert threads() == with_it - 1
+        total(warehouse, warehouse.variables(BEE))
+        assert threads() == with_it
 
 
 def test_a_dashboard_sets_the_variables_of_its_snapshot_once(warehouse, times_set):
