@@ -235,7 +235,7 @@ WITHOUT_ROUTE: Final = (
         f.UNIQUE_VISITORS, as_nullable(f.LAST_VISIT), f.LINKS_FOUND,
     ),
 )  # fmt: skip
-"""Answers for `traffic query` and the dashboard only: the contract's routes are complete."""
+"""Answers for `traffic query` and the pages only: the contract has no route for them."""
 
 ENTRIES: Final = ENDPOINTS | {entry.name: entry for entry in WITHOUT_ROUTE}
 """Every entry that the lake answers, by name."""

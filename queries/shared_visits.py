@@ -18,10 +18,9 @@ from queries.variables import IN_MEMORY, Variables, set_variables
 MAX_SHARED_VISITS: Final = 300_000
 """Visits that are in memory at once for the answers of a dashboard; at most 50 MB."""
 
-_ARE_FEW: Final = "SELECT count(*) <= $max FROM shared_visits"
-_BY_DAY: Final = "SELECT day, count(*) FROM shared_visits GROUP BY day ORDER BY day"
+_BY_DAY: Final = "SELECT day, count(*) FROM all_visits GROUP BY day ORDER BY day"
 _VISITS: Final = (
-    "SELECT COLUMNS(lambda name: list_contains($columns, name)) FROM shared_visits WHERE day BETWEEN $first AND $last"
+    "SELECT COLUMNS(lambda name: list_contains($columns, name)) FROM all_visits WHERE day BETWEEN $first AND $last"
 )
 _ROWS: Final = "FROM query_table(getvariable('relation') || '_counted')"
 _ALWAYS_READ: Final = frozenset({"for_domain", "day"})
@@ -43,24 +42,28 @@ def share_visits(
     if not relations:
         return variables
     with engine.cursor(variables, cancelled) as cursor:
-        is_few = cursor.execute(_ARE_FEW, {"max": MAX_SHARED_VISITS}).fetchall() == [(True,)]  # LIMIT would be slower
+        visits_by_day = cursor.execute(_BY_DAY).fetchall()
         cut = cursor.execute(sql_text("cut_days")).fetchall() if variables["high_cardinality_days"] else []
     variables = {**variables, "high_cardinality_days": [day for (day,) in cut]}
-    if is_few:
-        read = {"shared_visits": _read(engine, variables, relations, (date.min, date.max), cancelled)}
-        return _with_source(variables, relations, read)
-    return {**variables, IN_MEMORY: _count_by_period(engine, variables, relations, cancelled)}
+    if sum(visits for _, visits in visits_by_day) > MAX_SHARED_VISITS:
+        counted = _count_by_period(engine, variables, relations, periods_of(visits_by_day), cancelled)
+        return {**variables, IN_MEMORY: counted}
+    visits = _read(engine, variables, relations, (date.min, date.max), cancelled)
+    return _with_source(variables, relations, {"shared_visits": visits})
 
 
 def _count_by_period(
-    engine: LockedEngine, variables: Variables, relations: Sequence[str], cancelled: threading.Event | None
+    engine: LockedEngine,
+    variables: Variables,
+    relations: Sequence[str],
+    periods: Iterable[tuple[date, date]],
+    cancelled: threading.Event | None,
 ) -> dict[str, pa.Table]:
     """All rows of these relations, counted from the visits of one period after the other."""
     with engine.cursor(variables, cancelled) as cursor:
-        visits_by_day = cursor.execute(_BY_DAY).fetchall()
         answered = cursor.sql("FROM answered_links").to_arrow_table()
     counted: dict[str, list[pa.Table]] = {relation: [] for relation in relations}
-    for period in periods_of(visits_by_day):
+    for period in periods:
         read = {"answered_links": answered, "shared_visits": _read(engine, variables, relations, period, cancelled)}
         with engine.cursor(_with_source(variables, relations, read), cancelled) as cursor:
             for relation, rows in counted.items():
