@@ -5,6 +5,7 @@ import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from mmdb_writer import MMDBWriter
 
 from data.maintenance.compaction import Compactor
 from queries import ENDPOINTS
@@ -127,3 +128,11 @@ def test_an_organization_without_visits_of_these_days_gets_an_empty_report(repor
 @examples("flags", "named")
 def test_a_bad_flag_is_refused(report, flags, named):
     assert named in refused(report(*flags))
+
+
+def test_it_links_to_the_publisher_of_the_lakes_country_database(traffic, lake):
+    land(lake, "acme", [visit()])
+    lake.country_database.parent.mkdir(exist_ok=True)
+    MMDBWriter(4, "DBIP-Country-Lite", ["en"], "", ipv4_compatible=False).to_db_file(str(lake.country_database))
+    run = traffic("report", "--org", "acme", "--lake", lake.root)
+    assert 'a database of <a href="https://db-ip.com" rel="noreferrer">DB-IP</a>.' in run.out
