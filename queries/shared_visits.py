@@ -2,7 +2,7 @@
 
 import re
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from functools import cache
 from typing import Final
@@ -73,7 +73,7 @@ def _count_by_period(
 
 
 def _with_words_once(table: pa.Table) -> pa.Table:
-    """The table with each text as a number into a dictionary: rows of many paths are a third as large."""
+    """The table with each text as a number into a dictionary: rows of many paths take two fifths of the memory."""
     for place, field in enumerate(table.schema):
         if pa.types.is_string(field.type):
             table = table.set_column(place, field.name, table[place].dictionary_encode())
@@ -111,17 +111,17 @@ def columns_of_relations(relations: Iterable[str]) -> list[str]:
     return sorted(_ALWAYS_READ.union(*map(_columns_of, relations)))
 
 
-def periods_of(visits_by_day: Iterable[tuple[date, int]]) -> Iterator[tuple[date, date]]:
+def periods_of(visits_by_day: Iterable[tuple[date, int]]) -> list[tuple[date, date]]:
     """The first and last days of periods of MAX_SHARED_VISITS visits at most, or of one day that has more."""
-    first, last, room = None, None, 0
+    periods: list[tuple[date, date]] = []
+    room = 0
     for day, visits in visits_by_day:
-        if first is None or last is None or visits > room:
-            if first and last:
-                yield first, last
-            first, room = day, MAX_SHARED_VISITS
-        last, room = day, room - visits
-    if first and last:
-        yield first, last
+        if visits > room:
+            periods.append((day, day))
+            room = MAX_SHARED_VISITS
+        periods[-1] = (periods[-1][0], day)
+        room -= visits
+    return periods
 
 
 @cache

@@ -153,7 +153,7 @@ class Manifest:
             insert_files(db, publish())
 
     def replace_files(self, replacement: Replacement, publish: Publisher) -> None:
-        """Replace live files of one organization in one transaction. Raises Conflict when one was replaced."""
+        """Replace live files of one organization in one transaction. Raises Conflict unless all are live."""
         organization, expiry = replacement.files[0].organization, format_time(replacement.deletable_at)
         with self.transaction() as db:
             for file in replacement.files:

@@ -229,7 +229,7 @@ def _row_groups(rows: RelationRows, schema: Schema) -> Iterator[pa.Table]:
 
 
 def publish(lake: Lake, rollup: Rollup, staged: Path, now: datetime) -> None:
-    """Make a staged file the live rollup of its month. Raises Conflict when a source file was replaced."""
+    """Make a staged file the live rollup of its month. Raises Conflict unless its sources are live."""
     sha256 = sha256_of(staged)
     name = f"{ROLLUPS_FOLDER}/organization={rollup.organization}/month={rollup.month}/{staged.name}"
     sources = {day.isoformat(): sorted(paths) for day, paths in sorted(rollup.sources.items())}

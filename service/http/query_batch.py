@@ -75,9 +75,8 @@ class QueryBatch:
             take = partial(self._take_snapshot, cancelled)
             taking = self._workers.compute(self._scope.organization, self._all_askers, take)
             self._snapshot = asyncio.create_task(taking)
-            self._snapshot.add_done_callback(
-                lambda task: task.cancelled() or task.exception()
-            )  # somebody may have left
+            # if nobody is left to take it, its error is no news
+            self._snapshot.add_done_callback(lambda task: task.cancelled() or task.exception())
         return self._snapshot
 
     def _all_askers(self) -> list[Asker]:
