@@ -74,7 +74,7 @@ def test_zeros_that_pad_a_gzip_file_are_not_content(tmp_path):
     assert not identify(path, ()).cut_short
 
 
-@pytest.mark.parametrize("size", [0, 1, source.CHUNK_BYTES, 2 * source.CHUNK_BYTES, 2 * source.CHUNK_BYTES + 1])
+@pytest.mark.parametrize("size", [0, 1, source.CHUNK_BYTES, source.CHUNK_BYTES + 1])
 @pytest.mark.parametrize("packed", [bytes, gz, zst], ids=["plain", "gzip", "zstd"])
 def test_sizes_around_a_chunk_are_read_whole(tmp_path, packed, size):
     content = identify(write(tmp_path, packed(b"\n" * size)), ())
@@ -82,26 +82,16 @@ def test_sizes_around_a_chunk_are_read_whole(tmp_path, packed, size):
     assert read(tmp_path / "access.log") == b"\n" * size
 
 
-def test_an_empty_file_has_no_blocks(tmp_path):
-    path = write(tmp_path, b"")
-    assert identify(path, (0, 5)).size == 0
-    assert list(blocks(path, identify(path, ()))) == []
-
-
 @pytest.mark.parametrize("packed", [bytes, gz, zst], ids=["plain", "gzip", "zstd"])
 def test_prefixes_are_hashed_where_the_content_reaches(tmp_path, packed):
-    lengths = (0, 1, 700, len(TEXT) - 1, len(TEXT), len(TEXT) + 1)
+    lengths = (0, 1, 1, 700, len(TEXT) - 1, len(TEXT), len(TEXT) + 1)
     content = identify(write(tmp_path, packed(TEXT)), lengths)
     assert content.prefixes == {size: hashlib.sha256(TEXT[:size]).hexdigest() for size in lengths[:-1]}
-
-
-def test_asking_for_prefixes_does_not_change_the_hash_of_the_whole(tmp_path):
-    path = write(tmp_path, TEXT)
-    assert identify(path, (3, 3, 5, 100)).sha256 == identify(path, ()).sha256
+    assert content.sha256 == hashlib.sha256(TEXT).hexdigest()
 
 
 @given(end=st.integers(2, len(gz(TEXT)) - 1))
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_gzip_file_cut_anywhere_gives_all_that_can_be_read(tmp_path, end):
     cut = gz(TEXT)[:end]
     content = identify(write(tmp_path, cut), ())
@@ -118,61 +108,39 @@ def test_a_second_gzip_member_cut_short_keeps_the_first(tmp_path):
     assert (TEXT + UNEVEN).startswith(read(path))
 
 
-@pytest.mark.parametrize("kept", [4, 5, 10, 1000, 100_000, 299_000])
+@pytest.mark.parametrize("kept", [4, 5, 10, 1000, 299_000])
 def test_a_zstd_file_cut_short_keeps_the_frames_before(tmp_path, kept):
     path = write(tmp_path, zst(UNEVEN) + zst(UNEVEN)[:kept])
     content = identify(path, ())
     assert content.cut_short
     assert content.size >= len(UNEVEN) - (1 << 16)
     assert (UNEVEN + UNEVEN).startswith(read(path))
-
-
-@pytest.mark.parametrize("kept", [4, 5, 10, 1000, 150_000])
-def test_a_single_zstd_frame_cut_short_is_the_beginning_of_the_content(tmp_path, kept):
     path = write(tmp_path, zst(UNEVEN)[:kept])
     assert identify(path, ()).cut_short
     assert UNEVEN.startswith(read(path))
 
 
-def test_a_damaged_gzip_file_is_refused(tmp_path):
-    packed = bytearray(gz(UNEVEN))
-    packed[-6] ^= 0xFF  # its checksum
+@pytest.mark.parametrize(
+    "content",
+    [gz(UNEVEN)[:-6] + bytes(6), gz(TEXT) + b"something else", zst(TEXT)[:5] + b"\xff" * 35 + zst(TEXT)[40:]],
+    ids=["checksum of gzip", "something behind gzip", "zstd"],
+)
+def test_a_damaged_file_is_refused(tmp_path, content):
     with pytest.raises(BadInput, match="damaged"):
-        identify(write(tmp_path, bytes(packed)), ())
+        identify(write(tmp_path, content), ())
 
 
-def test_a_gzip_file_followed_by_something_else_is_refused(tmp_path):
-    with pytest.raises(BadInput, match="damaged"):
-        identify(write(tmp_path, gz(TEXT) + b"something else"), ())
+@pytest.mark.parametrize(("name", "told"), [("absent.log", r"absent\.log"), ("", "cannot be read")])
+def test_a_missing_file_and_a_folder_are_refused(tmp_path, name, told):
+    with pytest.raises(BadInput, match=told):
+        identify(tmp_path / name, ())
 
 
-def test_a_damaged_zstd_file_is_refused(tmp_path):
-    packed = bytearray(zst(TEXT))
-    packed[5:40] = b"\xff" * 35
-    with pytest.raises(BadInput, match="damaged"):
-        identify(write(tmp_path, bytes(packed)), ())
-
-
-def test_a_missing_file_is_named_in_the_error(tmp_path):
-    with pytest.raises(BadInput, match=r"absent\.log"):
-        identify(tmp_path / "absent.log", ())
-
-
-def test_a_folder_is_refused(tmp_path):
-    with pytest.raises(BadInput, match="cannot be read"):
-        identify(tmp_path, ())
-
-
-def test_a_last_line_without_newline_is_a_block_of_its_own_and_unfinished(tmp_path):
+def test_a_last_line_without_newline_is_a_block_of_its_own_and_reading_can_start_at_a_later_line(tmp_path):
     path = write(tmp_path, b"one\ntwo\nthr")
-    told = [(block.first_line, block.text, block.finished) for block in blocks(path, identify(path, ()))]
-    assert told == [(1, b"one\ntwo\n", True), (3, b"thr", False)]
-
-
-def test_reading_can_start_at_a_later_line(tmp_path):
-    path = write(tmp_path, b"one\ntwo\nthr")
-    told = [(block.first_line, block.text) for block in blocks(path, identify(path, ()), start=4)]
-    assert told == [(2, b"two\n"), (3, b"thr")]
+    for start, first in ((0, (1, b"one\ntwo\n", True)), (4, (2, b"two\n", True))):
+        told = [(block.first_line, block.text, block.finished) for block in blocks(path, identify(path, ()), start)]
+        assert told == [first, (3, b"thr", False)]
 
 
 def test_a_file_larger_than_a_block_comes_in_blocks_of_whole_lines(tmp_path, monkeypatch):
@@ -229,7 +197,7 @@ def test_what_a_file_gained_since_it_was_identified_is_left_for_the_next_time(tm
     block=st.integers(22, 100),
     data=st.data(),
 )
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_blocks_put_together_are_the_content(tmp_path, lines, chunk, block, data):
     text = b"\n".join(lines)
     assume(not text.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1")))  # a plain log that begins like another
