@@ -5,6 +5,9 @@ from itertools import count
 import pytest
 
 from data import Lake
+from data.ingest.importer import Importer, Options
+
+ACME = Options("acme")
 
 
 @pytest.fixture
@@ -19,6 +22,23 @@ def reopened(lake):
     yield reopened
     for other in lakes:
         other.manifest.close()
+
+
+@pytest.fixture
+def importer(lake):
+    """An importer into `lake`."""
+    return Importer(lake)
+
+
+@pytest.fixture
+def load(importer, tmp_path):
+    """Imports a text as a log."""
+
+    def load(text, options=ACME, name="access.log", **how):
+        (tmp_path / name).write_bytes(text.encode() if isinstance(text, str) else text)
+        return importer.run(tmp_path / name, options, **how)
+
+    return load
 
 
 @pytest.fixture(scope="module")

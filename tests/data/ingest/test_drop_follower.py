@@ -18,7 +18,6 @@ from data.ingest.importer import Importer, Options
 from data.maintenance.backup import back_up
 from data.maintenance.erasure import Criteria, Eraser
 from data.maintenance.rebuild import Rebuild
-from data.store.lake import Lake
 from data.store.target import TargetUnavailable
 from tests.support.lakes import opened, rows_of
 from tests.support.user_agents import CHROME
@@ -99,17 +98,16 @@ def test_what_was_imported_before_counts_once(place, tmp_path):
 
 
 def test_a_key_that_grows_is_continued_and_one_that_is_written_anew_is_new(place):
-    place.drop("1", lines("/1") + line("/2").encode()[:-1])
-    place.follow()
-    place.drop("1", lines("/1", "/2", "/3"))
-    place.follow()
-    assert landed(place.lake) == Counter({"/1": 1, "/2": 1, "/3": 1})
+    for body in (lines("/1") + lines("/2")[:-1], lines("/1", "/2", "/3")):
+        place.drop("1", body)
+        place.follow()
+    assert landed(place.lake) == Counter(("/1", "/2", "/3"))
     place.drop("copy", lines("/1", "/2", "/3"))
     place.follow()
     place.drop("copy", lines("/1", "/2", "/3", "/4"))
     place.drop("1", lines("/5"))
     place.follow()
-    assert landed(place.lake) == Counter({"/1": 1, "/2": 1, "/3": 1, "/4": 1, "/5": 1})
+    assert landed(place.lake) == Counter(("/1", "/2", "/3", "/4", "/5"))
 
 
 def test_a_file_that_was_just_written_is_left_until_it_rests(place):
@@ -132,23 +130,22 @@ def test_a_followed_log_that_begins_like_an_object_leaves_that_one_known(place, 
     assert landed(place.lake) == Counter({"/1": 1, "/2": 1})
 
 
-def test_two_followers_at_once_land_each_content_once(place, tmp_path):
-    for number in range(30):
-        place.drop(str(number), lines(f"/{number % 20}", f"/second/{number % 20}"))
+def test_two_followers_at_once_land_each_content_once(place):
+    for number in range(15):
+        place.drop(str(number), lines(f"/{number % 10}", f"/second/{number % 10}"))
     with opened(place.lake.root) as other, ThreadPoolExecutor(2) as pool:
         both = list(pool.map(place.follow, [place.lake, other]))
     assert set(landed(place.lake).values()) == {1}
-    assert len(landed(place.lake)) == 40
-    assert sum(totals.visits for totals in both) == 40
-    assert place.objects() == 30
+    assert len(landed(place.lake)) == sum(totals.visits for totals in both) == 20
+    assert place.objects() == 15
 
 
-def test_ten_thousand_objects_are_read_once(place):
-    for number in range(10_000):
+def test_a_thousand_objects_are_read_once(place):
+    for number in range(1_000):
         place.drop(f"{number:05}", lines(f"/{number % 10}"))
     totals = place.follow()
-    assert (totals.objects, totals.repeated, totals.visits) == (10_000, 9_990, 10)
-    assert (place.objects(), place.follow().objects) == (10_000, 0)
+    assert (totals.objects, totals.repeated, totals.visits) == (1_000, 990, 10)
+    assert (place.objects(), place.follow().objects) == (1_000, 0)
 
 
 def test_after_a_rebuild_objects_are_known_by_the_files_alone_and_grow_on(place, tmp_path):
@@ -181,9 +178,8 @@ def test_what_was_erased_does_not_return_and_a_backup_knows_what_was_read(place,
     place.follow()
     assert landed(place.lake) == Counter()
     back_up(place.lake, tmp_path / "backup")
-    restored = Lake(tmp_path / "backup")
-    assert place.follow(restored).objects == 0
-    restored.manifest.close()
+    with opened(tmp_path / "backup") as restored:
+        assert place.follow(restored).objects == 0
 
 
 def test_what_is_not_a_log_is_refused_once_and_the_others_land(place):

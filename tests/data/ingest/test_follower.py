@@ -22,8 +22,8 @@ from data.errors import BadInput
 from data.ingest.follower import Follower
 from data.ingest.importer import Importer, Options
 from data.ingest.tail import Tail
-from data.store.lake import Lake
 from tests.faults.trials import scaled
+from tests.support.lakes import everything_in, fail_at
 from tests.support.tables import examples
 from tests.support.user_agents import CHROME
 
@@ -39,11 +39,9 @@ def lines(*paths):
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory):
+def shared(shared_lake):
     """A lake and its importer for many organizations."""
-    lake = Lake(tmp_path_factory.mktemp("shared") / "lake", create=True)
-    yield lake, Importer(lake)
-    lake.manifest.close()
+    return shared_lake, Importer(shared_lake)
 
 
 names = map("org-{}".format, itertools.count())
@@ -60,6 +58,7 @@ class Site:
         self.told = []
         self.now = 0.0
         self.follower = None
+        self.disk = pytest.MonkeyPatch()  # of what a disk does
 
     def write(self, text, name="access.log"):
         with (self.folder / name).open("ab") as file:
@@ -114,10 +113,13 @@ class Site:
 
     def tick(self, seconds=0.0):
         self.now += seconds
-        if self.follower is None:
-            self.follower = Follower(
-                self.lake, self.importer, self.log, self.options, notify=self.told.append, clock=lambda: self.now
-            )
+        self.follow() if self.follower is None else self.follower.tick()
+
+    def follow(self, *, is_stopping=False, **how):
+        """Begin to follow; the first tick."""
+        how |= {"notify": self.told.append, "clock": lambda: self.now}
+        self.follower = Follower(self.lake, self.importer, self.log, self.options, **how)
+        self.follower.is_stopping = is_stopping
         self.follower.tick()
 
     def kill(self):
@@ -150,6 +152,7 @@ def site(shared, tmp_path):
     site = Site(shared, tmp_path)
     yield site
     site.kill()
+    site.disk.undo()
 
 
 @pytest.fixture
@@ -168,14 +171,22 @@ STEPS = {
     **{name: getattr(Site, name) for name in ("kill", "restart")},
     "write": lambda site, *paths: site.write(lines(*paths)),
     "late": lambda site, *paths: site.write(lines(*paths), "access.log.1"),
+    "late-end": lambda site: site.write(site.rest, "access.log.1"),
+    "put": lambda site, name, *paths: site.write(lines(*paths), name),
+    "folder": lambda site, name: (site.folder / name).mkdir(),
     "move": lambda site: site.rename(create=False),
     "age": lambda site, name, seconds: site.age(name, int(seconds)),
     "tick": lambda site, seconds=0: site.tick(float(seconds)),
+    "stop": lambda site: setattr(site.follower, "is_stopping", True),
+    "go": lambda site: setattr(site.follower, "is_stopping", False),
+    "full": lambda site: fail(site.disk, "data.store.landing.write_parquet", *FULL),
+    "free": lambda site: site.disk.undo(),
     "load": lambda site, visits, *name: is_true(site.load(*name).visits == int(visits)),
     "known": lambda site, *name: is_true(site.load(*name).already_imported),
     "landed": lambda site, *paths: is_true(site.paths() == once(*paths)),
     "whole": lambda site: is_true({visit["user_agent"] for visit in site.visits()} == {CHROME}),
     "over": lambda site: is_true(site.follower._late == []),
+    "silent": lambda site: is_true(site.told == []),
 }
 """What happens to a log, as a transcript names it; from `load` on, what must be so then."""
 
@@ -197,24 +208,20 @@ def test_every_line_lands_once_whatever_becomes_of_its_file(site, what, transcri
 # A log that grows
 
 
-def test_what_is_new_lands_at_every_tick(site):
+def test_what_is_new_lands_at_every_tick_and_is_one_import(site):
     site.grow("/a", "/b")
     assert site.paths() == once("/a", "/b")
-    site.grow("/c")
-    site.tick()
-    assert site.paths() == once("/a", "/b", "/c")
-    assert site.follower.totals.visits == site.follower.totals.lines == 3
-    assert site.follower.totals.position == site.log.stat().st_size
-    assert site.follower.totals.last_visit_at.isoformat() == "2015-05-17T10:05:03"
-    assert site.told == []
-
-
-def test_a_followed_log_is_one_import_however_often_it_landed(site):
-    for number in range(4):
-        site.grow(f"/{number}")
+    for path in ("/c", "/d"):
+        site.grow(path)
+        site.tick()
+    assert site.paths() == once("/a", "/b", "/c", "/d")
+    totals, size = site.follower.totals, site.log.stat().st_size
+    assert (totals.visits, totals.lines, totals.position) == (4, 4, size)
+    assert totals.last_visit_at.isoformat() == "2015-05-17T10:05:03"
     (batch,) = site.batches()
-    assert (batch.size, batch.whole_size, batch.visits) == (site.log.stat().st_size, site.log.stat().st_size, 4)
+    assert (batch.size, batch.whole_size, batch.visits) == (size, size, 4)
     assert site.load().already_imported
+    assert site.told == []
 
 
 def test_a_log_is_waited_for(site):
@@ -225,28 +232,17 @@ def test_a_log_is_waited_for(site):
     assert site.paths() == once("/a")
 
 
-def test_a_log_of_many_blocks_lands_whole(site, monkeypatch):
-    monkeypatch.setattr("data.ingest.tail.BLOCK_BYTES", 50_000)
-    site.write(lines(*(f"/{number}" for number in range(1000))))
-    told = []
-    site.follower = Follower(
-        site.lake, site.importer, site.log, site.options, notify=site.told.append, progress=lambda *at: told.append(at)
-    )
-    site.tick()
-    assert site.paths() == once(*(f"/{number}" for number in range(1000)))
-    assert len(told) > 2
-    assert told[-1] == (site.log.stat().st_size,) * 2
-
-
 def test_a_follower_that_is_to_stop_ends_after_a_block_and_the_next_one_goes_on(site, monkeypatch):
     monkeypatch.setattr("data.ingest.tail.BLOCK_BYTES", 50_000)
-    site.write(lines(*(f"/{number}" for number in range(1000))))
-    site.follower = Follower(site.lake, site.importer, site.log, site.options, notify=site.told.append)
-    site.follower.is_stopping = True
-    site.tick()
-    assert 0 < len(site.visits()) < 1000
-    site.restart()
-    assert site.paths() == once(*(f"/{number}" for number in range(1000)))
+    paths, told = [f"/{number}" for number in range(1000)], []
+    site.write(lines(*paths))
+    for is_stopping in (True, False):
+        site.kill()
+        site.follow(progress=lambda *at: told.append(at), is_stopping=is_stopping)
+        assert (0 < len(site.visits()) < 1000) is is_stopping
+    assert site.paths() == once(*paths)
+    assert len(told) > 2
+    assert told[-1] == (site.log.stat().st_size,) * 2
 
 
 def test_a_line_longer_than_a_block_is_refused_and_not_kept(site, monkeypatch):
@@ -303,14 +299,14 @@ def domains(site):
     return {visit["path"]: visit["domain"] for visit in site.visits()}
 
 
-@pytest.mark.parametrize("domain", ["", "b.example"])
-def test_an_imported_log_is_not_followed_under_another_domain(site, domain):
+def test_an_imported_log_is_not_followed_under_another_domain(site):
     site.write(lines("/a"))
     site.options = replace(site.options, domain="a.example")
     site.load()
     site.write(lines("/b"))
-    with pytest.raises(BadInput, match=r"access\.log was imported with --domain a\.example"):
-        follow(site, domain)
+    for domain in ("", "b.example"):
+        with pytest.raises(BadInput, match=r"access\.log was imported with --domain a\.example"):
+            follow(site, domain)
     follow(site, "a.example")
     assert domains(site) == {"/a": "a.example", "/b": "a.example"}
 
@@ -318,14 +314,15 @@ def test_an_imported_log_is_not_followed_under_another_domain(site, domain):
 def test_a_log_begun_without_a_domain_is_followed_with_one_from_then_on(site):
     site.grow("/a")
     site.write(lines("/b"))
-    follow(site, "a.example")
+    with pytest.raises(BadInput, match=r"name no host; .* --domain"):
+        follow(site, needs_domain=True)
+    follow(site, "a.example", needs_domain=True)
     site.grow("/c")
     site.restart()
     assert domains(site) == {"/a": None, "/b": "a.example", "/c": "a.example"}
     assert site.told == [f"{site.log}: earlier lines were imported without a domain; later ones have a.example."]
-    assert [(batch.domain, batch.visits) for batch in site.lake.manifest.batches(site.options.organization)] == [
-        ("a.example", 3)
-    ]
+    (batch,) = site.lake.manifest.batches(site.options.organization)
+    assert (batch.domain, batch.visits) == ("a.example", 3)
 
 
 def test_a_rotated_log_of_another_domain_does_not_land_again(site):
@@ -337,15 +334,6 @@ def test_a_rotated_log_of_another_domain_does_not_land_again(site):
     follow(site, "a.example")
     assert domains(site) == {"/a": None, "/b": "b.example"}
     assert any("access.log.1 was imported with --domain b.example" in told for told in site.told)
-
-
-def test_a_log_that_names_no_host_is_not_followed_without_a_domain_where_it_is_asked_for(site):
-    site.grow("/a")
-    site.write(lines("/b"))
-    with pytest.raises(BadInput, match=r"name no host; .* --domain"):
-        follow(site, needs_domain=True)
-    follow(site, "a.example", needs_domain=True)
-    assert domains(site) == {"/a": None, "/b": "a.example"}
 
 
 def test_a_line_without_a_host_among_others_is_followed_without_a_domain(auto):
@@ -361,8 +349,7 @@ def row(path):
     return f"2026-03-04T10:05:03Z,{path}\n"
 
 
-@pytest.mark.parametrize("is_restarted", [False, True])
-def test_a_header_that_other_logs_have_does_not_make_a_log_theirs(auto, is_restarted):
+def test_a_header_that_other_logs_have_does_not_make_a_log_theirs(auto):
     header = "time,path\n"
     (auto.folder / "other.csv").write_text(header)
     auto.importer.run(auto.folder / "other.csv", replace(auto.options, domain="b.example"))
@@ -370,9 +357,9 @@ def test_a_header_that_other_logs_have_does_not_make_a_log_theirs(auto, is_resta
     for text in (header, row("/a"), row("/b")):
         auto.write(text)
         auto.tick()
-        if is_restarted:
-            auto.kill()
-    assert domains(auto) == {"/a": "a.example", "/b": "a.example"}
+    auto.write(row("/c"))
+    auto.restart()
+    assert domains(auto) == dict.fromkeys(("/a", "/b", "/c"), "a.example")
 
 
 @pytest.mark.parametrize(
@@ -415,30 +402,22 @@ def test_refused_lines_are_noted_by_their_number_in_the_log_and_reason_alone(sit
     assert site.paths() == once("/a", "/b")
 
 
-@pytest.mark.parametrize(
-    ("log_format", "problem"), [("auto", "no "), ("combined", "it has 2 lines, but none in the combined format")]
-)
-def test_a_log_that_is_none_is_refused_at_the_start_and_nothing_changes(shared, tmp_path, log_format, problem):
-    site = Site(shared, tmp_path, log_format=log_format)
+def test_a_log_that_is_none_is_refused_at_the_start_and_nothing_changes(site):
     site.write("garbage\nmore of it\n")
-    with pytest.raises(BadInput, match=rf"access\.log: {problem}"):
+    with pytest.raises(BadInput, match=r"access\.log: it has 2 lines, but none in the combined format"):
         site.tick()
     assert site.batches() == []
-    site.kill()
 
 
-@pytest.mark.parametrize("content", [b"a\rb\n", b'{"a":\r1}\n', b"\x89PNG\r\n\x1a\n\0\rIHDR\n", b"\x7fELF\0\r\0\n"])
-def test_what_is_not_a_log_is_refused_at_every_start_until_readable_lines_come(shared, tmp_path, content):
-    site = Site(shared, tmp_path, log_format="auto")
-    site.log.write_bytes(content)
+@pytest.mark.parametrize("content", [b"garbage\n", b"a\rb\n", b"\x89PNG\r\n\x1a\n\0\rIHDR\n"])
+def test_what_is_not_a_log_is_refused_at_every_start_until_readable_lines_come(auto, content):
+    auto.log.write_bytes(content)
     for _ in range(2):
         with pytest.raises(BadInput, match=r"access\.log: no known log format"):
-            site.tick()
-        site.kill()
-    site.write(lines("/a"))
-    site.tick()
-    assert site.paths() == once("/a")
-    site.kill()
+            auto.tick()
+        auto.kill()
+    auto.grow("/a")
+    assert auto.paths() == once("/a")
 
 
 def test_garbage_that_comes_first_is_told_once_and_what_follows_lands(auto):
@@ -454,25 +433,20 @@ def test_garbage_that_comes_first_is_told_once_and_what_follows_lands(auto):
     assert auto.follower.totals.rejected == 3
 
 
-def test_the_format_is_seen_from_the_first_lines_that_come(auto):
-    auto.write("")
-    auto.tick()
-    auto.write("\n\n")
-    auto.tick()
-    auto.write('203.0.113.7 - - [17/May/2015:10:05:03 +0000] "GET /abc HTTP/1.1" 200 5316\n')
-    auto.tick()
+def test_the_format_is_seen_from_the_first_lines_that_come_and_a_few_odd_ones_do_not_decide_it_for_good(auto):
+    odd = '203.0.113.7 - - [17/May/2015:10:05:03 +0000] "GET /{} HTTP/1.1" 200 5316\n'.format
+    for text in ("", "\n\n", odd("odd")):
+        auto.write(text)
+        auto.tick()
     assert [visit["user_agent"] for visit in auto.visits()] == [None]
-
-
-def test_a_few_odd_first_lines_do_not_decide_the_format_for_good(auto):
-    auto.write("")
-    auto.tick()
-    auto.write('203.0.113.7 - - [17/May/2015:10:05:03 +0000] "GET /odd HTTP/1.1" 200 5316\n')
-    auto.tick()
     auto.grow("/a")
     assert auto.paths() == once("/odd", "/a")
     auto.grow(*map(str, range(200)))
     assert {batch.log_format for batch in auto.batches()} == {"combined"}
+    auto.write(odd("cut"))
+    auto.tick()
+    assert len(auto.visits()) == 202
+    assert auto.follower.totals.rejected == 1
 
 
 def test_a_cut_last_line_is_read_like_the_lines_before_it(auto):
@@ -483,14 +457,6 @@ def test_a_cut_last_line_is_read_like_the_lines_before_it(auto):
     auto.tick(61)
     assert auto.follower._late == []
     assert auto.paths() == once("/a")
-
-
-def test_a_log_keeps_the_format_that_many_lines_had(auto):
-    auto.grow(*(f"/{number}" for number in range(200)))
-    auto.write('203.0.113.7 - - [17/May/2015:10:05:03 +0000] "GET /cut HTTP/1.1" 200 5316\n')
-    auto.tick()
-    assert len(auto.visits()) == 200
-    assert auto.follower.totals.rejected == 1
 
 
 def test_lines_that_name_the_fields_hold_for_later_ones_and_after_a_restart(auto):
@@ -525,44 +491,23 @@ def test_a_log_that_may_not_be_read_is_bad_input(site):
         site.tick()
 
 
-def test_no_address_reaches_the_disk(shared, tmp_path):
+def test_no_address_reaches_the_disk(lake, tmp_path):
     (tmp_path / "logs").mkdir()
-    lake = Lake(tmp_path / "lake", create=True)
     site = Site((lake, Importer(lake)), tmp_path / "logs")
-    site.write(
-        line("/canary-path", ip="198.51.100.23") + "198.51.100.24 garbage\n" + line("/b", ip="198.51.100.25")[:-5]
-    )
+    site.write(line("/canary-path", ip="198.51.100.23") + "198.51.100.24 garbage\n")
+    site.write(line("/b", ip="198.51.100.25")[:-5])
     site.tick()
     site.rename()
     site.tick()
     site.write("198.51.100.26 garbage\n")
     site.tick(61)
     site.kill()
-    lake.manifest.close()
-    told = b""
-    for path in lake.root.rglob("*"):
-        told += path.read_bytes() if path.is_file() else b""
-        if path.suffix == ".parquet":
-            told += str(pq.ParquetFile(path).read().to_pylist()).encode()
+    told = everything_in(lake.root)
     assert b"canary-path" in told
     assert b"198.51.100" not in told
 
 
 # Rotation
-
-
-def test_the_last_line_of_a_renamed_log_is_replaced_when_it_is_finished_after_all(site):
-    text = line("/b")
-    site.write(lines("/a") + text[:-10])
-    site.tick()
-    site.rename()
-    site.tick()
-    site.tick(61)
-    assert {visit["path"]: visit["user_agent"] for visit in site.visits()} == {"/a": CHROME, "/b": CHROME[:-8]}
-    site.write(text[-10:], "access.log.1")
-    site.tick()
-    assert {visit["path"]: visit["user_agent"] for visit in site.visits()} == {"/a": CHROME, "/b": CHROME}
-    assert len(site.visits()) == 2
 
 
 def test_a_renamed_log_that_ends_in_a_line_longer_than_a_block_is_given_up(site, monkeypatch):
@@ -575,22 +520,6 @@ def test_a_renamed_log_that_ends_in_a_line_longer_than_a_block_is_given_up(site,
     assert site.follower._late == []
     assert noted(site)[1:] == [["2", "longer than 65536 bytes"]]
     assert site.load("access.log.1").already_imported
-
-
-def test_a_follower_stopped_at_the_last_line_of_a_renamed_log_goes_on_before_it(site):
-    text = line("/b")
-    site.write(lines("/a") + text[:-10])
-    site.tick()
-    site.rename()
-    site.tick()
-    site.follower.is_stopping = True
-    site.tick(61)
-    assert len(site.visits()) == 2
-    site.follower.is_stopping = False
-    site.write(text[-10:], "access.log.1")
-    site.tick()
-    assert {visit["path"]: visit["user_agent"] for visit in site.visits()} == {"/a": CHROME, "/b": CHROME}
-    assert len(site.visits()) == 2
 
 
 def test_a_log_packed_before_its_last_lines_came_counts_once(site):
@@ -635,18 +564,16 @@ def test_a_log_truncated_while_it_is_read_is_not_mistaken_for_the_old_one(site, 
     assert site.paths() == once("/a", "/b", "/new0", "/new1", "/new2")
 
 
-@pytest.mark.parametrize("is_killed", [False, True])
-def test_a_copy_that_is_just_being_made_is_left_alone(site, is_killed):
-    site.grow("/a")
-    site.rename()
-    site.grow("/b")
-    site.grow("/c")
+def test_a_copy_that_is_just_being_made_is_left_alone(site):
+    for path in ("/a", "/b", "/c"):
+        site.grow(path)
+        if path == "/a":
+            site.rename()
     content, batches = site.log.read_bytes(), site.batches()
     for end in (10, len(line("/b")), len(content) - 5, len(content)):
         (site.folder / "access.log.0").write_bytes(content[:end])
-        if is_killed:
-            site.kill()
         site.tick()
+        site.restart()
     assert site.paths() == once("/a", "/b", "/c")
     assert site.batches() == batches
 
@@ -670,44 +597,7 @@ def test_a_file_that_is_just_being_packed_is_left_alone_until_it_is_whole(site):
     assert site.paths() == once(*paths, "/b")
 
 
-def test_a_copy_taken_meanwhile_is_known_when_it_is_imported_after_a_truncation(site):
-    site.grow("/a")
-    site.write(site.log.read_bytes() + line("/copied").encode(), "access.log.bak")
-    site.grow("/copied", "/b")
-    site.copy()
-    site.truncate()
-    site.grow("/c")
-    assert site.load("access.log.bak").already_imported
-    assert site.paths() == once("/a", "/copied", "/b", "/c")
-
-
 # Down, and up again
-
-
-@pytest.mark.parametrize("hours", [2, 2000])
-def test_older_rotated_files_are_not_touched(site, hours):
-    for name, age in (("access.log.2.gz", 2 * hours), ("access.log.1", hours)):
-        site.write(gzip.compress(lines("/old").encode()) if name.endswith("gz") else lines("/older"), name)
-        site.age(name, age * 3600)
-    site.grow("/a")
-    site.kill()
-    for path in ("/b", "/c"):
-        site.write(lines(path))
-        site.rename()
-        site.tick()
-    assert site.paths() == once("/a", "/b", "/c")
-
-
-def test_files_that_rotation_has_not_named_so_are_not_touched(site):
-    site.grow("/a")
-    site.kill()
-    site.rename()
-    for name in ("access.log.bak", "access.log~", "access.logs", "access.log.1.orig", "access.log.offset"):
-        site.write(lines("/nobodys"), name)
-    (site.folder / "access.log.2").mkdir()
-    site.tick()
-    assert site.paths() == once("/a")
-    assert site.told == []
 
 
 def test_a_rotated_file_that_is_not_a_log_is_told_and_left_out(site):
@@ -722,17 +612,6 @@ def test_a_rotated_file_that_is_not_a_log_is_told_and_left_out(site):
         str(site.folder / "access.log.0"),
         str(site.folder / "access.log.3.gz"),
     ]
-
-
-def test_what_was_left_out_between_two_imports_stays_so(site):
-    for number, name in enumerate(("access.log.3", "access.log.2")):
-        site.write(lines(f"/{name}"), name)
-        site.age(name, (3 - number) * 3600)
-    site.load("access.log.3")
-    site.write(lines("/a"), "access.log.1")
-    site.load("access.log.1")
-    site.grow("/b")
-    assert site.paths() == once("/access.log.3", "/a", "/b")
 
 
 def test_files_that_were_over_long_before_anything_landed_are_not_even_read(site, read):
@@ -755,9 +634,7 @@ def test_files_are_caught_up_oldest_first_so_that_the_next_one_can_go_on(site):
         site.rename()
     for number in range(5):
         site.kill()
-        site.follower = Follower(site.lake, site.importer, site.log, site.options, notify=site.told.append)
-        site.follower.is_stopping = True
-        site.tick()
+        site.follow(is_stopping=True)
         assert site.paths() == once("/a", *(f"/{number}" for number in range(min(number + 1, 4))))
 
 
@@ -809,29 +686,6 @@ def test_a_link_to_a_dated_log_is_followed_from_one_to_the_next(site):
 
 
 # Imports beside
-
-
-def test_imports_of_the_same_log_beside_add_nothing(site):
-    site.grow("/a")
-    text = line("/c")
-    site.write(lines("/b") + text[:-20])
-    summary = site.load()
-    assert (summary.continued, summary.visits) == (True, 2)
-    site.write(text[-20:] + lines("/d"))
-    site.tick()
-    assert {visit["path"]: visit["user_agent"] for visit in site.visits()} == dict.fromkeys(
-        ("/a", "/b", "/c", "/d"), CHROME
-    )
-    assert len(site.visits()) == 4
-    assert site.load().already_imported
-
-
-def test_a_log_that_was_imported_is_followed_from_there(site):
-    site.write(lines("/a", "/b"))
-    site.load()
-    site.grow("/c")
-    assert site.follower.totals.visits == 1
-    assert site.paths() == once("/a", "/b", "/c")
 
 
 def test_another_log_of_the_same_domain_is_none_of_its_business(site):
@@ -888,21 +742,19 @@ FULL = OSError, errno.ENOSPC, "No space left on device"
 @pytest.mark.parametrize(
     ("place", "error"),
     [
-        ("data.store.landing.write_parquet", FULL),
-        ("data.store.landing.move_durably", FULL),
         ("data.store.landing.sha256_of", (OSError, errno.EIO, "Input/output error")),
         ("data.store.manifest.Manifest.commit", (sqlite3.OperationalError, "database or disk is full")),
         ("data.ingest.importer.daily_salts", (sqlite3.OperationalError, "database is locked")),
     ],
 )
-def test_what_the_disk_refuses_is_told_once_and_lands_later(site, monkeypatch, place, error):
+def test_what_the_disk_refuses_is_told_once_and_lands_later(site, place, error):
     site.grow("/a")
-    with monkeypatch.context() as patch:
-        fail(patch, place, *error)
-        site.grow("/b")
-        site.grow("/c")
-        assert site.told == [f"visits cannot be stored: {error[-1]}. Nothing is lost; retrying."]
-        assert site.paths() == once("/a")
+    fail(site.disk, place, *error)
+    site.grow("/b")
+    site.grow("/c")
+    assert site.told == [f"visits cannot be stored: {error[-1]}. Nothing is lost; retrying."]
+    assert site.paths() == once("/a")
+    site.disk.undo()
     site.tick()
     assert site.told[1:] == ["visits are stored again."]
     assert site.paths() == once("/a", "/b", "/c")
@@ -910,54 +762,13 @@ def test_what_the_disk_refuses_is_told_once_and_lands_later(site, monkeypatch, p
     assert len(site.told) == 2
 
 
-def test_what_failed_after_it_had_landed_is_not_landed_twice(site, monkeypatch):
+def test_what_failed_after_it_had_landed_is_not_landed_twice(site):
     site.grow("/a")
-    commit = site.lake.manifest.commit
-
-    def committing(*args, **options):
-        commit(*args, **options)
-        raise OSError(errno.EIO, "Input/output error")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(site.lake.manifest, "commit", committing)
-        site.grow("/b")
+    fail_at(site.disk, site.lake.manifest, "commit", is_done=True)
+    site.grow("/b")
+    site.disk.undo()
     site.grow("/c")
     assert site.paths() == once("/a", "/b", "/c")
-
-
-def test_a_full_disk_during_rotations_loses_nothing(site, monkeypatch):
-    site.grow("/a")
-    with monkeypatch.context() as patch:
-        fail(patch, "data.store.landing.write_parquet", *FULL)
-        site.write(lines("/b"))
-        site.copy()
-        site.truncate()
-        site.tick()
-        site.write(lines("/c"))
-        site.rename()
-        site.tick()
-        site.write(lines("/d"))
-        site.rename()
-        site.tick(61)
-        site.tick()
-    site.grow("/e")
-    assert site.paths() == once("/a", "/b", "/c", "/d", "/e")
-    site.tick(61)
-    site.restart()
-    assert site.paths() == once("/a", "/b", "/c", "/d", "/e")
-
-
-def test_a_full_disk_while_a_rotated_file_is_caught_up_loses_nothing(site, monkeypatch):
-    site.grow("/a")
-    site.rename()
-    site.pack()
-    site.write(lines("/b"))
-    site.rename(create=False)
-    with monkeypatch.context() as patch:
-        fail(patch, "data.store.landing.write_parquet", *FULL)
-        site.tick()
-    site.tick()
-    assert site.paths() == once("/a", "/b")
 
 
 def test_old_salts_go_though_nothing_lands(site, monkeypatch):
@@ -988,9 +799,8 @@ def test_new_lists_of_addresses_are_taken_up(site, monkeypatch):
 class Chance(Site):
     """A site to which things happen, and the paths of the lines that its server has written."""
 
-    def __init__(self, shared, folder, monkeypatch):
+    def __init__(self, shared, folder):
         super().__init__(shared, folder)
-        self.monkeypatch = monkeypatch
         self.written = []
         self.unfinished = ""
         self.target = "access.log"  # what the server has open
@@ -999,17 +809,15 @@ class Chance(Site):
         self.tick()
 
     def append(self, number):
-        self.finish()
         for _ in range(number):
-            self.written.append(f"/{len(self.written)}")
-            self.write(line(self.written[-1]), self.target)
+            self.append_part(None)
 
     def append_part(self, length):
         self.finish()
         self.written.append(f"/{len(self.written)}")
         text = line(self.written[-1])
         self.write(text[:length], self.target)
-        self.unfinished = text[length:]
+        self.unfinished = text[length:] if length else ""
 
     def finish(self):
         self.write(self.unfinished, self.target)
@@ -1048,17 +856,17 @@ class Chance(Site):
     def fail(self, call):
         """A tick in which the disk refuses something."""
         calls = itertools.count()
-        with self.monkeypatch.context() as patch:
-            for place in ("write_parquet", "sha256_of", "move_durably"):
-                original = getattr(sys.modules["data.store.landing"], place)
+        for place in ("write_parquet", "sha256_of", "move_durably"):
+            original = getattr(sys.modules["data.store.landing"], place)
 
-                def failing(*args, original=original, **options):
-                    if next(calls) >= call:
-                        raise OSError(errno.ENOSPC, "No space left on device")
-                    return original(*args, **options)
+            def failing(*args, original=original, **options):
+                if next(calls) >= call:
+                    raise OSError(errno.ENOSPC, "No space left on device")
+                return original(*args, **options)
 
-                patch.setattr(f"data.store.landing.{place}", failing)
-            self.tick()
+            self.disk.setattr(f"data.store.landing.{place}", failing)
+        self.tick()
+        self.disk.undo()
 
 
 EVENTS = st.one_of(
@@ -1077,8 +885,8 @@ EVENTS = st.one_of(
 
 @given(events=st.lists(EVENTS, max_size=14))
 @settings(max_examples=scaled(8, 200), deadline=None, suppress_health_check=list(HealthCheck))
-def test_whatever_happens_every_line_lands_once(shared, tmp_path_factory, monkeypatch, events):
-    site = Chance(shared, tmp_path_factory.mktemp("site"), monkeypatch)
+def test_whatever_happens_every_line_lands_once(shared, tmp_path_factory, events):
+    site = Chance(shared, tmp_path_factory.mktemp("site"))
     for name, *arguments in events:
         if name == "tick" and arguments == [61]:
             site.reopen()

@@ -2,21 +2,15 @@
 
 import csv
 import gzip
-import json
 import os
 import random
 import re
-import signal
 import stat
-import subprocess
-import sys
 import threading
-import time
 from collections import Counter
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
-from itertools import count
 from pathlib import Path
 
 import pyarrow as pa
@@ -29,16 +23,13 @@ import data.ingest.importer as importing
 from data.errors import BadInput
 from data.ingest.importer import Importer, Options
 from data.logs import formats, source
-from data.store.lake import Lake
-from data.store.link_exports import read_export
-from data.store.links import change_links
 from data.visits import VISITS
 from tests.faults.trials import IS_LONG
-from tests.support.forks import ROOT
 from tests.support.lakes import everything_in, fail_at
 from tests.support.relog import read_log
 from tests.support.tables import examples, tables
 from tests.support.user_agents import CHROME, GPTBOT, IPHONE
+from tests.support.visits import links
 
 ACME = Options("acme")
 START, END = date(1, 1, 1), date(9999, 12, 31)
@@ -50,9 +41,7 @@ def line(path="/abc", ip="203.0.113.7", at="17/May/2015:10:05:03 +0000", agent=C
 
 
 def log_of(number_of_lines):
-    return "".join(
-        line(f"/{number}", at=f"17/May/2015:10:05:{number % 60:02} +0000") for number in range(number_of_lines)
-    )
+    return "".join(line(f"/{n}", at=f"17/May/2015:10:05:{n % 60:02} +0000") for n in range(number_of_lines))
 
 
 LINES = log_of(12)
@@ -71,30 +60,6 @@ GARBLED = [
 ]
 
 
-@pytest.fixture(scope="module")
-def open_lake():
-    """Opens lakes, and closes them when the last test is over."""
-    lakes = []
-
-    def opened(root):
-        lakes.append(Lake(root, create=True))
-        return lakes[-1]
-
-    yield opened
-    for lake in lakes:
-        lake.manifest.close()
-
-
-@pytest.fixture
-def lake(tmp_path, open_lake):
-    return open_lake(tmp_path / "lake")
-
-
-@pytest.fixture
-def importer(lake):
-    return Importer(lake)
-
-
 @pytest.fixture
 def write(tmp_path):
     def written(content, name="access.log"):
@@ -103,16 +68,6 @@ def write(tmp_path):
         return path
 
     return written
-
-
-@pytest.fixture
-def load(importer, write):
-    """Imports a text as a file."""
-
-    def loaded(content, options=ACME, name="access.log", **how):
-        return importer.run(write(content, name), options, **how)
-
-    return loaded
 
 
 def landed(lake, organization="acme"):
@@ -128,9 +83,8 @@ def landed(lake, organization="acme"):
 class Logs:
     """Logs of organizations of one test alone: their names are its own, the lake and its importer are everybody's."""
 
-    def __init__(self, shared, folder):
-        _, self._lake, self._importer, names = shared
-        self._folder, self._name = folder, f"example-{next(names)}"
+    def __init__(self, lake, importer, folder, name):
+        self._lake, self._importer, self._folder, self._name = lake, importer, folder, name
 
     def _own(self, organization):
         return f"{self._name}-{organization}"
@@ -147,16 +101,22 @@ class Logs:
     def landed(self, organization="acme"):
         return landed(self._lake, self._own(organization))
 
-    def paths(self, organization="acme"):
-        return paths(self._lake, self._own(organization))
+    def column(self, name, organization="acme"):
+        """A column of every visit, by its path."""
+        return {visit["path"]: visit[name] for visit in self.landed(organization)}
 
-    def visitors(self, organization="acme"):
-        return visitors(self._lake, self._own(organization))
+    def paths(self, organization="acme"):
+        return Counter(visit["path"] for visit in self.landed(organization))
+
+
+@pytest.fixture(scope="module")
+def shared_importer(shared_lake):
+    return Importer(shared_lake)
 
 
 @pytest.fixture
-def logs(shared, tmp_path):
-    return Logs(shared, tmp_path)
+def logs(shared_lake, shared_importer, names, tmp_path):
+    return Logs(shared_lake, shared_importer, tmp_path, names())
 
 
 def counted(visits):
@@ -192,46 +152,16 @@ def test_a_line_becomes_exactly_this_visit(lake, load):
     assert visit.pop("visitor") is not None
     assert re.fullmatch("[0-9a-f]{12}", visit.pop("rules_version"))
     assert visit.pop("referrer_type") in {"social", "other"}
-    assert visit == {
-        "organization": "acme",
-        "day": date(2015, 5, 18),
-        "visited_at": datetime(2015, 5, 18, 4, 30, 3),
-        "domain": "go.example.com",
-        "short_code": "abc",
-        "path": "/abc",
-        "method": "GET",
-        "protocol": "HTTP/2",
-        "status": 301,
-        "bot_category": "human",
-        "agent_kind": None,
-        "ai_source": None,
-        "agent": None,
-        "operator": None,
-        "confidence": None,
-        "detection_method": None,
-        "device_type": "mobile",
-        "operating_system": "iOS",
-        "browser": "Mobile Safari",
-        "user_agent": IPHONE,
-        "country": None,
-        "referrer": "t.co",
-        "utm_source": "News",
-        "utm_medium": "email",
-        "utm_campaign": "May",
-        "utm_term": "a b",
-        "utm_content": "é",
-        "is_malicious": False,
-        "utc_offset": 0,
-        "bytes_sent": 5316,
-        "signals": None,
-    }
+    names = set(VISITS.names) - {"visitor", "rules_version", "referrer_type"}
+    assert visit == dict.fromkeys(names) | {
+        "organization": "acme", "day": date(2015, 5, 18), "visited_at": datetime(2015, 5, 18, 4, 30, 3),
+        "domain": "go.example.com", "short_code": "abc", "path": "/abc", "method": "GET", "protocol": "HTTP/2",
+        "status": 301, "bot_category": "human", "device_type": "mobile", "operating_system": "iOS",
+        "browser": "Mobile Safari", "user_agent": IPHONE, "referrer": "t.co", "utm_source": "News",
+        "utm_medium": "email", "utm_campaign": "May", "utm_term": "a b", "utm_content": "é", "is_malicious": False,
+        "utc_offset": 0, "bytes_sent": 5316,
+    }  # fmt: skip
     assert (summary.log_format, summary.lines, summary.visits, summary.rejected) == ("vhost-combined", 1, 1, 0)
-
-
-def test_landed_files_have_the_one_schema_of_visits(lake, load):
-    load("".join(GARBLED))
-    for file in lake.visit_files("acme", START, END):
-        assert pq.ParquetFile(file).schema_arrow.equals(VISITS)
 
 
 def test_a_log_lands_as_an_independent_reading_of_it_says(lake, load, write):
@@ -247,6 +177,8 @@ def test_a_log_lands_as_an_independent_reading_of_it_says(lake, load, write):
     assert (summary.first_day, summary.last_day) == (date(2015, 5, 17), date(2015, 5, 20))
     assert summary.categories == Counter(visit["bot_category"] for visit in recount)
     assert summary.without_user_agent == 1
+    for file in lake.visit_files("acme", START, END):
+        assert pq.ParquetFile(file).schema_arrow.equals(VISITS)
 
 
 def test_a_day_lands_in_a_file_of_its_own_sorted_by_short_code_and_time(lake, load):
@@ -262,70 +194,43 @@ def test_a_day_lands_in_a_file_of_its_own_sorted_by_short_code_and_time(lake, lo
     assert told == [[("a", 9), ("b", 1), ("b", 2)], [("a", 0), ("b", 3)]]
 
 
-def test_common_lines_land_without_a_user_agent(logs):
-    summary = logs.load('203.0.113.7 - - [17/May/2015:10:05:03 +0000] "GET /abc HTTP/1.1" 200 5316\n')
-    (visit,) = logs.landed()
-    assert (visit["user_agent"], visit["referrer"], visit["bot_category"]) == (None, None, "other_bot")
-    assert (summary.log_format, summary.without_user_agent) == ("common", 1)
-
-
-def test_repeated_lines_are_visits_of_their_own(logs):
-    assert logs.load(line() * 5).visits == 5
-    assert logs.paths() == {"/abc": 5}
-
-
-def test_a_file_of_several_blocks_lands_whole(logs, monkeypatch):
+def test_a_file_of_several_blocks_lands_whole_and_progress_ends_where_all_is_done(logs, monkeypatch):
     monkeypatch.setattr(source, "CHUNK_BYTES", 10_000)
     monkeypatch.setattr(source, "BLOCK_BYTES", 70_000)
-    text = log_of(1500)
-    assert logs.load(text).visits == 1500
+    text, told = log_of(1500), []
+    assert logs.load(text, progress=lambda done, whole: told.append((done, whole))).visits == 1500
     assert logs.paths() == {f"/{number}": 1 for number in range(1500)}
+    assert len(told) > 1
+    assert told[-1] == (len(text), len(text))
 
 
-def test_progress_ends_where_all_is_done(logs):
-    told = []
-    logs.load(LINES, progress=lambda done, whole: told.append((done, whole)))
-    assert told[-1] == (len(LINES), len(LINES))
-
-
-@pytest.mark.parametrize("content", ["", "\n", "\r\n\n"])
+@pytest.mark.parametrize("content", ["", "\r\n\n"])
 def test_a_file_without_lines_is_not_an_error(logs, content):
     assert logs.load(content).visits == 0
     assert logs.landed() == []
     assert logs.load(content + LINES).visits == 12
 
 
-@pytest.mark.parametrize("at", ["01/Jan/0000:00:00:00 +0000", "31/Dec/9999:23:59:59 -1200"])
-def test_a_time_outside_the_calendar_is_refused_and_stops_nothing(logs, at):
-    assert logs.load(line() + line("/odd", at=at)).rejected == 1
+def test_a_time_outside_the_calendar_is_refused_and_stops_nothing(logs):
+    times = ("01/Jan/0000:00:00:00 +0000", "31/Dec/9999:23:59:59 -1200")
+    assert logs.load(line() + "".join(line("/odd", at=at) for at in times)).rejected == 2
     assert logs.paths() == {"/abc": 1}
 
 
 def test_a_request_line_gives_method_and_path(logs):
     rows = tables(__file__)["test_a_request_line_gives_method_and_path"]
-    logs.load(
-        "".join(
-            f'203.0.113.7 - - [17/May/2015:10:05:{second:02} +0000] "{request_line}" 200 1 "-" "{CHROME}"\n'
-            for second, (request_line, *_) in enumerate(rows)
-        )
-    )
+    asked = '203.0.113.7 - - [17/May/2015:10:05:{:02} +0000] "{}" 200 1 "-" "-"\n'.format
+    logs.load("".join(asked(second, request_line) for second, (request_line, *_) in enumerate(rows)))
     told = {visit["visited_at"].second: (visit["path"], visit["method"]) for visit in logs.landed()}
     for second, (request_line, path, method) in enumerate(rows):
         assert told[second] == (path, method), request_line
     assert len(told) == len(rows)
 
 
-@pytest.mark.parametrize("query", ["utm_source=chatgpt.com", "q=why?&utm_source=chatgpt.com"])
-def test_a_question_mark_inside_a_query_is_part_of_it(logs, query):
-    logs.load(line(f"/abc?{query}"))
+def test_a_question_mark_inside_a_query_is_part_of_it(logs):
+    logs.load(line("/abc?q=why?&utm_source=chatgpt.com"))
     (visit,) = logs.landed()
     assert (visit["utm_source"], visit["bot_category"], visit["path"]) == ("chatgpt.com", "ai_referral", "/abc")
-
-
-@pytest.mark.parametrize("path", ["/.env", "/wp-login.php", "/a/../../etc/passwd"])
-def test_probing_paths_are_malicious(logs, path):
-    logs.load(line(path) + line("/fine"))
-    assert {visit["path"]: visit["is_malicious"] for visit in logs.landed()} == {path: True, "/fine": False}
 
 
 # Bytes that are no text
@@ -406,14 +311,11 @@ def test_of_a_gzip_file_cut_short_what_can_be_read_lands(logs, size):
     assert summary.visits == len(logs.landed()) == summary.lines - summary.rejected
 
 
-def test_a_probe_with_a_browsers_name_is_a_scanner_but_a_code_of_the_links_file_is_not_a_probe(lake, load, tmp_path):
-    links = tmp_path / "links.csv"
-    links.write_text("short_code,target_url\nphpmyadmin,https://example.com/docs\n")
-    change_links(lake, "acme", read_export(links, datetime(2015, 5, 1)).links, datetime(2015, 5, 1))
+def test_a_probe_with_a_browsers_name_is_a_scanner_but_a_code_of_the_links_is_not_a_probe(lake, load):
+    links(lake, "acme", [{"short_code": "phpmyadmin", "target_url": "https://example.com/docs"}])
     load(line("/phpmyadmin") + line("/.env") + line("/robots.txt") + line("/fine"))
-    assert {
-        visit["path"]: (visit["agent_kind"], visit["detection_method"], visit["is_malicious"]) for visit in landed(lake)
-    } == {
+    names = ("agent_kind", "detection_method", "is_malicious")
+    assert {visit["path"]: tuple(visit[name] for name in names) for visit in landed(lake)} == {
         "/phpmyadmin": (None, None, False),
         "/.env": ("scanner", "path", True),
         "/robots.txt": ("other", "path", False),
@@ -436,11 +338,7 @@ def test_a_short_code_is_the_only_segment_of_a_path(logs):
 
 def test_a_short_code_pattern_takes_another_part_of_the_path(logs):
     logs.load(line("/go/abc/x") + line("/go/") + line("/abc"), Options("acme", short_code_pattern=r"^/go/(\w*)"))
-    assert {visit["path"]: visit["short_code"] for visit in logs.landed()} == {
-        "/go/abc/x": "abc",
-        "/go/": None,
-        "/abc": None,
-    }
+    assert logs.column("short_code") == {"/go/abc/x": "abc", "/go/": None, "/abc": None}
 
 
 @pytest.mark.parametrize("pattern", ["^/abc$", "(a)(b)", "(", "(?=a)(b)", r"(\1)"])
@@ -471,57 +369,22 @@ def test_the_domain_of_a_line_wins_over_the_domain_of_the_import(logs):
     logs.load("A.Example:80 " + line("/a") + "a.example " + line("/b"), options)
     logs.load(line("/c"), Options("acme", "default.example"), "other.log")
     logs.load(line("/d"), name="third.log")
-    assert {visit["path"]: visit["domain"] for visit in logs.landed()} == {
-        "/a": "a.example",
-        "/b": "a.example",
-        "/c": "default.example",
-        "/d": None,
-    }
+    assert logs.column("domain") == {"/a": "a.example", "/b": "a.example", "/c": "default.example", "/d": None}
 
 
 HOSTS = {"GO.Example:443": "go.example", "xn--bcher-kva.example": "xn--bcher-kva.example",
          "[2001:DB8::1]:80": "[2001:db8::1]", "go.example:x": None, "user@go.example": None, "a,b": None}  # fmt: skip
-NAMING_A_HOST = {
-    "vhost-combined": lambda host, path: f"{host} {line(path)}",
-    "nginx-json": lambda host, path: as_json(time_iso8601=TIME, request=f"GET {path} HTTP/1.1", status=200, host=host),
-    "caddy": lambda host, path: as_json(
-        logger="http.log.access", ts=1772618703.5, status=200,
-        request={"method": "GET", "uri": path, "host": host, "client_ip": "203.0.113.7", "proto": "HTTP/2.0"},
-    ),
-    "cloudflare": lambda host, path: as_json(
-        EdgeStartTimestamp=TIME, ClientRequestHost=host, ClientRequestMethod="GET", ClientRequestURI=path,
-        ClientIP="203.0.113.7", EdgeResponseStatus=200,
-    ),
-    "traefik": lambda host, path: as_json(StartUTC=TIME, RequestHost=host, RequestPath=path, DownstreamStatus=200),
-    "fastly": lambda host, path: as_json(timestamp=TIME, host=host, url=path, response_status=200),
-    "vercel": lambda host, path: as_json(
-        projectId="prj_a", timestamp=1772618703000, proxy={"host": host, "path": path, "statusCode": 200}
-    ),
-    "haproxy": lambda host, path: (
-        "203.0.113.7:5132 [04/Mar/2026:10:05:03.000] web links/app 0/0/0/1/1 200 9 - - ---- 1/1/0/0/0 0/0 "
-        f'{{{host}||}} "GET {path} HTTP/1.1"\n'
-    ),
-    "ndjson": lambda host, path: as_json(time=TIME, path=path, domain=host),
-    "csv": lambda host, path: f'{TIME},{path},"{host}"\n',
-    "w3c": lambda host, path: f"2026-03-04 10:05:03 GET {path} 200 {host}\n",
-}  # fmt: skip
-HEADERS = {"csv": "time,path,domain\n", "w3c": "#Fields: date time cs-method cs-uri-stem sc-status cs-host\n"}
+NAMING_A_HOST = tables(__file__)["naming_a_host"]
+"""Of each format a line of a visit of /path at HOST, and the header of its log."""
 TIME = "2026-03-04T10:05:03Z"
 
 
-def as_json(**fields):
-    return json.dumps(fields) + "\n"
-
-
-@pytest.mark.parametrize("default", ["", "Default.Example:80"])
 @pytest.mark.parametrize("log_format", NAMING_A_HOST)
-def test_a_visit_with_an_invalid_host_lands_without_a_domain_and_is_counted(logs, log_format, default):
-    written = NAMING_A_HOST[log_format]
-    lines = [written(host, f"/{place}") for place, host in enumerate(HOSTS)]
-    summary = logs.load(HEADERS.get(log_format, "") + "".join(lines), Options("acme", default, log_format))
-    assert {visit["path"]: visit["domain"] for visit in logs.landed()} == {
-        f"/{place}": domain for place, domain in enumerate(HOSTS.values())
-    }
+def test_a_visit_with_an_invalid_host_lands_without_a_domain_and_is_counted(logs, log_format):
+    written, header = NAMING_A_HOST[log_format]
+    lines = [written.replace("HOST", host).replace("/path", f"/{place}") for place, host in enumerate(HOSTS)]
+    summary = logs.load(header + "".join(lines), Options("acme", "Default.Example:80", log_format))
+    assert logs.column("domain") == {f"/{place}": domain for place, domain in enumerate(HOSTS.values())}
     assert (summary.visits, summary.rejected, summary.invalid_domains) == (6, 0, 3)
 
 
@@ -537,8 +400,9 @@ def test_a_domain_of_the_import_that_is_not_a_host_is_refused(domain):
         Options("acme", domain)
 
 
-@pytest.mark.parametrize("again", [LINES, LINES + line("/more"), gzip.compress(LINES.encode())])
-@pytest.mark.parametrize("domain", ["", "b.example"])
+@pytest.mark.parametrize(
+    ("again", "domain"), [(LINES, ""), (LINES + line("/more"), "b.example"), (gzip.compress(LINES.encode()), "")]
+)
 def test_a_log_under_another_domain_is_refused_and_names_the_first_one(lake, load, domain, again):
     load(LINES, Options("acme", "a.example"))
     before = stored(lake)
@@ -589,33 +453,15 @@ def test_lines_that_gave_no_visits_do_not_hide_the_beginning_before_them(logs):
 @pytest.mark.parametrize("log_format", ["auto", "combined"])
 def test_a_log_that_names_no_host_needs_a_domain_where_it_is_asked_for(logs, log_format):
     options = Options("acme", log_format=log_format, needs_domain=True)
+    told = r"access\.log: its lines \(combined\) name no host; .* --domain go\.example"
     for _ in range(2):
-        with pytest.raises(
-            BadInput, match=r"access\.log: its lines \(combined\) name no host; .* --domain go\.example"
-        ):
+        with pytest.raises(BadInput, match=told):
             logs.load(LINES, options)
         logs.load(LINES[: len(LINES) // 2])  # begun where none was asked for
     assert logs.load(LINES, replace(options, domain="a.example")).begun_without_domain
 
 
-@pytest.mark.parametrize(
-    ("names_hosts", "text"),
-    [
-        (False, '203.0.113.7 - - [17/May/2015:10:05:03 +0000] "GET /abc HTTP/1.1" 200 5316\n'),
-        (False, CSV_HEADER + "2026-03-04T10:05:03Z,/a\n"),
-        (False, '{"time": "2026-03-04T10:05:03Z", "path": "/a"}\n'),
-        (False, "#Fields: date time cs-method cs-uri-stem sc-status\n2026-03-04 10:05:03 GET /a 200\n"),
-        (True, CSV_HEADER + "2026-03-04T10:05:03Z,https://go.example/a\n"),
-        (True, '{"time": "2026-03-04T10:05:03Z", "path": "/a", "domain": "go.example"}\n'),
-        (
-            True,
-            "#Fields: date time cs-method cs-uri-stem sc-status cs-host\n2026-03-04 10:05:03 GET /a 200 a.example\n",
-        ),
-        (True, "go.example " + line() + "- " + line("/without")),
-        (True, ""),
-        (True, CSV_HEADER),
-    ],
-)
+@examples("names_hosts", "text")
 def test_whether_a_log_needs_a_domain_is_seen_from_its_lines(logs, names_hosts, text):
     options = Options("acme", needs_domain=True)
     if names_hosts:
@@ -681,18 +527,16 @@ def test_a_known_content_changes_nothing_whatever_its_name_and_compression(lake,
     assert stored(lake) == before
 
 
-def test_a_grown_log_lands_only_its_tail(logs):
+def test_a_grown_log_lands_only_its_tail_though_gzipped_and_renamed_meanwhile(logs):
     logs.load(log_of(5))
-    summary = logs.load(log_of(9))
-    assert (summary.continued, summary.lines, summary.visits) == (True, 4, 4)
-    assert logs.paths() == {f"/{number}": 1 for number in range(9)}
-
-
-def test_a_grown_log_may_be_gzipped_and_renamed_meanwhile(logs):
-    logs.load(log_of(5))
-    logs.load(gzip.compress(log_of(9).encode()), name="access.log.2.gz")
+    for content, name, total in (
+        (log_of(9).encode(), "access.log", 9),
+        (gzip.compress(log_of(13).encode()), "access.log.2.gz", 13),
+    ):
+        summary = logs.load(content, name=name)
+        assert (summary.continued, summary.lines, summary.visits) == (True, 4, 4)
+        assert logs.paths() == {f"/{number}": 1 for number in range(total)}
     assert logs.load(gzip.compress(log_of(5).encode()), name="old.gz").already_imported
-    assert len(logs.landed()) == 9
 
 
 def test_another_log_that_begins_alike_is_not_taken_for_a_grown_one(logs):
@@ -758,21 +602,14 @@ def test_a_grown_log_keeps_the_format_of_its_beginning(logs):
     assert (summary.log_format, summary.visits) == ("combined", 0)
 
 
-def test_a_line_longer_than_a_block_does_not_make_a_grown_log_count_twice(logs, monkeypatch):
+@pytest.mark.parametrize("long", ["\0" * 500_000 + "\n", line("/long", agent="Ж" * 100_000)])  # as after a crash
+def test_a_line_longer_than_a_block_is_refused_and_does_not_make_a_grown_log_count_twice(logs, monkeypatch, long):
     monkeypatch.setattr(source, "CHUNK_BYTES", 10_000)
     monkeypatch.setattr(source, "BLOCK_BYTES", 1 << 17)
-    text = line("/a") + "\0" * 500_000 + "\n" + line("/b")  # as a crash of the machine leaves it
-    logs.load(text)
+    text = line("/a") + long + line("/b")
+    assert logs.load(text).rejects == [(2, "longer than 65536 bytes")]
     logs.load(text + line("/c"))
     assert logs.paths() == {"/a": 1, "/b": 1, "/c": 1}
-
-
-def test_a_line_longer_than_a_block_is_refused_in_any_alphabet(logs, monkeypatch):
-    monkeypatch.setattr(source, "CHUNK_BYTES", 10_000)
-    monkeypatch.setattr(source, "BLOCK_BYTES", 1 << 17)
-    summary = logs.load(line("/a") + line("/long", agent="Ж" * 100_000) + line("/b"))
-    assert summary.rejects == [(2, "longer than 65536 bytes")]
-    assert logs.paths() == {"/a": 1, "/b": 1}
 
 
 def test_visits_are_the_same_in_however_many_batches_their_requests_come(importer, monkeypatch):
@@ -795,14 +632,6 @@ def test_visits_are_the_same_in_however_many_batches_their_requests_come(importe
 CONTENT = "".join(GARBLED).encode()
 
 
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory, open_lake):
-    """A lake and its importer for many organizations."""
-    folder = tmp_path_factory.mktemp("shared")
-    lake = open_lake(folder / "lake")
-    return folder / "access.log", lake, Importer(lake), count()
-
-
 @given(
     cuts=st.lists(st.integers(0, len(CONTENT)), min_size=4, max_size=4).map(sorted),
     log_format=st.sampled_from(["auto", "combined"]),
@@ -814,19 +643,18 @@ def shared(tmp_path_factory, open_lake):
     derandomize="TRAFFIC_EXAMPLES" not in os.environ,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-def test_a_log_imported_in_five_steps_cut_anywhere_is_the_log_imported_at_once(shared, cuts, log_format, packed):
-    path, lake, importer, names = shared
-    organization = f"example-{next(names)}"
+def test_a_log_imported_in_five_steps_cut_anywhere_is_the_log_imported_at_once(
+    shared_lake, shared_importer, names, write, cuts, log_format, packed
+):
+    organization = names()
     for end, pack in zip([*cuts, len(CONTENT)], packed, strict=True):
-        path.write_bytes(pack(CONTENT[:end]))
-        before = counted(landed(lake, organization))
+        before = counted(landed(shared_lake, organization))
         try:
-            importer.run(path, Options(organization, log_format=log_format))
+            shared_importer.run(write(pack(CONTENT[:end])), Options(organization, log_format=log_format))
         except BadInput:  # a beginning that no format explains
             assert end < len(CONTENT)
-            assert counted(landed(lake, organization)) == before
-    path.write_bytes(CONTENT)
-    assert counted(landed(lake, organization)) == recounted(path)
+            assert counted(landed(shared_lake, organization)) == before
+    assert counted(landed(shared_lake, organization)) == recounted(write(CONTENT))
 
 
 # Refusals
@@ -862,25 +690,19 @@ def test_a_damaged_file_changes_nothing(lake, load):
 
 
 def test_refused_lines_are_noted_by_number_and_reason_alone(lake, load):
+    assert load(line("/0")).rejects_file is None
+    assert list(lake.rejects.iterdir()) == []
     text = line("/a") + "203.0.113.99 garbage\n" + line("/b") + line("/c", ip="203.0.113.98", at="203.0.113.97")
     summary = load(text)
     assert summary.rejects_file.parent == lake.rejects
     with summary.rejects_file.open(newline="", encoding="utf-8") as file:
-        assert list(csv.reader(file)) == [
-            ["line", "reason"],
-            ["2", "not in the combined format"],
-            ["4", "no valid time"],
-        ]
+        noted = list(csv.reader(file))
+    assert noted == [["line", "reason"], ["2", "not in the combined format"], ["4", "no valid time"]]
 
 
 def test_refused_lines_of_a_grown_log_have_their_numbers_in_the_whole_file(logs):
     logs.load(LINES)
     assert logs.load(LINES + "garbage\n" + line("/more")).rejects == [(13, "not in the combined format")]
-
-
-def test_a_log_without_refused_lines_leaves_no_note(lake, load):
-    assert load(LINES).rejects_file is None
-    assert list(lake.rejects.iterdir()) == []
 
 
 # Rules that take a while
@@ -902,78 +724,6 @@ def test_rules_that_cannot_be_loaded_end_an_import_before_anything_lands(lake, w
         Importer(lake).run(write(LINES), ACME)
     assert lake.manifest.batches("acme") == []
     assert not lake.has_visits()
-
-
-# Several at once
-
-
-IN_FORKS = """
-import json, os, sys
-from functools import cache
-from pathlib import Path
-import data.ingest.importer as importing
-from data.store.lake import Lake
-importing.Classifier = cache(importing.Classifier)
-importing.Classifier()
-def started(root, path, gates):
-    behind, gate = os.pipe()
-    gates.append(gate)
-    child = os.fork()
-    if not child:
-        for gate in gates:  # also those of the processes before it, which wait for nobody else's
-            os.close(gate)
-        importer = importing.Importer(Lake(Path(root), create=True))
-        os.read(behind, 1)
-        importer.run(Path(path), importing.Options("acme"))
-        os._exit(0)
-    os.close(behind)
-    return child
-for line in sys.stdin:
-    gates = []
-    children = [started(*words, gates) for words in json.loads(line)]
-    for gate in gates:
-        os.close(gate)
-    print(json.dumps(children), flush=True)
-    sys.stdin.readline()
-    print(json.dumps([os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]), flush=True)
-"""
-"""Starts imports in processes of their own, all at the same moment; tells their ids, and once asked, how they ended."""
-
-
-@pytest.fixture(scope="module")
-def ask():
-    """Asks a process that has loaded the rules, which the processes that it starts need not load."""
-    command = [sys.executable, "-c", IN_FORKS]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
-
-        def ask(*imports):
-            process.stdin.write(json.dumps(imports, default=str) + "\n")
-            process.stdin.flush()
-            return json.loads(process.stdout.readline())
-
-        yield ask
-        process.stdin.close()
-
-
-def at_once(ask, root, *logs):
-    """Import logs at the same moment, each in a process of its own."""
-    assert len(set(ask(*((root, log) for log in logs)))) == len(logs)
-    assert ask() == [0] * len(logs)
-
-
-def test_two_processes_that_import_the_same_log_count_it_once(ask, tmp_path, write, open_lake):
-    text = log_of(2000)
-    one, other = write(text, "one.log"), write(gzip.compress(text.encode()), "other.gz")
-    at_once(ask, tmp_path / "lake", one, other)
-    assert counted(landed(open_lake(tmp_path / "lake"))) == recounted(one)
-
-
-def test_two_processes_give_the_same_person_the_same_visitor(ask, tmp_path, write, open_lake):
-    logs = [write(line("/one"), "one.log"), write(line("/two"), "two.log")]
-    at_once(ask, tmp_path / "lake", *logs)
-    visits = landed(open_lake(tmp_path / "lake"))
-    assert len(visits) == 2
-    assert len({visit["visitor"] for visit in visits}) == 1
 
 
 # Crashes
@@ -1016,29 +766,10 @@ def test_a_crash_after_the_commit_leaves_everything_landed(lake, load, monkeypat
     assert len(landed(lake)) == 4
 
 
-def test_a_killed_process_leaves_a_lake_that_goes_on(ask, tmp_path, write, open_lake):
-    log = write(log_of(3000))
-    choice = random.Random(7)
-    for _ in range(3):
-        (number,) = ask((tmp_path / "lake", log))
-        time.sleep(choice.uniform(0.0, 0.3))
-        os.kill(number, signal.SIGKILL)
-        (code,) = ask()
-        assert code in {0, -signal.SIGKILL}
-        lake = open_lake(tmp_path / "lake")
-        assert len(landed(lake)) in {0, 3000}
-    Importer(lake).run(log, ACME)
-    assert counted(landed(lake)) == recounted(log)
-
-
 # Who came: visitors and addresses
 
 
-def visitors(lake, organization="acme"):
-    return {visit["path"]: visit["visitor"] for visit in landed(lake, organization)}
-
-
-def test_a_visitor_is_an_address_and_a_user_agent_on_a_day(logs):
+def test_a_visitor_is_an_address_and_a_user_agent_on_a_day_for_an_organization(logs):
     logs.load(
         line("/first")
         + line("/again", at="17/May/2015:23:59:59 +0000")
@@ -1047,34 +778,20 @@ def test_a_visitor_is_an_address_and_a_user_agent_on_a_day(logs):
         + line("/day", at="18/May/2015:00:00:00 +0000")
         + line("/nobody", ip="-")
     )
-    told = logs.visitors()
-    assert told["/first"] == told["/again"]
+    logs.load(line("/file"), name="other.log")
+    logs.load(line("/first"), Options("other"))
+    told = logs.column("visitor")
+    assert told["/first"] == told["/again"] == told["/file"]
     assert told["/nobody"] is None
-    assert len(set(told.values())) == 5
+    assert len({*told.values(), *logs.column("visitor", "other").values()}) == 6
 
 
-def test_a_visitor_is_another_for_another_organization(logs):
-    logs.load(line(), Options("acme"))
-    logs.load(line(), Options("other"))
-    assert logs.visitors() != logs.visitors("other")
-
-
-def test_a_visitor_is_the_same_in_another_file_of_the_day(logs):
-    logs.load(line("/one"))
-    logs.load(line("/two"), name="other.log")
-    assert len(set(logs.visitors().values())) == 1
-
-
-def test_a_visitor_cannot_be_recognised_once_the_salt_is_gone(lake, write):
+def test_a_visitor_cannot_be_recognised_once_the_salt_is_gone_which_is_for_its_owner_only(lake, write):
     now = datetime(2026, 3, 1, tzinfo=UTC)
     Importer(lake, lambda: now).run(write(line("/one")), ACME)
-    Importer(lake, lambda: now + timedelta(hours=49)).run(write(line("/two")), ACME)
-    assert len(set(visitors(lake).values())) == 2
-
-
-def test_the_salts_are_for_their_owner_only(lake, load):
-    load(LINES)
     assert stat.S_IMODE(lake.salts.stat().st_mode) == 0o600
+    Importer(lake, lambda: now + timedelta(hours=49)).run(write(line("/two")), ACME)
+    assert len({visit["visitor"] for visit in landed(lake)}) == 2
 
 
 CANARIES = ("198.51.100.23", "2001:db8:cafe::23", "2001:DB8:CAFE::24", "canary-198-51-100-25.example.net")
@@ -1086,25 +803,19 @@ def leaks(folder):
     return [address for address in CANARIES if address.lower().encode() in told]
 
 
-@pytest.mark.parametrize("head", ["", "a.example:80 ", "a.example "])
+@pytest.mark.parametrize("head", ["", "a.example:80 ", "{} ", "{}, 10.0.0.1 "])
 def test_no_address_reaches_the_disk(lake, load, tmp_path, monkeypatch, head):
+    """Of a client, or in the place of a domain, where the address behind a proxy or a list of those may stand."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    lines = [head + line("/canary-path", ip=address) for address in (CANARIES[:3] if head else CANARIES)]
-    refused = [f"{head}{address} garbage\n" for address in CANARIES]
+    known = CANARIES[:3] if head else CANARIES
+    lines = [
+        head.format(address) + line("/canary-path", ip="10.0.0.2" if "{" in head else address) for address in known
+    ]
+    refused = [f"{head.format(address)}{address} garbage\n" for address in CANARIES]
     load("".join([*lines, *refused, lines[0][:-5]]))
     assert leaks(lake.root) == []
     assert list(Path.cwd().iterdir()) == []
-
-
-def test_the_address_behind_a_proxy_does_not_reach_the_disk_as_a_domain(lake, load):
-    load("".join(f"{address} {line('/canary-path', ip='10.0.0.1')}" for address in CANARIES[:3]))
-    assert leaks(lake.root) == []
-
-
-def test_a_list_of_forwarded_addresses_does_not_reach_the_disk(lake, load):
-    load("".join(f"{address}, 10.0.0.1 {line('/canary-path', ip='10.0.0.2')}" for address in CANARIES[:3]))
-    assert leaks(lake.root) == []
 
 
 def test_a_crash_leaves_no_address_behind(lake, load, monkeypatch):

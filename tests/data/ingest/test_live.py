@@ -7,61 +7,35 @@ import sqlite3
 from collections import Counter
 from contextlib import closing
 from datetime import UTC, date, datetime, time, timedelta
-from ipaddress import ip_network
 from itertools import count
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mmdb_writer import MMDBWriter
-from netaddr import IPSet
 
 from data.ingest.importer import Importer, Options
 from data.ingest.live import MAX_DAYS, REFRESH_AFTER, LiveIngest, Refused
 from data.ingest.visitor_ids import LIFETIME, daily_salts, visitor_hash
 from data.logs.reported import Submission
-from data.rules.geoip import CountryDatabase
-from data.rules.tables import IpList
 from data.store import pending
-from data.store.ip_list_files import refresh
 from data.store.lake import Lake
 from data.visits import VISITS
+from tests.support.addresses import FETCHED, PROXIES, ROAMING, country_database, fetch_lists
+from tests.support.lakes import fail_at
 from tests.support.user_agents import CHROME, GOOGLEBOT, GPTBOT, IPHONE
 
 NOW = datetime(2026, 4, 20, 12, tzinfo=UTC)
-FETCHED = datetime(2026, 3, 15, 12, tzinfo=UTC)
-PROXIES = [ip_network("5.6.7.0/24")]
-LISTS = {"openai-gptbot": ["20.42.10.0/24", "2603:1030::/48"], "perplexity-user": ["20.42.20.0/24"]}
-ROAMING = (
-    "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; Perplexity-User/1.0; "
-    "+https://perplexity.ai/perplexity-user)"
-)
-
-
 pytestmark = pytest.mark.usefixtures("one_reader")
-
-
-def fetch_lists(lake, lists=LISTS, at=FETCHED):
-    """Put lists of addresses into a lake, the way that `traffic agents refresh` does."""
-    rows = [
-        IpList(name, "-", "https://list.example/", "json:here", evidence="https://docs.example/", checked=at.date())
-        for name in lists
-    ]
-    outcomes = refresh(lake, rows, lambda row: json.dumps({"here": lists[row.name]}).encode(), at)
-    assert [outcome.error for outcome in outcomes] == [""] * len(lists)
 
 
 @pytest.fixture(scope="module")
 def countries(tmp_path_factory):
     """A database of countries."""
-    writer = MMDBWriter(6, "Country", ["en"], "CountryDatabase", ipv4_compatible=True)
-    for networks, code in (("81.2.69.0/24 2a01:4f8::/32", "DE"), ("20.42.10.0/24", "US")):
-        writer.insert_network(IPSet(networks.split()), {"country": {"iso_code": code}})
-    path = tmp_path_factory.mktemp("countries") / "countries.mmdb"
-    writer.to_db_file(str(path))
-    return CountryDatabase(path)
+    networks = {"81.2.69.0/24 2a01:4f8::/32": "DE", "20.42.10.0/24": "US"}
+    records = {network: {"country": {"iso_code": code}} for network, code in networks.items()}
+    return country_database(tmp_path_factory.mktemp("countries") / "countries.mmdb", records)
 
 
 @pytest.fixture(scope="module")
@@ -110,8 +84,7 @@ def only(lake):
 
 def counted(visits):
     """The visits by all that a sender can report; only a log has the protocol."""
-    known = ({name: value for name, value in visit.items() if name != "protocol"} for visit in visits)
-    return Counter(tuple(sorted(visit.items(), key=str)) for visit in known)
+    return Counter(tuple(sorted((visit | {"protocol": None}).items(), key=str)) for visit in visits)
 
 
 # The same request, in a log and in JSON
@@ -134,16 +107,11 @@ def line_of(request):
     )
 
 
-SAID_ALIKE = ("ip", "method", "status", "bytes_sent", "user_agent", "referrer", "country")
-
-
 def row_of(request, form):
     """A request as somebody reports it, its address in one of several forms."""
     target = request["path"] + (f"?{request['query']}" if request["query"] else "")
-    row = {
-        "time": f"{request['time'].isoformat()}Z",
-        **{name: request[name] for name in SAID_ALIKE},
-    }
+    alike = ("ip", "method", "status", "bytes_sent", "user_agent", "referrer", "country")
+    row = {"time": f"{request['time'].isoformat()}Z", **{name: request[name] for name in alike}}
     if form == "absolute" and request["domain"]:
         row["url"] = f"https://somebody@{request['domain']}:8443{target}#part"
     else:
@@ -201,20 +169,13 @@ some = settings(
 CHANCE = random.Random(7)
 EVERYTHING = [
     {
-        "time": datetime(2026, 3, 20, 1, 2, 3),
-        "ip": CHANCE.choice(IPS),
-        "method": CHANCE.choice(("GET", "GET", "POST", "HEAD")),
-        "domain": "go.example",
-        "path": CHANCE.choice(PATHS),
-        "query": CHANCE.choice(QUERIES),
-        "status": 200,
-        "bytes_sent": CHANCE.randrange(1, 100_000),
-        "user_agent": CHANCE.choice(AGENTS),
-        "referrer": CHANCE.choice(REFERRERS),
-        "country": "",
+        "time": datetime(2026, 3, 20, 1, 2, 3), "domain": "go.example", "status": 200, "country": "",
+        "ip": CHANCE.choice(IPS), "method": CHANCE.choice(("GET", "GET", "POST", "HEAD")), "path": CHANCE.choice(PATHS),
+        "query": CHANCE.choice(QUERIES), "bytes_sent": CHANCE.randrange(1, 100_000),
+        "user_agent": CHANCE.choice(AGENTS), "referrer": CHANCE.choice(REFERRERS),
     }
     for _ in range(150)
-]
+]  # fmt: skip
 
 
 def assert_same(twins, requests, forms, log_format):
@@ -234,7 +195,6 @@ FORMS = ("absolute", "path", "url", "sparse")
 
 
 @given(st.lists(st.tuples(REQUESTS, st.sampled_from(FORMS)), min_size=1, max_size=80))
-@example([(request, FORMS[number % 4]) for number, request in enumerate(EVERYTHING)])
 @some
 def test_a_request_becomes_the_same_visit_from_json_as_from_a_log(twins, reported):
     requests, forms = zip(*reported, strict=True)
@@ -250,9 +210,10 @@ def test_a_request_without_domain_or_address_is_the_same_too(twins, reported):
     assert_same(twins, requests, [form for _, form, _ in reported], "combined")
 
 
-def test_the_requests_that_are_compared_hold_every_kind_of_answer(twins):
+def test_requests_with_every_kind_of_answer_become_the_same_visits_too(twins):
     """So that the comparison above is not one of nothing with nothing."""
-    visits = assert_same(twins, EVERYTHING, ["url"] * len(EVERYTHING), "vhost-combined")
+    forms = [FORMS[number % 4] for number in range(len(EVERYTHING))]
+    visits = assert_same(twins, EVERYTHING, forms, "vhost-combined")
     told = {name: {visit[name] for visit in visits} for name in VISITS.names}
     assert told["bot_category"] == {
         "human", "ai_assistant", "ai_training", "ai_coding_agent", "ai_referral", "search_crawler", "other_bot",
@@ -268,12 +229,10 @@ def test_the_requests_that_are_compared_hold_every_kind_of_answer(twins):
     assert len(told["visitor"]) > 50
 
 
-@pytest.mark.parametrize(
-    "user_agent", [r"Mozilla/5.0 \x41\x42", r"say \"hi\"", r"C:\\agents\\x", r"Mozilla\x2f5.0 GPTBot"]
-)
-def test_backslashes_of_a_user_agent_are_its_own(twins, user_agent):
-    request = EVERYTHING[0] | {"user_agent": user_agent}
-    assert_same(twins, [request], ["url"], "vhost-combined")
+def test_backslashes_of_a_user_agent_are_its_own(twins):
+    agents = (r"Mozilla/5.0 \x41\x42", r"say \"hi\"", r"C:\\agents\\x", r"Mozilla\x2f5.0 GPTBot")
+    requests = [EVERYTHING[0] | {"user_agent": agent} for agent in agents]
+    assert_same(twins, requests, ["url"] * len(requests), "vhost-combined")
 
 
 def test_visits_of_more_days_than_files_are_wanted_are_refused(lake, intake):
@@ -290,40 +249,20 @@ def test_visits_of_more_days_than_files_are_wanted_are_refused(lake, intake):
 
 def test_a_row_becomes_exactly_this_visit(lake, intake, classifier):
     row = {
-        "time": "2026-03-04T23:30:00-05:00",
-        "ip": "203.0.113.7",
-        "method": "post",
-        "url": "https://me:secret@Go.Example:8443/abc?utm_source=News&q=1#top",
-        "status": 404,
-        "user_agent": IPHONE,
-        "referrer": "https://T.co/xyz?q=1#top",
-        "country": "de",
-    }
+        "time": "2026-03-04T23:30:00-05:00", "ip": "203.0.113.7", "method": "post", "status": 404,
+        "url": "https://me:secret@Go.Example:8443/abc?utm_source=News&q=1#top", "user_agent": IPHONE,
+        "referrer": "https://T.co/xyz?q=1#top", "country": "de",
+    }  # fmt: skip
     assert send(intake, row) == (1, [])
     day = date(2026, 3, 5)
     salt = daily_salts(lake.salts, [day], NOW)[day]
     assert only(lake) == dict.fromkeys(VISITS.names) | {
-        "day": day,
-        "visited_at": datetime(2026, 3, 5, 4, 30),
-        "domain": "go.example",
-        "short_code": "abc",
-        "path": "/abc",
-        "method": "POST",
-        "status": 404,
-        "bot_category": "human",
-        "device_type": "mobile",
-        "operating_system": "iOS",
-        "browser": "Mobile Safari",
-        "user_agent": IPHONE,
-        "country": "DE",
-        "referrer": "t.co",
-        "referrer_type": "social",
-        "utm_source": "News",
-        "visitor": visitor_hash(salt, "acme", "203.0.113.7", IPHONE),
-        "is_malicious": False,
-        "utc_offset": 0,
-        "rules_version": classifier.rules_version,
-    }
+        "day": day, "visited_at": datetime(2026, 3, 5, 4, 30), "domain": "go.example", "short_code": "abc",
+        "path": "/abc", "method": "POST", "status": 404, "bot_category": "human", "device_type": "mobile",
+        "operating_system": "iOS", "browser": "Mobile Safari", "user_agent": IPHONE, "country": "DE",
+        "referrer": "t.co", "referrer_type": "social", "utm_source": "News", "is_malicious": False, "utc_offset": 0,
+        "visitor": visitor_hash(salt, "acme", "203.0.113.7", IPHONE), "rules_version": classifier.rules_version,
+    }  # fmt: skip
 
 
 def test_a_row_that_says_least_becomes_a_visit_of_now(lake, intake):
@@ -337,14 +276,9 @@ def test_a_row_that_says_least_becomes_a_visit_of_now(lake, intake):
 
 def test_bad_rows_are_refused_by_place_and_the_good_ones_stay(lake, intake):
     rows = [{"path": "/a"}, {"path": "b"}, {"path": "/c", "ip": "nobody"}, {"path": "/d"}, {}]
-    assert send(intake, *rows) == (
-        2,
-        [
-            Refused(1, "url (https://… or a path) or a path that begins with / is required"),
-            Refused(2, "ip is not a valid address"),
-            Refused(4, "url (https://… or a path) or a path that begins with / is required"),
-        ],
-    )
+    unaimed = "url (https://… or a path) or a path that begins with / is required"
+    refused = [Refused(1, unaimed), Refused(2, "ip is not a valid address"), Refused(4, unaimed)]
+    assert send(intake, *rows) == (2, refused)
     assert Counter(visit["path"] for visit in landed(lake)) == {"/a": 1, "/d": 1}
 
 
@@ -421,14 +355,16 @@ def test_a_salt_of_a_clock_that_was_ahead_is_used_no_longer(lake):
     assert len({visit["visitor"] for visit in landed(lake)}) == 2
 
 
-@pytest.mark.parametrize("error", [sqlite3.OperationalError("database or disk is full"), OSError(28, "No space left")])
-@pytest.mark.parametrize("place", ["data.ingest.live.daily_salts", "data.ingest.live.pending.enqueue"])
+@pytest.mark.parametrize(
+    ("place", "error"),
+    [
+        (("data.ingest.live", "daily_salts"), sqlite3.OperationalError("database or disk is full")),
+        (("data.store.pending", "enqueue"), OSError(28, "No space left")),
+    ],
+)
 def test_where_the_disk_fails_nothing_is_kept_and_the_next_rows_are(lake, intake, monkeypatch, place, error):
-    def failing(*_):
-        raise error
-
     with monkeypatch.context() as patch:
-        patch.setattr(place, failing)
+        fail_at(patch, *place, error=error)
         with pytest.raises(type(error)):
             send(intake, {"path": "/lost"})
     assert lake.manifest.rows("SELECT * FROM pending") == []
@@ -442,13 +378,11 @@ def test_where_the_disk_fails_nothing_is_kept_and_the_next_rows_are(lake, intake
 def test_lists_count_a_minute_after_they_came(lake):
     clock = [FETCHED]
     intake = LiveIngest(lake, now=lambda: clock[0])
-    told = []
     for minutes in (0, 0.5, 1.1):
         clock[0] = FETCHED + minutes * REFRESH_AFTER
         send(intake, {"path": f"/{minutes}", "ip": "20.42.10.7", "user_agent": GPTBOT})
-        if not told:
+        if not minutes:
             fetch_lists(lake)
-        told.append(None)
     confidences = {visit["path"]: visit["confidence"] for visit in landed(lake)}
     assert confidences == {"/0": "high", "/0.5": "high", "/1.1": "verified"}
 
@@ -477,15 +411,12 @@ def test_a_list_that_was_damaged_from_the_beginning_keeps_no_visit_away(lake, ca
 
 def test_a_country_that_is_told_wins_over_the_database(lake, countries):
     intake = LiveIngest(lake, countries=countries, now=lambda: NOW)
-    rows = [
-        ("/told", "FR", "81.2.69.7"),
-        ("/found", "XX", "81.2.69.7"),
-        ("/neither", "", "203.0.113.7"),
-        ("/no", "", ""),
-    ]
-    send(intake, *({"path": path, "country": country, "ip": ip} for path, country, ip in rows))
-    told = {visit["path"]: visit["country"] for visit in landed(lake)}
-    assert told == {"/told": "FR", "/found": "DE", "/neither": None, "/no": None}
+    rows = {
+        "/told": ("FR", "81.2.69.7", "FR"), "/found": ("XX", "81.2.69.7", "DE"), "/neither": ("", "203.0.113.7", None),
+        "/no": ("", "", None),
+    }  # fmt: skip
+    send(intake, *({"path": path, "country": told, "ip": ip} for path, (told, ip, _) in rows.items()))
+    assert {visit["path"]: visit["country"] for visit in landed(lake)} == {path: row[2] for path, row in rows.items()}
 
 
 def test_what_lands_is_sorted_by_short_code_and_time(lake, intake):
