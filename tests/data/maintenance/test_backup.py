@@ -5,18 +5,19 @@ import random
 import re
 import resource
 import shutil
-import signal
 import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
+from itertools import count
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from data.errors import BadInput, Conflict, LakeDamaged
@@ -28,12 +29,12 @@ from data.maintenance.compaction import Compactor
 from data.maintenance.verification import verify_lake
 from data.store import pending
 from data.store.lake import Lake
-from data.store.manifest import Replacement
+from data.store.manifest import READERS_GRACE, Replacement
 from queries import ENTRIES, Scope, Warehouse
 from service.api_keys import ApiKeys
 from service.control_database import ControlDatabase
 from tests.support.control import open_store, owner
-from tests.support.lakes import links_path, opened, rot
+from tests.support.lakes import links_path, opened, paths, rot
 from tests.support.tables import examples
 from tests.support.user_agents import CHROME
 from tests.support.visits import land, links, packed, visit
@@ -101,13 +102,11 @@ def erase(lake, file):
 
 
 def answers(lake):
-    warehouse = Warehouse(lake)
-    with closing(warehouse):
-        return {
-            name: warehouse.answer(entry, warehouse.variables(SCOPE))
-            for name, entry in ENTRIES.items()
-            if entry.shape != "parts"  # whose members are these answers
-        }
+    """Answers from rollups, from links, and from visits alone."""
+    with closing(Warehouse(lake)) as warehouse:
+        variables = warehouse.variables(SCOPE)
+        names = ("traffic-overview", "top-links", "bot-traffic")
+        return {name: warehouse.answer(ENTRIES[name], variables) for name in names}
 
 
 # What is in it
@@ -119,12 +118,9 @@ def test_a_backup_holds_what_counts_and_nothing_else(lake, tmp_path):
     copied = back_up(lake, tmp_path / "copy", lambda done, total: told.append((done, total)))
     rejects = {f"rejects/{path.name}" for path in lake.rejects.iterdir()}
     assert len(rejects) == 2
-    assert names(tmp_path / "copy") == live(lake) | rejects | {
-        "manifest.sqlite",
-        "control.sqlite",
-        "ip-lists/openai-gptbot.json",
-        str(links_path(lake).relative_to(lake.root)),
-    }
+    known = {"manifest.sqlite", "control.sqlite", "ip-lists/openai-gptbot.json"}
+    there = str(links_path(lake).relative_to(lake.root))
+    assert names(tmp_path / "copy") == live(lake) | rejects | known | {there}
     assert names(lake.root) > names(tmp_path / "copy") - {"manifest.sqlite"}
     size = sum(file.size for file in files)
     assert copied == (len(files), 3 * 60 + 1, 3, size)
@@ -161,33 +157,15 @@ def test_a_copied_back_lake_goes_on_where_the_other_was(lake, tmp_path):
         assert verify_lake(lake).visits == 181
 
 
-def test_keys_open_the_copied_back_lake_and_are_for_its_owner_only(lake, tmp_path):
-    control = ApiKeys(ControlDatabase(lake))
-    key = control.create_key("other", "new")
-    back_up(lake, tmp_path / "copy")  # while the database is open
-    control.database.close()
-    assert stat.S_IMODE((tmp_path / "copy" / "control.sqlite").stat().st_mode) == 0o600
+def test_keys_open_the_copied_back_lake_and_databases_are_as_readable_as_before(lake, tmp_path):
+    (lake.root / "manifest.sqlite").chmod(0o640)
+    with open_store(ApiKeys, lake) as control:
+        key = control.create_key("other", "new")
+        back_up(lake, tmp_path / "copy")  # while the database is open
+    for name, mode in (("control.sqlite", 0o600), ("manifest.sqlite", 0o640)):
+        assert stat.S_IMODE((tmp_path / "copy" / name).stat().st_mode) == mode
     with opened(tmp_path / "copy") as restored, open_store(ApiKeys, restored) as control:
         assert owner(control, key) == "other"
-
-
-def test_the_copied_manifest_is_as_readable_as_the_manifest(lake, tmp_path):
-    (lake.root / "manifest.sqlite").chmod(0o640)
-    back_up(lake, tmp_path / "copy")
-    assert stat.S_IMODE((tmp_path / "copy" / "manifest.sqlite").stat().st_mode) == 0o640
-
-
-def test_visits_that_wait_are_in_the_backup(lake, tmp_path):
-    back_up(lake, tmp_path / "copy")
-    with opened(tmp_path / "copy") as restored:
-        assert pending.flush_all(restored) == 3
-        files = restored.manifest.live_files("acme", date(2026, 3, 4), date(2026, 3, 4))
-        paths = Counter(path for file in files for path in paths_of(restored, file))
-        assert paths["/waiting"] == 3
-
-
-def paths_of(lake, file):
-    return pq.ParquetFile(lake.root / file.path).read(columns=["path"])["path"].to_pylist()
 
 
 def test_neither_addresses_nor_salts_nor_dead_files_are_in_the_backup(lake, tmp_path):
@@ -208,9 +186,8 @@ def test_neither_addresses_nor_salts_nor_dead_files_are_in_the_backup(lake, tmp_
 
 
 def test_what_was_struck_off_before_is_not_in_the_copied_manifest_either(lake, tmp_path):
-    pending.enqueue(
-        lake.manifest, {"acme": packed([visit(path=f"/{random.random()}") for _ in range(40_000)])}, datetime.now(UTC)
-    )
+    many = packed([visit(path=f"/{random.randbytes(100).hex()}") for _ in range(6_000)])
+    pending.enqueue(lake.manifest, {"acme": many}, datetime.now(UTC))
     pending.flush_all(lake)
     back_up(lake, tmp_path / "copy")
     assert lake.manifest.rows("PRAGMA freelist_count")[0][0] > 100
@@ -218,33 +195,21 @@ def test_what_was_struck_off_before_is_not_in_the_copied_manifest_either(lake, t
         assert db.execute("PRAGMA freelist_count").fetchone() == (0,)
 
 
-def test_an_empty_lake_can_be_backed_up(tmp_path):
-    lake = Lake(tmp_path / "lake", create=True)
-    with closing(lake.manifest):
-        assert back_up(lake, tmp_path / "copy") == (0, 0, 0, 0)
-    with opened(tmp_path / "copy") as restored:
+def test_an_empty_lake_and_a_backup_can_be_backed_up(lake, tmp_path):
+    with closing((empty := Lake(tmp_path / "empty", create=True)).manifest):
+        assert back_up(empty, tmp_path / "copy of nothing") == (0, 0, 0, 0)
+    with opened(tmp_path / "copy of nothing") as restored:
         assert verify_lake(restored).findings == []
-
-
-def test_a_backup_can_be_backed_up(lake, tmp_path):
     first = back_up(lake, tmp_path / "copy")
     with opened(tmp_path / "copy") as restored:
         assert back_up(restored, tmp_path / "again") == first
-    assert names(tmp_path / "again") == names(tmp_path / "copy") - {
-        name for name in names(tmp_path / "copy") if "_seed" in name
-    }
+    assert names(tmp_path / "again") == {name for name in names(tmp_path / "copy") if "_seed" not in name}
 
 
 # Where it can be
 
 
-def test_an_empty_folder_becomes_the_backup(lake, tmp_path):
-    (tmp_path / "copy").mkdir()
-    back_up(lake, tmp_path / "copy")
-    assert (tmp_path / "copy" / "manifest.sqlite").exists()
-
-
-def test_a_folder_with_a_strange_name_will_do(lake, tmp_path):
+def test_an_empty_folder_with_a_strange_name_becomes_the_backup(lake, tmp_path):
     (tmp_path / "co[p]y*?").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "co[p]y*?")
     back_up(lake, tmp_path / "link")
@@ -274,17 +239,12 @@ def test_a_folder_that_cannot_be_written_is_refused(lake, tmp_path):
 # What goes wrong
 
 
-def with_flipped_bit(path):
-    content = bytearray(path.read_bytes())
-    content[50] ^= 1
-    path.write_bytes(content)
-
-
-@pytest.mark.parametrize("damage", [with_flipped_bit, Path.unlink, lambda path: path.write_bytes(b"")])
-def test_a_damaged_file_is_named_and_leaves_no_backup(lake, tmp_path, damage):
-    path = lake.root / sorted(live(lake))[3]
-    damage(path)
-    with pytest.raises(LakeDamaged, match=f"{path.name}.*older backup"):
+@pytest.mark.parametrize("damage", [rot, lambda _, path: path.unlink()], ids=["rot", "removal"])
+@pytest.mark.parametrize("is_of_links", [False, True])
+def test_a_damaged_file_is_named_and_leaves_no_backup(lake, tmp_path, damage, is_of_links):
+    path = links_path(lake) if is_of_links else lake.root / sorted(live(lake))[3]
+    damage(lake, path)
+    with pytest.raises(LakeDamaged, match=path.name if is_of_links else f"{path.name}.*older backup"):
         back_up(lake, tmp_path / "copy")
     assert [path.name for path in tmp_path.iterdir()] == ["lake"]
 
@@ -313,10 +273,8 @@ def test_a_manifest_that_can_be_read_but_is_damaged_is_named(lake, tmp_path):
 def files_of_at_most(size):
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_a_full_disk_is_told_and_leaves_no_backup(lake, tmp_path):
@@ -387,34 +345,6 @@ def test_links_that_are_replaced_meanwhile_are_copied_as_they_were(lake, tmp_pat
         assert verify_lake(copy).findings == []
 
 
-def test_damaged_links_are_not_copied(lake, tmp_path):
-    rot(lake, links_path(lake))
-    with pytest.raises(LakeDamaged, match=links_path(lake).name):
-        back_up(lake, tmp_path / "copy")
-
-
-def test_everything_is_on_the_disk_before_the_folder_appears(lake, tmp_path, monkeypatch):
-    steps, real_sync, real_rename = [], os.fsync, Path.rename
-
-    def sync(handle):
-        steps.append(str(Path(f"/proc/self/fd/{handle}").readlink()))
-        real_sync(handle)
-
-    def rename(path, target):
-        steps.append("renamed")
-        return real_rename(path, target)
-
-    monkeypatch.setattr(os, "fsync", sync)
-    monkeypatch.setattr(Path, "rename", rename)
-    back_up(lake, tmp_path / "copy")
-    monkeypatch.undo()
-    partial = f"{tmp_path}/copy.partial-{os.getpid()}"
-    before, after = steps[: steps.index("renamed")], steps[steps.index("renamed") + 1 :]
-    everything = {str(path.relative_to(tmp_path / "copy")) for path in (tmp_path / "copy").rglob("*")}
-    assert set(before) == {partial, *(f"{partial}/{name}" for name in everything)}
-    assert after == [str(tmp_path)]
-
-
 # Killed, and beside others
 
 
@@ -429,105 +359,49 @@ def test_leftovers_of_the_dead_are_removed_and_others_stay(lake, tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"lake", "copy", *kept}
 
 
-PROGRAM = "import sys; from pathlib import Path; from data import Lake; from data.maintenance.backup import back_up\n"
-BACK_UP = PROGRAM + "back_up(Lake(Path(sys.argv[1])), Path(sys.argv[2]))"
-
-
-def started(code, *arguments):
-    return subprocess.Popen(
-        [sys.executable, "-c", code, *map(str, arguments)], stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True
-    )
-
-
-def test_a_killed_backup_is_not_there_and_the_next_one_is(tmp_path):
-    days = [datetime(2026, 1, 1) + timedelta(day) for day in range(150)]
-    lake, target = Lake(tmp_path / "lake", create=True), tmp_path / "copy"
-    land(lake, "acme", [visit(visited_at=day) for day in days])
-    choice, killed = random.Random(5), 0
-    for number in range(4):
-        process = started(BACK_UP, lake.root, target)
-        partial = tmp_path / f"copy.partial-{process.pid}"
-        while not partial.exists() and process.poll() is None:
-            time.sleep(0.001)
-        time.sleep(number and choice.uniform(0, 0.1))
-        process.kill()
-        process.communicate()
-        if process.returncode == 0 or target.exists():  # it was too fast for us
-            shutil.rmtree(target)
-            continue
-        killed += 1
-        assert process.returncode == -signal.SIGKILL
-        assert [path.name for path in tmp_path.iterdir() if path.name.startswith("copy")] == [partial.name]
-    assert killed > 0
-    assert back_up(lake, target).files == 150
-    lake.manifest.close()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["copy", "lake"]
-    with opened(target) as restored:
-        assert (verify_lake(restored).findings, verify_lake(restored).visits) == ([], 150)
-
-
-IMPORTS = """
-import sys
-from pathlib import Path
-from data import Lake
-from data.ingest import importer as importing
-from data.ingest.importer import Importer, Options
-importing.MAX_PARALLEL_BLOCKS = 1
-log, importer, number = Path(sys.argv[2]), Importer(Lake(Path(sys.argv[1]))), 0
-while not Path(sys.argv[3]).exists():
-    log.write_text("".join(
-        f'203.0.113.7 - - [0{1 + n % 2}/Mar/2026:10:05:03 +0000] "GET /{number} HTTP/1.1" 200 5\\n' for n in range(10)
-    ))
-    importer.run(log, Options("acme"))
-    number += 1
-print(number)
-"""
-MERGES = """
-import sys, time
-from datetime import *
-from pathlib import Path
-from data import Lake
-from data.store import pending
-from data.store.dead_files import purge
-from data.maintenance.compaction import Compactor
-from data.store.manifest import READERS_GRACE
-from tests.support.visits import packed, visit
-lake, merged, number = Lake(Path(sys.argv[1])), 0, 0
-while not Path(sys.argv[2]).exists():
-    pending.enqueue(lake.manifest, {"live": packed([visit(path=f"/{number}")] * 10)}, datetime.now(UTC))
-    number += 1
-    if number % 7 == 0:
-        pending.flush_all(lake)
-    merged += Compactor(lake).run(wait=False).partitions
-    if number % 20 == 0:  # as if all of that were long ago
-        dead = lake.manifest.deletable_files(datetime.now(UTC) + READERS_GRACE)
-        for path in dead:
-            (lake.root / path).unlink(missing_ok=True)
-        purge(lake.manifest, dead)
-print(merged)
-"""
-
-
+@pytest.mark.usefixtures("one_reader")
 def test_backups_under_load_are_moments_of_the_lake(tmp_path):
-    with closing(Lake(tmp_path / "lake", create=True).manifest) as manifest:
-        lake, stop = Lake(tmp_path / "lake"), tmp_path / "stop"
-        importer = started(IMPORTS, lake.root, tmp_path / "access.log", stop)
-        merger = started(MERGES, lake.root, stop)
+    root, log, stop, done = tmp_path / "lake", tmp_path / "access.log", threading.Event(), Counter()
+    Lake(root, create=True).manifest.close()
+
+    def import_logs():
+        with opened(root) as lake:
+            importer = Importer(lake)
+            while not stop.is_set():
+                at = [f"0{1 + number % 2}/Mar/2026:10:05:03 +0000" for number in range(10)]
+                path = f"/{done['imported']}"
+                log.write_text("".join(f'203.0.113.7 - - [{moment}] "GET {path} HTTP/1.1" 200 5\n' for moment in at))
+                importer.run(log, Options("acme"))
+                done["imported"] += 1
+
+    def merge():
+        with opened(root) as lake:
+            for number in count(1):
+                pending.enqueue(lake.manifest, {"live": packed([visit(path=f"/{number}")] * 10)}, datetime.now(UTC))
+                if number % 7 == 0:
+                    pending.flush_all(lake)
+                done["merged"] += Compactor(lake).run(wait=False).partitions
+                if number % 20 == 0:  # as if all of that were long ago
+                    Compactor(lake, lambda: datetime.now(UTC) + 2 * READERS_GRACE).sweep()
+                if stop.is_set():
+                    break
+
+    with opened(root) as lake, ThreadPoolExecutor(2) as pool:
+        work = [pool.submit(import_logs), pool.submit(merge)]
         try:
-            for number in range(3):
-                while len(manifest.batches("acme", "")) < 5 * number + 5 or "live" not in manifest.organizations():
-                    assert (importer.poll(), merger.poll()) == (None, None)
+            for number in range(2):
+                while done["imported"] < 4 * number + 4 or "live" not in lake.manifest.organizations():
+                    assert not any(one.done() for one in work)
                     time.sleep(0.01)
                 back_up(lake, tmp_path / f"copy{number}")
         finally:
-            stop.touch()
-            imported, merged = (int(process.communicate()[0]) for process in (importer, merger))
-        lake.manifest.close()
-    batches = [whole_batches(tmp_path / f"copy{number}") for number in range(3)]
-    assert all(batches[number] >= 5 * number + 5 for number in range(3))
-    assert batches == sorted(batches)
-    assert batches[-1] < imported
-    assert merged > 0
+            stop.set()
+        for one in work:
+            one.result()
+    first, second = (whole_batches(tmp_path / f"copy{number}") for number in range(2))
+    assert 4 <= first <= second <= done["imported"]
+    assert second >= 8
+    assert done["merged"] > 0
 
 
 def whole_batches(root):
@@ -537,11 +411,11 @@ def whole_batches(root):
         assert (found.findings, found.unknown) == ([], 0)
         assert copy.manifest.rows("SELECT count(*) FROM files WHERE deletable_at IS NOT NULL") == [(0,)]
         logs = copy.manifest.batches("acme", "")
-        assert sum(log.visits for log in logs) == sum(file.visits for file in copy.manifest.live_files("acme"))
+        assert sum(log.visits for log in logs) == paths(copy).total()
         pending.flush_all(copy)
-        for organization in ("acme", "live"):
-            counts = Counter(path for file in copy.manifest.live_files(organization) for path in paths_of(copy, file))
+        for organization, start in (("acme", 0), ("live", 1)):
+            counts = paths(copy, organization)
             assert set(counts.values()) == {10}
-            assert counts.keys() == {f"/{number}" for number in range(len(counts))}
-            assert organization == "live" or len(counts) == len(logs)
+            assert counts.keys() == {f"/{number}" for number in range(start, start + len(counts))}
+        assert len(paths(copy)) == len(logs)
     return len(logs)

@@ -75,35 +75,19 @@ VISITS_OF = {
     [
         ({}, "12345678"),
         ({"short_code": "sale"}, "1358"),
-        ({"short_code": "Sale"}, "2"),
         ({"short_code": "SALE"}, ""),
         ({"short_code": "x' OR 'a'='a"}, "7"),
-        ({"short_code": "nothing"}, ""),
-        ({"domain": "go.example"}, "126"),
         ({"domain": "GO.EXAMPLE"}, "126"),
         ({"domain": "BÜCHER.example"}, "8"),
         ({"domain": "GO.example.:443"}, "126"),
         ({"domain": "other.example/launch?token=1"}, ""),
         ({"domain": "example"}, ""),
-        ({"visitor": 7}, "13"),
         ({"visitor": 0}, "6"),
         ({"visitor": -(1 << 63)}, "8"),
-        ({"visitor": LARGEST}, "5"),
-        ({"visitor": 9}, ""),
-        ({"before": date(2026, 3, 1)}, ""),
         ({"before": date(2026, 3, 2)}, "12"),
-        ({"before": date(2026, 3, 3)}, "12345"),
         ({"before": date.max}, "12345678"),
         ({"before": date.min}, ""),
-        ({"short_code": "sale", "domain": "go.example"}, "1"),
-        ({"short_code": "sale", "visitor": 7}, "13"),
-        ({"short_code": "sale", "before": date(2026, 3, 2)}, "1"),
-        ({"domain": "other.example", "visitor": 7}, "3"),
-        ({"domain": "go.example", "before": date(2026, 3, 3)}, "12"),
-        ({"visitor": 7, "before": date(2026, 3, 2)}, "1"),
         ({"short_code": "sale", "domain": "go.example", "visitor": 7, "before": date(2026, 3, 2)}, "1"),
-        ({"short_code": "sale", "domain": "go.example", "visitor": 7, "before": date(2026, 3, 1)}, ""),
-        ({"short_code": "Sale", "visitor": 7}, ""),
     ],
 )
 def test_exactly_the_visits_that_meet_every_criterion_go(shared_lake, names, criteria, gone):
@@ -187,18 +171,6 @@ def without(files, others):
     return {path: file for path, file in files.items() if path not in others}
 
 
-def test_files_without_such_visits_stay_as_they_are(lake):
-    land(lake, "acme", [visit(visited_at=at(3), short_code=code) for code in "aab"])
-    land(lake, "acme", [visit(visited_at=at(3), short_code="b"), visit(visited_at=at(4), short_code="b")])
-    land(lake, "acme", [visit(visited_at=at(3), short_code="a")])
-    before = files_of(lake)
-    erased = erase(lake, short_code="a")
-    assert [file.visits for file in files_of(lake) if file in before] == [1, 1]
-    assert Counter(file.visits for file in erased.before) == {3: 1, 1: 1}
-    assert [(file.visits, file.day) for file in erased.after] == [(1, date(2026, 3, 3))]
-    assert (erased.visits, erased.partitions) == (3, 1)
-
-
 def test_nothing_to_erase_changes_nothing_and_moves_no_epoch(lake):
     land(lake, "acme", [visit()])
     before = files_of(lake)
@@ -210,25 +182,24 @@ def test_nothing_to_erase_changes_nothing_and_moves_no_epoch(lake):
 def test_a_dry_run_tells_the_same_and_changes_nothing_on_disk(lake):
     for _ in range(2):
         land(lake, "acme", [visit(visited_at=at(day), short_code=code) for day in (3, 4) for code in "aab"])
-    before = bytes_on_disk(lake)
-    told = erase(lake, short_code="a", before=date(2026, 3, 4), dry_run=True)
+    before, criteria = bytes_on_disk(lake), {"short_code": "a", "before": date(2026, 3, 4)}
+    told = erase(lake, dry_run=True, **criteria)
     assert bytes_on_disk(lake) == before
-    erased = erase(lake, short_code="a", before=date(2026, 3, 4))
-    assert (
-        (told.visits, told.partitions, told.before) == (erased.visits, erased.partitions, erased.before) != (0, 0, [])
-    )
-    assert (told.after, told.dead) == ([], [])
+    erased = erase(lake, **criteria)
+    assert (told.visits, told.partitions, told.before) == (erased.visits, erased.partitions, erased.before)
+    assert (told.visits, told.after, told.dead) == (4, [], [])
 
 
 def test_the_hashes_that_are_told_are_those_of_the_files(lake):
     land(lake, "acme", [visit(visited_at=at(day), short_code=code) for day in (3, 4) for code in "ab"])
-    hashes = {path.relative_to(lake.root).as_posix(): sha256_of(path) for path in lake.root.rglob("*.parquet")}
+    before = [(sha256_of(lake.root / file.path), 2) for file in files_of(lake)]
     erased = erase_and_delete(lake, short_code="a")
-    assert [(file.sha256, file.visits) for file in erased.before] == [(hashes[file.path], 2) for file in erased.before]
-    assert [(file.sha256, file.visits) for file in erased.after] == [
-        (sha256_of(lake.root / file.path), 1) for file in files_of(lake)
+    after = [(sha256_of(lake.root / file.path), 1) for file in files_of(lake)]
+    assert len(before) == len(after) == 2
+    assert [[(file.sha256, file.visits) for file in files] for files in (erased.before, erased.after)] == [
+        before,
+        after,
     ]
-    assert len(erased.before) == len(erased.after) == 2
     assert not any((lake.root / file.path).exists() for file in erased.before)
 
 
@@ -243,25 +214,19 @@ def test_progress_counts_the_partitions_that_are_looked_at(lake):
 
 
 def test_files_stay_longer_than_a_query_runs_and_go_then(lake):
-    land(lake, "acme", [visit(short_code=code) for code in "ab"])
-    (file,) = files_of(lake)
-    erased = Eraser(lake, lambda: NOW).run("acme", Criteria("a"))
-    assert dead_files(lake) == {file.path: NOW + timedelta(seconds=15)}
-    assert (erased.dead, erased.ended_at) == ([file.path], NOW)
-    for seconds, is_there in ((14, True), (15, False)):
-        Compactor(lake, lambda: NOW + timedelta(seconds=seconds)).sweep()  # noqa: B023
-        assert (lake.root / file.path).exists() == is_there
-
-
-def test_a_query_that_was_given_the_files_before_still_answers_until_they_are_deleted(lake):
     land(lake, "acme", [visit(visited_at=at(3), short_code=code) for code in "ab"])
+    (file,) = files_of(lake)
     with closing(Warehouse(lake)) as warehouse:
         scope = Scope("acme", date(2026, 3, 1), date(2026, 3, 9))
         overview, variables = ENTRIES["traffic-overview"], warehouse.variables(scope)
-        erased = erase(lake, short_code="a")
+        erased = Eraser(lake, lambda: NOW).run("acme", Criteria("a"))
+        assert dead_files(lake) == {file.path: NOW + timedelta(seconds=15)}
+        assert (erased.dead, erased.ended_at) == ([file.path], NOW)
         assert warehouse.answer(overview, variables)["total_visits"] == 2
         assert warehouse.answer(overview, warehouse.variables(scope))["total_visits"] == 1
-        delete_files(lake, erased.dead, erased.ended_at)
+        for seconds, is_there in ((14, True), (15, False)):
+            Compactor(lake, lambda: NOW + timedelta(seconds=seconds)).sweep()  # noqa: B023
+            assert (lake.root / file.path).exists() == is_there
         with pytest.raises(QueryFailed):
             warehouse.answer(overview, variables)
         assert warehouse.answer(overview, warehouse.variables(scope))["total_visits"] == 1
@@ -330,18 +295,6 @@ def line(path="/abc", day=17, agent="Mozilla/5.0", referrer="-", host="go.exampl
     )
 
 
-@pytest.fixture
-def load(lake, tmp_path):
-    """Imports a text as a log."""
-    log, importer = tmp_path / "access.log", Importer(lake)
-
-    def load(text):
-        log.write_text(text, "utf-8")
-        return importer.run(log, Options("acme"))
-
-    return load
-
-
 def test_erased_visits_do_not_come_back_with_their_log_and_a_grown_log_adds_only_its_new_lines(lake, load):
     log = line("/gone") + line("/kept") + line("/gone", day=18)
     load(log)
@@ -356,7 +309,7 @@ def test_erased_visits_do_not_come_back_with_their_log_and_a_grown_log_adds_only
     assert paths(lake) == []
 
 
-@pytest.mark.parametrize(("cut", "criteria"), [(1, {"short_code": "cut"}), (6, {"short_code": "cut"}), (2, {})])
+@pytest.mark.parametrize(("cut", "criteria"), [(6, {"short_code": "cut"}), (1, {})])
 def test_the_visit_of_an_unfinished_line_does_not_come_back_with_the_end_of_its_line(lake, load, cut, criteria):
     whole = line("/kept") + line("/cut")
     assert load(whole[:-cut]).visits == 2
@@ -477,9 +430,8 @@ def test_nothing_of_erased_visits_is_left_in_any_byte_of_the_folder(lake, strewn
     assert dead_files(lake) == {}
 
 
-@pytest.mark.parametrize("criteria", [{}, {"before": date(2015, 5, 19)}])
-def test_nothing_is_left_of_whole_days_either(lake, strewn, criteria):
-    erase_and_delete(lake, **criteria)
+def test_nothing_is_left_of_whole_days_either(lake, strewn):
+    erase_and_delete(lake, before=date(2015, 5, 19))
     assert traces(lake.root) == {}
     there = {path.relative_to(lake.root).as_posix() for path in lake.root.rglob("*.parquet")}
     left = {path for path in there if "=_seed" not in path}
@@ -527,9 +479,19 @@ def test_what_is_not_deleted_yet_goes_with_the_next_run(lake, monkeypatch, modul
 @pytest.mark.parametrize(
     ("owner", "name"), [(erasing, "write_visits"), (Manifest, "replace_files"), (Compactor, "sweep")]
 )
-def test_nobody_lands_a_log_or_writes_files_anew_meanwhile(lake, monkeypatch, owner, name):
+def test_no_log_lands_and_no_file_is_written_anew_meanwhile(lake, monkeypatch, owner, name):
     land(lake, "acme", [visit(short_code=code) for code in "ab"])
     original, locked = getattr(owner, name), []
+
+    def is_locked(folder):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(handle)
+        return False
 
     def watched(*args, **kwargs):
         locked.append([is_locked(folder) for folder in (lake.root, lake.root / "visits")])
@@ -540,40 +502,21 @@ def test_nobody_lands_a_log_or_writes_files_anew_meanwhile(lake, monkeypatch, ow
     assert locked == [[True, True]]
 
 
-def is_locked(folder):
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(handle)
-    return False
-
-
 def test_an_erasure_beside_imports_and_compactions_loses_nothing_else(lake, tmp_path):
     days = [17, 18, 19]
     for number in range(4):
         moments = [datetime(2015, 5, day, number) for day in days]
         land(lake, "acme", [visit(visited_at=moment, path=f"/{number}") for moment in moments])
-        land(
-            lake, "acme", [row | {"visited_at": moment, "day": moment.date()} for moment in moments for row in CANARIES]
-        )
-    expected = Counter([f"/{number}" for number in range(4)] * len(days))
+        land(lake, "acme", [row | {"visited_at": at, "day": at.date()} for at in moments for row in CANARIES])
     findings, started, done = [], threading.Barrier(4), threading.Event()
 
     def beside(work):
-        def run():
-            try:
-                with opened(lake.root) as own:
-                    started.wait(60)
-                    work(own)
-            except BaseException as error:  # noqa: BLE001  # a thread's trouble is the test's
-                findings.append(error)
-
-        thread = threading.Thread(target=run)
-        thread.start()
-        return thread
+        try:
+            with opened(lake.root) as own:
+                started.wait(60)
+                work(own)
+        except BaseException as error:  # noqa: BLE001  # a thread's trouble is the test's
+            findings.append(error)
 
     def load(own):
         importer = Importer(own)
@@ -590,7 +533,9 @@ def test_an_erasure_beside_imports_and_compactions_loses_nothing_else(lake, tmp_
         while not done.is_set():
             Compactor(own).run()
 
-    threads = [beside(work) for work in (compact, load, take)]
+    threads = [threading.Thread(target=beside, args=(work,)) for work in (compact, load, take)]
+    for thread in threads:
+        thread.start()
     try:
         started.wait(60)
         erased = erase(lake, domain="canary.example")
@@ -601,10 +546,8 @@ def test_an_erasure_beside_imports_and_compactions_loses_nothing_else(lake, tmp_
     threads[0].join()
     assert findings == []
     delete_files(lake, erased.dead, erased.ended_at)
-    for number in range(4):
-        expected[f"/log-{number}"] += len(days)
-    for number in range(8):
-        expected[f"/sent-{number}"] += len(days)
+    left = [*map(str, range(4)), *(f"log-{number}" for number in range(4)), *(f"sent-{number}" for number in range(8))]
+    expected = Counter([f"/{name}" for name in left] * len(days))
     assert Counter(paths(lake)) == expected
     assert erased.visits == 4 * len(days) * len(CANARIES)
     assert traces(lake.root) == {}

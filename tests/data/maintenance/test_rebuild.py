@@ -8,7 +8,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable, Iterable
 from contextlib import closing
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import orjson
@@ -97,17 +97,15 @@ def filled(tmp_path_factory):
     """A lake with imports of several days, a log that grew and live visits; to be copied."""
     folder = tmp_path_factory.mktemp("filled")
     log = folder / "access.log"
+    text = "".join(line(f"/a{n}", 1 + n % 3, agent=CHROME if n % 2 else "GPTBot/1.2") for n in range(12))
     with closing((lake := Lake(folder / "lake", create=True)).manifest):
         importer = Importer(lake, now=lambda: NOW)
-        log.write_text("".join(line(f"/a{n}", 1 + n % 3, agent=CHROME if n % 2 else "GPTBot/1.2") for n in range(12)))
-        importer.run(log, Options("acme"))
-        log.write_text(log.read_text() + line("/grown", 2)[:-9])
-        importer.run(log, Options("acme"))
-        log.write_text(log.read_text() + line("/grown", 2)[-9:] + line("/more", 3))
-        importer.run(log, Options("acme"))
+        for grown in (text, text + line("/grown", 2)[:-9], text + line("/grown", 2) + line("/more", 3)):
+            log.write_text(grown)
+            importer.run(log, Options("acme"))
         for name in ("acme", "other"):
             land(lake, name, [visit(visited_at=MOMENT, path=f"/{name}", short_code="gone", country="DE")] * 2)
-        enqueue(lake.manifest, {"acme": packed([visit(visited_at=MOMENT, path="/live")] * 2)}, NOW)
+        wait(lake, "live")
         flush_all(lake)
     return folder
 
@@ -115,6 +113,12 @@ def filled(tmp_path_factory):
 @pytest.fixture
 def root(filled, tmp_path):
     return shutil.copytree(filled / "lake", tmp_path / "lake")
+
+
+def wait(lake: Lake, *names: str) -> None:
+    """Let visits wait for their file."""
+    for name in names:
+        enqueue(lake.manifest, {"acme": packed([visit(visited_at=MOMENT, path=f"/{name}")] * 2)}, NOW)
 
 
 def nothing(lake: Lake) -> None:
@@ -127,18 +131,17 @@ def compacted(lake: Lake) -> None:
     RollupBuilder(lake).run()
 
 
-def erased(lake: Lake) -> None:
-    done = Eraser(lake).run("acme", Criteria(short_code="gone"))
-    assert done.visits == 2
+def erase(lake: Lake, **criteria):
+    return Eraser(lake).run("acme", Criteria(**criteria))
 
 
 def erased_after_a_merge(lake: Lake) -> None:
     compacted(lake)
-    erased(lake)
+    assert erase(lake, short_code="gone").visits == 2
 
 
 def all_erased(lake: Lake) -> None:
-    assert Eraser(lake).run("acme", Criteria()).visits == 18
+    assert erase(lake).visits >= 18
 
 
 def reclassified(lake: Lake) -> None:
@@ -161,9 +164,8 @@ def every_visit(lake: Lake) -> list[list[Visit]]:
 @pytest.mark.parametrize(
     ("history", "ways"),
     [
-        (nothing, [removed, damaged]),
         (compacted, [removed, emptied, damaged]),
-        *((history, [removed]) for history in (erased, erased_after_a_merge, all_erased, reclassified)),
+        *((history, [removed]) for history in (nothing, erased_after_a_merge, all_erased, reclassified)),
     ],
 )
 def test_every_visit_and_answer_is_what_it_was(
@@ -189,32 +191,27 @@ def test_every_visit_and_answer_is_what_it_was(
             found = verify_lake(lake)
             assert (found.findings, found.unknown) == ([], 0)
             assert Importer(lake, now=lambda: NOW).run(filled / "access.log", Options("acme")).already_imported
-            Compactor(lake, lambda: datetime.now(UTC) + 2 * READERS_GRACE).run()
-            Compactor(lake, lambda: datetime.now(UTC) + 2 * READERS_GRACE).sweep()
+            later = Compactor(lake, lambda: datetime.now(UTC) + 2 * READERS_GRACE)
+            later.run()
+            later.sweep()
             assert [len(visits) for visits in every_visit(lake)] == [len(visits) for visits in there], lose
         if IS_LONG or (history, lose) == (compacted, removed):
             last = answers(copy)
             assert last == {name: before[name] for name in last}
 
 
-@pytest.mark.parametrize("history", [compacted, erased, all_erased, reclassified])
+@pytest.mark.parametrize("history", [compacted, all_erased, reclassified])
 def test_an_older_copy_put_back_hides_newer_visits_until_it_is_rebuilt(root: Path, history) -> None:
     with opened(root) as lake:
-        enqueue(lake.manifest, {"acme": packed([visit(visited_at=MOMENT, path="/waiting")])}, NOW)
-        with closing(sqlite3.connect(root / "manifest.sqlite")) as db, closing(sqlite3.connect(root / "copy")) as copy:
-            db.backup(copy)
+        wait(lake, "waiting")
+        older = kept_manifest(root)
         flush_all(lake)
-        enqueue(lake.manifest, {"acme": packed([visit(visited_at=MOMENT, path="/later")])}, NOW + timedelta(seconds=9))
+        wait(lake, "later")
         flush_all(lake)
-        if history is all_erased:
-            assert Eraser(lake).run("acme", Criteria()).visits == 20
-        else:
-            history(lake)
+        history(lake)
         there = every_visit(lake)
     before = answers(root) if names_after(history) else {}
-    for path in root.glob("manifest.sqlite*"):
-        path.unlink()
-    (root / "copy").rename(root / "manifest.sqlite")
+    put_back(older, root)
     with opened(root) as lake:
         assert verify_lake(lake).unknown > 0
         unknown = unknown_files(lake)
@@ -232,26 +229,24 @@ def test_an_older_copy_put_back_hides_newer_visits_until_it_is_rebuilt(root: Pat
 def test_a_healthy_manifest_loses_nothing_by_a_rebuild(root: Path) -> None:
     with opened(root) as lake:
         compacted(lake)
-        enqueue(lake.manifest, {"acme": packed([visit(visited_at=MOMENT, path="/waiting")])}, NOW)
-        batches = lake.manifest.batches("acme", "")
-    before = answers(root)
-    assert rebuilt(root).pending == 1
-    assert answers(root) == before
+        wait(lake, "waiting")
+        batches, there = lake.manifest.batches("acme", ""), every_visit(lake)
+    assert rebuilt(root).pending == 2
     with opened(root) as lake:
-        assert lake.manifest.batches("acme", "") == batches
-        assert (backlog(lake.manifest).visits, flush_all(lake)) == (1, 1)
-        assert paths(lake)["/waiting"] == 1
+        assert (lake.manifest.batches("acme", ""), every_visit(lake)) == (batches, there)
+        assert (backlog(lake.manifest).visits, flush_all(lake)) == (2, 2)
+        assert paths(lake)["/waiting"] == 2
 
 
 def test_files_that_were_moved_to_unknown_count_again(root: Path) -> None:
-    before = answers(root)
-    (root / "visits" / "organization=acme").rename(root / "unknown")
-    (root / "unknown").rename(root / "acme")
-    (root / "unknown").mkdir()
-    (root / "acme").rename(root / "unknown" / "organization=acme")
+    with opened(root) as lake:
+        there = every_visit(lake)
+    (root / "unknown").mkdir(exist_ok=True)
+    (root / "visits" / "organization=acme").rename(root / "unknown" / "organization=acme")
     removed(root / "manifest.sqlite")
     rebuilt(root)
-    assert answers(root) == before
+    with opened(root) as lake:
+        assert every_visit(lake) == there
 
 
 def test_an_import_that_was_not_finished_is_a_question(root: Path) -> None:
@@ -299,14 +294,14 @@ def test_the_manifest_of_a_newer_program_is_left_alone(root: Path) -> None:
 
 def test_a_manifest_that_cannot_be_read_now_is_not_taken_for_lost(root: Path) -> None:
     with opened(root) as lake:
-        enqueue(lake.manifest, {"acme": packed([visit(visited_at=MOMENT, path="/waiting")])}, NOW)
+        wait(lake, "waiting")
     content = (root / "manifest.sqlite").read_bytes()
     (root / "manifest.sqlite-wal").mkdir()  # as on a disk that fails, SQLite cannot open it
     with pytest.raises(LakeDamaged, match=r"cannot be read now .* but may be intact"):
         rebuilt(root)
     assert (root / "manifest.sqlite").read_bytes() == content
     (root / "manifest.sqlite-wal").rmdir()
-    assert rebuilt(root).pending == 1
+    assert rebuilt(root).pending == 2
 
 
 def test_erased_visits_do_not_come_back_from_a_file_that_a_killed_merge_left(root: Path, monkeypatch) -> None:
@@ -316,7 +311,7 @@ def test_erased_visits_do_not_come_back_from_a_file_that_a_killed_merge_left(roo
             patch.setattr("data.store.manifest.insert_files", lambda *_: 1 / 0)
             with pytest.raises(ZeroDivisionError):
                 Compactor(lake).run()
-        done = Eraser(lake).run("acme", Criteria(short_code="gone"))
+        done = erase(lake, short_code="gone")
         delete_files(lake, done.dead, done.ended_at)
         there = paths(lake)
     removed(root / "manifest.sqlite")
@@ -340,7 +335,7 @@ def logged(path: Path, visits: int, days: int = 3, name: str = "a") -> Path:
     return path
 
 
-@pytest.mark.parametrize("history", ["compacted", "erased", "erased in part", "nothing"])
+@pytest.mark.parametrize("history", ["compacted", "erased", "erased in part"])
 def test_a_log_that_was_imported_again_counts_once_and_whole(
     lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, history: str
 ) -> None:
@@ -352,9 +347,8 @@ def test_a_log_that_was_imported_again_counts_once_and_whole(
     if history == "compacted":
         monkeypatch.setattr("data.maintenance.merge_plan.VISITS_AT_ONCE", 0)  # a day at a time
         assert Compactor(lake).run(limit=1).partitions == 1
-    elif history != "nothing":
-        criteria = Criteria(before=date(2026, 1, 2)) if history == "erased" else Criteria(short_code="a3")
-        done = Eraser(lake).run("acme", criteria)
+    else:
+        done = erase(lake, **({"before": date(2026, 1, 2)} if history == "erased" else {"short_code": "a3"}))
         delete_files(lake, done.dead, done.ended_at)
     there = paths(lake)
     lake.manifest.close()
@@ -367,14 +361,9 @@ def test_a_log_that_was_imported_again_counts_once_and_whole(
         assert verify_lake(again).findings == []
 
 
-def wait(lake: Lake, *names: str) -> None:
-    for name in names:
-        enqueue(lake.manifest, {"acme": packed([visit(visited_at=MOMENT, path=f"/{name}")] * 2)}, NOW)
-
-
-@pytest.mark.parametrize("merged", ["neither", "before", "between", "both"])
+@pytest.mark.parametrize("is_merged", [False, True])
 def test_visits_that_waited_in_an_older_manifest_count_once_beside_those_that_came_later(
-    lake: Lake, merged: str
+    lake: Lake, is_merged: bool
 ) -> None:
     """Two of them had their file already, together with one that the older manifest does not know."""
     wait(lake, "a", "b")
@@ -382,7 +371,7 @@ def test_visits_that_waited_in_an_older_manifest_count_once_beside_those_that_ca
     wait(lake, "c")
     flush_all(lake)
     land(lake, "acme", [visit(visited_at=MOMENT, path="/d")] * 2)
-    if merged in {"before", "both"}:
+    if is_merged:
         Compactor(lake).run()
         Compactor(lake, lambda: datetime.now(UTC) + 2 * READERS_GRACE).sweep()
     lake.manifest.close()
@@ -393,7 +382,7 @@ def test_visits_that_waited_in_an_older_manifest_count_once_beside_those_that_ca
         assert flush_all(again) == 6
         assert {path: path.read_bytes() for path in files} == files
         land(again, "acme", [visit(visited_at=MOMENT, path="/f")] * 2)
-        if merged in {"between", "both"}:
+        if is_merged:
             Compactor(again).run()
     rebuilt_with_yes(lake.root)
     with opened(lake.root) as again:
@@ -414,8 +403,10 @@ def test_a_file_that_a_killed_flush_left_is_written_over_and_counts_once(lake: L
     assert paths(lake) == {"/a": 2, "/b": 2}
 
 
-@pytest.mark.parametrize("program", ["import", "follow"])
-@pytest.mark.parametrize("history", ["nothing", "compacted before", "compacted after", "compacted twice", "cut line"])
+@pytest.mark.parametrize(
+    ("program", "history"),
+    [("import", "compacted before"), ("import", "compacted twice"), ("import", "cut line"), ("follow", "cut line")],
+)
 def test_a_log_that_had_grown_counts_once_if_the_answer_is_yes(
     lake: Lake, tmp_path: Path, program: str, history: str
 ) -> None:
@@ -427,15 +418,14 @@ def test_a_log_that_had_grown_counts_once_if_the_answer_is_yes(
         if program == "import":
             Importer(lake, now=lambda: NOW).run(log, Options("acme"))
         else:
-            follower = Follower(lake, Importer(lake), log, Options("acme"), notify=print)
-            follower.tick()
-            follower.close()
+            with closing(Follower(lake, Importer(lake), log, Options("acme"), notify=print)) as follower:
+                follower.tick()
 
     land_log(lake, 5)
     land(lake, "acme", [visit(visited_at=MOMENT, path="/b")] * 2)
     older = kept_manifest(lake.root)
     land_log(lake, 15, cut=20 if history == "cut line" else 0)
-    if history in {"compacted before", "compacted twice"}:
+    if history != "cut line":
         Compactor(lake).run()
     if history == "compacted before":
         Compactor(lake, lambda: datetime.now(UTC) + 2 * READERS_GRACE).sweep()
@@ -443,10 +433,9 @@ def test_a_log_that_had_grown_counts_once_if_the_answer_is_yes(
     unnoticed(older, lake.root)
     with opened(lake.root) as again:
         land_log(again, 35)
-        if history in {"compacted after", "compacted twice"}:
+        if history == "compacted twice":
             Compactor(again).run()
-    assert rebuilt_with_yes(lake.root) == 1
-    assert rebuilt_with_yes(lake.root) == 0
+    assert [rebuilt_with_yes(lake.root), rebuilt_with_yes(lake.root)] == [1, 0]
     with opened(lake.root) as again:
         assert paths(again) == {f"/a{n}": 1 for n in range(35)} | {"/b": 2}
         assert verify_lake(again).findings == []

@@ -1,7 +1,9 @@
 """The memory of what rewrites and counts visits: it grows with the visits of a day where spilling cannot replace it."""
 
 import random
-from datetime import UTC, date, datetime, timedelta
+import shutil
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 
 import duckdb
 import pytest
@@ -11,11 +13,13 @@ from data.maintenance import compaction, erasure, reclassification, rewriting
 from data.maintenance.compaction import Compactor
 from data.maintenance.erasure import Criteria, Eraser
 from data.maintenance.reclassification import Reclassifier
+from data.store.lake import Lake
 from data.visits import VISITS as COLUMNS
 from queries import RollupBuilder
+from tests.support.lakes import opened
 from tests.support.visits import land, visit
 
-DAY, NOW = date(2026, 3, 5), datetime(2026, 3, 15, 12, tzinfo=UTC)
+NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
 VISITS = 2_000
 """In each of two files of the day."""
 
@@ -27,17 +31,35 @@ REWRITES = {
 }
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Closed lakes with a day of two files, to be copied.
+
+    The visits of one were classified by older rules. Those of the other have a kilobyte of random text each; some are
+    of no link, and some of one whose code is larger than every character.
+    """
+    draw, codes = random.Random(1), [None, "a", "b", "\U0010ffff", "\U0010ffffz"]
+    kinds = {
+        "crowded": lambda n, _: {"short_code": f"a{n % 7}", "visitor": n, "rules_version": "older", "second": n},
+        "long texts": lambda n, number: {
+            "short_code": codes[n % len(codes)], "user_agent": draw.randbytes(512).hex(), "visitor": 2 * n + number,
+            "second": draw.randrange(7200),
+        },
+    }  # fmt: skip
+    folder = tmp_path_factory.mktemp("made")
+    for name, columns in kinds.items():
+        with closing((lake := Lake(folder / name, create=True)).manifest):
+            for number in range(2):
+                rows = [columns(n, number) for n in range(VISITS)]
+                at = datetime(2026, 3, 5, number)
+                land(lake, "acme", [visit(visited_at=at + timedelta(seconds=row.pop("second")), **row) for row in rows])
+    return folder
+
+
 @pytest.fixture
-def crowded(lake):
-    """A lake with a day of two files, whose visits were classified by older rules."""
-    for number in range(2):
-        at = datetime(2026, 3, 5, number, tzinfo=UTC)
-        rows = [
-            visit(short_code=f"a{n % 7}", visitor=n, visited_at=at + timedelta(seconds=n), rules_version="older")
-            for n in range(VISITS)
-        ]
-        land(lake, "acme", rows)
-    return lake
+def crowded(made, tmp_path):
+    with opened(shutil.copytree(made / "crowded", tmp_path / "lake")) as lake:
+        yield lake
 
 
 @pytest.mark.parametrize("name", [name for name in REWRITES if name != "reclassification"])  # takes a file in parts
@@ -58,25 +80,9 @@ def test_a_day_for_which_memory_does_not_suffice_stays_as_it_is(crowded, monkeyp
 
 
 @pytest.fixture
-def long_texts(lake):
-    """A lake with a day of two files, whose visits have a kilobyte of random text each.
-
-    Some are of no link, and some of one whose code is larger than every character.
-    """
-    draw, codes = random.Random(1), [None, "a", "b", "\U0010ffff", "\U0010ffffz"]
-    for number in range(2):
-        at = datetime(2026, 3, 5, number, tzinfo=UTC)
-        rows = [
-            visit(
-                short_code=codes[n % len(codes)],
-                user_agent=draw.randbytes(512).hex(),
-                visitor=2 * n + number,
-                visited_at=at + timedelta(seconds=draw.randrange(7200)),
-            )
-            for n in range(VISITS)
-        ]
-        land(lake, "acme", rows)
-    return lake
+def long_texts(made, tmp_path):
+    with opened(shutil.copytree(made / "long texts", tmp_path / "lake")) as lake:
+        yield lake
 
 
 def stored(lake):

@@ -39,33 +39,28 @@ def wait(lake, organization, visits, since):
     pending.enqueue(lake.manifest, {organization: packed(visits)}, since)
 
 
-def test_a_new_lake_has_nothing(lake):
+def test_a_new_lake_has_nothing_and_gets_no_salts(lake):
     found = status_of(lake, NOW)
     assert (found.organizations, found.total) == ({}, OrganizationStatus())
     rest = asdict(replace(found, organizations={}, total=OrganizationStatus()))
     del rest["organizations"], rest["total"]
-    assert rest == {
-        "manifest_version": lake.manifest.rows("PRAGMA user_version")[0][0],
-        "manifest_problem": "",
-        "dead_files": 0,
-        "dead_bytes": 0,
-        "oldest_check_at": None,
-        "oldest_salt_at": None,
-        "agents_refreshed_at": None,
-        "clock_was_at": None,
-        "rules_version": rules_version(),
-        "reclassify_due": False,
-    }
+    told = {"manifest_version": lake.manifest.rows("PRAGMA user_version")[0][0], "rules_version": rules_version()}
+    nothing = dict.fromkeys(("oldest_check_at", "oldest_salt_at", "agents_refreshed_at", "clock_was_at"))
+    none = {"manifest_problem": "", "dead_files": 0, "dead_bytes": 0, "reclassify_due": False}
+    assert rest == told | nothing | none
+    assert not lake.salts.exists()
 
 
 def test_every_organization_and_all_of_them_are_summed_up(lake):
-    land(lake, "acme", at(5, 5, 3, hour=4) + at(0, hour=7))
-    land(lake, "acme", at(5, hour=2) + at(0, 0, 0, hour=9))
-    land(lake, "acme", at(4))
-    land(lake, "other", at(2, 2))
-    wait(lake, "acme", at(0, 0), NOW - timedelta(seconds=4))
-    wait(lake, "acme", at(0), NOW - timedelta(seconds=7))
-    wait(lake, "new", at(0), NOW - timedelta(seconds=2))
+    for name, visits in (
+        ("acme", at(5, 5, 3, hour=4) + at(0, hour=7)),
+        ("acme", at(5, hour=2) + at(0, 0, 0, hour=9)),
+        ("acme", at(4)),
+        ("other", at(2, 2)),
+    ):
+        land(lake, name, visits)
+    for name, visits, seconds in (("acme", 2, 4), ("acme", 1, 7), ("new", 1, 2)):
+        wait(lake, name, at(0) * visits, NOW - timedelta(seconds=seconds))
     found = status_of(lake, NOW)
     acme = OrganizationStatus(
         files=6,
@@ -86,14 +81,8 @@ def test_every_organization_and_all_of_them_are_summed_up(lake):
     other = OrganizationStatus(1, 2, size_of(lake, "other"), *days, other_at, other_at, unjudged_days=1)
     new = OrganizationStatus(pending_visits=1, oldest_pending_at=NOW - timedelta(seconds=2))
     assert list(found.organizations.items()) == [("acme", acme), ("new", new), ("other", other)]
-    assert found.total == replace(
-        acme,
-        files=7,
-        visits=11,
-        bytes=size_of(lake, "acme") + size_of(lake, "other"),
-        pending_visits=4,
-        unjudged_days=4,
-    )
+    size = acme.bytes + other.bytes
+    assert found.total == replace(acme, files=7, visits=11, bytes=size, pending_visits=4, unjudged_days=4)
 
 
 def test_a_file_that_compaction_leaves_alone_makes_no_day_unmerged(lake):
@@ -114,19 +103,17 @@ def test_today_is_a_day_of_utc(lake):
     assert status_of(lake, datetime.fromisoformat("2026-03-11T09:00:00+09:00")).total.open_files == 0
 
 
-def test_dead_files_are_counted_apart(lake):
+def test_dead_files_are_counted_apart_and_an_organization_without_visits_left_is_still_known(lake):
     land(lake, "acme", at(3, 2, 1))
-    dead = lake.manifest.live_files("acme")[:2]
-    lake.manifest.replace_files(Replacement(dead, NOW + timedelta(1), changes_answers=True), list)
+    land(lake, "other", at(3))
+    (other,) = lake.manifest.live_files("other")
+    dead = [*lake.manifest.live_files("acme")[:2], other]
+    for files in (dead[:2], [other]):
+        lake.manifest.replace_files(Replacement(files, NOW + timedelta(1), changes_answers=True), list)
     found = status_of(lake, NOW)
-    assert (found.dead_files, found.dead_bytes) == (2, sum(file.size for file in dead))
+    assert (found.dead_files, found.dead_bytes) == (3, sum(file.size for file in dead))
     assert (found.total.files, found.total.visits) == (1, 1)
-
-
-def test_an_organization_without_visits_left_is_still_known(lake):
-    land(lake, "acme", at(3))
-    lake.manifest.replace_files(Replacement(lake.manifest.live_files("acme"), NOW, changes_answers=True), list)
-    assert status_of(lake, NOW).organizations == {"acme": OrganizationStatus()}
+    assert found.organizations["other"] == OrganizationStatus()
 
 
 def test_the_oldest_check_is_that_of_a_live_file(lake):
@@ -144,9 +131,8 @@ def test_the_oldest_salt_is_told_by_its_age_only(lake):
     found = status_of(lake, NOW)
     assert found.oldest_salt_at == NOW - timedelta(hours=30)
     assert not any(salt in repr(found) for salt in salts.values())
-    with closing(sqlite3.connect(lake.salts)) as db:
+    with closing(sqlite3.connect(lake.salts, isolation_level=None)) as db:
         db.execute("DELETE FROM salts")
-        db.commit()
     assert status_of(lake, NOW).oldest_salt_at is None
     lake.salts.write_bytes(b"no database" * 99)
     assert status_of(lake, NOW).oldest_salt_at is None
@@ -164,11 +150,6 @@ def test_the_latest_time_that_a_clock_which_was_ahead_recorded_is_told(lake, sou
             apply_retention(lake, 3, ahead)
     assert status_of(lake, NOW).clock_was_at == ahead
     assert status_of(lake, ahead).clock_was_at is None
-
-
-def test_a_status_makes_no_salts(lake):
-    status_of(lake, NOW)
-    assert not lake.salts.exists()
 
 
 def test_the_last_refresh_of_agents_is_told(lake):
@@ -209,15 +190,10 @@ def test_a_file_whose_footer_is_damaged_has_no_times(lake):
 
 def test_ten_thousand_files_are_not_touched(lake, monkeypatch):
     days = [date(2025, 1, 1) + timedelta(day) for day in range(100)]
+    names = [f"org{number}" for number in range(100)]
+    files = [LandedFile(name, day, f"{name}/{day}", 7, 1_000, "", 1, 1, NOW) for name in names for day in days]
     with lake.manifest.transaction() as db:
-        insert_files(
-            db,
-            [
-                LandedFile(name, day, f"{name}/{day}", 7, 1_000, "", 1, 1, NOW)
-                for name in (f"org{number}" for number in range(100))
-                for day in days
-            ],
-        )
+        insert_files(db, files)
     read = []
     monkeypatch.setattr(status, "_span", lambda path: read.append(path) or (NOW, NOW))
     total = status_of(lake, NOW).total
@@ -230,12 +206,9 @@ def test_ten_thousand_files_are_not_touched(lake, monkeypatch):
 
 
 def test_a_status_says_when_visits_were_classified_by_other_rules(lake):
-    current = status_of(lake, NOW).rules_version
-    assert not status_of(lake, NOW).reclassify_due
-    land(lake, "acme", [{**row, "rules_version": current} for row in at(1)])
-    assert not status_of(lake, NOW).reclassify_due
-    land(lake, "acme", [{**row, "rules_version": "000000000000"} for row in at(2)])
-    assert status_of(lake, NOW).reclassify_due
+    for rules, is_due in ((rules_version(), False), ("000000000000", True)):
+        land(lake, "acme", [{**row, "rules_version": rules} for row in at(1)])
+        assert status_of(lake, NOW).reclassify_due == is_due
 
 
 def test_a_status_waits_for_no_writer(lake):

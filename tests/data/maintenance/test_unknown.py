@@ -65,8 +65,10 @@ def test_a_file_of_the_future_counts_as_old(lake):
     assert len(unknown_files(lake)) == 2
 
 
-def registered_while(lake, monkeypatch, work):
-    """The bytes of an unknown file that an import registers again between being listed and being touched."""
+@pytest.mark.parametrize(
+    "work", [clear_unknown, lambda lake: discard_unknown(lake, unknown.unknown_files(lake))], ids=["clear", "discard"]
+)
+def test_a_file_that_an_import_registers_between_being_listed_and_being_touched_stays(lake, monkeypatch, work):
     land(lake, "acme", [visit()])
     row = lake.manifest.rows("SELECT * FROM files")[0]
     path = unregister(lake)
@@ -80,18 +82,14 @@ def registered_while(lake, monkeypatch, work):
 
     monkeypatch.setattr(unknown, "unknown_files", listing)
     work(lake)
-    return path.exists() and path.read_bytes() == before
+    assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    "work", [clear_unknown, lambda lake: discard_unknown(lake, unknown.unknown_files(lake))], ids=["clear", "discard"]
-)
-def test_a_file_that_an_import_registers_meanwhile_stays(lake, monkeypatch, work):
-    assert registered_while(lake, monkeypatch, work)
-
-
-def killed_merge(lake, monkeypatch):
-    """Let a merge be killed after its file was placed; the file."""
+@pytest.fixture
+def left(lake, monkeypatch):
+    """The file that a merge of two has placed, which was killed then."""
+    for path in ("/a", "/b"):
+        land(lake, "acme", [visit(path=path)])
     before = set(lake.root.glob("visits/organization=acme/*/*"))
     with monkeypatch.context() as patch:
         patch.setattr("data.maintenance.compaction.discard", lambda *_: None)
@@ -99,30 +97,19 @@ def killed_merge(lake, monkeypatch):
         with pytest.raises(ZeroDivisionError):
             Compactor(lake).run()
     (left,) = set(lake.root.glob("visits/organization=acme/*/*")) - before
+    assert sorted(rows(left)) == ["/a", "/b"]
     return left
 
 
-def test_what_a_killed_merge_left_goes_at_once_while_its_sources_are_live(lake, monkeypatch):
-    for path in ("/a", "/b"):
-        land(lake, "acme", [visit(path=path)])
-    left = killed_merge(lake, monkeypatch)
-    assert sorted(rows(left)) == ["/a", "/b"]
-    assert Compactor(lake).sweep() == 1
-    assert not left.exists()
-    assert sum(file.visits for file in lake.manifest.live_files("acme")) == 2
-
-
-@pytest.mark.parametrize("lost", ["file", "row"])
-def test_a_merge_whose_sources_are_not_all_there_is_kept(lake, monkeypatch, lost):
-    for path in ("/a", "/b"):
-        land(lake, "acme", [visit(path=path)])
-    left = killed_merge(lake, monkeypatch)
-    if lost == "row":
+@pytest.mark.parametrize("lost", ["nothing", "a file", "a row"])
+def test_what_a_killed_merge_left_goes_at_once_while_its_sources_are_live_and_else_is_kept(lake, left, lost):
+    if lost == "a row":
         unregister(lake)
-    else:
+    elif lost == "a file":
         (lake.root / lake.manifest.live_files("acme")[0].path).unlink()
-    Compactor(lake).sweep()
-    assert sorted(rows(left)) == ["/a", "/b"]
+    swept = Compactor(lake).sweep()
+    assert (swept == 1, left.exists()) == (lost == "nothing", lost != "nothing")
+    assert sum(file.visits for file in lake.manifest.live_files("acme")) == (1 if lost == "a row" else 2)
 
 
 @pytest.mark.parametrize("is_moved", [False, True])

@@ -23,8 +23,8 @@ from data.store.manifest import READERS_GRACE, LandedFile, Replacement
 from data.store.pending import enqueue
 from data.visits import SCHEMA_VERSION, VISITS
 from service.api_keys import ApiKeys
-from service.control_database import ControlDatabase
-from tests.support.lakes import links_path, rot
+from tests.support.control import open_store
+from tests.support.lakes import links_path, opened, rot
 from tests.support.visits import land, links, packed, visit
 
 DAYS = 3
@@ -33,29 +33,23 @@ DAYS = 3
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """A lake in which acme has three files of 4, 5 and 6 visits, other one; both have links, and there is a key."""
-    lake = Lake(tmp_path_factory.mktemp("made") / "lake", create=True)
-    land(
-        lake,
-        "acme",
-        [visit(visited_at=datetime(2026, 3, 1 + day), path=f"/{n}") for day in range(DAYS) for n in range(4 + day)],
-    )
-    land(lake, "other", [visit()])
-    for name in ("acme", "other"):
-        links(lake, name, [{"short_code": "sale", "target_url": f"https://{name}.example/sale"}])
-    control = ApiKeys(ControlDatabase(lake))
-    control.create_key("acme", "test")
-    control.database.close()
-    lake.manifest.close()
-    return lake.root
+    root = tmp_path_factory.mktemp("made") / "lake"
+    with closing((lake := Lake(root, create=True)).manifest):
+        days = [(datetime(2026, 3, 1 + day), n) for day in range(DAYS) for n in range(4 + day)]
+        land(lake, "acme", [visit(visited_at=day, path=f"/{n}") for day, n in days])
+        land(lake, "other", [visit()])
+        for name in ("acme", "other"):
+            links(lake, name, [{"short_code": "sale", "target_url": f"https://{name}.example/sale"}])
+        with open_store(ApiKeys, lake) as keys:
+            keys.create_key("acme", "test")
+    return root
 
 
 @pytest.fixture
 def lake(made, tmp_path):
     """A lake of the test's own."""
-    shutil.copytree(made, tmp_path / "lake")
-    lake = Lake(tmp_path / "lake")
-    yield lake
-    lake.manifest.close()
+    with opened(shutil.copytree(made, tmp_path / "lake")) as lake:
+        yield lake
 
 
 def files(lake, organization="acme"):
@@ -100,38 +94,40 @@ def with_another_type(path):
     pq.write_table(table.set_column(place, "status", table["status"].cast(pa.int32())), path)
 
 
-def test_visits_of_a_newer_program_are_told_and_not_called_damaged(lake):
-    file, newer = files(lake)[0], SCHEMA_VERSION + 1
-    more = VISITS.append(pa.field("made_up", pa.string()))
-    write = lambda path: write_parquet([], more, path, metadata=versioned(newer))  # noqa: E731
-    re_registered(lake, file, write)
-    assert damaged(lake) == {
-        file.path: f"was written by a newer version of this program (visit schema {newer}, this one knows "
-        f"{SCHEMA_VERSION}); upgrade"
-    }
+def of_version(version, schema=VISITS):
+    """Writes a file without visits that tells a version of its schema."""
+    return lambda path: write_parquet([], schema, path, metadata={"traffic.schema_version": f"{version}"})
 
 
-def test_a_manifest_that_takes_visits_for_those_of_another_version_is_told(lake):
-    file = files(lake)[0]
-    re_registered(lake, file, lambda path: write_parquet([], VISITS, path, metadata=versioned(0)))
-    assert damaged(lake) == {file.path: f"holds visits of schema version 0, the manifest says {SCHEMA_VERSION}"}
-
-
-@pytest.mark.parametrize("told", ["", "two"])
-def test_a_file_that_tells_no_readable_version_is_told(lake, told):
-    file = files(lake)[0]
-    re_registered(lake, file, lambda path: write_parquet([], VISITS, path, metadata={"traffic.schema_version": told}))
-    assert damaged(lake)[file.path].startswith("cannot be read: invalid literal")
-
-
-def test_the_order_of_columns_does_not_matter(lake):
-    file = files(lake)[0]
-    table = pq.ParquetFile(lake.root / file.path).read()
+def with_its_columns_turned(path):
+    table = pq.ParquetFile(path).read()
     turned = table.select(table.column_names[::-1])
-    re_registered(
-        lake, file, lambda path: write_parquet([turned], turned.schema, path, metadata=versioned(SCHEMA_VERSION))
-    )
-    assert damaged(lake) == {}
+    write_parquet([turned], turned.schema, path, metadata=versioned(SCHEMA_VERSION))
+
+
+NEWER = SCHEMA_VERSION + 1
+REGISTERED = {
+    "by a newer program": (
+        of_version(NEWER, VISITS.append(pa.field("made_up", pa.string()))),
+        f"was written by a newer version of this program (visit schema {NEWER}, this one knows {SCHEMA_VERSION}); up",
+    ),
+    "of another version": (of_version(0), f"holds visits of schema version 0, the manifest says {SCHEMA_VERSION}"),
+    "of no version": (of_version(""), "cannot be read: invalid literal"),
+    "without a column": (without_a_column, "has unexpected columns"),
+    "with another type": (with_another_type, "has unexpected columns"),
+    "no Parquet": (lambda path: path.write_bytes(b"no Parquet file\n" * 9), "cannot be read:"),
+    "with its columns in another order": (with_its_columns_turned, None),
+}
+"""How a file is written whose bytes the manifest knows, and what is wrong with it."""
+
+
+@pytest.mark.parametrize(("write", "reason"), REGISTERED.values(), ids=REGISTERED)
+def test_a_file_that_holds_something_else_than_its_visits_is_named_though_its_bytes_are_known(lake, write, reason):
+    file = files(lake)[0]
+    re_registered(lake, file, write)
+    found = damaged(lake)
+    assert list(found) == ([file.path] if reason else [])
+    assert all(told.startswith(reason) and "\n" not in told for told in found.values())
 
 
 # Sound
@@ -155,13 +151,9 @@ def test_files_found_sound_are_remembered_as_looked_at(lake):
     before = datetime.now(UTC)
     with_flipped_bit(lake.root / files(lake)[1].path)
     verify_lake(lake)
+    changed = [(lake.root / file.path).stat().st_ctime_ns for file in files(lake)]
     assert [file.checked_at >= before for file in files(lake)] == [True, False, True]
-    stats = [(lake.root / file.path).stat() for file in files(lake)]
-    assert [file.changed_ns == stat.st_ctime_ns for file, stat in zip(files(lake), stats, strict=True)] == [
-        True,
-        False,
-        True,
-    ]
+    assert [file.changed_ns == at for file, at in zip(files(lake), changed, strict=True)] == [True, False, True]
     with pytest.raises(LakeDamaged):
         lake.visit_files("acme", date.min, date.max)
 
@@ -180,16 +172,14 @@ def test_progress_is_told_in_bytes_up_to_the_end(lake):
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
-        (with_flipped_bit, "SHA-256 differs"),
         (lambda path: with_flipped_bit(path, -1), "SHA-256 differs"),
         (lambda path: path.write_bytes(path.read_bytes()[:-1]), "SHA-256 differs"),
         (lambda path: path.write_bytes(path.read_bytes() + b"\0"), "SHA-256 differs"),
-        (lambda path: path.write_bytes(b""), "SHA-256 differs"),
         (Path.unlink, "is missing"),
         (lambda path: shutil.rmtree(path.parent), "is missing"),
         (replaced_by_a_folder, "cannot be read"),
     ],
-    ids=["flipped", "flipped at its end", "cut", "lengthened", "emptied", "missing", "folder missing", "a folder"],
+    ids=["flipped", "cut", "lengthened", "missing", "folder missing", "a folder"],
 )
 def test_a_damaged_file_is_named_and_the_others_are_checked(lake, damage, reason):
     file = files(lake)[1]
@@ -210,32 +200,14 @@ def test_rot_that_leaves_no_trace_is_found(lake):
     assert damaged(lake) == {rotten.path: "is damaged: its SHA-256 differs"}
 
 
-def test_swapped_files_are_both_named(lake):
-    one, other, _ = (lake.root / file.path for file in files(lake))
+def test_swapped_files_are_both_named_beside_another_that_is_damaged(lake):
+    one, other, last = (lake.root / file.path for file in files(lake))
     one.rename(lake.root / "aside")
     other.rename(one)
     (lake.root / "aside").rename(other)
     assert damaged(lake).keys() == {file.path for file in files(lake)[:2]}
-
-
-def test_every_damaged_file_is_named(lake):
-    for file in files(lake):
-        with_flipped_bit(lake.root / file.path)
+    with_flipped_bit(last)
     assert damaged(lake).keys() == {file.path for file in files(lake)}
-
-
-@pytest.mark.parametrize("write", [without_a_column, with_another_type])
-def test_a_file_of_another_schema_is_named(lake, write):
-    file = files(lake)[0]
-    re_registered(lake, file, write)
-    assert damaged(lake) == {file.path: "has unexpected columns"}
-
-
-def test_a_file_that_is_not_parquet_is_named_even_if_that_was_written(lake):
-    file = files(lake)[0]
-    re_registered(lake, file, lambda path: path.write_bytes(b"no Parquet file\n" * 9))
-    ((path, reason),) = damaged(lake).items()
-    assert (path, reason[:15], "\n" in reason) == (file.path, "cannot be read:", False)
 
 
 def test_a_file_with_another_number_of_visits_is_named(lake):
@@ -249,12 +221,11 @@ def test_a_file_with_another_number_of_visits_is_named(lake):
     ("damage", "reason"),
     [
         (lambda path: path.write_bytes(path.read_bytes()[:-9]), "cannot be read"),
-        (lambda path: path.write_bytes(b""), "cannot be read"),
         (lambda path: pq.write_table(LINKS.remove(0).empty_table(), path), "unexpected columns"),
     ],
-    ids=["cut", "emptied", "other schema"],
+    ids=["cut", "other schema"],
 )
-def test_damaged_links_and_seeds_are_named(lake, damage, reason):
+def test_damaged_seeds_are_named(lake, damage, reason):
     seeds = [Path(lake.seed_visits), Path(lake.seed_links)]
     for path in seeds:
         damage(path)
@@ -311,9 +282,8 @@ def test_a_manifest_whose_index_is_wrong_is_named_and_files_are_checked(lake):
         db.execute("UPDATE sqlite_master SET sql = replace(sql, 'IS NULL', 'IS NOT NULL') WHERE name = 'live_files'")
         db.commit()
     lake.manifest.close()
-    other = Lake(lake.root)
-    found = verify_lake(other)
-    other.manifest.close()
+    with opened(lake.root) as other:
+        found = verify_lake(other)
     assert found.findings[0].path == "manifest.sqlite"
     assert "live_files" in found.findings[0].reason
     assert (found.files, len(found.findings), found.is_manifest_damaged) == (DAYS + 1, 2, True)
@@ -324,13 +294,9 @@ def test_a_manifest_that_cannot_be_read_is_named_once(lake):
     links.write_bytes(b"")
     lake.manifest.close()
     zeroed(lake.root / "manifest.sqlite", "files")
-    other = Lake(lake.root)
-    found = verify_lake(other)
-    other.manifest.close()
-    assert sorted(trouble.path for trouble in found.findings) == [
-        str(links.relative_to(lake.root)),
-        "manifest.sqlite",
-    ]
+    with opened(lake.root) as other:
+        found = verify_lake(other)
+    assert sorted(trouble.path for trouble in found.findings) == [str(links.relative_to(lake.root)), "manifest.sqlite"]
     assert found.is_manifest_damaged
 
 
@@ -372,7 +338,6 @@ def test_a_file_that_is_about_to_land_is_not_an_orphan(lake):
     first = files(lake)[0]
     name = re.sub("[^/]+$", "landing.parquet", first.path)
     placed, checked = threading.Event(), threading.Event()
-    other = Lake(lake.root)
 
     def place():
         shutil.copy(lake.root / first.path, lake.root / name)
@@ -380,19 +345,15 @@ def test_a_file_that_is_about_to_land_is_not_an_orphan(lake):
         checked.wait(0.3)  # it cannot end before this file has landed
         return [LandedFile("acme", first.day, name, first.visits, first.size, first.sha256, 0, 0, datetime.now(UTC))]
 
-    def land_one():
-        other.manifest.replace_files(
-            Replacement([first], datetime.now(UTC) + timedelta(1), changes_answers=False), place
-        )
-
-    lander = threading.Thread(target=land_one)
-    lander.start()
-    placed.wait()
-    assert (lake.root / name).exists()
-    unknown = unknown_files(lake)  # alone: to remember what was checked would wait for the lander, too
-    checked.set()
-    lander.join()
-    other.manifest.close()
+    asked = Replacement([first], datetime.now(UTC) + timedelta(1), changes_answers=False)
+    with opened(lake.root) as other:
+        lander = threading.Thread(target=other.manifest.replace_files, args=(asked, place))
+        lander.start()
+        placed.wait()
+        assert (lake.root / name).exists()
+        unknown = unknown_files(lake)  # alone: to remember what was checked would wait for the lander, too
+        checked.set()
+        lander.join()
     assert unknown == []
     assert verify_lake(lake).unknown == 0
 
@@ -403,10 +364,8 @@ def test_visits_that_wait_and_cannot_be_read_are_told_of(lake):
     with lake.manifest.transaction() as db:
         db.execute("UPDATE pending SET body = x'00'")
     ((path, reason),) = verify_lake(lake).findings
-    assert (path, reason[:59]) == (
-        "manifest.sqlite",
-        "1 visit of acme without a file yet cannot be read (in the m",
-    )
+    assert path == "manifest.sqlite"
+    assert reason.startswith("1 visit of acme without a file yet cannot be read (in the m")
     assert verify_lake(lake, "other").findings == []
 
 
