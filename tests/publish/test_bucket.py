@@ -1,6 +1,5 @@
 """Visits published in a bucket: engines of other makers read what the lake counts, and nothing that was erased."""
 
-import http.server
 import io
 import json
 import os
@@ -151,37 +150,14 @@ def test_wrong_credentials_are_told_without_them(lake, bucket):
     )
 
 
-class Faulty(http.server.BaseHTTPRequestHandler):
-    """A store of objects that answers as it is told to."""
-
-    answers = "500"
-
-    def answer(self):
-        if self.answers == "500":
-            self.send_error(500)
-            return
-        self.send_response(200)  # a body that ends before its length
-        self.send_header("Content-Length", "1000")
-        self.end_headers()
-        self.wfile.write(b"<?xml")
-        self.close_connection = True
-
-    do_GET = do_PUT = do_POST = answer
-
-    def log_message(self, *_):
-        pass
-
-
-@pytest.mark.parametrize("answers", ["500", "cut"])
-def test_a_store_that_fails_is_out_of_reach(lake, bucket, monkeypatch, answers):
-    monkeypatch.setattr(Faulty, "answers", answers)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Faulty) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
-        land(lake, "acme", [at(2)])
-        with pytest.raises(TargetUnavailable, match="s3://bucket-x/lake cannot be used: "):
-            LakePublisher(lake, "s3://bucket-x/lake").publish("acme")
-        server.shutdown()
+@pytest.mark.parametrize("how", ["500", "cut"])
+def test_a_store_that_fails_is_out_of_reach(lake, bucket, monkeypatch, how):
+    name = f"s3://{bucket.new()}/lake"
+    land(lake, "acme", [at(2)])
+    LakePublisher(lake, name).publish("acme")
+    land(lake, "acme", [at(3)])
+    with disturbing(bucket, how, monkeypatch), pytest.raises(TargetUnavailable, match=f"{name} cannot be used: "):
+        LakePublisher(lake, name).publish("acme")
 
 
 def test_a_store_that_answers_slowly_is_published_whole(lake, bucket, monkeypatch):

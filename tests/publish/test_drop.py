@@ -17,24 +17,20 @@ from data.ingest.dropped import open_drop
 from data.ingest.importer import Importer, Options
 from data.store.target import open_target
 from tests.cluster.processes import wait_until
-from tests.faults.lakes import log
+from tests.faults.lakes import line, log
 from tests.faults.tracing import Program, why_not
 from tests.faults.trials import Trial, some
 from tests.faults.victims import INTO, Victim, by_log, nothing
 from tests.publish.conftest import SECRET
 from tests.publish.disturbing import disturbing
 from tests.support.lakes import rows_of
-from tests.support.user_agents import CHROME
 
 KILLS = 8
 TRAFFIC = Path(sys.executable).parent / "traffic"
 
 
 def lines(*paths):
-    return "".join(
-        f'203.0.113.7 - - [17/May/2015:10:05:03 +0000] "GET {path} HTTP/1.1" 200 5316 "-" "{CHROME}"\n'
-        for path in paths
-    ).encode()
+    return "".join(map(line, paths)).encode()
 
 
 def landed(lake):
