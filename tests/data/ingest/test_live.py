@@ -129,7 +129,8 @@ AGENTS = (CHROME, IPHONE, GPTBOT, ROAMING, GOOGLEBOT, "curl/8.9.1", "", "-", "fa
           "GPTBot/1.0" * 300)  # fmt: skip
 REFERRERS = ("", "-", "https://chatgpt.com/", "https://chatgpt.com/c/1?q=2#top", "https://www.google.co.uk/search?q=x",
              "HTTPS://User@T.co:443/xyz", "android-app://com.openai.chatgpt/", "https://www.perplexity.ai/search/a",
-             "https://x.com/i/grok", "https://news.example/x", "//[2001:db8::1]:8080/x", "about:blank")  # fmt: skip
+             "https://x.com/i/grok", "https://news.example/x", "https://go.example/start",
+             "https://www.go.example/", "https://semalt.com/", "//[2001:db8::1]:8080/x", "about:blank")  # fmt: skip
 QUERIES = ("", "utm_source=chatgpt.com", "q=why?&utm_source=News&utm_medium=email&utm_campaign=May&utm_term=a+b",
            "utm_content=%C3%A9&utm_source=%00", "referrer=grok.com", "a=b", f"utm_source={'%C3%A9' * 300}",
            "UTM_SOURCE=x", "utm_source=&utm_term=%ff", "utm%5Fsource=x", "x=/a?utm_source=y")  # fmt: skip
@@ -223,7 +224,7 @@ def test_requests_with_every_kind_of_answer_become_the_same_visits_too(twins):
     assert told["country"] == {"DE", "US", None}
     assert told["device_type"] == {"desktop", "mobile", "bot"}
     assert told["is_malicious"] == {True, False}
-    assert told["referrer_type"] >= {"direct", "ai", "search", "social", "other"}
+    assert told["referrer_type"] >= {"direct", "ai", "search", "social", "other", "internal"}
     assert told["utm_source"] >= {"News", "chatgpt.com", None}
     assert {"abc", None} < told["short_code"]
     assert len(told["visitor"]) > 50

@@ -104,7 +104,7 @@ def test_every_sample_names_its_source_and_lands_visits():
     assert {name.removesuffix(".log") for name in samples} == set(VISITS)
 
 
-@pytest.mark.parametrize("log_format", VISITS)
+@pytest.mark.parametrize("log_format", ["w3c", "cloudfront", "vercel", "alb"])
 def test_a_real_log_is_read_alike_in_blocks_and_in_steps(log, log_format, monkeypatch):
     """Every cut between two lines: what comes later still knows the header, and nothing counts twice."""
     lines = (LOGS / f"{log_format}.log").read_bytes().splitlines(keepends=True)

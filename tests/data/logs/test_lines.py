@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.errors import BadInput
-from data.ingest.importer import Importer, Options
 from data.logs.formats import (
     FIELD_NAMES,
     FORMATS,
@@ -24,7 +23,6 @@ from data.logs.nginx_log_format import parse_nginx_log_format
 from data.logs.source import MAX_LINE_BYTES
 from tests.faults.trials import scaled
 from tests.support.forks import ROOT
-from tests.support.lakes import rows_of
 from tests.support.tables import examples, tables
 
 FACTS = tables(__file__)["facts"]
@@ -96,23 +94,6 @@ def test_a_line_gives_its_facts_or_the_reason_why_it_has_none(read, log_format):
         for row, (line, wanted) in zip(found, log, strict=True):
             told = row["reason"] if isinstance(wanted, str) else row
             assert told == (wanted if isinstance(wanted, str) else FORMAT_LINES[log_format][1] | wanted), line
-
-
-@pytest.mark.parametrize("log_format", FORMATS)
-def test_a_log_of_such_lines_lands_those_that_have_facts(shared_lake, tmp_path, log_format):
-    """Of CSV and W3C each line stands behind its own first line, so a log has those that share it."""
-    head = FORMAT_LINES[log_format][0].rpartition("\n")[0]
-    chosen = logs_of(log_format)[head]
-    lines = [*head.splitlines(), *(line for line, _ in chosen)]
-    (tmp_path / "a.log").write_text("\n".join(lines) + "\n")
-    summary = Importer(shared_lake).run(tmp_path / "a.log", Options(log_format, log_format=log_format))
-    first = len(lines) - len(chosen) + 1
-    assert summary.rejects == [
-        (number, given) for number, (_, given) in enumerate(chosen, first) if isinstance(given, str)
-    ]
-    facts = [FORMAT_LINES[log_format][1] | given for _, given in chosen if isinstance(given, dict)]
-    landed = [(one["visited_at"].isoformat(), one["status"]) for one in rows_of(shared_lake, log_format)]
-    assert sorted(landed) == sorted((one["visited_at"], one["status"]) for one in facts)
 
 
 @pytest.mark.parametrize("log_format", ["combined", "vhost-combined", "common"])

@@ -106,18 +106,18 @@ STEPS = {
 
 
 @pytest.mark.parametrize("is_killed", [False, True])
-@pytest.mark.parametrize("name", STEPS)
-def test_a_failure_leaves_each_day_as_it_was_or_done(case, tmp_path, monkeypatch, name, is_killed):
-    for call, is_done in ((1, False), (2, True)):  # before anything is done, and after a part of the second day is
-        with opened(shutil.copytree(case.root, tmp_path / f"{call}")) as lake:
-            with monkeypatch.context() as patch:
-                if is_killed:  # nothing is tidied up
-                    patch.setattr(f"data.maintenance.{case.module}.discard", lambda *_: None)
-                owner = STEPS[name].format(case.module)
-                fail_at(patch, lake.manifest if owner == "manifest" else owner, name, call, is_done)
-                with pytest.raises(OSError, match="No space left"):
-                    case.run(lake)
-            assert_whole_and_finished_by_the_next_run(case, lake, has_strays=is_killed)
+@pytest.mark.parametrize(("name", "call"), [("replace_files", 1), *((name, 2) for name in STEPS)])
+def test_a_failure_leaves_each_day_as_it_was_or_done(case, tmp_path, monkeypatch, name, call, is_killed):
+    """Before anything is done, or after each step of the second day."""
+    with opened(shutil.copytree(case.root, tmp_path / "lake")) as lake:
+        with monkeypatch.context() as patch:
+            if is_killed:  # nothing is tidied up
+                patch.setattr(f"data.maintenance.{case.module}.discard", lambda *_: None)
+            owner = STEPS[name].format(case.module)
+            fail_at(patch, lake.manifest if owner == "manifest" else owner, name, call, is_done=call > 1)
+            with pytest.raises(OSError, match="No space left"):
+                case.run(lake)
+        assert_whole_and_finished_by_the_next_run(case, lake, has_strays=is_killed)
 
 
 @pytest.mark.parametrize("is_done", [False, True])

@@ -92,8 +92,8 @@ def some_day(random):
 
 @pytest.mark.parametrize(
     ("seeds", "ranges", "most"),
-    [(range(4), 1, 10**6), (range(4, 8), 1, 10**6), ((8, 9), 256, 10**6), ((10, 11), 1, 0)],
-    ids=["1", "2", "in ranges", "day by day"],
+    [(range(4), 1, 10**6), ((4,), 16, 10**6), ((5, 6), 1, 0)],
+    ids=["at once", "in ranges", "day by day"],
 )
 def test_every_visit_of_past_days_gets_the_signals_that_a_recount_gives_it(lake, monkeypatch, seeds, ranges, most):
     monkeypatch.setattr(compaction, "_RANGES", (ranges,))
@@ -121,7 +121,7 @@ def test_every_visit_of_past_days_gets_the_signals_that_a_recount_gives_it(lake,
 
 def test_the_recount_sees_every_signal_in_some_of_these_days():
     found = 0
-    for seed in range(12):
+    for seed in range(4):
         for bits in recount.signals(some_day(Random(seed)), (), *[lambda agent: agent == OLD] * 2):
             found |= bits
     assert found == sum(signal.bit for signal in SIGNALS)
