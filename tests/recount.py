@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from fractions import Fraction
+from itertools import chain
 from math import comb
+from operator import itemgetter
 from typing import Any, Final
 
 from queries.prelude import sql_text
@@ -17,6 +19,9 @@ from queries.prelude import sql_text
 Visit = Mapping[str, Any]
 Row = dict[str, Any]
 Measure = Callable[[Sequence[Visit]], Any]
+Answer = Callable[["Question"], Any]
+Finder = Callable[[list[Visit], date, set[str]], list[Row]]
+InMeasure = Callable[[Visit, Row], Any]
 
 AI: Final = {"ai_assistant", "ai_training", "ai_coding_agent", "ai_referral"}
 OTHER: Final = {"search_crawler", "other_bot"}
@@ -34,20 +39,12 @@ _SOURCES: Final = sorted(
     key=lambda row: (row[1].endswith("*"), -len(row[1])),
 )
 """Referrer type, host and source, from the table that answers are made with; the longest hosts first."""
-DASHBOARD: Final = {
-    "overview": "traffic-overview",
-    "timeSeries": "time-series",
-    "aiSources": "ai-sources",
-    "devices": "devices",
-    "topLinks": "top-links",
-    "weeklyTrend": "weekly-trend",
-    "aiPlatformMarketShare": "ai-platform-market-share",
-    "referrers": "referrers",
-    "geographic": "geographic",
-    "browsers": "browsers",
-    "operatingSystems": "operating-systems",
-    "hourlyActivity": "hourly-activity",
-    "botTraffic": "bot-traffic",
+_PARTS: Final = (
+    "time-series", "ai-sources", "devices", "top-links", "weekly-trend", "ai-platform-market-share", "referrers",
+    "geographic", "browsers", "operating-systems", "hourly-activity", "bot-traffic",
+)  # fmt: skip
+DASHBOARD: Final = {"overview": "traffic-overview"} | {
+    re.sub("-(.)", lambda found: found[1].upper(), name): name for name in _PARTS
 }
 
 
@@ -273,11 +270,7 @@ def _named(column: str, missing: str = "unknown") -> Callable[[Visit], str]:
 
 # Measures: what can be counted of any group of visits
 
-
-def _in(*categories: str) -> Measure:
-    return lambda visits: len(_of(visits, *categories))
-
-
+FETCHING_AI: Final = AI - {"ai_referral"}
 PURPOSES: Final = {
     "ai_assistant": "asked",
     ("ai_assistant", "ai_search_index"): "indexed",
@@ -291,30 +284,27 @@ def _purpose(visit: Visit) -> str | None:
     return PURPOSES.get((category, visit["agent_kind"]), PURPOSES.get(category))
 
 
+def _number(is_counted: Callable[[Visit], bool]) -> Measure:
+    return lambda visits: sum(map(is_counted, visits))
+
+
+def _in(*values: str, column: str = "bot_category") -> Measure:
+    return _number(lambda visit: visit[column] in values)
+
+
 def _for(purpose: str) -> Measure:
-    return lambda visits: sum(_purpose(visit) == purpose for visit in visits)
-
-
-def _from_device(device_type: str) -> Measure:
-    return lambda visits: sum(visit["device_type"] == device_type for visit in visits)
+    return _number(lambda visit: _purpose(visit) == purpose)
 
 
 def _status(hundreds: int) -> Measure:
-    return lambda visits: sum((visit["status"] or 0) // 100 == hundreds for visit in visits)
+    return _number(lambda visit: (visit["status"] or 0) // 100 == hundreds)
 
 
-def _links(*categories: str) -> Measure:
+def _distinct(*columns: str, of: Iterable[str] = CATEGORIES) -> Measure:
+    """How many combinations of values of visits of some categories; the first column is never unknown."""
     return lambda visits: len(
-        {
-            (visit["short_code"], visit["domain"])
-            for visit in _of(visits, *categories)
-            if visit["short_code"] is not None
-        }
+        {tuple(visit[name] for name in columns) for visit in _of(visits, *of) if visit[columns[0]] is not None}
     )
-
-
-def _distinct(column: str) -> Measure:
-    return lambda visits: len({visit[column] for visit in visits if visit[column] is not None})
 
 
 def _first(visits: Sequence[Visit]) -> Any:
@@ -325,51 +315,49 @@ def _last(visits: Sequence[Visit]) -> Any:
     return max(visit["visited_at"] for visit in visits)
 
 
+def _ai_share(visits: Sequence[Visit]) -> float:
+    return _share(_in(*AI)(visits), len(visits)) or 0.0
+
+
 MEASURES: Final[dict[str, Measure]] = {
-    "visits": len,
-    "total_visits": len,
-    "human_clicks": _in("human"),
-    "human_visits": _in("human"),
+    **dict.fromkeys(("visits", "total_visits"), len),
+    **dict.fromkeys(("human_clicks", "human_visits"), _in("human")),
     "ai_visits": _in(*AI),
     "other_visits": _in(*OTHER),
     "ai_assistant_requests": _in("ai_assistant"),
     "ai_training_requests": _in("ai_training"),
     "ai_coding_agent_requests": _in("ai_coding_agent"),
-    "ai_referral_requests": _in("ai_referral"),
-    "agent_fetches": _in(*(AI - {"ai_referral"})),
-    "ai_referrals": _in("ai_referral"),
-    "asked": _for("asked"),
-    "indexed": _for("indexed"),
-    "trained": _for("trained"),
-    "coding": _for("coding"),
-    "mobile_visits": _from_device("mobile"),
-    "desktop_visits": _from_device("desktop"),
-    "unique_visitors": lambda visits: len(
-        {(visit["day"], visit["visitor"]) for visit in visits if visit["visitor"] is not None}
-    ),
-    "unidentified_visits": lambda visits: sum(visit["visitor"] is None for visit in visits),
+    **dict.fromkeys(("ai_referral_requests", "ai_referrals"), _in("ai_referral")),
+    "agent_fetches": _in(*FETCHING_AI),
+    **{purpose: _for(purpose) for purpose in PURPOSES.values()},
+    "mobile_visits": _in("mobile", column="device_type"),
+    "desktop_visits": _in("desktop", column="device_type"),
+    "unique_visitors": _distinct("visitor", "day"),
+    "unidentified_visits": _number(lambda visit: visit["visitor"] is None),
     "pages_accessed": lambda visits: len({visit["path"] for visit in visits if visit["path"]}),
     "short_codes": _distinct("short_code"),
     "active_days": _distinct("day"),
-    "links_fetched": _links(*(AI - {"ai_referral"})),
-    "links_referred": _links("ai_referral"),
+    "links_fetched": _distinct("short_code", "domain", of=FETCHING_AI),
+    "links_referred": _distinct("short_code", "domain", of=["ai_referral"]),
     "errors_4xx": _status(4),
     "errors_5xx": _status(5),
     "bytes_sent": lambda visits: sum(visit["bytes_sent"] or 0 for visit in visits),
     "first_seen": _first,
-    "last_seen": _last,
-    "last_visit": _last,
-    "ai_percentage": lambda visits: _share(_in(*AI)(visits), len(visits)) or 0.0,
-    "ai_pct": lambda visits: _share(_in(*AI)(visits), len(visits)) or 0.0,
+    **dict.fromkeys(("last_seen", "last_visit"), _last),
+    **dict.fromkeys(("ai_percentage", "ai_pct"), _ai_share),
     "score": lambda visits: SCORES.get(visits[0]["confidence"]),
-    "conversion_rate": lambda visits: _share(_in("ai_referral")(visits), _in(*(AI - {"ai_referral"}))(visits)),
-    "fetches_per_referral": lambda visits: _rate(_in(*(AI - {"ai_referral"}))(visits), _in("ai_referral")(visits)),
+    "conversion_rate": lambda visits: _share(_in("ai_referral")(visits), _in(*FETCHING_AI)(visits)),
+    "fetches_per_referral": lambda visits: _rate(_in(*FETCHING_AI)(visits), _in("ai_referral")(visits)),
 }
 
 SPLIT: Final = (
     "ai_visits", "ai_assistant_requests", "ai_training_requests", "ai_coding_agent_requests", "ai_referral_requests",
     "other_visits",
 )  # fmt: skip
+BY_CLASS: Final = ("total_visits", "human_clicks", "ai_visits", "other_visits")
+BY_PURPOSE: Final = (*PURPOSES.values(), "ai_referrals")
+USUAL: Final = ("visits", "percentage", "human_clicks", "ai_visits", "unique_visitors")
+OF_PEOPLE: Final = ("visits", "percentage", "human_clicks", "unique_visitors")
 
 
 # Rows
@@ -403,6 +391,38 @@ def _ranked(
 
 def _by(*columns: str) -> dict[str, Callable[[Visit], Any]]:
     return {column: _named(column) for column in columns}
+
+
+def _of_type(question: Question) -> list[Visit]:
+    kind = question.scope.traffic_type
+    return _of(question.visits, *({"ai": AI, "other": OTHER, None: CATEGORIES}.get(kind) or {kind}))
+
+
+def _ranking(
+    keys: Mapping[str, Callable[[Visit], Any]],
+    *fields: str,
+    of: Iterable[str] = CATEGORIES,
+    where: Callable[[Visit], Any] = lambda _: True,
+    most: int | None = None,
+) -> Answer:
+    """Ranks the visits of some categories, and of the traffic type that is asked for."""
+    return lambda question: _ranked([*filter(where, _of(_of_type(question), *of))], keys, *fields)[:most]
+
+
+def _series(name: str, step_of: Callable[[date], date], fields: Iterable[str]) -> Answer:
+    """A row for each step of time with a day in range."""
+
+    def rows(question: Question) -> list[Row]:
+        groups = _grouped(question.visits, lambda visit: step_of(visit["day"]))
+        return [
+            {name: step} | _measured(groups.get(step, []), fields) for step in sorted({*map(step_of, question.days)})
+        ]
+
+    return rows
+
+
+def _totals(*fields: str, of: Iterable[str] = CATEGORIES) -> Answer:
+    return lambda question: _measured(_of(question.visits, *of), fields)
 
 
 # Bounds: what strangers can write without end is cut, by day and then in the answer
@@ -485,17 +505,10 @@ def _dashboard(question: Question) -> Row:
     return {member: ENTRIES[name](question) for member, name in DASHBOARD.items()}
 
 
-def _traffic_overview(question: Question) -> Row:
-    return _measured(question.visits, ("total_visits", "human_clicks", *SPLIT, "ai_percentage"))
-
-
 def _weekly_trend(question: Question) -> Row:
     weeks = _grouped(question.visits, lambda visit: _week(visit["day"]))
-    fields = ("total_visits", "human_visits", *SPLIT, "ai_pct")
     return {
-        "weekly": [
-            {"week": week} | _measured(weeks.get(week, []), fields) for week in sorted(set(map(_week, question.days)))
-        ],
+        "weekly": _series("week", _week, ("total_visits", "human_visits", *SPLIT, "ai_pct"))(question),
         "byPlatform": [
             {"week": week} | row
             for week in sorted(weeks)
@@ -504,47 +517,13 @@ def _weekly_trend(question: Question) -> Row:
     }
 
 
-def _time_series(question: Question) -> list[Row]:
-    days = _grouped(question.visits, lambda visit: visit["day"])
-    fields = ("total_visits", "human_clicks", "ai_visits", "mobile_visits", "desktop_visits")
-    return [{"date": day} | _measured(days.get(day, []), fields) for day in question.days]
-
-
 def _visits_by_hour(question: Question) -> list[Row]:
     hours = _grouped(question.visits, lambda visit: (visit["day"], local_time(visit).hour))
-    fields = ("total_visits", "human_clicks", "ai_visits", "other_visits")
     return [
-        {"date": day, "hour": hour} | _measured(hours.get((day, hour), []), fields)
+        {"date": day, "hour": hour} | _measured(hours.get((day, hour), []), BY_CLASS)
         for day in question.days
         for hour in range(24)
     ]
-
-
-def _visits_by_month(question: Question) -> list[Row]:
-    months = _grouped(question.visits, lambda visit: visit["day"].replace(day=1))
-    fields = ("total_visits", "human_clicks", "ai_visits", "other_visits")
-    return [
-        {"month": month} | _measured(months.get(month, []), fields)
-        for month in sorted({day.replace(day=1) for day in question.days})
-    ]
-
-
-def _ai_sources(question: Question) -> list[Row]:
-    visits = _of(question.visits, *AI)
-    return _ranked(visits, _by("ai_source"), "visits", "percentage", "agent_fetches", "ai_referrals")
-
-
-def _ai_platform_market_share(question: Question) -> list[Row]:
-    visits = [visit for visit in _of(question.visits, "ai_assistant") if not visit["is_malicious"]]
-    return _ranked(visits, _by("ai_source"), "visits", "percentage", "pages_accessed", "unique_visitors", "asked")
-
-
-def _developer_tools(question: Question) -> list[Row]:
-    return _ranked(
-        _of(question.visits, "ai_coding_agent"),
-        {"tool": _named("ai_source"), "operator": _named("operator")},
-        "visits", "percentage", "pages_accessed", "unique_visitors", "first_seen", "last_seen",
-    )  # fmt: skip
 
 
 def _dev_tools_adoption(question: Question) -> list[Row]:
@@ -559,19 +538,10 @@ def _dev_tools_adoption(question: Question) -> list[Row]:
     return sorted(rows, key=lambda row: (row["week"], -row["visits"], row["tool"]))
 
 
-def _ai_confidence(question: Question) -> list[Row]:
-    keys = _by("confidence", "detection_method")
-    return _ranked(_of(question.visits, *AI), keys, "score", "visits", "percentage")
-
-
 def _without_strays(question: Question, visits: Iterable[Visit]) -> list[Visit]:
     """The visits, without the short codes without a link: not in the links file, and never answered below 400 on
     that domain in these days. A visit without a status may have been answered."""
-    answered = {
-        (visit["short_code"], visit["domain"])
-        for visit in question.seen
-        if visit["status"] is None or visit["status"] < 400
-    }
+    answered = {(visit["short_code"], visit["domain"]) for visit in question.seen if _may_be_answered(visit)}
     return [
         visit
         if (visit["short_code"], visit["domain"]) in answered or _targets(question.links, visit)
@@ -580,20 +550,31 @@ def _without_strays(question: Question, visits: Iterable[Visit]) -> list[Visit]:
     ]
 
 
-def _top_links(question: Question) -> list[Row]:
+def _to_links(question: Question) -> list[Visit]:
+    return [visit for visit in _without_strays(question, question.visits) if visit["short_code"] is not None]
+
+
+def _with_targets(question: Question, rows: Iterable[Row]) -> list[Row]:
     targets = {(link["short_code"], link["domain"]): link["target_url"] for link in question.links}
-    rows = _ranked(
-        [visit for visit in _without_strays(question, question.visits) if visit["short_code"] is not None],
-        _by("short_code", "domain"),
-        "visits", "percentage", "human_clicks", "ai_visits", "other_visits", "unique_visitors", "last_visit",
-        whole=len(question.visits),
-    )  # fmt: skip
-    return [_with(row, "domain", "target_url", _target(targets, row)) for row in rows[:100]]
+    return [
+        _with(row, "domain", "target_url", targets.get(place, targets.get((place[0], ""), "unknown")))
+        for row in rows
+        for place in [(row["short_code"], row["domain"])]
+    ]
 
 
-def _target(targets: Mapping[tuple[str, str], str], row: Row) -> str:
-    anywhere = targets.get((row["short_code"], ""), "unknown")
-    return targets.get((row["short_code"], row["domain"]), anywhere)
+def _top_links(question: Question) -> list[Row]:
+    fields = ("visits", "percentage", "human_clicks", "ai_visits", "other_visits", "unique_visitors", "last_visit")
+    rows = _ranked(_to_links(question), _by("short_code", "domain"), *fields, whole=len(question.visits))
+    return _with_targets(question, rows[:100])
+
+
+def _source_links(question: Question) -> list[Row]:
+    visits = [visit for visit in _of(question.visits, *AI) if visit["short_code"] is not None]
+    fields = ("visits", "percentage", "agent_fetches", "ai_referrals", "errors_4xx", "errors_5xx", "last_visit")
+    sources = sorted(_grouped(visits, _named("ai_source")).items())
+    rows = (_ranked(group, _by("ai_source", "short_code", "domain"), *fields)[:20] for _, group in sources)
+    return _with_targets(question, chain.from_iterable(rows))
 
 
 def _ai_to_human_conversion(question: Question) -> list[Row]:
@@ -619,16 +600,6 @@ def _traffic_value_breakdown(question: Question) -> list[Row]:
     return rows
 
 
-def _devices(question: Question) -> list[Row]:
-    fields = ("visits", "percentage", "human_clicks", "ai_visits", "unique_visitors")
-    return _ranked(question.visits, _by("device_type"), *fields)
-
-
-def _protocols(question: Question) -> list[Row]:
-    fields = ("visits", "percentage", "human_clicks", "ai_visits", "unique_visitors")
-    return _ranked(question.visits, _by("protocol"), *fields)
-
-
 def _disguised(question: Question) -> list[Row]:
     found = [visit["signals"] for visit in question.visits if visit["detection_method"] == "behaviour"]
     rows = [{"signal": "total", "visits": len(found), "alone": len(found)}]
@@ -637,31 +608,6 @@ def _disguised(question: Question) -> list[Row]:
         rows.append({"signal": name, "visits": len(having), "alone": having.count(bit)})
     rows = [row for row in rows if row["visits"]]
     return sorted(rows, key=lambda row: (row["visits"], row["alone"], row["signal"]), reverse=True)
-
-
-def _source_links(question: Question) -> list[Row]:
-    targets = {(link["short_code"], link["domain"]): link["target_url"] for link in question.links}
-    visits = [visit for visit in _of(question.visits, *AI) if visit["short_code"] is not None]
-    sources = _grouped(visits, _named("ai_source"))
-    fields = ("visits", "percentage", "agent_fetches", "ai_referrals", "errors_4xx", "errors_5xx", "last_visit")
-    return [
-        _with(row, "domain", "target_url", _target(targets, row))
-        for source in sorted(sources)
-        for row in _ranked(sources[source], _by("ai_source", "short_code", "domain"), *fields)[:20]
-    ]
-
-
-def _of_type(question: Question) -> list[Visit]:
-    kind = question.scope.traffic_type
-    return _of(question.visits, *({"ai": AI, "other": OTHER, None: CATEGORIES}.get(kind) or {kind}))
-
-
-def _paths(question: Question) -> list[Row]:
-    visits = [visit for visit in _of_type(question) if visit["path"]]
-    fields = (
-        "visits", "percentage", "human_clicks", "ai_visits", "other_visits", "errors_4xx", "errors_5xx", "last_visit",
-    )  # fmt: skip
-    return _ranked(visits, _by("path"), *fields)[:100]
 
 
 def _invented_links(question: Question) -> list[Row]:
@@ -685,17 +631,12 @@ def _invented_links(question: Question) -> list[Row]:
     return sorted(rows, key=lambda row: (-row["ai_referrals"], -row["agent_fetches"], row["path"], row["domain"]))[:100]
 
 
-def _statuses(question: Question) -> list[Row]:
-    fields = ("visits", "percentage", "human_clicks", "ai_visits", "other_visits")
-    return _ranked(_of_type(question), {"status": lambda visit: word(visit, "status")}, *fields)
-
-
 def _all_links(question: Question) -> list[Row]:
     scope, links = question.scope, {(link["short_code"], link["domain"]): link for link in question.links}
-    visits = [visit for visit in _without_strays(question, question.visits) if visit["short_code"] is not None]
     fields = ("visits", "human_clicks", "ai_visits", "other_visits", "unique_visitors", "last_visit")
     rows, visited = [], set()
-    for (code, domain), group in _grouped(visits, lambda visit: (visit["short_code"], visit["domain"])).items():
+    groups = _grouped(_to_links(question), lambda visit: (visit["short_code"], visit["domain"]))
+    for (code, domain), group in groups.items():
         key = (code, domain) if (code, domain) in links else (code, "")
         visited.add(key)
         place = {"short_code": code, "domain": "unknown" if domain is None else domain}
@@ -723,21 +664,6 @@ def _is_listed(row: Row, scope: Any) -> bool:
     return (scope.search or "").lower() in text and not (scope.unvisited and row["visits"])
 
 
-def _operating_systems(question: Question) -> list[Row]:
-    fields = ("visits", "percentage", "human_clicks", "unique_visitors")
-    return _ranked(_of(question.visits, *PEOPLE), _by("operating_system"), *fields)
-
-
-def _browsers(question: Question) -> list[Row]:
-    fields = ("visits", "percentage", "human_clicks", "unique_visitors")
-    return _ranked(_of(question.visits, *PEOPLE), _by("browser"), *fields)
-
-
-def _people(question: Question) -> Row:
-    fields = ("visits", "human_clicks", "unique_visitors", "unidentified_visits")
-    return _measured(_of(question.visits, *PEOPLE), fields)
-
-
 def _device_by_ai_source(question: Question) -> list[Row]:
     visits = _of(question.visits, *AI)
     sources = _grouped(visits, _named("ai_source"))
@@ -746,9 +672,13 @@ def _device_by_ai_source(question: Question) -> list[Row]:
 
 
 def _geographic(question: Question) -> list[Row]:
-    fields = ("visits", "percentage", "human_clicks", "ai_visits", "unique_visitors")
-    rows = _ranked(question.visits, _by("country"), *fields)
+    rows = _ranked(question.visits, _by("country"), *USUAL)
     return [_with(row, "country", "country_name", question.countries.get(row["country"], "unknown")) for row in rows]
+
+
+def _activity(visits: Sequence[Visit], question: Question) -> Row:
+    percentage = _share(len(visits), len(question.visits))
+    return {"visits": len(visits), "percentage": percentage} | _measured(visits, BY_CLASS[1:])
 
 
 def _hourly_activity(question: Question) -> list[Row]:
@@ -757,20 +687,14 @@ def _hourly_activity(question: Question) -> list[Row]:
 
 
 def _daily_activity(question: Question) -> list[Row]:
-    weekdays = _grouped(question.visits, lambda visit: visit["day"].weekday())
+    weekdays = _grouped(question.visits, lambda visit: visit["day"].isoweekday())
+    occurrences = Counter(day.isoweekday() for day in question.days)
     rows = []
-    for weekday, name in enumerate(DAY_NAMES):
-        visits = weekdays.get(weekday, [])
-        days = sum(day.weekday() == weekday for day in question.days)
+    for weekday, name in enumerate(DAY_NAMES, 1):
+        visits, days = weekdays.get(weekday, []), occurrences[weekday]
         averages = {"days_in_range": days, "avg_visits": _rate(len(visits), days)}
-        rows.append({"day_of_week": weekday + 1, "day_name": name} | _activity(visits, question) | averages)
+        rows.append({"day_of_week": weekday, "day_name": name} | _activity(visits, question) | averages)
     return rows
-
-
-def _activity(visits: Sequence[Visit], question: Question) -> Row:
-    percentage = _share(len(visits), len(question.visits))
-    counts = _measured(visits, ("human_clicks", "ai_visits", "other_visits"))
-    return {"visits": len(visits), "percentage": percentage} | counts
 
 
 def _peak_times(question: Question) -> list[Row]:
@@ -802,8 +726,7 @@ def _weekend_vs_weekday(question: Question) -> list[Row]:
 def _utm_campaigns(question: Question) -> list[Row]:
     columns = ("utm_source", "utm_medium", "utm_campaign")
     visits = _cut(question, columns, lambda visit: any(visit[word] is not None for word in UTM_WORDS))
-    rows = _ranked(visits, _by(*columns), "visits", "percentage", "human_clicks", "ai_visits", "unique_visitors")
-    return _bounded(rows, columns, words=3)
+    return _bounded(_ranked(visits, _by(*columns), *USUAL), columns, words=3)
 
 
 def _referrers(question: Question) -> list[Row]:
@@ -824,11 +747,8 @@ def _source(referrer: str, referrer_type: str) -> str:
 
 def _domain_breakdown(question: Question) -> list[Row]:
     visits = _cut(question, ["domain"], lambda visit: True)
-    rows = _ranked(
-        visits, _by("domain"),
-        "visits", "percentage", "human_clicks", "ai_visits", "other_visits", "short_codes", "unique_visitors",
-    )  # fmt: skip
-    rows = _bounded(rows, ["domain"])
+    fields = ("visits", "percentage", "human_clicks", "ai_visits", "other_visits", "short_codes", "unique_visitors")
+    rows = _bounded(_ranked(visits, _by("domain"), *fields), ["domain"])
     _counted_apart(rows, _without_strays(question, question.visits), _by("domain"), "short_codes")
     return rows
 
@@ -848,45 +768,30 @@ def _bot_traffic(question: Question) -> list[Row]:
     return rows
 
 
-def _ai_by_day(question: Question) -> list[Row]:
-    days = _grouped(question.visits, lambda visit: visit["day"])
-    return [{"date": day} | _measured(days.get(day, []), (*PURPOSES.values(), "ai_referrals")) for day in question.days]
+_OPERATORS: Final = dict(re.findall(r"\('([^']+)', '([^']+)'\)", sql_text("names/operators")))
+"""The operator of an agent or an AI product, from the table that answers are made with."""
 
 
-def _ai_by_week(question: Question) -> list[Row]:
-    weeks = _grouped(question.visits, lambda visit: _week(visit["day"]))
-    return [
-        {"week": week} | _measured(weeks.get(week, []), (*PURPOSES.values(), "ai_referrals"))
-        for week in sorted(set(map(_week, question.days)))
-    ]
+def _operator_of_agent(visit: Visit) -> str:
+    found = (visit["operator"], _OPERATORS.get(visit["agent"]), "unknown")
+    return next(name for name in found if name is not None)
+
+
+def _operator_of_source(visit: Visit) -> str:
+    return _OPERATORS.get(visit["ai_source"]) or _named("ai_source")(visit)
 
 
 def _operators(question: Question) -> list[Row]:
-    names = dict(re.findall(r"\('([^']+)', '([^']+)'\)", sql_text("names/operators")))
-
-    def by_agent(visit: Visit) -> str:
-        found = (visit["operator"], names.get(visit["agent"]), "unknown")
-        return next(name for name in found if name is not None)
-
-    def by_source(visit: Visit) -> str:
-        found = (names.get(visit["ai_source"]), visit["ai_source"], "unknown")
-        return next(name for name in found if name is not None)
-
-    known = {link["short_code"] for link in question.links}
-    known |= {visit["short_code"] for visit in _without_strays(question, question.visits)} - {None}
-    fetches = _grouped(filter(_purpose, question.visits), by_agent)
-    claims = _grouped(
-        (
-            visit
-            for visit in question.visits
-            if visit["confidence"] == "contradicted" and (_purpose(visit) or visit["agent"] in names)
-        ),
-        by_agent,
-    )
-    sent = _grouped(_of(question.visits, "ai_referral"), by_source)
-    reached = _grouped(
-        (visit for visit in filter(_purpose, question.visits) if visit["short_code"] in known), by_source
-    )
+    known = {link["short_code"] for link in question.links} | {visit["short_code"] for visit in _to_links(question)}
+    with_purpose = [*filter(_purpose, question.visits)]
+    contradicted = [
+        visit
+        for visit in question.visits
+        if visit["confidence"] == "contradicted" and (_purpose(visit) or visit["agent"] in _OPERATORS)
+    ]
+    fetches, claims = (_grouped(visits, _operator_of_agent) for visits in (with_purpose, contradicted))
+    sent = _grouped(_of(question.visits, "ai_referral"), _operator_of_source)
+    reached = _grouped((visit for visit in with_purpose if visit["short_code"] in known), _operator_of_source)
     rows = []
     for operator in {*fetches, *claims, *sent}:
         mine, people = fetches.get(operator, []), len(sent.get(operator, []))
@@ -895,7 +800,7 @@ def _operators(question: Question) -> list[Row]:
             {"operator": operator}
             | _measured(mine, ("agent_fetches", *PURPOSES.values(), "bytes_sent", "errors_4xx", "errors_5xx"))
             | {
-                "verified": sum(visit["confidence"] == "verified" for visit in mine),
+                "verified": _verified(mine),
                 "ai_referrals": people,
                 "contradicted": len(claimed),
                 "fetches_per_referral": _rate(len(mine), people),
@@ -926,29 +831,21 @@ def _link_agents(question: Question) -> list[Row]:
 
 
 def _link_operators(question: Question) -> list[Row]:
-    names = dict(re.findall(r"\('([^']+)', '([^']+)'\)", sql_text("names/operators")))
     rows = []
     visits = [visit for visit in _of(question.visits, *AI) if visit["short_code"] is not None]
-    for operator, mine in _grouped(visits, lambda one: names.get(one["ai_source"]) or _named("ai_source")(one)).items():
+    for operator, mine in _grouped(visits, _operator_of_source).items():
         people = [visit["visited_at"] for visit in _of(mine, "ai_referral")]
         fetches = [visit["visited_at"] for visit in mine if _purpose(visit)]
-        rows.append(
-            {
-                "operator": operator,
-                "agent_fetches": len(fetches),
-                "ai_referrals": len(people),
-                "fetches_before": sum(moment < min(people) for moment in fetches) if people else None,
-                "fetches_by_chance": _rate(len(fetches), 1 + len(people)) if people else None,
-            }
-        )
+        row = {"operator": operator, "agent_fetches": len(fetches), "ai_referrals": len(people)}
+        row["fetches_before"] = sum(moment < min(people) for moment in fetches) if people else None
+        rows.append(row | {"fetches_by_chance": _rate(len(fetches), 1 + len(people)) if people else None})
     return sorted(rows, key=lambda row: (-row["agent_fetches"], row["operator"]))
 
 
 def _ai_agents(question: Question) -> list[Row]:
     sent = {row["operator"]: row["ai_referrals"] for row in _operators(question)}
     keys = {"operator": _named("operator"), "purpose": _purpose, "agent": _named("agent")}
-    visits = [visit for visit in question.visits if _purpose(visit)]
-    rows = _ranked(visits, keys, "visits", "agent_fetches", "bytes_sent")
+    rows = _ranked([*filter(_purpose, question.visits)], keys, "visits", "agent_fetches", "bytes_sent")
     for row in rows:
         del row["visits"]
         row["ai_referrals"] = sent.get(row["operator"], 0)
@@ -980,22 +877,42 @@ def _values(name: str, visits: Counter[str | None]) -> Row:
     return {"filter": name, "values": sorted(heaviest), "truncated": len(visits) > 1000}
 
 
-ENTRIES: Final[dict[str, Callable[[Question], Any]]] = {
+ENTRIES: Final[dict[str, Answer]] = {
     "dashboard": _dashboard,
-    "traffic-overview": _traffic_overview,
+    "traffic-overview": _totals("total_visits", "human_clicks", *SPLIT, "ai_percentage"),
+    "people": _totals("visits", "human_clicks", "unique_visitors", "unidentified_visits", of=PEOPLE),
     "weekly-trend": _weekly_trend,
-    "time-series": _time_series,
-    "ai-sources": _ai_sources,
-    "ai-platform-market-share": _ai_platform_market_share,
-    "developer-tools": _developer_tools,
+    "time-series": _series(
+        "date", lambda day: day, ("total_visits", "human_clicks", "ai_visits", "mobile_visits", "desktop_visits")
+    ),
+    "visits-by-month": _series("month", lambda day: day.replace(day=1), BY_CLASS),
+    "ai-by-day": _series("date", lambda day: day, BY_PURPOSE),
+    "ai-by-week": _series("week", _week, BY_PURPOSE),
+    "devices": _ranking(_by("device_type"), *USUAL),
+    "protocols": _ranking(_by("protocol"), *USUAL),
+    "operating-systems": _ranking(_by("operating_system"), *OF_PEOPLE, of=PEOPLE),
+    "browsers": _ranking(_by("browser"), *OF_PEOPLE, of=PEOPLE),
+    "ai-sources": _ranking(_by("ai_source"), "visits", "percentage", "agent_fetches", "ai_referrals", of=AI),
+    "ai-platform-market-share": _ranking(
+        _by("ai_source"), "visits", "percentage", "pages_accessed", "unique_visitors", "asked",
+        of=["ai_assistant"], where=lambda visit: not visit["is_malicious"],
+    ),
+    "developer-tools": _ranking(
+        {"tool": _named("ai_source"), "operator": _named("operator")},
+        "visits", "percentage", "pages_accessed", "unique_visitors", "first_seen", "last_seen", of=["ai_coding_agent"],
+    ),
+    "ai-confidence": _ranking(_by("confidence", "detection_method"), "score", "visits", "percentage", of=AI),
+    "statuses": _ranking(
+        {"status": lambda visit: word(visit, "status")}, "visits", "percentage", *BY_CLASS[1:],
+    ),
+    "paths": _ranking(
+        _by("path"), "visits", "percentage", *BY_CLASS[1:], "errors_4xx", "errors_5xx", "last_visit",
+        where=lambda visit: visit["path"], most=100,
+    ),
     "dev-tools-adoption": _dev_tools_adoption,
-    "ai-confidence": _ai_confidence,
     "top-links": _top_links,
     "ai-to-human-conversion": _ai_to_human_conversion,
     "traffic-value-breakdown": _traffic_value_breakdown,
-    "devices": _devices,
-    "operating-systems": _operating_systems,
-    "browsers": _browsers,
     "device-by-ai-source": _device_by_ai_source,
     "geographic": _geographic,
     "hourly-activity": _hourly_activity,
@@ -1007,23 +924,16 @@ ENTRIES: Final[dict[str, Callable[[Question], Any]]] = {
     "domain-breakdown": _domain_breakdown,
     "bot-traffic": _bot_traffic,
     "filter-values": _filter_values,
-    "protocols": _protocols,
-    "people": _people,
     "disguised": _disguised,
     "visits-by-hour": _visits_by_hour,
-    "visits-by-month": _visits_by_month,
     "source-links": _source_links,
-    "ai-by-day": _ai_by_day,
-    "ai-by-week": _ai_by_week,
     "operators": _operators,
     "all-links": _all_links,
     "ai-agents": _ai_agents,
     "link-agents": _link_agents,
     "link-operators": _link_operators,
-    "paths": _paths,
     "invented-links": _invented_links,
-    "statuses": _statuses,
-}
+}  # fmt: skip
 
 
 # Jobs: what detectors find in the 28 days before a day, and what is measured of a subject
@@ -1041,7 +951,7 @@ SECRET: Final = re.compile(
 ID: Final = re.compile(r"([0-9]+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{12,}|[0-9a-z]{24,})", re.IGNORECASE)
 FETCHING: Final = {"ai_assistant", "ai_coding_agent"}
 PROBLEMS: Final[dict[str, Callable[[Visit], bool]]] = {
-    "missed": lambda visit: _is_ai(visit) and visit["status"] in (404, 410),
+    "missed": lambda visit: _harmless(*AI)(visit, {}) and visit["status"] in (404, 410),
     "refused": lambda visit: visit["status"] in REFUSED,
     "missing": lambda visit: visit["status"] in (404, 410),
     "success": lambda visit: 200 <= (visit["status"] or 0) <= 299,
@@ -1060,23 +970,18 @@ def find(
 
 
 def measured(job_type: str, visits: Iterable[Visit], organization: str, subject: Row) -> list[tuple[date, int, int]]:
-    """The events and visits of a subject on each day with visits."""
-    is_visit, is_event = MEASURED[job_type]
-    whole_domain = ("referral_drop", "flood", "catch_all", "crawler_plan")
-    shared = ("domain",) if job_type in whole_domain else ("domain", "path", "short_code", "agent")
-    texts = {name: text for name, text in subject.items() if name in shared}
+    """The events and visits of a subject on each day with visits. Only its domain may be unknown."""
+    columns, is_visit, is_event = MEASURED[job_type]
     if job_type in ("server_errors", "dead_path"):
         visits = [visit | {"path": _template(visit)} for visit in visits]
-    days = _grouped(
-        (
-            visit
-            for visit in visits
-            if visit["organization"] == organization
-            and all(visit[name] == text for name, text in texts.items())
-            and is_visit(visit, subject)
-        ),
-        lambda visit: visit["day"],
-    )
+    mine = [
+        visit
+        for visit in visits
+        if visit["organization"] == organization
+        and all(visit[name] == subject[name] and (subject[name] is not None or name == "domain") for name in columns)
+        and is_visit(visit, subject)
+    ]
+    days = _grouped(mine, lambda visit: visit["day"])
     if job_type == "server_errors":
         days = {day: _first_of_each(visits, 3) for day, visits in days.items()}
     return [
@@ -1087,6 +992,11 @@ def measured(job_type: str, visits: Iterable[Visit], organization: str, subject:
         )
         for day in sorted(days)
     ]
+
+
+def _is_extra(job_type: str, visit: Visit) -> bool:
+    """Of the attention gap, people are events and no fetches."""
+    return job_type == "ai_attention_gap" and visit["agent_kind"] != "assistant_fetch"
 
 
 def _first_of_each(visits: Iterable[Visit], number: int) -> list[Visit]:
@@ -1148,10 +1058,6 @@ def _is_flood(visits: list[Visit]) -> bool:
     )
 
 
-def _is_ai(visit: Visit) -> bool:
-    return visit["bot_category"] in AI and not visit["is_malicious"]
-
-
 def _may_be_answered(visit: Visit) -> bool:
     return visit["status"] is None or visit["status"] < 400
 
@@ -1160,7 +1066,7 @@ def _sent(visits: Iterable[Visit]) -> int:
     return len(_of(visits, "ai_referral"))
 
 
-def _last_days(visits: Iterable[Visit], as_of: date, days: int) -> list[Visit]:
+def _last_days(visits: Iterable[Visit], as_of: date, days: int = 7) -> list[Visit]:
     return [visit for visit in visits if visit["day"] >= as_of - timedelta(days)]
 
 
@@ -1173,15 +1079,19 @@ def _subjects(visits: Iterable[Visit], *columns: str) -> Iterable[tuple[Row, lis
     return [(dict(zip(columns, key, strict=True)), group) for key, group in groups.items()]
 
 
+def _days(visits: Iterable[Visit]) -> int:
+    return len({visit["day"] for visit in visits})
+
+
 def _seen(visits: Sequence[Visit]) -> Row:
-    return {"days": len({visit["day"] for visit in visits}), "first_seen": _first(visits), "last_seen": _last(visits)}
+    return {"days": _days(visits), "first_seen": _first(visits), "last_seen": _last(visits)}
 
 
 def _verified(visits: Iterable[Visit]) -> int:
     return sum(visit["confidence"] == "verified" for visit in visits)
 
 
-def _greatest(visits: Iterable[Visit], column: str) -> str | None:
+def _greatest(visits: Iterable[Visit], column: str) -> Any:
     return max((visit[column] for visit in visits if visit[column] is not None), default=None)
 
 
@@ -1189,33 +1099,39 @@ def _heaviest(rows: Iterable[Row], weight: Callable[[Row], Any], *keys: str) -> 
     return sorted(rows, key=lambda row: (-weight(row), *((row[key] is None, row[key] or "") for key in keys)))
 
 
-def _broken(visits: list[Visit], codes: set[str], is_invented: bool) -> list[Row]:
-    rows = []
-    for subject, group in _subjects(visits, "domain", "path"):
-        missed = _only(group, "missed")
-        answered = [visit["visited_at"] for visit in group if _may_be_answered(visit)]
-        if subject["path"] in (None, "") or EVERY_HOST.fullmatch(subject["path"]) or not missed:
-            continue
-        code, people = _greatest(group, "short_code"), _sent(missed)
-        row = subject | {
-            "short_code": code,
-            "is_invented": bool(people and not answered and subject["path"] != "/" and code not in codes),
-            "agent_fetches": len(missed) - people,
-            "ai_referrals": people,
-            "verified": _verified(missed),
-            **_who(missed),
-            **_seen(missed),
-        }
-        is_repaired = bool(answered) and max(answered) > row["last_seen"]
-        if (
-            row["days"] >= 2
-            and len(missed) + 9 * people >= 10
-            and not is_repaired
-            and not _is_flood(missed)
-            and row["is_invented"] is is_invented
-        ):
-            rows.append(row)
-    return _heaviest(rows, lambda row: row["agent_fetches"] + 10 * row["ai_referrals"], "domain", "path")
+def _finder(
+    row_of: Callable[[Row, list[Visit], date, set[str]], Row | None],
+    visits_of: Callable[[list[Visit]], Iterable[Visit]],
+    columns: tuple[str, ...],
+    weight: Callable[[Row], Any],
+) -> Finder:
+    """Finds a row, or none, of each subject that some visits have in these columns."""
+
+    def find(visits: list[Visit], as_of: date, codes: set[str]) -> list[Row]:
+        found = (row_of(subject, group, as_of, codes) for subject, group in _subjects(visits_of(visits), *columns))
+        return _heaviest(filter(None, found), weight, *columns)
+
+    return find
+
+
+def _broken(subject: Row, group: list[Visit], codes: set[str], is_invented: bool) -> Row | None:
+    missed = _only(group, "missed")
+    if subject["path"] in (None, "") or EVERY_HOST.fullmatch(subject["path"]) or not missed:
+        return None
+    answered = [visit["visited_at"] for visit in group if _may_be_answered(visit)]
+    code, people = _greatest(group, "short_code"), _sent(missed)
+    row = subject | {
+        "short_code": code,
+        "is_invented": bool(people and not answered and subject["path"] != "/" and code not in codes),
+        "agent_fetches": len(missed) - people,
+        "ai_referrals": people,
+        "verified": _verified(missed),
+        **_who(missed),
+        **_seen(missed),
+    }
+    is_repaired = bool(answered) and max(answered) > row["last_seen"]
+    is_enough = row["days"] >= 2 and len(missed) + 9 * people >= 10 and not _is_flood(missed)
+    return row if is_enough and not is_repaired and row["is_invented"] is is_invented else None
 
 
 def _attention_gap(visits: list[Visit], *_: Any) -> list[Row]:
@@ -1231,136 +1147,112 @@ def _attention_gap(visits: list[Visit], *_: Any) -> list[Row]:
     people = Counter(visit["ai_source"] for visit in _of(counted, "ai_referral"))
     rows = []
     for subject, group in _subjects(counted, "domain", "short_code"):
-        own = Counter(visit["ai_source"] for visit in group if visit["agent_kind"] == "assistant_fetch")
+        readers = [visit for visit in group if visit["agent_kind"] == "assistant_fetch"]
+        own = Counter(visit["ai_source"] for visit in readers)
         expected = sum(100 * number * people[source] // fetches[source] for source, number in own.items())
         if not _sent(group) and expected >= 500:
-            fields = {"agent_fetches": own.total(), "ai_referrals": 0, "expected_referrals": expected / 100}
-            readers = [visit for visit in group if visit["agent_kind"] == "assistant_fetch"]
+            fields = {"agent_fetches": len(readers), "ai_referrals": 0, "expected_referrals": expected / 100}
             rows.append(subject | fields | _who(readers, "AI"))
-    return _heaviest(rows, lambda row: row["expected_referrals"], "domain", "short_code")
+    return _heaviest(rows, itemgetter("expected_referrals"), "domain", "short_code")
 
 
-def _blocked(visits: list[Visit], as_of: date, _: Any) -> list[Row]:
-    rows = []
-    fetches = [v for v in _of(visits, *FETCHING) if v["agent"] is not None and not v["is_malicious"]]
-    for subject, group in _subjects(fetches, "domain", "agent"):
-        refused, recent = _only(group, "refused"), _last_days(group, as_of, 7)
-        is_half = 2 * len(refused) >= len(group) and 2 * len(_only(recent, "refused")) >= len(recent)
-        if len(refused) >= 20 and len({visit["day"] for visit in refused}) >= 2 and is_half:
-            rows.append(
-                subject
-                | {name: _greatest(group, name) for name in ("operator", "ai_source")}
-                | {"agent_fetches": len(group), "refused": len(refused)}
-                | {"asked_to_pay": sum(visit["status"] == 402 for visit in refused)}
-                | {"percentage": _share(len(refused), len(group))}
-                | {"statuses": ", ".join(map(str, sorted({visit["status"] for visit in refused})))}
-                | {"verified": _verified(refused), "audience": "AI", "visitors": _visitors(refused), **_seen(refused)}
-            )
-    return _heaviest(rows, lambda row: row["refused"], "domain", "agent")
+def _blocked(subject: Row, group: list[Visit], as_of: date, _: Any) -> Row | None:
+    refused, recent = _only(group, "refused"), _last_days(group, as_of)
+    is_half = 2 * len(refused) >= len(group) and 2 * len(_only(recent, "refused")) >= len(recent)
+    if len(refused) < 20 or _days(refused) < 2 or not is_half:
+        return None
+    return (
+        subject
+        | {name: _greatest(group, name) for name in ("operator", "ai_source")}
+        | {"agent_fetches": len(group), "refused": len(refused)}
+        | {"asked_to_pay": sum(visit["status"] == 402 for visit in refused)}
+        | {"percentage": _share(len(refused), len(group))}
+        | {"statuses": ", ".join(map(str, sorted({visit["status"] for visit in refused})))}
+        | {"verified": _verified(refused), "audience": "AI", "visitors": _visitors(refused), **_seen(refused)}
+    )
 
 
-def _impersonated(visits: list[Visit], as_of: date, _: Any) -> list[Row]:
-    rows = []
-    claimed = [v for v in visits if v["confidence"] == "contradicted" and v["agent"] is not None]
-    for subject, group in _subjects(claimed, "domain", "agent"):
-        probes, recent = sum(visit["is_malicious"] for visit in group), _last_days(group, as_of, 7)
-        row = subject | {
-            "visits": len(group),
-            "probes": probes,
-            "refused": len(_only(group, "refused")),
-            "audience": "other",
-            "visitors": _visitors(group),
-            **_seen(group),
-        }
-        if (len(group) >= 50 or probes >= 5) and row["days"] >= 2 and len(recent) > len(_only(recent, "refused")):
-            rows.append(row)
-    return _heaviest(rows, lambda row: row["visits"], "domain", "agent")
+def _impersonated(subject: Row, group: list[Visit], as_of: date, _: Any) -> Row | None:
+    probes, recent = sum(visit["is_malicious"] for visit in group), _last_days(group, as_of)
+    is_much = len(group) >= 50 or probes >= 5
+    if not is_much or _days(group) < 2 or len(recent) == len(_only(recent, "refused")):
+        return None
+    row = subject | {"visits": len(group), "probes": probes, "refused": len(_only(group, "refused"))}
+    return row | {"audience": "other", "visitors": _visitors(group), **_seen(group)}
 
 
-def _asked(visits: Iterable[Visit], *categories: str) -> list[Visit]:
-    kept = [
-        visit for visit in _of(visits, *categories) if visit["path"] not in (None, "") and not visit["is_malicious"]
+def _asked(*categories: str) -> Callable[[Iterable[Visit]], list[Visit]]:
+    """The visits of some categories, with the templates of their paths."""
+    return lambda visits: [
+        visit | {"path": _template(visit), "real": visit["path"]}
+        for visit in _of(visits, *categories)
+        if visit["path"] not in (None, "") and not visit["is_malicious"]
     ]
-    return [visit | {"path": _template(visit), "real": visit["path"]} for visit in kept]
 
 
-def _with_real_paths(visits: Iterable[Visit]) -> list[Visit]:
-    return [visit | {"path": visit["real"]} for visit in visits]
+def _failed(group: Iterable[Visit], problem: str) -> list[Visit]:
+    """The visits with a problem, with their real paths."""
+    return [visit | {"path": visit["real"]} for visit in _only(group, problem)]
 
 
-def _server_errors(visits: list[Visit], as_of: date, _: Any) -> list[Row]:
-    rows = []
-    for subject, group in _subjects(_asked(visits, *AI, *PEOPLE), "domain", "path"):
-        errors, recent = _with_real_paths(_only(group, "error")), _last_days(group, as_of, 7)
-        is_often = 20 * len(errors) >= len(group) and 20 * len(_only(recent, "error")) >= len(recent)
-        if len(errors) >= 20 and len({visit["day"] for visit in errors}) >= 2 and is_often and not _is_flood(errors):
-            people = len(_of(errors, *PEOPLE))
-            rows.append(
-                subject
-                | {"short_code": _greatest(errors, "short_code"), "visits": len(group), "errors": len(errors)}
-                | {"percentage": _share(len(errors), len(group)), "people": people}
-                | _who(errors)
-                | _top_paths(errors)
-                | _seen(errors)
-            )
-    return _heaviest(rows, lambda row: row["errors"], "domain", "path")
+def _server_errors(subject: Row, group: list[Visit], as_of: date, _: Any) -> Row | None:
+    errors, recent = _failed(group, "error"), _last_days(group, as_of)
+    is_often = 20 * len(errors) >= len(group) and 20 * len(_only(recent, "error")) >= len(recent)
+    if len(errors) < 20 or _days(errors) < 2 or not is_often or _is_flood(errors):
+        return None
+    row = subject | {"short_code": _greatest(errors, "short_code"), "visits": len(group), "errors": len(errors)}
+    row |= {"percentage": _share(len(errors), len(group)), "people": len(_of(errors, *PEOPLE))}
+    return row | _who(errors) | _top_paths(errors) | _seen(errors)
 
 
-def _search_errors(visits: list[Visit], as_of: date, _: Any) -> list[Row]:
-    rows = []
-    for subject, group in _subjects(_asked(visits, "search_crawler"), "domain"):
-        errors, recent = _with_real_paths(_only(group, "error")), _last_days(group, as_of, 7)
-        is_often = 100 * len(errors) >= len(group) and 100 * len(_only(recent, "error")) >= len(recent)
-        if len(errors) >= 10 and len({visit["day"] for visit in errors}) >= 3 and is_often:
-            counts = {"visits": len(group), "errors": len(errors), "percentage": _share(len(errors), len(group))}
-            rows.append(subject | counts | _who(errors) | _top_paths(errors) | _seen(errors))
-    return _heaviest(rows, lambda row: row["errors"], "domain")
+def _search_errors(subject: Row, group: list[Visit], as_of: date, _: Any) -> Row | None:
+    errors, recent = _failed(group, "error"), _last_days(group, as_of)
+    is_often = 100 * len(errors) >= len(group) and 100 * len(_only(recent, "error")) >= len(recent)
+    if len(errors) < 10 or _days(errors) < 3 or not is_often:
+        return None
+    counts = {"visits": len(group), "errors": len(errors), "percentage": _share(len(errors), len(group))}
+    return subject | counts | _who(errors) | _top_paths(errors) | _seen(errors)
 
 
-def _dead(visits: list[Visit], as_of: date, _: Any) -> list[Row]:
-    rows = []
-    for subject, group in _subjects(_asked(visits, *PEOPLE), "domain", "path"):
-        missing = [v for v in _with_real_paths(_only(group, "missing")) if not EVERY_HOST.fullmatch(v["path"])]
-        recent = _last_days(group, as_of, 7)
-        late = [v for v in _with_real_paths(_only(recent, "missing")) if not EVERY_HOST.fullmatch(v["path"])]
-        referred = sum(visit["referrer"] is not None for visit in missing)
-        is_often = 2 * len(missing) >= len(group) and 2 * len(late) >= len(recent) and 4 * referred >= len(missing)
-        row = subject | {"short_code": _greatest(missing, "short_code"), "visits": len(group), "missing": len(missing)}
-        row |= {"percentage": _share(len(missing), len(group)), "referred": referred}
-        if len(missing) >= 10 and _visitors(missing) >= 5 and is_often and not _is_flood(missing):
-            row |= _who(missing) | _top_paths(missing) | _seen(missing)
-            rows += [row] if row["days"] >= 3 else []
-    return _heaviest(rows, lambda row: row["missing"], "domain", "path")
+def _dead(subject: Row, group: list[Visit], as_of: date, _: Any) -> Row | None:
+    recent = _last_days(group, as_of)
+    missing, late = (
+        [visit for visit in _failed(visits, "missing") if not EVERY_HOST.fullmatch(visit["path"])]
+        for visits in (group, recent)
+    )
+    referred = sum(visit["referrer"] is not None for visit in missing)
+    is_often = 2 * len(missing) >= len(group) and 2 * len(late) >= len(recent) and 4 * referred >= len(missing)
+    is_enough = len(missing) >= 10 and _visitors(missing) >= 5 and _days(missing) >= 3
+    if not is_enough or not is_often or _is_flood(missing):
+        return None
+    row = subject | {"short_code": _greatest(missing, "short_code"), "visits": len(group), "missing": len(missing)}
+    row |= {"percentage": _share(len(missing), len(group)), "referred": referred}
+    return row | _who(missing) | _top_paths(missing) | _seen(missing)
 
 
 def _exposed(visits: list[Visit], is_catch_all: bool) -> list[Row]:
     probes = [visit for visit in visits if visit["is_malicious"] and visit["path"] not in (None, "")]
-    paths = [(subject, group, _only(group, "success")) for subject, group in _subjects(probes, "domain", "path")]
     open_paths = [
         (subject, group, answered)
-        for subject, group, answered in paths
-        if answered and max(v["visited_at"] for v in answered) >= max(v["visited_at"] for v in group)
+        for subject, group in _subjects(probes, "domain", "path")
+        if (answered := _only(group, "success")) and _last(answered) >= _last(group)
     ]
-    sizes = Counter((subject["domain"], _size(answered)) for subject, _, answered in open_paths)
-    groups: dict[tuple[Any, str], list[tuple[Row, list[Visit], list[Visit]]]] = {}
-    for one in open_paths:
-        subject, _, answered = one
-        is_alike = sizes[subject["domain"], _size(answered)] >= 3
+    sizes = Counter((subject["domain"], _greatest(answered, "bytes_sent")) for subject, _, answered in open_paths)
+    groups: dict[tuple[Any, str], list[tuple[list[Visit], list[Visit]]]] = {}
+    for subject, group, answered in open_paths:
+        is_alike = sizes[subject["domain"], _greatest(answered, "bytes_sent")] >= 3
         if is_alike is is_catch_all and (is_catch_all or SECRET.search(subject["path"])):
-            groups.setdefault((subject["domain"], "*" if is_catch_all else subject["path"]), []).append(one)
+            place = subject["domain"], "*" if is_catch_all else subject["path"]
+            groups.setdefault(place, []).append((group, answered))
     rows = []
     for (domain, path), members in groups.items():
-        answers = [visit for _, _, answered in members for visit in answered]
+        answers = [visit for _, answered in members for visit in answered]
         row = {"domain": domain, "path": path, "is_catch_all": is_catch_all, "answered": len(answers)}
-        row |= {"probes": sum(len(group) for _, group, _ in members), "paths": len(members)}
-        row |= {"bytes_sent": max((_size(one) for _, _, one in members if _size(one) is not None), default=None)}
+        row |= {"probes": sum(len(group) for group, _ in members), "paths": len(members)}
+        row |= {"bytes_sent": _greatest(answers, "bytes_sent")}
         row |= _top_paths(answers) | _who(answers, "other") | _seen(answers)
-        rows.append(row | {"days": max(_seen(answered)["days"] for _, _, answered in members)})
-    return _heaviest(rows, lambda row: row["answered"], "domain", "path")
-
-
-def _size(answered: Iterable[Visit]) -> Any:
-    return max((visit["bytes_sent"] for visit in answered if visit["bytes_sent"] is not None), default=None)
+        rows.append(row | {"days": max(_days(answered) for _, answered in members)})
+    return _heaviest(rows, itemgetter("answered"), "domain", "path")
 
 
 def _floods(visits: list[Visit], *_: Any) -> list[Row]:
@@ -1382,22 +1274,19 @@ def _floods(visits: list[Visit], *_: Any) -> list[Row]:
         row |= {"percentage": _share(len(every), whole)}
         row |= {"refused_or_failed": sum((visit["status"] or 0) >= 400 for visit in every)}
         rows.append(row | {"visitors": max(map(_visitors, groups)), **_seen(every)})
-    return _heaviest(rows, lambda row: row["visits"], "domain", "agent")
+    return _heaviest(rows, itemgetter("visits"), "domain", "agent")
 
 
-def _referral_drop(visits: list[Visit], as_of: date, _: Any) -> list[Row]:
-    rows = []
-    sent = [v for v in _of(visits, "ai_referral") if v["short_code"] is not None and v["ai_source"] is not None]
-    for subject, group in _subjects(sent, "domain", "short_code", "ai_source"):
-        late = len(_last_days(group, as_of, 14))
-        early = [visit for visit in group if visit["day"] < as_of - timedelta(14)]
-        chance = Fraction(sum(comb(len(group), k) for k in range(late + 1)), 2 ** len(group))
-        is_enough = len(early) >= 20 and len({visit["day"] for visit in early}) >= 7 and not _is_flood(early)
-        if is_enough and 2 * late < len(early) and chance < Fraction(1, 100):
-            fields = {"referrals_before": len(early), "ai_referrals": late, "lost_referrals": len(early) - late}
-            fields |= {"probability": round(float(chance), 6), **_who(early, "people"), "last_seen": _last(group)}
-            rows.append(subject | fields)
-    return _heaviest(rows, lambda row: row["lost_referrals"], "domain", "short_code", "ai_source")
+def _referral_drop(subject: Row, group: list[Visit], as_of: date, _: Any) -> Row | None:
+    late = len(_last_days(group, as_of, 14))
+    early = [visit for visit in group if visit["day"] < as_of - timedelta(14)]
+    chance = Fraction(sum(comb(len(group), k) for k in range(late + 1)), 2 ** len(group))
+    is_enough = len(early) >= 20 and _days(early) >= 7 and not _is_flood(early)
+    if not is_enough or 2 * late >= len(early) or chance >= Fraction(1, 100):
+        return None
+    fields = {"referrals_before": len(early), "ai_referrals": late, "lost_referrals": len(early) - late}
+    fields |= {"probability": round(float(chance), 6), **_who(early, "people"), "last_seen": _last(group)}
+    return subject | fields
 
 
 def _without_return(visits: list[Visit], as_of: date, _: Any) -> list[Row]:
@@ -1415,37 +1304,74 @@ def _without_return(visits: list[Visit], as_of: date, _: Any) -> list[Row]:
         row = subject | {"training_fetches": len(group), "visits": every, "percentage": _share(len(group), every)}
         row |= {"verified": _verified(group), **_who(group, "AI"), **_seen(group)}
         is_much = len(group) >= 100 and 5 * len(group) >= every and row["days"] >= 2
-        if is_much and not returned and _last_days(group, as_of, 7):
+        if is_much and not returned and _last_days(group, as_of):
             rows.append(row)
-    return _heaviest(rows, lambda row: row["training_fetches"], "domain", "operator")
+    return _heaviest(rows, itemgetter("training_fetches"), "domain", "operator")
 
 
-FINDERS: Final[dict[str, Callable[[list[Visit], date, set[str]], list[Row]]]] = {
-    "broken_link": lambda visits, _, codes: _broken(visits, codes, is_invented=False),
-    "invented_link": lambda visits, _, codes: _broken(visits, codes, is_invented=True),
+_PAGE: Final = ("domain", "path")
+_AGENT: Final = ("domain", "agent")
+FINDERS: Final[dict[str, Finder]] = {
+    **{
+        job_type: _finder(
+            lambda subject, group, _, codes, is_invented=is_invented: _broken(subject, group, codes, is_invented),
+            list,
+            _PAGE,
+            lambda row: row["agent_fetches"] + 10 * row["ai_referrals"],
+        )
+        for job_type, is_invented in (("broken_link", False), ("invented_link", True))
+    },
     "ai_attention_gap": _attention_gap,
-    "blocked_agent": _blocked,
-    "impersonated_agent": _impersonated,
-    "server_errors": _server_errors,
-    "search_errors": _search_errors,
-    "dead_path": _dead,
+    "blocked_agent": _finder(
+        _blocked,
+        lambda visits: [v for v in _of(visits, *FETCHING) if v["agent"] is not None and not v["is_malicious"]],
+        _AGENT,
+        itemgetter("refused"),
+    ),
+    "impersonated_agent": _finder(
+        _impersonated,
+        lambda visits: [v for v in visits if v["confidence"] == "contradicted" and v["agent"] is not None],
+        _AGENT,
+        itemgetter("visits"),
+    ),
+    "server_errors": _finder(_server_errors, _asked(*AI, *PEOPLE), _PAGE, itemgetter("errors")),
+    "search_errors": _finder(_search_errors, _asked("search_crawler"), ("domain",), itemgetter("errors")),
+    "dead_path": _finder(_dead, _asked(*PEOPLE), _PAGE, itemgetter("missing")),
     "exposed_path": lambda visits, *_: _exposed(visits, is_catch_all=False),
     "catch_all": lambda visits, *_: _exposed(visits, is_catch_all=True),
     "flood": _floods,
-    "referral_drop": _referral_drop,
+    "referral_drop": _finder(
+        _referral_drop,
+        lambda visits: [
+            v for v in _of(visits, "ai_referral") if v["short_code"] is not None and v["ai_source"] is not None
+        ],
+        ("domain", "short_code", "ai_source"),
+        itemgetter("lost_referrals"),
+    ),
     "training_without_return": _without_return,
 }
 
 
-def _is_extra(job_type: str, visit: Visit) -> bool:
-    """Of the attention gap, people are events and no fetches."""
-    return job_type == "ai_attention_gap" and visit["agent_kind"] != "assistant_fetch"
+def _harmless(*categories: str) -> InMeasure:
+    return lambda visit, _: visit["bot_category"] in categories and not visit["is_malicious"]
 
 
-MEASURED: Final[dict[str, tuple[Callable[[Visit, Row], bool], Callable[[Visit, Row], bool]]]] = {
-    "broken_link": (lambda visit, _: _is_ai(visit), lambda visit, _: PROBLEMS["missed"](visit)),
-    "invented_link": (lambda visit, _: _is_ai(visit), lambda visit, _: PROBLEMS["missed"](visit)),
+def _has(problem: str) -> InMeasure:
+    return lambda visit, _: PROBLEMS[problem](visit)
+
+
+def _probes(visit: Visit, _: Row) -> bool:
+    return bool(visit["is_malicious"])
+
+
+def _crawls(visit: Visit, _: Row) -> bool:
+    return visit["bot_category"] in FETCHING_AI | {"search_crawler"}
+
+
+MEASURED: Final[dict[str, tuple[tuple[str, ...], InMeasure, InMeasure]]] = {
+    **dict.fromkeys(("broken_link", "invented_link"), (_PAGE, _harmless(*AI), _has("missed"))),
     "ai_attention_gap": (
+        ("domain", "short_code"),
         lambda visit, _: (
             visit["ai_source"] is not None
             and _may_be_answered(visit)
@@ -1454,43 +1380,42 @@ MEASURED: Final[dict[str, tuple[Callable[[Visit, Row], bool], Callable[[Visit, R
         ),
         lambda visit, _: visit["bot_category"] == "ai_referral",
     ),
-    "blocked_agent": (
-        lambda visit, _: visit["bot_category"] in FETCHING and not visit["is_malicious"],
-        lambda visit, _: PROBLEMS["refused"](visit),
-    ),
+    "blocked_agent": (_AGENT, _harmless(*FETCHING), _has("refused")),
     "impersonated_agent": (
-        lambda visit, _: True,
+        _AGENT,
+        lambda *_: True,
         lambda visit, _: visit["confidence"] == "contradicted" and not PROBLEMS["refused"](visit),
     ),
-    "server_errors": (
-        lambda visit, _: visit["bot_category"] in AI | PEOPLE and not visit["is_malicious"],
-        lambda visit, _: PROBLEMS["error"](visit),
-    ),
+    "server_errors": (_PAGE, _harmless(*AI, *PEOPLE), _has("error")),
     "search_errors": (
+        ("domain",),
         lambda visit, _: visit["bot_category"] == "search_crawler" and visit["path"] and not visit["is_malicious"],
-        lambda visit, _: PROBLEMS["error"](visit),
+        _has("error"),
     ),
-    "dead_path": (
-        lambda visit, _: visit["bot_category"] in PEOPLE and not visit["is_malicious"],
-        lambda visit, _: PROBLEMS["missing"](visit),
-    ),
-    "exposed_path": (lambda visit, _: visit["is_malicious"], lambda visit, _: PROBLEMS["success"](visit)),
-    "catch_all": (lambda visit, _: visit["is_malicious"], lambda visit, _: PROBLEMS["success"](visit)),
-    "flood": (lambda *_: True, lambda visit, subject: _name(visit) == subject["agent"]),
+    "dead_path": (_PAGE, _harmless(*PEOPLE), _has("missing")),
+    "exposed_path": (_PAGE, _probes, _has("success")),
+    "catch_all": (("domain",), _probes, _has("success")),
+    "flood": (("domain",), lambda *_: True, lambda visit, subject: _name(visit) == subject["agent"]),
     "referral_drop": (
+        ("domain",),
         lambda visit, _: visit["bot_category"] == "ai_referral",
         lambda visit, subject: all(visit[name] == subject[name] for name in ("short_code", "ai_source")),
     ),
+    "training_without_return": (
+        ("domain",),
+        _crawls,
+        lambda visit, subject: visit["bot_category"] == "ai_training" and visit["operator"] == subject["operator"],
+    ),
     "crawler_plan": (
-        lambda visit, _: visit["bot_category"] in {"search_crawler", *AI} - {"ai_referral"},
+        ("domain",),
+        _crawls,
         lambda visit, subject: (
             visit["agent"] in subject["agent"].split(", ")
             and visit["path"] != "/robots.txt"
             and not PROBLEMS["refused"](visit)
         ),
     ),
-    "training_without_return": (
-        lambda visit, _: visit["bot_category"] in {"search_crawler", *AI} - {"ai_referral"},
-        lambda visit, subject: visit["bot_category"] == "ai_training" and visit["operator"] == subject["operator"],
-    ),
 }
+"""Of each type of job: the columns that its visits share with a subject, which visits those are, and which are events.
+
+A second list of types beside queries/detectors.py, on purpose: what is counted by hand takes nothing from there."""
