@@ -46,9 +46,11 @@ def demo(tmp_path_factory, today):
 
 @pytest.mark.parametrize("job_type", DETECTORS)
 def test_a_detector_finds_what_is_planted_in_the_demo(demo, today, job_type):
-    found = detect(demo, DETECTORS[job_type], "demo", today)
-    assert PLANTED[job_type] in [finding.subject for finding in found]
-    days = measure_all(demo, DETECTORS[job_type], "demo", [PLANTED[job_type]], today - timedelta(28), today)[0]
+    subject = PLANTED.get(job_type)
+    assert subject, f"plant requests for {job_type} in service/demo/problems.py, and name their subject in PLANTED"
+    found = [finding.subject for finding in detect(demo, DETECTORS[job_type], "demo", today)]
+    assert subject in found, f"{job_type} does not find what service/demo/problems.py has for it"
+    days = measure_all(demo, DETECTORS[job_type], "demo", [subject], today - timedelta(28), today)[0]
     assert sum(visits for _, _, visits in days) >= 4
 
 
