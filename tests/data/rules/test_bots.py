@@ -15,21 +15,19 @@ from data.rules.bots import HUMAN_CLASSIFICATION
 from data.rules.classifier import Request
 from data.rules.devices import DeviceRules
 from data.rules.tables import Agent, Campaign, Heuristic, NotCrawler, Referrer, load
+from data.visits import REFERRER_TYPES
+from tests.data.rules.test_classifier import assert_values_fit
 from tests.support.tables import examples
 from tests.support.user_agents import CHROME_ON_WINDOWS as CHROME
-from tests.support.user_agents import GPTBOT
+from tests.support.user_agents import GPTBOT, IPHONE
 
 AGENTS, HEURISTICS = load(Agent, "agents"), load(Heuristic, "heuristics")
 PEOPLE = {row.pattern for row in load(NotCrawler, "notcrawlers")}
 CRAWLERS = [row for row in crawleruseragents.CRAWLER_USER_AGENTS_DATA if row["pattern"] not in PEOPLE]
 
-SAFARI = (
-    "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) "
-    "Version/17.5 Mobile/15E148 Safari/604.1"
-)
 AI_REFERRER, AI_QUERY = "https://chatgpt.com/", "utm_source=chatgpt.com"
 REAL = sorted(
-    {CHROME, SAFARI, "", *(row.example for row in (*AGENTS, *HEURISTICS))}
+    {CHROME, IPHONE, "", *(row.example for row in (*AGENTS, *HEURISTICS))}
     | {instance for row in CRAWLERS for instance in row["instances"][:1]}
 )
 ORDER = (
@@ -64,8 +62,9 @@ def kind(sign):
 
 
 def check(classifier, person, request):
-    """Whether the signs of a request fit each other and what is said of it."""
+    """Whether the signs of a request fit each other and what is said of it, and the values of that each other."""
     signs, told = list(classifier.matches(request)), classifier.classify(request)
+    assert_values_fit(told)
     first = signs[0].classification
     assert told == (first if first.device_type == "bot" else first[:7] + person(request.user_agent))
     assert (signs[-1].classification, signs[-1].evidence) == (HUMAN_CLASSIFICATION, "")
@@ -74,25 +73,27 @@ def check(classifier, person, request):
     assert len({sign.rule for sign in signs}) == len(signs)
     ours = [sign for sign in signs if not sign.rule.startswith("crawler-user-agents")]
     assert [sign for sign in ours if sign.evidence and not re.match(r"https?://[^\s/]+\.", sign.evidence)] == []
+    origin = classifier.origin(request)
+    assert origin.referrer_type in REFERRER_TYPES
+    assert (origin.referrer is None) == (origin.referrer_type == "direct")
+    assert all(word is None or 0 < len(word) <= 256 for word in origin.utm)
 
 
 # The first sign decides
 
 
-USER_AGENTS = (
-    st.sampled_from(REAL)
-    | st.lists(st.sampled_from(REAL) | st.text(max_size=8), min_size=1, max_size=3).map(" ".join)
-    | st.text(max_size=60)
-)
+KNOWN = st.sampled_from(REAL) | st.sampled_from([row.token for row in AGENTS] + ["Mozilla/5.0 ", "bot", "; ", "("])
+USER_AGENTS = KNOWN | st.text(max_size=60) | st.lists(KNOWN | st.text(max_size=8), max_size=5).map(" ".join)
 METHODS = st.sampled_from(["GET", "POST", "HEAD", "OPTIONS", ""]) | st.text(max_size=8)
-REFERRERS = st.sampled_from(["", AI_REFERRER, "https://google.com/", "https://claude.ai/chat"]) | st.text(max_size=40)
-QUERIES = st.sampled_from(["", AI_QUERY, "utm_source=copilot", "utm_source=www.perplexity.ai"]) | st.text(
-    max_size=30
-).map(lambda value: f"utm_source={value}")
+REFERRERS = st.text(max_size=60) | st.tuples(
+    st.sampled_from(["", AI_REFERRER, "https://google.com/", "https://claude.ai/chat"]), st.text(max_size=10)
+).map("".join)
+SOURCES = st.sampled_from(["chatgpt.com", "copilot", "www.perplexity.ai"]) | st.text(max_size=30)
+QUERIES = st.text(max_size=60) | st.just("") | SOURCES.map(lambda value: f"utm_source={value}")
 
 
 @given(user_agent=USER_AGENTS, method=METHODS, referrer=REFERRERS, query=QUERIES)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=250, deadline=None)
 def test_of_any_request_the_first_sign_decides_and_the_last_is_a_person(
     classifier, person, user_agent, method, referrer, query
 ):
@@ -139,7 +140,7 @@ def test_an_agent_that_a_tagged_link_of_an_ai_product_leads_shows_every_sign_in_
 
 
 def test_a_person_shows_one_sign(signs):
-    assert rules(signs(SAFARI)) == ["no sign of automation or of an AI product"]
+    assert rules(signs(IPHONE)) == ["no sign of automation or of an AI product"]
 
 
 def test_nobody_is_named_as_such_first(signs):
@@ -241,5 +242,5 @@ def test_what_was_made_readable_stays_as_it_is(logged):
     "escaped", [lambda text: "".join(f"\\x{byte:02X}" for byte in text.encode()), lambda text: text.replace(" ", "%20")]
 )
 def test_signs_are_those_of_what_was_sent_however_it_was_logged(signs, escaped):
-    for user_agent in (GPTBOT, SAFARI, "curl/8.5.0", *(row.example for row in HEURISTICS)):
+    for user_agent in (GPTBOT, IPHONE, "curl/8.5.0", *(row.example for row in HEURISTICS)):
         assert signs(escaped(user_agent)) == signs(user_agent)

@@ -6,40 +6,69 @@ from datetime import date
 import pytest
 
 from data.rules import tables as reference
+from data.rules.bots import BotRules
 from data.rules.classifier import Request
-from data.rules.tables import Agent, Campaign, Probe, Referrer, Spammer, load, rules_version
+from data.rules.ip_verification import Verifier
+from data.rules.tables import (
+    Agent,
+    Campaign,
+    Heuristic,
+    IpList,
+    NotCrawler,
+    Probe,
+    Proxy,
+    Referrer,
+    Spammer,
+    load,
+    rules_version,
+)
 from data.visits import AI_CATEGORIES, CATEGORY_OF_KIND
 from tests.support.tables import examples
 
-AGENTS = load(Agent, "agents")
-REFERRERS = load(Referrer, "referrers")
-CAMPAIGNS = load(Campaign, "campaigns")
+FILES = {
+    Agent: "agents", Heuristic: "heuristics", NotCrawler: "notcrawlers", IpList: "ip_lists", Proxy: "proxies",
+    Referrer: "referrers", Campaign: "campaigns", Probe: "probes", Spammer: "spammers",
+}  # fmt: skip
+ROWS = {row_type: load(row_type, name) for row_type, name in FILES.items()}
+AGENTS, REFERRERS, CAMPAIGNS = ROWS[Agent], ROWS[Referrer], ROWS[Campaign]
 AI_KINDS = {kind for kind, category in CATEGORY_OF_KIND.items() if category in AI_CATEGORIES}
 TABLES = ("agents", "notcrawlers", "heuristics", "devices", "browsers", "referrers", "spammers", "campaigns", "probes")
-
+EVIDENCE = {"evidence": '"https://a.example"', "checked": "2026-11-21"}
 GOOD = {
-    "token": '"GPTBot"',
-    "agent": '"GPTBot"',
-    "operator": '"OpenAI"',
-    "ai_source": '"ChatGPT"',
-    "agent_kind": '"training"',
-    "confidence": '"high"',
-    "evidence": '"https://openai.com/gptbot"',
-    "checked": "2026-11-20",
-    "example": '"GPTBot/1.2"',
-}
+    Agent: EVIDENCE | {
+        "token": '"GPTBot"', "agent": '"GPTBot"', "operator": '"OpenAI"', "ai_source": '"ChatGPT"',
+        "agent_kind": '"training"', "confidence": '"high"', "example": '"GPTBot/1.2"',
+    },
+    Heuristic: EVIDENCE | {"name": '"a word"', "pattern": '"word"', "agent_kind": '"other"', "example": '"word/1"'},
+    NotCrawler: EVIDENCE | {"pattern": '"Sonic"', "meets": '"ViewSonic"', "example": '"ViewSonic"'},
+    IpList: EVIDENCE | {"name": '"a-bot"', "operator": '"A"', "url": '"https://a.example/ips"', "format": '"prefixes"'},
+    Proxy: EVIDENCE | {"network": '"192.0.2.0/24"', "operator": '"A"'},
+    Referrer: EVIDENCE | {"host": '"a.example"', "referrer_type": '"email"'},
+    Campaign: EVIDENCE | {"utm_source": '"x"', "ai_source": '"X"', "confidence": '"high"'},
+    Probe: EVIDENCE | {"family": '"a"', "path": '"/a"', "agent_kind": '"scanner"', "confidence": '"low"',
+                       "example": '"/a"'},
+}  # fmt: skip
+"""A row that holds of each table, as field → TOML text."""
+BY_NAME = {row_type.__name__: row_type for row_type in GOOD}
 
 
 @pytest.fixture
 def table(monkeypatch):
-    """Loads agents from rows given as field → TOML text."""
+    """Loads rows, given as field → TOML text, or a whole text, in place of one table; the others stay as shipped."""
+    read = reference._bytes_of
 
-    def loaded(*rows):
-        text = "".join("[[agent]]\n" + "".join(f"{name} = {value}\n" for name, value in row.items()) for row in rows)
-        monkeypatch.setattr(reference, "_bytes_of", lambda name: text.encode())
-        return load(Agent, "agents")
+    def table(row_type, *rows):
+        texts = [
+            row
+            if isinstance(row, str)
+            else f"[[{row_type.__name__.lower()}]]\n" + "".join(f"{name} = {value}\n" for name, value in row.items())
+            for row in rows
+        ]
+        body = "".join(texts).encode()
+        monkeypatch.setattr(reference, "_bytes_of", lambda name: body if name == FILES[row_type] else read(name))
+        return load(row_type, FILES[row_type])
 
-    return loaded
+    return table
 
 
 # The rows that are shipped
@@ -66,12 +95,11 @@ def test_the_example_of_an_agent_is_classified_as_its_row_says(classifier):
     assert {one.detection_method for one in told.values()} == {"user_agent"}
 
 
-def test_many_agents_of_ai_products_are_known():
-    assert len({row.agent for row in AGENTS if row.agent_kind in AI_KINDS}) >= 60
-
-
-def test_exactly_the_agents_of_ai_products_name_an_ai_source():
+def test_exactly_the_rows_of_ai_products_name_an_ai_source():
     assert [row.token for row in AGENTS if (row.agent_kind in AI_KINDS) != (row.ai_source is not None)] == []
+    for row in REFERRERS:
+        assert (row.referrer_type == "ai") == (row.ai_source is not None) == (row.confidence is not None), row.host
+    assert len({row.agent for row in AGENTS if row.agent_kind in AI_KINDS}) >= 60
 
 
 def test_no_agent_is_a_referral_or_verified_before_it_was_seen():
@@ -79,27 +107,27 @@ def test_no_agent_is_a_referral_or_verified_before_it_was_seen():
     assert [row.token for row in AGENTS if row.confidence not in {"high", "medium", "low"}] == []
 
 
-def test_no_token_stands_twice():
-    tokens = [(row.token.lower(), row.exact) for row in AGENTS]
-    assert sorted(tokens) == sorted(set(tokens))
+@pytest.mark.parametrize(
+    ("row_type", "key"),
+    [
+        (Agent, lambda row: (row.token.lower(), row.exact)),
+        (Heuristic, lambda row: row.name),
+        (Heuristic, lambda row: row.pattern),
+        (NotCrawler, lambda row: row.pattern),
+        (Referrer, lambda row: row.host),
+        (Spammer, lambda row: row.host),
+    ],
+)
+def test_no_row_stands_twice(row_type, key):
+    keys = sorted(map(key, ROWS[row_type]))
+    assert keys == sorted(set(keys))
 
 
-def test_exactly_the_hosts_of_ai_products_name_an_ai_source_and_a_confidence():
-    for row in REFERRERS:
-        assert (row.referrer_type == "ai") == (row.ai_source is not None) == (row.confidence is not None), row.host
-
-
-def test_no_host_stands_twice_and_all_are_bare():
-    hosts = [row.host for row in REFERRERS]
-    assert sorted(hosts) == sorted(set(hosts))
+def test_hosts_are_bare_and_no_spammer_is_a_known_referrer():
+    hosts, spammers = ([row.host for row in ROWS[row_type]] for row_type in (Referrer, Spammer))
     assert [host for host in hosts if not re.fullmatch(r"(android-app://)?[a-z0-9.*/-]+", host)] == []
-
-
-def test_no_spammer_stands_twice_or_is_a_known_referrer():
-    hosts = [row.host for row in load(Spammer, "spammers")]
-    assert sorted(hosts) == sorted(set(hosts))
-    assert [host for host in hosts if not re.fullmatch(r"[a-z0-9-]+(\.[a-z0-9-]+)+", host)] == []
-    assert set(hosts) & {row.host for row in REFERRERS} == set()
+    assert [host for host in spammers if not re.fullmatch(r"[a-z0-9-]+(\.[a-z0-9-]+)+", host)] == []
+    assert set(hosts) & set(spammers) == set()
 
 
 def test_every_campaign_of_an_ai_product_is_written_as_it_is_compared():
@@ -107,86 +135,99 @@ def test_every_campaign_of_an_ai_product_is_written_as_it_is_compared():
         assert row.utm_source == row.utm_source.strip().lower().removeprefix("www.")
 
 
-def test_an_ai_source_has_one_spelling():
-    names = {row.ai_source for rows in (AGENTS, REFERRERS, CAMPAIGNS) for row in rows if row.ai_source}
-    assert len({name.lower() for name in names}) == len(names)
+def test_an_ai_source_and_an_operator_have_one_spelling():
+    sources = {row.ai_source for rows in (AGENTS, REFERRERS, CAMPAIGNS) for row in rows if row.ai_source}
+    for names in (sources, {row.operator for row in AGENTS}):
+        assert len({name.lower() for name in names}) == len(names)
 
 
-def test_an_operator_has_one_spelling():
-    names = {row.operator for row in AGENTS}
-    assert len({name.lower() for name in names}) == len(names)
-
-
-def test_every_row_was_checked_before_today():
-    rows = [*AGENTS, *REFERRERS, *CAMPAIGNS, *load(Probe, "probes"), *load(Spammer, "spammers")]
-    assert all(type(row.checked) is date and row.checked >= date(2026, 1, 1) for row in rows)
+def test_every_row_was_checked_lately():
+    checked = [row.checked for row_type, rows in ROWS.items() if row_type not in (IpList, Proxy) for row in rows]
+    assert all(type(day) is date and day >= date(2026, 1, 1) for day in checked)
 
 
 # Rows that cannot hold
 
 
-def test_a_good_row_is_loaded_as_written(table):
-    (row,) = table(GOOD)
-    assert row == Agent(
-        "GPTBot",
-        "GPTBot",
-        "OpenAI",
-        "training",
-        "high",
-        "GPTBot/1.2",
-        "ChatGPT",
-        evidence="https://openai.com/gptbot",
-        checked=date(2026, 11, 20),
-    )
+@pytest.mark.parametrize("row_type", GOOD)
+def test_good_rows_are_loaded_as_written(table, row_type):
+    one, other = table(row_type, GOOD[row_type], GOOD[row_type])
+    assert one == other
+    assert {name: str(getattr(one, name)) for name in GOOD[row_type]} == {
+        name: text.strip('"') for name, text in GOOD[row_type].items()
+    }
 
 
-@pytest.mark.parametrize("name", sorted(GOOD.keys() - {"ai_source"}))
-def test_a_row_without_a_required_field_is_refused(table, name):
-    with pytest.raises(ValueError, match=f"agents.toml, row 2: Object missing required field `{name}`"):
-        table(GOOD, {key: value for key, value in GOOD.items() if key != name})
+@pytest.mark.parametrize("row_type", GOOD)
+def test_a_row_without_a_required_field_with_an_unknown_one_or_of_another_table_is_refused(table, row_type):
+    good, file = GOOD[row_type], FILES[row_type]
+    optional = {"ai_source"} if row_type is Agent else set()
+    for name in good.keys() - optional:
+        with pytest.raises(ValueError, match=rf"^{file}\.toml, row 2: Object missing required field `{name}`$"):
+            table(row_type, good, {field: text for field, text in good.items() if field != name})
+    with pytest.raises(ValueError, match=rf"^{file}\.toml, row 1: Object contains unknown field `patern`$"):
+        table(row_type, good | {"patern": '"word"'})
+    for evidence in ("see the vendor", "a.example/bots", "ftp://a.example", "//a.example"):
+        with pytest.raises(ValueError, match=rf"^{file}\.toml, row 1: Expected .*https\?://.* - at `\$\.evidence`"):
+            table(row_type, good | {"evidence": f'"{evidence}"'})
+    for text in ("", '[[thing]]\nname = "a"\n'):
+        with pytest.raises(ValueError, match=rf"^{file}\.toml: every row must be a \[\["):
+            table(row_type, text)
 
 
-def test_optional_fields_may_be_left_out(table):
-    (row,) = table({key: value for key, value in GOOD.items() if key != "ai_source"})
-    assert (row.ai_source, row.exact) == (None, False)
+@examples("row_type", "name", "values")
+def test_a_field_of_another_shape_is_refused(table, row_type, name, values):
+    row_type = BY_NAME[row_type]
+    good = GOOD[row_type]
+    for value in values:
+        with pytest.raises(ValueError, match=rf"^{FILES[row_type]}\.toml, row 3: Expected .* - at `\$\.{name}"):
+            table(row_type, good, good, good | {name: value})
 
 
-def test_a_row_with_an_unknown_field_is_refused(table):
-    with pytest.raises(ValueError, match=r"agents\.toml, row 1: Object contains unknown field `tokn`"):
-        table(GOOD | {"tokn": '"x"'})
-
-
-@examples("name", "value")
-def test_a_field_of_another_type_is_refused(table, name, value):
-    with pytest.raises(ValueError, match=rf"agents\.toml, row 3: Expected .* - at `\$\.{name}`"):
-        table(GOOD, GOOD, GOOD | {name: value})
-
-
-@pytest.mark.parametrize(("name", "value"), [("agent_kind", "assistent"), ("confidence", "sure")])
-def test_a_word_that_is_not_one_of_the_known_is_refused_naming_them(table, name, value):
-    with pytest.raises(ValueError, match=f"agents.toml, row 1: {name} is '{value}', not one of .*(search|low)"):
-        table(GOOD | {name: f'"{value}"'})
-
-
-@pytest.mark.parametrize("evidence", ["openai.com/gptbot", "ftp://openai.com", "see the vendor", "//openai.com"])
-def test_evidence_that_is_not_a_web_address_is_refused(table, evidence):
-    with pytest.raises(ValueError, match=r"agents\.toml, row 1: Expected .*https\?://.* - at `\$\.evidence`"):
-        table(GOOD | {"evidence": f'"{evidence}"'})
+def test_optional_fields_may_be_left_out_and_ways_to_verify_are_kept_in_their_order(table):
+    ways = '["ip:openai-gptbot", "dns:a.example", "signature:chatgpt.com"]'
+    (row,) = table(Agent, GOOD[Agent] | {"verify": ways, "server_side": "true"})
+    assert row.verify == ("ip:openai-gptbot", "dns:a.example", "signature:chatgpt.com")
+    assert row.server_side is True
+    (row,) = table(Agent, {name: text for name, text in GOOD[Agent].items() if name != "ai_source"})
+    assert (row.ai_source, row.exact, row.verify, row.server_side) == (None, False, (), False)
 
 
 @pytest.mark.parametrize(
-    ("row_type", "name", "text", "field"),
+    ("row_type", "name", "word", "known"),
     [
-        (Referrer, "referrers", 'host = "a.example"\nreferrer_type = "friend"', "referrer_type"),
-        (Campaign, "campaigns", 'utm_source = "x"\nai_source = "X"', "confidence"),
-        (Probe, "probes", "family = 'a'\npath = 7", "path"),
+        (Agent, "agent_kind", "assistent", "search"),
+        (Agent, "confidence", "sure", "low"),
+        (Heuristic, "agent_kind", "robot", "search"),
+        (Referrer, "referrer_type", "friend", "email"),
+        (Campaign, "confidence", "sure", "low"),
     ],
 )
-def test_rows_of_every_table_are_checked(monkeypatch, row_type, name, text, field):
-    row = f'[[{name[:-1]}]]\n{text}\nevidence = "https://a.example"\nchecked = 2026-11-20\n'
-    monkeypatch.setattr(reference, "_bytes_of", lambda _: row.encode())
-    with pytest.raises(ValueError, match=rf"{name}\.toml, row 1: .*{field}"):
-        load(row_type, name)
+def test_a_word_that_is_not_one_of_the_known_is_refused_naming_them(table, row_type, name, word, known):
+    with pytest.raises(ValueError, match=rf"^{FILES[row_type]}\.toml, row 1: {name} is '{word}', not one of .*{known}"):
+        table(row_type, GOOD[row_type] | {name: f'"{word}"'})
+
+
+@pytest.mark.parametrize("field", ["pattern", "unless"])
+def test_a_pattern_that_is_none_is_refused_by_those_who_use_it(table, field):
+    with pytest.raises(ValueError, match=rf"^heuristics\.toml, row 2: {field} is not valid"):
+        table(Heuristic, GOOD[Heuristic], GOOD[Heuristic] | {"name": '"other"', field: '"("'})
+    with pytest.raises(ValueError, match=rf"^heuristics\.toml, row 2: {field} is not valid"):
+        list(BotRules().matches("word"))
+
+
+@pytest.mark.parametrize("network", ["192.0.2.0/33", "192.0.2.1/24", "example.com"])
+def test_a_network_that_is_none_is_refused_by_those_who_use_it(table, network):
+    with pytest.raises(ValueError, match=r"^proxies\.toml, row 2: network is not valid: "):
+        table(Proxy, GOOD[Proxy], GOOD[Proxy] | {"network": f'"{network}"'})
+    with pytest.raises(ValueError, match=r"^proxies\.toml, row 2: network is not valid: "):
+        Verifier({})
+
+
+@pytest.mark.parametrize("text", ["[proxy]\noperator = 'A'\n", "proxy = ['A']\n", "proxy = 7\n", "[[proxy]\n"])
+def test_a_file_that_holds_no_rows_is_refused_naming_it(table, text):
+    with pytest.raises(ValueError, match=r"^proxies\.toml"):
+        table(Proxy, text)
 
 
 # The version of the rules
