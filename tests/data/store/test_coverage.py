@@ -43,28 +43,19 @@ def at(day: int, hour: int = 0) -> datetime:
     return datetime(2026, 1, day, hour, tzinfo=UTC)
 
 
-def test_a_log_covers_its_days_from_the_first_visit_to_the_last_however_quiet(lake, tmp_path):
-    imported(lake, tmp_path / "a.log", at(3, 11), at(9, 13))
-    assert covered(lake) == [3, 4, 5, 6, 7, 8, 9]
-
-
-def test_a_day_of_which_more_than_half_is_missing_is_not_covered(lake, tmp_path):
-    imported(lake, tmp_path / "a.log", at(3, 13), at(5, 11))
-    assert covered(lake) == [4]
-
-
-def test_logs_that_follow_each_other_cover_the_days_between_them_and_a_gap_stays_one(lake, tmp_path):
-    imported(lake, tmp_path / "a.log", at(3), at(4, 23))
-    imported(lake, tmp_path / "b.log", at(5, 10), at(6, 23))
-    imported(lake, tmp_path / "c.log", at(9), at(10, 23))
-    assert covered(lake) == [3, 4, 5, 6, 9, 10]
-
-
-def test_a_log_that_has_grown_covers_the_quiet_days_in_it(lake, tmp_path):
-    imported(lake, tmp_path / "a.log", at(3), at(4, 23))
-    imported(lake, tmp_path / "a.log", at(8))
-    imported(lake, tmp_path / "a.log", at(9, 13))
-    assert covered(lake) == [3, 4, 5, 6, 7, 8, 9]
+@pytest.mark.parametrize(
+    ("logs", "days"),
+    [
+        ([("a", at(3, 11), at(9, 13))], [3, 4, 5, 6, 7, 8, 9]),  # from the first visit to the last, however quiet
+        ([("a", at(3, 13), at(5, 11))], [4]),  # more than half is missing of the others
+        ([("a", at(3), at(4, 23)), ("b", at(5, 10), at(6, 23)), ("c", at(9), at(10, 23))], [3, 4, 5, 6, 9, 10]),
+        ([("a", at(3), at(4, 23)), ("a", at(8)), ("a", at(9, 13))], [3, 4, 5, 6, 7, 8, 9]),  # one that has grown
+    ],
+)
+def test_logs_cover_their_days_and_those_between_them_but_no_gap(lake, tmp_path, logs, days):
+    for name, *moments in logs:
+        imported(lake, tmp_path / name, *moments)
+    assert covered(lake) == days
 
 
 def test_the_log_of_another_domain_says_nothing_and_one_with_domains_all(lake, tmp_path):

@@ -1,6 +1,6 @@
 """The footer of a visit file says what a manifest says of it, so that a lost one can be made again (P1, P6)."""
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -138,8 +138,3 @@ def test_a_damaged_footer_is_named(lake, tmp_path):
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
     with pytest.raises(LakeDamaged, match=r"a\.parquet cannot be read"):
         read_visit_file(tmp_path / "a.parquet")
-
-
-def test_a_day_is_a_date(lake):
-    land(lake, "acme", [visit()])
-    assert [footer.day for footer in footers(lake)] == [date(2026, 3, 4)]

@@ -3,7 +3,7 @@
 import os
 import random
 import struct
-from datetime import date, datetime
+from datetime import datetime
 from zlib import crc32
 
 import msgspec
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from data.errors import LakeDamaged, NewerVersion
 from data.store.packing import pack, table_of, unpack
 from data.visits import SCHEMA_VERSION, VISITS, VISITS_OF_DAYS
-from tests.support.visits import packed, unpacked, visit
+from tests.support.visits import packed, visit
 
 TEXT = st.none() | st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
 COLUMNS = {
@@ -70,17 +70,13 @@ def test_bodies_that_have_different_columns_make_one_table():
         pack({"visited_at": [moment] * 2, "agent": ["B", None]}, [1, 0], {"path": ["/b", "/c"]}),
         pack({"visited_at": [moment]}, [0], {"operator": ["O"]}),
     ]
-    rows = unpacked_together(body.body for body in bodies)
+    rows = table_of([unpack(body.body) for body in bodies]).to_pylist()
     assert [(row["path"], row["agent"], row["domain"], row["browser"]) for row in rows] == [
         ("/a", "A", "d", None),
         ("/c", "B", None, None),
         ("/b", None, None, None),
         (None, None, None, None),
     ]
-
-
-def unpacked_together(bodies):
-    return table_of([unpack(body) for body in bodies]).to_pylist()
 
 
 @pytest.mark.parametrize("more", [{}, {"columns": 7}])  # whatever else became of it
@@ -94,12 +90,6 @@ def test_columns_of_today_that_hold_other_values_are_told():
     with pytest.raises(LakeDamaged, match="packed visits cannot be read") as told:
         unpack(body_of({"version": SCHEMA_VERSION, "columns": {"path": [1]}, "numbers": [], "shared": {}}))
     assert not isinstance(told.value, NewerVersion)
-
-
-def test_the_day_is_that_of_the_visit():
-    moments = [datetime(2026, 3, 4, 23, 59, 59, 999_999), datetime(2026, 3, 5)]
-    (first, second) = unpacked([packed([visit(visited_at=moment) for moment in moments]).body])
-    assert (first["day"], second["day"]) == (date(2026, 3, 4), date(2026, 3, 5))
 
 
 def test_no_changed_byte_is_taken_for_a_visit():

@@ -5,11 +5,11 @@ import json
 import os
 import random
 import sqlite3
-import subprocess
 import sys
 import threading
+import time
 from collections import Counter
-from contextlib import closing
+from contextlib import closing, contextmanager
 from datetime import UTC, date, datetime, timedelta
 from itertools import count
 
@@ -25,7 +25,6 @@ from data.logs.reported import Submission
 from data.maintenance.compaction import ABANDONED_AFTER, Compactor
 from data.store import pending
 from data.visits import VISITS
-from tests.support.forks import ROOT
 from tests.support.lakes import everything_in, fail_at, paths, rows_of, strays
 from tests.support.visits import packed, unpacked, visit
 
@@ -51,23 +50,16 @@ def waiting(lake):
 # What waits, and what becomes of it
 
 
-def test_nothing_waits_in_a_fresh_lake(lake):
+def test_what_waits_is_counted_from_the_oldest_on_and_seen_by_other_processes(lake, reopened):
     assert pending.backlog(lake.manifest) == (0, None)
     assert pending.flush_all(lake) == 0
     assert lake.manifest.organizations() == []
-
-
-def test_what_waits_is_counted_from_the_oldest_on(lake):
     for minutes in (2, 0, 1):
         keep(lake, "/a", "/b", at=NOW + timedelta(minutes=minutes))
     keep(lake, "/c", organization="other", at=NOW + timedelta(minutes=9))
     assert pending.backlog(lake.manifest) == (7, NOW)
+    assert waiting(reopened()) == ["/a", "/b"] * 3 + ["/c"]
     assert rows_of(lake) == []
-
-
-def test_what_is_kept_is_seen_by_other_processes_and_after_a_restart(lake, reopened):
-    keep(lake, "/a")
-    assert waiting(reopened()) == ["/a"]
 
 
 def test_every_commit_waits_for_the_disk(lake):
@@ -87,6 +79,7 @@ def test_what_waited_lands_once_and_waits_no_longer(lake):
         (date(2026, 3, 5), 1, None),
     ]
     assert strays(lake) == ([], set())
+    assert lake.manifest.epoch("acme") == 0
 
 
 def test_every_column_lands_as_it_was_kept(lake):
@@ -128,12 +121,6 @@ def test_organizations_land_together_and_apart(lake):
         "other": {"/b": 1, "/c": 1},
         "third": {"/d": 1},
     }
-
-
-def test_no_epoch_moves_when_visits_land(lake):
-    keep(lake, "/a")
-    pending.flush_all(lake)
-    assert lake.manifest.epoch("acme") == 0
 
 
 @pytest.mark.parametrize(("most", "files"), [(1, 7), (2, 4), (3, 3), (6, 2), (7, 1), (100, 1)])
@@ -225,7 +212,7 @@ def test_what_is_kept_and_flushed_in_any_order_is_the_same_multiset(lake, steps,
 class FailingWriter:
     """The writing connection of a manifest, one statement of which fails so many times."""
 
-    def __init__(self, db, statement, is_done, times=1):
+    def __init__(self, db, statement, is_done, times):
         self._db, self._statement, self._is_done, self._times = db, statement, is_done, times
 
     def __getattr__(self, name):
@@ -238,6 +225,13 @@ class FailingWriter:
                 self._db.execute(sql, *args)
             raise sqlite3.OperationalError("disk I/O error")
         return self._db.execute(sql, *args)
+
+
+@contextmanager
+def failing_writer(lake, monkeypatch, statement, is_done=False, times=1):
+    with monkeypatch.context() as patch:
+        patch.setattr(lake.manifest, "_writer", FailingWriter(lake.manifest._writer, statement, is_done, times))
+        yield
 
 
 @pytest.fixture
@@ -253,82 +247,64 @@ def assert_all_wait_and_then_land_once(lake):
     assert waiting(lake) == ["/a", "/b", "/c", "/d"]
     assert (paths(lake), paths(lake, "other")) == ({}, {})
     assert strays(lake) == ([], set())
+    assert_all_land_once(lake)
+
+
+def assert_all_land_once(lake):
     assert pending.flush_all(lake) == 4
     assert (paths(lake), paths(lake, "other")) == ({"/a": 1, "/b": 1, "/c": 1}, {"/d": 1})
     assert strays(lake) == ([], set())
 
 
-@pytest.mark.parametrize("call", [1, 2, 3])
-@pytest.mark.parametrize("is_done", [False, True])
-@pytest.mark.parametrize("name", ["write_parquet", "write_visits", "sha256_of", "move_durably"])
-def test_a_failure_while_files_are_written_leaves_all_waiting(three_files, monkeypatch, name, call, is_done):
-    with monkeypatch.context() as patch:
-        fail_at(patch, "data.store.landing", name, call, is_done)
-        with pytest.raises(OSError, match="No space left"):
-            pending.flush_all(three_files)
-    assert_all_wait_and_then_land_once(three_files)
+FULL = sqlite3.OperationalError("database or disk is full")
+FAILURES = [
+    *(
+        ("data.store.landing", name, call, is_done, OSError("No space left"))
+        for name in ("write_parquet", "write_visits", "sha256_of", "move_durably")
+        for call, is_done in ((1, False), (2, True), (3, False))
+    ),
+    *(("data.store.pending", "insert_files", 1, is_done, FULL) for is_done in (False, True)),
+    *(("data.store.landing", "move_durably", 2, True, error()) for error in (KeyboardInterrupt, SystemExit)),
+]
 
 
-@pytest.mark.parametrize("is_done", [False, True])
-def test_a_failure_while_files_are_registered_leaves_all_waiting(three_files, monkeypatch, is_done):
+@pytest.mark.parametrize(("module", "name", "call", "is_done", "error"), FAILURES)
+def test_a_failure_at_any_step_leaves_all_waiting(three_files, monkeypatch, module, name, call, is_done, error):
     with monkeypatch.context() as patch:
-        full = sqlite3.OperationalError("database or disk is full")
-        fail_at(patch, "data.store.pending", "insert_files", 1, is_done, full)
-        with pytest.raises(sqlite3.OperationalError, match="full"):
+        fail_at(patch, module, name, call, is_done, error)
+        with pytest.raises(type(error)):
             pending.flush_all(three_files)
     assert_all_wait_and_then_land_once(three_files)
 
 
 @pytest.mark.parametrize("statement", ["BEGIN", "DELETE", "COMMIT"])
 def test_a_failure_of_the_manifest_leaves_all_waiting(three_files, monkeypatch, statement):
-    manifest = three_files.manifest
-    with monkeypatch.context() as patch:
-        patch.setattr(manifest, "_writer", FailingWriter(manifest._writer, statement, is_done=False))
-        with pytest.raises(sqlite3.OperationalError, match="disk I/O error"):
-            pending.flush_all(three_files)
+    with failing_writer(three_files, monkeypatch, statement), pytest.raises(sqlite3.OperationalError, match="I/O"):
+        pending.flush_all(three_files)
     assert_all_wait_and_then_land_once(three_files)
 
 
 def test_while_commits_go_on_failing_files_stay_and_the_next_flush_writes_over_them(three_files, monkeypatch):
-    manifest = three_files.manifest
-    with monkeypatch.context() as patch:
-        patch.setattr(manifest, "_writer", FailingWriter(manifest._writer, "COMMIT", is_done=False, times=9))
-        with pytest.raises(sqlite3.OperationalError, match="disk I/O error"):
-            pending.flush_all(three_files)
+    with failing_writer(three_files, monkeypatch, "COMMIT", times=9), pytest.raises(sqlite3.OperationalError):
+        pending.flush_all(three_files)
     staged, moved = strays(three_files)
     assert (staged, len(moved)) == ([], 3)
     assert waiting(three_files) == ["/a", "/b", "/c", "/d"]
-    assert pending.flush_all(three_files) == 4
-    assert (paths(three_files), paths(three_files, "other")) == ({"/a": 1, "/b": 1, "/c": 1}, {"/d": 1})
-    assert strays(three_files) == ([], set())
+    assert_all_land_once(three_files)
 
 
 def test_a_failure_after_the_commit_leaves_all_landed(three_files, monkeypatch):
-    manifest = three_files.manifest
-    with monkeypatch.context() as patch:
-        patch.setattr(manifest, "_writer", FailingWriter(manifest._writer, "COMMIT", is_done=True))
-        with pytest.raises(sqlite3.OperationalError, match="disk I/O error"):
-            pending.flush_all(three_files)
+    with failing_writer(three_files, monkeypatch, "COMMIT", is_done=True), pytest.raises(sqlite3.OperationalError):
+        pending.flush_all(three_files)
     assert (paths(three_files), paths(three_files, "other")) == ({"/a": 1, "/b": 1, "/c": 1}, {"/d": 1})
     assert pending.flush_all(three_files) == 0
     assert strays(three_files) == ([], set())
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, MemoryError])
-def test_whatever_ends_a_flush_leaves_all_waiting(three_files, monkeypatch, error):
-    with monkeypatch.context() as patch:
-        fail_at(patch, "data.store.landing", "move_durably", 2, is_done=True, error=error())
-        with pytest.raises(error):
-            pending.flush_all(three_files)
-    assert_all_wait_and_then_land_once(three_files)
-
-
 @pytest.mark.parametrize("statement", ["BEGIN", "COMMIT"])
 def test_what_cannot_be_kept_is_not_kept_and_the_next_visits_are(lake, monkeypatch, statement):
-    with monkeypatch.context() as patch:
-        patch.setattr(lake.manifest, "_writer", FailingWriter(lake.manifest._writer, statement, is_done=False))
-        with pytest.raises(sqlite3.OperationalError):
-            keep(lake, "/lost")
+    with failing_writer(lake, monkeypatch, statement), pytest.raises(sqlite3.OperationalError):
+        keep(lake, "/lost")
     keep(lake, "/kept")
     assert waiting(lake) == ["/kept"]
 
@@ -411,8 +387,8 @@ def test_who_comes_second_leaves_nothing_behind(lake, reopened, monkeypatch):
     assert strays(lake) == ([], set())
 
 
-def second_flusher_is_late(lake, other, monkeypatch):
-    """Two flush the same visit; before the second one comes to it, another visit is acknowledged."""
+def test_a_visit_that_comes_between_two_flushers_is_not_taken_for_one_of_theirs(lake, reopened, monkeypatch):
+    other = reopened()
     keep(lake, "/old")
     with monkeypatch.context() as patch:
         move = pending._move
@@ -426,11 +402,7 @@ def second_flusher_is_late(lake, other, monkeypatch):
         patch.setattr(pending, "_move", late)
         pending.flush_all(lake)
     pending.flush_all(lake)
-    return paths(lake)
-
-
-def test_a_visit_that_comes_between_two_flushers_is_not_taken_for_one_of_theirs(lake, reopened, monkeypatch):
-    assert second_flusher_is_late(lake, reopened(), monkeypatch) == {"/old": 1, "/new": 1}
+    assert paths(lake) == {"/old": 1, "/new": 1}
 
 
 def test_visits_that_come_while_two_flush_land_once(lake, reopened):
@@ -455,54 +427,41 @@ def test_visits_that_come_while_two_flush_land_once(lake, reopened):
     assert paths(lake) == {f"/{number}-{turn}": 1 for number in range(2) for turn in range(25)}
 
 
-def test_visits_that_come_while_one_flushes_land_once(lake, reopened):
-    senders, done = [reopened() for _ in range(3)], threading.Event()
-
-    def send(number):
-        for turn in range(20):
-            keep(senders[number], f"/{number}-{turn}")
-        if number == 0:
-            done.set()
-
-    def flush():
-        while not done.is_set():
-            pending.flush_all(lake)
-
-    at_once(flush, *(lambda number=number: send(number) for number in range(3)))
-    pending.flush_all(lake)
-    assert paths(lake) == {f"/{number}-{turn}": 1 for number in range(3) for turn in range(20)}
-    assert strays(lake) == ([], set())
-
-
 FLUSHER = """
-import sys
 from pathlib import Path
 from data.store import pending
 from data.store.lake import Lake
 pending.MAX_VISITS_PER_TRANSACTION = 3
-lake = Lake(Path(sys.argv[1]))
+lake = Lake(Path({root!r}))
 print("ready", flush=True)
-sys.stdin.readline()
-print(pending.flush_all(lake))
+while not Path({go!r}).exists():
+    pass
+print(pending.flush_all(lake), flush=True)
+raise SystemExit
 """
 
 
-def process(code, *arguments):
-    command = [sys.executable, "-c", code, *map(str, arguments)]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+@contextmanager
+def process(forks, code):
+    """A process that runs some code, and what it prints."""
+    read, write = os.pipe()
+    with os.fdopen(read) as printed:
+        forked = forks.start(before=code, out=write, err=2)
+        os.close(write)
+        yield forked, printed
+        forked.kill()
+        forked.wait()
 
 
-def test_processes_that_flush_at_the_same_time_move_every_visit_once(lake):
+def test_processes_that_flush_at_the_same_time_move_every_visit_once(lake, forks, tmp_path):
     for number in range(30):
         keep(lake, f"/{number}", day=1 + number % 2)
-    flushers = [process(FLUSHER, lake.root) for _ in range(2)]
-    for flusher in flushers:
-        assert flusher.stdout.readline() == "ready\n"
-    for flusher in flushers:
-        flusher.stdin.write("go\n")
-        flusher.stdin.flush()
-    moved = [int(flusher.communicate(timeout=60)[0]) for flusher in flushers]
-    assert [flusher.returncode for flusher in flushers] == [0, 0]
+    code = FLUSHER.format(root=str(lake.root), go=str(tmp_path / "go"))
+    with process(forks, code) as (one, told_by_one), process(forks, code) as (other, told_by_other):
+        assert told_by_one.readline() == told_by_other.readline() == "ready\n"
+        (tmp_path / "go").touch()
+        moved = [int(told_by_one.read()), int(told_by_other.read())]
+        assert (one.wait(), other.wait()) == (0, 0)
     assert (sum(moved), pending.flush_all(lake)) == (30, 0)
     assert paths(lake) == {f"/{number}": 1 for number in range(30)}
     assert strays(lake) == ([], set())
@@ -511,34 +470,32 @@ def test_processes_that_flush_at_the_same_time_move_every_visit_once(lake):
 # Killed
 
 KEEPER = """
-import sys
 from datetime import datetime, UTC
 from itertools import count
 from pathlib import Path
 from data.store import pending
 from data.store.lake import Lake
 from tests.support.visits import packed, visit
-lake = Lake(Path(sys.argv[1]))
+lake = Lake(Path({root!r}))
 for number in count():
     moment = datetime(2026, 3, 1 + number % 3, 12)
-    path = f"/{sys.argv[2]}-{number}"
-    pending.enqueue(lake.manifest, {"acme": packed([visit(path=path, visited_at=moment)] * 2)}, datetime.now(UTC))
+    path = f"/{turn}-{{number}}"
+    pending.enqueue(lake.manifest, {{"acme": packed([visit(path=path, visited_at=moment)] * 2)}}, datetime.now(UTC))
     print(path, flush=True)
     if number % 4 == 3:
         pending.flush_all(lake)
 """
 
 
-def test_who_is_killed_at_any_moment_loses_nothing_acknowledged_and_doubles_nothing(lake):
+def test_who_is_killed_at_any_moment_loses_nothing_acknowledged_and_doubles_nothing(lake, forks):
     chance, acknowledged = random.Random(KILLS), []
     for turn in range(KILLS):
-        keeper = process(KEEPER, lake.root, turn)
-        acknowledged.append(keeper.stdout.readline().strip())
-        wait = threading.Event()
-        wait.wait(chance.uniform(0, 0.3))
-        keeper.kill()
-        acknowledged += keeper.stdout.read().splitlines()  # communicate() would miss what readline() has buffered
-        keeper.communicate()
+        with process(forks, KEEPER.format(root=str(lake.root), turn=turn)) as (keeper, printed):
+            acknowledged.append(printed.readline().strip())
+            time.sleep(chance.uniform(0, 0.3))
+            keeper.kill()
+            keeper.wait()
+            acknowledged += printed.read().splitlines()
         left = pending.backlog(lake.manifest).visits
         assert pending.flush_all(lake) == left
     told = paths(lake)
@@ -554,14 +511,8 @@ def test_who_is_killed_at_any_moment_loses_nothing_acknowledged_and_doubles_noth
 # No address
 
 ADDRESSES = ("198.51.100.23", "2001:db8:cafe::23", "2001:DB8:CAFE::24", "::ffff:198.51.100.25")
-SECRETS = (
-    "canary-user",
-    "canary-password",
-    "canary-query",
-    "canary-part",
-    "canary-referrer-path",
-    "canary-referrer-query",
-)
+SECRETS = ("canary-user", "canary-password", "canary-query", "canary-part", "canary-referrer-path",
+           "canary-referrer-query")  # fmt: skip
 
 
 def leaks(folder):

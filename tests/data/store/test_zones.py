@@ -34,11 +34,8 @@ def post(lake, *moments, now=NOW):
     LiveIngest(lake, now=lambda: now).land([Submission("acme", rows)])
 
 
-def test_without_one_an_organization_has_utc(lake):
+def test_a_zone_is_utc_and_can_be_set_and_changed_until_the_first_visit(lake):
     assert lake.manifest.zone("acme") == DEFAULT_ZONE
-
-
-def test_a_zone_can_be_set_and_changed_until_the_first_visit(lake):
     for zone in (TOKYO, PAGO, DEFAULT_ZONE):
         lake.manifest.set_zone("acme", zone)
         assert (lake.manifest.zone("acme"), lake.manifest.zone("other")) == (zone, DEFAULT_ZONE)
@@ -76,22 +73,13 @@ def test_a_landing_that_began_in_another_zone_is_not_committed(lake, monkeypatch
     assert lake.manifest.rows("SELECT * FROM files") == lake.manifest.rows("SELECT * FROM batches") == []
 
 
-def test_live_visits_are_dated_again_if_the_zone_was_just_set(lake, monkeypatch):
+def test_live_visits_of_the_second_in_which_a_day_ends_are_dated_again_if_the_zone_was_just_set(lake, monkeypatch):
     zones = iter([DEFAULT_ZONE, TOKYO])
     monkeypatch.setattr(lake.manifest, "zone", lambda _: next(zones, TOKYO))
     lake.manifest.set_zone("acme", TOKYO)
-    post(lake, datetime(2026, 3, 3, 15))
-    pending.flush_all(lake)
-    assert [file.day for file in lake.manifest.live_files("acme")] == [date(2026, 3, 4)]
-
-
-def test_visits_in_the_second_in_which_a_day_ends_are_of_two_days(lake):
-    lake.manifest.set_zone("acme", TOKYO)
     post(lake, datetime(2026, 3, 3, 14, 59, 59), datetime(2026, 3, 3, 15))
     pending.flush_all(lake)
-    assert [(file.day, file.visits) for file in lake.manifest.live_files("acme")] == [
-        (date(2026, 3, 3), 1), (date(2026, 3, 4), 1),
-    ]  # fmt: skip
+    assert [file.day for file in lake.manifest.live_files("acme")] == [date(2026, 3, 3), date(2026, 3, 4)]
 
 
 def test_files_and_what_replaces_them_record_the_zone(lake):
@@ -106,27 +94,18 @@ def test_files_and_what_replaces_them_record_the_zone(lake):
     assert {read_visit_file(path).footer.zone for path in paths} == {TOKYO}
 
 
-@pytest.mark.parametrize(("zone", "files"), [(KIRITIMATI, 1), (DEFAULT_ZONE, 2), (PAGO, 2)])
-def test_a_day_is_merged_once_it_is_over_in_its_zone(lake, zone, files):
+@pytest.mark.parametrize(("zone", "is_over"), [(KIRITIMATI, True), (DEFAULT_ZONE, False), (PAGO, False)])
+def test_a_day_is_merged_and_expires_once_it_is_over_in_its_zone_unless_the_clock_is_ahead(lake, zone, is_over):
     lake.manifest.set_zone("acme", zone)
     for _ in range(2):
-        land_in(lake, zone, visit())
+        land(lake, "acme", [visit()])
     Compactor(lake, lambda: NOW).run()
-    assert len(lake.manifest.live_files("acme")) == files
-
-
-def land_in(lake, zone, row):
-    """Land a visit of 4 March in a lake whose organization acme has this zone."""
-    assert lake.manifest.zone("acme") == zone
-    land(lake, "acme", [row])
-
-
-@pytest.mark.parametrize(("zone", "kept"), [(KIRITIMATI, 0), (DEFAULT_ZONE, 1), (PAGO, 1)])
-def test_retention_counts_the_days_of_each_organization(lake, zone, kept):
-    lake.manifest.set_zone("acme", zone)
-    land_in(lake, zone, visit())
+    assert len(lake.manifest.live_files("acme")) == (1 if is_over else 2)
+    with pytest.raises(ClockDoubtful):
+        apply_retention_unattended(lake, 30, NOW + timedelta(days=400))
+    assert sum(file.visits for file in lake.manifest.live_files("acme")) == 2
     apply_retention(lake, 0, NOW)
-    assert sum(file.visits for file in lake.manifest.live_files("acme")) == kept
+    assert sum(file.visits for file in lake.manifest.live_files("acme")) == (0 if is_over else 2)
 
 
 def test_a_followed_log_is_dated_in_the_zone_across_its_midnight(lake, tmp_path):
@@ -139,15 +118,6 @@ def test_a_followed_log_is_dated_in_the_zone_across_its_midnight(lake, tmp_path)
         follower.tick()
     follower.close()
     assert [(file.day.day, file.visits) for file in lake.manifest.live_files("acme")] == [(3, 1), (4, 1)]
-
-
-@pytest.mark.parametrize("zone", [PAGO, DEFAULT_ZONE, KIRITIMATI])
-def test_a_clock_that_is_ahead_expires_nothing_in_any_zone(lake, zone):
-    lake.manifest.set_zone("acme", zone)
-    land(lake, "acme", [visit()])
-    with pytest.raises(ClockDoubtful):
-        apply_retention_unattended(lake, 30, NOW + timedelta(days=400))
-    assert sum(file.visits for file in lake.manifest.live_files("acme")) == 1
 
 
 def test_salts_of_two_zones_are_not_shared_and_both_live_48_hours(lake):
