@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import httpx2
@@ -26,6 +27,7 @@ import data.ingest.importer
 import data.ingest.live
 import data.maintenance.reclassification
 import data.rules.classifier
+import queries.own_sql
 from data import Lake
 from data.rules.classifier import Classifier
 from service.api_keys import ApiKeys
@@ -228,6 +230,14 @@ def forks(relations):
     """Starts `traffic` in processes that need not load it first."""
     with closing(Forks(relations)) as forks:
         yield forks
+
+
+@pytest.fixture(scope="module")
+def forked_own_sql(forks):
+    """Own SQL in processes that need not load its engine first; tests/queries/test_own_sql.py starts whole ones."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(queries.own_sql, "subprocess", SimpleNamespace(Popen=forks.own_sql))
+        yield
 
 
 @pytest.fixture(scope="session")

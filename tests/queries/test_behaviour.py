@@ -16,6 +16,7 @@ from queries.variables import closed_days
 from tests import recount
 from tests.support.visits import land, visit
 
+pytestmark = pytest.mark.usefixtures("forked_own_sql")
 DAYS = (date(2026, 3, 1), date(2026, 3, 10))
 WHOLE = Scope("acme", *DAYS)
 SCOPES = [WHOLE, Scope("acme", *DAYS, domain="go.example"), Scope("acme", *DAYS, short_code="sale")]

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -21,6 +21,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
+import queries.own_sql
 from data import Lake
 from queries import (
     ENTRIES,
@@ -49,11 +50,15 @@ LEAVES = {leaf.name: leaf for entry in ENTRIES.values() for leaf in template_ent
 VISITS = "{lake}/visits/organization=ant/day=2026-03-04"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def processes_of_their_own():
-    """Processes define the relations by themselves, as those of users do."""
+pytestmark = pytest.mark.usefixtures("forked_own_sql")
+
+
+@contextmanager
+def whole_processes():
+    """Processes that load and define everything by themselves, as those of users do."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("queries.own_sql._PROGRAM", _PROGRAM)
+        patch.setattr(queries.own_sql, "subprocess", subprocess)
+        patch.setattr(queries.own_sql, "_PROGRAM", _PROGRAM)
         yield
 
 
@@ -93,8 +98,8 @@ def warehouse(lake):
 
 
 @pytest.fixture(scope="module")
-def own_sql(lake):
-    with closing(OwnSql(lake, "ant")) as own_sql:
+def own_sql(lake, forked_own_sql):
+    with whole_processes(), closing(OwnSql(lake, "ant")) as own_sql:
         yield own_sql
 
 
@@ -114,10 +119,7 @@ def untouched(lake):
     assert seen() == before
 
 
-READING = tables(__file__)["READING"]
-WRITING = tables(__file__)["WRITING"]
-SETTING = tables(__file__)["SETTING"]
-OTHERS = tables(__file__)["OTHERS"]
+READING, WRITING, SETTING, OTHERS = (tables(__file__)[name] for name in ("READING", "WRITING", "SETTING", "OTHERS"))
 
 
 @pytest.mark.parametrize("sql", READING + WRITING + SETTING)
@@ -138,18 +140,17 @@ def test_files_of_other_organizations_cannot_be_opened(lake, own_sql, sql):
     assert SECRET not in str(refused.value).replace(f"'{SECRET}'", "")  # but for the query itself, which it may quote
 
 
-@pytest.mark.parametrize(
-    ("table", "meant"),
-    [("nosuch", "visits_in_scope"), ("visits", "visits_in_scope"), ("daily_link", "daily_links"), ("hour", "hours"),
-     ("uncovered_visit", "visits_in_scope"), ("subjct", "visits_in_scope"), ("visited_path", "visited_paths")],
-)  # fmt: skip
-def test_for_an_unknown_table_one_is_meant_that_is_described(own_sql, table, meant):
-    with pytest.raises(QueryFailed, match=rf'name {table} does not exist! Did you mean "{meant}"\? In line 1: '):
-        own_sql.sql(f"SELECT * FROM {table}", SCOPE)
-    assert meant in relations()
+MEANT = {
+    "nosuch": "visits_in_scope", "visits": "visits_in_scope", "daily_link": "daily_links", "hour": "hours",
+    "uncovered_visit": "visits_in_scope", "subjct": "visits_in_scope", "visited_path": "visited_paths",
+}  # fmt: skip
 
 
-def test_every_relation_that_may_be_meant_is_described_and_can_be_read(own_sql):
+def test_for_an_unknown_table_one_is_meant_that_is_described_and_can_be_read(own_sql):
+    for table, meant in MEANT.items():
+        with pytest.raises(QueryFailed, match=rf'name {table} does not exist! Did you mean "{meant}"\? In line 1: '):
+            own_sql.sql(f"SELECT * FROM {table}", SCOPE)
+        assert meant in relations()
     assert {*public_names()} <= relations().keys()
     for name in public_names():
         own_sql.sql(f"SELECT * FROM {name} LIMIT 1", SCOPE)
@@ -167,6 +168,8 @@ def test_the_refusal_does_not_tell_whether_another_organization_exists(lake, own
         return str(refused.value).replace(organization, "")
 
     assert refusal("bee") == refusal("nobody")
+    with pytest.raises(ValueError, match="bee"):
+        own_sql.sql("FROM visits_in_scope", Scope("bee", *DAYS))
 
 
 def test_own_sql_answers_every_relation_and_template_as_the_warehouse_does(lake, warehouse, own_sql):
@@ -177,11 +180,6 @@ def test_own_sql_answers_every_relation_and_template_as_the_warehouse_does(lake,
         rows = [answer] if isinstance(answer, dict) else answer
         found = own_sql.sql(template(entry.name), SCOPE)
         assert [dict(zip(found.columns, row, strict=True)) for row in found.rows] == rows
-
-
-def test_own_sql_of_one_organization_takes_no_scope_of_another(own_sql):
-    with pytest.raises(ValueError, match="bee"):
-        own_sql.sql("FROM visits_in_scope", Scope("bee", *DAYS))
 
 
 def test_rows_past_the_limit_are_left_out_and_that_is_said(own_sql):
@@ -276,7 +274,7 @@ def test_texts_of_four_gigabytes_take_less_than_one(lake):
                 peak.append(int(found[1]))
                 time.sleep(0.02)
 
-    with closing(OwnSql(lake, "ant")) as own_sql:
+    with whole_processes(), closing(OwnSql(lake, "ant")) as own_sql:
         own_sql.sql("SELECT 1", SCOPE)
         watching = threading.Thread(target=watch, args=(own_sql._process.pid,))
         watching.start()
@@ -293,9 +291,9 @@ def test_questions_from_several_threads_get_their_own_answers(own_sql):
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="there is no /proc")
-def test_the_process_knows_no_secret_and_has_no_database_open(lake, own_sql, monkeypatch):
+def test_the_process_knows_no_secret_and_has_no_database_open(lake, monkeypatch):
     monkeypatch.setenv("TRAFFIC_SECRET", SECRET)
-    with closing(OwnSql(lake, "ant")) as own_sql, sqlite3.connect(lake.root / "manifest.sqlite"):
+    with whole_processes(), closing(OwnSql(lake, "ant")) as own_sql, sqlite3.connect(lake.root / "manifest.sqlite"):
         assert own_sql.sql("SELECT count(*) FROM visits_in_scope", SCOPE).rows == [(2,)]
         process = Path("/proc", str(own_sql._process.pid))
         assert SECRET not in (process / "environ").read_text()
