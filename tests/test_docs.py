@@ -60,14 +60,11 @@ def test_every_generated_part_stands_in_one_document():
     assert sorted(begun) == sorted(BLOCKS)
 
 
-@pytest.mark.parametrize("path", MOST_BYTES, ids=name_of)
-def test_a_document_is_short(path):
+def test_each_document_is_short_and_all_together_are():
     """What does not fit belongs into a room of its own, a docstring, or the help of a command."""
-    assert len(TEXTS[path].encode()) <= MOST_BYTES[path]
-
-
-def test_all_documents_together_are_short():
-    assert sum(len(text.encode()) for text in TEXTS.values()) <= MOST_BYTES_OF_ALL
+    lengths = {path: len(text.encode()) for path, text in TEXTS.items()}
+    assert [name_of(path) for path, most in MOST_BYTES.items() if lengths[path] > most] == []
+    assert sum(lengths.values()) <= MOST_BYTES_OF_ALL
 
 
 def test_every_document_is_checked():
@@ -133,10 +130,9 @@ def test_the_programs_in_the_documents_have_these_flags():
         assert [word for word in words if word.startswith("--") and word not in help_of(program)] == [], program
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
-def test_commands_named_in_the_text_of_a_document_exist(path):
-    named = re.findall(r"`(?:uv run )?traffic ([a-z][a-z-]*)", TEXTS[path])
-    assert [name for name in named if name not in PROGRAM.commands] == []
+def test_commands_named_in_the_texts_of_documents_exist():
+    named = {name for text in TEXTS.values() for name in re.findall(r"`(?:uv run )?traffic ([a-z][a-z-]*)", text)}
+    assert named - PROGRAM.commands.keys() == set()
 
 
 NOT_RUN = (
@@ -270,7 +266,7 @@ def test_the_changelog_has_a_line_for_this_version():
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
-def test_links_in_a_document_lead_somewhere(path):
+def test_links_and_paths_in_a_document_lead_somewhere(path):
     """To files that exist, and to headings in them."""
     lost = []
     for target in re.findall(r"\]\(([^)]+)\)", without_code(TEXTS[path])):
@@ -280,7 +276,8 @@ def test_links_in_a_document_lead_somewhere(path):
         found = (path.parent / file).resolve() if file else path
         if not found.exists() or (anchor and anchor not in anchors_of(found)):
             lost.append(target)
-    assert lost == []
+    named = re.findall(r"`((?:data|queries|service|tests|benchmarks)/[\w./-]+)`", TEXTS[path])
+    assert lost + [name for name in named if name not in NOT_OURS and not (ROOT / name).exists()] == []
 
 
 def anchors_of(path):
@@ -289,21 +286,14 @@ def anchors_of(path):
     return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
-def test_paths_named_in_a_document_exist(path):
-    """Whatever looks like a file or a folder of this repository is one."""
-    named = re.findall(r"`((?:data|queries|service|tests|benchmarks)/[\w./-]+)`", TEXTS[path])
-    assert [name for name in named if name not in NOT_OURS and not (ROOT / name).exists()] == []
-
-
 NOT_OURS = {"data/lake", "benchmarks/data"}
 """Folders that exist once the program has run."""
 
 
-@pytest.mark.parametrize("path", [*FLOORS, BENCHMARKS], ids=name_of)
-def test_a_floor_is_reached_from_the_readme_and_leads_back(path):
-    assert f"]({name_of(path)})" in TEXTS[README]
-    assert "](../README.md)" in TEXTS[path]
+def test_each_floor_is_reached_from_the_readme_and_leads_back():
+    for path in (*FLOORS, BENCHMARKS):
+        assert f"]({name_of(path)})" in TEXTS[README]
+        assert "](../README.md)" in TEXTS[path]
 
 
 @pytest.mark.parametrize("path", ROOMS, ids=name_of)

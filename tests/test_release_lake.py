@@ -105,44 +105,32 @@ def test_every_column_of_1_0_0_is_filled_in_it(lake):
     assert [one.name for one in COLUMNS if one.since == 1 and all(row[one.name] is None for row in rows)] == []
 
 
-@pytest.mark.parametrize("database", ["manifest.sqlite", CONTROL])
-def test_every_table_of_1_0_0_has_rows_in_it(root, database):
-    with closing(sqlite3.connect(root / database)) as db:
-        names = [name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
-        assert len(names) > 10
-        assert [name for name in names if not db.execute(f"SELECT 1 FROM {name} LIMIT 1").fetchall()] == []
-
-
 @pytest.mark.parametrize(("database", "first"), [("manifest.sqlite", tables.MIGRATIONS[0]), (CONTROL, MIGRATIONS[0])])
-def test_the_first_entry_of_the_migrations_is_that_of_1_0_0(root, database, first):
+def test_its_tables_are_those_of_the_first_entry_of_the_migrations_and_each_has_rows(root, database, first):
     with closing(sqlite3.connect(root / database)) as stored, closing(sqlite3.connect(":memory:")) as made:
         assert stored.execute("PRAGMA user_version").fetchone() == (1,)
         made.executescript(first)
         schemas = [set(db.execute("SELECT name, sql FROM sqlite_schema")) for db in (stored, made)]
+        names = [name for (name,) in stored.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+        assert len(names) > 10
+        assert [name for name in names if not stored.execute(f"SELECT 1 FROM {name} LIMIT 1").fetchall()] == []
     assert schemas[0] == schemas[1]
 
 
-def test_it_answers_as_it_did(root):
+def test_it_answers_as_it_did_and_accepts_what_was_shown_once(root):
     """Endpoints that were added since are left to the recount."""
     told = told_by(root)
     for organization, stored in STORED["answers"].items():
         assert {name: told["answers"][organization][name] for name in stored} == stored
     assert told["control"] == STORED["control"]
-
-
-@pytest.mark.parametrize("organization", ZONES)
-def test_its_answers_are_those_of_a_recount(lake, organization):
-    assert recounted(lake, organization) == answers(lake, organization)
-
-
-def test_what_was_shown_once_is_still_accepted(lake):
-    with closing(ControlDatabase(lake)) as control:
+    with opened(root) as lake, closing(ControlDatabase(lake)) as control:
         assert ApiKeys(control, lambda: NOW).find(STORED["shown"]["key"]).organization == "acme"
         assert ShareStore(control, lambda: NOW).share(STORED["shown"]["share"]).organization == "berlin"
 
 
 @pytest.mark.parametrize("organization", ZONES)
-def test_it_goes_on(lake, organization, tmp_path):
+def test_its_answers_are_those_of_a_recount_and_it_goes_on(lake, organization, tmp_path):
+    assert recounted(lake, organization) == answers(lake, organization)
     before, waiting = len(visits_of(lake, organization)), pending.flush_all(lake) // len(ZONES)
     log = tmp_path / "more.log"
     log.write_text(log_of(1))
