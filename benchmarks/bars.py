@@ -74,10 +74,11 @@ BARS: Final = (
     Bar("cold dashboard of few by *", MERGE_TREE, most=1),
     Bar("cold dashboard of many by *", MERGE_TREE, most=1.5, visits=_LARGE),
     Bar("cold, one answer: *", most=60, visits=_LARGE, is_aim=True),  # ms
-    Bar("import", GOACCESS, most=1 / 4),
+    Bar("import", GOACCESS, most=0.5),
+    Bar("import until visits are stored", GOACCESS, most=0.28),
     Bar("processor time of an import", GOACCESS, most=0.4),
     Bar("import of a small log", most=0.6),  # s
-    Bar("memory of an import", most=1_000),  # MB
+    Bar("memory of an import", most=800),  # MB
     Bar("merge of a day with its judging", ALONE, most=1.3),
     Bar("memory of judging a day", most=1_000),  # MB
     Bar("cached traffic-overview", BARE, least=0.35, aim=0.5),
@@ -101,7 +102,9 @@ BARS: Final = (
     Bar("files of an open day, live, most", most=24, aim=16),
     Bar("visits without a file, live, most", most=200_000),  # of 20 seconds
     Bar("months not counted, live, in the end", most=0),
-    Bar("server memory, live, most", most=400),  # MB
+    Bar("server memory, live, most", most=450),  # MB
+    Bar("small answers, p99, live", most=50),  # ms
+    Bar("past days not judged, live, in the end", most=0),
     Bar("small answers, p99, *", most=50),  # ms
     Bar("small answers, p99, 2,000 slow sockets", QUIET, most=2),
     Bar("cold Overview over HTTP", DASHBOARD_ENDPOINT, most=1.3, visits=_LARGE),

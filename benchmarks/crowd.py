@@ -56,9 +56,9 @@ def crowd(setting: Setting) -> Iterator[Figure]:
     with _crowded_server(prepared, setting.scratch / "idle", half, is_compacted=True) as (port, key, steady):
         quiet, slow = [], []
         for _ in range(PAIRS):
-            quiet.append(_p99(steady.measure(WINDOW_SECONDS / 2)))
+            quiet.append(p99_of(steady.measure(WINDOW_SECONDS / 2)))
             with _crowd_of("slow", port, SLOW_SOCKETS):
-                slow.append(_p99(steady.measure(WINDOW_SECONDS / 2)))
+                slow.append(p99_of(steady.measure(WINDOW_SECONDS / 2)))
         yield figure("small answers, p99, quiet", "ms", quiet)
         yield from beside(f"small answers, p99, {SLOW_SOCKETS:,} slow sockets", "ms", {OURS: slow, QUIET: quiet})
         with _crowd_of("cold", port, COLD_QUESTIONS, key):
@@ -76,7 +76,7 @@ def _figures(crowd: str, windows: list[Times]) -> Iterator[Figure]:
     for window in windows:
         for path, times in window.items():
             pooled[path] += times
-    yield figure(f"small answers, p99, {crowd}", "ms", [_p99(pooled)])
+    yield figure(f"small answers, p99, {crowd}", "ms", [p99_of(pooled)])
     yield figure(f"slowest small answer, {crowd}", "ms", [max(_answers(pooled))])
     yield figure(f"check of health, {crowd}", "ms", pooled[HEALTH])
     yield figure(f"small requests, late by, p99, {crowd}", "ms", [percentile_99(pooled["late"])])
@@ -86,7 +86,8 @@ def _answers(times: Times) -> list[float]:
     return [one for path, some in times.items() if path not in {HEALTH, "late"} for one in some]
 
 
-def _p99(times: Times) -> float:
+def p99_of(times: Times) -> float:
+    """The milliseconds within which 99 of 100 small answers came."""
     return percentile_99(_answers(times))
 
 

@@ -28,6 +28,11 @@ class Ran(NamedTuple):
     seconds: float
     processor_seconds: float  # of all cores together
     megabytes: float  # at most at a time
+    lines: list[tuple[float, str]]  # of standard error, each with the seconds after which it was written
+
+    def seconds_until(self, text: str) -> float:
+        """The seconds after which a line with this text was written. Raises StopIteration if none was."""
+        return next(seconds for seconds, line in self.lines if text in line)
 
 
 def importing(setting: Setting) -> Iterator[Figure]:
@@ -43,6 +48,8 @@ def importing(setting: Setting) -> Iterator[Figure]:
             theirs.append(pair[1])
     samples = {OURS: [one.seconds for one in ours], GOACCESS: [one.seconds for one in theirs]}
     yield from beside("import", "s", samples, LINES)
+    samples[OURS] = [one.seconds_until("imported from") for one in ours]
+    yield from beside("import until visits are stored", "s", samples, LINES)
     samples = {OURS: [one.processor_seconds for one in ours], GOACCESS: [one.processor_seconds for one in theirs]}
     yield from beside("processor time of an import", "s", samples, LINES)
     yield figure("memory of an import", "MB", [one.megabytes for one in ours], LINES)

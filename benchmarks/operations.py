@@ -30,7 +30,7 @@ def operations(setting: Setting) -> Iterator[Figure]:
     taken = {"verify": _traffic(lake, "verify"), "backup": _traffic(lake, "backup", str(backup))}
     shutil.rmtree(lake)
     copied, checked = run(["cp", "-a", str(backup), str(lake)]), _traffic(lake, "verify")
-    taken["restore"] = Ran(copied.seconds + checked.seconds, 0, max(copied.megabytes, checked.megabytes))
+    taken["restore"] = Ran(copied.seconds + checked.seconds, 0, max(copied.megabytes, checked.megabytes), checked.lines)
     exported = ["export", "--org", ORGANIZATION, "--all", "--to", str(setting.scratch / "exported")]
     taken["export of every endpoint and day"] = _traffic(lake, *exported)
     erased = ["erase", "--org", ORGANIZATION, "--visitor", str(_a_visitor(world.lake)), "--yes"]

@@ -27,10 +27,12 @@ from typing import Final
 from rich.console import Console
 
 from benchmarks.bars import IDLE
+from benchmarks.crowd import PATHS, p99_of
 from benchmarks.figures import Figure, figure, percentile_99
 from benchmarks.importing import LINES
 from benchmarks.live import BATCH, reported_bodies
-from benchmarks.made.lakes import settle_copy, shares
+from benchmarks.made import LAST_DAY
+from benchmarks.made.lakes import land_organization, settle_copy, shares
 from benchmarks.peers import World
 from benchmarks.servers import get, program, resident_mb, server
 from benchmarks.worlds import WHOLE, Setting
@@ -38,6 +40,7 @@ from data import Lake
 from data.store.manifest import Manifest
 from service.api_keys import ApiKeys
 from service.control_database import ControlDatabase
+from service.demo.sample import Sample
 
 VISITS_PER_SECOND: Final = 10_000
 BODIES: Final = 300
@@ -50,6 +53,9 @@ PROGRESS_EVERY: Final = 10
 """Questions between two lines of progress."""
 UNCOUNTED: Final = 20
 """Organizations besides the one asked about whose rollups are taken away at the start, so that days are counted."""
+LARGE_DAY: Final = 20_000_000
+"""Visits of a past day that the server merges and judges meanwhile; only in a world of as many."""
+_PARTS: Final = 50
 
 _PROGRESS: Final = Console(stderr=True)
 
@@ -76,6 +82,8 @@ def sustained(setting: Setting) -> Iterator[Figure]:
 def _sustained(setting: Setting, world: World, root: Path) -> Iterator[Figure]:
     shutil.copytree(world.lake.root, root)
     lake = Lake(root)
+    if world.visits >= LARGE_DAY:
+        _land_large_day(lake)
     settle_copy(lake)
     bodies = next(reported_bodies(setting.log(LINES), BATCH, BODIES, setting.scratch))
     keys = _keys(setting, world, lake)
@@ -85,12 +93,18 @@ def _sustained(setting: Setting, world: World, root: Path) -> Iterator[Figure]:
         idle = [watch.ask() for _ in range(IDLE_QUESTIONS + 1)][1:]
         watch.uncount()
         posting = (port, bodies, setting.scratch / "keys", VISITS_PER_SECOND / BATCH, 60 * setting.minutes)
-        with program("benchmarks.posting", *posting) as poster:
+        with (
+            program("benchmarks.steady", port, keys[0], *PATHS) as steady,
+            program("benchmarks.posting", *posting) as poster,
+        ):
+            print(60 * setting.minutes, file=steady.stdin, flush=True)
             samples = watch.samples(60 * setting.minutes)
-            posted = json.loads(_last_line(poster))
+            posted, small = (json.loads(_last_line(running)) for running in (poster, steady))
         if posted["refused"]:
             _PROGRESS.print(f"  {len(posted['refused'])} batches were refused, first: {posted['refused'][0]}")
         yield from _figures(posted, samples, idle)
+        yield figure("small answers, p99, live", "ms", [p99_of(small)])
+        yield figure("past days not judged, live, in the end", "days", [watch.unjudged_days()])
 
 
 def _figures(posted: dict[str, list[float]], samples: _Samples, idle: list[float]) -> Iterator[Figure]:
@@ -156,6 +170,13 @@ class _Watch:
             time.sleep(max(0.0, now + ASK_EVERY_SECONDS - time.monotonic()))
         return samples
 
+    def unjudged_days(self) -> float:
+        """The past days with visits that were not judged."""
+        return self._number(
+            "SELECT count(DISTINCT organization || day) FROM files "
+            "WHERE deletable_at IS NULL AND visits > 0 AND behaviour_version = 0 AND day < date('now')"
+        )
+
     def _most_files(self) -> float:
         """How many files the organization has that has most of today."""
         return self._number(
@@ -169,6 +190,12 @@ class _Watch:
     def _number(self, sql: str) -> float:
         ((number,),) = self._manifest.rows(sql)
         return float(number)
+
+
+def _land_large_day(lake: Lake) -> None:
+    """Land LARGE_DAY visits of one day and an organization of its own."""
+    for number in range(_PARTS):
+        land_organization(lake, "large-day", Sample(LARGE_DAY // _PARTS + number, LAST_DAY, 1))
 
 
 def _keys(setting: Setting, world: World, lake: Lake) -> list[str]:
