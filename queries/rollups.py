@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from itertools import chain, groupby
+from operator import attrgetter
 from typing import Final, NamedTuple, Protocol
 
 import duckdb
@@ -118,8 +119,10 @@ class RollupBuilder:
         with self._engine.open() as engine:
             engine.execute("SET GLOBAL parquet_metadata_cache = TRUE")
             define_relations(engine, self._lake)
-            build = partial(self._build_next, engine)
-            return rewrite_each(self._lake, [*self._queue], build, wait=wait, limit=limit, progress=progress)
+            build, organization_of = partial(self._build_month, engine), attrgetter("organization")
+            return rewrite_each(
+                self._lake, self._queue, organization_of, build, wait=wait, limit=limit, progress=progress
+            )
 
     def interrupt(self) -> None:
         """Cancel a run() in another thread; the month that it is building is not stored. `counter` counts no more."""
@@ -140,10 +143,6 @@ class RollupBuilder:
         version = rollup_version(uses_behaviour(self._lake.manifest, organization))
         covered = live_rollups(self._lake, organization, version, files).days
         return [file for file in files if file.day < today and file.day not in recently_landed | covered]
-
-    def _build_next(self, engine: duckdb.DuckDBPyConnection, month: Month) -> None:
-        self._queue.remove(month)
-        self._build_month(engine, month)
 
     def _build_month(self, engine: duckdb.DuckDBPyConnection, month: Month) -> None:
         files = self._lake.manifest.live_files(*month, month.last)

@@ -18,9 +18,14 @@ from queries.variables import IN_MEMORY, Variables, set_variables
 MAX_SHARED_VISITS: Final = 300_000
 """Visits that are in memory at once for the answers of a dashboard; at most 50 MB."""
 
+MIN_SHARED_FILES: Final = 2
+"""Files of days that no rollup covers, from which on their visits are read once: each relation would open them all."""
+
 _BY_DAY: Final = "SELECT day, count(*) FROM all_visits GROUP BY day ORDER BY day"
+_UNCOVERED: Final = "SELECT sum(num_rows) FROM parquet_file_metadata(getvariable('uncovered_files')['paths'])"
 _VISITS: Final = (
-    "SELECT COLUMNS(lambda name: list_contains($columns, name)) FROM all_visits WHERE day BETWEEN $first AND $last"
+    "SELECT COLUMNS(lambda name: list_contains($columns, name)) FROM query_table($source) "
+    "WHERE day BETWEEN $first AND $last"
 )
 _ROWS: Final = "FROM query_table(getvariable('relation') || '_counted')"
 _ALWAYS_READ: Final = frozenset({"for_domain", "day"})
@@ -34,11 +39,31 @@ def share_visits(
 ) -> Variables:
     """The snapshot with what these answers count read into memory, to be shared by these answers only.
 
-    These are the visits. Where there are more than MAX_SHARED_VISITS, so many are read at a time, and what stays are
-    the rows of the relations that count them. Returned unchanged if rollups serve all answers. Raises what a query
-    may raise.
+    These are the visits of days that no rollup covers and, for relations that rollups do not serve, all in scope. Where
+    those are more than MAX_SHARED_VISITS, so many are read at a time, and what stays are the rows of the relations that
+    count them. Returned unchanged if it is not worth it. Raises what a query may raise.
     """
-    relations = relations_that_read_all(entries, variables)
+    read = _relations_of(entries) - variables.get(IN_MEMORY, {}).keys()
+    variables = _share_uncovered(engine, variables, _relations_from("uncovered_visits", read, variables), cancelled)
+    return _share_all(engine, variables, _relations_from("all_visits", read, variables), cancelled)
+
+
+def _share_uncovered(
+    engine: LockedEngine, variables: Variables, relations: Sequence[str], cancelled: threading.Event | None
+) -> Variables:
+    if not relations or len(variables["uncovered_files"]["paths"]) <= MIN_SHARED_FILES:  # the first one is empty
+        return variables
+    with engine.cursor(variables, cancelled) as cursor:
+        ((visits,),) = cursor.execute(_UNCOVERED).fetchall()
+    if visits > MAX_SHARED_VISITS:
+        return variables
+    uncovered = _read(engine, variables, relations, "uncovered_visits", cancelled=cancelled)
+    return _with_source(variables, relations, "uncovered_visits", {"uncovered_visits": uncovered})
+
+
+def _share_all(
+    engine: LockedEngine, variables: Variables, relations: Sequence[str], cancelled: threading.Event | None
+) -> Variables:
     if not relations:
         return variables
     with engine.cursor(variables, cancelled) as cursor:
@@ -47,9 +72,9 @@ def share_visits(
     variables = {**variables, "high_cardinality_days": [day for (day,) in cut]}
     if sum(visits for _, visits in visits_by_day) > MAX_SHARED_VISITS:
         counted = _count_by_period(engine, variables, relations, periods_of(visits_by_day), cancelled)
-        return {**variables, IN_MEMORY: counted}
-    visits = _read(engine, variables, relations, (date.min, date.max), cancelled)
-    return _with_source(variables, relations, {"shared_visits": visits})
+        return {**variables, IN_MEMORY: {**variables.get(IN_MEMORY, {}), **counted}}
+    visits = _read(engine, variables, relations, "all_visits", cancelled=cancelled)
+    return _with_source(variables, relations, "shared_visits", {"shared_visits": visits})
 
 
 def _count_by_period(
@@ -64,8 +89,9 @@ def _count_by_period(
         answered = cursor.sql("FROM answered_links").to_arrow_table()
     counted: dict[str, list[pa.Table]] = {relation: [] for relation in relations}
     for period in periods:
-        read = {"answered_links": answered, "shared_visits": _read(engine, variables, relations, period, cancelled)}
-        with engine.cursor(_with_source(variables, relations, read), cancelled) as cursor:
+        visits = _read(engine, variables, relations, "all_visits", period=period, cancelled=cancelled)
+        read = {"answered_links": answered, "shared_visits": visits}
+        with engine.cursor(_with_source(variables, relations, "shared_visits", read), cancelled) as cursor:
             for relation, rows in counted.items():
                 set_variables(cursor, {"relation": relation})
                 rows.append(_with_words_once(cursor.sql(_ROWS).to_arrow_table()))
@@ -84,26 +110,32 @@ def _read(
     engine: LockedEngine,
     variables: Variables,
     relations: Sequence[str],
-    period: tuple[date, date],
+    source: str,
+    *,
+    period: tuple[date, date] = (date.min, date.max),
     cancelled: threading.Event | None,
 ) -> pa.Table:
-    """The visits in scope from the first to the last day of a period, with the columns that these relations read."""
-    asked = {"columns": columns_of_relations(relations), "first": period[0], "last": period[1]}
+    """The visits of a source in the days of a period, both included, with the columns that these relations read."""
+    asked = {"columns": columns_of_relations(relations), "source": source, "first": period[0], "last": period[1]}
     with engine.cursor(variables, cancelled) as cursor:
         return cursor.sql(_VISITS, params=asked).to_arrow_table().combine_chunks()  # many chunks would be slow to read
 
 
-def _with_source(variables: Variables, relations: Iterable[str], read: Mapping[str, pa.Table]) -> Variables:
-    """The snapshot in which these relations count the visits that were read into memory."""
-    sources = {**variables["sources"], **dict.fromkeys(relations, "shared_visits_in_memory")}
-    return {**variables, "sources": sources, IN_MEMORY: read}
+def _with_source(
+    variables: Variables, relations: Iterable[str], source: str, read: Mapping[str, pa.Table]
+) -> Variables:
+    """The snapshot in which these relations count the visits of one of the tables that were read into memory."""
+    sources = {**variables["sources"], **dict.fromkeys(relations, f"{source}_in_memory")}
+    return {**variables, "sources": sources, IN_MEMORY: {**variables.get(IN_MEMORY, {}), **read}}
 
 
-def relations_that_read_all(entries: Sequence[Entry], variables: Variables) -> list[str]:
-    """The relations of these answers that count all visits in scope: neither rollups have their rows nor the memory."""
-    read = set[str]().union(*(_read_by(template(leaf.name)) for entry in entries for leaf in template_entries(entry)))
-    counting = {name for name, source in variables["sources"].items() if source == "all_visits"}
-    return sorted(read & counting - variables.get(IN_MEMORY, {}).keys())
+def _relations_of(entries: Iterable[Entry]) -> set[str]:
+    return set[str]().union(*(_read_by(template(leaf.name)) for entry in entries for leaf in template_entries(entry)))
+
+
+def _relations_from(source: str, relations: Iterable[str], variables: Variables) -> list[str]:
+    """Those of the relations that count visits from one source."""
+    return sorted(relation for relation in relations if variables["sources"].get(relation) == source)
 
 
 def columns_of_relations(relations: Iterable[str]) -> list[str]:

@@ -18,7 +18,10 @@ SELECT * REPLACE (days & closed_days_of(month) AS days) FROM read_parquet(
 WHERE relation = relation_name AND organization = getvariable('scope').organization AND days & closed_days_of(month) <> 0;
 
 -- The two parts of a relation. Together they count every visit in scope exactly once: rollup_rows is empty unless
--- visits_to_count reads only the uncovered days.
+-- visits_to_count reads only the uncovered days, from their files or from memory.
+CREATE MACRO counts_uncovered(relation_name) AS
+    struct_extract(getvariable('sources'), relation_name) IN ('uncovered_visits', 'uncovered_visits_in_memory');
+
 CREATE MACRO visits_to_count(relation_name) AS TABLE
 FROM query_table(struct_extract(getvariable('sources'), relation_name));
 
@@ -28,7 +31,7 @@ FROM query_table(CASE WHEN is_needed THEN own_visits ELSE struct_extract(getvari
 
 CREATE MACRO rollup_rows(relation_name) AS TABLE
 FROM stored_rows(relation_name)
-WHERE struct_extract(getvariable('sources'), relation_name) = 'uncovered_visits'
+WHERE counts_uncovered(relation_name)
     AND for_domain IS NOT DISTINCT FROM getvariable('domain')
     AND matches_traffic_type(bot_category, getvariable('traffic_type'));
 
@@ -42,7 +45,7 @@ FROM query_table(CASE WHEN is_in_memory(relation_name) THEN relation_name || '_i
 -- left out: to plan it takes longer than to read the other. The first of the files is the empty one.
 CREATE MACRO parts_of(relation_name) AS CASE
     WHEN is_in_memory(relation_name) THEN [relation_name || '_in_memory']
-    WHEN struct_extract(getvariable('sources'), relation_name) <> 'uncovered_visits' OR len(getvariable('closed_months')) = 0
+    WHEN NOT counts_uncovered(relation_name) OR len(getvariable('closed_months')) = 0
     THEN [relation_name || '_counted']
     WHEN len(getvariable('uncovered_files')['paths']) = 1 THEN [relation_name || '_stored']
     ELSE [relation_name || '_counted', relation_name || '_stored'] END;

@@ -664,6 +664,24 @@ def test_a_dashboard_under_a_filter_that_reads_its_visits_once_equals_its_parts(
     assert found[0]["overview"]["total_visits"] > 3
 
 
+@pytest.mark.parametrize("most", [queries.shared_visits.MAX_SHARED_VISITS, 3])
+def test_a_dashboard_that_reads_the_visits_of_days_without_rollups_once_equals_its_parts(counted, monkeypatch, most):
+    lake, warehouse = counted
+    monkeypatch.setattr("queries.shared_visits.MAX_SHARED_VISITS", most)
+    dashboard = ENTRIES["dashboard"]
+    assert IN_MEMORY not in warehouse.with_shared_visits(warehouse.variables(SHORT), [dashboard])
+    for number in range(2):
+        land(lake, "acme", some(date(2026, 2, 6), visitor=50 + number))
+    variables = warehouse.variables(SHORT)
+    shared = warehouse.with_shared_visits(variables, [dashboard])
+    assert {name: len(rows) for name, rows in shared.get(IN_MEMORY, {}).items()} == (
+        {"uncovered_visits": 3 * len(some(DAYS[0]))} if most > 3 else {}
+    )
+    assert warehouse.answer(dashboard, shared) == {
+        name: warehouse.answer(part, variables) for name, part in dashboard.members
+    }
+
+
 def test_what_rollups_serve_is_not_read_into_memory(read_only):
     warehouse = read_only.warehouse
     variables = warehouse.variables(SCOPES[7])
