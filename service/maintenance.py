@@ -75,7 +75,7 @@ class Maintenance:
         self._mail = mail
         self._publisher = publisher
         self._to_publish: list[str] = []
-        self._compactor = Compactor(lake, clock, QUIET_PERIOD)
+        self._merger, self._compactor = (Compactor(lake, clock, QUIET_PERIOD) for _ in range(2))
         self._rollups = RollupBuilder(lake, clock, QUIET_PERIOD, counter)
         self._groups = [(every, [*group]) for every, group in groupby(TASKS, lambda task: task.every)]
         self._threads = ThreadPoolExecutor(len(self._groups), thread_name_prefix="maintenance")
@@ -93,7 +93,7 @@ class Maintenance:
         """Stop the background work, then flush the pending visits."""
         for running in self._running:
             running.cancel()
-        for part in (self._compactor, self._rollups, self._publisher, self._detection, self._mail):
+        for part in (self._merger, self._compactor, self._rollups, self._publisher, self._detection, self._mail):
             if part:
                 part.interrupt()
         await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
@@ -118,10 +118,10 @@ class Maintenance:
         return has_more
 
     async def _run_step(self, step: "Step") -> bool:
-        """Run one step, then sleep as long as it took, so that queries get at least half of the machine."""
+        """Run one step, then sleep as long as it took, so that queries get half of the machine; a turn at most."""
         started_at = time.monotonic()
         has_more = await in_thread(self._threads, self._run_safely, step)
-        await asyncio.sleep(time.monotonic() - started_at)
+        await asyncio.sleep(min(time.monotonic() - started_at, TURN_SECONDS))
         return has_more
 
     def _run_safely(self, step: "Step") -> bool:
@@ -158,9 +158,13 @@ class Maintenance:
         flush_all(self._lake)
         return False
 
-    def compact(self) -> bool:
-        """Merge the files of past days."""
-        return self._compactor.run(wait=False, limit=1).partitions > 0
+    def merge_open_days(self) -> bool:
+        """Merge the files of days that still receive visits."""
+        return self._merger.run(wait=False, limit=1, are_past=False).partitions > 0
+
+    def close_days(self) -> bool:
+        """Merge and judge past days."""
+        return self._compactor.run(wait=False, limit=1, are_past=True).partitions > 0
 
     def build_rollups(self) -> bool:
         """Count past days ahead."""
@@ -259,8 +263,9 @@ class Task(NamedTuple):
 
 TASKS: Final = (
     Task("flush", 1, Maintenance.flush_if_due),
+    Task("merge", 15, Maintenance.merge_open_days),
     Task("publish", 20, Maintenance.publish),
-    Task("compact", 30, Maintenance.compact),
+    Task("close days", 30, Maintenance.close_days),
     Task("rollups", 30, Maintenance.build_rollups),
     Task("recheck files", 30, Maintenance.recheck_files),
     Task("recheck rollups", 30, Maintenance.recheck_rollups),

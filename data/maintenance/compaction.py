@@ -75,6 +75,7 @@ class Compactor:
         self._now = now
         self._quiet_period = quiet_period
         self._engine = InterruptibleEngine(lake)
+        self._queue: list[Work] = []  # found by an earlier run, which ended at its limit
         self._links = LinkIndex(lake)
 
     def run(
@@ -83,20 +84,23 @@ class Compactor:
         limit: int | None = None,
         progress: Progress = unseen,
         organization: str | None = None,
+        are_past: bool | None = None,
     ) -> CompactionResult:
         """Merge the files of days that have too many, and judge past days, small ones at once; `limit` merges at most.
 
         Each is atomic. Without `wait`, days are skipped while another process rewrites files. Days with a damaged file
         are skipped; after the others are done, LakeDamaged is raised for the first of them. Without `organization`,
-        days of all are merged.
+        days of all are merged; with `are_past`, only past days or only open ones.
         """
         result = CompactionResult()
-        work = at_once(days_to_merge(self._lake, self._now(), self._quiet_period, organization))
-        if not work:
+        if not self._queue:
+            merges = days_to_merge(self._lake, self._now(), self._quiet_period, organization)
+            self._queue = at_once(merge for merge in merges if are_past in {None, merge.is_past})
+        if not self._queue:
             return result
         with self._engine.open() as engine:
-            merge = partial(self._merge_intact, engine, result, work)
-            rewrite_each(self._lake, work, merge, wait=wait, limit=limit, progress=progress)
+            merge = partial(self._merge_intact, engine, result)
+            rewrite_each(self._lake, self._queue, _organization_of, merge, wait=wait, limit=limit, progress=progress)
         return result
 
     def interrupt(self) -> None:
@@ -114,10 +118,8 @@ class Compactor:
         purge(self._lake.manifest, dead)
         return len(dead) + clear_unknown(self._lake) + sum(map(_delete_file, [*self._orphans(), *self._abandoned()]))
 
-    def _merge_intact(
-        self, engine: duckdb.DuckDBPyConnection, result: CompactionResult, work: list[Work], merges: Work
-    ) -> None:
-        """Merge and judge days at once; if that fails, each by itself, which is added to `work`.
+    def _merge_intact(self, engine: duckdb.DuckDBPyConnection, result: CompactionResult, merges: Work) -> None:
+        """Merge and judge days at once; if that fails, each by itself, which is added to the queue.
 
         A file that cannot be read is named by what its bytes should be. Raises LakeDamaged.
         """
@@ -127,7 +129,7 @@ class Compactor:
             raise
         except (duckdb.Error, TrafficError, OSError) as error:
             if len(merges) > 1:
-                work.extend([merge] for merge in merges)
+                self._queue.extend([merge] for merge in merges)
                 raise Conflict("These days cannot be merged at once.") from error
             if isinstance(error, duckdb.Error):
                 for file in merges[0].files:
@@ -207,6 +209,10 @@ class Compactor:
             return path.stat().st_mtime
         except FileNotFoundError:
             return math.inf
+
+
+def _organization_of(merges: Work) -> str:
+    return merges[0].partition.organization
 
 
 def _merged(

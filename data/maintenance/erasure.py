@@ -147,7 +147,7 @@ class Eraser:
         earlier: list[LandedFile] = []
         staged: list[Staged] = []
         try:
-            with self._lake.write_lock(), self._lake.rewrite_lock():
+            with self._lake.write_lock(), self._lake.rewrite_lock(organization=partition.organization):
                 for file in self._lake.manifest.live_files(partition.organization, partition.day, partition.day):
                     limit_memory(engine, file.visits)
                     count = self._count_erased(engine, file, erased.criteria)
@@ -175,7 +175,7 @@ class Eraser:
 
     def _run_unknown(self, engine: duckdb.DuckDBPyConnection, dry_run: bool, erased: ErasureResult) -> None:
         """Erase the visits in files that the manifest does not know. Raises LakeDamaged for one that cannot be read."""
-        with self._lake.write_lock(), self._lake.rewrite_lock():
+        with self._lake.write_lock(), self._lake.rewrite_lock(organization=erased.organization):
             for path in unknown_files(self._lake, erased.organization):
                 if erased.criteria.matches_day(partition_of(path)[1]):
                     erased.unknown_visits += self._erase_unknown(engine, path, dry_run, erased.criteria)

@@ -91,7 +91,7 @@ class Reclassifier:
         """Reclassify one partition while other writers are locked out."""
         staged: list[Staged] = []
         try:
-            with self._lake.write_lock(), self._lake.rewrite_lock():
+            with self._lake.write_lock(), self._lake.rewrite_lock(organization=partition.organization):
                 files = self._files_with_old_rules(engine, partition)
                 self._register_links(engine, partition.organization)
                 for file in files:

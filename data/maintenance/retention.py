@@ -140,7 +140,7 @@ def _expired_files(lake: Lake, organization: str, before: date) -> list[LandedFi
 def _expire(lake: Lake, organization: str, before: date, now: datetime) -> list[LandedFile]:
     """Expire the files of old days without replacing them; return them."""
     while _expired_files(lake, organization, before):
-        with lake.rewrite_lock():  # a running rewrite finishes first
+        with lake.rewrite_lock(organization=organization):  # a running rewrite finishes first
             files = _expired_files(lake, organization, before)
             try:
                 if files:

@@ -1,5 +1,7 @@
 """Functions for rewriting live files, shared by compaction, erasure, reclassification and rollups."""
 
+import os
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import date
@@ -83,7 +85,8 @@ def rewriting_engine(staging: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     with closing(duckdb.connect()) as engine:
         engine.execute("SET TimeZone = 'UTC'")
         limit_memory(engine)
-        engine.execute("SET temp_directory = $folder", {"folder": str(staging / "engine")})
+        spill_folder = staging / f"engine-{os.getpid()}-{uuid.uuid4().hex}"  # DuckDB mixes up those of two engines
+        engine.execute("SET temp_directory = $folder", {"folder": str(spill_folder)})
         try:
             yield engine
         except duckdb.Error as error:
@@ -137,28 +140,31 @@ class InterruptibleEngine:
 
 def rewrite_each(
     lake: Lake,
-    parts: Sequence[Part],
+    queue: list[Part],
+    organization_of: Callable[[Part], str],
     rewrite: Callable[[Part], None],
     *,
     wait: bool,
     limit: int | None,
     progress: Progress,
 ) -> int:
-    """Rewrite the parts one by one, `limit` at most; return how many were rewritten.
+    """Rewrite the parts of a queue, which leave it, one by one, `limit` at most; return how many were rewritten.
 
-    Parts are skipped that have changed meanwhile or have a damaged file, and without `wait` also while another process
-    rewrites files. After the others are done, LakeDamaged is raised for the first damaged file.
+    Each is of one organization. Parts are skipped that have changed meanwhile or have a damaged file, and without
+    `wait` also while others rewrite files of the organization. After the others are done, LakeDamaged is raised for
+    the first damaged file.
     """
-    done, damage = 0, None
-    for number, part in enumerate(parts, 1):
+    done, number, damage = 0, 0, None
+    while queue:
+        part, number = queue.pop(0), number + 1
         try:
-            with lake.rewrite_lock(wait) as has_lock, suppress(Conflict):  # left to the next run
+            with lake.rewrite_lock(wait, organization_of(part)) as has_lock, suppress(Conflict):  # left to the next run
                 if has_lock:
                     rewrite(part)
                     done += 1
         except (LakeDamaged, duckdb.Error) as error:
             damage = damage or error
-        progress(number, len(parts))
+        progress(number, number + len(queue))
         if done == limit:
             return done
     if damage:

@@ -6,7 +6,7 @@ import sqlite3
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -108,12 +108,23 @@ class Lake(LakeFolders):
             yield
 
     @contextmanager
-    def rewrite_lock(self, wait: bool = True) -> Iterator[bool]:
-        """Exclude others that replace live files. Yields False if `wait` is off and another one holds the lock.
+    def rewrite_lock(self, wait: bool = True, organization: str | None = None) -> Iterator[bool]:
+        """Exclude others that replace live files of an organization, or of any: its large day stops only itself.
 
-        When both locks are needed, take `write_lock` first. Raises OutdatedManifest.
+        Yields False if `wait` is off and another one holds the lock. When both locks are needed, take `write_lock`
+        first. Raises OutdatedManifest.
         """
-        with locked(self.root / "visits", wait) as has_lock:
+        visits, links = self.root / "visits", self.root / "links"
+        with ExitStack() as held, ExitStack() as turn:
+            # who waits for all organizations keeps its turn meanwhile, so that no one after it comes first
+            has_lock = (turn if organization else held).enter_context(locked(visits, wait))
+            if has_lock:
+                has_lock = held.enter_context(locked(links, wait, is_shared=organization is not None))
+            turn.close()
+            if has_lock and organization:
+                own = visits / f"organization={organization}"
+                make_durably(own)
+                has_lock = held.enter_context(locked(own, wait))
             self.manifest.check_current()
             yield has_lock
 

@@ -39,11 +39,14 @@ def exclusive(root: Path) -> Iterator[None]:
 
 
 @contextmanager
-def locked(folder: Path, wait: bool) -> Iterator[bool]:
-    """Lock a folder; yields whether this process has the lock. With `wait`, logs a warning when that takes long."""
+def locked(folder: Path, wait: bool, *, is_shared: bool = False) -> Iterator[bool]:
+    """Lock a folder; yields whether it is locked now. With `wait`, logs a warning when that takes long.
+
+    A shared lock is one that others may share, too. Two threads of one process exclude each other like two processes.
+    """
     handle = os.open(folder, os.O_RDONLY)
     try:
-        yield _lock(handle, folder, fcntl.LOCK_EX, wait)
+        yield _lock(handle, folder, fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX, wait)
     finally:
         os.close(handle)
 

@@ -19,6 +19,7 @@ import pytest
 from data import LakeDamaged
 from data.ingest.visitor_ids import LIFETIME, daily_salts
 from data.maintenance.compaction import CompactionResult, Compactor
+from data.maintenance.merge_plan import MAX_OPEN_FILES
 from data.publish.publisher import LakePublisher
 from data.store import pending
 from data.store.link_files import all_stored_links
@@ -261,8 +262,8 @@ def test_dead_files_are_swept_when_their_grace_is_over(lake, clock, chores, ahea
     land(lake, "acme", [visit()])
     land(lake, "acme", [visit()])
     before = live(lake)
-    assert chores.compact() is True
-    assert chores.compact() is False
+    assert chores.close_days() is True
+    assert chores.close_days() is False
     clock.now += ahead
     assert chores.sweep() is False
     assert {(lake.root / path).exists() for path in before} == {ahead < READERS_GRACE}
@@ -350,15 +351,28 @@ def test_old_days_are_deleted_by_themselves_once_a_run_a_day_later_agrees_with_t
     ]
 
 
-def test_days_of_one_organization_are_merged_at_a_time_and_only_while_nobody_else_rewrites(lake, chores):
+def test_days_of_one_organization_are_merged_at_a_time_unless_others_rewrite_its_files(lake, chores):
     for organization, day in itertools.product(("acme", "other"), (3, 3, 4, 4)):
         land(lake, organization, [visit(visited_at=datetime(2026, 3, day))])
     other = type(lake)(lake.root)
     with other.rewrite_lock():
-        assert chores.compact() is False
+        assert chores.close_days() is False
+    with other.rewrite_lock(organization="acme"):
+        assert [chores.close_days() for _ in range(2)] == [True, False]
+        assert {file.organization: file.visits for file in lake.manifest.live_files("other")} == {"other": 2}
+        assert len(lake.manifest.live_files("acme")) == 4
     other.manifest.close()
-    assert [chores.compact() for _ in range(3)] == [True, True, False]
+    assert [chores.close_days() for _ in range(2)] == [True, False]
     assert len(live(lake)) == 2
+
+
+def test_open_days_are_merged_while_past_days_are_closed(lake, chores, clock):
+    for _ in range(MAX_OPEN_FILES + 1):
+        land(lake, "acme", [visit(visited_at=clock.now.replace(tzinfo=None))])
+    for _ in range(2):
+        land(lake, "acme", [visit(visited_at=datetime(2026, 3, 3))])
+    assert [chores.merge_open_days() for _ in range(2)] == [True, False]
+    assert [chores.close_days() for _ in range(2)] == [True, False]
 
 
 # Looking again

@@ -488,7 +488,8 @@ def test_no_log_lands_and_no_file_is_written_anew_meanwhile(lake, monkeypatch, o
         return False
 
     def watched(*args, **kwargs):
-        locked.append([is_locked(folder) for folder in (lake.root, lake.root / "visits")])
+        with lake.rewrite_lock(False, "acme") as may_rewrite:
+            locked.append([is_locked(lake.root), not may_rewrite])
         return original(*args, **kwargs)
 
     monkeypatch.setattr(owner, name, watched)

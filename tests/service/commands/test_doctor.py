@@ -55,7 +55,7 @@ def test_a_whole_installation_has_a_line_of_ok_for_everything(healthy, traffic):
 def test_below_the_checks_is_what_a_running_server_does_by_itself(healthy, traffic):
     heading, *lines = traffic("doctor", "--lake", healthy).out.partition("\n\n")[2].splitlines()
     assert heading == "A running server does by itself:"
-    assert lines[2] == "30 s     compact          Merge the files of past days."
+    assert lines[1] == "15 s     merge            Merge the files of days that still receive visits."
     assert lines[-1] == "15 min   sweep            Delete replaced files that no query reads any more."
     assert [line[9:24].strip() for line in lines] == [task.name for task in TASKS]
 
