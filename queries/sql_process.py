@@ -11,7 +11,6 @@ import resource
 import signal
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ import duckdb
 import pyarrow as pa
 
 from data import TrafficError
+from data.processes import end_without
 from data.store.lake_folders import LakeFolders
 from queries.locked_engine import LockedEngine, QueryFailed
 from queries.traffic_values import TrafficValue
@@ -67,7 +67,7 @@ def main() -> None:
     lists of tuples only, any number of "rows", and "done"; or instead of any of these "failed" with class and message.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program that asks
-    threading.Thread(target=_end_without, args=(int(sys.argv[2]),), daemon=True).start()
+    threading.Thread(target=end_without, args=(int(sys.argv[2]),), daemon=True).start()
     connection = Connection(int(sys.argv[1]))
     options: EngineOptions = connection.recv()
     with suppress(EOFError, BrokenPipeError):
@@ -82,13 +82,6 @@ def main() -> None:
         _send(connection, "ready")
         while True:
             _answer(engine, connection.recv(), connection)
-
-
-def _end_without(parent: int) -> None:
-    """End this process, in the middle of a query, too, within a second after the one that started it."""
-    while os.getppid() == parent:
-        time.sleep(1)
-    os._exit(1)
 
 
 def _answer(engine: LockedEngine, query: OwnQuery, connection: Connection) -> None:

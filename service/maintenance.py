@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 from data import Lake, LakeDamaged, TrafficError
 from data.ingest.visitor_ids import delete_old_salts
 from data.maintenance.compaction import Compactor
+from data.maintenance.merge_process import MergeProcess
 from data.maintenance.retention import apply_retention_unattended
 from data.publish.publisher import Interrupted, LakePublisher, follow_erasures
 from data.store.clock import is_recent
@@ -75,7 +76,9 @@ class Maintenance:
         self._mail = mail
         self._publisher = publisher
         self._to_publish: list[str] = []
-        self._merger, self._compactor = (Compactor(lake, clock, QUIET_PERIOD) for _ in range(2))
+        self._large_days = MergeProcess(lake)
+        self._merger = Compactor(lake, clock, QUIET_PERIOD)
+        self._compactor = Compactor(lake, clock, QUIET_PERIOD, self._large_days.merge)
         self._rollups = RollupBuilder(lake, clock, QUIET_PERIOD, counter)
         self._groups = [(every, [*group]) for every, group in groupby(TASKS, lambda task: task.every)]
         self._threads = ThreadPoolExecutor(len(self._groups), thread_name_prefix="maintenance")
@@ -93,7 +96,8 @@ class Maintenance:
         """Stop the background work, then flush the pending visits."""
         for running in self._running:
             running.cancel()
-        for part in (self._merger, self._compactor, self._rollups, self._publisher, self._detection, self._mail):
+        parts = (self._merger, self._compactor, self._large_days, self._rollups, self._publisher, self._detection)
+        for part in (*parts, self._mail):
             if part:
                 part.interrupt()
         await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)

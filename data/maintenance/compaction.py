@@ -24,7 +24,9 @@ from data.maintenance.judging import judge
 from data.maintenance.merge_plan import DayMerge, at_once, days_to_merge, merged_apart
 from data.maintenance.rewriting import (
     InterruptibleEngine,
+    Partition,
     limit_memory,
+    needs_more_memory,
     readable,
     rewrite_each,
     until_memory_suffices,
@@ -69,11 +71,17 @@ class Compactor:
         lake: Lake,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         quiet_period: timedelta = timedelta(0),
+        merge_large_day: Callable[[Partition, datetime], None] | None = None,
     ) -> None:
-        """A past day is merged into one file when nothing has landed in it for `quiet_period`."""
+        """A past day is merged into one file when nothing has landed in it for `quiet_period`.
+
+        `merge_large_day` does it for a past day that needs more memory than others: MergeProcess.merge. Without it,
+        every day is merged here.
+        """
         self._lake = lake
         self._now = now
         self._quiet_period = quiet_period
+        self._merge_large_day = merge_large_day
         self._engine = InterruptibleEngine(lake)
         self._queue: list[Work] = []  # found by an earlier run, which ended at its limit
         self._links = LinkIndex(lake)
@@ -103,6 +111,17 @@ class Compactor:
             rewrite_each(self._lake, self._queue, _organization_of, merge, wait=wait, limit=limit, progress=progress)
         return result
 
+    def merge_day(self, partition: Partition) -> None:
+        """Merge and judge one past day, if that is due. The caller has the lock for rewriting files.
+
+        Raises Conflict when the day changes meanwhile, and LakeDamaged for a damaged file.
+        """
+        merges = days_to_merge(self._lake, self._now(), self._quiet_period, partition.organization)
+        with self._engine.open() as engine:
+            for merge in merges:
+                if merge.partition == partition:
+                    self._merge_intact(engine, CompactionResult(), [merge])
+
     def interrupt(self) -> None:
         """Cancel a merge that is running in another thread. It changes nothing."""
         self._engine.interrupt()
@@ -124,7 +143,11 @@ class Compactor:
         A file that cannot be read is named by what its bytes should be. Raises LakeDamaged.
         """
         try:
-            self._merge(engine, result, merges)
+            if self._merge_large_day and merges[0].is_past and needs_more_memory(_visits_of(merges)):
+                self._merge_large_day(merges[0].partition, self._now())
+                result.partitions += 1
+            else:
+                self._merge(engine, result, merges)
         except duckdb.InterruptException:
             raise
         except (duckdb.Error, TrafficError, OSError) as error:
@@ -209,6 +232,10 @@ class Compactor:
             return path.stat().st_mtime
         except FileNotFoundError:
             return math.inf
+
+
+def _visits_of(merges: Work) -> int:
+    return sum(file.visits for merge in merges for file in merge.files)
 
 
 def _organization_of(merges: Work) -> str:

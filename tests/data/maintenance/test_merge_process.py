@@ -1,0 +1,97 @@
+"""A large day is merged and judged in a process of its own: what it does, and how it fails."""
+
+import os
+import signal
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from data.errors import Conflict, LakeDamaged, TrafficError
+from data.maintenance import rewriting
+from data.maintenance.compaction import Compactor
+from data.maintenance.merge_process import MergeProcess
+from data.maintenance.rewriting import Partition
+from tests.support.lakes import flipped
+from tests.support.visits import land, visit
+
+DAY = datetime(2026, 3, 4, 12)
+NOW = DAY.replace(tzinfo=UTC) + timedelta(days=1)
+PARTITION = Partition("acme", DAY.date())
+
+
+@pytest.fixture(autouse=True)
+def days(lake):
+    """A past day of two files, and the day before it of one."""
+    for number in range(2):
+        land(lake, "acme", [visit(visited_at=DAY, visitor=number)])
+    land(lake, "acme", [visit(visited_at=DAY - timedelta(days=1))])
+
+
+@pytest.fixture
+def slow_start(tmp_path, monkeypatch):
+    """Each new process of Python waits before it does anything."""
+    (tmp_path / "sitecustomize.py").write_text("import time; time.sleep(60)")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+
+def files(lake):
+    return sorted(
+        (file.day.day, file.visits, bool(file.behaviour_version)) for file in lake.manifest.live_files("acme")
+    )
+
+
+def merge_while(merging, happens):
+    """Merge, and let something happen once the process runs and has spilled."""
+
+    def watch():
+        while not merging._running:
+            time.sleep(0.005)
+        (merging._lake.staging / f"engine-{merging._running.pid}-1").mkdir()
+        happens()
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        merging.merge(PARTITION, NOW)
+    finally:
+        watcher.join()
+        assert [*merging._lake.staging.glob("engine-*")] == []
+        assert files(merging._lake) == [(3, 1, False), (4, 1, False), (4, 1, False)]
+
+
+def test_a_day_is_merged_and_judged_and_no_other(lake):
+    for _ in range(2):  # the second time nothing is left to do
+        MergeProcess(lake).merge(PARTITION, NOW)
+        assert files(lake) == [(3, 1, False), (4, 2, True)]
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_only_a_day_that_needs_more_memory_is_merged_elsewhere(lake, monkeypatch, most):
+    monkeypatch.setattr(rewriting, "MEMORY_PER_VISIT", rewriting.MIN_MEMORY // most)
+    monkeypatch.setattr("data.maintenance.merge_plan.VISITS_AT_ONCE", 0)
+    elsewhere = []
+    compactor = Compactor(lake, lambda: NOW, timedelta(0), lambda *asked: elsewhere.append(asked))
+    assert compactor.run().partitions == 2
+    assert elsewhere == ([(PARTITION, NOW)] if most == 1 else [])
+
+
+def test_a_damaged_file_is_named(lake):
+    (first, _) = lake.manifest.live_files("acme", PARTITION.day, PARTITION.day)
+    with flipped(lake.root / first.path), pytest.raises(LakeDamaged, match=first.path):
+        MergeProcess(lake).merge(PARTITION, NOW)
+    assert len(files(lake)) == 3
+
+
+def test_a_process_that_is_killed_is_reported_and_leaves_nothing_behind(lake, slow_start):
+    merging = MergeProcess(lake)
+    with pytest.raises(TrafficError, match=r"2026-03-04 of acme was not merged: .* -9, .* too little memory"):
+        merge_while(merging, lambda: os.kill(merging._running.pid, signal.SIGKILL))
+
+
+def test_an_interrupted_process_is_ended_and_changes_nothing(lake, slow_start):
+    merging = MergeProcess(lake)
+    with pytest.raises(Conflict):
+        merge_while(merging, merging.interrupt)
+    assert merging._running.poll() == -signal.SIGKILL
