@@ -35,12 +35,10 @@ class Run(NamedTuple):
         return [json.loads(line) for line in self.body.splitlines()]
 
 
-def run(*arguments: object, stdin: bytes = b"") -> Run:
-    """Run `traffic` with some arguments and without the caller's settings: a process of its own takes a second."""
+def called(*arguments: object, stdin: bytes = b"") -> Run:
+    """Run `traffic` with some arguments and the settings of this process: a process of its own takes a second."""
     streams = [io.TextIOWrapper(io.BytesIO(content), "utf-8", newline="") for content in (stdin, b"", b"")]
     with pytest.MonkeyPatch.context() as patch:
-        for name in [name for name in os.environ if name.startswith("TRAFFIC_")]:
-            patch.delenv(name)
         patch.setattr(sys, "argv", ["traffic", *map(str, arguments)])
         for name, stream in zip(("stdin", "stdout", "stderr"), streams, strict=True):
             patch.setattr(sys, name, stream)
@@ -50,6 +48,14 @@ def run(*arguments: object, stdin: bytes = b"") -> Run:
         stream.flush()
     out, err = (stream.buffer.getvalue() for stream in streams[1:])
     return Run(end.value.code, out.decode("utf-8", "surrogateescape"), err.decode())
+
+
+def run(*arguments: object, stdin: bytes = b"") -> Run:
+    """Run `traffic` with some arguments and without the caller's settings."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("TRAFFIC_")]:
+            patch.delenv(name)
+        return called(*arguments, stdin=stdin)
 
 
 def refused(run: Run) -> str:

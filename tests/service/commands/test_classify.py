@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from data.rules.tables import IpList, load
 from data.store.ip_list_files import refresh
 from data.visits import Classification
 from tests.service.commands.runs import refused, run
-from tests.support.forks import PROGRAM, without_settings
 from tests.support.user_agents import CHROME_ON_WINDOWS as CHROME
 from tests.support.user_agents import GPTBOT
 
@@ -95,15 +93,12 @@ def test_one_request_is_explained_by_every_rule_it_meets(classify, classifier, u
     assert "address" not in told
 
 
-def test_a_rule_is_printed_with_its_square_brackets(classify):
-    assert '"[wW]get"' in classify("--user-agent", "Wget/1.21").out
-
-
-def test_what_is_piped_is_not_cut_to_the_width_of_a_terminal(classify):
+def test_what_is_piped_is_not_cut_to_the_width_of_a_terminal_and_a_rule_keeps_its_brackets(classify):
     words = classify("--user-agent", GPTBOT, "--referrer", AI_REFERRER, "--url", TAGGED).out
     assert "…" not in words.replace("compatible; …bot", "")
     both = r"^else +ai_referral ChatGPT: campaigns\.toml: .* and referrers\.toml: .*  https://\S+ *$"
     assert re.search(both, words, re.MULTILINE)
+    assert '"[wW]get"' in classify("--user-agent", "Wget/1.21").out
 
 
 # Many requests, for programs to read
@@ -166,14 +161,8 @@ def test_every_line_gets_the_answer_of_the_classifier_at_its_place(classify, cla
 
 @pytest.mark.parametrize(
     ("text", "answers"),
-    [
-        (b"", 0),
-        (b'{"user_agent": "x"}', 1),
-        (b'{"user_agent": "x"}\r\n{}\r\n', 2),
-        (b'\xef\xbb\xbf{"user_agent": "x"}\n', 1),
-        (b'  {"user_agent":\t"x"}  \n', 1),
-    ],
-    ids=["empty", "no newline", "Windows", "byte order mark", "blanks"],
+    [(b"", 0), (b'{"user_agent": "x"}', 1), (b'\xef\xbb\xbf{"user_agent": "x"}\r\n  {"user_agent":\t"x"}  \r\n', 2)],
+    ids=["empty", "no newline", "of Windows, with a byte order mark and blanks"],
 )
 def test_lines_may_end_and_begin_as_programs_write_them(classify, text, answers):
     found = classify("--jsonl", "-", stdin=text)
@@ -233,38 +222,14 @@ def test_a_value_that_is_not_text_is_refused_even_if_it_is_nothing(classify):
     values = ("0", "0.0", "false", "[]", "{}")
     found = classify("--jsonl", "-", stdin="".join(f'{{"user_agent": {value}}}\n' for value in values).encode())
     assert found.answers == [{"line": line, "error": "user_agent must be a string"} for line in range(1, 6)]
-
-
-def test_the_error_of_an_empty_line_names_no_other_line(classify):
     (answer,) = classify("--jsonl", "-", stdin=b"\n").answers
     assert "line 2" not in answer["error"]
 
 
-def test_a_file_that_cannot_be_read_is_one_sentence(classify, tmp_path):
+def test_a_file_that_cannot_be_read_or_a_word_too_many_is_one_sentence(classify, tmp_path):
     for place in (tmp_path / "nothing.jsonl", tmp_path):
-        found = classify("--jsonl", place)
-        assert str(place) in refused(found)
-
-
-def test_a_word_too_many_is_one_sentence(classify):
+        assert str(place) in refused(classify("--jsonl", place))
     assert refused(classify(GPTBOT))
-
-
-def test_the_installed_program_reads_a_pipe_and_leaves_nothing_behind(tmp_path):
-    environ = without_settings()
-    ended = subprocess.run(
-        [PROGRAM, "classify", "--jsonl", "-"],
-        input=split_lines([{"user_agent": GPTBOT}]) + b"nonsense\n",
-        capture_output=True,
-        check=False,
-        timeout=60,
-        cwd=tmp_path,
-        env=environ,
-    )
-    classified, refused = map(json.loads, ended.stdout.splitlines())
-    assert (ended.returncode, tuple(classified.values()), refused["line"]) == (2, CLAIMS_GPTBOT, 2)
-    assert ended.stderr.decode().startswith("traffic: ")
-    assert list(tmp_path.iterdir()) == []
 
 
 # What the address says
@@ -298,29 +263,22 @@ def test_an_old_list_or_one_of_an_agent_that_comes_from_elsewhere_too_contradict
     assert {answer["agent"] for answer in answers} == {"GPTBot", "Claude-User"}
 
 
-@pytest.mark.parametrize(
-    ("address", "confidence", "told"),
-    [("132.196.86.7", "verified", "inside openai-gptbot of "), ("8.8.8.8", "contradicted", "outside openai-gptbot")],
-)
-def test_what_an_address_says_is_explained(classify, lake, address, confidence, told):
-    listed(lake)
-    found = table(classify("--user-agent", GPTBOT, "--ip", address, lake=lake))
-    assert found["confidence"] == [confidence]
-    assert found["address"][0].startswith(told)
-    assert found["to verify"] == ["ip:openai-gptbot"]
-    assert found["decided by"][0].startswith('agents.toml: "GPTBot"')
-
-
-def test_without_a_lake_an_address_says_nothing_and_the_remedy_is_named(classify):
+def test_what_an_address_says_is_explained(classify, lake):
     found = table(classify("--user-agent", GPTBOT, "--ip", "8.8.8.8"))
     assert found["confidence"] == ["high"]
     assert "traffic agents refresh" in found["address"][0]
-
-
-@pytest.mark.parametrize("address", ["[/x]", "2606:4700:cd:a:b::1"])
-def test_any_address_is_printed_as_it_is(classify, lake, address):
     listed(lake)
-    assert address in classify("--user-agent", GPTBOT, "--ip", address, lake=lake).out
+    for address, confidence, told in (
+        ("132.196.86.7", "verified", "inside openai-gptbot of "),
+        ("8.8.8.8", "contradicted", "outside openai-gptbot"),
+    ):
+        found = table(classify("--user-agent", GPTBOT, "--ip", address, lake=lake))
+        assert found["confidence"] == [confidence]
+        assert found["address"][0].startswith(told)
+        assert found["to verify"] == ["ip:openai-gptbot"]
+        assert found["decided by"][0].startswith('agents.toml: "GPTBot"')
+    for address in ("[/x]", "2606:4700:cd:a:b::1"):
+        assert address in classify("--user-agent", GPTBOT, "--ip", address, lake=lake).out
 
 
 def test_no_address_is_kept(classify, lake):
@@ -337,12 +295,6 @@ def test_no_address_is_kept(classify, lake):
 def logged(text):
     """A header as nginx writes it into a log: quotes and control characters escaped, the rest as it is."""
     return re.sub(r'(?<!\\)"|[\x00-\x1f\x7f]', lambda found: f"\\x{ord(found[0]):02X}", text)
-
-
-def imported(lake, rows):
-    """What an import makes of rows as a log: the facts of each, by its place."""
-    targets = [f"/{number}?{row.get('url', '').partition('?')[2]}" for number, row in enumerate(rows)]
-    return landed(lake, rows, targets)
 
 
 def landed(lake, rows, targets):
@@ -362,24 +314,21 @@ def landed(lake, rows, targets):
     return [by_place[number] for number in range(len(rows))]
 
 
-def test_a_log_is_classified_as_its_lines_are(classify, lake):
+def test_a_log_is_classified_as_its_lines_are_and_a_path_is_no_query(classify, lake):
     crawlers = crawleruseragents.CRAWLER_USER_AGENTS_DATA
     rows = [{"user_agent": instance} for row in crawlers for instance in row["instances"][:1]]
     rows += [json.loads(line) for file in CORPUS for line in file.read_bytes().splitlines()]
     asked = ("user_agent", "referrer", "url", "ip")  # the corpus says more of each request
     rows = [{name: row[name] for name in asked if name in row} for row in rows]
     rows = [row for row in rows if "#" not in row.get("url", "")]  # no fragment is ever sent
+    rows.append({"user_agent": CHROME, "url": "/0&utm_source=chatgpt.com"})
+    targets = [f"/{number}?{row.get('url', '').partition('?')[2]}" for number, row in enumerate(rows)]
+    targets[-1] = f"/{len(rows) - 1}&utm_source=chatgpt.com"
     found = classify("--jsonl", "-", stdin=split_lines(rows))
     assert found.code == 0
     differing = [
         (row, answer, visit)
-        for row, answer, visit in zip(rows, found.answers, imported(lake, rows), strict=True)
+        for row, answer, visit in zip(rows, found.answers, landed(lake, rows, targets), strict=True)
         if answer != visit
     ]
     assert differing == []
-
-
-def test_a_path_is_not_a_query_to_an_import_either(classify, lake):
-    rows = [{"user_agent": CHROME, "url": "/0&utm_source=chatgpt.com"}]
-    (answer,) = classify("--jsonl", "-", stdin=split_lines(rows)).answers
-    assert landed(lake, rows, ["/0&utm_source=chatgpt.com"]) == [answer]

@@ -90,12 +90,14 @@ def test_a_newer_file_replaces_the_database_and_one_that_is_named_is_used_instea
     assert run.err.endswith(f"TRAFFIC_GEOIP names {other}, which is used instead: unset it.\n")
 
 
-def test_a_server_looks_reported_visits_up_in_it(traffic, lake, download, opened):
+def test_a_server_looks_reported_visits_up_in_it_and_a_backup_contains_it(traffic, lake, download, opened, tmp_path):
     traffic("countries", download(), "--lake", lake.root)
     with opened(lake) as client:
         assert client.post("/visits", content='{"path": "/a", "ip": "5.5.5.5"}').status_code == 202
     flush_all(lake)
     assert [row["country"] for row in rows_of(lake)] == ["DE"]
+    assert traffic("backup", tmp_path / "copy", "--lake", lake.root).code == 0
+    assert Lake(tmp_path / "copy").country_database.read_bytes() == lake.country_database.read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -120,30 +122,17 @@ def test_what_is_not_a_country_database_is_refused_and_no_lake_is_made(traffic, 
     assert not (tmp_path / "new").exists()
 
 
-def test_a_database_without_countries_is_refused_and_the_old_one_stays(traffic, lake, download):
-    traffic("countries", download(), "--lake", lake.root)
+def test_what_has_no_countries_is_refused_and_doctor_says_how_to_replace_a_broken_database(traffic, lake, download):
+    at = ("--lake", lake.root)
+    assert "only those in logs are known; `traffic countries` sets up a database." in traffic("doctor", *at).out
+    traffic("countries", download(), *at)
+    assert "they are looked up in DBIP-Country-Lite of 20" in traffic("doctor", *at).out
     before = lake.country_database.read_bytes()
     operators = download("operators.mmdb", {"autonomous_system_number": 64496})
-    run = traffic("countries", operators, "--lake", lake.root)
-    assert "has no countries; `traffic countries` names" in refused(run)
+    assert "has no countries; `traffic countries` names" in refused(traffic("countries", operators, *at))
     assert lake.country_database.read_bytes() == before
     assert list(lake.staging.iterdir()) == []
-
-
-def test_doctor_names_the_database_and_says_how_to_replace_a_broken_one(traffic, lake, download):
-    assert (
-        "only those in logs are known; `traffic countries` sets up a database."
-        in traffic("doctor", "--lake", lake.root).out
-    )
-    traffic("countries", download(), "--lake", lake.root)
-    assert "they are looked up in DBIP-Country-Lite of 20" in traffic("doctor", "--lake", lake.root).out
     lake.country_database.write_bytes(b"")
-    run = traffic("doctor", "--lake", lake.root)
+    run = traffic("doctor", *at)
     assert run.code == 1
     assert "run `traffic countries`, or set another in TRAFFIC_GEOIP." in run.out
-
-
-def test_a_backup_contains_it(traffic, lake, download, tmp_path):
-    traffic("countries", download(), "--lake", lake.root)
-    assert traffic("backup", tmp_path / "copy", "--lake", lake.root).code == 0
-    assert Lake(tmp_path / "copy").country_database.read_bytes() == lake.country_database.read_bytes()

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from data import Lake
-from queries import DETECTORS, ENTRIES, Reader, Scope, Warehouse, detect, measure_all
+from queries import DETECTORS, ENTRIES, Scope, Warehouse, detect, measure_all
 from service.commands.demo import _fill
 from service.control_database import ControlDatabase
 from service.demo.problems import problem_lines
@@ -88,21 +88,3 @@ def test_every_invented_link_that_is_found_in_the_demo_is_in_the_list_with_the_s
     assert found
     for row in found:
         assert listed[row["path"]] == (row["domain"], row["agent_fetches"], row["ai_referrals"])
-
-
-def test_what_blocking_the_heaviest_operators_training_crawler_saves_and_risks_is_one_command(demo, traffic, today):
-    flags, days = ("--org", "demo", "--lake", demo._lake.root), (today - timedelta(28), today - timedelta(1))
-    with closing(Reader(demo._lake)) as reader:
-        visits = reader.sql(
-            "FROM visits_in_scope", organization="demo", start_date=days[0], end_date=days[1]
-        ).to_pylist()
-        operators = reader.query("operators", organization="demo", start_date=days[0], end_date=days[1]).to_pylist()
-    takes_most = operators[0]["operator"]
-    own = [one for one in visits if one["operator"] == takes_most]
-    trained = [one for one in own if one["bot_category"] == "ai_training"]
-    products = {one["ai_source"] for one in own} - {None}
-    at_risk = [one for one in visits if one["bot_category"] == "ai_referral" and one["ai_source"] in products]
-    run = traffic("robots", "plan", "--block", f"{takes_most}:trained", *flags)
-    assert f": {len(trained):,} requests and {sum(one['bytes_sent'] or 0 for one in trained):,} bytes saved." in run.out
-    assert f"At risk: {len(at_risk):,} visits" in run.out
-    assert run.out.endswith("Disallow: /\n")

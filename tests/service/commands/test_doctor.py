@@ -41,19 +41,17 @@ def checks(root, now=NOW, **variables):
     return {check.subject: (check.level, check.text) for check in found}
 
 
-def test_a_whole_installation_has_a_line_of_ok_for_everything(healthy, traffic):
+def test_a_whole_installation_has_a_line_of_ok_for_everything_and_below_them_the_tasks_of_a_server(healthy, traffic):
     run = traffic("doctor", "--lake", healthy)
     assert run.code == 0, run.out
-    lines = run.out.partition("\n\n")[0].splitlines()
+    above, _, below = run.out.partition("\n\n")
+    lines = above.splitlines()
     assert [line[:7].strip() for line in lines] == ["ok"] * 12
     assert [line[9:21].strip() for line in lines] == [
         "settings", "proxies", "disk space", "disk writes", "files", "permissions", "manifest", "clock", "IP lists",
         "countries", "API keys", "first answer",
     ]  # fmt: skip
-
-
-def test_below_the_checks_is_what_a_running_server_does_by_itself(healthy, traffic):
-    heading, *lines = traffic("doctor", "--lake", healthy).out.partition("\n\n")[2].splitlines()
+    heading, *lines = below.splitlines()
     assert heading == "A running server does by itself:"
     assert lines[1] == "15 s     merge            Merge the files of days that still receive visits."
     assert lines[-1] == "15 min   sweep            Delete replaced files that no query reads any more."
@@ -94,59 +92,44 @@ def test_without_a_lake_the_checks_end_with_what_to_do(tmp_path, traffic):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_damaged_manifest_is_broken(healthy, lake):
+def test_an_invalid_setting_or_a_damaged_manifest_is_broken_and_named(healthy, lake):
+    assert list(checks(healthy, TRAFFIC_PORT="high").items()) == [
+        ("settings", ("broken", "TRAFFIC_PORT or --port: 'high' must be a whole number, 0 to 65535."))
+    ]
     lake.manifest.close()
     (healthy / "manifest.sqlite").write_bytes(b"nothing of SQLite" * 100)
     assert checks(healthy)["lake"][0] == "broken"
 
 
-def test_an_invalid_setting_is_broken_and_named(healthy):
-    assert list(checks(healthy, TRAFFIC_PORT="high").items()) == [
-        ("settings", ("broken", "TRAFFIC_PORT or --port: 'high' must be a whole number, 0 to 65535."))
-    ]
-
-
-def test_old_lists_and_missing_ones_are_to_be_refreshed(healthy, lake):
+def test_what_is_old_or_missing_ahead_or_behind_or_open_to_others_is_a_warning_with_its_remedy(healthy, lake):
     fetched_at(lake, NOW - timedelta(days=15))
+    (healthy / "control.sqlite").chmod(0o644)
+    found = checks(healthy, NOW + timedelta(days=2))
     day = f"{NOW - timedelta(days=15):%Y-%m-%d}"
     warning = ("warning", f"the newest is of {day}; run `traffic agents refresh`, each week from cron.")
-    assert checks(healthy)["IP lists"] == warning
-    (healthy / LISTS).unlink()
-    assert checks(healthy)["IP lists"][1].endswith("run `traffic agents refresh`.")
-
-
-@pytest.mark.parametrize("days", [-2, 2])
-def test_a_clock_that_is_behind_or_ahead_is_doubted(healthy, days):
-    level, text = checks(healthy, NOW + timedelta(days=days))["clock"]
-    assert level == "warning"
-    assert text.endswith("set it by NTP; see timedatectl.")
-
-
-def test_databases_that_others_may_read_are_to_be_closed_to_them(healthy):
-    (healthy / "control.sqlite").chmod(0o644)
-    level, text = checks(healthy)["permissions"]
+    assert found["IP lists"] == warning
+    level, text = found["permissions"]
     assert (level, text.partition("; ")[2]) == ("warning", f"run chmod 600 {healthy / 'control.sqlite'}.")
+    (healthy / LISTS).unlink()
     (healthy / "control.sqlite").chmod(stat.S_IRUSR | stat.S_IWUSR)
-    assert checks(healthy)["permissions"][0] == "ok"
+    later, found = found, checks(healthy, NOW - timedelta(days=2))
+    assert found["IP lists"][1].endswith("run `traffic agents refresh`.")
+    assert found["permissions"][0] == "ok"
+    for level, text in (later["clock"], found["clock"]):
+        assert (level, text.endswith("set it by NTP; see timedatectl.")) == ("warning", True)
 
 
-def test_without_a_key_nobody_can_ask_unless_an_identity_provider_signs_tokens(lake, tmp_path):
+def test_without_a_key_or_visits_what_to_do_is_named_unless_an_identity_provider_signs_tokens(lake, tmp_path):
+    keys = ApiKeys(ControlDatabase(lake))
+    keys.create_key("acme", "revoked")
+    keys.revoke_key(keys.all_keys()[0].id)
+    keys.database.close()
+    assert checks(lake.root)["first answer"] == ("warning", "no visits to count; run `traffic import`.")
     assert checks(lake.root)["API keys"][1].endswith("run `traffic keys create --org NAME --name dashboard`.")
     (tmp_path / "jwks.json").write_text("{}")
     provider = {"TRAFFIC_JWKS": str(tmp_path / "jwks.json"), "TRAFFIC_JWT_ISSUER": "https://id.example",
                 "TRAFFIC_JWT_AUDIENCE": "traffic"}  # fmt: skip
     assert checks(lake.root, **provider)["API keys"][0] == "ok"
-
-
-def test_a_revoked_key_is_none(healthy, lake):
-    keys = ApiKeys(ControlDatabase(lake))
-    keys.revoke_key(keys.all_keys()[0].id)
-    keys.database.close()
-    assert checks(healthy)["API keys"][0] == "warning"
-
-
-def test_a_lake_without_visits_has_no_first_answer(lake):
-    assert checks(lake.root)["first answer"] == ("warning", "no visits to count; run `traffic import`.")
 
 
 def test_a_disk_that_fails_is_broken(healthy, monkeypatch):
@@ -179,14 +162,9 @@ def test_the_address_and_the_proxies_fit_together(variables, level, words):
     assert words in check.text
 
 
-@pytest.mark.parametrize(
-    ("variable", "meant"), [("TRAFFIC_LAEK", "TRAFFIC_LAKE"), ("TRAFFIC_HOOKS_NETWORK", "TRAFFIC_HOOK_NETWORKS")]
-)
-def test_a_misspelt_setting_is_named_with_the_one_that_is_meant(healthy, variable, meant):
-    told = f"{variable} is not a setting and has no effect; set {meant} instead."
-    assert checks(healthy, **{variable: "x"})["settings"] == ("warning", told)
-
-
-@pytest.mark.parametrize("variable", ["TRAFFIC_TESTS", "TRAFFIC", "OTHER_LAEK"])
-def test_a_variable_that_resembles_no_setting_is_none_of_its_business(healthy, variable):
-    assert checks(healthy, **{variable: "x"})["settings"] == ("ok", "they are valid.")
+def test_a_misspelt_setting_is_named_with_the_one_that_is_meant(healthy):
+    for variable, meant in (("TRAFFIC_LAEK", "TRAFFIC_LAKE"), ("TRAFFIC_HOOKS_NETWORK", "TRAFFIC_HOOK_NETWORKS")):
+        told = f"{variable} is not a setting and has no effect; set {meant} instead."
+        assert checks(healthy, **{variable: "x"})["settings"] == ("warning", told)
+    others = dict.fromkeys(("TRAFFIC_TESTS", "TRAFFIC", "OTHER_LAEK"), "x")  # which resemble none
+    assert checks(healthy, **others)["settings"] == ("ok", "they are valid.")

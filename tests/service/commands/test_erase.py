@@ -49,17 +49,12 @@ def paths(lake, organization="acme"):
 def fill(lake, organization="acme"):
     """Three days: of each, a visit that differs from the others in every criterion."""
     kinds = (("sale", "go.example", 7), ("Sale", "old.example", SMALLEST), (None, None, None))
-    for day in (3, 4, 5):
-        land(
-            lake,
-            organization,
-            [
-                visit(
-                    visited_at=datetime(2026, 3, day), short_code=code, domain=domain, visitor=hash_, path=f"/{day}{n}"
-                )
-                for n, (code, domain, hash_) in enumerate(kinds)
-            ],
-        )
+    rows = [
+        visit(visited_at=datetime(2026, 3, day), short_code=code, domain=domain, visitor=hash_, path=f"/{day}{n}")
+        for day in (3, 4, 5)
+        for n, (code, domain, hash_) in enumerate(kinds)
+    ]
+    land(lake, organization, rows)
 
 
 def file_rows(files):
@@ -111,56 +106,49 @@ def test_a_dry_run_prints_the_same_shape_and_changes_nothing(lake, erase):
     }
 
 
-def test_a_dry_run_goes_before_yes(lake, erase):
-    fill(lake)
+def test_a_dry_run_goes_before_yes_and_another_organization_is_left_alone(lake, erase):
+    for name in ("acme", "other"):
+        fill(lake, name)
     assert erase("--all", "--dry-run", "--yes").json["dry_run"]
     assert len(rows_of(lake)) == 9
-
-
-def test_stdout_holds_the_receipt_alone_on_one_line(lake, erase):
-    fill(lake)
     run = erase("--all", "--yes")
     assert run.out.count("\n") == 1
     assert run.err.startswith("Removed 9 visits of acme on 3 days from all answers.\n")
-
-
-def test_another_organization_is_left_alone(lake, erase):
-    for name in ("acme", "other"):
-        fill(lake, name)
-    erase("--all", "--yes")
     assert (paths(lake), len(paths(lake, "other"))) == ([], 9)
 
 
-def test_what_a_server_has_acknowledged_goes_too(lake, erase):
+def test_what_a_server_has_acknowledged_goes_too(lake, erase, key_of):
     table = packed([visit(path="/sent")] * 3)
     enqueue(lake.manifest, {"acme": table, "other": table}, datetime.now(UTC))
-    assert erase("--all", "--yes").code == 2  # nobody ever heard of it: no key, no file
+    assert erase("--all", "--yes").code == 2  # it is not known: no key, no file
+    key_of(lake)
+    assert [erase("--all", "--yes").json["visits"] for _ in range(2)] == [3, 0]
+    enqueue(lake.manifest, {"acme": table}, datetime.now(UTC))
     fill(lake)
     assert erase("--all", "--yes").json["visits"] == 12
     assert (paths(lake), paths(lake, "other")) == ([], ["/sent"] * 3)
 
 
-def test_an_organization_with_a_key_but_no_visits_has_nothing_to_erase(lake, erase, key_of):
-    key_of(lake)
-    assert erase("--all", "--yes").json["visits"] == 0
-
-
 # What it refuses
 
 
+@pytest.fixture(scope="module")
+def filled(shared_lake):
+    fill(shared_lake)
+    return shared_lake
+
+
 @examples("flags", "told")
-def test_criteria_that_cannot_be_meant_are_refused(lake, erase, flags, told):
-    fill(lake)
-    assert told in refused(erase(*flags, "--yes"))
-    assert len(rows_of(lake)) == 9
+def test_criteria_that_cannot_be_meant_are_refused(filled, traffic, flags, told):
+    assert told in refused(traffic("erase", "--org", "acme", "--lake", filled.root, *flags, "--yes"))
+    assert len(rows_of(filled)) == 9
 
 
-def test_where_nobody_can_be_asked_it_wants_yes_or_dry_run(lake, erase):
-    fill(lake)
-    line = refused(erase("--all"))
+def test_without_a_terminal_it_wants_yes_or_dry_run(filled, traffic):
+    line = refused(traffic("erase", "--org", "acme", "--lake", filled.root, "--all"))
     assert "--yes" in line
     assert "--dry-run" in line
-    assert len(rows_of(lake)) == 9
+    assert len(rows_of(filled)) == 9
 
 
 def test_a_damaged_file_ends_with_1_and_no_receipt(lake, erase):

@@ -21,7 +21,7 @@ FORMULA = '=HYPERLINK("https://evil.example")'
 AGES = (9, 3, 2, 1)
 """How many days ago acme had visits, beside today."""
 MANUAL = ROOT / "service/commands/README.md"
-SOME = {"devices": 1, "top-links": 1, "weekly-trend": 2, "protocols": 1}
+SOME = {"devices": 1, "weekly-trend": 2}
 """Endpoints that are quick to answer, with the number of files of each."""
 NAMES = len([leaf for name in ENTRIES if name != "dashboard" for leaf in template_entries(ENTRIES[name])])
 
@@ -90,6 +90,8 @@ def test_complete_days_with_visits_are_exported_and_today_is_not(export, ago, tm
     dates = [word for flag, age in zip(("--start-date", "--end-date"), span, strict=False) for word in (flag, ago(age))]
     run = export("--endpoints", "devices", *flags, *dates)
     assert run.code == 0, run.err
+    if flags == ["--range", "7d"]:  # so that a missing import is noticed
+        assert f"acme has visits on 3 of 7 days from {ago(7)} to {ago(1)}; the others" in run.err
     assert sorted(files_in(tmp_path / "to")) == sorted(place("devices", ago(age)) for age in ages)
 
 
@@ -112,11 +114,6 @@ def test_a_formula_of_a_stranger_is_text_in_csv_unless_it_is_raw(export, traffic
         assert traffic(*query, *flags).out.encode() == path.read_bytes()
 
 
-def test_only_csv_can_be_raw(export, traffic):
-    assert "--raw goes with --format csv" in refused(export("--raw"))
-    assert "--raw goes with --format csv" in refused(traffic("query", "devices", "--org", "acme", "--raw"))
-
-
 def test_files_that_exist_are_kept_unless_again(export, ago, tmp_path):
     assert export("--all", "--endpoints", "devices").err.endswith("4 files written, 0 kept.\n")
     kept = tmp_path / "to" / place("devices", ago(9))
@@ -126,11 +123,6 @@ def test_files_that_exist_are_kept_unless_again(export, ago, tmp_path):
     assert kept.read_bytes() == b"mine"
     assert export("--all", "--endpoints", "devices", "--again").err.endswith("4 files written, 0 kept.\n")
     assert pq.ParquetFile(kept).metadata.num_rows == 1
-
-
-def test_days_that_have_no_visits_are_named_so_that_a_missing_import_is_noticed(export, ago):
-    run = export("--range", "7d", "--endpoints", "devices")
-    assert f"acme has visits on 3 of 7 days from {ago(7)} to {ago(1)}; the others" in run.err
 
 
 def test_folders_are_read_as_one_table(export, ago, tmp_path):
@@ -162,7 +154,7 @@ def command(lake, folder, *flags):
     return ["export", "--org", "acme", "--to", str(folder), "--lake", str(lake.root), *ALL_OF_SOME, *flags]
 
 
-@pytest.mark.parametrize(("name", "call", "output"), [("sync", 30, "parquet"), ("move_durably", 12, "csv")])
+@pytest.mark.parametrize(("name", "call", "output"), [("sync", 16, "parquet"), ("move_durably", 6, "csv")])
 def test_an_export_that_is_killed_between_two_steps_leaves_whole_files_and_goes_on(
     export, forks, shared_lake, tmp_path, name, call, output
 ):
@@ -208,11 +200,6 @@ def test_two_exports_do_not_write_into_one_folder_at_a_time(export, tmp_path):
 
 
 @examples("flags", "message")
-def test_what_cannot_be_exported_is_refused(export, tmp_path, flags, message):
-    assert message in refused(export(*flags))
+def test_what_cannot_be_exported_is_refused(export, shared_lake, tmp_path, flags, message):
+    assert message in refused(export(*(word.replace("%LAKE%", str(shared_lake.root)) for word in flags)))
     assert not (tmp_path / "to").exists()
-
-
-def test_a_folder_inside_the_lake_is_refused(traffic, shared_lake):
-    run = traffic("export", "--org", "acme", "--to", shared_lake.root / "exports", "--lake", shared_lake.root)
-    assert "is inside the lake; choose a folder outside of it." in refused(run)

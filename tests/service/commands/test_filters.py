@@ -46,6 +46,16 @@ def client(filled, opened):
         yield client
 
 
+@pytest.fixture(scope="module")
+def reader(filled):
+    with Reader(Lake(filled.root, must_write=False), clock=lambda: NOW) as reader:
+        yield reader
+
+
+def flags_of(values):
+    return [f"--{name.replace('_', '-')}={value}" for name, value in values.items()]
+
+
 def asked(name):
     return ({} if name in DAYS or name == "range" else DAYS) | {name: VALUES[name]}
 
@@ -65,22 +75,27 @@ def test_a_value_of_every_parameter_is_tried():
 
 
 @pytest.mark.parametrize("name", [name for name, row in PARAMETERS.items() if row.kind != "days"])
-def test_every_face_has_every_filter(client, filled, traffic, name):
+def test_every_face_has_every_filter(client, filled, reader, traffic, name):
     answer = over_http(client, name)
     assert sum(row["visits"] for row in answer) == 1
     assert by_assistant(client, name) == answer
-    flags = [f"--{flag.replace('_', '-')}={value}" for flag, value in asked(name).items()]
-    printed = traffic("query", ENDPOINT, "--org", "acme", "--lake", filled.root, "--format", "json", *flags)
+    printed = traffic(
+        "query", ENDPOINT, "--org", "acme", "--lake", filled.root, "--format", "json", *flags_of(asked(name))
+    )
     assert json.loads(printed.out) == answer
-    script = traffic("views", "--org", "acme", "--lake", filled.root, *flags).out
-    assert f"SET VARIABLE {'short_code' if name == 'target_url' else name} = '" in script
-    with Reader(Lake(filled.root, must_write=False), clock=lambda: NOW) as reader:
-        table = reader.query(ENDPOINT, organization="acme", **asked(name))
-        assert [(row["agent"], row["visits"]) for row in table.to_pylist()] == [("GPTBot", 1)]
+    table = reader.query(ENDPOINT, organization="acme", **asked(name))
+    assert [(row["agent"], row["visits"]) for row in table.to_pylist()] == [("GPTBot", 1)]
 
 
-def test_a_report_shows_what_it_is_filtered_by(filled, traffic):
-    flags = [f"--{name.replace('_', '-')}={value}" for name, value in (DAYS | COLUMNS).items()]
+def test_views_set_and_a_report_shows_what_they_are_filtered_by(filled, traffic):
+    for values in (
+        DAYS | COLUMNS | {"traffic_type": "other_bot"},
+        {"range": "30d", "target_url": VALUES["target_url"]},
+    ):
+        script = traffic("views", "--org", "acme", "--lake", filled.root, *flags_of(values)).out
+        names = {"short_code" if name == "target_url" else name for name in values} - {"range", *DAYS}
+        assert [name for name in names if f"SET VARIABLE {name} = '" not in script] == []
+    flags = flags_of(DAYS | COLUMNS)
     text = traffic("report", "--org", "acme", "--lake", filled.root, "--format", "text", *flags).out
     assert [f"{PARAMETERS[name].label}: {value}" in text for name, value in COLUMNS.items()] == [True] * len(COLUMNS)
     assert "--traffic-type" in refused(

@@ -36,16 +36,11 @@ def test_a_mail_is_sent_at_will_as_often_as_wanted(mail):
     assert "refused every recipient" in refused_all.err
 
 
-def test_a_dry_run_needs_no_server(mail):
+def test_a_dry_run_needs_no_server_and_what_is_missing_is_named(mail):
     out = mail("--to", "a@acme.example", "--dry-run").out
     assert "To: a@acme.example\n" in out
     assert "Subject: Traffic of acme, " in out
     assert "\nOverview of acme, " in out
-
-
-@pytest.mark.parametrize(
-    ("flags", "named"),
-    [([], "--to"), (["--to", "a@acme.example"], "TRAFFIC_SMTP"), (["--to", "x"], "'x' is not a mail address")],
-)
-def test_what_is_missing_is_named(mail, flags, named):
-    assert named in refused(mail(*flags))
+    assert "--to" in refused(mail())
+    assert "TRAFFIC_SMTP" in refused(mail("--to", "a@acme.example"))
+    assert "'x' is not a mail address" in refused(mail("--to", "x"))

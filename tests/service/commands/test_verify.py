@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from service.doctor import examine
+from tests.support.lakes import flipped
 from tests.support.visits import land, links, visit
 
 
@@ -23,24 +24,30 @@ def files(lake):
     return [lake.root / file.path for file in sorted(lake.manifest.live_files("acme"), key=lambda file: file.day)]
 
 
-def with_flipped_bit(path):
-    content = path.read_bytes()
-    path.write_bytes(content[:50] + bytes([content[50] ^ 1]) + content[51:])
-
-
-def test_a_sound_lake_ends_with_0_and_a_summary(lake, files, verify):
+def test_every_damaged_file_is_a_line_and_what_is_restored_or_of_others_is_sound(lake, files, verify):
     code, out, err = verify()
     assert (code, out) == (0, "")
-    summary, *absent = err.splitlines()
     assert re.fullmatch(
-        r"3 files with 4 visits \([\d.]+ kB\) were checked: no damage found; "
-        r"links, and the databases that are there, are sound\.",
-        summary,
+        r"3 files with 4 visits \([\d.]+ kB\) were checked: no damage found; links, and the databases that are there, "
+        r"are sound\.\n"
+        r"control\.sqlite is missing: if the lake had API keys, jobs or hooks, copy it from a backup\.\n"
+        r"salts\.sqlite is missing: visitors of the last 48 hours count anew, as after restoring a backup\.\n",
+        err,
     )
-    assert absent == [
-        "control.sqlite is missing: if the lake had API keys, jobs or hooks, copy it from a backup.",
-        "salts.sqlite is missing: visitors of the last 48 hours count anew, as after restoring a backup.",
-    ]
+    land(lake, "other", [visit()])
+    links(lake, "new", [{"short_code": "sale", "target_url": "https://new.example"}])
+    with flipped(files[0]):
+        missing = files[2].rename(lake.root.parent / "missing")
+        code, out, err = verify("--org", "acme")
+        first, last = (path.relative_to(lake.root) for path in (files[0], files[2]))
+        assert sorted(out.splitlines()) == sorted([f"{first}: is damaged: its SHA-256 differs", f"{last}: is missing"])
+        assert code == 1
+        assert re.fullmatch(
+            r"3 files with 4 visits .* 2 are damaged: restore .* from a backup, each .* same path\.\n", err
+        )
+        assert [verify(*flags).code for flags in (("--org", "other"), ("--org", "new"), ())] == [0, 0, 1]
+    missing.rename(files[2])
+    assert verify()[:2] == (0, "")
 
 
 def test_a_symbolic_link_in_the_lake_is_told_in_one_sentence(lake, files, verify, traffic, tmp_path):
@@ -58,31 +65,6 @@ def test_a_symbolic_link_in_the_lake_is_told_in_one_sentence(lake, files, verify
     assert checks["files"] == ("broken", "files", f"{told}.")
 
 
-def test_every_damaged_file_is_a_line_and_the_code_is_1(lake, files, verify):
-    with_flipped_bit(files[0])
-    files[2].unlink()
-    code, out, err = verify()
-    first, last = (path.relative_to(lake.root) for path in (files[0], files[2]))
-    assert sorted(out.splitlines()) == sorted([f"{first}: is damaged: its SHA-256 differs", f"{last}: is missing"])
-    assert code == 1
-    assert re.fullmatch(r"3 files with 4 visits .* 2 are damaged: restore .* from a backup, each .* same path\.\n", err)
-
-
-def test_a_restored_file_is_sound_again(lake, files, verify, tmp_path):
-    shutil.copy(files[1], tmp_path / "copy")
-    with_flipped_bit(files[1])
-    assert verify()[0] == 1
-    shutil.copy(tmp_path / "copy", files[1])
-    assert verify()[:2] == (0, "")
-
-
-def test_one_organization_is_checked_alone(lake, files, verify):
-    land(lake, "other", [visit()])
-    links(lake, "new", [{"short_code": "sale", "target_url": "https://new.example"}])
-    with_flipped_bit(files[0])
-    assert [verify("--org", name)[0] for name in ("acme", "other", "new")] == [1, 0, 0]
-
-
 def test_orphans_are_told_and_no_damage(lake, files, verify):
     shutil.copy(files[0], files[0].with_name("orphan.parquet"))
     code, out, err = verify()
@@ -93,16 +75,12 @@ def test_orphans_are_told_and_no_damage(lake, files, verify):
     )
 
 
-def test_a_name_cannot_steer_the_terminal(lake, files, verify):
+def test_a_damaged_manifest_asks_for_the_whole_lake_and_a_name_cannot_steer_the_terminal(lake, files, verify):
     with lake.manifest.transaction() as db:
         db.execute(
             "UPDATE files SET path = ? WHERE path = ?", ["visits/\x1b]0;x", str(files[0].relative_to(lake.root))]
         )
-    code, out, _ = verify()
-    assert (code, out) == (1, "visits/\ufffd]0;x: is missing\n")
-
-
-def test_a_damaged_manifest_asks_for_the_whole_lake(lake, files, verify):
+    assert verify()[:2] == (1, "visits/\ufffd]0;x: is missing\n")
     with lake.manifest.transaction() as db:
         db.execute("DROP TABLE files")
     code, out, err = verify()

@@ -1,0 +1,115 @@
+"""Commands as a terminal shows them: whatever the transcripts beside have typed is run, and must print the same.
+
+Each transcript is about a lake of its own, which TRAFFIC_LAKE names. Below `$`, a command, is what it prints: stdout
+after `>`, stderr after `!`, and its exit code after `?` unless it is 0. `…` is any text; a name in «» is one word, the
+same wherever it stands; a number in it is the date of so many days ago. STEPS are what happens between commands.
+"""
+
+import re
+import shlex
+from datetime import UTC, datetime, timedelta
+from itertools import takewhile
+from pathlib import Path
+
+import pytest
+
+from data.maintenance import erasure, retention
+from service.commands import confirmation
+from service.jobs.store import Jobs
+from tests.service.jobs.findings import NOW, broken
+from tests.support.control import open_store
+from tests.support.visits import land, visit
+
+
+class Terminal:
+    """The folder of a lake, in which commands are typed."""
+
+    def __init__(self, traffic, lake, patch):
+        self.traffic, self.lake, self.patch = traffic, lake, patch
+        self.names, self.typed = {}, b""
+
+    def resolved(self, text):
+        """A text with the words that the names in it stand for."""
+        return re.sub("«([^»]+)»", lambda found: self.word(found[1]), text)
+
+    def word(self, name):
+        return str(datetime.now(UTC).date() - timedelta(int(name))) if name.isdecimal() else self.names[name]
+
+    def pattern(self, expected):
+        """What matches the lines of a transcript. A name that is new stands for whatever word is there."""
+        parts, new = re.split("(…|«[^»]+»)", expected), set()
+        for number, part in enumerate(parts):
+            name = part.strip("«»")
+            if part == "…":
+                parts[number] = ".*"
+            elif part == name or name.isdecimal() or name in self.names:
+                parts[number] = re.escape(self.resolved(part))
+            else:
+                parts[number] = rf"(?P={name})" if name in new else rf"(?P<{name}>\S+)"
+                new.add(name)
+        return "".join(parts)
+
+    def run(self, command, below):
+        run = self.traffic(*shlex.split(self.resolved(command))[1:], stdin=self.typed)
+        code, out, err = ([line[2:] for line in below if line[0] == mark] for mark in "?>!")
+        assert run.code == int(*code), run
+        for printed, lines in ((run.out, out), (run.err, err)):
+            expected = self.pattern("\n".join(lines))
+            stripped = "\n".join(map(str.strip, printed.removesuffix("\n").split("\n")))
+            found = re.fullmatch(expected, stripped, re.DOTALL)
+            assert found, (command, printed)
+            self.names |= found.groupdict()
+
+    def file(self, name, below):
+        Path(name).write_text("".join(f"{line[2:]}\n" for line in below), "utf-8")
+
+    def answer(self, text, below):
+        """What is typed on the terminal when a command asks, from now on."""
+        self.patch.setattr(confirmation, "can_ask", lambda: True)
+        self.typed = f"{text}\n".encode()
+
+    def set(self, assignment, below):
+        self.patch.setenv(*self.resolved(assignment).split("=", 1))
+
+    def visits(self, words, below):
+        """Visits land: `acme 2026-03-01 7*3 path=/a` are one of that day and three of seven days ago."""
+        organization, *words = words.split(" ")
+        columns = dict(word.split("=", 1) for word in words if "=" in word)
+        columns |= {name: int(value) for name, value in columns.items() if value.isdecimal()}
+        rows = []
+        for day, _, times in (word.partition("*") for word in words if "=" not in word):
+            at = datetime.fromisoformat(self.word(day) if day.isdecimal() else day)
+            rows += [visit(visited_at=at, **columns)] * int(times or 1)
+        land(self.lake, organization, rows)
+
+    def job(self, path, below):
+        """A detector finds a broken link."""
+        with open_store(Jobs, self.lake) as jobs:
+            jobs.upsert(broken(path.encode().decode("unicode_escape")), NOW)
+
+
+STEPS = {
+    "$": Terminal.run, "file": Terminal.file, "answer": Terminal.answer, "set": Terminal.set,
+    "visits": Terminal.visits, "job": Terminal.job,
+}  # fmt: skip
+
+
+def transcripts():
+    for path in sorted(Path(__file__).with_name("transcripts").glob("*.txt")):
+        for text in re.split("^== ", path.read_text("utf-8"), flags=re.MULTILINE)[1:]:
+            name, *steps = [line for line in text.splitlines() if line]
+            yield pytest.param(steps, id=f"{path.stem}: {name}")
+
+
+@pytest.mark.parametrize("steps", [*transcripts()])
+def test_a_transcript_is_true(traffic, lake, tmp_path, monkeypatch, steps):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TRAFFIC_LAKE", "lake")
+    for module in (erasure, retention):
+        monkeypatch.setattr(module, "GRACE", timedelta(0))
+    terminal = Terminal(traffic, lake, monkeypatch)
+    while steps:
+        word, _, rest = steps[0].partition(" ")
+        below = [*takewhile(lambda line: line[0] in "?>!|", steps[1:])]
+        STEPS[word](terminal, rest, below)
+        steps = steps[1 + len(below) :]
