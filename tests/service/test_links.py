@@ -33,40 +33,44 @@ def imported(lake, tmp_path):
     return imported
 
 
-def test_two_columns_are_enough(imported):
-    assert imported("short_code,target_url\nb,https://shop.example/b\na,http://shop.example/a\n") == [
-        Link("a", "", "http://shop.example/a", NAIVE),
-        Link("b", "", "https://shop.example/b", NAIVE),
-    ]
+COLUMNS = "short_code,domain,target_url\n"
 
 
-def test_columns_come_in_any_order_and_unknown_ones_are_left_out(imported):
-    text = (
-        "note,created_at,target_url,domain,short_code\n"
-        'x,2026-01-02T03:04:05+02:00," https://shop.example/?a=1,2 ",Go.Example , sale\n'
-        "y,2026-01-02,HTTPS://shop.example/ü,,größe\n"
-    )
-    assert imported(text) == [
-        Link("größe", "", "HTTPS://shop.example/ü", datetime(2026, 1, 2)),
-        Link("sale", "go.example", "https://shop.example/?a=1,2", datetime(2026, 1, 2, 1, 4, 5)),
-    ]
-
-
-@pytest.mark.parametrize("newline", ["\n", "\r\n"])
-@pytest.mark.parametrize("mark", ["", "\ufeff"])
-def test_files_of_spreadsheets_are_read(imported, mark, newline):
-    lines = [f"{mark}short_code,target_url", "a,https://shop.example/", "", ""]
-    assert [link.short_code for link in imported(newline.join(lines))] == ["a"]
-
-
-def test_the_same_code_may_lead_elsewhere_on_another_domain(imported):
-    text = "short_code,domain,target_url\na,,https://x.example\na,b.example,https://y.example\nA,,https://z.example\n"
-    assert [(link.short_code, link.domain) for link in imported(text)] == [("A", ""), ("a", ""), ("a", "b.example")]
-
-
-def test_a_domain_has_the_normal_form_of_those_of_visits(imported):
-    text = "short_code,domain,target_url\na,Go.Example:443,https://x.example\nb,bücher.example,https://y.example\n"
-    assert [link.domain for link in imported(text)] == ["go.example", "xn--bcher-kva.example"]
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "short_code,target_url\nb,https://shop.example/b\na,http://shop.example/a\n",
+            [Link("a", "", "http://shop.example/a", NAIVE), Link("b", "", "https://shop.example/b", NAIVE)],
+        ),
+        (
+            (
+                "note,created_at,target_url,domain,short_code\n"
+                'x,2026-01-02T03:04:05+02:00," https://shop.example/?a=1,2 ",Go.Example , sale\n'
+                "y,2026-01-02,HTTPS://shop.example/ü,,größe\n"
+            ),
+            [
+                Link("größe", "", "HTTPS://shop.example/ü", datetime(2026, 1, 2)),
+                Link("sale", "go.example", "https://shop.example/?a=1,2", datetime(2026, 1, 2, 1, 4, 5)),
+            ],
+        ),
+        (
+            "\ufeffshort_code,target_url\r\na,https://shop.example/\r\n\r\n",
+            [Link("a", "", "https://shop.example/", NAIVE)],
+        ),
+        (
+            f"{COLUMNS}a,,https://x.example\na,Go.Example:443,https://y.example\nA,bücher.example,https://z.example\n",
+            [
+                Link("A", "xn--bcher-kva.example", "https://z.example", NAIVE),
+                Link("a", "", "https://x.example", NAIVE),
+                Link("a", "go.example", "https://y.example", NAIVE),
+            ],
+        ),
+    ],
+    ids=["two columns", "all in another order and an unknown one", "of a spreadsheet", "a code on several domains"],
+)
+def test_links_are_read_from_columns_in_any_order(imported, text, expected):
+    assert imported(text) == expected
 
 
 def test_an_import_replaces_the_links_of_its_organization_only(imported, lake):
@@ -117,16 +121,12 @@ def test_links_that_are_not_in_the_file_are_removed_where_it_replaces(imported, 
     assert [(link.short_code, link.domain) for link in links_of(lake, "acme")] == [("a", ""), ("b", "go.example")]
 
 
-def test_a_given_time_changes_a_link(imported, lake, tmp_path):
+def test_a_given_time_changes_a_link_and_damaged_links_are_not_added_to_but_replaced(imported, lake, tmp_path):
     imported(FIRST)
     text = (
         "short_code,target_url,created_at\na,https://x.example,2020-01-01\nb,https://x.example,2026-01-01T00:00:00Z\n"
     )
     assert change(lake, tmp_path, text) == codes("", "a", "bc", "")
-
-
-def test_damaged_links_are_not_added_to_but_replaced(imported, lake, tmp_path):
-    imported(FIRST)
     links_path(lake).write_bytes(b"no Parquet")
     with pytest.raises(LakeDamaged, match="--replace"):
         change(lake, tmp_path, FIRST)
@@ -177,6 +177,13 @@ def codes_of(links):
 
 GOOD = "short_code,target_url,domain,created_at\nkept,https://shop.example/,,2026-01-01T00:00:00Z\n"
 HEAD = "short_code,target_url,domain,created_at\nfine,https://shop.example/,,\n"
+IN_LINE_3 = [
+    *(f"{code},https://shop.example/,," for code in ("", "   ", "a b", "a\x00b", "a/b", "a?b", "a#b", "x" * 257)),
+    *(f"a,{url},," for url in ("", "shop.example", "ftp://shop.example/", "javascript:alert(1)")),
+    f"a,https://shop.example/{'x' * 2048},,", "a", "fine,https://elsewhere.example/,,",
+    *(f"a,https://shop.example/,,{time}" for time in (
+        "yesterday", "2026-13-01", "1767225600", "0001-01-01T00:00:00+10:00", "9999-12-31T23:00:00-10:00")),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -186,28 +193,9 @@ HEAD = "short_code,target_url,domain,created_at\nfine,https://shop.example/,,\n"
         ("\n", "short_code"),
         ("target_url\nhttps://shop.example/\n", "short_code"),
         ("short_code\na\n", "target_url"),
-        (HEAD + ",https://shop.example/,,\n", "line 3"),
-        (HEAD + "   ,https://shop.example/,,\n", "line 3"),
-        (HEAD + "a b,https://shop.example/,,\n", "line 3"),
-        (HEAD + "a\x00b,https://shop.example/,,\n", "line 3"),
+        *((f"{HEAD}{line}\n", "line 3") for line in IN_LINE_3),
         (HEAD + 'a,"https://shop.example/\nX: y",,\n', "line 4"),
-        (HEAD + "a/b,https://shop.example/,,\n", "line 3"),
-        (HEAD + "a?b,https://shop.example/,,\n", "line 3"),
-        (HEAD + "a#b,https://shop.example/,,\n", "line 3"),
-        (HEAD + f"{'x' * 257},https://shop.example/,,\n", "line 3"),
-        (HEAD + "a\n", "line 3"),
-        (HEAD + "a,,,\n", "line 3"),
         (HEAD + "a,https://shop.example/,https://go.example,\n", "line 3: domain must be a host or host:port"),
-        (HEAD + "a,shop.example,,\n", "line 3"),
-        (HEAD + "a,ftp://shop.example/,,\n", "line 3"),
-        (HEAD + "a,javascript:alert(1),,\n", "line 3"),
-        (HEAD + f"a,https://shop.example/{'x' * 2048},,\n", "line 3"),
-        (HEAD + "a,https://shop.example/,,yesterday\n", "line 3"),
-        (HEAD + "a,https://shop.example/,,2026-13-01\n", "line 3"),
-        (HEAD + "a,https://shop.example/,,1767225600\n", "line 3"),
-        (HEAD + "a,https://shop.example/,,0001-01-01T00:00:00+10:00\n", "line 3"),
-        (HEAD + "a,https://shop.example/,,9999-12-31T23:00:00-10:00\n", "line 3"),
-        (HEAD + "fine,https://elsewhere.example/,,\n", "line 3"),
         (HEAD + "b,https://shop.example/,X.example,\n\nb,https://shop.example/,x.EXAMPLE,\n", "line 5"),
         (HEAD + "fine,https://elsewhere.example/,,\n", "already in line 2"),
         (b"short_code,target_url\na,https://shop.example/\xff\n", "UTF-8"),
@@ -224,13 +212,10 @@ def test_a_file_with_a_mistake_is_refused_by_its_line_and_changes_nothing(import
     assert not list(lake.staging.glob("links-*"))
 
 
-@pytest.mark.parametrize("organization", ["_seed", "a/b", "", "ä"])
-def test_an_organization_that_cannot_be_is_refused(imported, organization):
-    with pytest.raises(BadInput, match="organization"):
-        imported(GOOD, organization)
-
-
-def test_a_file_that_is_not_there_is_told(lake, tmp_path):
+def test_an_organization_that_cannot_be_and_a_file_that_is_not_there_are_refused(imported, tmp_path):
+    for organization in ("_seed", "a/b", "", "ä"):
+        with pytest.raises(BadInput, match="organization"):
+            imported(GOOD, organization)
     with pytest.raises(BadInput, match=r"nowhere\.csv"):
         read_export(tmp_path / "nowhere.csv", NOW)
     with pytest.raises(BadInput):

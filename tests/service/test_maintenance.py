@@ -146,7 +146,7 @@ def test_what_has_landed_is_published_within_a_minute(lake, control, clock, monk
 # When visits get their files
 
 
-def test_visits_get_their_file_when_the_oldest_has_waited_ten_seconds(lake, clock, chores):
+def test_visits_get_their_file_when_the_oldest_has_waited_ten_seconds(lake, clock, chores, monkeypatch):
     assert timedelta(seconds=10) == FLUSH_AFTER
     keep(lake, "/a")
     keep(lake, "/b", at=NOW + timedelta(seconds=9))
@@ -160,29 +160,24 @@ def test_visits_get_their_file_when_the_oldest_has_waited_ten_seconds(lake, cloc
         clock.now = NOW + timedelta(seconds=seconds)
         chores.flush_if_due()
         assert waits(lake) == left
-
-
-def test_visits_that_came_while_the_clock_was_ahead_get_their_file_at_once(lake, clock, chores):
-    keep(lake, "/a", at=NOW + timedelta(days=365))
-    chores.flush_if_due()
-    assert paths(lake) == {"/a": 1}
-
-
-def test_visits_get_their_file_when_there_are_fifty_thousand(lake, chores):
-    assert FLUSH_VISITS == 50_000
-    pending.enqueue(lake.manifest, {"acme": packed([visit(path="/a")] * 49_999)}, NOW)
-    chores.flush_if_due()
-    assert waits(lake) == 49_999
-    keep(lake, "/b")
+    keep(lake, "/d", at=NOW + timedelta(days=365))  # the clock was ahead
     chores.flush_if_due()
     assert waits(lake) == 0
-    assert paths(lake) == {"/a": 49_999, "/b": 1}
-
-
-def test_without_visits_nothing_is_flushed(lake, clock, chores, monkeypatch):
     monkeypatch.setattr(upkeep, "flush_all", lambda _: pytest.fail("there is nothing to flush"))
     clock.now += timedelta(days=1)
     chores.flush_if_due()
+
+
+def test_visits_get_their_file_when_there_are_too_many(lake, chores, monkeypatch):
+    assert FLUSH_VISITS == 50_000
+    monkeypatch.setattr(upkeep, "FLUSH_VISITS", 50)
+    pending.enqueue(lake.manifest, {"acme": packed([visit(path="/a")] * 49)}, NOW)
+    chores.flush_if_due()
+    assert waits(lake) == 49
+    keep(lake, "/b")
+    chores.flush_if_due()
+    assert waits(lake) == 0
+    assert paths(lake) == {"/a": 49, "/b": 1}
 
 
 def test_visits_that_come_during_a_flush_wait_for_their_own_turn(lake, clock, chores, monkeypatch):
@@ -390,11 +385,7 @@ def look(chores, most=20):
     return findings
 
 
-def is_told(findings, file):
-    return [file.path in trouble for trouble in findings] == [True]
-
-
-def test_a_file_is_looked_at_when_its_last_look_is_over_24_hours_ago(lake, clock, chores):
+def test_a_file_is_checked_when_its_last_check_is_over_24_hours_ago_and_not_served_from_then_on(lake, clock, chores):
     assert timedelta(hours=24) == CHECK_AFTER
     for name in ("/a", "/b", "/c"):
         land(lake, "acme", [visit(path=name)])
@@ -404,26 +395,15 @@ def test_a_file_is_looked_at_when_its_last_look_is_over_24_hours_ago(lake, clock
     flip(lake, young, clock.now - CHECK_AFTER + timedelta(seconds=1))
     with lake.manifest.transaction() as db:
         db.execute("UPDATE files SET checked_at = '2026-01-01T00:00:00.000000+00:00' WHERE path = ?", [sound.path])
-    assert is_told(look(chores), old)
+    assert lake.verified_path(live(lake)[old.path])
+    assert [old.path in trouble for trouble in look(chores)] == [True]
     after = live(lake)
     assert after[sound.path].checked_at > clock.now
     assert after[young.path].checked_at < clock.now - CHECK_AFTER + timedelta(seconds=2)
     assert after[old.path].changed_ns == 0
-    with pytest.raises(LakeDamaged, match=old.path.rpartition("/")[2]):
-        lake.verified_path(after[old.path])
-
-
-def test_what_changes_in_silence_is_served_until_it_is_looked_at_and_never_after(lake, chores):
-    land(lake, "acme", [visit()])
-    (file,) = live(lake).values()
-    flip(lake, file, NOW - CHECK_AFTER - timedelta(seconds=1))
-    (file,) = live(lake).values()
-    assert lake.verified_path(file)
-    assert is_told(look(chores), file)
-    (file,) = live(lake).values()
     for _ in range(2):
-        with pytest.raises(LakeDamaged):
-            lake.verified_path(file)
+        with pytest.raises(LakeDamaged, match=old.path.rpartition("/")[2]):
+            lake.verified_path(after[old.path])
 
 
 @pytest.mark.parametrize("damage", ["changed", "missing", "looked at before"])
@@ -537,25 +517,26 @@ def test_a_flush_that_failed_is_tried_again_by_itself(lake, control, clock, hast
 # The end
 
 
-def test_at_the_end_what_waits_gets_its_file(lake, control, clock):
-    working(lake, control, clock, lambda: True, lambda: keep(lake, "/a", "/b"))
-    assert (waits(lake), paths(lake)) == (0, {"/a": 1, "/b": 1})
-
-
-def test_an_end_waits_for_a_flush_that_is_under_way_and_flushes_what_came_meanwhile(
-    lake, control, clock, hasty, monkeypatch
+@pytest.mark.parametrize("busy", ["flush", "merge"])
+def test_an_end_waits_for_what_is_under_way_and_flushes_what_came_meanwhile(
+    lake, control, clock, hasty, monkeypatch, busy
 ):
-    keep(lake, "/a", at=NOW - FLUSH_AFTER)
-    begun, go_on = threading.Event(), threading.Event()
-    move = pending._move
+    if busy == "flush":
+        keep(lake, "/a", at=NOW - FLUSH_AFTER)
+    else:
+        for _ in range(2):
+            land(lake, "acme", [visit(path="/a")])
+    expected = paths(lake) or {"/a": 1}
+    owner, name = (pending, "_move") if busy == "flush" else (lake.manifest, "replace_files")
+    original, begun, go_on = getattr(owner, name), threading.Event(), threading.Event()
 
     def slow(*args):
         begun.set()
-        if threading.current_thread() is not threading.main_thread() and not go_on.is_set():
+        if threading.current_thread() is not threading.main_thread():
             assert go_on.wait(60)
-        move(*args)
+        original(*args)
 
-    monkeypatch.setattr(pending, "_move", slow)
+    monkeypatch.setattr(owner, name, slow)
 
     async def work():
         chores = Maintenance(lake, control, clock, None)
@@ -570,46 +551,18 @@ def test_an_end_waits_for_a_flush_that_is_under_way_and_flushes_what_came_meanwh
         await ending
 
     asyncio.run(work())
-    assert (waits(lake), paths(lake)) == (0, {"/a": 1, "/b": 1})
+    assert (waits(lake), paths(lake)) == (0, {**expected, "/b": 1})
 
 
-def test_an_end_on_a_full_disk_comes_and_leaves_visits_waiting(lake, control, clock, monkeypatch, caplog):
+def test_an_end_on_a_full_disk_comes_and_what_waits_gets_its_file_at_the_next_one(
+    lake, control, clock, monkeypatch, caplog
+):
     with failing(monkeypatch, "data.store.landing.write_parquet", OSError(28, "No space left on device")):
         working(lake, control, clock, lambda: True, lambda: keep(lake, "/a"))
     assert caplog.messages == ["[Errno 28] No space left on device"]
     assert (waits(lake), paths(lake)) == (1, {})
-    pending.flush_all(lake)
-    assert paths(lake) == {"/a": 1}
-
-
-def test_an_end_while_a_merged_file_is_registered_flushes_too(lake, control, clock, hasty, monkeypatch):
-    for _ in range(2):
-        land(lake, "acme", [visit(path="/merged")])
-    keep(lake, "/a")
-    begun, go_on, exchange = threading.Event(), threading.Event(), lake.manifest.replace_files
-
-    def slow(*args):
-        begun.set()
-        assert go_on.wait(60)
-        exchange(*args)
-
-    monkeypatch.setattr(lake.manifest, "replace_files", slow)
-
-    async def work():
-        chores = Maintenance(lake, control, clock, None)
-        chores.begin()
-        while not begun.is_set():
-            await asyncio.sleep(0.005)
-        ending = asyncio.create_task(chores.end())
-        await asyncio.sleep(0.05)
-        go_on.set()
-        try:
-            await ending
-        finally:
-            chores._threads.shutdown()
-
-    asyncio.run(work())
-    assert (waits(lake), paths(lake)) == (0, {"/merged": 2, "/a": 1})
+    working(lake, control, clock, lambda: True, lambda: keep(lake, "/b"))
+    assert (waits(lake), paths(lake)) == (0, {"/a": 1, "/b": 1})
 
 
 # A real server

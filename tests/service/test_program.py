@@ -1,4 +1,4 @@
-"""The start of the program, beside packages that others have installed."""
+"""The start and the end of the program, beside packages that others have installed."""
 
 import os
 import signal
@@ -12,45 +12,68 @@ from service.program import UNUSED
 from tests.support.forks import PROGRAM
 from tests.support.tables import examples
 
+LINE = '203.0.113.1 - - [04/Mar/2025:10:00:00 +0000] "GET /a HTTP/1.1" 302 0 "-" "GPTBot/1.2"\n'
+CAUGHT = "import service.program, sys\ntry: service.program.main()\nexcept SystemExit: "
 
-@pytest.fixture
-def run(tmp_path):
-    """Runs a command with UNUSED on its path, which leave a file when they are imported."""
+
+def ended(*command, **how):
+    return subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False, **{"stdout": subprocess.PIPE, **how})
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Runs a command with UNUSED on its path, which leave a file when they are imported; whether they were."""
+    folder = tmp_path_factory.mktemp("packages")
     for package in UNUSED:
-        (tmp_path / package).mkdir()
-        (tmp_path / package / "__init__.py").write_text(
-            f"from pathlib import Path\nPath({str(tmp_path / 'imported')!r}).touch()\n"
+        (folder / package).mkdir()
+        (folder / package / "__init__.py").write_text(
+            f"from pathlib import Path\nPath({str(folder / 'imported')!r}).touch()\n"
         )
-    environ = os.environ | {"PYTHONPATH": str(tmp_path)}
+    (folder / "pyspark.py").write_text("import numpy, pandas\n")
 
     def run(*command):
-        done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
-        return done.stdout, done.stderr, (tmp_path / "imported").exists()
+        (folder / "imported").unlink(missing_ok=True)
+        done = ended(*command, env=os.environ | {"PYTHONPATH": str(folder)})
+        return done.stdout, done.stderr, (folder / "imported").exists()
 
     return run
 
 
-def test_commands_import_no_package_that_they_do_not_use(run, tmp_path):
-    log = tmp_path / "access.log"
-    log.write_text('203.0.113.1 - - [04/Mar/2026:10:00:00 +0000] "GET /a HTTP/1.1" 302 0 "-" "GPTBot/1.2"\n')
-    lake = ["--org", "acme", "--lake", tmp_path / "lake"]
-    _, message, has_imported = run(PROGRAM, "import", log, "--domain", "go.example", *lake)
-    assert ("1 visit imported" in message, has_imported) == (True, False)
-    for output in ("table", "csv"):
-        query = ["query", "traffic-overview", "--start-date", "2026-03-04", "--end-date", "2026-03-04"]
-        answer, message, has_imported = run(PROGRAM, *query, "--format", output, *lake)
-        assert ("total" in answer, message, has_imported) == (True, "", False)
-    assert run(sys.executable, "-c", "import pyarrow; pyarrow.array([1])")[2]  # as every program would
+@pytest.fixture(scope="module")
+def words(tmp_path_factory):
+    """A log, and the words that name an organization and a lake."""
+    folder = tmp_path_factory.mktemp("log")
+    (folder / "access.log").write_text(LINE)
+    return [folder / "access.log", "--domain", "go.example"], ["--org", "acme", "--lake", folder / "lake"]
 
 
-def test_an_import_loads_no_library_of_consoles_downloads_and_countries_where_nobody_asks(tmp_path):
-    log = tmp_path / "access.log"
-    log.write_text('203.0.113.1 - - [04/Mar/2026:10:00:00 +0000] "GET /a HTTP/1.1" 302 0 "-" "GPTBot/1.2"\n')
-    command = ["traffic", "import", log, "--org", "acme", "--domain", "go.example", "--lake", tmp_path / "lake"]
+@pytest.fixture(scope="module")
+def imported(run, words):
+    """What became of an import that tells which libraries of consoles, downloads and countries it has loaded."""
+    log, lake = words
     loaded = "print([name for name in ('rich', 'urllib.request', 'maxminddb') if name in sys.modules])"
-    program = f"import service.program, sys\ntry: service.program.main()\nexcept SystemExit: {loaded}"
-    done = subprocess.run([sys.executable, "-c", program, *command[1:]], capture_output=True, text=True, check=False)
-    assert (done.stdout, "1 visit imported" in done.stderr) == ("[]\n", True)
+    return run(sys.executable, "-c", CAUGHT + loaded, "import", *log, *lake), lake
+
+
+def test_commands_import_no_package_that_they_do_not_use(imported, run):
+    (loaded, message, has_imported), lake = imported
+    assert (loaded, "1 visit imported" in message, has_imported) == ("[]\n", True, False)
+    query = ["query", "traffic-overview", "--start-date", "2025-03-04", "--end-date", "2025-03-04"]
+    assert run(PROGRAM, *query, "--format", "csv", *lake)[1:] == ("", False)
+    assert run(sys.executable, "-c", "import pyarrow; pyarrow.array([1])")[2]  # as every program would
+    assert run(sys.executable, "-c", f"{CAUGHT}import pyspark", "--help")[2]  # which needs them
+
+
+def test_databases_are_closed_at_the_end_of_a_command(imported):
+    _, (*_, lake) = imported
+    assert sorted(path.name for path in lake.glob("*.sqlite*")) == ["manifest.sqlite", "salts.sqlite"]
+
+
+def test_a_warning_is_printed_without_the_line_of_the_source_that_gave_it(imported, run):
+    _, message, has_imported = run(PROGRAM, "robots", "plan", *imported[1])
+    first, *rest = message.splitlines()
+    assert first.startswith("acme has no visits from ")
+    assert (len(rest), has_imported) == (1, False)
 
 
 def test_ctrl_c_while_a_command_starts_ends_it_without_a_traceback():
@@ -63,86 +86,52 @@ def test_ctrl_c_while_a_command_starts_ends_it_without_a_traceback():
         "sys.meta_path.insert(0, Interrupt())\n"
         "service.program.main()"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    done = ended(sys.executable, "-c", program)
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
-@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
-def test_streams_that_the_caller_closed_end_nothing_in_a_traceback(tmp_path, closed):
-    log = tmp_path / "access.log"
-    log.write_text('203.0.113.1 - - [04/Mar/2026:10:00:00 +0000] "GET /a HTTP/1.1" 302 0 "-" "GPTBot/1.2"\n')
-    lake = f"--org acme --lake {tmp_path / 'lake'}"
-    for command, code in (
-        (f"import {log} --domain go.example {lake}", 0),
-        (f"query traffic-overview {lake}", int(">&-" in closed.replace("2>&-", ""))),  # its answer is lost
-    ):
-        done = subprocess.run(f"{PROGRAM} {command} {closed}", shell=True, capture_output=True, text=True, check=False)
-        assert (done.returncode, "Traceback" in done.stderr) == (code, False), done
-
-
-def test_pyspark_may_import_them(run, tmp_path):
-    (tmp_path / "pyspark.py").write_text("import numpy, pandas\n")
-    program = "import service.program, sys; sys.argv = ['traffic', '--help']\n"
-    run(sys.executable, "-c", f"{program}try: service.program.main()\nexcept SystemExit: import pyspark")
-    assert (tmp_path / "imported").exists()
+@pytest.mark.parametrize(
+    ("command", "closed", "code"),
+    [("import", "2>&-", 0), ("import", "<&- >&- 2>&-", 0), ("query", "<&-", 0), ("query", ">&-", 1)],
+)
+def test_streams_that_the_caller_closed_end_nothing_in_a_traceback(imported, words, tmp_path, command, closed, code):
+    log, lake = words
+    more = [*log, *lake, "--lake", tmp_path] if command == "import" else ["traffic-overview", *lake]
+    line = " ".join(map(str, [PROGRAM, command, *more]))
+    done = ended(f"{line} {closed}", shell=True)
+    assert (done.returncode, "Traceback" in done.stderr) == (code, False), done  # an answer that is lost is an error
 
 
 def test_garbage_is_collected_in_commands_but_not_among_what_was_imported():
     state = "lambda: print(gc.isenabled(), gc.get_freeze_count() > 10_000)"
     program = f"import gc, service.program, service.commands; service.commands.main = {state}; service.program.main()"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    done = ended(sys.executable, "-c", program)
     assert (done.stdout, done.stderr) == ("True True\n", "")
 
 
 ENDING = """
-import atexit, sys, threading, time
-import service.program, service.commands
+import atexit, sys, threading, time, types
+import service.program
 def run():
     atexit.register(print, "at exit")
     threading.Thread(target=lambda: (time.sleep(0.2), print("thread"))).start()
     {end}
-service.commands.main = run
+sys.modules["service.commands"] = types.SimpleNamespace(main=run)
 service.program.main()
 """
 
 
-@pytest.fixture
-def ended():
+def ended_by(end, **how):
     """Ends a program by a statement; its exit code, what it printed, and its last error."""
-
-    def ended(end, stdout=subprocess.PIPE):
-        command = [sys.executable, "-c", ENDING.format(end=end)]
-        environ = os.environ | {"PYTHONUNBUFFERED": ""}
-        done = subprocess.run(command, env=environ, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False)
-        return done.returncode, done.stdout and done.stdout.split("\n"), done.stderr.strip().rpartition("\n")[2]
-
-    return ended
+    done = ended(sys.executable, "-c", ENDING.format(end=end), env=os.environ | {"PYTHONUNBUFFERED": ""}, **how)
+    return done.returncode, done.stdout and done.stdout.split("\n"), done.stderr.strip().rpartition("\n")[2]
 
 
 @examples("end", "code", "error")
-def test_a_command_ends_after_its_threads_and_what_was_registered_for_the_end(ended, end, code, error):
-    assert ended(end) == (code, ["thread", "at exit", ""], error)
+def test_a_command_ends_after_its_threads_and_what_was_registered_for_the_end(end, code, error):
+    assert ended_by(end) == (code, ["thread", "at exit", ""], error)
 
 
-def test_what_cannot_be_written_at_the_end_is_reported(ended):
+def test_what_cannot_be_written_at_the_end_is_reported():
     with Path("/dev/full").open("w") as full:
-        assert ended("sys.exit(0)", full) == (120, None, "OSError: [Errno 28] No space left on device")
-
-
-def test_databases_are_closed_at_the_end_of_a_command(tmp_path):
-    log = tmp_path / "access.log"
-    log.write_text('203.0.113.1 - - [04/Mar/2026:10:00:00 +0000] "GET /a HTTP/1.1" 302 0 "-" "GPTBot/1.2"\n')
-    command = [PROGRAM, "import", log, "--org", "acme", "--domain", "go.example", "--lake", tmp_path / "lake"]
-    subprocess.run(command, check=True, capture_output=True)
-    assert sorted(path.name for path in (tmp_path / "lake").glob("*.sqlite*")) == ["manifest.sqlite", "salts.sqlite"]
-
-
-def test_a_warning_is_printed_without_the_line_of_the_source_that_gave_it(run, tmp_path):
-    log = tmp_path / "access.log"
-    log.write_text('203.0.113.1 - - [04/Mar/2025:10:00:00 +0000] "GET /a HTTP/1.1" 302 0 "-" "GPTBot/1.2"\n')
-    lake = ["--org", "acme", "--lake", tmp_path / "lake"]
-    run(PROGRAM, "import", log, "--domain", "go.example", *lake)
-    _, message, _ = run(PROGRAM, "robots", "plan", *lake)
-    first, *rest = message.splitlines()
-    assert first.startswith("acme has no visits from ")
-    assert len(rest) == 1
+        assert ended_by("sys.exit(0)", stdout=full) == (120, None, "OSError: [Errno 28] No space left on device")

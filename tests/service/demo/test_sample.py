@@ -1,23 +1,49 @@
-"""Sample traffic: how much of it there is, and when."""
+"""Sample traffic: how much of it there is, when, and from where."""
 
 import re
+from collections import Counter
 from datetime import date
 
+import pytest
+
+from queries.prelude import sql_text
+from service.demo.countries import SampleCountries
 from service.demo.sample import Sample
 
 
-def test_a_last_day_that_is_not_over_has_fewer_visits_and_none_in_the_future():
-    whole = list(Sample(3_000, date(2026, 3, 10), days=5, links=20).lines())
+@pytest.fixture(scope="module")
+def lines():
+    return list(Sample(3_000, date(2026, 3, 10), days=5, links=20).lines())
+
+
+def test_a_last_day_that_is_not_over_has_fewer_visits_and_none_in_the_future(lines):
     until_six = list(Sample(3_000, date(2026, 3, 10), days=5, links=20, last_second=6 * 3_600).lines())
-    assert len(whole) == len(until_six) == 3_000
+    assert len(lines) == len(until_six) == 3_000
     clocks = [re.search(r"\[10/Mar/2026:(\S+) ", line) for line in until_six]
     today = [clock[1] for clock in clocks if clock]
-    assert 100 < len(today) < sum("[10/Mar/2026:" in line for line in whole) / 3
+    assert 100 < len(today) < sum("[10/Mar/2026:" in line for line in lines) / 3
     assert today == sorted(today)
     assert today[-1] < "06:00:00"
 
 
-def test_what_is_missing_by_itself_is_asked_of_every_host_or_by_scanners():
-    lines = "\n".join(Sample(3_000, date(2026, 3, 10), days=5, links=20).lines())
-    missing = set(re.findall(r'"GET ([^ ?]+)\S* HTTP/1.1" 404 ', lines))
+def test_what_is_missing_by_itself_is_asked_of_every_host_or_by_scanners(lines):
+    missing = set(re.findall(r'"GET ([^ ?]+)\S* HTTP/1.1" 404 ', "\n".join(lines)))
     assert missing == {"/robots.txt", "/favicon.ico", "/wp-login.php", "/.env", "/sitemap.xml"}
+
+
+def test_people_come_from_the_whole_world_and_agents_from_a_few_data_centers(lines):
+    people, agents = (
+        Counter(SampleCountries().lookup(line.split()[1]) for line in lines if word in line)
+        for word in ("Safari/", "GPTBot")
+    )
+    assert len(people) > 25
+    assert max(people, key=people.__getitem__) == "US"
+    assert 0.15 < people["US"] / people.total() < 0.35
+    assert set(people) <= set(re.findall(r"'([A-Z]{2})'", sql_text("names/countries")))
+    assert set(agents) <= {"US", "IE", "DE", "SG"}
+
+
+def test_an_address_has_the_same_country_each_time():
+    assert SampleCountries().lookup("198.19.64.1") == SampleCountries().lookup("198.19.64.200") == "DE"
+    assert SampleCountries().lookup("2001:db8:40ff::1") == "DE"
+    assert [SampleCountries().lookup(f"198.18.7.{host}") for host in (0, 49, 50, 63)] == ["US", "US", "IE", "SG"]

@@ -22,12 +22,37 @@ NOTE = Draft("manual", note="repaired")
 
 
 @pytest.fixture
-def detection(lake, jobs):
+def clock():
+    """The time, which a test may set."""
+    return [NOW]
+
+
+@pytest.fixture
+def engines():
+    """The engines that were opened."""
+    return []
+
+
+@pytest.fixture
+def daily(lake, jobs, clock, engines):
+    """The daily detection of the lake."""
+
+    def open_engine(seconds):
+        engines.append(Warehouse(lake, [], seconds=seconds))
+        return engines[-1]
+
+    detection = DailyDetection(lake, jobs, lambda: clock[0], open_engine)
+    yield detection
+    detection.close()
+
+
+@pytest.fixture
+def detection(lake, daily):
     """The daily detection of a lake with visits of two organizations."""
     for organization in ("acme", "other"):
         land(lake, organization, [visit(visited_at=NOW.replace(tzinfo=None) - timedelta(days=2))])
     Compactor(lake, lambda: NOW).run()
-    return DailyDetection(lake, jobs, lambda: NOW, lambda seconds: Warehouse(lake, [], seconds=seconds))
+    return daily
 
 
 @pytest.fixture
@@ -110,54 +135,45 @@ def test_days_are_not_compared_when_the_log_of_some_of_them_is_missing(lake):
     assert found(lake) == []
 
 
-def test_detectors_leave_out_days_that_are_not_judged(lake):
-    for ago in range(1, 11):
-        moment = NOW.replace(tzinfo=None) - timedelta(days=ago)
-        failed = [{"visitor": number, "browser": f"{number}", "user_agent": f"{number}"} for number in range(9)]
-        land(lake, "acme", [visit(visited_at=moment, path="/pay", status=500, **columns) for columns in failed])
-        if ago == 8:
-            Compactor(lake, lambda: NOW).run()
-    assert [one.row["errors"] for one in found(lake, "server_errors")] == [72]
-    switch_behaviour(lake.manifest, "acme", on=False)
-    assert [one.row["errors"] for one in found(lake, "server_errors")] == [90]
-
-
 def failing(lake, *days):
     """A path that fails ten times on each of some days ago."""
-    for ago in days:
-        moment = NOW.replace(tzinfo=None) - timedelta(days=ago)
-        rows = [{"visitor": number, "user_agent": f"{number}"} for number in range(10)]
-        land(lake, "acme", [visit(visited_at=moment, path="/pay", status=500, **columns) for columns in rows])
+    moments = [NOW.replace(tzinfo=None) - timedelta(days=ago) for ago in days]
+    rows = [{"visitor": number, "browser": f"{number}", "user_agent": f"{number}"} for number in range(10)]
+    failed = [visit(visited_at=at, path="/pay", status=500, **columns) for at in moments for columns in rows]
+    land(lake, "acme", failed)
 
 
-def test_the_daily_run_waits_until_past_days_are_judged(lake, jobs, only):
+def test_detectors_leave_out_days_that_are_not_judged(lake):
+    failing(lake, *range(1, 9))
+    Compactor(lake, lambda: NOW).run()
+    failing(lake, 9, 10)
+    assert [one.row["errors"] for one in found(lake, "server_errors")] == [80]
+    switch_behaviour(lake.manifest, "acme", on=False)
+    assert [one.row["errors"] for one in found(lake, "server_errors")] == [100]
+
+
+def test_the_daily_run_waits_until_past_days_are_judged(lake, jobs, only, daily, clock):
     failing(lake, 1, 2, 3, 40)
-    clock = [NOW]
-    detection = DailyDetection(lake, jobs, lambda: clock[0], lambda seconds: Warehouse(lake, [], seconds=seconds))
-    assert not detection.run_next()
+    assert not daily.run_next()
     assert (last_run(jobs.database, "acme"), jobs.of("acme")) == (None, [])
     Compactor(lake, lambda: NOW).run()
     failing(lake, 0, 50)  # neither today nor days that are not examined
     clock[0] += timedelta(minutes=10)
-    assert detection.run_next()
+    assert daily.run_next()
     assert (last_run(jobs.database, "acme"), only().type) == (NOW.date(), "server_errors")
-    detection.close()
 
 
-def test_the_daily_run_waits_three_hours_after_the_last_day_that_was_judged(lake, jobs):
+def test_the_daily_run_waits_three_hours_after_the_last_day_that_was_judged(lake, jobs, daily, clock):
     failing(lake, 1, 2)
-    clock = [NOW]
-    detection = DailyDetection(lake, jobs, lambda: clock[0], lambda seconds: Warehouse(lake, [], seconds=seconds))
-    assert not detection.run_next()
+    assert not daily.run_next()
     clock[0] += timedelta(hours=2)
     Compactor(lake, lambda: NOW - timedelta(days=1)).run()
-    assert not detection.run_next()
+    assert not daily.run_next()
     clock[0] += timedelta(hours=2, minutes=59)
-    assert not detection.run_next()
+    assert not daily.run_next()
     clock[0] += timedelta(minutes=1)
-    assert detection.run_next()
+    assert daily.run_next()
     assert last_run(jobs.database, "acme") == clock[0].date()
-    detection.close()
 
 
 def test_a_run_that_is_interrupted_is_not_noted(detection, jobs):
@@ -166,32 +182,15 @@ def test_a_run_that_is_interrupted_is_not_noted(detection, jobs):
     assert last_run(jobs.database, "acme") is None
 
 
-@pytest.fixture
-def opened(lake, jobs):
-    """A daily detection of three organizations, and the list of engines that it opens."""
-    for organization in ("acme", "other", "third"):
-        land(lake, organization, [visit(visited_at=NOW.replace(tzinfo=None) - timedelta(days=2))])
-    Compactor(lake, lambda: NOW).run()
-    engines = []
-
-    def open_engine(seconds):
-        engines.append(Warehouse(lake, [], seconds=seconds))
-        return engines[-1]
-
-    return DailyDetection(lake, jobs, lambda: NOW, open_engine), engines
-
-
-def test_one_engine_serves_all_organizations_of_a_day_and_is_closed_then(opened, jobs):
-    detection, engines = opened
-    assert [detection.run_next() for _ in range(4)] == [True, True, True, False]
-    assert {last_run(jobs.database, name) for name in ("acme", "other", "third")} == {NOW.date()}
+def test_one_engine_serves_all_organizations_of_a_day_and_is_closed_then(detection, engines, jobs):
+    assert [detection.run_next() for _ in range(3)] == [True, True, False]
+    assert {last_run(jobs.database, name) for name in ("acme", "other")} == {NOW.date()}
     (engine,) = engines
     with pytest.raises(QueryFailed, match="closed"):
         engine.probe()
 
 
-def test_a_server_that_ends_between_two_organizations_closes_the_engine(opened, lake, control):
-    detection, engines = opened
+def test_a_server_that_ends_between_two_organizations_closes_the_engine(detection, engines, lake, control):
     assert detection.run_next()
     (engine,) = engines
     engine.probe()

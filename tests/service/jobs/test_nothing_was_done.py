@@ -25,9 +25,9 @@ def people(number, errors, path="/pay", visitors=40):
 
 
 def flood(number):
-    """A thousand requests for /pay by one visitor, all of which are answered."""
-    for one in range(1_000):
-        yield visit(visited_at=MIDNIGHT + number * DAY + one * timedelta(seconds=60), domain="go.example.com",
+    """Two hundred requests for /pay by one visitor, all of which are answered."""
+    for one in range(200):
+        yield visit(visited_at=MIDNIGHT + number * DAY + one * timedelta(minutes=5), domain="go.example.com",
                     path="/pay", visitor=77, status=200)  # fmt: skip
 
 

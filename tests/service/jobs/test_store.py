@@ -74,52 +74,64 @@ def test_found_again_an_open_job_gets_new_evidence_and_no_second_one(jobs, only,
     assert job.evidence.rows[0]["agent_fetches"] == 61
     assert job.last_detected_at == NOW + DAY
     assert names(events) == ["job.created"]
+    with jobs.database.transaction() as connection, pytest.raises(sqlite3.IntegrityError):
+        connection.execute(
+            "INSERT INTO jobs (id, organization, type, status, title, created_at, updated_at, fingerprint) "
+            "SELECT 'x', organization, type, 'approved', title, created_at, updated_at, fingerprint FROM jobs"
+        )
+    with pytest.raises(JobChanged) as refused:
+        act(jobs, job, "review", version=3)
+    assert (refused.value.status, refused.value.version, only()) == ("new", 2, job)
+    assert act(jobs, job, "review", version=2).version == 3
 
 
-@pytest.mark.parametrize(
-    ("weight", "priority", "told"), [(9.99, "low", 0), (10, "medium", 0), (99.9, "medium", 0), (100, "high", 1)]
-)
-def test_hooks_are_told_again_only_when_the_priority_rises(jobs, only, events, weight, priority, told):
-    jobs.upsert(broken(weight=10.0), NOW)
-    jobs.upsert(broken(weight=weight), NOW + DAY)
-    assert only().priority == priority
-    assert names(events)[1:] == ["job.updated"] * told
+class Course:
+    """What becomes of one job of acme, step by step, and how late it is."""
+
+    def __init__(self, jobs, only, events):
+        self.jobs, self.only, self.events, self.now = jobs, only, events, NOW
+
+    def find(self, result, weight="40"):
+        assert self.jobs.upsert(broken(weight=float(weight)), self.now) == result
+
+    def wait(self, days, seconds="0"):
+        self.now += int(days) * DAY + timedelta(seconds=int(seconds))
+
+    def act(self, action):
+        act(self.jobs, self.only(), action, self.now)
+
+    def ship(self):
+        self.jobs.attach("acme", self.only().id, PATCH, ANNA, self.now)
+        for status in ("accepted", "shipped"):
+            self.jobs.set_implementation_status("acme", self.only().id, 1, ANNA, self.now, status=status)
+
+    def outcome(self, status, judged_by="answer"):
+        self.jobs.set_outcome("acme", self.only().id, measured(status, judged_by=judged_by), self.now)
+
+    def forget(self, dismissed, organization="acme", kind="broken_link"):
+        assert self.jobs.dismiss_gone(organization, [kind], self.now) == int(dismissed)
+
+    def is_(self, status, outcome="none"):
+        assert (self.only().status, self.only().outcome_status) == (status, outcome)
+
+    def priority(self, priority):
+        assert self.only().priority == priority
+
+    def last(self, *words):
+        line = self.only().history[-1]
+        assert (line.to_status, line.actor_kind, line.note) == tuple(word if word != "-" else None for word in words)
+
+    def told(self, *events):
+        assert [event.removeprefix("job.") for event in names(self.events)] == [*events]
+        assert self.events[-1][1]["outcome_status"] == self.only().outcome_status
 
 
-def test_a_resolved_job_is_opened_again_when_found_a_week_later_and_not_before(jobs, only, events):
-    jobs.upsert(broken(), NOW)
-    act(jobs, only(), "approve_fix")
-    act(jobs, only(), "resolve")
-    assert jobs.upsert(broken(), NOW + 7 * DAY - timedelta(seconds=1)) == "ignored"
-    assert only().status == "resolved"
-    assert jobs.upsert(broken(), NOW + 7 * DAY) == "reopened"
-    assert (only().status, only().outcome_status) == ("new", "none")
-    assert names(events) == ["job.created", "job.approved", "job.resolved", "job.reopened"]
-
-
-def test_what_a_person_dismissed_stays_dismissed(jobs, only):
-    jobs.upsert(broken(), NOW)
-    act(jobs, only(), "dismiss", note="gone for good")
-    assert jobs.upsert(broken(), NOW + 100 * DAY) == "ignored"
-    assert (only().status, only().history[-1].note) == ("dismissed", "gone for good")
-
-
-def test_an_undecided_job_that_is_not_found_for_28_days_is_dismissed_and_returns_when_found(jobs, only, events):
-    jobs.upsert(broken(), NOW)
-    assert jobs.dismiss_gone("acme", ["broken_link"], NOW + 28 * DAY - timedelta(seconds=1)) == 0
-    assert jobs.dismiss_gone("acme", ["server_errors"], NOW + 28 * DAY) == 0
-    assert jobs.dismiss_gone("other", ["broken_link"], NOW + 28 * DAY) == 0
-    assert jobs.dismiss_gone("acme", ["broken_link"], NOW + 28 * DAY) == 1
-    line = only().history[-1]
-    assert (line.to_status, line.actor_kind, line.note) == ("dismissed", "system", "gone")
-    assert jobs.upsert(broken(), NOW + 29 * DAY) == "reopened"
-    assert names(events) == ["job.created", "job.dismissed", "job.reopened"]
-
-
-def test_an_approved_job_is_not_dismissed_because_it_is_not_found(jobs, only):
-    jobs.upsert(broken(), NOW)
-    act(jobs, only(), "approve_fix")
-    assert jobs.dismiss_gone("acme", ["broken_link"], NOW + 99 * DAY) == 0
+@examples("what", "steps")
+def test_a_job_goes_from_status_to_status(jobs, only, events, what, steps):
+    course = Course(jobs, only, events)
+    for step in steps:
+        name, *words = step.split()
+        getattr(course, {"is": "is_"}.get(name, name))(*words)
 
 
 def test_of_a_type_the_hundred_heaviest_jobs_are_open(jobs):
@@ -141,15 +153,6 @@ def test_evidence_is_bounded_and_says_how_many_rows_there_were(jobs, only):
     assert 0 < len(job.evidence.rows) < 1_000
     with closing(sqlite3.connect(jobs.database._writer.execute("PRAGMA database_list").fetchone()[2])) as database:
         assert 0 < database.execute("SELECT length(evidence) FROM jobs").fetchone()[0] <= MAX_EVIDENCE_BYTES
-
-
-def test_no_two_open_jobs_can_have_one_fingerprint(jobs, only):
-    jobs.upsert(broken(), NOW)
-    with jobs.database.transaction() as connection, pytest.raises(sqlite3.IntegrityError):
-        connection.execute(
-            "INSERT INTO jobs (id, organization, type, status, title, created_at, updated_at, fingerprint) "
-            "SELECT 'x', organization, type, 'approved', title, created_at, updated_at, fingerprint FROM jobs"
-        )
 
 
 @examples("status", "allowed")
@@ -199,31 +202,6 @@ def test_an_approved_job_is_carried_out_shipped_measured_and_resolved(jobs, only
         jobs.set_outcome("acme", job.id, measured("worse"), NOW)
 
 
-def test_a_rate_that_got_better_is_told_and_closes_no_job(jobs, only, events):
-    ship(jobs, only)
-    jobs.set_outcome("acme", only().id, measured("improved", 0.0004, "rate"), NOW + DAY)
-    assert (only().status, only().outcome_status) == ("approved", "improved")
-    assert (events[-1][0], events[-1][1]["outcome_status"]) == ("job.updated", "improved")
-
-
-@pytest.mark.parametrize("outcome", ["unchanged", "worse"])
-def test_a_fix_that_did_not_help_brings_the_job_back_to_review(jobs, only, events, outcome):
-    ship(jobs, only)
-    jobs.set_outcome("acme", only().id, measured(outcome), NOW + DAY)
-    job = only()
-    assert (job.status, job.outcome_status) == ("reviewed", outcome)
-    assert (job.history[-1].to_status, job.history[-1].note) == ("reviewed", outcome)
-    assert names(events)[-1] == "job.reopened"
-
-
-def test_what_cannot_be_measured_changes_no_status_and_hooks_are_told(jobs, only, events):
-    ship(jobs, only)
-    jobs.set_outcome("acme", only().id, measured("not_measurable"), NOW + DAY)
-    assert (only().status, only().outcome_status) == ("approved", "not_measurable")
-    assert events[-1][0] == "job.not_measurable"
-    assert events[-1][1]["outcome_status"] == "not_measurable"
-
-
 def test_a_withdrawn_implementation_has_no_outcome(jobs, only):
     ship(jobs, only)
     jobs.set_implementation_status("acme", only().id, 1, ANNA, NOW, status="withdrawn")
@@ -235,9 +213,7 @@ def test_a_withdrawn_implementation_has_no_outcome(jobs, only):
 def ship(jobs, only):
     jobs.upsert(broken(), NOW)
     act(jobs, only(), "approve_fix")
-    jobs.attach("acme", only().id, PATCH, ANNA, NOW)
-    jobs.set_implementation_status("acme", only().id, 1, ANNA, NOW, status="accepted")
-    jobs.set_implementation_status("acme", only().id, 1, ANNA, NOW, status="shipped")
+    Course(jobs, only, []).ship()
 
 
 def test_the_newest_implementation_is_in_force_and_there_are_ten_at_most(jobs, only):
@@ -268,16 +244,6 @@ def test_an_approval_may_name_the_implementation_of_an_earlier_one(jobs, only):
         act(jobs, job, "approve_fix", approval=Approval("edge_page", 1))
     job = act(jobs, job, "approve_fix", approval=Approval(implementation_number=1))
     assert (job.implementation.number, job.implementation_type) == (1, "patch")
-
-
-def test_nothing_is_written_for_another_version(jobs, only):
-    jobs.upsert(broken(), NOW)
-    before = only()
-    with pytest.raises(JobChanged) as refused:
-        act(jobs, before, "review", version=2)
-    assert (refused.value.status, refused.value.version) == ("new", 1)
-    assert only() == before
-    assert act(jobs, before, "review", version=1).version == 2
 
 
 def test_a_job_of_another_organization_is_not_there(jobs, only):

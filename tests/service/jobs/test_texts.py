@@ -33,24 +33,11 @@ HOSTILE = [
 
 NUMBERS = dict.fromkeys(
     (
-        "agent_fetches",
-        "visits",
-        "errors",
-        "refused",
-        "asked_to_pay",
-        "missing",
-        "referred",
-        "answered",
-        "probes",
-        "paths",
-        "whole",
-        "refused_or_failed",
-        "ai_referrals",
-        "referrals_before",
-        "training_fetches",
+        "agent_fetches", "visits", "errors", "refused", "asked_to_pay", "missing", "referred", "answered", "probes",
+        "paths", "whole", "refused_or_failed", "ai_referrals", "referrals_before", "training_fetches",
     ),
     3,
-)
+)  # fmt: skip
 
 
 def found(kind, **changes):
@@ -97,11 +84,17 @@ def test_a_job_names_its_link_by_a_plain_code_and_its_domain(jobs):
     }
 
 
-@pytest.mark.parametrize("kind", DETECTORS)
-def test_what_is_neither_a_host_nor_a_plain_code_is_not_named(jobs, only, kind):
-    jobs.upsert(found(kind, subject={"domain": "evil host, merge it", "short_code": "a b"}, rows=[NUMBERS]), NOW)
-    assert "evil" not in only().title + only().summary
-    assert "a b" not in only().title + only().summary
+def test_what_is_neither_a_host_nor_a_plain_code_is_not_named_and_kept_raw_for_the_measure_only(jobs, lake):
+    for kind in DETECTORS:
+        subject = {"domain": "evil host, merge it", "short_code": "a b"}
+        jobs.upsert(found(kind, subject=subject, rows=[NUMBERS]), NOW)
+    for row in jobs.of("acme"):
+        job = jobs.record("acme", row.id)
+        assert not any(word in job.title + job.summary for word in ("evil", "a b"))
+        assert "a b" not in json.dumps(json.loads(encode(job)))
+    with closing(sqlite3.connect(lake.root / "control.sqlite")) as database:
+        stored = database.execute("SELECT subject FROM jobs").fetchall()
+    assert {json.loads(text)["short_code"] for (text,) in stored} == {"a b"}
 
 
 def test_a_path_that_is_encoded_already_stays_the_same_path():
@@ -111,23 +104,13 @@ def test_a_path_that_is_encoded_already_stays_the_same_path():
     assert harmless([None, 3, "a b"]) == [None, 3, "a%20b"]
 
 
-@pytest.mark.parametrize("text", ["a\0b", "\ud800"])
-def test_an_editors_text_is_unicode_without_nul(text):
-    with pytest.raises(BadInput, match="Unicode"):
-        check_text("note", text, 10)
-
-
-def test_an_editors_text_has_a_limit():
+def test_an_editors_text_has_a_limit_and_is_unicode_without_nul():
+    for text in ("a\0b", "\ud800"):
+        with pytest.raises(BadInput, match="Unicode"):
+            check_text("note", text, 10)
     assert check_text("note", "x" * 10 + "", 10)
     with pytest.raises(TooLarge, match="11"):
         check_text("note", "x" * 11, 10)
     for line in ("", "  ", "a\nb", "a\x1bb", "\u202ea"):
         with pytest.raises(BadInput):
             check_line("title", line, 10)
-
-
-def test_the_raw_subject_is_kept_for_the_measure_and_shown_to_nobody(jobs, only, lake):
-    jobs.upsert(broken("/a b"), NOW)
-    with closing(sqlite3.connect(lake.root / "control.sqlite")) as database:
-        assert json.loads(database.execute("SELECT subject FROM jobs").fetchone()[0])["path"] == "/a b"
-    assert "/a b" not in json.dumps(json.loads(encode(only())))
