@@ -314,7 +314,7 @@ def landed(lake, rows, targets):
     return [by_place[number] for number in range(len(rows))]
 
 
-def test_a_log_is_classified_as_its_lines_are_and_a_path_is_no_query(classify, lake):
+def test_a_log_is_classified_as_its_lines_are_whose_paths_are_not_queries(classify, lake):
     crawlers = crawleruseragents.CRAWLER_USER_AGENTS_DATA
     rows = [{"user_agent": instance} for row in crawlers for instance in row["instances"][:1]]
     rows += [json.loads(line) for file in CORPUS for line in file.read_bytes().splitlines()]

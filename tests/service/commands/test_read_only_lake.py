@@ -121,15 +121,15 @@ def read_only(copied_midway, tmp_path_factory):
 
 
 def reading(folder, name, lake):
-    """Commands that only read a lake; the last one backs it up."""
+    """Commands that only read a lake; SQL of one's own, in a process, only that which has not even empty files."""
     at = ("--lake", str(lake))
     return [
         *(("query", endpoint, *DAYS, "--format", "json", *at) for endpoint in ASKED),
-        ("query", str(folder / "own.sql"), *DAYS, "--format", "json", *at),
         ("views", *DAYS, *at),
         ("verify", *at),
         ("status", "--format", "json", *at),
         ("backup", str(folder / f"backup-of-{name}"), *at),
+        *([("query", str(folder / "own.sql"), *DAYS, "--format", "json", *at)] if name == backup.__name__ else []),
     ]
 
 
@@ -152,12 +152,12 @@ def refusing(folder, lake):
 
 @pytest.mark.parametrize("made", MADE)
 def test_a_lake_that_cannot_be_written_is_read_and_stays_as_it_is(read_only, tmp_path, made):
-    lake, before, (*asked, own, views, verify, status, copy) = read_only[made.__name__]
+    lake, before, (top_links, overview, views, verify, status, copy, *own) = read_only[made.__name__]
     assert bytes_in(lake) == before
     shutil.copytree(lake, tmp_path / "writable")
     expected = answers(tmp_path / "writable")
-    assert [run.json for run in asked] == expected
-    assert own.json == [{"visits": expected[1]["total_visits"]}]
+    assert [top_links.json, overview.json] == expected
+    assert [run.json for run in own] == [[{"visits": expected[1]["total_visits"]}]] * (made == backup)
     assert (verify.code, verify.out) == (0, ""), verify
     assert {row["organization"] for row in status.json["organizations"]} >= {"acme"}
     assert copy.code == 0, copy.err

@@ -2,7 +2,9 @@
 
 import pytest
 
+from queries import DETECTORS
 from service.control_database import ControlDatabase
+from service.jobs import detection, placebo
 from service.jobs.store import Jobs
 
 
@@ -22,3 +24,11 @@ def only(jobs):
         return jobs.record("acme", row.id)
 
     return only
+
+
+@pytest.fixture
+def few_detectors(monkeypatch):
+    """Two detectors run instead of all, each of which is a query; tests/queries/test_detectors.py runs them all."""
+    few = {kind: DETECTORS[kind] for kind in ("broken_link", "server_errors")}
+    for module in (detection, placebo):
+        monkeypatch.setattr(module, "DETECTORS", few)

@@ -18,6 +18,7 @@ from tests.service.jobs.findings import ANNA, NOW, broken
 from tests.support.lakes import files_of
 from tests.support.visits import land, visit
 
+pytestmark = pytest.mark.usefixtures("few_detectors")
 NOTE = Draft("manual", note="repaired")
 
 

@@ -12,6 +12,7 @@ from service.jobs.implementations import Draft
 from tests.service.jobs.findings import ANNA, NOW
 from tests.support.visits import land, visit
 
+pytestmark = pytest.mark.usefixtures("few_detectors")
 MIDNIGHT = datetime(NOW.year, NOW.month, NOW.day)  # visits are in UTC, without saying so
 DAY = timedelta(days=1)
 

@@ -4,6 +4,8 @@ from collections import Counter
 from contextlib import closing
 from datetime import datetime, timedelta
 
+import pytest
+
 from data.maintenance.compaction import Compactor
 from queries import Warehouse
 from service.jobs.implementations import Draft
@@ -11,6 +13,7 @@ from service.jobs.placebo import placebo
 from tests.service.jobs.findings import ANNA, NOW, broken
 from tests.support.visits import land, visit
 
+pytestmark = pytest.mark.usefixtures("few_detectors")
 FIRST, DAYS = datetime(2026, 1, 1, 9), 70  # 70 days leave two days that have 28 before and 28 after, seven days apart
 
 
