@@ -400,35 +400,6 @@ def test_a_domain_of_the_import_that_is_not_a_host_is_refused(domain):
         Options("acme", domain)
 
 
-@pytest.mark.parametrize(
-    ("again", "domain"), [(LINES, ""), (LINES + line("/more"), "b.example"), (gzip.compress(LINES.encode()), "")]
-)
-def test_a_log_under_another_domain_is_refused_and_names_the_first_one(lake, load, domain, again):
-    load(LINES, Options("acme", "a.example"))
-    before = stored(lake)
-    with pytest.raises(BadInput, match=r"access\.log was imported with --domain a\.example"):
-        load(again, Options("acme", domain))
-    assert stored(lake) == before
-    assert Counter(visit["domain"] for visit in landed(lake)) == {"a.example": 12}
-
-
-def test_a_domain_may_be_written_in_another_way(logs):
-    logs.load(LINES, Options("acme", "Go.Example:80"))
-    assert logs.load(LINES + line("/more"), Options("acme", "go.example")).visits == 1
-    assert {visit["domain"] for visit in logs.landed()} == {"go.example"}
-
-
-def test_a_log_begun_without_a_domain_goes_on_with_one(logs):
-    logs.load(LINES)
-    assert logs.load(LINES, Options("acme", "a.example")).already_imported
-    summary = logs.load(LINES + line("/more"), Options("acme", "a.example"))
-    assert (summary.visits, summary.continued, summary.begun_without_domain) == (1, True, True)
-    assert not logs.load(LINES + line("/more") * 2, Options("acme", "a.example")).begun_without_domain
-    assert Counter(visit["domain"] for visit in logs.landed()) == {None: 12, "a.example": 2}
-    with pytest.raises(BadInput, match=r"was imported with --domain a\.example"):
-        logs.load(LINES + line("/more") * 3, Options("acme", "b.example"))
-
-
 CSV_HEADER = "time,path\n"
 
 
@@ -439,15 +410,6 @@ def test_a_header_without_visits_is_not_the_beginning_of_another_log(logs):
         assert (summary.visits, summary.continued) == (1, False)
     assert logs.load(CSV_HEADER, Options("acme", "c.example", "csv")).already_imported
     assert {visit["path"]: visit["domain"] for visit in logs.landed()} == {"/a": "a.example", "/b": "b.example"}
-
-
-def test_lines_that_gave_no_visits_do_not_hide_the_beginning_before_them(logs):
-    options = Options("acme", "a.example")
-    for end in ("", "garbage\n", "garbage\n" + line("/more")):
-        logs.load(LINES + end, options)
-    assert logs.paths() == Counter({f"/{number}": 1 for number in range(12)} | {"/more": 1})
-    with pytest.raises(BadInput, match=r"a\.example"):
-        logs.load(LINES + "garbage\n" + line("/other"), Options("acme", "b.example"))
 
 
 @pytest.mark.parametrize("log_format", ["auto", "combined"])
@@ -482,18 +444,8 @@ def test_the_same_log_of_another_organization_is_another_import(lake, load):
 ASSETS = ["/a.png", "/a.JPG?v=1", "/a/b.jpeg", "/a.gif", "/a.webp", "/a.avif", "/logo.svg", "/favicon.ico",
           "/s.css?x=/y", "/app.min.js", "/m.mjs#x", "/app.js.map", "/f.woff", "/f.woff2", "/f.ttf", "/f.otf",
           "/f.eot"]  # fmt: skip
-NO_ASSETS = [
-    "/png",
-    "/a.html",
-    "/a.json",
-    "/js/",
-    "/abc?file=a.png",
-    "/a.png/x",
-    "/robots.txt",
-    "/a.jsp",
-    "/a.pdf",
-    "/",
-]
+NO_ASSETS = ["/png", "/a.html", "/a.json", "/js/", "/abc?file=a.png", "/a.png/x", "/robots.txt", "/a.jsp", "/a.pdf",
+             "/"]  # fmt: skip
 
 
 def test_assets_are_left_out_and_counted_where_it_is_asked_for(logs):
@@ -517,38 +469,35 @@ def test_a_log_of_assets_alone_is_not_an_error_and_its_later_lines_land(logs):
 # The same content again
 
 
-@pytest.mark.parametrize("packed", [bytes, gzip.compress, lambda text: pa.Codec("zstd").compress(text, asbytes=True)])
-def test_a_known_content_changes_nothing_whatever_its_name_and_compression(lake, load, packed):
-    load(LINES)
+def test_a_known_content_changes_nothing_and_under_another_domain_is_refused(lake, load):
+    load(LINES, Options("acme", "a.example"))
     before = stored(lake)
-    again = load(packed(LINES.encode()), name="access.log.1")
-    assert again.already_imported
-    assert again.visits == 0
+    assert load(gzip.compress(LINES.encode()), Options("acme", "a.example"), name="access.log.1").already_imported
+    with pytest.raises(BadInput, match=r"access\.log was imported with --domain a\.example"):
+        load(LINES, Options("acme", "b.example"))
     assert stored(lake) == before
 
 
-def test_a_grown_log_lands_only_its_tail_though_gzipped_and_renamed_meanwhile(logs):
-    logs.load(log_of(5))
-    for content, name, total in (
-        (log_of(9).encode(), "access.log", 9),
-        (gzip.compress(log_of(13).encode()), "access.log.2.gz", 13),
-    ):
-        summary = logs.load(content, name=name)
-        assert (summary.continued, summary.lines, summary.visits) == (True, 4, 4)
-        assert logs.paths() == {f"/{number}": 1 for number in range(total)}
-    assert logs.load(gzip.compress(log_of(5).encode()), name="old.gz").already_imported
+NO_VISITS = {"garbage": "garbage\n", "blank": " \n", "cut": "203.0.113.7 - - [17/M"}
+PACKED = {"": bytes, "gzip": gzip.compress, "zstd": lambda text: pa.Codec("zstd").compress(text, asbytes=True)}
 
 
-def test_another_log_that_begins_alike_is_not_taken_for_a_grown_one(logs):
-    logs.load(line("/a") + line("/b"))
-    assert not logs.load(line("/a") + line("/c"), name="other.log").continued
-    assert logs.paths() == {"/a": 2, "/b": 1, "/c": 1}
-
-
-def test_repeated_lines_across_two_imports_all_count(logs):
-    logs.load(line() * 3)
-    logs.load(line() * 7)
-    assert logs.paths() == {"/abc": 7}
+@examples("what", "steps", "there")
+def test_lines_count_once_however_their_log_comes_again(logs, what, steps, there):
+    """A step: lines by their paths, how the log comes, and what the summary tells, if it is not refused."""
+    for step in steps:
+        text = "".join(NO_VISITS.get(word) or line(word) for word in step["lines"].split())[: step.get("end")]
+        content = PACKED[step.get("packed", "")](text.encode())
+        options, name = Options("acme", step.get("domain", "")), step.get("name", "access.log")
+        if step.get("refused"):
+            with pytest.raises(BadInput, match=r"(?i)was imported with --domain a\.example"):
+                logs.load(content, options, name)
+        else:
+            summary = logs.load(content, options, name)
+            told = {name: getattr(summary, name) for name in step.get("told", {})}
+            assert told == step.get("told", {}), f"{what}: {step}"
+    found = Counter(f"{visit['path']} {visit['domain'] or ''}".strip() for visit in logs.landed())
+    assert found == there, what
 
 
 def test_a_log_cut_in_the_last_user_agent_counts_at_once_and_is_replaced_later(logs):
@@ -560,12 +509,6 @@ def test_a_log_cut_in_the_last_user_agent_counts_at_once_and_is_replaced_later(l
     assert (whole.continued, whole.visits, whole.repaired) == (True, 1, 0)
     assert {visit["path"]: visit["user_agent"] for visit in logs.landed()} == {"/a": CHROME, "/b": GPTBOT}
     assert len(logs.landed()) == 2
-
-
-def test_a_log_whose_last_line_only_lacks_its_newline_counts_it_once(logs):
-    for text in (LINES.rstrip("\n"), LINES, LINES + line("/more")):
-        logs.load(text)
-    assert len(logs.landed()) == 13
 
 
 def test_a_log_cut_in_a_letter_is_mended_and_replaced(logs):
@@ -584,15 +527,6 @@ def test_a_gzip_file_cut_short_is_completed_by_the_whole_one(lake, load, write):
     whole = load(packed, name="whole.gz")
     assert (whole.continued, whole.cut_short) == (True, False)
     assert counted(landed(lake)) == recounted(write(text))
-
-
-@pytest.mark.parametrize("options", [ACME, Options("acme", log_format="combined")], ids=["auto", "combined"])
-@pytest.mark.parametrize("tail", ["garbage\n", "203.0.113.7 - - [17/M", " \n"])
-def test_a_grown_log_whose_new_lines_cannot_be_read_is_not_an_error(logs, options, tail):
-    logs.load(LINES, options)
-    summary = logs.load(LINES + tail, options)
-    assert (summary.continued, summary.visits, summary.rejected) == (True, 0, 1)
-    assert len(logs.landed()) == 12
 
 
 def test_a_grown_log_keeps_the_format_of_its_beginning(logs):
