@@ -293,12 +293,11 @@ ODD = [b"a\rb\n", b"\r", b"\r\n", b"\r\r\n", b"\0\n", b"\r\0\n", b"\xff\xfe\r\n"
 
 @pytest.mark.parametrize("odd", ODD)
 def test_readable_lines_land_wherever_odd_bytes_are(logs, odd):
-    """In three places of a log of a given format, and of an unknown one in turn, or all with TRAFFIC_FAULTS=all."""
+    """In three places of a log of a given format and of an unknown one, in turn, or all with TRAFFIC_FAULTS=all."""
     first, second = line("/one").encode(), line("/two").encode()
     contents = [odd + first + second, first + odd + second, first + second + odd]
-    unknown = contents if IS_LONG else [contents[ODD.index(odd) % len(contents)]]
-    for log_format, tried in (("combined", contents), ("auto", unknown)):
-        for content in tried:
+    for number, log_format in enumerate(("combined", "auto")):
+        for content in contents if IS_LONG else [contents[(ODD.index(odd) + number) % len(contents)]]:
             organization = f"{log_format}-{contents.index(content)}"
             logs.load(content, Options(organization, log_format=log_format))
             assert logs.paths(organization) == Counter(("/one", "/two")), organization
