@@ -5,30 +5,19 @@ All tests together try a sample. `TRAFFIC_FAULTS=10 uv run pytest tests/faults` 
 """
 
 import sys
-from contextlib import closing
 
 import pytest
 
-from data import Lake
-from queries import RollupBuilder, Warehouse
 from tests.faults.tracing import Program, why_not
-from tests.support.visits import land, visit
 
 if sys.platform != "linux":
     collect_ignore_glob = ["test_*.py"]
 
 
 @pytest.fixture(scope="session")
-def program(relations, tmp_path_factory):
-    """Runs functions of workers.py in processes of their own, whose engines copy the relations."""
-    folder = tmp_path_factory.mktemp("told")
-    with closing((lake := Lake(folder / "lake", create=True)).manifest):  # defines what they copy, of both kinds
-        land(lake, "acme", [visit()])
-        RollupBuilder(lake).run()
-        Warehouse(lake).close()
-    program = Program(folder, relations)
-    yield program
-    program.close()
+def program(forks, tmp_path_factory):
+    """Runs functions of workers.py in processes of their own."""
+    return Program(tmp_path_factory.mktemp("told"), forks)
 
 
 @pytest.fixture(scope="session")

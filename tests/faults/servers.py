@@ -73,6 +73,6 @@ def serving(program, folder, **settings):
             time.sleep(0.01)
         yield Server(child, int(place[1]), key)
     finally:
-        if child.process in program.running:
+        if child.runs():
             child.kill(signal.SIGTERM)
             child.wait()

@@ -6,12 +6,15 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.support.forks import ROOT, without_settings
+from data import Lake
+from queries import RollupBuilder, Warehouse
+from tests.support.forks import Forked
+from tests.support.visits import land, visit
 
 CALLS = ("openat", "write", "pwrite64", "fsync", "fdatasync", "rename", "unlink", "mkdir", "ftruncate")
 """What this program changes a disk with. Of openat only those count that may make a file."""
@@ -50,54 +53,51 @@ class Run(NamedTuple):
 class Child(NamedTuple):
     """A process that a Program started."""
 
-    program: "Program"
-    process: int
+    forked: Forked
     told: Path
+    gate: int
+
+    @property
+    def process(self):
+        return self.forked.pid
 
     def release(self):
-        self.program.ask("release", self.process)
+        os.close(self.gate)
 
     def runs(self):
-        return self.program.ask("runs", self.process)
+        return self.forked.poll() is None
 
     def kill(self, number=signal.SIGKILL):
-        os.kill(self.process, number)
+        self.forked.send_signal(number)
 
     def wait(self):
-        code = self.program.ask("wait", self.process)
-        self.program.running.remove(self.process)
-        return Run(code, self.told.read_text(errors="replace"), [])
+        return Run(self.forked.wait(600), self.told.read_text(errors="replace"), [])
 
 
 class Program:
-    """Runs functions of workers.py in processes of their own. What they say is kept in a folder.
+    """Runs functions of workers.py in forked processes, each in a folder of its own. What they say is kept in another.
 
-    With a folder of tests.support.relations, their engines copy the relations from there.
+    Their engines copy the relations, of both kinds, that an engine of this process has defined.
     """
 
-    def __init__(self, folder, relations=None):
-        self._folder = folder
-        self._started = 0
-        self.running = set()
-        """The ids of those that were not waited for: nobody else has them."""
-        environ = without_settings()
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.faults.program", *([relations] if relations else [])],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environ,
-        )  # fmt: skip
-
-    def ask(self, *question):
-        self._process.stdin.write(json.dumps(question, default=str) + "\n")
-        self._process.stdin.flush()
-        return json.loads(self._process.stdout.readline())
+    def __init__(self, folder, forks):
+        self._folder, self._forks, self._started = folder, forks, 0
+        with closing((lake := Lake(folder / "lake", create=True)).manifest):
+            land(lake, "acme", [visit()])
+            RollupBuilder(lake).run()
+            Warehouse(lake).close()
+        forks.ask({"import": "tests.faults.workers"})
 
     def start(self, folder, function, *words, held=False):
         """Start a function with some words in a folder."""
         self._started += 1
         told = self._folder / f"told-{self._started}"
-        told.touch()
-        child = Child(self, self.ask("start", function, words, folder, told), told)
-        self.running.add(child.process)
+        begin = json.dumps([str(folder), function, words], default=str)
+        before = f"import json; from tests.faults import workers; workers.begin(*json.loads({begin!r}))"
+        behind, gate = os.pipe()
+        with told.open("ab", buffering=0) as out:
+            child = Child(self._forks.start(before=before, out=out.fileno(), err=behind), told, gate)
+        os.close(behind)
         if not held:
             child.release()
         return child
@@ -115,11 +115,6 @@ class Program:
         run = child.wait()
         tracer.wait()
         return run._replace(calls=list(calls_of(trace.read_text(errors="replace"))))
-
-    def close(self):
-        for process in self.running:
-            os.kill(process, signal.SIGKILL)
-        self._process.communicate()
 
 
 class Tracer:

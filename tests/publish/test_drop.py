@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -111,7 +110,7 @@ def test_a_disturbed_bucket_loses_and_repeats_nothing(how, lake, bucket, monkeyp
     assert landed(lake) == Counter(paths)
 
 
-def test_a_kill_while_a_bucket_is_followed_loses_and_repeats_nothing(bucket, tmp_path, tell):
+def test_a_kill_while_a_bucket_is_followed_loses_and_repeats_nothing(bucket, forks, tmp_path, tell):
     """At system calls, as tests/faults kills who follows a folder."""
     if reason := why_not():
         assert os.environ.get("TRAFFIC_TESTS") != "all", reason
@@ -121,10 +120,9 @@ def test_a_kill_while_a_bucket_is_followed_loses_and_repeats_nothing(bucket, tmp
         open_target(place).put(key, log(letter, 4).encode())
     words = ("follow", place, "--once", *INTO)
     victim = Victim("follow of a bucket", nothing, words, by_log, "3 objects read", has_threads=True)
-    with closing(Program(tmp_path)) as program:
-        trial = Trial(victim, program, tmp_path)
-        calls = some(trial.calls, KILLS, seed=place)
-        codes = [trial.inject(f"{call.name}:signal=KILL:when={call.number}").code for call in calls]
+    trial = Trial(victim, Program(tmp_path, forks), tmp_path)
+    calls = some(trial.calls, KILLS, seed=place)
+    codes = [trial.inject(f"{call.name}:signal=KILL:when={call.number}").code for call in calls]
     assert set(codes) <= {0, -signal.SIGKILL}
     tell(points=len(trial.calls), kills=codes.count(-signal.SIGKILL), lost=0, doubled=0)
     assert codes.count(-signal.SIGKILL) > KILLS // 2

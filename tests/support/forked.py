@@ -6,6 +6,7 @@ It has loaded the program, and started no thread. It is asked on a socket, and e
 import atexit
 import functools
 import gc
+import importlib
 import json
 import os
 import signal
@@ -55,6 +56,10 @@ def answer(asked):
             pid, status = os.waitpid(question["ended"], os.WNOHANG)
             running.discard(pid)
             told = os.waitstatus_to_exitcode(status) if pid else None
+        elif "import" in question:
+            importlib.import_module(question["import"])
+            gc.freeze()
+            told = None
         elif told := os.fork():
             running.add(told)
         elif "own_sql" in question:
