@@ -1,16 +1,10 @@
-"""No client's address is written anywhere, and no salt outlives two days, whatever goes wrong.
+"""No client's address is written anywhere, whatever goes wrong.
 
-test_disturbed_commands.py looks for the same addresses after kills and failing calls.
+test_disturbed_commands.py looks for the same addresses, and for a salt that is too old, after kills and failing calls.
 """
-
-import sqlite3
-from contextlib import closing
-from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from data.ingest.importer import Importer, Options
-from data.ingest.visitor_ids import LIFETIME, delete_old_salts
 from tests.faults.lakes import ADDRESSES, assert_no_address, batches, found_in, inflated, line, log
 from tests.faults.servers import serving
 from tests.faults.trials import scaled
@@ -69,27 +63,3 @@ def test_a_server_and_an_import_that_are_given_nonsense_leave_no_address(program
     with opened(tmp_path / "lake") as lake:
         assert batches(lake)["a"] >= 60
     tell(requests=requests, imports=len(runs), addresses=0)
-
-
-def test_no_salt_is_left_two_days_after_it_was_made(lake, tmp_path, tell):
-    made, start, path = {}, datetime(2026, 1, 1, tzinfo=UTC), tmp_path / "a.log"
-    times = [start + timedelta(hours=hours) for hours in range(0, scaled(144, 1440), 12)]
-    importer = Importer(lake, now=lambda: now)
-    for now in times:
-        path.write_text(line(f"/{now:%d-%H}", when=now) + line(f"/{now:%d-%H}", when=now - timedelta(days=1)))
-        importer.run(path, Options("acme"))
-        made = dict.fromkeys(salts_in(lake), now) | made
-        assert_gone(lake, [salt for salt, at in made.items() if at < now - LIFETIME])
-    delete_old_salts(lake.salts, start + timedelta(days=400))
-    assert_gone(lake, made)
-    tell(salts=len(made), left=0)
-
-
-def salts_in(lake):
-    with closing(sqlite3.connect(lake.salts)) as db:
-        return [salt for (salt,) in db.execute("SELECT salt FROM salts")]
-
-
-def assert_gone(lake, salts):
-    for path in lake.root.rglob("*"):
-        assert not path.is_file() or not found_in(path.read_bytes(), [salt.encode() for salt in salts]), path

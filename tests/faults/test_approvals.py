@@ -14,7 +14,7 @@ from tests.faults.trials import IS_LONG, scaled
 
 CALLS = "pwrite64,fdatasync,ftruncate"
 """What SQLite changes a disk with."""
-KILLS = 2
+KILLS = 1
 PATH, BODY = f"/jobs/{JOB}/actions", b'{"action_id": "approve_fix"}'
 
 

@@ -15,7 +15,7 @@ from tests.faults.trials import scaled
 from tests.faults.victims import nothing
 from tests.support.lakes import opened
 
-SECONDS = scaled(3, 600)
+SECONDS = scaled(2, 600)
 ROLES = (("import_logs", "a"), ("import_logs", "b"), ("send",), ("send",), ("maintain",), ("reclassify",), ("forget",),
          ("read",), ("read",))  # fmt: skip
 

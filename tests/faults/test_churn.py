@@ -4,9 +4,6 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import pytest
-
-from data.store.manifest import READERS_GRACE
 from tests.faults.lakes import PER_BATCH
 from tests.faults.servers import serving
 from tests.faults.trials import scaled
@@ -16,8 +13,7 @@ SECONDS = scaled(2, 300)
 CLIENTS = 3
 
 
-@pytest.mark.parametrize("grace", [READERS_GRACE.total_seconds(), 0], ids=["as it is", "without grace"])
-def test_no_request_fails_while_files_are_merged_and_deleted(grace, program, tell, tmp_path):
+def test_no_request_fails_while_files_are_merged_and_deleted_without_grace(program, tell, tmp_path):
     nothing(tmp_path)
     stop, totals, statuses = threading.Event(), [], []
 
@@ -38,7 +34,7 @@ def test_no_request_fails_while_files_are_merged_and_deleted(grace, program, tel
             time.sleep(0.1)
 
     with serving(program, tmp_path) as server:
-        churn = program.start(tmp_path, "churn", grace)
+        churn = program.start(tmp_path, "churn")
         with ThreadPoolExecutor(CLIENTS + 1) as pool:
             work = [*(pool.submit(query) for _ in range(CLIENTS)), pool.submit(send)]
             time.sleep(SECONDS)

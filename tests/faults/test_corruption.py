@@ -1,5 +1,6 @@
 """A file that is not what was written is never answered from: an answer is right, or an error that names the file."""
 
+import io
 import os
 import random
 from collections import Counter
@@ -39,107 +40,74 @@ def filled(lake, tmp_path):
     return lake
 
 
-class Corruption:
-    """Ways to change files of a lake."""
-
-    def __init__(self, lake, choice):
-        self._choice = choice
-        files = [lake.root / file.path for file in lake.manifest.live_files("acme")]
-        self.changed = choice.sample(files, 2)
-        self._whole = {path: path.read_bytes() for path in self.changed}
-        self._stats = {path: path.stat() for path in self.changed}
-        self.first, self.second = self.changed
-
-    def flip_bits(self):
-        content = bytearray(self._whole[self.first])
-        for _ in range(self._choice.randint(1, 64)):
-            place = self._choice.randrange(len(content) * 8)
-            content[place // 8] ^= 1 << place % 8
-        self._write(content)
-
-    def truncate(self):
-        os.truncate(self.first, self._choice.randrange(len(self._whole[self.first])))
-
-    def lengthen(self):
-        self._write(self._whole[self.first] + self._choice.randbytes(self._choice.randint(1, 4096)))
-
-    def zero_a_page(self):
-        content = bytearray(self._whole[self.first])
-        start = self._choice.randrange(len(content)) & -512
-        content[start : start + 512] = bytes(len(content[start : start + 512]))
-        self._write(content)
-
-    def swap_names(self):
-        aside = self.first.with_suffix(".aside")
-        self.first.rename(aside)
-        self.second.rename(self.first)
-        aside.rename(self.second)
-        self._both()
-
-    def swap_contents(self):
-        self._write(self._whole[self.second])
-        self.second.write_bytes(self._whole[self.first])
-        self._both()
-
-    def write_other_columns(self):
-        name = self._choice.choice(VISITS.names)
-        self._write_table(self._table().drop_columns([name]))
-
-    def write_other_types(self):
-        table = self._table()
-        self._write_table(table.set_column(5, "status", table["status"].cast(pa.string())))
-
-    def write_other_visits(self):
-        self._write_table(self._table().slice(1))
-
-    def repeat_visits(self):
-        self._write_table(pa.concat_tables([self._table()] * 2))
-
-    def empty(self):
-        self._write(b"")
-
-    def remove(self):
-        self.first.unlink()
-
-    def set_time_back(self):
-        """Let the files look as if nobody had written into them."""
-        for path in self.changed:
-            if path.exists():
-                os.utime(path, ns=(self._stats[path].st_atime_ns, self._stats[path].st_mtime_ns))
-
-    def repair(self):
-        for path, content in self._whole.items():
-            path.write_bytes(content)
-
-    def is_named_by(self, error):
-        return any(path.name in str(error) for path in self.changed)
-
-    @property
-    def names(self):
-        return {path.name for path in self.changed[: 1 + self._is_of_both]}
-
-    _is_of_both = False
-
-    def _both(self):
-        self._is_of_both = True
-
-    def _table(self):
-        return pq.read_table(pa.BufferReader(self._whole[self.first]))
-
-    def _write(self, content):
-        self.first.write_bytes(content)
-
-    def _write_table(self, table):
-        pq.write_table(table, self.first)
+def flipped(content, choice, most=64):
+    """Some bytes with one to so many other bits."""
+    changed = bytearray(content)
+    for place in choice.sample(range(len(content) * 8), choice.randint(1, most)):
+        changed[place // 8] ^= 1 << place % 8
+    return changed
 
 
-WAYS = ("flip_bits", "truncate", "lengthen", "zero_a_page", "swap_names", "swap_contents", "write_other_columns",
-        "write_other_types", "write_other_visits", "repeat_visits", "empty", "remove")  # fmt: skip
+def with_a_page_of_zeros(content, choice):
+    start = choice.randrange(len(content)) & -512
+    return content[:start] + bytes(len(content[start : start + 512])) + content[start + 512 :]
+
+
+def rewritten(change):
+    """A way to write another table."""
+
+    def rewritten(content, choice):
+        pq.write_table(change(pq.read_table(pa.BufferReader(content)), choice), written := io.BytesIO())
+        return written.getvalue()
+
+    return rewritten
+
+
+WAYS = (
+    flipped,
+    lambda content, choice: content[: choice.randrange(len(content))],
+    lambda content, choice: content + choice.randbytes(choice.randint(1, 4096)),
+    with_a_page_of_zeros,
+    rewritten(lambda table, choice: table.drop_columns([choice.choice(VISITS.names)])),
+    rewritten(lambda table, _: table.set_column(5, "status", table["status"].cast(pa.string()))),
+    rewritten(lambda table, _: table.slice(1)),
+    rewritten(lambda table, _: pa.concat_tables([table] * 2)),
+    lambda *_: b"",
+    "removed",
+    "names swapped",
+    "contents swapped",
+)
+"""What becomes of the content of a file, or of two files."""
+
+
+def corrupt(way, files, choice):
+    """Change the first of two files, or both; the names of those that are not what was written."""
+    first, second = files
+    if way == "removed":
+        first.unlink()
+    elif way == "names swapped":
+        aside = first.rename(first.with_suffix(".aside"))
+        second.rename(first)
+        aside.rename(second)
+    elif way == "contents swapped":
+        whole = first.read_bytes()
+        first.write_bytes(second.read_bytes())
+        second.write_bytes(whole)
+    else:
+        first.write_bytes(way(first.read_bytes(), choice))
+    return {file.name for file in (files if "swapped" in str(way) else files[:1])}
+
+
+def set_time_back(path, stat):
+    """Let a file look as if nobody had written into it."""
+    if path.exists():
+        os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
 
 
 def test_every_answer_is_right_or_names_the_file_that_is_not_what_was_written(filled, tell):
     choice, outcomes = random.Random(6), Counter(wrong=0, refused=0)
     names = [name for name, entry in ENTRIES.items() if entry.shape != "parts"]
+    paths = [filled.root / file.path for file in filled.manifest.live_files("acme")]
     with closing(Warehouse(filled)) as warehouse:
 
         def answers(some):
@@ -148,18 +116,21 @@ def test_every_answer_is_right_or_names_the_file_that_is_not_what_was_written(fi
 
         right = answers(names)
         for number in range(COPIES):
-            corruption = Corruption(filled, choice)
-            getattr(corruption, WAYS[number % len(WAYS)])()
-            if choice.random() < 0.5:
-                corruption.set_time_back()
+            files = {path: (path.read_bytes(), path.stat()) for path in choice.sample(paths, 2)}
+            changed = corrupt(WAYS[number % len(WAYS)], [*files], choice)
+            for path, (_, stat) in files.items():
+                if number // len(WAYS) % 2:
+                    set_time_back(path, stat)
             asked = choice.sample(names, 2)
             try:
                 outcomes["wrong"] += answers(asked) != {name: right[name] for name in asked}
             except LakeDamaged as error:
-                outcomes["refused" if corruption.is_named_by(error) else "refused without a name"] += 1
+                is_named = any(path.name in str(error) for path in files)
+                outcomes["refused" if is_named else "refused without a name"] += 1
             if number % 10 == 0:
-                assert {trouble.path.rpartition("/")[2] for trouble in verify_lake(filled).findings} == corruption.names
-            corruption.repair()
+                assert {trouble.path.rpartition("/")[2] for trouble in verify_lake(filled).findings} == changed
+            for path, (content, _) in files.items():
+                path.write_bytes(content)
             assert answers(asked) == {name: right[name] for name in asked}
     tell(copies=COPIES, ways=len(WAYS), refused=outcomes["refused"], wrong_answers=outcomes["wrong"])
     assert outcomes == Counter(wrong=0, refused=COPIES)
@@ -180,19 +151,16 @@ def test_every_answer_about_links_is_right_or_names_their_file(filled, tell):
         right = answers()
         assert right[1] == list(urls)
         for number in range(COPIES):
-            content, stat = bytearray(whole), path.stat()
-            for place in choice.sample(range(len(whole) * 8), choice.randint(1, 3)):
-                content[place // 8] ^= 1 << place % 8
-            path.write_bytes(content)
-            os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+            stat = path.stat()
+            path.write_bytes(flipped(whole, choice, most=3))
+            set_time_back(path, stat)
             try:
                 outcomes["wrong"] += answers() != right
             except LakeDamaged as error:
                 outcomes["refused" if path.name in str(error) else "refused without a name"] += 1
             if number % 10 == 0:
-                assert {trouble.path for trouble in verify_lake(filled).findings} == {
-                    str(path.relative_to(filled.root))
-                }
+                findings = {trouble.path for trouble in verify_lake(filled).findings}
+                assert findings == {str(path.relative_to(filled.root))}
             path.write_bytes(whole)
             assert answers()[0] == right[0]
     tell(copies_of_links=COPIES, refused=outcomes["refused"], wrong_answers=outcomes["wrong"])

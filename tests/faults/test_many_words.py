@@ -22,8 +22,8 @@ from tests.recount import MAX_ROWS, OTHER_WORDS
 from tests.support.lakes import opened
 from tests.support.visits import land_table, visit
 
-DAYS = 4
-REFERRERS = scaled(4 * (MAX_VALUES_PER_DAY + 100), 1_600_000)
+DAYS = 2
+REFERRERS = scaled(DAYS * (MAX_VALUES_PER_DAY + 100), 1_600_000)
 CLIENTS, REQUESTS = 3, scaled(1, 8)
 CACHED = "/analytics/devices"
 MEMORY_MB = 300
@@ -31,7 +31,7 @@ P99_SECONDS, MOST_MB, LARGEST_DASHBOARD = 0.05, MEMORY_MB + 300, 1_000_000
 
 
 def land_referrers(lake):
-    """Visits of people on four days, each with a referrer of its own, as an import would have left them."""
+    """Visits of people on two days, each with a referrer of its own, as an import would have left them."""
     for number in range(DAYS):
         moment = datetime(2026, 1, 5) + timedelta(days=number)
         columns = visit(visited_at=moment, short_code="sale", referrer_type="other")

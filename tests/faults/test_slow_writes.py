@@ -7,7 +7,7 @@ and holds the times of the answers to their promise, which wants a machine that 
 import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 
 import pytest
 
@@ -29,16 +29,14 @@ FOREVER = 600_000_000
 """Microseconds: longer than any test."""
 
 
-def locked(name):
-    """Another process holds the write lock of a database."""
-
-    @contextmanager
-    def locked(_, folder):
-        with closing(sqlite3.connect(folder / "lake" / name, isolation_level=None, timeout=60)) as database:
-            database.execute("BEGIN IMMEDIATE")
-            yield
-
-    return locked
+@contextmanager
+def locked(_, folder):
+    """Another process holds the write locks of both databases."""
+    with ExitStack() as stack:
+        for name in ("control.sqlite", "manifest.sqlite"):
+            database = sqlite3.connect(folder / "lake" / name, isolation_level=None, timeout=60)
+            stack.enter_context(closing(database)).execute("BEGIN IMMEDIATE")
+        yield
 
 
 @contextmanager
@@ -86,34 +84,25 @@ def p99(seconds):
     return seconds[int(0.99 * len(seconds))]
 
 
-def check_others_are_answered(slow, writes, program, folder, tell):
-    """While `slow` lasts, the writes wait and everything else is answered; then the writes are done."""
-    nothing(folder)
-    with serving(program, folder, **identity.settings_of(folder)) as server, ThreadPoolExecutor(len(writes)) as writers:
-        keys = keys_of(folder, scaled(3, 10))
+WRITES = (("/settings/api-keys", b'{"name": "late"}'), ("/visits", b'{"path": "/late"}'))
+
+
+@pytest.mark.parametrize("slow", [locked, stalled])
+def test_while_a_lock_is_held_or_the_disk_stalls_only_who_writes_waits(slow, program, traceable, tell, tmp_path):
+    nothing(tmp_path)
+    settings = identity.settings_of(tmp_path)
+    with serving(program, tmp_path, **settings) as server, ThreadPoolExecutor(len(WRITES)) as writers:
+        keys = keys_of(tmp_path, scaled(3, 10))
         manager = server._replace(key=identity.token())
         assert server.report("early").status == 202
         assert server.ask("GET", CACHED).status == 200
         before = answered([server] * IS_LONG, manager)
-        with slow(server, folder):
-            waiting = [writers.submit(manager.ask, "POST", *write) for write in writes]
+        with slow(server, tmp_path):
+            waiting = [writers.submit(manager.ask, "POST", *write) for write in WRITES]
             during = answered([server._replace(key=key) for key in keys], manager)
             assert [write for write in waiting if write.done()] == []
         assert {write.result().status for write in waiting} <= {201, 202}
-        wait_until(lambda: {key[:12] for key in keys} <= used_keys(folder))
+        wait_until(lambda: {key[:12] for key in keys} <= used_keys(tmp_path))
     figures = {"p99": p99(during), "slowest": during[-1]} | ({"p99_undisturbed": p99(before)} if before else {})
     tell(answers=len(during), **{f"milliseconds_{name}": round(1000 * value, 1) for name, value in figures.items()})
     assert not IS_LONG or p99(during) <= P99_SECONDS
-
-
-KEY = "/settings/api-keys", b'{"name": "late"}'
-VISIT = "/visits", b'{"path": "/late"}'
-
-
-@pytest.mark.parametrize(("name", "write"), [("control.sqlite", KEY), ("manifest.sqlite", VISIT)])
-def test_while_another_process_holds_a_write_lock_only_who_writes_waits(name, write, program, tell, tmp_path):
-    check_others_are_answered(locked(name), [write], program, tmp_path, tell)
-
-
-def test_while_the_disk_stalls_only_who_writes_waits(program, traceable, tell, tmp_path):
-    check_others_are_answered(stalled, [KEY, VISIT], program, tmp_path, tell)

@@ -16,7 +16,7 @@ from tests.faults.trials import scaled
 from tests.faults.victims import nothing
 from tests.support.lakes import opened
 
-TIMES = {signal.SIGTERM: scaled(2, 50), signal.SIGKILL: scaled(1, 50)}
+TIMES = {signal.SIGTERM: scaled(1, 50), signal.SIGKILL: scaled(1, 50)}
 SENDERS, READERS = 3, 2
 
 
