@@ -2,12 +2,12 @@
 
 import itertools
 import json
-import re
 import socket
 import time
 
 import pytest
 
+from tests.support.sockets import answers_in, request, rest_on
 from tests.support.visits import land, visit
 
 SOURCES = itertools.count(1)
@@ -57,8 +57,7 @@ def told(connected):
             for piece in sent:
                 connection.sendall(piece)
                 time.sleep(0.03 if len(sent) > 1 else 0)
-            answer = b"".join(iter(lambda: connection.recv(1 << 20), b""))
-        return answers_in(answer)
+            return answers_in(rest_on(connection))
 
     return told
 
@@ -71,23 +70,6 @@ def post(place):
         return request(b"/visits", b"Authorization: Bearer " + place[1], *lines, method=b"POST") + body
 
     return post
-
-
-def request(path, *lines, method=b"GET", version=b"1.1", host=(b"Host: x",)):
-    return b"\r\n".join((b"%s %s HTTP/%s" % (method, path, version), *host, *lines, b"", b""))
-
-
-def answers_in(rest):
-    found = []
-    while rest:
-        head, _, rest = rest.partition(b"\r\n\r\n")
-        first, *lines = head.split(b"\r\n")
-        headers = dict(line.lower().split(b": ", 1) for line in lines)
-        status = int(re.fullmatch(rb"HTTP/1.1 (\d+) .*", first)[1])
-        length = int(headers.get(b"content-length", 0))
-        found.append((status, headers, rest[:length]))
-        rest = rest[length:]
-    return found
 
 
 def fields(count, size):
@@ -130,6 +112,16 @@ REFUSED = {
     "HTTP/1.2": (request(b"/", version=b"1.2"), 400, NO_REQUEST),
     "HTTP/2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400, NO_REQUEST),
     "another protocol's bytes": (b"\x16\x03\x01\x02\x00\x01" * 50, 400, NO_REQUEST),
+    "words": (b"nonsense\r\n\r\n", 400, NO_REQUEST),
+    "a method alone": (b"GET\r\n\r\n", 400, NO_REQUEST),
+    "a method in small letters": (request(b"/healthz", method=b"get"), 400, NO_REQUEST),
+    "an address of no characters": (request(b"/\xff\xfe"), 400, NO_REQUEST),
+    "an address without a host": (request(b"http://"), 400, NO_REQUEST),
+    "a header without a colon": (request(b"/healthz", host=(b"Host x",)), 400, NO_REQUEST),
+    "a negative length": (request(b"/healthz", b"Content-Length: -1"), 400, NO_REQUEST),
+    "NULs": (b"\0" * 100, 400, NO_REQUEST),
+    "a method of another sort": (request(b"/jobs", method=b"BREW"), 400, NO_REQUEST),
+    "a tunnel": (request(b"example.com:443", method=b"CONNECT"), 400, NO_REQUEST),
 }
 
 
@@ -156,6 +148,7 @@ ANSWERED = {
     "empty lines before": (b"\r\n\r\n" + request(b"/healthz", CLOSE), [200]),
     "latin letters in a value": (request(b"/healthz", CLOSE, b"a: \xe4"), [200]),
     "another protocol asked for": (request(b"/healthz", *UPGRADE) + request(b"/healthz", CLOSE), [200, 200]),
+    "a websocket": (request(b"/healthz", CLOSE, b"Upgrade: websocket", b"Sec-WebSocket-Key: eA=="), [200]),
     "more after the last": (request(b"/healthz", CLOSE) + request(b"/healthz"), [200]),
     "sixty at once": (request(b"/healthz") * 59 + request(b"/healthz", CLOSE), [200] * 60),
     "garbage after a request": (request(b"/healthz") + b"garbage\r\n\r\n", [200, 400]),
@@ -198,6 +191,13 @@ def test_a_body_is_taken_whole_or_refused_with_one_error(told, post, name):
     assert list(json.loads(body))[:2] == (["accepted", "refused"] if status == 202 else ["error", "message"])
 
 
+def test_bytes_that_are_not_a_request_count_for_their_source(told):
+    answers = [told(b"nonsense\r\n\r\n", address="127.9.9.8")[0] for _ in range(62)]
+    assert [answer.status for answer in answers] == [400] * 60 + [429] * 2
+    assert [int(answer.headers[b"x-ratelimit-remaining"]) for answer in answers[:60]] == [*range(59, -1, -1)]
+    assert [answer.status for answer in told(request(b"/healthz", CLOSE), address="127.9.9.8")] == [429]
+
+
 def test_a_body_is_whole_though_garbage_follows_it(told, post):
     sent = post(b"Content-Length: %d" % len(ROW), body=ROW)
     assert [status for status, *_ in told(sent + b"garbage\r\n\r\n")] == [202, 400]
@@ -216,7 +216,7 @@ def test_of_endless_requests_at_once_few_wait(connected, place):
     key = b"Authorization: Bearer " + place[1]
     with connected() as connection:
         connection.sendall(request(SLOW % 3, key) + request(b"/nothing") * 500)
-        answers = answers_in(b"".join(iter(lambda: connection.recv(1 << 20), b"")))
+        answers = answers_in(rest_on(connection))
     assert [status for status, *_ in answers] == [200] + [401] * 59 + [429] * 6
     assert json.loads(answers[-1][2])["limit"] == 60
 

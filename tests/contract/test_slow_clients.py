@@ -5,7 +5,6 @@ All tests together try 300 slow connections; `TRAFFIC_FAULTS=all` tries 2,000, a
 
 import json
 import os
-import re
 import resource
 import select
 import socket
@@ -21,7 +20,7 @@ import pytest
 
 from service.server import connection as limits
 from tests.support.hurried import HURRIED, hurried
-from tests.support.sockets import read_until
+from tests.support.sockets import answer_on, answers_in, request, rest_on
 from tests.support.visits import land, visit
 
 IS_LONG = os.environ.get("TRAFFIC_FAULTS") == "all"
@@ -34,18 +33,19 @@ DEADLINES = {
 }
 if IS_LONG:
     DEADLINES = {name: vars(limits)[name] for name in DEADLINES}
-LARGE = "/analytics/time-series?start_date=1926-03-01&end_date=2026-03-01"  # all of 36,526 days, with a line for each
-QUICK = "/analytics/devices"
+LARGE = b"/analytics/time-series?start_date=1926-03-01&end_date=2026-03-01"  # all of 36,526 days, with a line for each
+QUICK = b"/analytics/devices"
 HONEST = 60
 OPEN_STATES = ("01", "08")  # ESTABLISHED and CLOSE_WAIT: the server has not closed
 ROW = b'{"path":"/x"}\n'
+CHUNKED = b"Transfer-Encoding: chunked"
 
 
 @pytest.fixture
 def filled(lake, key_of):
     """A lake with a visit of today, and the header that opens it."""
     land(lake, "acme", [visit(visited_at=datetime.now(UTC).replace(tzinfo=None))])
-    return lake, f"Authorization: Bearer {key_of(lake)}"
+    return lake, b"Authorization: Bearer " + key_of(lake).encode()
 
 
 def connected(port, source, receive=0):
@@ -58,19 +58,9 @@ def connected(port, source, receive=0):
     return connection
 
 
-def request(path, *lines, method="GET"):
-    return "\r\n".join((f"{method} {path} HTTP/1.1", "Host: x", *lines, "", "")).encode()
-
-
-def answer_on(connection):
-    """Status and body of the one answer that comes next."""
-    head, _, body = read_until(connection, lambda told: b"\r\n\r\n" in told).partition(b"\r\n\r\n")
-    length = int(re.search(rb"content-length: (\d+)", head)[1])
-    return int(head.split()[1]), read_until(connection, lambda body: len(body) >= length, body)
-
-
-def rest_on(connection):
-    return b"".join(iter(lambda: connection.recv(1 << 20), b""))
+def reported(*lines):
+    """The beginning of a report of visits, up to its body."""
+    return request(b"/visits", *lines, method=b"POST")
 
 
 class Honest(threading.Thread):
@@ -90,7 +80,7 @@ class Honest(threading.Thread):
             begun = time.perf_counter()
             try:
                 connection.sendall(self._asked)
-                status, _ = answer_on(connection)
+                status = answer_on(connection).status
                 if status != 200:
                     self.strange.append(status)
             except OSError as error:
@@ -144,19 +134,19 @@ def look(port, kinds):
 def test_slow_clients_are_cut_off_in_time_and_cost_others_nothing(filled, serving):
     resource.setrlimit(resource.RLIMIT_NOFILE, (4_096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     lake, header = filled
-    body = request("/visits", header, "Content-Length: 100", method="POST") + b"[" * 10
+    body = reported(header, b"Content-Length: 100") + b"[" * 10
     with hurried(serving, lake, **DEADLINES) as (port, _):
         with connected(port, "127.5.1.1") as first:
             for path in (LARGE, QUICK):
                 first.sendall(request(path, header))
-                assert answer_on(first)[0] == 200
+                assert answer_on(first).status == 200
         honest = Honest(port, header)
         honest.start()
         time.sleep(2)
         before = len(honest.seconds)
         kinds = {
             "idle": Slow(port, b"", DEADLINES["IDLE_TIMEOUT_SECONDS"]),
-            "half a header": Slow(port, request("/healthz")[:-2], DEADLINES["HEADER_TIMEOUT_SECONDS"]),
+            "half a header": Slow(port, request(b"/healthz")[:-2], DEADLINES["HEADER_TIMEOUT_SECONDS"]),
             "half a body": Slow(port, body, DEADLINES["BODY_IDLE_TIMEOUT_SECONDS"]),
             "unread": Slow(port, request(LARGE, header), DEADLINES["WRITE_TIMEOUT_SECONDS"], receive=4_096),
         }
@@ -189,7 +179,7 @@ def port_and_header(shared_lake, serving, key_of):
     """A server whose deadlines are a tenth of the true ones, and the header that opens its lake."""
     land(shared_lake, "acme", [visit(visited_at=datetime.now(UTC).replace(tzinfo=None))])
     with hurried(serving, shared_lake, **HURRIED) as (port, _):
-        yield port, f"Authorization: Bearer {key_of(shared_lake)}"
+        yield port, b"Authorization: Bearer " + key_of(shared_lake).encode()
 
 
 def trickled(connection, pieces, seconds):
@@ -204,32 +194,25 @@ def trickled(connection, pieces, seconds):
     return rest_on(connection)
 
 
-def test_a_header_that_trickles_is_timed_out(port_and_header):
-    with connected(port_and_header[0], "127.4.0.1") as connection:
+@pytest.mark.parametrize(
+    ("pieces", "pause", "least", "part"),
+    [
+        ([bytes([byte]) for byte in request(b"/healthz", b"a: " + b"b" * 1_000)], 0.02, 0.4, "header"),
+        *(([reported(b"{key}", framing), *[b"1\r\n[\r\n"] * 1_000], pause, least, "body")
+          for framing in (b"Content-Length: 1000", CHUNKED) for pause, least in ((0.1, 1.3), (60, 0.5))),
+    ],
+    ids=["a header", "a body", "a body that stops", "chunks", "chunks that stop"],
+)  # fmt: skip
+def test_what_trickles_or_stops_is_timed_out_and_counted_once(port_and_header, pieces, pause, least, part):
+    port, key = port_and_header
+    with connected(port, f"127.4.{int(10 * least)}.{len(pieces[0])}") as connection:
         begun = time.monotonic()
-        told = trickled(connection, [bytes([byte]) for byte in request("/healthz", "a: " + "b" * 1_000)], 0.02)
-        assert 0.4 < time.monotonic() - begun < 5
-    head, _, body = told.partition(b"\r\n\r\n")
-    assert head.startswith(b"HTTP/1.1 408 ")
-    assert b"connection: close" in head
-    assert b"x-ratelimit-remaining: 59" in head
-    assert json.loads(body)["error"] == "Timed out waiting for the header of the request."
-
-
-@pytest.mark.parametrize(("pause", "least"), [(0.1, 1.5), (60, 0.7)], ids=["trickles", "stops"])
-@pytest.mark.parametrize("framing", ["Content-Length: 1000", "Transfer-Encoding: chunked"])
-def test_a_body_that_trickles_or_stops_is_timed_out_and_counted_once(port_and_header, pause, least, framing):
-    port, header = port_and_header
-    with connected(port, f"127.4.{int(10 * least)}.{len(framing)}") as connection:
-        begun = time.monotonic()
-        pieces = [b"1\r\n[\r\n"] * 1_000
-        told = trickled(connection, [request("/visits", header, framing, method="POST"), *pieces], pause)
-        assert least - 0.2 < time.monotonic() - begun < 30
-    head, _, body = told.partition(b"\r\n\r\n")
-    assert head.startswith(b"HTTP/1.1 408 ")
-    assert b"connection: close" in head
-    assert b"x-ratelimit-remaining: 59" in head
-    assert json.loads(body)["error"] == "Timed out waiting for the body of the request."
+        told = trickled(connection, [pieces[0].replace(b"{key}", key), *pieces[1:]], pause)
+        assert least < time.monotonic() - begun < 30
+    (answer,) = answers_in(told)
+    assert (answer.status, answer.headers[b"connection"]) == (408, b"close")
+    assert answer.headers[b"x-ratelimit-remaining"] == b"59"
+    assert json.loads(answer.body)["error"] == f"Timed out waiting for the {part} of the request."
 
 
 def test_timed_out_headers_count_for_their_source(port_and_header):
@@ -237,32 +220,33 @@ def test_timed_out_headers_count_for_their_source(port_and_header):
         held = [stack.enter_context(connected(port_and_header[0], "127.4.9.9")) for _ in range(62)]
         for connection in held:
             connection.sendall(b"GET /")
-        statuses = [int(rest_on(connection).split()[1]) for connection in held]
+        statuses = [answers_in(rest_on(connection))[0].status for connection in held]
     assert sorted(statuses) == [408] * 60 + [429] * 2
 
 
 def test_a_body_that_nobody_waits_for_any_more_ends_its_connection_in_silence(port_and_header):
     with connected(port_and_header[0], "127.4.0.3") as connection:
-        connection.sendall(request("/visits", "Content-Length: 1000", method="POST"))
-        assert answer_on(connection)[0] == 401
+        connection.sendall(reported(b"Content-Length: 1000"))
+        assert answer_on(connection).status == 401
         assert rest_on(connection) == b""
 
 
-@pytest.mark.parametrize("framing", ["Content-Length: 1000000", "Transfer-Encoding: chunked"])
-def test_a_body_that_comes_on_and_on_after_its_answer_is_not_read_for_long(shared_lake, serving, framing):
-    with hurried(serving, shared_lake, LINGER_SECONDS=0.2) as (port, _), connected(port, "127.4.0.7") as connection:
-        connection.sendall(request("/visits", framing, method="POST"))
-        assert answer_on(connection)[0] == 401
-        begun = time.monotonic()
-        assert trickled(connection, [b"1\r\n[\r\n"] * 1_000, 0.05) == b""
-        assert time.monotonic() - begun < 15
+def test_a_body_that_comes_on_and_on_after_its_answer_is_not_read_for_long(shared_lake, serving):
+    with hurried(serving, shared_lake, LINGER_SECONDS=0.2) as (port, _):
+        for framing in (b"Content-Length: 1000000", CHUNKED):
+            with connected(port, "127.4.0.7") as connection:
+                connection.sendall(reported(framing))
+                assert answer_on(connection).status == 401
+                begun = time.monotonic()
+                assert trickled(connection, [b"1\r\n[\r\n"] * 1_000, 0.05) == b""
+                assert time.monotonic() - begun < 15
 
 
 def test_who_is_idle_is_closed_in_silence_and_who_comes_again_in_time_is_not(port_and_header):
     with connected(port_and_header[0], "127.4.0.4") as connection:
-        for _ in range(5):
-            connection.sendall(request("/healthz"))
-            assert answer_on(connection)[0] == 200
+        for _ in range(3):
+            connection.sendall(request(b"/healthz"))
+            assert answer_on(connection).status == 200
             time.sleep(0.3)
         assert rest_on(connection) == b""
     with connected(port_and_header[0], "127.4.0.4") as connection:
@@ -271,18 +255,17 @@ def test_who_is_idle_is_closed_in_silence_and_who_comes_again_in_time_is_not(por
 
 
 def test_the_time_that_an_answer_takes_is_not_the_clients(port_and_header):
-    """Many long computations at once: each waits longer than any deadline of its client."""
+    """Long computations at once: each waits longer than any deadline of its client."""
     port, header = port_and_header
-    dashboard = LARGE.replace("time-series", "dashboard")
-    paths = [dashboard.replace("1926", f"{1926 + number}") for number in range(12)]
+    dashboard = LARGE.replace(b"time-series", b"dashboard")
+    paths = [dashboard.replace(b"1926", b"%d" % (1926 + number)) for number in range(4)]
     begun = time.monotonic()
 
     def ask(number):
         with connected(port, f"127.4.8.{1 + number}") as connection:
             # the next request is there before the answer: else this side, if it is slow, may be idle for too long
-            connection.sendall(request(paths[number], header) + request("/healthz", "Connection: close"))
-            answers = rest_on(connection)
-            assert answers.count(b"HTTP/1.1 200 OK\r\n") == 2
+            connection.sendall(request(paths[number], header) + request(b"/healthz", b"Connection: close"))
+            assert [answer.status for answer in answers_in(rest_on(connection))] == [200, 200]
             return time.monotonic() - begun
 
     with ThreadPoolExecutor(len(paths)) as callers:  # none waits for another before it reads
@@ -295,23 +278,23 @@ def test_a_large_answer_is_read_slowly_and_whole(port_and_header):
     """At 400 KB a second the answer of 4 MB takes longer than the time that an answer may lie unread."""
     port, header = port_and_header
     with connected(port, "127.4.0.5", receive=65_536) as connection:
-        connection.sendall(request(LARGE, header, "Connection: close"))
+        connection.sendall(request(LARGE, header, b"Connection: close"))
         told, begun = b"", time.monotonic()
         while piece := connection.recv(20_000):
             told += piece
             time.sleep(0.05 if len(told) < 900_000 else 0)
         took = time.monotonic() - begun
-    length = int(re.search(rb"content-length: (\d+)", told)[1])
-    print(f"{length:,} bytes in {took:.1f} s")
+    (answer,) = answers_in(told)
+    print(f"{len(told):,} bytes in {took:.1f} s")
     assert took > HURRIED["WRITE_TIMEOUT_SECONDS"]
-    assert len(told.partition(b"\r\n\r\n")[2]) == length
+    assert len(answer.body) == int(answer.headers[b"content-length"])
 
 
 def test_slow_clients_do_not_hold_up_the_end(filled, serving):
     lake, header = filled
-    half = request("/visits", header, "Content-Length: 100", method="POST") + b"[" * 10
+    half = reported(header, b"Content-Length: 100") + b"[" * 10
     with hurried(serving, lake, DRAIN_SECONDS=1) as (port, process), ExitStack() as stack:
-        begun = (b"", b"GET /", half, request("/healthz")[:-2], request(LARGE, header))
+        begun = (b"", b"GET /", half, request(b"/healthz")[:-2], request(LARGE, header))
         for number, said in enumerate(begun, 1):
             stack.enter_context(connected(port, f"127.4.7.{number}", receive=4_096)).sendall(said)
         time.sleep(1)
@@ -321,15 +304,16 @@ def test_slow_clients_do_not_hold_up_the_end(filled, serving):
         print(f"ended {time.monotonic() - told_at:.1f} s after the signal, of which 1 s for who is slow")
 
 
-def test_a_large_body_comes_over_a_slow_line(filled, serving):
-    lake, header = filled
+def test_a_large_body_comes_over_a_slow_line(port_and_header):
+    """It takes longer than the pause that a body may make."""
+    port, header = port_and_header
     body = ROW + b" " * ((4 << 20) - len(ROW))
-    with serving(lake) as server, connected(server.port, "127.4.0.6") as connection:
-        connection.sendall(request("/visits", header, f"Content-Length: {len(body)}", method="POST"))
+    with connected(port, "127.4.0.6") as connection:
+        connection.sendall(reported(header, b"Content-Length: %d" % len(body)))
         begun = time.monotonic()
         for start in range(0, len(body), len(body) // 16):
             connection.sendall(body[start : start + len(body) // 16])
-            time.sleep(0.18)
-        status, told = answer_on(connection)
-        print(f"4 MiB in {time.monotonic() - begun:.1f} s: {status}")
-    assert (status, json.loads(told)["accepted"]) == (202, 1)
+            time.sleep(0.06)
+        answer = answer_on(connection)
+        assert time.monotonic() - begun > HURRIED["BODY_IDLE_TIMEOUT_SECONDS"]
+    assert (answer.status, json.loads(answer.body)["accepted"]) == (202, 1)

@@ -1,4 +1,19 @@
-"""Reads from sockets until something has arrived: a loop over recv() that ignores its end never ends."""
+"""Requests and answers on sockets: a loop over recv() that ignores the end of a connection never ends."""
+
+import re
+from socket import MSG_PEEK
+from typing import NamedTuple
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: dict[bytes, bytes]  # by names in lower case
+    body: bytes
+
+
+def request(path, *lines, method=b"GET", version=b"1.1", host=(b"Host: x",)):
+    """The bytes of a request, up to its body."""
+    return b"\r\n".join((b"%s %s HTTP/%s" % (method, path, version), *host, *lines, b"", b""))
 
 
 def read_until(connection, is_whole, beginning=b""):
@@ -10,3 +25,47 @@ def read_until(connection, is_whole, beginning=b""):
             raise ConnectionError(f"the connection was closed after {content!r}")
         content += piece
     return content
+
+
+def answer_on(connection, has_body=True):
+    """The next answer but 100, without a byte of what comes after it. Raises ConnectionError if it ends before."""
+    head = b""
+    while not head.endswith(b"\r\n\r\n"):
+        end = (head + (seen := connection.recv(65_536, MSG_PEEK))).find(b"\r\n\r\n")
+        if not seen:
+            raise ConnectionError(f"the connection was closed after {head!r}")
+        head += connection.recv(len(seen) if end < 0 else end + 4 - len(head))
+    status, headers = _head_of(head[:-4])
+    if status == 100:
+        return answer_on(connection, has_body)
+    length, body = int(headers[b"content-length"]) if has_body else 0, bytearray()
+    while len(body) < length:
+        body += (piece := connection.recv(length - len(body)))
+        if not piece:
+            raise ConnectionError(f"the connection was closed after {len(body)} bytes of a body")
+    return Answer(status, headers, bytes(body))
+
+
+def rest_on(connection):
+    """Everything that comes until the other side closes."""
+    return b"".join(iter(lambda: connection.recv(1 << 20), b""))
+
+
+def answers_in(rest):
+    """All answers in some bytes."""
+    found = []
+    while rest:
+        head, _, rest = rest.partition(b"\r\n\r\n")
+        status, headers = _head_of(head)
+        length = int(headers.get(b"content-length", 0))
+        found.append(Answer(status, headers, rest[:length]))
+        rest = rest[length:]
+    return found
+
+
+def _head_of(head):
+    first, *lines = head.split(b"\r\n")
+    pairs = [(name.lower(), value) for name, value in (line.split(b": ", 1) for line in lines)]
+    headers = dict(pairs)
+    assert len(headers) == len(pairs)
+    return int(re.fullmatch(rb"HTTP/1.1 (\d+) .*", first)[1]), headers

@@ -13,7 +13,8 @@ import pytest
 from data import Lake
 from data.maintenance.erasure import Criteria, Eraser
 from data.maintenance.reclassification import Reclassifier
-from data.rules.classifier import Classifier
+from tests.support import sockets
+from tests.support.sockets import answer_on
 from tests.support.visits import land, visit
 
 SOURCES = itertools.count(1)
@@ -34,34 +35,16 @@ class Asker:
     def connected(self):
         return socket.create_connection(("127.0.0.1", self._port), timeout=60)
 
-    def request(self, path, *lines, method=b"GET", version=b"1.1", source=None):
+    def request(self, path, *lines, source=None, **how):
         number = next(SOURCES) if source is None else source
         forwarded = b"X-Forwarded-For: 10.%d.%d.%d" % (number >> 16, number >> 8 & 255, number & 255)
         if not any(line.startswith(b"Authorization") for line in lines):
             lines = (self._key, *lines)
-        return b"\r\n".join((b"%s %s HTTP/%s" % (method, path, version), b"Host: x", forwarded, *lines, b"", b""))
+        return sockets.request(path, forwarded, *lines, **how)
 
     def ask(self, connection, path, *lines, **how):
         connection.sendall(self.request(path, *lines, **how))
         return answer_on(connection, has_body=how.get("method") != b"HEAD")
-
-
-def answer_on(connection, has_body=True):
-    """The status, headers and body of the next answer."""
-    received = b""
-    while not received.endswith(b"\r\n\r\n"):
-        received += (piece := connection.recv(1))
-        assert piece, received
-    first, *lines = received[:-4].split(b"\r\n")
-    if first == b"HTTP/1.1 100 Continue":
-        return answer_on(connection, has_body)
-    headers = dict(line.split(b": ", 1) for line in lines)
-    assert len(headers) == len(lines)
-    body = bytearray()
-    while has_body and len(body) < int(headers[b"content-length"]):
-        body += (piece := connection.recv(int(headers[b"content-length"]) - len(body)))
-        assert piece, body
-    return int(first.split()[1]), headers, bytes(body)
 
 
 @pytest.fixture
@@ -132,24 +115,20 @@ def test_requests_in_one_packet_are_answered_in_order_and_to_the_sixtieth(shared
         source = next(SOURCES)
         slow = DASHBOARD.replace(b"2026-03-02", b"2016-03-09")
         connection.sendall(b"".join(asker.request(path, source=source) for path in (slow, OVERVIEW, DASHBOARD)))
-        first, *rest = [json.loads(answer_on(connection)[2]) for _ in range(3)]
+        first, *rest = [json.loads(answer_on(connection).body) for _ in range(3)]
         assert [*map(len, rest)] == [9, 13]
         assert len(first["timeSeries"]) > 3_600
         connection.sendall(asker.request(OVERVIEW, source=source) * 60 + b"garbage\r\n\r\n")
-        assert [answer_on(connection)[0] for _ in range(61)] == [200] * 57 + [429] * 3 + [400]
+        assert [answer_on(connection).status for _ in range(61)] == [200] * 57 + [429] * 3 + [400]
         assert connection.recv(1) == b""
-
-
-# What must not be answered any more
 
 
 class Watching(threading.Thread):
     """Asks for the same cached answer without pause: what it said, and when it was asked for."""
 
-    def __init__(self, asker, name):
+    def __init__(self, asker):
         super().__init__()
         self._asker = asker
-        self._name = name
         self.told = []
         self.is_done = False
 
@@ -158,26 +137,29 @@ class Watching(threading.Thread):
             while not self.is_done:
                 asked_at = time.monotonic()
                 status, _, body = self._asker.ask(connection, OVERVIEW)
-                self.told.append((asked_at, json.loads(body)[self._name] if status == 200 else status))
+                assert status == 200, body
+                told = json.loads(body)
+                self.told.append((asked_at, (told["total_visits"], told["human_clicks"])))
 
 
-def watched(asker, name, rounds):
-    """While others ask without pause, change the lake by each of `rounds`: when each returned, and what was told."""
-    watching = [Watching(asker, name) for _ in range(4)]
-    for thread in watching:
-        thread.start()
-    changed_at = []
-    for change in rounds:
+def watched(asker, changes):
+    """While others ask without pause, change the lake: when each change returned, and what was told."""
+    watching = [Watching(asker) for _ in range(4)]
+
+    def see_more():
         counts = [len(thread.told) for thread in watching]
         while any(len(thread.told) < count + 5 for thread, count in zip(watching, counts, strict=True)):
             assert all(thread.is_alive() for thread in watching)
             time.sleep(0.001)
+
+    for thread in watching:
+        thread.start()
+    changed_at = []
+    for change in changes:
+        see_more()
         change()
         changed_at.append(time.monotonic())
-    counts = [len(thread.told) for thread in watching]
-    while any(len(thread.told) < count + 5 for thread, count in zip(watching, counts, strict=True)):
-        assert all(thread.is_alive() for thread in watching)
-        time.sleep(0.001)
+    see_more()
     for thread in watching:
         thread.is_done = True
     for thread in watching:
@@ -185,53 +167,18 @@ def watched(asker, name, rounds):
     return changed_at, [moment for thread in watching for moment in thread.told]
 
 
-def test_an_erased_visit_is_in_no_answer_asked_for_after_the_erasure_returned(lake, asker, tell):
-    """Visits of ten domains are erased one domain after the other, by this process beside the server's."""
-    land(lake, "acme", [visit(domain=f"{letter}.example") for letter in "abcdefghij"])
-    with asker.connected() as connection:
-        assert json.loads(asker.ask(connection, OVERVIEW)[2])["total_visits"] == 11
-    with closing((other := Lake(lake.root)).manifest):
-        eraser = Eraser(other)
-        domains = [f"{letter}.example" for letter in "abcdefghij"]
-        rounds = [lambda domain=domain: eraser.run("acme", Criteria(domain=domain)) for domain in domains]
-        changed_at, told = watched(asker, "total_visits", rounds)
-    assert {total for _, total in told} == set(range(1, 12))
-    for erased, moment in enumerate(changed_at, 1):
-        assert max(total for asked_at, total in told if asked_at >= moment) <= 11 - erased
-    tell(answers=len(told), erasures=len(changed_at))
-
-
-def test_the_program_erases_beside_a_server_whose_next_answer_knows(lake, asker, forks):
-    land(lake, "acme", [visit(domain="sale.example")])
-    with asker.connected() as connection:
-        assert [json.loads(asker.ask(connection, OVERVIEW)[2])["total_visits"] for _ in range(2)] == [2, 2]
-        process = forks.start("erase", "--org", "acme", "--domain", "sale.example", "--yes", "--lake", lake.root)
-        assert process.stderr.readline().endswith(" from all answers.\n")  # it still waits for readers
-        many = [stack_of(asker) for _ in range(8)]
-        assert {answer_total(one) for one in many for _ in range(5)} == {1}
-        process.kill()
-        process.communicate()
-        for one in many:
-            one.close()
-
-
-def stack_of(asker):
-    """A connection on which five requests were sent in one packet."""
-    connection = asker.connected()
-    connection.sendall(b"".join(asker.request(OVERVIEW) for _ in range(5)))
-    return connection
-
-
-def answer_total(connection):
-    return json.loads(answer_on(connection)[2])["total_visits"]
-
-
-def test_an_answer_asked_for_after_a_reclassification_rests_on_the_new_rules(lake, asker, monkeypatch):
+def test_no_answer_asked_for_after_an_erasure_or_reclassification_returned_rests_on_what_was(lake, asker, tell):
+    """Rules find automata among people, then domains are erased one after the other, beside the server's process."""
+    letters = "abcde"
+    land(lake, "acme", [visit(domain=f"{letter}.example") for letter in letters])
     agents = [visit(user_agent="GPTBot/1.2", visited_at=datetime(2026, 3, 4, hour), visitor=hour) for hour in range(5)]
     land(lake, "acme", agents)
-    classifier = Classifier()
-    monkeypatch.setattr("data.maintenance.reclassification.Classifier", lambda: classifier)
     with closing((other := Lake(lake.root)).manifest):
-        (changed_at,), told = watched(asker, "human_clicks", [lambda: Reclassifier(other).run(["acme"])])
-    assert {people for _, people in told} == {6, 0}
-    assert {people for asked_at, people in told if asked_at >= changed_at} == {0}
+        eraser, changes = Eraser(other), [lambda: Reclassifier(other).run(["acme"])]
+        changes += [lambda one=one: eraser.run("acme", Criteria(domain=f"{one}.example")) for one in letters]
+        changed_at, told = watched(asker, changes)
+    expected = [(11, 11), *((11 - erased, 0) for erased in range(6))]
+    assert {counts for _, counts in told} == {*expected}
+    for number, moment in enumerate(changed_at, 1):
+        assert {counts for asked_at, counts in told if asked_at >= moment} <= {*expected[number:]}
+    tell(answers=len(told), changes=len(changed_at))

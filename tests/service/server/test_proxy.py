@@ -7,73 +7,31 @@ nginx is a real one. `TRAFFIC_FAULTS=all uv run pytest tests/service/server/test
 import os
 import random
 import select
-import shutil
 import socket
-import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
 
 from service.server import connection as limits
+from tests.support import web_servers
 from tests.support.hurried import HURRIED, hurried
 
 IS_LONG = os.environ.get("TRAFFIC_FAULTS") == "all"
 CLIENTS, POSTS, PAUSES, DEADLINES = (100, 10, (4.5, 6.0), {}) if IS_LONG else (12, 4, (0.4, 1.0), HURRIED)
-NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
-CONFIGURATION = """
-daemon off;
-master_process off;
-pid {folder}/pid;
-error_log {folder}/error.log error;
-events {{ worker_connections 1024; }}
-http {{
-    access_log off;
-    client_body_temp_path {folder}/client;
-    proxy_temp_path {folder}/proxy;
-    fastcgi_temp_path {folder}/fastcgi;
-    uwsgi_temp_path {folder}/uwsgi;
-    scgi_temp_path {folder}/scgi;
-    upstream service {{
-        server 127.0.0.1:{service};
-        keepalive 128;
-    }}
-    server {{
-        listen 127.0.0.1:{port};
-        location / {{
-            proxy_pass http://service;
-            proxy_http_version 1.1;
-            proxy_set_header Connection "";
-            proxy_set_header X-Forwarded-For $remote_addr;
-        }}
-    }}
-}}
+UPSTREAM = "upstream service { server 127.0.0.1:%d; keepalive 128; }"
+"""A pool of idle connections, which nginx closes after 60 s."""
+PASS = """
+    location / {
+        proxy_pass http://service;
+        proxy_http_version 1.1;
+        proxy_set_header Connection "";
+        proxy_set_header X-Forwarded-For $remote_addr;
+    }
 """
-
-
-@contextmanager
-def nginx(folder, service):
-    """The port of an nginx before a service, with a pool of idle connections to it that it closes after 60 s."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    configuration = folder / "nginx.conf"
-    configuration.write_text(CONFIGURATION.format(folder=folder, service=service, port=port))
-    command = [NGINX, "-p", folder, "-e", folder / "error.log", "-c", configuration]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            while True:
-                assert process.poll() is None, process.stderr.read()
-                with socket.socket() as probe:
-                    if probe.connect_ex(("127.0.0.1", port)) == 0:
-                        break
-                time.sleep(0.01)
-            yield port
-        finally:
-            process.terminate()
 
 
 def peers_of(port):
@@ -103,10 +61,12 @@ class Client:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists connections in /proc")
-@pytest.mark.skipif(not NGINX, reason="nginx is missing: apt-get install nginx-light (Debian package nginx-light)")
 def test_posts_that_nginx_sends_on_idle_connections_are_answered(lake, serving, key_of, tmp_path, tell):
     key = key_of(lake)
-    with hurried(serving, lake, proxies="127.0.0.1", **DEADLINES) as (service, _), nginx(tmp_path, service) as port:
+    with (
+        hurried(serving, lake, proxies="127.0.0.1", **DEADLINES) as (service, _),
+        web_servers.serving("nginx", tmp_path, PASS, UPSTREAM % service) as port,
+    ):
         clients = [Client(number, port, key) for number in range(1, CLIENTS + 1)]
         with ThreadPoolExecutor(CLIENTS) as threads:
             assert [*threads.map(Client.post, clients)] == [202] * CLIENTS
