@@ -6,6 +6,7 @@ import itertools
 import json
 import random
 import time
+from contextlib import closing
 
 import jwt
 import pytest
@@ -96,15 +97,10 @@ def test_without_a_token_there_is_only_one_answer(asked, refusal):
         assert response.headers["x-ratelimit-limit"] == "60"
 
 
-@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "bEaReR"])
-def test_the_scheme_is_written_in_any_case(asked, shared, key_of, scheme):
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "bEaReR", "Bearer   ", "bearer "])
+def test_the_scheme_is_written_in_any_case_and_several_spaces_may_follow(asked, shared, key_of, scheme):
     assert visits_of(asked, key_of(shared), scheme) == 1
     assert visits_of(asked, token(), scheme) == 1
-
-
-def test_several_blanks_may_stand_before_the_token(asked, shared, key_of):
-    assert visits_of(asked, key_of(shared), "Bearer   ") == 1
-    assert visits_of(asked, token(), "bearer ") == 1
 
 
 @examples("written")
@@ -131,88 +127,42 @@ def test_a_token_in_the_query_or_a_cookie_opens_nothing(asked, shared, key_of):
     assert asked.get(f"/jobs?access_token={key}&token={key}", headers={"Cookie": f"token={key}"}).status_code == 401
 
 
-@pytest.mark.parametrize("length", [8_192, 8_193, 100_000])
-def test_an_over_long_token_is_refused(asked, refusal, length):
-    response = asked.get("/jobs", headers={"Authorization": f"Bearer {token(padding='x' * 9_000)[:length]}"})
-    assert (response.status_code, response.content) == (401, refusal)
-
-
-def test_a_token_of_8192_characters_is_not_too_long(asked):
+def test_a_token_has_at_most_8192_characters(asked, refusal):
     spare = (8_192 - len(token(padding=""))) * 3 // 4
     good = next(made for size in range(spare, 0, -1) if len(made := token(padding="x" * size)) <= 8_192)
     assert len(good) > 8_180
     assert visits_of(asked, good) == 1
-    assert visits_of(asked, token(padding="x" * (spare + 9))) is None
+    for bad in (token(padding="x" * (spare + 9)), *(token(padding="x" * 9_000)[:size] for size in (8_192, 8_193))):
+        assert asked.get("/jobs", headers={"Authorization": f"Bearer {bad}"}).content == refusal
 
 
 # API keys
 
 
-def test_a_key_opens_its_own_organization_only(asked, shared, key_of):
-    assert visits_of(asked, key_of(shared, "acme")) == 1
-    assert visits_of(asked, key_of(shared, "other")) == 2
-    assert visits_of(asked, key_of(shared, "new")) == 0
+def test_a_key_opens_its_own_organization_only_and_as_soon_as_it_is_made(asked, shared, key_of):
+    assert [visits_of(asked, key_of(shared, name)) for name in ("acme", "other", "new")] == [1, 2, 0]
 
 
-def test_a_wrong_or_mistyped_key_is_refused(asked, shared, key_of, refusal):
+def test_a_wrong_or_mistyped_key_is_refused(asked, shared, lake, key_of, refusal):
     key = key_of(shared)
-    elsewhere = key[:10] + ("A" if key[10] != "A" else "B") + key[11:]
-    for wrong in (
-        key[:-1],
-        key + "0",
-        elsewhere,
-        key.swapcase(),
-        key[4:],
-        "tak_",
-        "tak_" + "0" * 36,
-        key.replace("tak", "TAK"),
-    ):
-        response = asked.get("/jobs", headers={"Authorization": f"Bearer {wrong}"})
-        assert (response.status_code, response.content) == (401, refusal), wrong
-
-
-def test_a_well_formed_key_of_another_lake_is_refused(asked, lake, key_of):
-    assert visits_of(asked, key_of(lake)) is None
-
-
-def test_a_revoked_key_is_refused_within_five_seconds_by_another_process_too(asked, shared, key_of):
-    key, other = key_of(shared), key_of(shared)
-    assert visits_of(asked, key) == 1
-    control = ApiKeys(ControlDatabase(shared))  # as another process would
-    control.revoke_key(key[:12])
-    control.database.close()
-    revoked_at = time.monotonic()
-    while visits_of(asked, key) is not None:
-        assert time.monotonic() - revoked_at < 50
-        time.sleep(0.05)
-    print(f"a revoked key: refused after {time.monotonic() - revoked_at:.1f} s")
-    assert visits_of(asked, other) == 1
-
-
-def test_a_key_made_while_serving_is_good_at_once(asked, shared, key_of):
-    assert visits_of(asked, key_of(shared, "other")) == 2
+    other = key[:10] + ("A" if key[10] != "A" else "B") + key[11:]
+    wrong = [key[:-1], key + "0", other, key.swapcase(), key[4:], "tak_", "tak_" + "0" * 36,
+             key.replace("tak", "TAK"), key_of(lake)]  # fmt: skip
+    assert {asked.get("/jobs", headers={"Authorization": f"Bearer {one}"}).content for one in wrong} == {refusal}
 
 
 # Identity tokens
 
 
 @pytest.mark.parametrize("kid", SIGNERS)
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"org_id": "other"},
-        {"aud": ["someone-else", AUDIENCE]},
-        {"role": "viewer"},
-        {"role": "editor"},
-        {"exp": time.time() + 900.5},
-        {"nbf": int(time.time()) - 5},
-        {"more": {"deep": ["claims"]}},
-    ],
-)
-def test_a_valid_token_opens_its_organization(asked, kid, changes):
-    good = token_of(kid, **changes)
-    assert visits_of(asked, good) == visits_of(asked, good) == (2 if "org_id" in changes else 1)
+def test_a_valid_token_opens_its_organization(asked, kid):
+    now = int(time.time())
+    for changes in ({}, {"org_id": "other"}, {"aud": ["someone-else", AUDIENCE]}, {"role": "viewer"},
+                    {"role": "editor"}, {"exp": now + 900.5}, {"nbf": now - 5}, {"more": {"deep": ["claims"]}},
+                    {"iat": now - 100, "exp": now - 10},
+                    {"iat": now + 20, "exp": now + 100, "nbf": now + 20}):  # fmt: skip
+        good = token_of(kid, **changes)  # of which the last two are from clocks that differ by half a minute
+        assert visits_of(asked, good) == visits_of(asked, good) == (2 if "org_id" in changes else 1)
 
 
 @pytest.mark.parametrize("typ", ["JWT", "jwt", "at+jwt", "AT+JWT", "application/at+jwt", ABSENT])
@@ -221,44 +171,28 @@ def test_access_tokens_may_call_themselves_so(asked, typ):
     assert visits_of(asked, raw_token(json.dumps(header), json.dumps(claims()))) == 1
 
 
-def test_clocks_may_differ_by_half_a_minute(asked):
-    now = int(time.time())
-    assert visits_of(asked, token(iat=now - 100, exp=now - 10)) == 1
-    assert visits_of(asked, token(iat=now + 20, exp=now + 100, nbf=now + 20)) == 1
-
-
 GOOD_HEADER = '{"alg":"RS256","kid":"rsa"}'
+NOW = int(time.time())
 BAD_CLAIMS = {
     **tables(__file__)["BAD_CLAIMS"],
-    "expired": {"iat": int(time.time()) - 2 * HOUR, "exp": int(time.time()) - HOUR},
-    "expired a minute ago": {"iat": int(time.time()) - HOUR, "exp": int(time.time()) - 60},
-    "not yet": {"nbf": int(time.time()) + HOUR},
-    "issued in the future": {"iat": int(time.time()) + HOUR, "exp": int(time.time()) + 2 * HOUR},
-    "exp before iat": {"iat": int(time.time()) + 20, "exp": int(time.time()) + 10},
-    "never ending": {"exp": int(time.time()) + 366 * 86_400},
-    **{f"no {name}": {name: ABSENT} for name in ("iss", "aud", "sub", "iat", "exp")},
-    **{f"null {name}": {name: None} for name in ("iss", "aud", "sub", "iat", "exp")},
-    "longer issuer": {"iss": ISSUER + "evil"},
+    "expired": {"iat": NOW - 2 * HOUR, "exp": NOW - HOUR},
+    "expired a minute ago": {"iat": NOW - HOUR, "exp": NOW - 60},
+    "not yet": {"nbf": NOW + HOUR},
+    "issued in the future": {"iat": NOW + HOUR, "exp": NOW + 2 * HOUR},
+    "exp before iat": {"iat": NOW + 20, "exp": NOW + 10},
+    "never ending": {"exp": NOW + 366 * 86_400},
+    **{f"{name} {value!r}": {name: value} for name in ("iss", "aud", "sub", "iat", "exp") for value in (ABSENT, None)},
+    **{f"iss {wrong}": {"iss": wrong} for wrong in (ISSUER + "evil", ISSUER + " ", ISSUER.upper())},
     "issuers": {"iss": [ISSUER]},
-    "audience object": {"aud": {AUDIENCE: 1}},
-    "audiences among which there is a number": {"aud": [AUDIENCE, 7]},
-    "audiences nested": {"aud": [[AUDIENCE]]},
     "issuer object": {"iss": {ISSUER: 1}},
-    "issuer in capitals": {"iss": ISSUER.upper()},
-    "issuer with a space": {"iss": ISSUER + " "},
-    "a second too long": {"iat": int(time.time()) - 10, "exp": int(time.time()) - 10 + 24 * HOUR + 1},
-    "nbf as text": {"nbf": str(int(time.time()))},
+    **{f"aud {wrong}": {"aud": wrong} for wrong in ({AUDIENCE: 1}, [AUDIENCE, 7], [[AUDIENCE]])},
+    "a second too long": {"iat": NOW - 10, "exp": NOW - 10 + 24 * HOUR + 1},
     "iat and exp huge": {"iat": 10**30, "exp": 10**30 + HOUR},
     "iat and exp negative": {"iat": -HOUR, "exp": -1},
-    "exp as text": {"exp": str(int(time.time()) + HOUR)},
-    "iat as text": {"iat": str(int(time.time()))},
-    "exp list": {"exp": [int(time.time()) + HOUR]},
+    **{f"{name} as text": {name: str(NOW + later)} for name, later in (("nbf", 0), ("iat", 0), ("exp", HOUR))},
+    "exp list": {"exp": [NOW + HOUR]},
     "no organization": {"org_id": ABSENT},
 }
-
-
-def unsigned(algorithm):
-    return b".".join((encoded({"alg": algorithm, "kid": "rsa"}), encoded(claims()), b"")).decode()
 
 
 def signed_with(secret, kid="rsa", algorithm="HS256"):
@@ -271,8 +205,8 @@ def public(key, *form):
     return key.public_key().public_bytes(*form)
 
 
-def with_signature(header, signature):
-    return b".".join((encoded(header), encoded(claims()), encoded(signature))).decode()
+def with_signature(algorithm, kid, signature):
+    return b".".join((encoded({"alg": algorithm, "kid": kid}), encoded(claims()), encoded(signature))).decode()
 
 
 PEM, DER, RAW = serialization.Encoding.PEM, serialization.Encoding.DER, serialization.Encoding.Raw
@@ -283,135 +217,70 @@ P256_ORDER = bytes.fromhex("ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9
 ALPHABET_OF_MAIL = next(
     text for n in range(99) if "/" in (text := token(jti=str(n)).replace("_", "/").replace("-", "+"))
 )
-BAD_TOKENS = {
-    "alg none": lambda: unsigned("none"),
-    "alg None": lambda: unsigned("None"),
-    "alg empty": lambda: unsigned(""),
-    "alg RS256 without signature": lambda: unsigned("RS256"),
-    **{
-        f"public key as secret, {kid} {name} {algorithm}": lambda kid=kid, form=form, algorithm=algorithm: signed_with(
-            public(SIGNERS[kid][0], *form), kid, algorithm
-        )
-        for kid in SIGNERS
-        for name, form in {"PEM": (PEM, SPKI), "DER": (DER, SPKI)}.items()
-        for algorithm in ("HS256", SIGNERS[kid][1])
-    },
-    "public key as secret, PKCS1": lambda: signed_with(public(RSA, PEM, PKCS1)),
-    "public key as secret, its 32 bytes": lambda: signed_with(public(ED, RAW, RAW_PUBLIC), "ed"),
-    "public key as secret, its 32 bytes as EdDSA": lambda: signed_with(public(ED, RAW, RAW_PUBLIC), "ed", "EdDSA"),
-    "public key as secret, as the set shows it": lambda: signed_with(json.dumps(published(RSA, "rsa")).encode()),
-    "EdDSA of nobody's key": lambda: token(OTHER_ED, "EdDSA", {"kid": "ed"}),
-    "EdDSA under the kid of RSA": lambda: token(ED, "EdDSA"),
-    "EdDSA under the kid of EC": lambda: token(ED, "EdDSA", {"kid": "ec"}),
-    "EdDSA called Ed25519": lambda: with_signature({"alg": "Ed25519", "kid": "ed"}, ED.sign(b"x")),
-    "EdDSA called RS256": lambda: with_signature({"alg": "RS256", "kid": "ed"}, ED.sign(b"x")),
-    "EdDSA of 448 bits": lambda: with_signature({"alg": "EdDSA", "kid": "ed"}, b"\1" * 114),
-    "EdDSA of zeros": lambda: with_signature({"alg": "EdDSA", "kid": "ed"}, bytes(64)),
-    "EdDSA of the neutral point": lambda: with_signature({"alg": "EdDSA", "kid": "ed"}, b"\1" + bytes(63)),
-    "ES256 of zeros": lambda: with_signature({"alg": "ES256", "kid": "ec"}, bytes(64)),
-    "ES256 of the group's order": lambda: with_signature({"alg": "ES256", "kid": "ec"}, P256_ORDER * 2),
-    "ES256 in DER": lambda: with_signature({"alg": "ES256", "kid": "ec"}, b"\x30\x06\x02\x01\x01\x02\x01\x01"),
-    "ES256 of nobody's key": lambda: token(OTHER_EC, "ES256", {"kid": "ec"}),
-    "ES384 under the kid of EC": lambda: with_signature({"alg": "ES384", "kid": "ec"}, bytes(96)),
-    "RS256 of zeros": lambda: with_signature({"alg": "RS256", "kid": "rsa"}, bytes(256)),
-    "RS256 of one": lambda: with_signature({"alg": "RS256", "kid": "rsa"}, bytes(255) + b"\1"),
-    "another key": lambda: token(STRANGER),
-    "another key under no kid": lambda: token(STRANGER, headers={"kid": ABSENT}),
-    "the other key's kid": lambda: token(headers={"kid": "ec"}),
-    "another kind of key": lambda: token(EC, "ES256", {"kid": "rsa"}),
-    "a stronger hash": lambda: token(algorithm="RS512"),
-    "another padding": lambda: token(algorithm="PS256"),
-    "a key for encryption": lambda: token(STRANGER, headers={"kid": "secret"}),
-    "unknown kid": lambda: token(headers={"kid": "nobody"}),
-    "no kid among several keys": lambda: token(headers={"kid": ABSENT}),
-    "empty kid": lambda: token(headers={"kid": ""}),
-    "path kid": lambda: token(headers={"kid": "../../keys.json"}),
-    "SQL kid": lambda: token(headers={"kid": "' OR 1=1 --"}),
-    "long kid": lambda: token(headers={"kid": "x" * 4_000}),
-    "kid of 129 characters": lambda: token(headers={"kid": "x" * 129}),
-    "kid of a newline": lambda: token(headers={"kid": "rsa\n"}),
-    "kid of a null byte": lambda: token(headers={"kid": "rsa\0"}),
-    "kid of another script": lambda: token(headers={"kid": "rsä"}),
-    "kid of half a character": lambda: raw_token(r'{"alg":"RS256","kid":"\ud800"}', json.dumps(claims())),
-    "kid of an address": lambda: token(headers={"kid": "http://127.0.0.1:9/keys"}),
-    "kid of a command": lambda: token(headers={"kid": "|| sleep 9"}),
-    "kid in capitals": lambda: token(headers={"kid": "RSA"}),
-    "kid with a space": lambda: token(headers={"kid": "rsa "}),
-    "kid null": lambda: raw_token('{"alg":"RS256","kid":null}', json.dumps(claims())),
-    "kid true": lambda: raw_token('{"alg":"RS256","kid":true}', json.dumps(claims())),
-    "kid object": lambda: raw_token('{"alg":"RS256","kid":{"rsa":1}}', json.dumps(claims())),
-    "last kid counts": lambda: raw_token('{"alg":"RS256","kid":"rsa","kid":"ec"}', json.dumps(claims())),
-    "last alg counts": lambda: raw_token('{"alg":"RS256","alg":"none","kid":"rsa"}', json.dumps(claims())),
-    "numeric kid": lambda: raw_token('{"alg":"RS256","kid":7}', json.dumps(claims())),
-    "list kid": lambda: raw_token('{"alg":"RS256","kid":["rsa"]}', json.dumps(claims())),
-    "own key in the header": lambda: token(STRANGER, headers={"jwk": published(STRANGER, "rsa")}),
-    "own address in the header": lambda: token(STRANGER, headers={"jku": "http://127.0.0.1:9/keys"}),
-    "own chain in the header": lambda: token(STRANGER, headers={"x5c": ["MIIB"], "x5t": "x"}),
-    "own chain's address in the header": lambda: token(STRANGER, headers={"x5u": "http://127.0.0.1:9/chain"}),
-    "critical nothing": lambda: token(headers={"crit": []}),
-    "critical text": lambda: token(headers={"crit": "exp"}),
-    "critical null": lambda: token(headers={"crit": None}),
-    "critical extension": lambda: token(headers={"crit": ["exp"]}),
-    "critical unknown extension": lambda: token(headers={"crit": ["traffic"], "traffic": 1}),
-    "not encoded": lambda: token(headers={"b64": False, "crit": ["b64"]}),
-    **{
-        f"typ {typ!r}": lambda typ=typ: raw_token(
-            json.dumps({"alg": "RS256", "kid": "rsa", "typ": typ}), json.dumps(claims())
-        )
-        for typ in ("logout+jwt", "dpop+jwt", "secevent+jwt", "JWE", "JOSE", "", 7, None, ["JWT"], {"JWT": 1})
-    },
-    "header no object": lambda: raw_token('["RS256"]', json.dumps(claims())),
-    "header null": lambda: raw_token("null", json.dumps(claims())),
-    "header no JSON": lambda: raw_token("RS256", json.dumps(claims())),
-    "header without alg": lambda: raw_token('{"kid":"rsa"}', json.dumps(claims())),
-    "header alg a list": lambda: raw_token('{"alg":["RS256"],"kid":"rsa"}', json.dumps(claims())),
-    "header alg in lower case": lambda: raw_token('{"alg":"rs256","kid":"rsa"}', json.dumps(claims())),
-    "claims no object": lambda: raw_token(GOOD_HEADER, '["acme"]'),
-    "claims null": lambda: raw_token(GOOD_HEADER, "null"),
-    "claims a number": lambda: raw_token(GOOD_HEADER, "7"),
-    "claims empty": lambda: raw_token(GOOD_HEADER, ""),
-    "claims no JSON": lambda: raw_token(GOOD_HEADER, "{"),
-    "claims no UTF-8": lambda: token().split(".")[0] + "._-_-.x",
-    "claims deep": lambda: raw_token(GOOD_HEADER, "[" * 3_000),
-    "header deep": lambda: raw_token("[" * 3_000, "{}"),
-    "header deep in an object": lambda: raw_token('{"alg":"RS256","kid":' + "[" * 3_000, "{}"),
-    "claims huge number": lambda: raw_token(GOOD_HEADER, json.dumps(claims())[:-1] + ',"n":' + "9" * 5_000 + "}"),
-    "claims deep in a claim": lambda: raw_token(GOOD_HEADER, json.dumps(claims())[:-1] + ',"n":' + "[" * 3_000 + "}"),
-    "claims in objects": lambda: raw_token(GOOD_HEADER, json.dumps(claims())[:-1] + ',"n":' + '{"a":' * 900),
-    "claims twice": lambda: raw_token(GOOD_HEADER, json.dumps(claims()) * 2),
-    "last iss counts": lambda: raw_token(GOOD_HEADER, json.dumps(claims())[:-1] + ',"iss":"x"}'),
-    "last aud counts": lambda: raw_token(GOOD_HEADER, json.dumps(claims())[:-1] + ',"aud":[]}'),
-    "last organization counts": lambda: raw_token(GOOD_HEADER, json.dumps(claims())[:-1] + ',"org_id":""}'),
-    "1 MB": lambda: token(padding="x" * (1 << 20)),
-    "1 MB of dots": lambda: "." * (1 << 20),
-    "1 MB of header": lambda: token(headers={"padding": "x" * (1 << 20)}),
-    "encrypted": lambda: ".".join(
-        [encoded({"alg": "RSA-OAEP", "enc": "A256GCM", "kid": "rsa"}).decode()] + ["AAAA"] * 4
-    ),
-    "JSON and not compact": lambda: json.dumps({"payload": "e30", "signatures": []}, separators=(",", ":")),
-    "spread over lines": lambda: token().replace(".", ".\n"),
-    "standard alphabet": lambda: ALPHABET_OF_MAIL,
-    "last exp counts": lambda: raw_token(GOOD_HEADER, json.dumps(claims())[:-1] + ',"exp":1}'),
-    "one part": lambda: token().split(".")[0],
-    "two parts": lambda: token().rpartition(".")[0],
-    "four parts": lambda: token() + ".x",
-    "five parts": lambda: token() + ".x.y",
-    "dots": lambda: "..",
-    "many dots": lambda: "." * 8_000,
-    "empty signature": lambda: token().rpartition(".")[0] + ".",
-    "cut signature": lambda: token()[:-20],
-    "signature of another token": lambda: token().rpartition(".")[0] + "." + token(sub="x").rpartition(".")[2],
-    "noise": lambda: "x" * 200,
-    "zeros": lambda: "A" * 8_000,
-}
+SIGNATURES = [
+    *((algorithm, "rsa", b"") for algorithm in ("none", "None", "", "RS256")), ("Ed25519", "ed", ED.sign(b"x")),
+    ("RS256", "ed", ED.sign(b"x")), ("EdDSA", "ed", b"\1" * 114), ("EdDSA", "ed", bytes(64)),
+    ("EdDSA", "ed", b"\1" + bytes(63)), ("ES256", "ec", bytes(64)), ("ES256", "ec", P256_ORDER * 2),
+    ("ES256", "ec", b"\x30\x06\x02\x01\x01\x02\x01\x01"), ("ES384", "ec", bytes(96)), ("RS256", "rsa", bytes(256)),
+    ("RS256", "rsa", bytes(255) + b"\1"),
+]  # fmt: skip
+"""Signatures of nobody's key, among them those that a careless verification takes for good."""
+SECRETS = [
+    *((public(key, form, SPKI), kid, name) for kid, (key, own) in SIGNERS.items() for form in (PEM, DER)
+      for name in ("HS256", own)),
+    (public(RSA, PEM, PKCS1),), (public(ED, RAW, RAW_PUBLIC), "ed"), (public(ED, RAW, RAW_PUBLIC), "ed", "EdDSA"),
+    (json.dumps(published(RSA, "rsa")).encode(),),
+]  # fmt: skip
+"""Public keys as secrets, in every form that one has."""
+SIGNED = [
+    (OTHER_ED, "EdDSA", {"kid": "ed"}), (ED, "EdDSA"), (ED, "EdDSA", {"kid": "ec"}), (OTHER_EC, "ES256", {"kid": "ec"}),
+    (STRANGER,), (EC, "ES256", {"kid": "rsa"}), (RSA, "RS512"), (RSA, "PS256"),
+    *((STRANGER, "RS256", header) for header in (
+        {"kid": ABSENT}, {"kid": "secret"}, {"jwk": published(STRANGER, "rsa")}, {"jku": "http://127.0.0.1:9/keys"},
+        {"x5c": ["MIIB"], "x5t": "x"}, {"x5u": "http://127.0.0.1:9/chain"},
+    )),
+    *((RSA, "RS256", {"kid": kid}) for kid in (
+        "ec", "nobody", ABSENT, "", "../../keys.json", "' OR 1=1 --", "x" * 4_000, "x" * 129, "rsa\n", "rsa\0", "rsä",
+        "http://127.0.0.1:9/keys", "|| sleep 9", "RSA", "rsa ",
+    )),
+    *((RSA, "RS256", {"crit": crit}) for crit in ([], "exp", None, ["exp"])),
+    (RSA, "RS256", {"crit": ["traffic"], "traffic": 1}), (RSA, "RS256", {"b64": False, "crit": ["b64"]}),
+    (RSA, "RS256", {"padding": "x" * (1 << 20)}),
+]  # fmt: skip
+"""Well-formed tokens of another key, algorithm or header."""
+TYPES = ("logout+jwt", "dpop+jwt", "secevent+jwt", "JWE", "JOSE", "", 7, None, ["JWT"], {"JWT": 1})
+BAD_HEADERS = [
+    *(f'{{"alg":"RS256","kid":{kid}}}' for kid in (r'"\ud800"', "null", "true", '{"rsa":1}', "7", '["rsa"]')),
+    *(json.dumps({"alg": "RS256", "kid": "rsa", "typ": typ}) for typ in TYPES),
+    '{"alg":"RS256","kid":"rsa","kid":"ec"}', '{"alg":"RS256","alg":"none","kid":"rsa"}', '["RS256"]', "null", "RS256",
+    '{"kid":"rsa"}', '{"alg":["RS256"],"kid":"rsa"}', '{"alg":"rs256","kid":"rsa"}', "[" * 3_000,
+    '{"alg":"RS256","kid":' + "[" * 3_000,
+]  # fmt: skip
+BAD_PAYLOADS = ['["acme"]', "null", "7", "", "{", "[" * 3_000]
+BAD_ENDS = [',"n":' + "9" * 5_000 + "}", ',"n":' + "[" * 3_000 + "}", ',"n":' + '{"a":' * 900, ',"iss":"x"}',
+            ',"aud":[]}', ',"org_id":""}', ',"exp":1}']  # fmt: skip
+"""Of claims that are good up to here: the last of two equal names counts."""
 
 
 def crafted():
     """Every token that must not enter, by what is wrong with it."""
-    for name, changes in BAD_CLAIMS.items():
-        yield name, raw_token(GOOD_HEADER, json.dumps(claims(**changes)))
-    for name, made in BAD_TOKENS.items():
-        yield name, made()
+    payload = json.dumps(claims())
+    yield from ((name, raw_token(GOOD_HEADER, json.dumps(claims(**changes)))) for name, changes in BAD_CLAIMS.items())
+    yield from ((row, with_signature(*row)) for row in SIGNATURES)
+    yield from ((row, signed_with(*row)) for row in SECRETS)
+    yield from ((row, token(*row)) for row in SIGNED)
+    yield from ((header, raw_token(header, payload)) for header in BAD_HEADERS)
+    yield from ((bad, raw_token(GOOD_HEADER, bad)) for bad in (*BAD_PAYLOADS, payload * 2))
+    yield from ((end, raw_token(GOOD_HEADER, payload[:-1] + end)) for end in BAD_ENDS)
+    head, _, signature = token().rpartition(".")
+    texts = [
+        token().split(".")[0] + "._-_-.x", token(padding="x" * (1 << 20)), "." * (1 << 20),
+        ".".join([encoded({"alg": "RSA-OAEP", "enc": "A256GCM", "kid": "rsa"}).decode()] + ["AAAA"] * 4),
+        json.dumps({"payload": "e30", "signatures": []}, separators=(",", ":")), token().replace(".", ".\n"),
+        ALPHABET_OF_MAIL, head.split(".")[0], head, token() + ".x", token() + ".x.y", "..", "." * 8_000, head + ".",
+        token()[:-20], token(sub="x").rpartition(".")[0] + "." + signature, "x" * 200, "A" * 8_000,
+    ]  # fmt: skip
+    yield from ((text[:80], text) for text in texts)
 
 
 sources = itertools.count(1)
@@ -509,7 +378,7 @@ def segmentwise(good, chance, others):
 
 
 def test_a_mutant_of_a_valid_token_enters_only_if_it_says_the_same(asked, caplog, capfd):
-    chance, wanted = random.Random(28), scaled(10_000, 200_000)
+    chance, wanted = random.Random(28), scaled(2_500, 200_000)
     goods = [token_of(kid, sub=f"{number}") for number in range(20) for kid in SIGNERS]
     mutants = {}
     while len(mutants) < wanted:
@@ -529,7 +398,7 @@ def test_a_mutant_of_a_valid_token_enters_only_if_it_says_the_same(asked, caplog
 
 def test_a_mutant_of_a_key_never_enters(asked, shared, key_of):
     chance, key = random.Random(29), key_of(shared)
-    mutants = {bytewise(key, chance) for _ in range(scaled(1_000, 20_000))}
+    mutants = {bytewise(key, chance) for _ in range(scaled(500, 20_000))}
     mutants = {mutant for mutant in mutants if mutant.lstrip(" ") != key}  # several blanks may stand before a key
     assert asked.portal.call(trials, asked.app, mutants) == {}
     assert visits_of(asked, key) == 1
@@ -543,21 +412,17 @@ def test_without_an_identity_provider_only_keys_open(client):
 
 
 @pytest.fixture
-def gate(lake, settings, tmp_path):
+def gate(shared, settings, tmp_path):
     """Makes the part that turns tokens into callers, over a file of keys."""
-    controls = []
+    with closing(ControlDatabase(shared)) as control:
 
-    def gate(keys=KEYS, clock=time.monotonic, **changes):
-        file = tmp_path / "keys.json"
-        file.write_text(keys)
-        controls.append(ApiKeys(ControlDatabase(lake)))
-        return Authenticator(
-            settings(lake, jwks=file, **IDENTITY | changes), controls[-1], JwksClient(str(file), clock), clock
-        )
+        def gate(keys=KEYS, clock=time.monotonic, **changes):
+            file = tmp_path / "keys.json"
+            file.write_text(keys)
+            chosen = settings(shared, jwks=file, **IDENTITY | changes)
+            return Authenticator(chosen, ApiKeys(control), JwksClient(str(file), clock), clock)
 
-    yield gate
-    for control in controls:
-        control.database.close()
+        yield gate
 
 
 @examples("claim", "role", "may_write")
@@ -570,13 +435,12 @@ def test_no_role_is_viewer_and_any_other_may_write(gate, claim, role, may_write)
 def test_only_the_roles_that_the_operator_names_may_write(gate):
     named = gate(jwt_writers="Editor, admin")
     found = [caller(named, token(role=role)) for role in ("Editor", "admin", "analyst", "viewer")]
-    assert [(one.role, one.may_write) for one in found] == [
-        ("editor", True), ("admin", True), ("viewer", False), ("viewer", False)
-    ]  # fmt: skip
+    assert [one.role for one in found] == ["editor", "admin", "viewer", "viewer"]
+    assert [one.may_write for one in found] == [True, True, False, False]
 
 
-def test_an_api_key_is_an_editor_that_makes_no_other_keys(gate, lake, key_of):
-    key = key_of(lake, "other")
+def test_an_api_key_is_an_editor_that_makes_no_other_keys(gate, shared, key_of):
+    key = key_of(shared, "other")
     found = caller(gate(), key)
     assert found == Caller("other", "editor", key[:12], is_key=True)
     assert (found.may_write, found.may_manage_keys) == (True, False)
@@ -588,12 +452,11 @@ def test_only_the_algorithms_of_the_setting_open(gate):
         assert [name for name in SIGNERS if caller(only, token_of(name))] == [kid]
 
 
-@pytest.mark.parametrize("hours", [1, 24, 720])
+@pytest.mark.parametrize("hours", [1, 720])
 def test_a_token_lives_as_long_as_the_setting_says_at_most(gate, hours):
-    limited, now = gate(jwt_lifetime=hours), int(time.time())
-    assert caller(limited, token(iat=now - 10, exp=now - 10 + hours * HOUR))
-    assert caller(limited, token(iat=now - 10, exp=now - 9.5 + hours * HOUR)) is None
-    assert caller(limited, token(iat=now - 10, exp=now - 9 + hours * HOUR)) is None
+    limited, begun = gate(jwt_lifetime=hours), int(time.time()) - 10
+    found = [caller(limited, token(iat=begun, exp=begun + hours * HOUR + more)) for more in (0, 0.5, 1)]
+    assert [one is not None for one in found] == [True, False, False]
 
 
 def test_the_claims_of_organization_and_role_have_the_names_that_settings_give(gate):
@@ -603,15 +466,12 @@ def test_the_claims_of_organization_and_role_have_the_names_that_settings_give(g
     assert caller(other, token(role="admin")) is None
 
 
-def test_a_token_without_organization_has_the_one_of_the_setting(gate):
+def test_only_a_token_that_names_no_organization_has_the_one_of_the_setting(gate):
     default = gate(jwt_organization="house")
     assert caller(default, token(org_id=ABSENT)).organization == "house"
     assert caller(default, token()).organization == "acme"
-
-
-@pytest.mark.parametrize("organization", ["", 0, False, [], {}, "_x", "a b"])
-def test_an_organization_that_cannot_be_is_refused_and_not_replaced_by_the_setting(gate, organization):
-    assert caller(gate(jwt_organization="house"), token(org_id=organization)) is None
+    for impossible in ("", 0, False, [], {}, "_x", "a b"):
+        assert caller(default, token(org_id=impossible)) is None
 
 
 def test_a_token_without_kid_is_meant_for_the_only_key(gate):
@@ -629,10 +489,10 @@ def headers(token, scheme=b"Bearer"):
     return [(b"host", b"x"), (b"authorization", scheme + b" " + token.encode()), (b"accept", b"*/*")]
 
 
-def test_a_caller_is_known_from_memory_only_after_a_look_and_for_a_while(gate, lake, key_of):
+def test_a_caller_is_known_from_memory_only_after_a_look_and_for_a_while(gate, shared, key_of):
     clock = Clock()
     keeper = gate(clock=clock)
-    for good, seconds in ((token_of("ec"), TOKEN_CACHE_SECONDS), (key_of(lake), API_KEY_CACHE_SECONDS)):
+    for good, seconds in ((token_of("ec"), TOKEN_CACHE_SECONDS), (key_of(shared), API_KEY_CACHE_SECONDS)):
         assert keeper.cached(headers(good)) is None
         found = caller(keeper, good)
         assert keeper.cached(headers(good)) is found
@@ -649,9 +509,9 @@ def test_a_caller_is_known_from_memory_only_after_a_look_and_for_a_while(gate, l
         assert caller(keeper, good) == found
 
 
-def test_what_is_refused_is_never_remembered(gate, lake, key_of):
+def test_what_is_refused_is_never_remembered(gate, shared, key_of):
     keeper = gate()
-    for bad in (token(STRANGER), "tak_" + "0" * 36, key_of(lake)[:-1], "x"):
+    for bad in (token(STRANGER), "tak_" + "0" * 36, key_of(shared)[:-1], "x"):
         assert caller(keeper, bad) is None
         assert keeper.cached(headers(bad)) is None
     assert not keeper._callers
@@ -677,14 +537,14 @@ def test_a_token_is_not_known_after_its_exp_nor_after_the_keys_changed(gate, tmp
     assert caller(keeper, other)
 
 
-def test_a_revoked_key_opens_for_two_seconds_more_at_most(gate, lake, key_of):
-    clock, key = Clock(), key_of(lake)
+def test_a_key_that_another_program_revoked_opens_for_two_seconds_more_at_most(gate, shared, key_of):
+    clock, key = Clock(), key_of(shared)
     keeper = gate(clock=clock)
     assert caller(keeper, key)
     for _ in range(10):  # use does not prolong it
         clock.now += 0.15
         assert caller(keeper, key)
-    control = ApiKeys(ControlDatabase(lake))
+    control = ApiKeys(ControlDatabase(shared))
     control.revoke_key(key[:12])
     control.database.close()
     clock.now += 0.51
@@ -692,8 +552,8 @@ def test_a_revoked_key_opens_for_two_seconds_more_at_most(gate, lake, key_of):
     assert caller(keeper, key) is None
 
 
-def test_the_use_of_a_key_is_noted_when_it_is_looked_up(gate, lake, key_of, monkeypatch):
-    clock, key, noted = Clock(), key_of(lake), []
+def test_the_use_of_a_key_is_noted_when_it_is_looked_up(gate, shared, key_of, monkeypatch):
+    clock, key, noted = Clock(), key_of(shared), []
     keeper = gate(clock=clock)
     monkeypatch.setattr(ApiKeys, "record_use", lambda self, used: noted.append(used))
     for _ in range(100):

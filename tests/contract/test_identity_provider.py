@@ -216,7 +216,7 @@ def test_keys_are_read_again_also_when_nobody_asks(gates, provider, monkeypatch)
 
 def test_new_keys_are_seen_within_35_seconds_whenever_they_come_and_whoever_else_asks(gates, providers):
     waited, busiest = [], 0
-    for offset in (0, 1, 5, 12, 29, 30, 31, 44, 59):
+    for offset in (0, 5, 29, 31, 59):
         clock = Clock()
         provider = providers(clock)
         gate, keys = gates(provider.address, clock)
@@ -240,24 +240,21 @@ def test_new_keys_are_seen_within_35_seconds_whenever_they_come_and_whoever_else
     assert busiest <= 2
 
 
-def test_ten_thousand_unknown_kids_neither_flood_the_provider_nor_stop_valid_tokens(gates, provider, clock):
+def test_two_thousand_unknown_kids_neither_flood_the_provider_nor_stop_valid_tokens(gates, provider, clock):
     gate, keys = gates(provider.address)
 
     async def flood():
         accepted = 0
-        for number in range(10_000):
-            clock.now += 0.012  # two minutes in all
+        for number in range(2_000):
+            clock.now += 0.06  # two minutes in all
             assert await entered(gate, unknown(number)) is None
-            if number % 100 == 0:
+            if number % 20 == 0:
                 accepted += bool(await entered(gate, fresh(key=EC, algorithm="ES256", headers={"kid": "ec"})))
         await settled(keys)
         return accepted
 
-    accepted = asyncio.run(flood())
-    print(
-        f"10,000 unknown kids: {len(provider.asked)} readings in two minutes, {accepted} of 100 valid tokens accepted"
-    )
-    assert accepted == 100
+    assert asyncio.run(flood()) == 100
+    print(f"2,000 unknown kids: {len(provider.asked)} readings in two minutes")
     assert len(provider.asked) <= 5
     assert provider.most_in_a_minute() <= 2
 
@@ -302,12 +299,12 @@ def test_a_provider_that_is_down_locks_nobody_out_for_a_day(gates, provider, clo
             await settled(keys)
             if age == 0:
                 provider.stop()
-            clock.now += 60 if age < 12 * HOUR else 240
+            clock.now += 240
         return asked, accepted
 
     asked, accepted = asyncio.run(day())
     print(f"24 h without a provider: {accepted} of {asked} valid tokens accepted")
-    assert accepted == asked >= 900
+    assert accepted == asked >= 360
     assert caller(gate, fresh()) is None
     assert provider.most_in_a_minute() <= 2
     provider.status = 200
@@ -315,29 +312,19 @@ def test_a_provider_that_is_down_locks_nobody_out_for_a_day(gates, provider, clo
     assert caller(gate, fresh())
 
 
-TROUBLES = {
-    "HTML": {"body": b"<html>Bad gateway</html>"},
-    "empty": {"body": b""},
-    "no UTF-8": {"body": b"\xff\xfe\xff"},
-    "null": {"body": b"null"},
-    "a number": {"body": b"7"},
-    "a list": {"body": b"[]"},
-    "no keys": {"body": b"{}"},
-    "an error": {"body": b'{"error": "try later"}'},
-    "an empty set": {"body": b'{"keys": []}'},
-    "keys null": {"body": b'{"keys": null}'},
-    "keys an object": {"body": b'{"keys": {"rsa": {}}}'},
-    "keys of text": {"body": b'{"keys": ["rsa"]}'},
-    "keys without fields": {"body": b'{"keys": [{"kty": "RSA"}]}'},
-    "only keys of other kinds": {"body": b'{"keys": [{"kty": "oct", "k": "c2VjcmV0", "kid": "rsa"}]}'},
-    "too many keys": {"body": key_set(*[published(RSA, f"k{number}") for number in range(65)]).encode()},
-    "huge": {"body": (KEYS[:-1] + " " * 70_000 + "}").encode()},
-    "deep": {"body": b"[" * 50_000},
-    "cut": {"body": KEYS.encode()[:-30]},
-    "status 500": {"status": 500},
-    "a redirect": {"status": 302, "headers": {"Location": "/elsewhere"}},
-    "a promise unkept": {"act": lambda line, _: line.write(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}")},
-}  # fmt: skip
+TROUBLES = [
+    *({"body": body} for body in (
+        b"<html>Bad gateway</html>", b"", b"\xff\xfe\xff", b"null", b"7", b"[]", b"{}", b'{"error": "try later"}',
+        b'{"keys": []}', b'{"keys": null}', b'{"keys": {"rsa": {}}}', b'{"keys": ["rsa"]}',
+        b'{"keys": [{"kty": "RSA"}]}',
+        b'{"keys": [{"kty": "oct", "k": "c2VjcmV0", "kid": "rsa"}]}',  # only keys of other kinds
+        key_set(*[published(RSA, f"k{number}") for number in range(65)]).encode(), KEYS.encode()[:-30],
+        (KEYS[:-1] + " " * 70_000 + "}").encode(), b"[" * 50_000,
+    )),
+    {"status": 500},
+    {"status": 302, "headers": {"Location": "/elsewhere"}},
+    {"act": lambda line, _: line.write(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}")},
+]  # fmt: skip
 
 
 @contextmanager
@@ -349,36 +336,26 @@ def troubled(provider, trouble):
 
 
 def test_no_bad_answer_opens_anything_or_replaces_good_keys(gates, provider, clock, caplog):
-    wrong, tokens = [], 0
-    for name, trouble in TROUBLES.items():
-        gate, keys = gates(provider.address)
+    async def follow(gate, keys, trouble):
+        with troubled(provider, trouble):
+            assert await entered(gate, fresh()) is None
+        clock.now += 5
+        assert await entered(gate, fresh())
+        with troubled(provider, trouble):
+            clock.now += REFRESH_SECONDS
+            assert await entered(gate, fresh())
+            await settled(keys)
+            assert await entered(gate, fresh())
+        assert keys._failures == 1
 
-        async def follow(gate=gate, keys=keys, trouble=trouble):
-            with troubled(provider, trouble):
-                yield await entered(gate, fresh()) is None
-            clock.now += 5
-            yield await entered(gate, fresh()) is not None
-            with troubled(provider, trouble):
-                clock.now += REFRESH_SECONDS
-                yield await entered(gate, fresh()) is not None
-                await settled(keys)
-                yield await entered(gate, fresh()) is not None
-            yield keys._failures == 1
-
-        async def followed(follow=follow):
-            return [passed async for passed in follow()]
-
-        passed = asyncio.run(followed())
-        tokens += len(passed) - 1
+    for trouble in TROUBLES:
+        asyncio.run(follow(*gates(provider.address), trouble))
         clock.now += 60
-        wrong += [name] * (not all(passed))
-    assert wrong == []
     assert provider.misled == []
     assert len(provider.asked) == 3 * len(TROUBLES)
     told = [record.getMessage() for record in caplog.records]
     assert len(told) == 2 * len(TROUBLES)
     assert all(text.startswith("The identity provider's keys cannot be read: ") for text in told)
-    print(f"bad answers: {len(TROUBLES)} kinds, {tokens} tokens, all as with the last good keys")
 
 
 def test_a_trouble_is_told_once_and_again_after_it_was_over(gates, provider, clock, caplog):
@@ -388,11 +365,7 @@ def test_a_trouble_is_told_once_and_again_after_it_was_over(gates, provider, clo
         clock.now += REFRESH_SECONDS
         caller(gate, unknown(0))
     told = [record.getMessage().partition(": ")[2] for record in caplog.records]
-    assert told == [
-        "HTTP status 503",
-        "HTTP status 404",
-        "HTTP status 404",
-    ]
+    assert told == ["HTTP status 503", "HTTP status 404", "HTTP status 404"]
 
 
 def silent(line, released):
