@@ -36,37 +36,15 @@ _CALLS = [
     "(SELECT * FROM visits)", "current_setting('temp_directory')", "duckdb_settings()", "sqlite_master",
 ]  # fmt: skip
 _FILES = [
-    "../organization=other",
-    "organization=other",
-    "visits/**/*.parquet",
-    "/etc/passwd",
-    "file:///",
-    "*",
-    "%",
-    "_",
+    "../organization=other", "organization=other", "visits/**/*.parquet", "/etc/passwd", "file:///", "*", "%", "_",
     "[a-z]*",
-]
+]  # fmt: skip
 _NAMES = [
-    "other",
-    "OTHER",
-    "acme,other",
-    "acme;other",
-    "acme\0other",
-    "acme/../other",
-    "acme%00",
-    "_seed",
-    "other ",
-    "ôther",
-]
+    "other", "OTHER", "acme,other", "acme;other", "acme\0other", "acme/../other", "acme%00", "_seed", "other ", "ôther",
+]  # fmt: skip
 _WORDS = [
-    CANARY,
-    f"{CANARY}.example",
-    f"{CANARY}-code",
-    f"https://{CANARY}.example/",
-    "%63anary",
-    "\uff43anary",
-    "canary%",
-]
+    CANARY, f"{CANARY}.example", f"{CANARY}-code", f"https://{CANARY}.example/", "%63anary", "\uff43anary", "canary%",
+]  # fmt: skip
 _ODD = [
     "\u202e", "\u2028", "\x1b[2J", "\ufeff", "é" * 50, "x" * 2_048, "-1", "1e999", "NaN", "null", "{}", "[]", "{{7*7}}",
     "${7*7}", "<script>", "\r\nX: y", "0x41", "9" * 40, "1970-01-01", "9999-12-31", "0000-00-00", "-0001-01-01",

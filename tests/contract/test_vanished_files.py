@@ -12,8 +12,7 @@ DAYS = {"start_date": "2026-03-02", "end_date": "2026-03-08"}
 LONG_AFTER = datetime(2027, 1, 1, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("name", ["traffic-overview", "dashboard"])
-@pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.parametrize(("name", "times"), [("traffic-overview", 3), ("dashboard", 1)])
 def test_a_query_whose_files_are_gone_is_asked_again_with_those_of_now(lake, client, monkeypatch, times, name):
     """The files are merged, and the old ones deleted, as soon as a query was told of them."""
     taken, snapshots = Warehouse.variables, []
