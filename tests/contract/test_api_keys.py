@@ -17,20 +17,22 @@ PATH = "/settings/api-keys"
 FIELDS = ["id", "name", "created_by", "created_at", "last_used_at", "expires_at", "revoked_at"]
 
 
-@pytest.fixture
-def client(lake, opened, tmp_path):
-    with opened(lake, "", **identity.settings_of(tmp_path)) as client:
-        yield client
-
-
 @pytest.fixture(scope="module")
-def keyless(shared_lake, opened, tmp_path_factory):
-    """An application in which no test makes a key."""
+def client(shared_lake, opened, tmp_path_factory):
+    """An application; each test has keys in an organization of its own, and acme has none."""
     with opened(shared_lake, "", **identity.settings_of(tmp_path_factory.mktemp("identity"))) as client:
         yield client
 
 
-def as_(role="editor", organization="acme", sub="anna@acme.example"):
+@pytest.fixture
+def keys_at(lake, opened, tmp_path):
+    """An application with keys, and its clock."""
+    now = [NOW]
+    with opened(lake, "", lambda: now[0], **identity.settings_of(tmp_path)) as client:
+        yield client, now
+
+
+def as_(organization="acme", role="editor", sub="anna@acme.example"):
     return {"Authorization": f"Bearer {identity.token(organization, role, sub)}"}
 
 
@@ -38,12 +40,12 @@ def with_key(key):
     return {"Authorization": f"Bearer {key}"}
 
 
-def create(client, name="ci", **how):
-    return client.post(PATH, json={"name": name}, headers=as_(**how))
+def create(client, organization="acme", **more):
+    return client.post(PATH, json={"name": "ci", **more}, headers=as_(organization))
 
 
-def test_a_key_is_shown_once_and_opens_its_organization(client, lake):
-    response = create(client)
+def test_a_key_is_shown_once_and_opens_its_organization(client, shared_lake):
+    response = create(client, "shown")
     made = response.json()
     assert response.status_code == 201
     assert list(made) == [*FIELDS, "key"]
@@ -52,110 +54,102 @@ def test_a_key_is_shown_once_and_opens_its_organization(client, lake):
     assert made["created_at"] == "2026-03-15T12:00:00Z"
     assert (made["last_used_at"], made["revoked_at"]) == (None, None)
     assert client.get("/jobs", headers=with_key(made["key"])).status_code == 200
-    (listed,) = client.get(PATH, headers=as_()).json()
+    (listed,) = client.get(PATH, headers=as_("shown")).json()
     assert listed | {"last_used_at": None} == {name: made[name] for name in FIELDS}
-    with closing(sqlite3.connect(lake.root / "control.sqlite")) as db:
+    with closing(sqlite3.connect(shared_lake.root / "control.sqlite")) as db:
         assert made["key"][12:] not in "\n".join(db.iterdump())
 
 
-def test_the_command_line_knows_keys_that_were_made_by_http_and_the_other_way_round(client, lake, key_of):
-    key = key_of(lake)
-    create(client, "other", organization="other")
-    told = client.get(PATH, headers=as_()).json()
-    assert [(one["id"], one["created_by"]) for one in told] == [(key[:12], None)]
-    with open_store(ApiKeys, lake) as control:
-        made = {(one.organization, one.created_by) for one in control.all_keys()}
-    assert made == {("acme", None), ("other", "anna@acme.example")}
+def test_the_command_line_knows_keys_that_were_made_by_http_and_the_other_way_round(client, shared_lake, key_of):
+    key = key_of(shared_lake, "both")
+    made = create(client, "both").json()
+    told = client.get(PATH, headers=as_("both")).json()
+    assert {(one["id"], one["created_by"]) for one in told} == {(key[:12], None), (made["id"], "anna@acme.example")}
+    with open_store(ApiKeys, shared_lake) as control:
+        assert {one["id"] for one in told} == {one.id for one in control.all_keys() if one.organization == "both"}
 
 
 def test_a_revoked_key_opens_nothing_and_stays_in_the_list(client):
-    made = create(client).json()
-    response = client.delete(f"{PATH}/{made['id']}", headers=as_(sub="bert"))
+    made = create(client, "revoked").json()
+    response = client.delete(f"{PATH}/{made['id']}", headers=as_("revoked", sub="bert"))
     assert response.status_code == 200
     assert list(response.json()) == FIELDS
     assert response.json()["revoked_at"] is not None
     assert client.get("/jobs", headers=with_key(made["key"])).status_code == 401
-    assert client.delete(f"{PATH}/{made['id']}", headers=as_()).status_code == 404
-    assert [one["id"] for one in client.get(PATH, headers=as_()).json()] == [made["id"]]
+    assert client.delete(f"{PATH}/{made['id']}", headers=as_("revoked")).status_code == 404
+    assert [one["id"] for one in client.get(PATH, headers=as_("revoked")).json()] == [made["id"]]
 
 
-def test_an_expired_key_is_401_and_says_so_from_that_second_on(lake, opened, tmp_path):
-    now = [NOW]
-    with opened(lake, "", lambda: now[0], **identity.settings_of(tmp_path)) as client:
-        made = client.post(PATH, json={"name": "ci", "expires_at": "2026-03-15"}, headers=as_()).json()
-        assert made["expires_at"] == "2026-03-15T23:59:59Z"
-        now[0] = datetime(2026, 3, 15, 23, 59, 58, tzinfo=UTC)
-        assert client.get("/jobs", headers=with_key(made["key"])).status_code == 200
-        now[0] += timedelta(seconds=1)
-        for path in ("/jobs", "/analytics/devices", "/nothing"):
-            refused = client.get(path, headers=with_key(made["key"]))
-            assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
-            assert refused.json() == {
-                "error": f"The API key {made['id']} expired at 2026-03-15T23:59:59Z.",
-                "message": "Create another one under Settings > API keys, or by `traffic keys create` on the server.",
-            }
-        (listed,) = client.get(PATH, headers=as_()).json()
-        assert (listed["expires_at"], listed["revoked_at"]) == (made["expires_at"], None)
+def test_an_expired_key_is_401_and_says_so_from_that_second_on(keys_at):
+    client, now = keys_at
+    made = create(client, expires_at="2026-03-15").json()
+    assert made["expires_at"] == "2026-03-15T23:59:59Z"
+    now[0] = datetime(2026, 3, 15, 23, 59, 58, tzinfo=UTC)
+    assert client.get("/jobs", headers=with_key(made["key"])).status_code == 200
+    now[0] += timedelta(seconds=1)
+    for path in ("/jobs", "/analytics/devices", "/nothing"):
+        refused = client.get(path, headers=with_key(made["key"]))
+        assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
+        assert refused.json() == {
+            "error": f"The API key {made['id']} expired at 2026-03-15T23:59:59Z.",
+            "message": "Create another one under Settings > API keys, or by `traffic keys create` on the server.",
+        }
+    (listed,) = client.get(PATH, headers=as_()).json()
+    assert (listed["expires_at"], listed["revoked_at"]) == (made["expires_at"], None)
 
 
 @pytest.mark.parametrize("expires_at", ["2026-03-14", "soon", 7])
-def test_a_key_that_would_never_be_valid_is_not_created(keyless, expires_at):
-    response = keyless.post(PATH, json={"name": "ci", "expires_at": expires_at}, headers=as_())
+def test_a_key_that_would_never_be_valid_is_not_created(client, expires_at):
+    response = create(client, expires_at=expires_at)
     assert response.status_code == 400
     assert "expires_at" in " ".join(response.json().values())
-    assert keyless.get(PATH, headers=as_()).json() == []
-
-
-def test_nobody_revokes_or_sees_a_key_of_another_organization(client):
-    made = create(client, organization="other").json()
-    assert client.delete(f"{PATH}/{made['id']}", headers=as_()).status_code == 404
     assert client.get(PATH, headers=as_()).json() == []
+
+
+def test_a_key_of_another_organization_is_neither_seen_nor_revoked(client):
+    made = create(client, "theirs").json()
+    assert client.delete(f"{PATH}/{made['id']}", headers=as_("mine")).status_code == 404
+    assert client.get(PATH, headers=as_("mine")).json() == []
     assert client.get("/jobs", headers=with_key(made["key"])).status_code == 200
 
 
-@pytest.mark.parametrize("who", ["viewer", "no role", "key"])
-def test_viewers_and_keys_may_not_manage_keys(client, key_of, lake, who):
-    headers = with_key(key_of(lake)) if who == "key" else as_({"viewer": "Viewer", "no role": None}[who])
-    answers = [
-        client.get(PATH, headers=headers),
-        client.post(PATH, json={"name": "x"}, headers=headers),
-        client.delete(f"{PATH}/tak_whatever", headers=headers),
-    ]
-    assert [answer.status_code for answer in answers] == [403] * 3
-    assert [answer.json() for answer in answers] == [
-        {
-            "error": "This token may not manage API keys.",
-            "message": "Use an identity token of a role that may write; or `traffic keys` on the server.",
-        }
-    ] * 3
-    assert len(client.get(PATH, headers=as_()).json()) == (who == "key")
+def test_viewers_and_keys_may_not_manage_keys(client, key_of, shared_lake):
+    for headers in (as_("third", "Viewer"), as_("third", None), with_key(key_of(shared_lake, "third"))):
+        answers = [
+            client.get(PATH, headers=headers),
+            client.post(PATH, json={"name": "x"}, headers=headers),
+            client.delete(f"{PATH}/tak_whatever", headers=headers),
+        ]
+        assert [answer.status_code for answer in answers] == [403] * 3
+        assert [answer.json() for answer in answers] == [
+            {
+                "error": "This token may not manage API keys.",
+                "message": "Use an identity token of a role that may write; or `traffic keys` on the server.",
+            }
+        ] * 3
+    assert len(client.get(PATH, headers=as_("third")).json()) == 1
 
 
-def test_other_methods_are_not_known(keyless):
-    assert keyless.put(PATH, headers=as_()).status_code == 405
-    assert keyless.get(f"{PATH}/x", headers=as_()).status_code == 405
-    assert keyless.get(PATH).status_code == 401
-
-
-@pytest.mark.parametrize("path", [PATH, "/jobs", "/agent-hooks", "/analytics/devices"])
-def test_head_is_answered_like_get_and_writes_nothing(keyless, path):
-    listed = keyless.get(path, headers=as_())
-    response = keyless.head(path, headers=as_())
-    assert (response.status_code, response.content) == (200, b"")
-    for name in ("content-type", "content-length"):
-        assert response.headers[name] == listed.headers[name]
-    assert keyless.head(path).status_code == 401
-    assert keyless.head("/visits", headers=as_()).status_code == 405
+def test_other_methods_are_not_known_and_head_is_answered_like_get(client):
+    assert client.put(PATH, headers=as_()).status_code == 405
+    assert client.get(f"{PATH}/x", headers=as_()).status_code == 405
+    assert client.get(PATH).status_code == client.head(PATH).status_code == 401
+    assert client.head("/visits", headers=as_()).status_code == 405
+    for path in (PATH, "/jobs", "/agent-hooks", "/analytics/devices"):
+        listed, response = client.get(path, headers=as_()), client.head(path, headers=as_())
+        assert (response.status_code, response.content) == (200, b"")
+        for name in ("content-type", "content-length"):
+            assert response.headers[name] == listed.headers[name]
 
 
 @pytest.mark.parametrize(("at", "told"), [("12:45:10", "12:30:00"), ("13:45:10", "13:00:00")])
-def test_when_a_key_was_last_used_is_told_to_the_hour_but_never_before_it_was_made(lake, opened, tmp_path, at, told):
-    now = [NOW.replace(minute=30)]
-    with opened(lake, "", lambda: now[0], **identity.settings_of(tmp_path)) as client:
-        made = create(client).json()
-        now[0] = datetime.fromisoformat(f"2026-03-15T{at}Z")
-        client.get("/jobs", headers=with_key(made["key"]))
-        with open_store(ApiKeys, lake) as control:
-            while not control.database.rows("SELECT 1 FROM keys WHERE last_used_at IS NOT NULL"):
-                time.sleep(0.01)
-        assert client.get(PATH, headers=as_()).json()[0]["last_used_at"] == f"2026-03-15T{told}Z"
+def test_when_a_key_was_last_used_is_told_to_the_hour_but_never_before_it_was_made(keys_at, lake, at, told):
+    client, now = keys_at
+    now[0] = NOW.replace(minute=30)
+    made = create(client).json()
+    now[0] = datetime.fromisoformat(f"2026-03-15T{at}Z")
+    client.get("/jobs", headers=with_key(made["key"]))
+    with open_store(ApiKeys, lake) as control:
+        while not control.database.rows("SELECT 1 FROM keys WHERE last_used_at IS NOT NULL"):
+            time.sleep(0.01)
+    assert client.get(PATH, headers=as_()).json()[0]["last_used_at"] == f"2026-03-15T{told}Z"

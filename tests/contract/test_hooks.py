@@ -104,16 +104,13 @@ def test_hooks_are_listed_oldest_first_and_changed(mine):
     first, second = create(mine), create(mine, name="second", events=["job.resolved", "job.created", "job.created"])
     assert [one["id"] for one in mine("GET", PATH)] == [first["id"], second["id"]]
     assert second["events"] == ["job.created", "job.resolved"]
-    changed = mine("PATCH", f"{PATH}/{first['id']}", json={"name": "n", "url": "https://b.example", "active": False})
-    assert (changed["name"], changed["url"], changed["active"]) == ("n", "https://b.example", False)
-    assert changed["events"] == ["job.approved"]
-    assert mine("PATCH", f"{PATH}/{first['id']}", json={"events": ["job.created"], "active": True}) == changed | {
-        "events": ["job.created"],
-        "active": True,
-    }
-    mine("DELETE", f"{PATH}/{first['id']}")
-    mine("GET", f"{PATH}/{first['id']}", 404)
-    mine("DELETE", f"{PATH}/{first['id']}", 404)
+    path, old = f"{PATH}/{first['id']}", {name: first[name] for name in FIELDS}
+    for changes in ({"name": "n", "url": "https://b.example", "active": False}, {"events": ["job.created"]}):
+        old |= changes
+        assert mine("PATCH", path, json=changes) == old
+    mine("DELETE", path)
+    for method in ("GET", "DELETE"):
+        mine(method, path, 404)
     assert [one["id"] for one in mine("GET", PATH)] == [second["id"]]
 
 
@@ -133,44 +130,36 @@ def test_an_organization_has_20_hooks_at_most(mine):
     assert len(mine("GET", PATH)) == 20
 
 
-@pytest.mark.parametrize(("method", "path"), REQUESTS)
-def test_nobody_without_a_token_and_no_viewer_may_see_or_change_hooks(client, method, path):
-    for wanted in (path, "/agent-hooks/x/y"):
-        assert client.request(method, wanted).status_code == 401
-    answer = client.request(method, path, headers=as_("acme", "viewer"), json=HOOK)
-    assert (answer.status_code, answer.json()["error"]) == (403, "Viewers may neither see nor change hooks.")
-
-
-@pytest.mark.parametrize(("method", "path"), REQUESTS[2:])
-def test_a_hook_of_another_organization_does_not_exist(mine, client, method, path):
-    made = create(mine)
-    (delivery,) = mine("POST", f"{PATH}/{made['id']}/test", 202).values()
-    real = path.replace("hook_0123456789abcdef0123", made["id"]).replace("evt_1", delivery)
-    body = {"json": {"active": False}} if method == "PATCH" else {}
-    for wanted in (path, real):
-        answer = client.request(method, wanted, headers=as_("stranger"), **body)
-        assert answer.status_code == 404
-        assert list(answer.json()) == ["error", "message"]
-    shown = mine("GET", f"{PATH}/{made['id']}")
-    assert {name: shown[name] for name in UNSENT} == {name: made[name] for name in UNSENT}
-    mine("POST", f"{PATH}/{made['id']}/deliveries/evt_1/replay", 404)
-
-
-@pytest.mark.parametrize(("method", "path"), REQUESTS)
-def test_every_answer_has_the_four_headers_and_is_json(client, method, path):
-    for headers in ({}, as_("acme", "viewer"), as_("acme")):
-        answer = client.request(method, path, headers=headers)
-        assert answer.headers["content-type"] == "application/json"
-        answer.json()
-        for name in ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retry-after"):
-            assert name in answer.headers
-
-
-def test_other_methods_are_not_known_and_head_is_a_get_without_body(client):
+def test_only_a_caller_who_may_write_sees_or_changes_hooks_and_every_answer_is_json_with_the_four_headers(client):
+    for method, path in REQUESTS:
+        answers = [client.request(method, wanted) for wanted in (path, "/agent-hooks/x/y")]
+        answers.append(client.request(method, path, headers=as_("acme", "viewer"), json=HOOK))
+        assert [answer.status_code for answer in answers] == [401, 401, 403]
+        assert answers[2].json()["error"] == "Viewers may neither see nor change hooks."
+        for answer in (*answers, client.request(method, path, headers=as_("acme"))):
+            assert answer.headers["content-type"] == "application/json"
+            assert list(answer.json()) in (["error", "message"], [])
+            assert {"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retry-after"} <= {
+                *answer.headers
+            }
     for method in ("PUT", "OPTIONS"):
         assert client.request(method, PATH, headers=as_("acme")).status_code == 405
     assert client.head(PATH, headers=as_("acme")).status_code == 200
     assert client.head(ONE, headers=as_("acme")).status_code == 404
+
+
+def test_a_hook_of_another_organization_does_not_exist(mine, client):
+    made = create(mine)
+    (delivery,) = mine("POST", f"{PATH}/{made['id']}/test", 202).values()
+    for method, path in REQUESTS[2:]:
+        real = path.replace("hook_0123456789abcdef0123", made["id"]).replace("evt_1", delivery)
+        for wanted in (path, real):
+            body = {"json": {"active": False}} if method == "PATCH" else {}
+            answer = client.request(method, wanted, headers=as_("stranger"), **body)
+            assert (answer.status_code, list(answer.json())) == (404, ["error", "message"])
+    shown = mine("GET", f"{PATH}/{made['id']}")
+    assert {name: shown[name] for name in UNSENT} == {name: made[name] for name in UNSENT}
+    mine("POST", f"{PATH}/{made['id']}/deliveries/evt_1/replay", 404)
 
 
 def test_a_test_is_delivered_signed_and_can_be_replayed(lake, opened, receiver):
@@ -256,7 +245,7 @@ def test_cached_answers_go_on_while_20_hooks_hang(lake, opened, monkeypatch):
                 hooks.send_test(organization, hook.id)
             mine = hooks.of("acme")[-1]
         hanging.wait_for(20)
-        for _ in range(200):
+        for _ in range(20):
             assert client.get("/analytics/traffic-overview").status_code == 200
         assert client.patch(f"{PATH}/{mine.id}", json={"active": False}).status_code == 200
         assert hanging.connections == 20  # they hang still

@@ -1,5 +1,6 @@
 """Links over HTTP: programs read, set and remove them one by one; who may, and what is refused."""
 
+import itertools
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 
 import pytest
@@ -14,38 +15,47 @@ from tests.support.lakes import links_path
 from tests.support.tables import examples
 
 NOW = "2026-03-15T12:00:00Z"
-
-
-@pytest.fixture
-def client(lake, opened, tmp_path):
-    with opened(lake, **identity.settings_of(tmp_path)) as client:
-        yield client
+NUMBERS = itertools.count(1)
 
 
 @pytest.fixture(scope="module")
-def linkless(shared_lake, opened):
-    """An application that nobody has given a link."""
-    with opened(shared_lake) as client:
+def served(shared_lake, opened, tmp_path_factory):
+    """The application, whose lake is `shared_lake`."""
+    with opened(shared_lake, "", **identity.settings_of(tmp_path_factory.mktemp("identity"))) as client:
         yield client
+
+
+@pytest.fixture
+def client(served):
+    """Asks as an editor of an organization that no other test has."""
+    served.organization = f"o{next(NUMBERS)}"
+    served.headers["Authorization"] = as_(served)["Authorization"]
+    return served
+
+
+@pytest.fixture
+def stored(client, shared_lake):
+    """The links of an organization as the lake has them: that of this test unless told otherwise."""
+
+    def stored(organization=client.organization):
+        return [(link.domain, link.short_code, link.target_url) for link in links_of(shared_lake, organization)]
+
+    return stored
 
 
 def put(client, address, target_url="https://shop.example/", **how):
     return client.put(f"/links/{address}", json={"target_url": target_url}, **how)
 
 
-def as_(role, organization="acme"):
-    return {"Authorization": f"Bearer {identity.token(organization, role)}"}
+def as_(client, role="editor"):
+    return {"Authorization": f"Bearer {identity.token(client.organization, role)}"}
 
 
 def body(short_code, domain, target_url="https://shop.example/"):
     return {"short_code": short_code, "domain": domain, "target_url": target_url, "created_at": NOW}
 
 
-def stored(lake, organization="acme"):
-    return [(link.domain, link.short_code, link.target_url) for link in links_of(lake, organization)]
-
-
-def test_a_link_is_added_changed_read_and_removed(client, lake):
+def test_a_link_is_added_changed_read_and_removed(client, stored):
     answers = [
         put(client, "go.example/sale"),
         put(client, "go.example/sale"),
@@ -57,7 +67,7 @@ def test_a_link_is_added_changed_read_and_removed(client, lake):
     first, new = body("sale", "go.example"), body("sale", "go.example", "https://shop.example/new")
     assert [answer.json() for answer in answers] == [first, first, new, new, new]
     assert list(answers[0].json()) == ["short_code", "domain", "target_url", "created_at"]
-    assert stored(lake) == []
+    assert stored() == []
     missing = {
         "error": "Link not found.",
         "message": "Check the domain and the short code; * is the domain of links for every domain.",
@@ -66,11 +76,11 @@ def test_a_link_is_added_changed_read_and_removed(client, lake):
         assert (answer.status_code, answer.json()) == (404, missing)
 
 
-def test_a_star_is_every_domain_and_no_other(client, lake):
+def test_a_star_is_every_domain_and_no_other(client, stored):
     assert put(client, "*/sale", "https://shop.example/all").json() == body("sale", "*", "https://shop.example/all")
     assert client.get("/links/go.example/sale").status_code == 404
     assert put(client, "go.example/sale", "https://shop.example/go").status_code == 201
-    assert stored(lake) == [("", "sale", "https://shop.example/all"), ("go.example", "sale", "https://shop.example/go")]
+    assert stored() == [("", "sale", "https://shop.example/all"), ("go.example", "sale", "https://shop.example/go")]
     assert client.delete("/links/%2A/sale").json() == body("sale", "*", "https://shop.example/all")
     assert client.get("/links/go.example/sale").json()["target_url"] == "https://shop.example/go"
 
@@ -82,79 +92,72 @@ def test_a_new_link_resolves_a_target_at_once(client):
     assert client.get("/links/*/größe").json() == body("größe", "*")
 
 
-def test_viewers_read_and_do_not_write(client, lake):
+def test_viewers_read_and_do_not_write(client, stored):
     put(client, "*/sale")
-    viewer = as_("viewer")
+    viewer = as_(client, "viewer")
     assert client.get("/links/*/sale", headers=viewer).json() == body("sale", "*")
     answers = [put(client, "*/sale", "https://x.example", headers=viewer), put(client, "*/x", headers=viewer),
                client.delete("/links/*/sale", headers=viewer)]  # fmt: skip
     refusal = {"error": "Viewers cannot write.", "message": "Use an API key, or an identity token of another role."}
     assert [(answer.status_code, answer.json()) for answer in answers] == [(403, refusal)] * 3
-    assert put(client, "*/sale", headers=as_("editor")).status_code == 200
+    assert put(client, "*/sale", headers=as_(client)).status_code == 200
     assert client.get("/links/*/sale", headers={"Authorization": ""}).status_code == 401
-    assert stored(lake) == [("", "sale", "https://shop.example/")]
+    assert stored() == [("", "sale", "https://shop.example/")]
 
 
-def test_nobody_reads_or_changes_links_of_another_organization(client, lake):
+def test_links_of_another_organization_are_neither_read_nor_changed(client, stored):
     put(client, "*/sale")
-    other = as_("editor", "other")
+    other = {"Authorization": f"Bearer {identity.token('other')}"}
     assert client.get("/links/*/sale", headers=other).status_code == 404
     assert client.delete("/links/*/sale", headers=other).status_code == 404
     assert put(client, "*/sale", "https://other.example", headers=other).status_code == 201
-    assert stored(lake) == [("", "sale", "https://shop.example/")]
-    assert stored(lake, "other") == [("", "sale", "https://other.example")]
+    assert stored() == [("", "sale", "https://shop.example/")]
+    assert stored("other") == [("", "sale", "https://other.example")]
 
 
 @examples("address", "error", "message")
-def test_an_address_that_no_link_can_have_is_refused(linkless, shared_lake, address, error, message):
-    answer = linkless.put(f"/links/{address}", json={"target_url": "https://x.example"})
+def test_an_address_that_no_link_can_have_is_refused(client, stored, address, error, message):
+    answer = client.put(f"/links/{address}", json={"target_url": "https://x.example"})
     assert (answer.status_code, answer.json()) == (400, {"error": error, "message": message})
-    assert stored(shared_lake) == []
+    assert stored() == []
 
 
-def test_bodies_and_paths_that_have_no_place_here_are_refused(linkless):
-    assert linkless.request("GET", "/links/*/a", content=b"{}").status_code == 400
-    assert linkless.request("DELETE", "/links/*/a", content=b"{}").status_code == 400
-    assert linkless.post("/links/*/a").status_code == 405
-    assert [linkless.get(path).status_code for path in ("/links", "/links/*", "/links/*/a/b", "/links/*/a%2Fb")] == [
+def test_bodies_and_paths_that_have_no_place_here_are_refused(client):
+    assert client.request("GET", "/links/*/a", content=b"{}").status_code == 400
+    assert client.request("DELETE", "/links/*/a", content=b"{}").status_code == 400
+    assert client.post("/links/*/a").status_code == 405
+    assert [client.get(path).status_code for path in ("/links", "/links/*", "/links/*/a/b", "/links/*/a%2Fb")] == [
         404
     ] * 4
 
 
-def test_links_that_are_set_at_the_same_time_are_all_there(client, lake):
-    with ThreadPoolExecutor(8) as pool:
-        answers = [*pool.map(lambda number: put(client, f"*/c{number}"), range(24))]
-    assert {answer.status_code for answer in answers} == {201}
-    assert len(stored(lake)) == 24
-
-
-def test_a_change_waits_for_other_programs_and_nobody_waits_for_it(client, lake, monkeypatch):
+def test_a_change_waits_for_other_programs_and_no_other_request_waits_for_it(client, shared_lake, stored, monkeypatch):
     monkeypatch.setattr(link_endpoints, "MAX_WAITING_EDITS", 2)
     put(client, "*/first")
     with ThreadPoolExecutor(5) as pool:
-        with locked(lake.links_root, wait=True):
+        with locked(shared_lake.links_root, wait=True):
             changes = [pool.submit(put, client, f"*/c{number}") for number in range(5)]  # one or two are under way
             refused = [change.result() for change in wait(changes, return_when=FIRST_COMPLETED).done]
             assert {(answer.status_code, answer.headers["Retry-After"]) for answer in refused} == {(503, "1")}
             assert client.get("/links/*/first").status_code == 200
             assert client.get("/jobs").status_code == 200
         found = [change.result().status_code for change in changes]
-    assert (set(found), found.count(201)) == ({201, 503}, len(stored(lake)) - 1)
+    assert (set(found), found.count(201)) == ({201, 503}, len(stored()) - 1)
 
 
-def test_changes_that_wait_for_one_another_are_written_once(client, lake, monkeypatch):
+def test_changes_that_wait_for_one_another_are_written_once(client, shared_lake, stored, monkeypatch):
     written = []
     monkeypatch.setattr("data.store.links.replace_links", lambda *links: (written.append(1), replace_links(*links)))
     with ThreadPoolExecutor(9) as pool:
-        with locked(lake.links_root, wait=True):
+        with locked(shared_lake.links_root, wait=True):
             changes = [pool.submit(put, client, f"*/c{number}") for number in range(MAX_WAITING_EDITS)]
             wait(changes, timeout=0.5)
         assert {change.result().status_code for change in changes} == {201}
-    assert len(stored(lake)) == MAX_WAITING_EDITS
+    assert len(stored()) == MAX_WAITING_EDITS
     assert len(written) <= 2
 
 
-def test_a_full_disk_is_told_and_changes_nothing(client, lake, monkeypatch):
+def test_a_full_disk_is_told_and_changes_nothing(client, shared_lake, stored, monkeypatch):
     put(client, "*/sale")
 
     def full(*_, **__):
@@ -163,11 +166,11 @@ def test_a_full_disk_is_told_and_changes_nothing(client, lake, monkeypatch):
     monkeypatch.setattr("data.store.link_files.write_parquet", full)
     for answer in (put(client, "*/new"), client.delete("/links/*/sale")):
         assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
-    assert stored(lake) == [("", "sale", "https://shop.example/")]
+    assert stored() == [("", "sale", "https://shop.example/")]
 
 
-def test_damaged_links_are_not_served(client, lake):
+def test_damaged_links_are_not_served(client, shared_lake):
     put(client, "*/sale")
-    links_path(lake).write_bytes(b"no Parquet")
+    links_path(shared_lake, client.organization).write_bytes(b"no Parquet")
     answers = [client.get("/links/*/sale"), put(client, "*/new"), client.delete("/links/*/sale")]
     assert [answer.status_code for answer in answers] == [500] * 3
