@@ -5,16 +5,13 @@ import json
 import os
 import threading
 from collections import Counter
-from contextlib import asynccontextmanager
-from datetime import UTC, date, datetime
+from datetime import date
 
-import httpx2
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from queries import ENTRIES, Scope, Warehouse
-from service.app import create_app
 from service.http import cache
 from service.http.answers import LONG, Answers
 from service.http.cache import TTL_SECONDS, AnswerCache, CacheKey
@@ -25,7 +22,6 @@ from tests.support.visits import land, visit
 
 OVERVIEW, DEVICES, DASHBOARD = (ENTRIES[name] for name in ("traffic-overview", "devices", "dashboard"))
 START, END = date(2026, 3, 1), date(2026, 3, 15)
-NOON = datetime(2026, 3, 15, 12, tzinfo=UTC)
 THREADS = (os.cpu_count() or 1) + 1
 MINE, THEIRS = Scope("acme", START, END), Scope("other", START, END)
 
@@ -88,24 +84,15 @@ def answers(engine, clock):
     workers.close()
 
 
-def test_equal_requests_at_once_run_one_query(answers, engine):
+def test_equal_requests_at_once_run_each_query_once(answers, engine):
     async def ask():
-        return await asyncio.gather(*(answers.body(OVERVIEW, MINE) for _ in range(200)))
-
-    bodies = asyncio.run(ask())
-    assert len(set(bodies)) == 1
-    assert b'"total_visits":1,' in bodies[0]
-    assert sum(engine.computed.values()) == 1
-
-
-def test_two_hundred_dashboards_and_endpoints_at_once_run_each_query_once(answers, engine):
-    async def ask():
-        return await asyncio.gather(
-            *(answers.body(entry, MINE) for _ in range(100) for entry in (DASHBOARD, OVERVIEW, DEVICES))
-        )
+        entries = (DASHBOARD, OVERVIEW, DEVICES) * 60
+        return await asyncio.gather(*(answers.body(entry, MINE) for entry in entries))
 
     bodies = asyncio.run(ask())
     assert len(set(bodies)) == 3
+    assert all(body in bodies[0] for body in bodies[1:3])
+    assert b'"total_visits":1,' in bodies[1]
     assert set(engine.computed.values()) == {1}
     assert {name for name, _ in engine.computed} >= {part.name for _, part in DASHBOARD.members}
 
@@ -123,6 +110,7 @@ def test_the_longest_queries_of_a_dashboard_begin_first(answers, engine):
 
     begun, body = asyncio.run(ask())
     assert begun >= set(LONG)
+    assert engine.snapshots == 1  # it looked at the manifest once
     assert list(json.loads(body)) == [name for name, _ in DASHBOARD.members]
 
 
@@ -138,17 +126,6 @@ def test_an_answer_is_held_for_five_minutes_and_not_longer(answers, engine, cloc
 
     asyncio.run(ask())
     assert sum(engine.computed.values()) == 2
-
-
-def test_the_dashboard_shares_the_answers_of_its_members(answers, engine):
-    async def ask():
-        one = await answers.body(DEVICES, MINE)
-        whole = await answers.body(DASHBOARD, MINE)
-        assert one in whole
-        assert await answers.body(OVERVIEW, MINE) in whole
-
-    asyncio.run(ask())
-    assert engine.computed["devices", "acme"] == engine.computed["traffic-overview", "acme"] == 1
 
 
 def test_a_dashboard_is_held_no_longer_than_its_oldest_member(answers, engine, clock):
@@ -175,11 +152,6 @@ def test_the_epoch_is_read_once_for_all_requests_of_a_turn_and_again_in_the_next
             assert engine.epochs == turn + 1
 
     asyncio.run(ask())
-
-
-def test_a_cold_dashboard_looks_at_the_manifest_once(answers, engine):
-    asyncio.run(answers.body(DASHBOARD, MINE))
-    assert engine.snapshots == 1
 
 
 def test_organizations_and_scopes_never_share_an_answer(answers, engine):
@@ -311,62 +283,6 @@ def test_who_is_refused_takes_the_answer_from_nobody_who_waits_for_it_too(answer
         return await second
 
     assert asyncio.run(ask()) == b"[]"
-
-
-@asynccontextmanager
-async def asking(app, key):
-    """A caller from a new address each time."""
-    numbers = iter(range(1, 10_000))
-
-    async with httpx2.AsyncClient(
-        transport=httpx2.ASGITransport(app, raise_app_exceptions=False, client=("10.0.0.1", 1)), base_url="http://test"
-    ) as client:
-
-        def ask(path):
-            forwarded = f"203.0.{(number := next(numbers)) >> 8}.{number & 255}"
-            return client.get(path, headers={"Authorization": f"Bearer {key}", "X-Forwarded-For": forwarded})
-
-        yield ask
-
-
-def test_an_overloaded_service_answers_503_at_once_and_recovers(lake, settings, key_of, monkeypatch):
-    land(lake, "acme", [visit()])
-    gate, variables, admit = threading.Event(), Warehouse.variables, Workers.admit
-    admitted = []
-
-    def held_back(self, scope):
-        assert gate.wait(30)
-        return variables(self, scope)
-
-    def counted(self, *who):
-        admit(self, *who)
-        admitted.append(self)
-
-    monkeypatch.setattr(Warehouse, "variables", held_back)
-    monkeypatch.setattr(Workers, "admit", counted)
-    app = create_app(settings(lake), lambda: NOON)
-
-    async def ask():
-        async with asking(app, key_of(lake)) as ask:
-            paths = [f"/analytics/devices?domain=d{number}.example" for number in range(MAX_REQUESTS)]
-            waiting = [asyncio.create_task(ask(path)) for path in paths]
-            while len(admitted) < MAX_REQUESTS:
-                await asyncio.sleep(0.01)
-            refused = [await ask(path) for path in ("/analytics/browsers", "/analytics/weekly-trend")]
-            free = [await ask("/jobs"), await ask("/analytics/cache-stats")]
-            gate.set()
-            answered = await asyncio.gather(*waiting)
-            return refused, free, answered, await ask("/analytics/browsers")
-
-    refused, free, answered, later = asyncio.run(ask())
-    for response in refused:
-        assert response.status_code == 503
-        assert list(response.json()) == ["error", "message"]
-        assert response.headers["content-type"] == "application/json"
-        assert [value for name, value in response.headers.multi_items() if name == "retry-after"] == ["1"]
-        assert (response.headers["x-ratelimit-limit"], response.headers["x-ratelimit-remaining"]) == ("60", "59")
-        assert int(response.headers["x-ratelimit-reset"]) > 1_700_000_000
-    assert {response.status_code for response in [*free, *answered, later]} == {200}
 
 
 # The cache alone, against a plain model of what may be served

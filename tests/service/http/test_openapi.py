@@ -26,27 +26,32 @@ PARAMETERS = {
     "/implementations/active": ["domain"],
 }
 """What the routes take that do not take just what all do."""
-HOOKS = {
-    "/agent-hooks": ["get", "post"],
-    "/agent-hooks/{id}": ["get", "patch", "delete"],
-    "/agent-hooks/{id}/test": ["post"],
-    "/agent-hooks/{id}/secret": ["post"],
-    "/agent-hooks/{id}/deliveries": ["get"],
-    "/agent-hooks/{id}/deliveries/{delivery}/replay": ["post"],
-}
-"""The routes of hooks and their methods."""
-JOBS = {
-    "/jobs": ["get", "post"],
-    "/jobs/{id}": ["get"],
-    "/jobs/{id}/guesses": ["get"],
-    "/jobs/{id}/actions": ["post"],
-    "/jobs/{id}/implementations": ["post"],
-    "/jobs/{id}/implementations/{number}": ["get"],
-    "/jobs/{id}/implementations/{number}/status": ["post"],
-    "/implementations/active": ["get"],
-}
-"""The routes of jobs and their methods."""
 LINK = "/links/{domain}/{short_code}"
+ROUTES = {
+    **{f"/analytics/{entry.name}": "get" for entry in CATALOG},
+    "/jobs": "get post",
+    "/jobs/{id}": "get",
+    "/jobs/{id}/guesses": "get",
+    "/jobs/{id}/actions": "post",
+    "/jobs/{id}/implementations": "post",
+    "/jobs/{id}/implementations/{number}": "get",
+    "/jobs/{id}/implementations/{number}/status": "post",
+    "/implementations/active": "get",
+    "/agent-hooks": "get post",
+    "/agent-hooks/{id}": "get patch delete",
+    "/agent-hooks/{id}/test": "post",
+    "/agent-hooks/{id}/secret": "post",
+    "/agent-hooks/{id}/deliveries": "get",
+    "/agent-hooks/{id}/deliveries/{delivery}/replay": "post",
+    "/visits": "post",
+    "/mcp": "post",
+    LINK: "get put delete",
+    "/settings/api-keys": "get post",
+    "/settings/api-keys/{id}": "delete",
+    "/healthz": "get",
+    "/openapi.json": "get",
+}
+"""All routes in their order, with their methods."""
 FORMATS = FormatChecker(formats=["date", "date-time"])
 
 
@@ -119,31 +124,17 @@ def complaints(document, found, answer):
     return [error.message for error in Draft202012Validator(known, format_checker=FORMATS).iter_errors(answer)]
 
 
-def check(document):
-    """Raise what is wrong with a document of OpenAPI 3.1; only who checks loads the validator, which takes long."""
+def test_the_document_is_valid_openapi_3_1(document):
+    """Only who checks loads the validator, which takes long."""
     from openapi_spec_validator import OpenAPIV31SpecValidator  # noqa: PLC0415
 
+    assert document["openapi"].startswith("3.1.")
+    assert document["info"]["version"] == "1.0.0"
     OpenAPIV31SpecValidator(document).validate()
 
 
-def test_the_document_is_valid_openapi_3_1(document):
-    assert document["openapi"].startswith("3.1.")
-    assert document["info"]["version"] == "1.0.0"
-    check(document)
-
-
 def test_it_names_every_route_and_no_other(document):
-    names = [f"/analytics/{entry.name}" for entry in CATALOG]
-    keys = ["/settings/api-keys", "/settings/api-keys/{id}"]
-    assert list(document["paths"]) == [
-        *names, *JOBS, *HOOKS, "/visits", "/mcp", LINK, *keys, "/healthz", "/openapi.json"
-    ]  # fmt: skip
-    methods = {name: list(path) for name, path in document["paths"].items()}
-    assert methods.pop("/visits") == methods.pop("/mcp") == ["post"]
-    assert [methods.pop(path) for path in (*keys, LINK)] == [["get", "post"], ["delete"], ["get", "put", "delete"]]
-    assert {path: methods.pop(path) for path in HOOKS} == HOOKS
-    assert {path: methods.pop(path) for path in JOBS} == JOBS
-    assert all(path == ["get"] for path in methods.values())
+    assert [(path, " ".join(item)) for path, item in document["paths"].items()] == [*ROUTES.items()]
 
 
 def test_it_names_the_parameters_of_every_route(document):
@@ -175,7 +166,7 @@ def test_every_response_has_its_number_and_the_four_headers(document):
     assert all(set(answer["headers"]) == four for answer in responses)
 
 
-@pytest.mark.parametrize("query", ["", "range=7d", "start_date=2026-03-04&end_date=2026-03-04", "short_code=nobody"])
+@pytest.mark.parametrize("query", ["", "start_date=2026-03-04&end_date=2026-03-04", "short_code=nobody"])
 def test_every_answer_is_what_the_document_says(asked, document, query):
     for path in readable(document):
         answer = asked.get(f"{path}?{query}")
@@ -289,14 +280,9 @@ def test_an_answer_with_a_field_too_many_or_too_few_is_not_what_the_document_say
             assert operation(item)["responses"]["200"]["content"]["application/json"]["schema"]["type"] == "array"
 
 
-def test_the_contract_types_only_these_answers_as_objects(document):
+def test_the_contract_types_only_these_answers_as_objects_and_the_base_path_is_its_server(document):
     objects = [path for path in readable(document) if schema(document, path)["type"] == "object"]
     names = ["dashboard", "traffic-overview", "weekly-trend"]
     assert objects == [*(f"/analytics/{name}" for name in names), "/healthz", "/openapi.json"]
-
-
-@pytest.mark.parametrize(("base_path", "url"), [("", "/"), ("/v1", "/v1"), ("/a/b", "/a/b")])
-def test_the_base_path_is_its_server(base_path, url):
-    document = openapi.document(base_path)
-    assert document["servers"] == [{"url": url}]
-    check(document)
+    urls = [openapi.document(base_path)["servers"] for base_path in ("", "/v1", "/a/b")]
+    assert urls == [[{"url": "/"}], [{"url": "/v1"}], [{"url": "/a/b"}]]

@@ -5,13 +5,12 @@ from datetime import date, timedelta
 from itertools import product
 from urllib.parse import quote, urlencode
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data import Lake
 from data.store.link_index import LinkIndex
-from queries import ENDPOINTS, ENTRIES, PARAMETERS, InvalidParameter, Scope
+from queries import ENTRIES, PARAMETERS, InvalidParameter, Scope
 from service.http.query_string import parse_query, parse_scope
 
 DEVICES, BOTS = (ENTRIES[name] for name in ("devices", "bot-traffic"))
@@ -23,11 +22,6 @@ def test_a_query_string_is_read_as_forms_are():
     assert parse_query(b"", DEVICES) == {}
     assert parse_query(b"&&=&=x&;domain=a", DEVICES) == {}
     assert parse_query(b"domain=%ff", DEVICES) == {"domain": "\ufffd"}
-
-
-def test_only_bot_traffic_knows_traffic_type():
-    assert parse_query(b"traffic_type=ai", BOTS) == {"traffic_type": "ai"}
-    assert [name for name, entry in ENDPOINTS.items() if parse_query(b"traffic_type=ai", entry)] == ["bot-traffic"]
 
 
 def test_the_scope_of_a_query_string_is_that_of_the_caller_and_the_day(tmp_path):
@@ -50,15 +44,7 @@ def test_a_query_string_that_names_a_target_has_no_scope_without_the_links(tmp_p
             assert parse_scope(query, DEVICES, "acme", date(2026, 5, 1), LinkIndex(lake)) is None
 
 
-def test_a_refused_parameter_is_a_400_with_its_problem_and_its_remedy(client):
-    with pytest.raises(InvalidParameter) as caught:
-        parse_query(b"domain=a&domain=b", DEVICES)
-    response = client.get("/analytics/devices?domain=a&domain=b")
-    assert response.status_code == 400
-    assert response.json() == {"error": caught.value.problem, "message": caught.value.remedy}
-
-
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=50, deadline=None, derandomize=True)
 @given(
     st.binary(max_size=60)
     | st.lists(st.tuples(st.sampled_from([*PARAMETERS]), st.text(max_size=9))).map(
