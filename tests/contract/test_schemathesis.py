@@ -16,7 +16,7 @@ from tests.support import identity
 from tests.support.control import open_store
 from tests.support.visits import land, visit
 
-EXAMPLES = int(os.environ.get("TRAFFIC_EXAMPLES", "4"))
+EXAMPLES = int(os.environ.get("TRAFFIC_EXAMPLES", "2"))
 DOCUMENT = openapi.document("")
 LABELS = [f"{method.upper()} {path}" for path, methods in DOCUMENT["paths"].items() for method in methods]
 SOURCES = itertools.count()

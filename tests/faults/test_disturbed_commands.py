@@ -12,14 +12,14 @@ import pytest
 from tests.faults.trials import IS_LONG, Trial, scaled, some
 from tests.faults.victims import VICTIMS, grown_log, two_logs
 
-KILLS, FAILURES = 1, 1
-"""System calls of each command that kill it, or fail; in the long form every one that changes the disk."""
+SAMPLED = 1
+"""System calls of each command that kill it, and that fail; in the long form every one that changes the disk."""
 LIMITS = range(20) if IS_LONG else [13]
-"""Sizes that no file may exceed, as powers of two. A run of all tests tries them with every third command, and calls
-that fail with the others.
-"""
+"""Sizes that no file may exceed, as powers of two."""
 WAYS = ("error=ENOSPC:when={}+", "error=EIO:when={}", "error=ENOSPC:when={}", "error=EIO:when={}+")
 """Once, or from then on."""
+MOVES_NO_FILES = {"keys create", "jobs approve", "rebuild", "rebuild of an older manifest", "backup", "publish"}
+"""Commands without a commit of files that were just moved to their places."""
 
 
 @pytest.fixture(scope="module", params=VICTIMS, ids=lambda victim: victim.name)
@@ -30,7 +30,7 @@ def trial(request, program, traceable, tmp_path_factory):
 def test_a_kill_loses_and_doubles_nothing_and_the_next_run_finishes(trial, tell):
     codes = [
         trial.inject(f"{call.name}:signal=KILL:when={call.number}").code
-        for call in some(trial.calls, KILLS, seed=trial.victim.name)
+        for call in some(trial.calls, SAMPLED, seed=trial.victim.name)
     ]
     assert set(codes) <= {0, -signal.SIGKILL}
     tell(points=len(trial.calls), kills=codes.count(-signal.SIGKILL), lost=0, doubled=0)
@@ -38,20 +38,24 @@ def test_a_kill_loses_and_doubles_nothing_and_the_next_run_finishes(trial, tell)
 
 
 def test_a_disk_that_fails_or_is_full_acknowledges_nothing_and_the_next_run_finishes(trial, tell):
-    begin = VICTIMS.index(trial.victim)  # all commands together try all ways, and limits
-    is_one = scaled(1, None) == 1
-    limits = [] if is_one and begin % 3 else LIMITS
-    calls = [] if is_one and limits else some(trial.calls, FAILURES, seed=trial.victim.name)
+    """A run of all tests tries one thing with each command: a limit of sizes, a call that fails, or a failing commit.
+
+    Such a commit stays in the write-ahead log, where the next program finds it: it names no file that was deleted.
+    """
+    commits = list(commits_of_files(trial.calls))
+    assert (commits == []) == (trial.victim.name in MOVES_NO_FILES)
+    begin = VICTIMS.index(trial.victim)  # all commands together try all ways
+    limits, calls = LIMITS, some(trial.calls, SAMPLED, seed=trial.victim.name)
+    if scaled(1, None) == 1:
+        tried = begin % (3 if commits else 2)
+        limits, calls, commits = (LIMITS[tried:1], calls[: tried == 1], commits[: tried == 2])
     ways = itertools.islice(itertools.cycle(WAYS), begin, None)
     codes = [trial.inject(f"{call.name}:{next(ways).format(call.number)}").code for call in calls]
+    codes += [trial.inject(f"fdatasync:error=EIO:when={commit.number}+").code for commit in commits]
     limited = [trial.limit(1 << power).code for power in limits]
     failed = sum(map(bool, codes + limited))
     tell(points=len(trial.calls), failures=len(codes), limits=len(limited), failed_runs=failed, false_acks=0)
     assert any(limited) == bool(limits)
-
-
-MOVES_NO_FILES = {"keys create", "jobs approve", "rebuild", "rebuild of an older manifest", "backup", "publish"}
-"""Commands without a commit of files that were just moved to their places."""
 
 
 def commits_of_files(calls):
@@ -62,14 +66,6 @@ def commits_of_files(calls):
         if has_moved and call.name == "fdatasync" and "manifest.sqlite-wal" in call.text:
             has_moved = False
             yield call
-
-
-def test_a_commit_that_failed_names_no_file_that_was_deleted_though_the_disk_goes_on_failing(trial):
-    """Such a commit stays in the write-ahead log, where the next program finds it."""
-    commits = list(commits_of_files(trial.calls))
-    assert (commits == []) == (trial.victim.name in MOVES_NO_FILES)
-    for commit in commits[: scaled(1, None)]:
-        trial.inject(f"fdatasync:error=EIO:when={commit.number}+")
 
 
 def test_lines_that_could_not_be_read_are_noted_even_if_the_import_was_killed(program, traceable, tmp_path):
