@@ -1,9 +1,6 @@
 """Jobs over HTTP: who may write what, of which size and form, and what a stale or forbidden write is told."""
 
 import json
-import sqlite3
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 
 import pytest
 
@@ -214,14 +211,3 @@ def test_other_methods_and_bodies_are_not_known(asked, found):
     assert asked.get(f"{found}/actions").status_code == 405
     assert asked.get(f"{found}/nothing").status_code == 404
     assert asked.request("GET", found, content=b"x").status_code == 400
-
-
-def test_reads_go_on_while_a_write_waits_for_another_process(asked, found, shared_lake):
-    path = shared_lake.root / "control.sqlite"
-    with ThreadPoolExecutor(1) as pool, closing(sqlite3.connect(path, isolation_level=None)) as holder:
-        holder.execute("BEGIN IMMEDIATE")
-        write = pool.submit(act, asked, found, "review")
-        assert [asked.get(path).status_code for path in ("/jobs", found)] == [200, 200]
-        assert not write.done()
-        holder.execute("COMMIT")
-        assert write.result().status_code == 200
