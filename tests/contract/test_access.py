@@ -180,6 +180,7 @@ BAD_CLAIMS = {
     "not yet": {"nbf": NOW + HOUR},
     "issued in the future": {"iat": NOW + HOUR, "exp": NOW + 2 * HOUR},
     "exp before iat": {"iat": NOW + 20, "exp": NOW + 10},
+    "exp at iat": {"iat": NOW + 20, "exp": NOW + 20},
     "never ending": {"exp": NOW + 366 * 86_400},
     **{f"{name} {value!r}": {name: value} for name in ("iss", "aud", "sub", "iat", "exp") for value in (ABSENT, None)},
     **{f"iss {wrong}": {"iss": wrong} for wrong in (ISSUER + "evil", ISSUER + " ", ISSUER.upper())},
