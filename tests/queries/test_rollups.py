@@ -664,7 +664,7 @@ def test_a_dashboard_under_a_filter_that_reads_its_visits_once_equals_its_parts(
     assert found[0]["overview"]["total_visits"] > 3
 
 
-@pytest.mark.parametrize("most", [queries.shared_visits.MAX_SHARED_VISITS, 3])
+@pytest.mark.parametrize("most", [MAX_SHARED_VISITS, 3])
 def test_a_dashboard_that_reads_the_visits_of_days_without_rollups_once_equals_its_parts(counted, monkeypatch, most):
     lake, warehouse = counted
     monkeypatch.setattr("queries.shared_visits.MAX_SHARED_VISITS", most)
