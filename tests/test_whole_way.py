@@ -135,7 +135,7 @@ def test_six_hundred_links_by_one_old_browser_in_twenty_minutes_are_not_people_u
     assert people == {"on": (0, 600), "off": (600, 600)}
 
 
-def test_nobody_who_probed_is_a_person_in_the_real_log_and_no_probe_a_link(real, capfdbinary):
+def test_no_visitor_with_probes_is_a_person_in_the_real_log_and_no_probe_a_link(real, capfdbinary):
     lake, visits = real
     probe = re.compile(r"(?i)/wp-(login|admin)|/admin\.php|/administrator/index|fckeditor|/robots\.txt|/sitemap")
     probes = [visit for visit in visits if probe.search(visit["path"])]

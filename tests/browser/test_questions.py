@@ -105,7 +105,7 @@ def test_which_paths_ai_read(clicks, shop):
     assert clicks.count <= 3
 
 
-def test_which_links_nobody_visits(clicks, shop):
+def test_which_links_have_no_visits(clicks, shop):
     clicks.on("Links", within="nav")
     clicks.on("without visits only", "Find")
     visited = {v["short_code"] for v in shop.names["visits"] if LAST_30_DAYS.start_date <= v["day"]}

@@ -110,7 +110,7 @@ def test_a_named_origin_embeds_a_share_and_a_foreign_one_is_refused(shared, open
     assert f"frame-ancestors {named}" in refusal
 
 
-def test_nobody_embeds_a_share_that_names_no_origin_or_another_page(shared, opened, site, dashboard):
+def test_a_share_is_not_embedded_without_an_origin_or_by_another_page(shared, opened, site, dashboard):
     folder, port = site
     address, _ = shared()
     for embedded in (address, f"{dashboard.address}/app/sign-in"):

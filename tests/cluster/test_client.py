@@ -65,7 +65,7 @@ def test_a_cluster_that_is_not_there_is_one_sentence(traffic, sample):
 
 
 @pytest.mark.parametrize("client", ["of the extra", "of Apache Spark"])
-def test_after_connect_restarted_while_nobody_asked_the_next_question_is_answered(
+def test_after_connect_restarted_between_queries_the_next_query_is_answered(
     request, serving, key_of, sample, spark, client
 ):
     folder = request.getfixturevalue("programs") if client == "of the extra" else PROGRAM.parent

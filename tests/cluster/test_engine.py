@@ -173,7 +173,7 @@ def cancel_endless(cluster_at, monkeypatch, tell):
 
 
 @pytest.mark.parametrize("kind", ["spark", "sail"])
-def test_a_query_that_nobody_waits_for_is_interrupted(request, cancel_endless, kind):
+def test_an_abandoned_query_is_interrupted(request, cancel_endless, kind):
     raised = cancel_endless(kind, request.getfixturevalue(kind))
     assert (type(raised), str(raised)) == (QueryFailed, "the query was cancelled.")
 
@@ -275,7 +275,7 @@ def checked(lake, **variables):
     return next(check for check in checks if check.subject == "cluster")
 
 
-def test_a_cluster_that_nobody_started_is_named_without_its_token(cluster_at):
+def test_an_unreachable_cluster_is_named_without_its_token(cluster_at):
     engine = cluster_at("sc://127.0.0.1:1/;token=secret")
     with pytest.raises(ClusterUnavailable, match=r"127\.0\.0\.1:1") as refused:
         engine.answer(ENTRIES["devices"], engine.variables(ACME))

@@ -311,7 +311,7 @@ class Sharing(Warehouse):
         return super().with_shared_visits(variables, entries, cancelled)
 
 
-def test_what_several_answers_share_is_not_read_on_when_nobody_waits_for_it(lake):
+def test_work_that_answers_share_stops_when_all_of_them_are_abandoned(lake):
     land(lake, "acme", [visit(country="FR")])
     scope, workers = Scope("acme", *DAYS, country="FR"), Workers()
 
@@ -468,7 +468,7 @@ def test_a_query_goes_on_until_the_last_of_those_who_wait_has_left(served):
     assert max(stopped) < QUERY_TIMEOUT_SECONDS / 2
 
 
-def test_an_answer_that_somebody_waits_for_is_given_whoever_leaves(served):
+def test_a_shared_answer_survives_the_disconnect_of_one_caller(served):
     for number in range(scaled(2, 50)):
         dashboard = served.begin(f"/analytics/dashboard?{WEEK}&domain=while{number}")
         served.wait_until("began", f"while{number}")
@@ -525,7 +525,7 @@ def timed(served, path):
     return time.monotonic() - begun
 
 
-def test_a_file_that_ends_the_engine_fails_its_own_request_and_nobody_elses(served, shared_lake, key_of):
+def test_a_file_that_crashes_the_engine_fails_only_its_own_request(served, shared_lake, key_of):
     land_fatal(shared_lake, "bad")
     key, told, days = key_of(shared_lake, "bad"), {"acme": [], "health": []}, itertools.count()
     stop = threading.Event()

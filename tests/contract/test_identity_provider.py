@@ -177,7 +177,7 @@ def answer_when_released(line, released):
     line.write(b"HTTP/1.0 200 OK\r\n\r\n" + KEYS.encode())
 
 
-def test_nobody_waits_while_keys_are_held_and_new_keys_replace_them(gates, provider, clock):
+def test_cached_keys_serve_without_waiting_until_new_keys_replace_them(gates, provider, clock):
     gate, keys = gates(provider.address)
 
     async def follow():
@@ -201,7 +201,7 @@ def test_nobody_waits_while_keys_are_held_and_new_keys_replace_them(gates, provi
     asyncio.run(follow())
 
 
-def test_keys_are_read_again_also_when_nobody_asks(gates, provider, monkeypatch):
+def test_keys_are_refreshed_without_requests(gates, provider, monkeypatch):
     monkeypatch.setattr(jwks, "REFRESH_SECONDS", -0.9)  # and a second later
     monkeypatch.setattr(jwks, "MIN_REFRESH_INTERVAL_SECONDS", 0.05)
     gate, _ = gates(provider.address, time.monotonic)
@@ -214,7 +214,7 @@ def test_keys_are_read_again_also_when_nobody_asks(gates, provider, monkeypatch)
     asyncio.run(asyncio.wait_for(idle(), 60))
 
 
-def test_new_keys_are_seen_within_35_seconds_whenever_they_come_and_whoever_else_asks(gates, providers):
+def test_new_keys_are_seen_within_35_seconds_at_any_time_and_under_load(gates, providers):
     waited, busiest = [], 0
     for offset in (0, 5, 29, 31, 59):
         clock = Clock()
@@ -283,7 +283,7 @@ def test_pauses_grow_while_a_provider_fails_and_the_first_answer_ends_them(gates
 # Trouble
 
 
-def test_a_provider_that_is_down_locks_nobody_out_for_a_day(gates, provider, clock):
+def test_tokens_stay_valid_for_a_day_while_the_provider_is_down(gates, provider, clock):
     gate, keys = gates(provider.address)
 
     async def day():

@@ -262,7 +262,7 @@ def test_the_number_of_sources_remembered_is_bounded_and_an_active_one_stays(mon
     assert remaining == [max(0, 59 - number) for number in range(100)]
 
 
-def test_millions_of_made_up_sources_cost_little_memory_and_nobody_else(tell, monkeypatch):
+def test_millions_of_forged_sources_cost_little_memory_and_no_other_caller(tell, monkeypatch):
     """A sixteenth of the sources and of the memory, or with TRAFFIC_FAULTS=all ten millions of sources in all of it."""
     part = 1 if SHARE == "all" else 16
     monkeypatch.setattr(limits, "MAX_SOURCES", limits.MAX_SOURCES // part)

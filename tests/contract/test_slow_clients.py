@@ -224,7 +224,7 @@ def test_timed_out_headers_count_for_their_source(port_and_header):
     assert sorted(statuses) == [408] * 60 + [429] * 2
 
 
-def test_a_body_that_nobody_waits_for_any_more_ends_its_connection_in_silence(port_and_header):
+def test_an_abandoned_body_closes_its_connection_silently(port_and_header):
     with connected(port_and_header[0], "127.4.0.3") as connection:
         connection.sendall(reported(b"Content-Length: 1000"))
         assert answer_on(connection).status == 401

@@ -109,7 +109,7 @@ def test_no_question_shows_a_word_of_another_organization(client, tell):
     tell(questions=len(asked), hostile_values=len(values), canaries=0)
 
 
-def test_an_answer_without_a_filter_is_ones_own_whoever_asked_before(client):
+def test_an_answer_without_a_filter_is_never_that_of_another_organization(client):
     for _ in range(2):
         for organization, seen in (("other", True), ("acme", False)):
             told = client.get("/analytics/dashboard", headers=as_(organization)).text

@@ -266,7 +266,7 @@ def test_visits_belong_to_the_organization_of_the_token_alone(asked, shared_lake
         assert [found[one] for one in (mine, yours, thirds)] == [int(one == path) for one in (mine, yours, thirds)]
 
 
-def test_what_was_sent_is_answered_to_its_organization_and_to_nobody_else(lake, opened, key_of):
+def test_reported_visits_are_answered_to_their_organization_only(lake, opened, key_of):
     person = {"user_agent": CHROME, "ip": "203.0.113.7"}
     rows = [
         row("/sale", time="2026-03-15T11:59:59Z", **person),

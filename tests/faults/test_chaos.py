@@ -20,7 +20,7 @@ ROLES = (("import_logs", "a"), ("import_logs", "b"), ("send",), ("send",), ("mai
          ("read",), ("read",))  # fmt: skip
 
 
-def test_everybody_at_work_and_killed_at_random_loses_doubles_and_halves_nothing(program, tell, tmp_path):
+def test_all_programs_at_work_and_killed_at_random_lose_double_and_halve_nothing(program, tell, tmp_path):
     nothing(tmp_path)
     choice, ended = random.Random(4), []
     children = {number: program.start(tmp_path, *role) for number, role in enumerate(ROLES)}

@@ -60,7 +60,7 @@ def p99_of(seconds):
     return sorted(seconds)[int(0.99 * len(seconds))]
 
 
-def test_many_referrers_make_no_answer_large_and_nobody_wait(program, tell, tmp_path):
+def test_many_referrers_make_no_answer_large_or_slow(program, tell, tmp_path):
     nothing(tmp_path)
     with opened(tmp_path / "lake") as lake:
         land_referrers(lake)

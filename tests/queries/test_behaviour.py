@@ -93,7 +93,7 @@ def answers(lake, scope):
     [("unjudged", False), ("judged", False), ("mixed", False), ("mixed", True)],
     ids=["unjudged-from visits", "judged-from visits", "mixed-from visits", "mixed-from rollups"],
 )
-def test_every_answer_is_the_recount_of_the_class_that_everybody_sees(lake_of, kind, counted):
+def test_every_answer_is_the_recount_of_the_class_with_the_signals_of_the_day(lake_of, kind, counted):
     lake = lake_of(kind)
     switch_behaviour(lake.manifest, "acme", on=False)
     landed = stored(lake)
@@ -155,7 +155,7 @@ def test_a_rollup_that_was_begun_before_the_switch_is_not_used_after_it(lake_of,
     assert answers(lake, WHOLE) == expected
 
 
-def test_own_sql_sees_the_class_of_everybody_the_class_at_landing_and_the_signals(lake_of):
+def test_own_sql_sees_the_class_of_answers_the_class_at_landing_and_the_signals(lake_of):
     lake = lake_of("judged")
     text = (
         "SELECT DISTINCT bot_category, agent_kind, ai_source, agent, operator, confidence, detection_method, "

@@ -471,7 +471,7 @@ def test_each_error_of_a_failing_chore_is_told_once_and_stops_no_other(
 
 
 @pytest.mark.parametrize("place", ["service.maintenance.flush_all", "data.maintenance.compaction.Compactor.run"])
-def test_failures_nobody_thought_of_stop_no_chore(lake, control, clock, hasty, monkeypatch, place):
+def test_unexpected_failures_stop_no_chore(lake, control, clock, hasty, monkeypatch, place):
     errors = [MemoryError(), RuntimeError("x"), pa.ArrowInvalid("x")]
     keep(lake, "/waiting", at=NOW - FLUSH_AFTER)
     begun = time.monotonic()

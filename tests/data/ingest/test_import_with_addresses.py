@@ -135,7 +135,7 @@ def test_lists_count_from_the_next_importer_on(lake, tmp_path):
     assert landed(lake, "confidence") == {"/0": ("high",), "/1": ("verified",)}
 
 
-def test_an_old_list_verifies_and_contradicts_nobody(lake, load):
+def test_an_old_list_verifies_and_contradicts_no_agent(lake, load):
     fetch_lists(lake, at=FETCHED - timedelta(31))
     load(line("/inside", "20.42.10.7") + line("/outside", "5.5.5.5"))
     assert landed(lake, *SAID) == {"/inside": VERIFIED, "/outside": TRAINING}

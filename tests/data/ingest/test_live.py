@@ -451,7 +451,7 @@ ROWS = st.fixed_dictionaries(
 
 @given(st.lists(ROWS, min_size=1, max_size=30))
 @some
-def test_whatever_is_told_lands_or_is_refused_and_stops_nobody_else(twins, rows):
+def test_any_row_lands_or_is_rejected_and_stops_no_other_row(twins, rows):
     _, _, lake, intake = twins
     organization = f"example-{next(NAMES)}"
     bodies = [json.dumps(row).encode() for row in rows]

@@ -434,7 +434,7 @@ def test_an_interruption_comes_at_any_moment(two_days, monkeypatch):
 # Others at work
 
 
-def test_who_may_not_wait_does_nothing_while_somebody_rewrites(two_days, reopened):
+def test_a_merge_that_may_not_wait_does_nothing_during_another_rewrite(two_days, reopened):
     lake, before, _ = two_days
     with reopened().rewrite_lock():
         assert compact(lake, wait=False) == CompactionResult()

@@ -247,7 +247,7 @@ def test_earlier_dead_files_of_these_days_go_with_them_and_no_others(lake):
     assert {path: dead_files(lake)[path] for path in moved} == dict.fromkeys(moved, NOW + erasing.GRACE)
 
 
-def test_the_write_ahead_log_is_emptied_unless_somebody_reads_in_the_manifest(lake):
+def test_the_write_ahead_log_is_emptied_unless_the_manifest_has_a_reader(lake):
     land(lake, "acme", [visit()])
     log = lake.root / "manifest.sqlite-wal"
     with closing(sqlite3.connect(lake.root / "manifest.sqlite")) as reader:
@@ -432,7 +432,7 @@ def test_nothing_of_erased_visits_or_whole_days_is_left_in_any_byte_of_the_folde
         assert (len(left), {pq.read_metadata(path).num_rows for path in left}) == (1 + 2, {0})
 
 
-def test_visits_that_wait_for_a_file_are_erased_though_somebody_else_moves_them(lake, monkeypatch):
+def test_visits_that_wait_for_a_file_are_erased_even_if_another_program_moves_them(lake, monkeypatch):
     """Who finds that somebody else has moved some of them ends, whatever else there is."""
     enqueue(lake.manifest, {"acme": packed(CANARIES)}, NOW)
     flush, calls = erasing.flush_all, count()

@@ -160,7 +160,7 @@ def test_who_gets_what_a_domain_has_is_not_a_scanner_and_who_asks_for_what_it_la
     assert ("probed" in told(lake, "visitor")[1]) is is_probed
 
 
-def test_a_dead_link_that_others_follow_and_a_link_of_ones_own_are_nobodys_errors(lake):
+def test_a_dead_link_that_others_follow_or_a_link_of_ones_own_is_not_an_error(lake):
     links(lake, "acme", [{"short_code": "own", "target_url": "https://shop.example/"}])
     gone = [at(n, path="/gone", status=404, visitor=visitor) for visitor in (1, 2, 3) for n in range(6)]
     own = [at(n, path="/own", short_code="own", status=404, visitor=4) for n in range(6)]

@@ -279,7 +279,7 @@ def test_visits_and_runs_in_the_future_do_not_speak_for_the_clock(lake):
         ([8760, 8761, 0, 24.5], True),
     ],
 )
-def test_without_anybody_to_ask_a_run_a_day_later_must_agree(lake, hours, deletes):
+def test_without_a_terminal_a_run_a_day_later_must_agree(lake, hours, deletes):
     fill(lake, "acme", 1)
     *doubtful, last = (NOW + timedelta(days=30, hours=later) for later in (*hours, *([] if deletes else [hours[-1]])))
     for now in doubtful:

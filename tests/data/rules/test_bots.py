@@ -143,7 +143,7 @@ def test_a_person_shows_one_sign(signs):
     assert rules(signs(IPHONE)) == ["no sign of automation or of an AI product"]
 
 
-def test_nobody_is_named_as_such_first(signs):
+def test_a_missing_user_agent_is_the_first_sign(signs):
     for user_agent in ("", "-", '""'):
         assert rules(signs(user_agent))[0] == "no user agent"
 

@@ -87,7 +87,7 @@ def test_a_method_no_browser_opens_a_page_with_is_not_a_persons_whatever_sent_it
 
 
 @pytest.mark.parametrize("user_agent", ["", "-", " ", '""', '"-"', "\t", "''"])
-def test_nobody_without_a_user_agent_is_a_person(told, user_agent):
+def test_a_visitor_without_a_user_agent_is_not_a_person(told, user_agent):
     assert told(user_agent, referrer=AI_REFERRER, query=AI_QUERY) == AUTOMATED
 
 

@@ -135,7 +135,7 @@ def test_a_list_verifies_on_all_days_and_contradicts_on_thirty_before_and_after_
         assert asked.verdict("Served", "5.5.5.5", day) == expected, days
 
 
-def test_one_of_several_lists_that_is_of_other_days_contradicts_nobody(verifier):
+def test_one_of_several_lists_that_is_of_other_days_contradicts_no_agent(verifier):
     asked = verifier(home=HOME, annex=ANNEX, fetched={"home": FETCHED, "annex": FETCHED - timedelta(31)})
     assert asked.verdict("Spread", "5.5.5.5", DAY).inside is None
     assert asked.verdict("Spread", "20.42.20.7", DAY) == (True, "inside annex of 2026-02-12")

@@ -35,7 +35,7 @@ def test_a_local_folder_is_fine_beside_mounts_of_other_machines(tmp_path, kind):
     assert network_file_system(tmp_path, listed) is None
 
 
-def test_where_nobody_can_tell_a_lake_may_lie(tmp_path):
+def test_a_lake_is_allowed_where_the_file_system_is_unknown(tmp_path):
     assert network_file_system(tmp_path, tmp_path / "nowhere") is None
     assert network_file_system(tmp_path) is None
 

@@ -109,7 +109,7 @@ def test_over_an_older_manifest_every_program_that_writes_refuses_and_names_the_
     assert not (tmp_path / "backup").exists()
 
 
-def test_reading_goes_on_and_whoever_looks_is_told(root):
+def test_reading_goes_on_and_readers_are_notified(root):
     for path in root.rglob("*.parquet"):
         os.utime(path)  # so that they are hashed again
         path.chmod(0o600)
@@ -232,7 +232,7 @@ def in_a_process_that_is_killed(root, monkeypatch, place):
         (("pathlib.Path.rename",), False),
     ],
 )
-def test_what_a_kill_leaves_refuses_nobody(lake, monkeypatch, place, is_there):
+def test_leftovers_of_a_kill_refuse_no_reader(lake, monkeypatch, place, is_there):
     land(lake, "acme", [visit(visited_at=MOMENT, path="/first")])
     lake.manifest.close()
     in_a_process_that_is_killed(lake.root, monkeypatch, place)

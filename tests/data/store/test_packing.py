@@ -104,7 +104,7 @@ def test_no_changed_byte_is_taken_for_a_visit():
 
 
 @pytest.mark.parametrize("body", [b"", b"x", b"\0" * 8, b"\xff" * 8, b"\xff" * 4 + b"\0" * 4 + b"x" * 100, b"{}" * 9])
-def test_what_nobody_packed_is_told(body):
+def test_an_unpackable_body_is_reported(body):
     with pytest.raises(LakeDamaged, match="packed visits cannot be read"):
         unpack(body)
 

@@ -250,7 +250,7 @@ def test_an_address_confirms_or_contradicts_an_agent_and_says_nothing_of_a_perso
     assert {says.bot_category for says in told[len(addresses) :]} == {"human"}
 
 
-def test_an_old_list_or_one_of_an_agent_that_comes_from_elsewhere_too_contradicts_nobody(classify, lake):
+def test_an_old_list_or_one_of_an_agent_with_other_addresses_contradicts_no_agent(classify, lake):
     listed(lake, days_ago=40)
     listed(lake, "anthropic-bots", "160.79.104.0/23")
     rows = [

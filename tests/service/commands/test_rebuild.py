@@ -44,7 +44,7 @@ def test_a_lost_or_damaged_manifest_is_made_again_and_a_damaged_one_is_kept(lake
     assert copy.read_bytes() == b"no database" * 99
 
 
-def test_an_open_question_needs_somebody_to_answer_it(lake, rebuild):
+def test_an_open_question_needs_an_answer(lake, rebuild):
     land(lake, "acme", [visit(visited_at=datetime(2026, 3, day)) for day in (1, 2)])
     last = max(lake.manifest.live_files("acme"), key=lambda file: file.day)
     (lake.root / last.path).unlink()
@@ -56,7 +56,7 @@ def test_an_open_question_needs_somebody_to_answer_it(lake, rebuild):
     assert "counts 1 visit in 1 file." in rebuild("--yes").err
 
 
-def test_a_log_that_had_grown_counts_once_when_somebody_says_so(lake, rebuild, tmp_path):
+def test_a_log_that_had_grown_counts_once_when_the_operator_says_so(lake, rebuild, tmp_path):
     """The number of changes is missing, which would refuse the second import."""
     path = tmp_path / "access.log"
     lake.manifest.close()

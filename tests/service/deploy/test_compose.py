@@ -107,7 +107,7 @@ def test_its_services_count_one_visit_from_the_log_of_caddy_to_the_api(deploymen
     assert (json.loads(body)["total_visits"], json.loads(body)["ai_training_requests"]) == (1, 1)
 
 
-def test_visits_count_once_when_caddy_rotates_its_log_while_nobody_follows(deployment):
+def test_visits_count_once_when_caddy_rotates_its_log_while_follow_is_down(deployment):
     """The rotated file is found by its name, and may be read as the first one might."""
     deployment.configure(**{"100MiB": "1MiB"})
     logs, requests = deployment.root / "logs", 1

@@ -391,7 +391,7 @@ def test_a_hook_has_one_pending_test_at_most(outbox):
     assert outbox.hooks.send_test("acme", hook.id) != first
 
 
-def test_a_delivery_that_nobody_finishes_is_due_again_after_its_lease(outbox):
+def test_an_unfinished_delivery_is_due_again_after_its_lease(outbox):
     outbox.hook()
     outbox.enqueue()
     lost = outbox.claim()

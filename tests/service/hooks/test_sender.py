@@ -81,7 +81,7 @@ def under_way(outbox):
     return [count for (count,) in outbox.hooks.database.rows(claimed)]
 
 
-def test_receivers_that_hang_hold_up_nobody_elses_messages(outbox, receiver):
+def test_receivers_that_hang_delay_no_other_messages(outbox, receiver):
     """Eight organizations with 20 hooks each and 20 messages: more than there are slots, which none of them fills."""
     hanging, there = receiver(["hang"]), receiver()
     outbox.clock = outbox.hooks._clock = utc_now

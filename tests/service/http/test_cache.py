@@ -165,7 +165,7 @@ def test_organizations_and_scopes_never_share_an_answer(answers, engine):
     assert sum(engine.computed.values()) == 6
 
 
-def test_a_failure_reaches_everybody_who_waits_and_is_not_held(answers, engine):
+def test_a_failure_reaches_all_who_wait_and_is_not_cached(answers, engine):
     async def ask():
         engine.failure = RuntimeError("out of order")
         failures = await asyncio.gather(*(answers.body(OVERVIEW, MINE) for _ in range(50)), return_exceptions=True)
@@ -231,7 +231,7 @@ def test_past_the_last_place_a_request_is_refused_before_its_parts_begin_but_hel
     asyncio.run(ask())
 
 
-def test_who_is_refused_takes_the_answer_from_nobody_who_waits_for_it_too(answers):
+def test_a_refused_caller_cancels_no_answer_that_others_wait_for(answers):
     cache_key, full = CacheKey.of("devices", MINE), asyncio.Event()
 
     async def refused(_):

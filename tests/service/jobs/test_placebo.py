@@ -26,7 +26,7 @@ def failing(path, errors):
                         user_agent=f"Mozilla/5.0 ({one % 4})")  # fmt: skip
 
 
-def test_false_alarms_of_findings_that_nobody_repaired_are_counted_by_detector(lake, jobs, only):
+def test_false_alarms_of_unrepaired_findings_are_counted_by_detector(lake, jobs, only):
     steady, ending = failing("/steady", lambda day: 4 + day % 3), failing("/ending", lambda day: 5 if day < 35 else 0)
     land(lake, "acme", [*steady, *ending])
     told = []

@@ -114,7 +114,7 @@ def test_reports_that_wait_for_their_file_are_not_silence(lake, jobs):
     assert jobs.of("acme") == []
 
 
-def test_a_followed_log_is_counted_line_by_line_and_an_imported_one_is_nobodys_source(lake, jobs, tmp_path):
+def test_a_followed_log_is_counted_line_by_line_and_an_imported_one_is_not_a_source(lake, jobs, tmp_path):
     now = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     texts = [line(f"/{number}", when=at) for number, at in enumerate(sorted(usual(now - 7 * HOUR)))]
     (tmp_path / "old.log").write_text("".join(texts))

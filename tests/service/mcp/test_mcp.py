@@ -270,7 +270,7 @@ def test_a_message_that_is_not_one_gets_an_error_of_json_rpc(client, key, body, 
     assert code is None or response.json()["error"]["code"] == code
 
 
-def test_it_wants_a_key_and_shows_nobody_else_what_it_shows_its_organization(client, key):
+def test_it_needs_a_key_and_answers_for_the_organization_of_the_key_only(client, key):
     call = {"name": "query", "arguments": {"endpoint": "traffic-overview"}}
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
     assert client.post("/mcp", json=message).status_code == 401

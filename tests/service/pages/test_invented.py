@@ -91,7 +91,7 @@ def click(browser, path, query=""):
         ("?f_ai_source=ChatGPT", {"ai_source": "ChatGPT"}, MADE_UP[::2]),
     ],
 )
-def test_the_page_has_the_addresses_that_no_link_has_and_nobody_found_and_is_one_click_from_the_page_ai(
+def test_the_page_lists_made_up_addresses_and_is_one_click_from_the_page_ai(
     lake, browsing, answer, query, filters, paths
 ):
     with browsing(lake) as browser:
@@ -156,7 +156,7 @@ def test_of_an_address_whose_job_is_closed_the_page_shows_the_job_and_no_button(
         assert [row.one("a", href=f"/app/jobs/{job.id}").text for row in rows_of(browser)[2:]] == ["dismissed"]
 
 
-def test_viewers_see_the_rows_and_claim_none_and_nobody_claims_from_elsewhere_or_what_is_not_there(
+def test_viewers_see_rows_but_claim_none_and_no_claim_is_cross_origin_or_of_a_missing_row(
     lake, browsing, jobs, monkeypatch
 ):
     with browsing(lake) as browser:

@@ -433,7 +433,7 @@ def test_a_client_names_itself_as_the_provider_wants_it(at, provider, secret, me
     assert (provider.authorization == [None]) == bool(fields)
 
 
-def test_an_id_token_that_is_not_for_this_sign_in_lets_nobody_in(at, provider):
+def test_an_id_token_that_is_not_for_this_sign_in_is_rejected(at, provider):
     wrong = [
         {"nonce": "of-another"}, {"nonce": ABSENT}, {"nonce": ["x"]},
         {"iss": "https://evil.example"}, {"iss": ABSENT},
@@ -451,7 +451,7 @@ def test_an_id_token_that_is_not_for_this_sign_in_lets_nobody_in(at, provider):
     assert len(provider.forms) == len(wrong)
 
 
-def test_an_unsigned_id_token_lets_nobody_in(at, provider):
+def test_an_unsigned_id_token_is_rejected(at, provider):
     with at() as browser:
         for algorithm in ("none", "HS256"):
 
@@ -557,7 +557,7 @@ def test_keys_that_cannot_be_read_are_the_trouble_of_the_provider_not_of_the_use
         assert is_refused(returned(browser, begun(browser, provider)), 503)
 
 
-def test_a_slow_provider_keeps_nobody_else_waiting(at, provider, monkeypatch):
+def test_a_slow_provider_delays_no_other_sign_in(at, provider, monkeypatch):
     monkeypatch.setattr(oidc, "FETCH_TIMEOUT_SECONDS", 1)
     provider.is_silent = True
     with at() as browser, ThreadPoolExecutor(20) as threads:
@@ -582,7 +582,7 @@ def test_over_https_the_cookie_is_bound_to_the_host(shared_lake, browsing, provi
     assert asked["redirect_uri"] == ["https://traffic.example/v1/app/oidc/callback"]
 
 
-def test_without_a_client_nobody_signs_in_there(stranger):
+def test_without_a_client_there_is_no_sign_in_at_the_provider(stranger):
     assert "Sign in with" not in stranger.get("sign-in").text
     for path in ("oidc/start", "oidc/callback?code=x&state=y"):
         assert stranger.get(path).status_code in {303, 404}

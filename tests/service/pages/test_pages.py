@@ -219,7 +219,7 @@ def test_an_answer_without_a_route_can_be_had_as_csv_and_sql_but_not_with_curl(b
     assert "curl" not in page.text
 
 
-def test_a_platform_that_nobody_knows_is_an_empty_page(browser):
+def test_an_unknown_platform_is_an_empty_page(browser):
     page = browser.read("ai/%3Cb%3ENobody")
     assert page.all("section") == []
     assert "No visits by this platform in this period." in page.text

@@ -200,7 +200,7 @@ def test_a_share_says_nothing_to_operators(lake, browsing):
     assert "Countries are unknown" in text
 
 
-def test_whoever_is_signed_in_elsewhere_sees_the_share_and_not_their_own(share, stranger, shared_lake, link_of):
+def test_a_user_signed_in_elsewhere_sees_the_share_and_not_their_own_numbers(share, stranger, shared_lake, link_of):
     path = share()
     stranger.client.cookies.clear()
     stranger.enter(link_of(shared_lake, "rival"))
@@ -385,7 +385,7 @@ def test_a_share_is_not_indexed_and_sends_its_address_nowhere(share, reader):
     assert response.headers["cache-control"] == "private, no-store"
 
 
-def test_nobody_embeds_a_share_that_names_nobody(share, reader):
+def test_a_share_without_embedders_is_not_embedded(share, reader):
     for path in (share(), share(embedders=" , "), "share/wrong", "sign-in"):
         headers = reader.get(path).headers
         assert headers["content-security-policy"] == CONTENT_SECURITY_POLICY

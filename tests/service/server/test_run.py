@@ -71,7 +71,7 @@ def wait_until_refused(port):
             time.sleep(0.01)
 
 
-def test_a_second_signal_ends_at_once_whoever_waits(lake, serving, key_of):
+def test_a_second_signal_ends_at_once_despite_waiting_requests(lake, serving, key_of):
     with serving(lake) as server, connected(server.port) as connection:
         report_half(connection, key_of(lake))
         server.process.send_signal(signal.SIGTERM)
