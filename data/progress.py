@@ -8,4 +8,4 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 
 def unseen(_done: int, _total: int) -> None:
-    """The progress of what nobody watches."""
+    """Ignore the progress."""

@@ -50,7 +50,7 @@ OUTCOMES: Final[dict[type[TrafficError], str]] = {
     FilesGone: "files_gone",
     QueryFailed: "failed",
 }
-"""What is counted of answers that failed, beside those that nobody waited for."""
+"""The outcome that is counted for each error; answers that were cancelled are not counted."""
 CHECK_TASKS: Final = 64
 _EVERYWHERE: Final = (
     f"SELECT count(*) AS visits FROM ({' UNION ALL '.join(['SELECT status FROM visits'] * CHECK_TASKS)})"
@@ -63,7 +63,7 @@ class Cluster:
     def __init__(
         self, lake: Lake, warehouse: Warehouse, options: ClusterOptions, values: list[TrafficValue] | None = None
     ) -> None:
-        """Connect to nothing yet. The warehouse is closed with it. Raises BadInput if the extra `publish` is needed."""
+        """Open no connection yet; `close` closes the warehouse, too. Raises BadInput if `publish` is not installed."""
         self._lake = lake
         self._warehouse = warehouse
         self._options = options
@@ -73,26 +73,26 @@ class Cluster:
         self._values = [value._asdict() for value in (load_traffic_values() if values is None else values)]
         self._compiled = cache(Compiler(warehouse.describe).compiled)
         self.outcomes: Counter[str] = Counter(dict.fromkeys((*OUTCOMES.values(), "answered", "cancelled"), 0))
-        """How many answers were asked of the cluster, by outcome."""
+        """How many answers the cluster was asked for, by outcome."""
         self._idle: list[ClusterSession] = []
         self._idle_lock = threading.Lock()
         self._watchdog = Watchdog(options.seconds)
         self._patient_watchdog = Watchdog(MAX_COUNTING_SECONDS)
 
     def variables(self, scope: Scope) -> Variables:
-        """A snapshot of the lake for a scope. It decides who answers: the cluster or the warehouse."""
+        """A snapshot of the lake for a scope. It decides whether the cluster or the warehouse answers."""
         return {**scope_variables(self._lake, scope, self._options.from_visits), "traffic_values": self._values}
 
     def with_shared_visits(
         self, variables: Variables, entries: Sequence[Entry], cancelled: threading.Event | None = None
     ) -> Variables:
-        """That of the warehouse; the cluster's snapshot is returned unchanged."""
+        """See Warehouse; a snapshot for the cluster is returned unchanged."""
         if is_for_cluster(variables):
             return variables
         return self._warehouse.with_shared_visits(variables, entries, cancelled)
 
     def state(self, organization: str) -> OrganizationState:
-        """That of the warehouse."""
+        """See Warehouse."""
         return self._warehouse.state(organization)
 
     def answer(self, entry: Entry, variables: Variables, cancelled: threading.Event | None = None) -> Result:
@@ -116,7 +116,7 @@ class Cluster:
         return self._table(entry, variables)
 
     def takes(self, visits: int) -> bool:
-        """Whether rollups of so many visits are counted here."""
+        """Whether the cluster counts rollups of this many visits."""
         return visits >= self._options.from_visits
 
     def rollup_rows(self, relation: str, variables: Variables, cancelled: threading.Event) -> pa.Table:
@@ -162,7 +162,7 @@ class Cluster:
         return self._counted(self._watchdog, query, entry.name, self._compiled(entry.name), variables).cast(schema)
 
     def _counted(self, watchdog: Watchdog, query: Query, name: str, text: str, variables: Variables) -> pa.Table:
-        """The rows of a text for the cluster. Why there are none is logged, unless nobody waits for them."""
+        """The rows of a text for the cluster. Logs why it failed, unless it was cancelled."""
         outcome = "failed"
         try:
             with watchdog.watching(query, query.cancelled):
@@ -209,7 +209,7 @@ class Cluster:
             query.end()
             if query.is_interrupted and not query.is_given_up:
                 self._give_back(session)
-            else:  # whatever went wrong, nothing that comes later meets it again
+            else:  # no later query uses a session that failed
                 session.close()
             raise self._as_traffic_error(error, query) from error
         except BaseException:
@@ -240,17 +240,17 @@ class Cluster:
         return ClusterSession(self._options.address)
 
     def _take_all(self) -> list[ClusterSession]:
-        """The idle sessions, which are idle no more."""
+        """Take all idle sessions."""
         with self._idle_lock:
             taken, self._idle = self._idle, []
         return taken
 
     def _check_count(self, seen: int, expected: int) -> None:
-        """Raise FilesGone unless the cluster sees all visits: not every engine complains of files that it lacks."""
+        """Raise FilesGone unless the cluster sees all visits: not every engine reports missing files."""
         if seen != expected:
             raise FilesGone(
                 f"the cluster at {self._options.shown_address} sees {seen} of {expected} visits under {self._folder}; "
-                "every worker must see them there, or where TRAFFIC_ENGINE_LAKE says."
+                "every worker must see the lake there, or at TRAFFIC_ENGINE_LAKE."
             )
 
     def _check_files(self, variables: Variables, epoch: int | None) -> None:
@@ -271,7 +271,7 @@ class Cluster:
         if query.is_interrupted:
             return ClusterTimeout(
                 f"the query ran longer than {query.seconds:g} seconds on the cluster; it was stopped. "
-                "TRAFFIC_ENGINE_TIMEOUT gives it more."
+                "Raise TRAFFIC_ENGINE_TIMEOUT."
             )
         meant = as_traffic_error(error)
         if isinstance(meant, FilesGone):

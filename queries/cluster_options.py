@@ -7,7 +7,7 @@ from data import TrafficError
 from queries.locked_engine import QueryTimeout
 
 CLUSTER_TIMEOUT_SECONDS: Final = 120.0
-"""A cluster is asked what is too much for one machine, and plans a query for longer than DuckDB runs a small one."""
+"""The default limit of an answer: longer than here, since a cluster is for what is too much for one machine."""
 
 
 @dataclass(frozen=True)
@@ -17,13 +17,13 @@ class ClusterOptions:
     address: str = field(repr=False)
     """As sc://host:15002; its parameters may hold a token."""
     from_visits: int
-    """The cluster answers what would have to read as many visits on this machine, or more."""
+    """The cluster gives answers that would read this many visits or more on this machine."""
     seconds: float = CLUSTER_TIMEOUT_SECONDS
-    """The limit of each answer."""
+    """The time limit of each answer."""
     folder: str = ""
     """The lake's folder as the workers see it; empty: as this machine sees it."""
     is_published: bool = False
-    """Whether `folder` is the target where the lake is published instead."""
+    """Whether `folder` is the target where the lake is published."""
 
     @property
     def shown_address(self) -> str:

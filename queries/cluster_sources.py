@@ -43,7 +43,7 @@ class ClusterLake(Protocol):
         """What to read for a snapshot for a cluster. Raises FilesGone or ClusterUnavailable."""
 
     def forget(self) -> None:
-        """Look anew for what is there: a file was missing."""
+        """Forget which files are there: one was missing."""
 
 
 class SharedFolder:
@@ -53,7 +53,7 @@ class SharedFolder:
         self._folder = folder
 
     def sources(self, variables: Variables) -> ClusterSources:
-        """As of a ClusterLake."""
+        """See ClusterLake."""
         return ClusterSources(
             [f"{self._folder}/{file.path}" for file in variables[CLUSTER_FILES]],
             [f"{self._folder}/{path}" for path in variables["links"]],
@@ -62,7 +62,7 @@ class SharedFolder:
         )
 
     def forget(self) -> None:
-        """As of a ClusterLake."""
+        """See ClusterLake."""
 
 
 class PublishedCopy:
@@ -74,7 +74,7 @@ class PublishedCopy:
         self._published = PublishedLake(lake, name)
 
     def sources(self, variables: Variables) -> ClusterSources:
-        """As of a ClusterLake."""
+        """See ClusterLake."""
         files, links = variables[CLUSTER_FILES], variables["links"]
         organization = files[0].organization if files else variables["scope"]["organization"]
         try:
@@ -93,7 +93,7 @@ class PublishedCopy:
         )
 
     def forget(self) -> None:
-        """As of a ClusterLake."""
+        """See ClusterLake."""
         self._published.forget()
 
     def _rows_to_send(self, found: Published, organization: str) -> tuple[pa.Table, pa.Table]:
@@ -116,7 +116,7 @@ class PublishedCopy:
     def _refusal(self, what: str, organization: str) -> str:
         return (
             f"{what} of {organization} are not published at {self._published.name} yet, and at most {MAX_SENT_ROWS:,} "
-            f"rows or {MAX_SENT_BYTES >> 20} MiB of them go with a question; `traffic publish`, or a server with "
+            f"rows or {MAX_SENT_BYTES >> 20} MiB of them are sent with a query; `traffic publish`, or a server with "
             "TRAFFIC_PUBLISH, publishes them."
         )
 

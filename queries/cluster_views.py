@@ -42,7 +42,7 @@ def make_views(
 
 
 def _organization_of(files: Sequence[LandedFile]) -> str:
-    """Whose visits lie in these files: a text for the cluster counts them only if it asks for this organization."""
+    """The organization whose visits these files hold: a text for the cluster counts no others."""
     organizations = {file.organization for file in files} or {""}
     (organization,) = organizations
     return organization

@@ -43,7 +43,7 @@ INTERRUPT_GRACE_SECONDS: Final = 2.0
 """How long the cluster may take to end an interrupted query before the connection is closed."""
 CLIENT_ERRORS: Final = (PySparkException, grpc.RpcError, ValueError, AssertionError)
 """What calls of a session raise; ValueError when its connection was closed meanwhile, AssertionError when the server
-ends an answer without a word, as Sail does when it is interrupted."""
+ends an answer without an error, as Sail does when it is interrupted."""
 
 MAX_MESSAGE: Final = 1_000
 """Characters that are kept of a server's message."""
@@ -59,7 +59,7 @@ _OPTIONS: Final = [
 
 
 class SessionLost(Exception):
-    """The connection broke, or the server does not know the session any more."""
+    """The connection broke, or the server no longer knows the session."""
 
 
 def as_traffic_error(error: Exception) -> Exception:
@@ -175,7 +175,7 @@ class ClusterSession:
             self.spark.client.release_session()
 
     def disconnect(self) -> None:
-        """Close the connection at once, without a word to the server: a running call fails."""
+        """Close the connection at once, without ending the session: a running call fails."""
         self.spark.client.close()
 
 

@@ -1,5 +1,5 @@
--- The days of high cardinality of which words may be cut. To cut takes long, and rollups show of most days that nothing was
--- cut: of a day that was, a relation has as many rows as words are kept, or more.
+-- The days of high cardinality of which words may be cut. Cutting takes long, and rollups show of most days that nothing
+-- was cut: of a day that was, a relation has as many rows as words are kept, or more.
 WITH cut AS (
     SELECT day FROM read_parquet(
         getvariable('rollups'), hive_partitioning = TRUE, hive_types = {'organization': VARCHAR, 'month': DATE}

@@ -30,13 +30,13 @@ class JobKind:
     more_is_better: bool = False
     """Whether the events of its measure are wanted; otherwise they are to become fewer."""
     counts_refusals: bool = False
-    """Whether the events of its measure are all requests with the wrong answer: refused, found nothing or, of a secret,
-    was given it. So it shows by the answers alone when the problem is gone."""
+    """Whether every event of its measure is a request with the wrong answer: refused, missing, or a secret that was
+    served. Then the answers alone show when the problem is gone."""
     closes_by_rate: bool = False
-    """Whether its jobs may be closed because their rate fell: measured in benchmarks/README.md, as rates fall by
-    themselves, too. Where more is better, a fall is not wanted, so none of those is."""
+    """Whether a lower rate may close its jobs: only where benchmarks/README.md measured that rates seldom fall by
+    themselves, and fewer is better."""
     untrusted: tuple[str, ...] = ()
-    """The columns with text that strangers wrote."""
+    """The columns with untrusted text."""
     sql: str = ""
     """The SQL file, if it is not called like the type."""
 
@@ -86,7 +86,7 @@ _BROKEN_LINK: Final = Detector(
     subject=("domain", "path"),
     untrusted=(*_PATH_TEXT, "top_agent"),
     title="AI products hit a missing page: {where}",
-    summary=_REQUESTED_BY_AI + "each got 404 or 410, and nobody found it since.",
+    summary=_REQUESTED_BY_AI + "each got 404 or 410, and no request has succeeded since.",
     action_id="add_redirect",
     action_label="Redirect the path to a page that exists",
     people="ai_referrals",
@@ -103,10 +103,10 @@ _EXPOSED_PATH: Final = Detector(
     subject=("domain", "path"),
     untrusted=("path", *_WHO_TEXT),
     title="Vulnerability scanners got an answer: {where}",
-    summary="From {days}, they asked {probes} times for what nobody should see, and got {answered} answers of status "
-    "200 to 299. Look at what the path shows, and change every secret in it.",
+    summary="From {days}, they made {probes} requests for what must stay private, and {answered} got a status of 200 "
+    "to 299. Check what the path shows, and replace every secret in it.",
     action_id="hide_path",
-    action_label="Refuse the path, and change the secrets in it",
+    action_label="Block the path, and replace the secrets in it",
     fetches="answered",
     sql="exposed_path",
     only=("is_catch_all", False),
@@ -119,7 +119,7 @@ _ALL: Final = (
         _BROKEN_LINK,
         type="invented_link",
         title="AI products send people to a page that never existed: {where}",
-        summary=_REQUESTED_BY_AI + "nobody ever got an answer below 400. The address was probably made up.",
+        summary=_REQUESTED_BY_AI + "no request ever got a status below 400. The address was probably made up.",
         only=("is_invented", True),
     ),
     Detector(
@@ -128,8 +128,8 @@ _ALL: Final = (
         subject=("domain", "short_code"),
         untrusted=("short_code", "top_agent"),
         title="Read by assistants, but no referrals: {where}",
-        summary="From {days}, assistants fetched it {agent_fetches} times; people whom they sent: {ai_referrals}. By "
-        "their rates over all links, at least five were to be expected.",
+        summary="From {days}, assistants fetched it {agent_fetches} times; people whom they sent: {ai_referrals}. At "
+        "the rates of all links, at least five were to be expected.",
         action_id="improve_page",
         action_label="Improve the page that assistants read",
         implementation_type="edge_page",
@@ -148,7 +148,7 @@ _ALL: Final = (
         summary="From {days}, {refused} of its {agent_fetches} requests were refused, and {asked_to_pay} of these "
         "asked it to pay (402).",
         action_id="allow_agent",
-        action_label="Let the agent in",
+        action_label="Allow the agent",
         fetches="refused",
         counts_refusals=True,
     ),
@@ -161,7 +161,7 @@ _ALL: Final = (
         summary="From {days}, {visits} requests named an AI agent, but came from outside its operator's published "
         "addresses.",
         action_id="block_agent",
-        action_label="Refuse visits under the agent's name from other addresses",
+        action_label="Block visits under the agent's name from other addresses",
         fetches="visits",
     ),
     Detector(
@@ -186,8 +186,8 @@ _ALL: Final = (
         subject=("domain",),
         untrusted=_WHO_TEXT,
         title="Search crawlers get server errors on {domain}",
-        summary="From {days}, {errors} of their {visits} requests got a status of 500 or above. Search engines ask "
-        "such a site less often, and forget pages that keep failing.",
+        summary="From {days}, {errors} of their {visits} requests got a status of 500 or above. Search engines crawl "
+        "such a site less often, and drop pages that keep failing.",
         action_id="fix_error",
         action_label="Repair what answers with an error",
         implementation_type="manual",
@@ -212,11 +212,11 @@ _ALL: Final = (
     replace(
         _EXPOSED_PATH,
         type="catch_all",
-        title="Whatever is asked is answered as if it were there on {domain}",
+        title="Missing pages are answered as if they existed on {domain}",
         summary="From {days}, vulnerability scanners got {answered} answers of status 200 to 299 for {paths} paths "
-        "that hardly exist, of one size: a catch-all page. Answer 404, so that checks see what is missing.",
+        "that are unlikely to exist, all of one size: a catch-all page. Answer 404, so that missing pages are noticed.",
         action_id="answer_404",
-        action_label="Answer 404 for what is not there",
+        action_label="Answer 404 for missing pages",
         only=("is_catch_all", True),
     ),
     Detector(
@@ -228,7 +228,7 @@ _ALL: Final = (
         summary="On its busiest days from {days}, it made {visits} of {whole} requests; {refused_or_failed} of these "
         "were refused or failed.",
         action_id="limit_flood",
-        action_label="Limit how often it may ask, or refuse it",
+        action_label="Limit its rate of requests, or block it",
         fetches="visits",
     ),
     Detector(
@@ -243,7 +243,7 @@ _ALL: Final = (
         summary="People whom it sent in the last 14 days of {days}: {ai_referrals}; in the 14 days before: "
         "{referrals_before}.",
         action_id="look_at_page",
-        action_label="Look at what changed on the page",
+        action_label="Check what changed on the page",
         implementation_type="manual",
         fetches="",
         people="lost_referrals",
@@ -256,8 +256,7 @@ _ALL: Final = (
         subject=("domain", "operator"),
         untrusted=("top_agent",),
         title="Training crawler without referrals on {domain}",
-        summary="From {days}, {training_fetches} of {visits} requests were its; nobody came from its operator's "
-        "products.",
+        summary="From {days}, it made {training_fetches} of {visits} requests; its operator's products sent no people.",
         action_id="limit_agent",
         action_label="Limit the operator's training crawlers",
         fetches="training_fetches",
@@ -277,7 +276,7 @@ CRAWLER_PLAN: Final = JobKind(
     action_id="block_crawlers",
     action_label="Publish the file that keeps them out",
 )
-"""A plan of which crawlers to block, that somebody made a job. `agent` is the names of all of them, after commas."""
+"""A plan of which crawlers to block, which an editor made a job. `agent` is their names, separated by commas."""
 
 JOB_KINDS: Final[dict[str, JobKind]] = {**DETECTORS, CRAWLER_PLAN.type: CRAWLER_PLAN}
 """Every type of job whose outcome can be measured."""

@@ -60,7 +60,7 @@ UNIQUE_VISITORS = Field(
     "of (other), the sum over its rows",
 )
 UNIDENTIFIED_VISITS = Field(
-    "unidentified_visits", COUNT, "requests without a client address, of which unique_visitors counts nobody"
+    "unidentified_visits", COUNT, "requests without a client address, which unique_visitors leaves out"
 )
 SIGNAL = Field("signal", TEXT, "total, or what the visits of a day showed: " + ", ".join(one.name for one in SIGNALS))
 ALONE = Field("alone", COUNT, "of these, requests that showed nothing else")
@@ -103,7 +103,7 @@ LINK_CREATED_AT = Field("created_at", TIMESTAMP, "when the link was created, if 
 CONVERSION_RATE = Field("conversion_rate", NUMBER, "referrals per 100 fetches", nullable=True)
 FETCHES_PER_REFERRAL = Field("fetches_per_referral", NUMBER, "fetches per referral", nullable=True)
 PURPOSE = Field("purpose", TEXT, "what an AI agent fetched for: asked, indexed, trained or coding")
-ASKED = Field("asked", COUNT, "of these, requests because somebody asked an assistant")
+ASKED = Field("asked", COUNT, "of these, requests made for a user of an assistant")
 INDEXED = Field("indexed", COUNT, "of these, requests for an AI search index")
 TRAINED = Field("trained", COUNT, "of these, requests for training")
 CODING = Field("coding", COUNT, "of these, requests by coding agents")

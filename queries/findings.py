@@ -53,8 +53,7 @@ def detect(
     """The findings of the 28 complete days before `as_of`, the heaviest first, at most 100.
 
     Days that were not judged are left out, unless behaviour is switched off. `cancelled` is that of `Engine.answer`.
-    With `explain`, whatever the detector considers is one: the thresholds of its SQL do not count. Clusters have no
-    `explain`.
+    With `explain`, all that the detector considers are findings, whatever its thresholds; not on a cluster.
 
     Raises QueryTimeout, QueryFailed, FilesGone, EngineLost; LakeDamaged for a damaged file.
     """

@@ -1,4 +1,4 @@
-"""What is said beside an answer that counts nothing, so that nobody takes it for a number of visits."""
+"""The hint beside an answer that counts nothing: which days have visits."""
 
 from typing import Final
 
@@ -14,7 +14,7 @@ _SPAN: Final = "SELECT min(day), max(day) FROM files WHERE organization = ? AND 
 def no_visits(lake: Lake, scope: Scope, names: str = "start_date and end_date") -> str:
     """A sentence that says which days have visits, if those of a scope have none; "" if they have some.
 
-    `names` are what whoever asked gives the days by.
+    `names` are the caller's parameters for the days.
     """
     days = [scope.organization, scope.start_date.isoformat(), scope.end_date.isoformat()]
     if lake.manifest.rows(_HAS_VISITS, days):

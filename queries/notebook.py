@@ -68,7 +68,7 @@ class Reader:
         return self._lake.manifest.zone(organization)
 
     def today(self, organization: str) -> date:
-        """The day that it is for an organization."""
+        """The current day of an organization."""
         return self._lake.manifest.today(organization, self._clock())
 
     def query(self, name: str, *, organization: str, **parameters: str | int | date) -> Tables:
@@ -122,5 +122,5 @@ class Reader:
         values = validate(((name, str(value)) for name, value in parameters.items()), entry)
         scope = scope_from(values, organization, self.today(organization), self._targets)
         if hint := no_visits(self._lake, scope):
-            warnings.warn(hint, stacklevel=3)  # of whoever calls `query` or `sql`
+            warnings.warn(hint, stacklevel=3)  # of the caller of `query` or `sql`
         return scope

@@ -1,6 +1,6 @@
 """Runs SELECTs that a person or a program wrote, over the data of one organization.
 
-Whatever runs SQL that is not ours (a command, a notebook, a tool of an assistant) runs it here and nowhere else.
+All SQL that is not ours (of a command, a notebook, a tool of an assistant) runs here.
 """
 
 import io
@@ -126,7 +126,7 @@ class _Process:
 
     @property
     def is_running(self) -> bool:
-        """Whether it may be asked."""
+        """Whether it accepts queries."""
         return self._child.poll() is None
 
     def answer(self, query: OwnQuery) -> list[Any]:
@@ -155,7 +155,7 @@ class _Process:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _exchange(self, query: OwnQuery) -> tuple[list[Any], list[str]]:
-        """The batches that it sends for a question; and class and message, if it failed."""
+        """The batches that it sends for a query; and class and message, if it failed."""
         batches: list[Any] = []
         left = self._options.memory_bytes
         deadline = time.monotonic() + _START_SECONDS
@@ -174,7 +174,7 @@ class _Process:
                     left -= size
 
     def _ask(self, query: OwnQuery) -> float:
-        """Send a question. Returns the time at which its answer is late."""
+        """Send a query. Returns the deadline of its answer."""
         self._connection.send(query)
         return time.monotonic() + self._options.seconds + _KILLED_AFTER
 
@@ -206,7 +206,7 @@ class PlainUnpickler(pickle.Unpickler):
 
 
 def _suggest(unknown: re.Match[str]) -> str:
-    """What DuckDB says of an unknown table, with the most similar relation that is meant to be read."""
+    """DuckDB's message about an unknown table, with the most similar public relation."""
     (nearest, *_) = [*get_close_matches(unknown[2], public_names(), 1, 0.7), "visits_in_scope"]
     return f'{unknown[1]} Did you mean "{nearest}"?'
 

@@ -23,7 +23,7 @@ MAX_SHOWN_LENGTH: Final = 40
 MAX_DAYS: Final = 3_700
 
 NO_LINK: Final = ""
-"""A short code that no visit has: stands for an unknown target_url, so that its answer is empty."""
+"""A short code that no visit has, for an unknown target_url: its answer is empty."""
 
 TRAFFIC_TYPES: Final = {
     **{category: category for category in BOT_CATEGORIES},

@@ -1,4 +1,4 @@
-"""The process in which SQL of others runs: own_sql.py starts it, asks it one question after another, and kills it.
+"""The process in which SQL of users runs: own_sql.py starts it, sends it one query after another, and kills it.
 
 It has no environment, no open database and no memory but its own, which is limited: DuckDB counts its buffers only, so
 that one column of texts may take many times its limit.
@@ -59,11 +59,11 @@ class OwnQuery(NamedTuple):
 
 
 def main() -> None:
-    """Answer questions from the connection whose number is the first argument, until it is closed.
+    """Answer queries from the connection whose number is the first argument, until it is closed.
 
     The second is the number of the process that asks, without which this one ends.
 
-    What is sent are pickled tuples of a word and values: "ready"; then for each question "columns" with their names, of
+    What is sent are pickled tuples of a word and values: "ready"; then for each query "columns" with their names, of
     lists of tuples only, any number of "rows", and "done"; or instead of any of these "failed" with class and message.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program that asks
@@ -127,7 +127,7 @@ def _arrow_stream(batch: "pa.RecordBatch | pa.Table") -> bytes:
 
 
 def _limit_memory(memory_bytes: int) -> None:
-    """Let this process take so much more than now, and something for rows on their way. Only Linux says what it has."""
+    """Limit this process to so much memory more than it has now, and some for rows in transit. Only on Linux."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with suppress(FileNotFoundError):
         pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])

@@ -26,7 +26,7 @@ Variables = dict[str, Any]
 links, uncovered_files, rollups, closed_months, days_without_domains, high_cardinality_days, days_with_rollups, sources
 and traffic_values; subjects for a measure of jobs; explain for what detectors pass over; and IN_MEMORY when several
 answers share the rows that they read. Those of a snapshot for a cluster are listed at `cluster_variables`.
-Nobody changes a snapshot from which something was answered: cursors keep its values."""
+A snapshot never changes once it has been used: cursors keep its values."""
 
 ROLLUP_FILTERS: Final = frozenset({"domain"})
 """The filters that all stored rows can serve, in addition to days. A relation may declare more (served_filters)."""

@@ -26,7 +26,7 @@ Tables = Union["pa.Table", dict[str, "Tables"]]
 class Warehouse:
     """Answers entries over one lake, for every organization. Safe to use from several threads.
 
-    It runs SQL of this package only; SQL of others runs in OwnSql.
+    It runs SQL of this package only; that of users runs in OwnSql.
     """
 
     def __init__(

@@ -61,7 +61,7 @@ class ApiKeys:
         """
         check_organization(organization)
         if not 1 <= len(name) <= MAX_NAME_LENGTH or not name.isprintable():
-            raise BadInput(f"a key's name has 1 to {MAX_NAME_LENGTH} printable characters.")
+            raise BadInput(f"a key's name must be 1 to {MAX_NAME_LENGTH} printable characters.")
         secret = "".join(secrets.choice(_ALPHABET) for _ in range(_SECRET_LENGTH))
         key = f"{KEY_PREFIX}{secret}{_checksum(secret)}"
         now = to_text(self._clock())
@@ -142,7 +142,7 @@ def is_well_formed_key(text: str) -> bool:
 
 
 def _expiry(text: str, now: str) -> str:
-    """The stored time of an expiry that somebody wrote. Raises BadInput unless it is after now."""
+    """The stored time of an expiry as a user wrote it. Raises BadInput unless it is after now."""
     try:
         end_of_day = time(23, 59, 59, tzinfo=UTC)
         at = (

@@ -1,4 +1,4 @@
-"""Rows as CSV in UTF-8. Strangers write paths and referrers, and a spreadsheet runs text that looks like a formula."""
+"""Rows as CSV in UTF-8. Paths and referrers are untrusted, and a spreadsheet runs text that looks like a formula."""
 
 import csv
 import io
@@ -26,7 +26,7 @@ _FORMULA: Final = re.compile(
 def csv_of(names: Sequence[str], rows: Iterable[Mapping[str, Any]], *, is_raw: bool = False) -> bytes:
     """Rows as RFC 4180 has them, after a line with the names of their columns; nothing at all without names.
 
-    An apostrophe stands in text wherever a spreadsheet would begin to read a formula, unless it is for programs
+    Text gets an apostrophe wherever a spreadsheet would begin to read a formula, unless it is for programs
     (`is_raw`). Lists are JSON.
     """
     text = io.StringIO()

@@ -99,12 +99,12 @@ def check_names(environ: Mapping[str, str]) -> Check:
 
 
 def check_address(settings: Settings) -> Check:
-    """Who can connect, and whose X-Forwarded-For is believed."""
+    """Which clients can connect, and whose X-Forwarded-For is trusted."""
     subject, host, proxies = "proxies", settings.host, settings.trusted_proxies
-    everybody = [str(network) for network in proxies if not network.prefixlen]
-    if everybody:
+    unlimited = [str(network) for network in proxies if not network.prefixlen]
+    if unlimited:
         text = (
-            f"TRAFFIC_TRUSTED_PROXIES has {everybody[0]}, so any client can choose the address by which it is limited"
+            f"TRAFFIC_TRUSTED_PROXIES has {unlimited[0]}, so any client can choose the address by which it is limited"
         )
         return Check("warning", subject, f"{text}; name the networks of your proxies only.")
     named = ", ".join(map(str, proxies))
@@ -145,7 +145,7 @@ def check_sync(lake: Lake, clock: Callable[[], float] = time.perf_counter) -> Ch
             sync(probe)
             seconds.append(clock() - started_at)
     except OSError as error:
-        return Check("broken", "disk writes", f"{lake.root} cannot be written: {error.strerror}; look at its disk.")
+        return Check("broken", "disk writes", f"{lake.root} cannot be written: {error.strerror}; check its disk.")
     finally:
         with suppress(OSError):
             probe.unlink(missing_ok=True)
@@ -221,7 +221,7 @@ def _disk_time(lake: Lake) -> float:
 
 
 def check_lists(status: LakeStatus, now: datetime) -> Check:
-    """How old the networks are by which agents are told from those who use their names."""
+    """How old the networks are that distinguish agents from their impostors."""
     fetched_at = status.agents_refreshed_at
     if fetched_at is None:
         return Check("warning", "IP lists", "none installed, so no agent is verified; run `traffic agents refresh`.")
@@ -243,7 +243,7 @@ def check_countries(lake: Lake, settings: Settings) -> Check:
 
 
 def check_keys(lake: Lake, settings: Settings) -> Check:
-    """Whether anybody can ask the API."""
+    """Whether a key or an identity provider gives access to the API."""
     with closing(ControlDatabase(lake)) as control:
         active = [key for key in ApiKeys(control).all_keys() if key.state == "active"]
     if active:
@@ -251,7 +251,7 @@ def check_keys(lake: Lake, settings: Settings) -> Check:
     if settings.jwks:
         return Check("ok", "API keys", "none; tokens of the identity provider are accepted.")
     return Check(
-        "warning", "API keys", "no key is active, so nobody can use the API; run `traffic keys create --org NAME "
+        "warning", "API keys", "no key is active, so no program can use the API; run `traffic keys create --org NAME "
         "--name dashboard`.",
     )  # fmt: skip
 

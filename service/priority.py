@@ -10,7 +10,7 @@ NICENESS: Final = 5
 """Of threads that query, above the process's own: beside another program's busy thread, one gets a quarter of a core.
 
 With 10 it gets a tenth, and queries on a machine that others keep busy run into their time limit. Only for threads that
-hardly hold the interpreter's lock: whoever holds it while others have the core stops the event loop.
+hardly hold the interpreter's lock: a thread that holds it while others have the core stops the event loop.
 """
 
 

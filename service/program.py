@@ -62,7 +62,7 @@ def _open_missing_streams() -> None:
 
 
 def _print_warning(message: Warning | str, *_: object, **__: object) -> None:
-    """Print a warning for whoever typed the command: its sentence, without the line of our source that gave it."""
+    """Print a warning for the user of a command: its sentence, without the line of our source that gave it."""
     sys.stderr.write(f"{message}\n")
 
 

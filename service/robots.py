@@ -1,6 +1,6 @@
 """What blocking AI crawlers would save and cost, by the visits of 28 days, and the files that would do it.
 
-Nothing is blocked here: whoever runs the web server puts a file there, or does not. Its job says whether that helped.
+Nothing is blocked here: the operator of the web server publishes the file. Its job says whether that helped.
 """
 
 import re
@@ -26,7 +26,7 @@ from service.jobs.store import Jobs
 
 DAYS: Final = 28
 PURPOSES: Final = {
-    "asked": "somebody asked an assistant",
+    "asked": "for a user of an assistant",
     "indexed": "for a search index",
     "trained": "for training",
     "coding": "by coding agents",
@@ -51,7 +51,7 @@ class Crawled(NamedTuple):
 
     @property
     def key(self) -> str:
-        """How somebody chooses it: operator:purpose."""
+        """Its name for a choice: operator:purpose."""
         return f"{self.operator}:{self.purpose}"
 
     def row(self, ignored: Mapping[str, int] | None) -> dict[str, Any]:
@@ -176,7 +176,7 @@ def make_job(  # noqa: PLR0917  # whose plan, of what, written as which file, an
 ) -> JobRecord:
     """Make a plan a job, approved, with the file as its patch; an open job about the same agents is that one.
 
-    It is measured once somebody says that it is shipped. `ignored` are requests against the present file, by agent.
+    It is measured once it is marked as shipped. `ignored` are requests against the present file, by agent.
     Raises BadInput for an empty plan or an unknown file, and JobConflict.
     """
     if not plan.blocked or name not in SNIPPETS:

@@ -176,7 +176,7 @@ class Settings:
     )
     mail_to: Mapping[str, tuple[str, ...]] = _row(
         parse_recipients,
-        "who gets weekly reports: `acme=ops@acme.example,anna@acme.example; other=x@y.example`",
+        "recipients of weekly reports: `acme=ops@acme.example,anna@acme.example; other=x@y.example`",
         needs=("smtp",),
     )
     mail_from: str = _row(parse_sender, "sender of these mails")

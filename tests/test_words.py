@@ -5,6 +5,8 @@ import re
 from collections import Counter, defaultdict
 from functools import cache
 
+from data.store import tables
+from service import control_database
 from tests.support.forks import ROOT
 
 GLOSSARY = {
@@ -41,6 +43,9 @@ DIALECT = {
     "trouble", "troubles", "turned", "waited", "waiting", "way", "ways", "went", "words",
 }  # fmt: skip
 """Past tenses and everyday nouns that say nothing about code; the field has a term for each of these."""
+
+PRONOUN = re.compile(r"(?<![a-z])(?:no|some|any|every)body|whoever", re.IGNORECASE)
+"""Words for a user, a caller, a query or a program, without saying which of them is meant."""
 
 
 @cache
@@ -118,11 +123,24 @@ def test_texts_say_is_not_a():
     assert [(text, file) for text, file in texts if said.search(text)] == []
 
 
-def test_names_of_tests_say_is_not_a():
+def test_names_of_tests_are_plain_english():
     texts = (path.read_text("utf-8") for path in (ROOT / "tests").rglob("*.py"))
     names = [name for text in texts for name in re.findall(r"^ *(?:async )?def (\w+)\(", text, re.MULTILINE)]
     assert len(names) > 1_000
-    assert [name for name in names if re.search(r"(?<!there)_(is|are)_no_(?!longer)", name)] == []
+    says_no = re.compile(r"(?<!there)_(is|are)_no_(?!longer)")
+    assert [name for name in names if says_no.search(name) or PRONOUN.search(name)] == []
+
+
+def test_the_floors_say_whom_they_mean():
+    """In messages, docstrings, comments, SQL and pages. The migrations of a release are left as they are."""
+    released = (*tables.MIGRATIONS, *control_database.MIGRATIONS)
+    files = [path for floor in ("data", "queries", "service") for path in (ROOT / floor).rglob("*")]
+    for path in files:
+        if path.suffix in {".py", ".sql", ".html"}:
+            text = path.read_text("utf-8")
+            for migration in released:
+                text = text.replace(migration, "")
+            assert PRONOUN.findall(text) == [], path
 
 
 def test_a_bound_is_called_max():

@@ -71,7 +71,7 @@ class DropFollower:
         self._told_old = False
 
     def tick(self) -> None:
-        """Land all new objects. What cannot be reached or stored is told once, and retried at the next tick."""
+        """Land all new objects. A failure to read or store one is reported once, and retried at the next tick."""
         try:
             error = self._pass()
         except TargetUnavailable as unavailable:
@@ -148,7 +148,7 @@ class DropFollower:
         self.totals.objects += 1
         self.totals.add(summary)
         if summary.cut_short:
-            self._notify(f"{source} is cut short: what could be read counts.")
+            self._notify(f"{source} is truncated: what could be read counts.")
         oldest = (datetime.now(UTC) - LIFETIME - timedelta(days=1)).date()
         if summary.first_day and summary.first_day < oldest and not self._told_old:
             self._told_old = True

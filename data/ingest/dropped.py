@@ -56,7 +56,7 @@ class FolderDrop:
         self._folder = folder.absolute()
 
     def pages(self) -> Iterator[list[Dropped]]:
-        """That of Drop. A file that was just written is left out."""
+        """See Drop. A file that was just written is left out."""
         if not self._folder.is_dir():
             raise TargetUnavailable(f"{self._folder} cannot be read: it is not a folder any more.")
         page: list[Dropped] = []
@@ -69,7 +69,7 @@ class FolderDrop:
         yield page
 
     def source(self, dropped: Dropped) -> Source | None:
-        """That of Drop."""
+        """See Drop."""
         path = Path("/", dropped.version.key)
         return path if path.exists() else None
 
@@ -95,7 +95,7 @@ class BucketDrop:
         self._prefix = f"{prefix}/" if prefix else ""
 
     def pages(self) -> Iterator[list[Dropped]]:
-        """That of Drop."""
+        """See Drop."""
         for page in self._store.versions():
             yield [
                 Dropped(ObjectVersion(self.bucket, f"{self._prefix}{key}", etag), size)
@@ -104,7 +104,7 @@ class BucketDrop:
             ]
 
     def source(self, dropped: Dropped) -> Source | None:
-        """That of Drop. An object of moderate size is downloaded now, before others have to wait for its import."""
+        """See Drop. An object of moderate size is downloaded now, before others have to wait for its import."""
         key = dropped.version.key.removeprefix(self._prefix)
         name = f"{self.bucket}/{dropped.version.key}"
         if dropped.size > IN_MEMORY_BYTES:

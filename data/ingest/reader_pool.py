@@ -29,6 +29,6 @@ class ReaderPool:
         self._free.put(reader)
 
     def close(self, keep: int = 0) -> None:
-        """Close the readers that nobody uses, except `keep` of them."""
+        """Close the idle readers, except `keep` of them."""
         while self._free.qsize() > keep:
             self._free.get_nowait().close()

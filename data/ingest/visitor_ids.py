@@ -1,7 +1,7 @@
 """Visitor hashes, and the random salt of each zone and day that they depend on.
 
 Salts are stored in a separate file, which only its owner can read, which concurrent writers share and which backups
-leave out. A salt is deleted 48 hours after it was created, or when that time lies in the future, because the clock was
+leave out. A salt is deleted 48 hours after it was created, or when that time is in the future, because the clock was
 ahead: from then on hashes of that day cannot be linked to addresses, and later imports of that day count its visitors
 as new ones.
 """

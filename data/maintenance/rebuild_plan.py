@@ -20,7 +20,7 @@ from data.text import plural
 
 
 class Question(NamedTuple):
-    """What nobody but the operator can know."""
+    """A question that only the operator can answer."""
 
     text: str
     """What was found, as a sentence without its end."""

@@ -46,7 +46,7 @@ def repetitions(
             for file in there:
                 older = [one for one in suspects if one.footer.written_at < file.footer.written_at]
                 if file.path.name in newer and older:
-                    with suppress(duckdb.Error):  # of a damaged file, which is told when it is checked
+                    with suppress(duckdb.Error):  # of a damaged file, which is reported when it is checked
                         yield from _repetition(engine, file, older)
 
 

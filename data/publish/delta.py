@@ -133,7 +133,7 @@ class DeltaLog:
         return state
 
     def write(self, state: TableState, change: TableChange, epoch: int, now: datetime) -> TableState:
-        """Write the next version. Raises Conflict if somebody else has written it."""
+        """Write the next version. Raises Conflict if another program has written it."""
         at = round(now.timestamp() * 1_000)
         actions: list[dict[str, Any]] = [
             {"commitInfo": {"timestamp": at, "operation": "WRITE", "engineInfo": ENGINE, "epoch": epoch,

@@ -1,7 +1,7 @@
 """Publishes live visits and links: copies of their files at a target, and Delta logs of them, for each organization.
 
 The manifest alone says what is published. The log of a table is changed when all objects of its new version are there,
-and objects are deleted when neither the log nor the manifest names them: whoever is killed leaves too many objects,
+and objects are deleted when neither the log nor the manifest names them: a killed program leaves too many objects,
 never too few.
 """
 
@@ -35,7 +35,7 @@ from data.store.locks import locked
 from data.store.target import PARTIAL, ObjectStore, open_target
 
 MARK: Final = "traffic.json"
-"""The object that says whose copy lies at a target."""
+"""The object that says of which lake a target has a copy."""
 RECORDED_AFTER: Final = timedelta(minutes=2)
 """How often it is recorded that a copy is still what the manifest says."""
 MAX_VERSIONS: Final = 100
@@ -232,7 +232,7 @@ def _mark(target: ObjectStore, mark: str) -> None:
         if target.put_if_absent(MARK, body):
             raise BadInput(f"{name} replaces objects that it should not (If-None-Match); choose another store.")
     if target.get(MARK) != body:
-        raise BadInput(f"{name} holds the copy of another lake; choose another place, or delete what lies there.")
+        raise BadInput(f"{name} holds the copy of another lake; choose another place, or delete what is there.")
 
 
 @contextmanager

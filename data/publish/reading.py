@@ -1,4 +1,4 @@
-"""Finds published visits and links for a reader of the target: in which objects they lie, and which are in none yet."""
+"""Finds published visits and links for a reader of the target: which objects have them, and which are in none yet."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from data.store.target import open_target
 
 
 class Published(NamedTuple):
-    """Where the visits and the links of one organization lie."""
+    """The objects and files with the visits and links of one organization."""
 
     visits: list[str]
     """Objects, by their keys at the target."""
@@ -64,7 +64,7 @@ class PublishedLake:
         )
 
     def _merged(self, organization: str, state: TableState, files: Sequence[LandedFile]) -> dict[LandedFile, list[str]]:
-        """Those of the files whose visits lie unchanged in replaced files of a version, with the paths of these."""
+        """Those of the files whose visits are unchanged in replaced files of a version, with the paths of these."""
         dead = by_name_in_lake(state.files, replaced_paths(self._lake, organization))
         merged = {file: merged_from(self._lake.root / file.path, file.visits, dead) for file in files} if dead else {}
         return {file: replaced for file, replaced in merged.items() if replaced}

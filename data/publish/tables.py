@@ -1,4 +1,4 @@
-"""The published tables of an organization: where they lie at a target, and the names of their files."""
+"""The published tables of an organization: their folders at a target, and the names of their files."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -24,7 +24,7 @@ _NO_COUNTRY: Final = ("XX", "ZZ")
 
 
 class Publisher(NamedTuple):
-    """Who publishes country databases."""
+    """A publisher of country databases."""
 
     name: str
     url: str

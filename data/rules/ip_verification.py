@@ -97,7 +97,7 @@ class Verifier:
     def identified(self, address: str, day: date) -> Classification | None:
         """The agent that alone sends requests from this address, by lists of about the day of the visit; None: people.
 
-        Addresses of agents are given to others in time, so older lists identify nobody.
+        Addresses of agents are given to others in time, so older lists identify no agent.
         """
         parsed = parse_address(address)
         if parsed is None or parsed not in self._of_agents:  # true of nearly all people, and tested for each of them

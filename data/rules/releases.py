@@ -1,4 +1,4 @@
-"""Tells the age of a browser by its version, and versions that no browser ever had.
+"""Determines the age of a browser by its version, and finds versions that no browser ever had.
 
 The facts are in releases.toml (when a version was superseded) and lifetimes.toml (how long people keep it then).
 """
@@ -48,7 +48,7 @@ class BrowserReleases:
             yield RuleMatch(rule, row.evidence, bot_classification("other"))
         safari = _SAFARI_ON_IOS.fullmatch(user_agent)
         if safari and not _is_pair(int(safari[1]), int(safari[2])):
-            rule = f"Safari {safari[2]} on iOS {safari[1]}, a pair that never was"
+            rule = f"Safari {safari[2]} on iOS {safari[1]}, a pair that never existed"
             evidence = next(row.evidence for row in self._lifetimes if row.browser == "Safari")
             yield RuleMatch(rule, evidence, bot_classification("other"))
 

@@ -184,7 +184,7 @@ class IpList(RuleRow, frozen=True):
     operator: Text
     url: Text
     format: Annotated[str, Meta(pattern="^(prefixes|text|geofeed|json:.+)$")]  # see ip_lists.parse_networks
-    identifies: bool = False  # nobody but the agent sends requests from there, so a browser's name does not matter
+    identifies: bool = False  # only the agent sends requests from there, so a browser's name does not matter
 
 
 class Proxy(RuleRow, frozen=True):

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 TOLERANCE: Final = timedelta(minutes=5)
-"""How far a time may lie in the future: clocks are set back by seconds, and locks are waited for with an old time."""
+"""How far a time may be in the future: clocks are set back by seconds, and locks are waited for with an old time."""
 
 
 def is_recent(moment: datetime, age: timedelta, now: datetime) -> bool:

@@ -60,7 +60,7 @@ def record_copy(lake: Lake, copy: Copy, version: int, now: datetime) -> None:
 
 
 def forget_copies(lake: Lake, target: str) -> int:
-    """Forget a target: what lies there is left as it is. Returns how many copies were forgotten."""
+    """Forget a target; what is there stays. Returns how many copies were forgotten."""
     with lake.manifest.transaction() as db:
         return db.execute("DELETE FROM copies WHERE target = ?", [target]).rowcount
 

@@ -40,7 +40,7 @@ def read_download(file: Path) -> Download:
     try:
         content = _unpacked(file)
     except tarfile.TarError as error:
-        raise BadInput(f"{file} is not a tar archive, or is cut short.") from error
+        raise BadInput(f"{file} is not a tar archive, or is truncated.") from error
     except (OSError, EOFError, zlib.error) as error:
         raise BadInput(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
     with NamedTemporaryFile(suffix=".mmdb") as copy:

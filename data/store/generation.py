@@ -1,4 +1,4 @@
-"""The manifest of a lake, which several programs share, and which is told from an older one that was put back.
+"""The manifest of a lake, which several programs share, and the check that it is not an older one that was put back.
 
 The manifest counts its commits, and the files and batches that it holds (table `generation`). After each commit the
 number is copied into the file `generation` of the lake, which backups leave out. While the copy is ahead of the
@@ -108,7 +108,7 @@ class SharedManifest(Manifest):
         try:
             super().__init__(path, refuse_new, connect)
             self._problem = ""
-            with suppress(sqlite3.DatabaseError):  # it is damaged, which whoever needs more of it finds out
+            with suppress(sqlite3.DatabaseError):  # it is damaged, which later reads report
                 self._problem = outdated(self, self._root)
         except BaseException:
             self._release()

@@ -239,7 +239,7 @@ def _table_of(batch: pa.RecordBatch) -> pa.Table:
 def publisher(lake: Lake, staged: Sequence[Staged]) -> Publisher:
     """Hash staged files; return the function that moves them to their final paths inside a manifest transaction.
 
-    The last one is moved last: where it lies, all do.
+    The last one is moved last: once it is there, all are.
     """
     hashes = [sha256_of(file.path) for file in staged]
     return lambda: _publish_all(lake, staged, hashes)

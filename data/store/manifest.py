@@ -201,7 +201,7 @@ class Manifest:
             set_zone(db, organization, zone)
 
     def today(self, organization: str, now: datetime) -> date:
-        """The day that it is for an organization at a timezone-aware time."""
+        """The day of an organization at a timezone-aware time."""
         return today(self.zone(organization), now)
 
     def live_files(self, organization: str, start: date = date.min, end: date = date.max) -> list[LandedFile]:

@@ -88,7 +88,7 @@ def _targets_by_path(links: Iterable[Link]) -> Mapping[str, str]:
 
 
 def _location(link: Link) -> str:
-    """A link's target as it may stand in a Location header. Raises BadInput when it may not."""
+    """A link's target for a Location header. Raises BadInput when it is not valid there."""
     name = f"the target of the link {link.short_code!r}"
     if any(character < " " or character in "\x7f\\" for character in link.target_url):
         raise BadInput(f"{name} contains a control character or a backslash, which browsers read differently.")

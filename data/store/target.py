@@ -77,12 +77,12 @@ class Folder:
         self._root = Path(name)
 
     def put(self, key: str, body: bytes | Path) -> None:
-        """That of ObjectStore."""
+        """See ObjectStore."""
         with self._errors(), self._written(key, body) as partial:
             partial.rename(self._root / key)
 
     def put_if_absent(self, key: str, body: bytes) -> bool:
-        """That of ObjectStore."""
+        """See ObjectStore."""
         with self._errors(), self._written(key, body) as partial:
             try:
                 (self._root / key).hardlink_to(partial)
@@ -91,19 +91,19 @@ class Folder:
         return True
 
     def get(self, key: str) -> bytes | None:
-        """That of ObjectStore."""
+        """See ObjectStore."""
         with self._errors(), suppress(FileNotFoundError):
             return (self._root / key).read_bytes()
         return None
 
     def delete(self, keys: Iterable[str]) -> None:
-        """That of ObjectStore."""
+        """See ObjectStore."""
         with self._errors():
             for key in keys:
                 (self._root / key).unlink(missing_ok=True)
 
     def list(self, prefix: str) -> dict[str, int]:
-        """That of ObjectStore."""
+        """See ObjectStore."""
         with self._errors():
             files = [path for path in (self._root / prefix).rglob("*") if path.is_file()]
             return {path.relative_to(self._root).as_posix(): path.stat().st_size for path in files}
@@ -164,7 +164,7 @@ class Bucket:
             )
 
     def put(self, key: str, body: bytes | Path) -> str | None:
-        """That of ObjectStore."""
+        """See ObjectStore."""
         if isinstance(body, bytes):
             with self._errors():
                 return self._version(self._client.put(self._store, key, body))
@@ -172,7 +172,7 @@ class Bucket:
             return self._version(self._client.put(self._store, key, file))
 
     def put_if_absent(self, key: str, body: bytes) -> bool:
-        """That of ObjectStore."""
+        """See ObjectStore."""
         with self._errors():
             try:
                 self._client.put(self._store, key, body, mode="create")
@@ -181,7 +181,7 @@ class Bucket:
             return True
 
     def get(self, key: str) -> bytes | None:
-        """That of ObjectStore."""
+        """See ObjectStore."""
         with self._errors():
             try:
                 return bytes(self._client.get(self._store, key).bytes())
@@ -202,13 +202,13 @@ class Bucket:
                 yield [(found["path"], found["size"], _etag(found)) for found in page]
 
     def delete(self, keys: Iterable[str]) -> None:
-        """That of ObjectStore."""
+        """See ObjectStore."""
         for part in _batched(keys, _DELETED_AT_ONCE):
             with self._errors():
                 self._client.delete(self._store, part)
 
     def list(self, prefix: str) -> dict[str, int]:
-        """That of ObjectStore."""
+        """See ObjectStore."""
         with self._errors():
             pages = self._client.list(self._store, prefix or None)
             return {found["path"]: found["size"] for page in pages for found in page}
@@ -220,7 +220,7 @@ class Bucket:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Raise TargetUnavailable for an error of the store, of which only status and code are told."""
+        """Raise TargetUnavailable for an error of the store, with only its status and code."""
         try:
             yield
         except (self._client.exceptions.BaseError, OSError) as error:

@@ -47,7 +47,7 @@ def check_names(statement: exp.Query) -> None:
 
 
 def check_constructs(query: exp.Query) -> None:
-    """Raise Unsupported for the first construct that was never looked at."""
+    """Raise Unsupported for the first construct that was not checked."""
     for node in query.walk():
         reason = f" ({type(node).__name__})" if type(node) not in LOOKED_AT else _problem(node)
         if reason:

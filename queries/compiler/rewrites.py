@@ -30,7 +30,7 @@ _LOG_GAMMA: Final = """({x} - 0.5) * ln({x} + 7) + 7 * ln({x} + 7) - {x} - 7 + 0
 
 
 def rewrite(tree: exp.Expr) -> exp.Expr:
-    """The tree in the words of Spark. Raises Unsupported."""
+    """The tree in Spark SQL. Raises Unsupported."""
     flatten_tuples(tree)
     for kind, rewritten in _REWRITES:
         for node in [*tree.find_all(kind)][::-1]:  # the inner before the outer

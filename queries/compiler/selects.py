@@ -66,7 +66,7 @@ def flatten_tuples(tree: exp.Expr) -> None:
 
 
 def write_out_group(node: exp.Select) -> exp.Expr:
-    """GROUP BY ALL and GROUP BY 1 are said out."""
+    """GROUP BY ALL and GROUP BY 1 are spelled out."""
     group = node.args.get("group")
     if group is None:
         return node

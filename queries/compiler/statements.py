@@ -104,7 +104,7 @@ class Compiler:
                 raise Unsupported(f"the relation {name} is not known")
 
     def _carried(self, tree: exp.Expr, source: str) -> exp.Query:
-        """One query in the words of Spark, which reads relations by their names."""
+        """One query in Spark SQL, which reads relations by their names."""
         tree = _without_stored_rows(tree.copy())
         if not isinstance(tree, exp.Query):
             raise Unsupported(f"{tree.sql('duckdb')[:200]}: not a query")

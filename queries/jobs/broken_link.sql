@@ -1,6 +1,6 @@
 -- Paths that AI products, or people whom they sent, ask for and that are not there: 404 or 410 on 2 days or more,
--- 10 times or more, where a person counts as 10, and nobody was answered below 400 since. A path is invented if people
--- were sent to it, it is no link and nobody was answered below 400 on any of the 28 days: the AI product made it up. What
+-- 10 times or more, where a person counts as 10, and no answer is below 400 since. A path is invented if people were
+-- sent to it, no link has it and no answer is below 400 on any of the 28 days: the AI product made it up. What
 -- one browser or visitor makes is a flood.
 WITH paths AS (
     SELECT domain, path, max(short_code) AS code, max(visited_at) FILTER (is_answered(status)) AS answered_at

@@ -1,4 +1,4 @@
--- Agents under whose name somebody else came, from outside their operator's addresses: 50 visits or more, or 5 that
+-- Agents whose name others use, from outside their operator's addresses: 50 visits or more, or 5 that
 -- probe for vulnerabilities, on 2 days or more, and in the last 7 days not all refused (401, 402, 403, 405, 406, 429, 451).
 SELECT
     domain, agent, count(*) AS visits, total_if(1, is_malicious) AS probes,

@@ -1,5 +1,5 @@
 -- Visits to the path by people and AI products, and how many of them were answered 500 to 599. The first three of a
--- visitor's day count, so that nobody who comes a thousand times drowns the others.
+-- visitor's day count, so that a visitor with a thousand visits does not outweigh the others.
 SELECT number, day, total_if(1, status BETWEEN 500 AND 599) AS events, count(*) AS visits
 FROM (
     SELECT number, day, status, visitor, row_number() OVER (

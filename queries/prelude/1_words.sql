@@ -5,7 +5,7 @@ CREATE MACRO is_ai(bot_category) AS bot_category IN ('ai_assistant', 'ai_trainin
 CREATE MACRO is_other(bot_category) AS bot_category IN ('search_crawler', 'other_bot');
 CREATE MACRO is_referral(bot_category) AS bot_category = 'ai_referral';
 CREATE MACRO is_person(bot_category) AS bot_category IN ('human', 'ai_referral');
--- What the fetches of AI agents are for: somebody asked now, a search index is built, a model is trained, code is written.
+-- What the fetches of AI agents are for: a user of an assistant, a search index, the training of a model, writing code.
 CREATE MACRO purpose(bot_category, agent_kind) AS CASE bot_category
     WHEN 'ai_assistant' THEN CASE WHEN agent_kind = 'ai_search_index' THEN 'indexed' ELSE 'asked' END
     WHEN 'ai_training' THEN 'trained' WHEN 'ai_coding_agent' THEN 'coding' END;

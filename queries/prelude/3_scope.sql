@@ -9,7 +9,7 @@ CREATE VIEW scope AS SELECT unnest(CAST(getvariable('scope') AS scope)) WHERE ge
 
 -- Files of older schema versions lack columns, which become NULL. union_by_name, which reads the schema of every file,
 -- is used only while such files are read.
--- Everybody sees the class that a visit has with the signals of its day; the one that it landed with is landed_category.
+-- bot_category is the class that a visit has with the signals of its day; landed_category is the one that it landed with.
 CREATE MACRO read_visits(visit_files) AS TABLE
 SELECT * EXCLUDE (disguised) REPLACE (
     CASE WHEN disguised THEN 'other_bot' ELSE bot_category END AS bot_category,
@@ -73,7 +73,7 @@ SELECT * FROM read_parquet(getvariable('links'), hive_partitioning = FALSE)
 WHERE organization = getvariable('scope').organization;
 
 -- Whether a short code on a domain is a link: it is in the links file, or at least one visit to it in the days of the scope
--- was answered (is_answered), whoever it came from.
+-- was answered (is_answered), of any visitor.
 CREATE MACRO is_link(short_code, domain, is_answered) AS
     short_code IS NOT NULL AND (
         is_answered

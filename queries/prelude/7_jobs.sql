@@ -9,7 +9,7 @@ CREATE VIEW subject AS SELECT unnest(CAST(getvariable('subjects') AS subjects), 
 
 CREATE MACRO is_in_last_days(day, days) AS day > CAST(getvariable('scope').end_date AS DATE) - days;
 
--- Answers that turn a visitor away. 404 and 410 do not: what he wants is not there for anybody.
+-- Answers that refuse a visitor. 404 and 410 do not: the page is missing for all visitors.
 CREATE MACRO is_refused(status) AS coalesce(status IN (401, 402, 403, 405, 406, 429, 451), FALSE);
 CREATE MACRO is_not_found(status) AS coalesce(status IN (404, 410), FALSE);
 CREATE MACRO is_success(status) AS coalesce(status BETWEEN 200 AND 299, FALSE);

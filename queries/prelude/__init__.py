@@ -25,7 +25,7 @@ BASES: Final = {
     "countries": "one row for each country code, with its name",
     "traffic_values": "one row for each category, with what a visit of it is worth to you",
 }
-"""What SQL of one's own reads, beside the relations of counts, and what each contains."""
+"""What SQL of users reads, beside the relations of counts, and what each contains."""
 _COMMENT: Final = re.compile(r"--.*")
 _SERVES: Final = re.compile(r"^-- Serves: (.+)$", re.MULTILINE)
 
@@ -48,7 +48,7 @@ def view_names() -> frozenset[str]:
 
 
 def public_names() -> list[str]:
-    """The relations that SQL of one's own is meant to read."""
+    """The relations that SQL of users may read."""
     return [*BASES, *_names("relations")]
 
 

@@ -1,5 +1,5 @@
--- Addresses that AI products made up: no link has them, nobody was answered below 400 there in these days, and people
--- whom they sent, assistants that were asked, or coding agents got 404 or 410. The 100 with the most people sent.
+-- Addresses that AI products made up: no link has them, they got no answer below 400 in these days, and people whom
+-- they sent, assistants that were asked, or coding agents got 404 or 410. The 100 with the most people sent.
 SELECT
     path,
     coalesce(domain, 'unknown') AS domain,

@@ -19,7 +19,7 @@ def compact(
     engine_lake: Annotated[str, flag("engine_lake")] = "",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Merge the files of each past day into one and judge the day; merge today's if they are many; build rollups.
+    """Merge the files of each past day into one and judge the day; merge today's if there are many; build rollups.
 
     This makes queries faster. Once a day is judged, disguised bots no longer count as people. A running
     server does it in the background. Replaced files are deleted a day later, when no query reads them any more.

@@ -8,14 +8,14 @@ from data import BadInput
 
 
 def can_ask() -> bool:
-    """Whether there is a terminal on which somebody can answer."""
+    """Whether there is a terminal on which a user can answer."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def check_can_ask(yes: bool, dry_run: bool = False, otherwise: str = "go on, or --dry-run for a preview") -> None:
-    """Raise BadInput when a question would have to be asked where nobody can answer it."""
+    """Raise BadInput if confirmation is needed, but cannot be asked for without a terminal."""
     if not (yes or dry_run or can_ask()):
-        raise BadInput(f"not a terminal, so nobody can be asked to confirm: use --yes to {otherwise}.")
+        raise BadInput(f"cannot ask for confirmation without a terminal: use --yes to {otherwise}.")
 
 
 def is_confirmed(question: str) -> bool:

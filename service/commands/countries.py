@@ -44,7 +44,7 @@ def countries(
     file: Annotated[Path | None, typer.Argument(help="the downloaded file: .mmdb, .mmdb.gz or .tar.gz")] = None,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Say where a free country database is to be had, or set up the downloaded FILE.
+    """List free country databases, or set up the downloaded FILE.
 
     An address is looked up in it, then it is copied into the lake, where import, follow and serve find it unless
     TRAFFIC_GEOIP or --geoip names another. Run this again for a newer file. Nothing is fetched from the network.

@@ -28,7 +28,7 @@ FORMATS: Final = ("parquet", "csv")
 _YESTERDAY: Final = "yesterday"
 _STAGED: Final = ".staged"
 _MAX_SECONDS: Final = 600
-"""Of one query; nobody waits for it."""
+"""Of one query, for which no client waits."""
 
 
 class ExportCommand(WithParameters):

@@ -1,4 +1,4 @@
-"""`traffic jobs detect`: runs the detectors, or says what each asks for and what came near it."""
+"""`traffic jobs detect`: runs the detectors, or explains what each looks for and nearly found."""
 
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Annotated, Final
@@ -55,7 +55,7 @@ def detect(
                 print_answer([{name: row.get(name) for name in columns} for row in rows], "table")
             else:
                 start, end = days_before(day)
-                typer.echo(f"The detectors found nothing in {start} to {end}; --explain says what came near.", err=True)
+                typer.echo(f"The detectors found nothing from {start} to {end}; --explain shows near misses.", err=True)
             return
         runs = update_jobs(warehouse, opened, jobs, organization, day, now)
     counts = ("created", "refreshed", "reopened", "ignored")
@@ -64,7 +64,7 @@ def detect(
         "table",
     )
     if any(run.error for run in runs):
-        raise TrafficError("some detectors did not run; their jobs are as they were.")
+        raise TrafficError("some detectors did not run; their jobs are unchanged.")
 
 
 def _warn_of_unjudged_days(lake: Lake, organization: str, day: date) -> None:
@@ -78,7 +78,7 @@ def _warn_of_unjudged_days(lake: Lake, organization: str, day: date) -> None:
 
 
 def _explanation(warehouse: "Warehouse", detector: "Detector", organization: str, day: date) -> str:
-    """What a detector asks for, how many subjects it found and considered, and the heaviest that it did not find."""
+    """What a detector looks for, how many subjects it found and considered, and the heaviest that it did not find."""
     from queries import detect
     from service.jobs.texts import harmless
 

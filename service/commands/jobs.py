@@ -1,4 +1,4 @@
-"""`traffic jobs`: finds what should be done about the traffic, shows it, and notes what was decided and what it did."""
+"""`traffic jobs`: finds, lists and decides jobs, and measures their outcomes."""
 
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -106,7 +106,7 @@ app.command()(detect)
 @app.command()
 def redirect(
     job_id: JobArgument,
-    target_url: Annotated[str, typer.Argument(metavar="[URL]", help="where its path is to lead")] = "",
+    target_url: Annotated[str, typer.Argument(metavar="[URL]", help="target of the redirect")] = "",
     note: NoteOption = None,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:

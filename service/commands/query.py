@@ -28,7 +28,7 @@ EngineOption = Annotated[
 EngineLakeOption = Annotated[str, flag("engine_lake")]
 _DAYS = "--start-date and --end-date"
 MAX_CLUSTER_SECONDS = 24 * 3600.0
-"""After which a query on a cluster is stopped that nobody interrupts."""
+"""The time limit of a query on a cluster."""
 
 
 def query(
@@ -186,7 +186,7 @@ def _answer_of_cluster(
     ):
         answering = thread.submit(lambda: engine.answer(entry, engine.variables(scope), cancelled))
         try:
-            with Console(stderr=True).status("The cluster counts."):
+            with Console(stderr=True).status("Waiting for the cluster …"):
                 return answering.result()
         except KeyboardInterrupt:
             engine.stop(cancelled)

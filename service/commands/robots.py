@@ -1,4 +1,4 @@
-"""`traffic robots`: what blocking AI crawlers would save and cost, and visits that went against a robots.txt."""
+"""`traffic robots`: what blocking AI crawlers would save and cost, and visits that violated a robots.txt."""
 
 from collections import Counter
 from contextlib import closing
@@ -30,9 +30,7 @@ FormatOption = Annotated[str, typer.Option("--format", help="table, json, csv or
 @app.command("plan")
 def plan(
     organization: OrganizationOption,
-    block: Annotated[
-        list[str], typer.Option(help="operator, or operator:purpose, that may not come any more; may be repeated")
-    ] = [],  # noqa: B006  # typer copies it
+    block: Annotated[list[str], typer.Option(help="operator, or operator:purpose, to block; may be repeated")] = [],  # noqa: B006  # typer copies it
     write_as: Annotated[
         str, typer.Option("--as", help="what --block prints: robots.txt, nginx or caddy")
     ] = "robots.txt",
@@ -129,4 +127,4 @@ def check(
     if rows or output != "table":
         print_answer(answer, output)
     else:
-        typer.echo("No crawler went against it.", err=True)
+        typer.echo("No crawler violated it.", err=True)

@@ -41,8 +41,8 @@ def serve(
         print(f"Health and metrics at http://127.0.0.1:{monitor[1].getsockname()[1]}/", file=sys.stderr)
     if options := cluster_options(settings):
         read = f"what is published at {options.folder}" if options.is_published else options.folder or settings.lake
-        counted = f"is counted at {options.shown_address} from {read}."
-        print(f"What reads {options.from_visits:,} visits or more {counted}", file=sys.stderr)
+        counted = f"run at {options.shown_address} on {read}."
+        print(f"Queries that read {options.from_visits:,} visits or more {counted}", file=sys.stderr)
     served = f"Serving {settings.lake} at {url}  (Ctrl-C stops)"
     if settings.pages:
         served += f"\nSign in to its dashboard: {_sign_in_command(settings, listener.getsockname()[1])}"

@@ -1,7 +1,7 @@
-"""Problems for the sample: for every detector of jobs, a few requests of the last 28 days in which it finds something.
+"""Problems for the sample: for every detector of jobs, requests of the last 28 days in which it finds something.
 
-They are the same every day. People and agents come from a range reserved for benchmarks (RFC 2544); whoever pretends to
-be an agent comes from one that was taken out of use (RFC 7526), since an address that cannot be public proves nothing.
+They are the same every day. People and agents come from a range reserved for benchmarks (RFC 2544); impostors of
+agents come from one that was taken out of use (RFC 7526), since an address that cannot be public proves nothing.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ from service.demo.sample import ASSISTANTS, DOMAINS, MONTHS, PLATFORMS, TRAINERS
 
 IP_LIST: Final = "openai-gptbot"
 IP_LIST_CONTENT: Final = b'{"prefixes": [{"ipv4Prefix": "192.88.99.64/26"}]}'
-"""A made-up list of addresses, as the operator of GPTBot publishes his: the sample's impostors are not in it."""
+"""A made-up list of addresses like that of GPTBot's operator, without those of the sample's impostors."""
 
 _CHATGPT_USER, _CLAUDE_USER = ASSISTANTS[0][0], ASSISTANTS[2][0]
 _GPTBOT, _BYTESPIDER = TRAINERS[0][0], TRAINERS[3][0]

@@ -1,4 +1,4 @@
-"""Which message is sent next, and what becomes of it and its hook after the attempt.
+"""Which message is sent next, and the state of it and its hook after the attempt.
 
 Organizations take turns, and so do the hooks of one. A receiver that does not answer, or asks for a pause, pauses its
 hook with all its messages; one that answers with an error delays the message only, unless it refuses each message.
@@ -52,7 +52,7 @@ _NEXT: Final = """
 """
 """The next delivery. What was written at a time in the future, by a clock that ran ahead, is due.
 
-Each part has its index, as whoever fills an outbox with messages must not delay the search for everybody's.
+Each part has its index, as an outbox with many messages must not delay the search for others.
 """
 
 

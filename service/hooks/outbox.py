@@ -79,9 +79,9 @@ def enqueue(
 
 
 def _withdraw(connection: sqlite3.Connection, hook_id: str, job_id: str, event: str, now: datetime) -> str:
-    """Delete what the service found of a job and still waits. Returns the event of the message that replaces it.
+    """Delete the pending message about what the service found of a job. Returns the event of the one that replaces it.
 
-    An update keeps the name of what it replaces: a receiver that was not told of a job is told that it was created.
+    An update keeps the event of what it replaces: a receiver that does not know a job gets `job.created`.
     """
     rows = connection.execute(
         "DELETE FROM deliveries WHERE hook_id = :hook AND job_id = :job AND status = 'pending' AND is_replaceable "

@@ -43,7 +43,7 @@ MAX_HOOKS: Final = 20
 """Of one organization."""
 ROTATION: Final = timedelta(hours=24)
 """How long messages are also signed with the previous secret."""
-_PRINTABLE_ASCII: Final = re.compile(r"[!-~]+")  # urlsplit removes tabs and line ends without a word
+_PRINTABLE_ASCII: Final = re.compile(r"[!-~]+")  # urlsplit removes tabs and line ends silently
 
 
 class NoSuchHook(BadInput):
@@ -222,7 +222,7 @@ class Hooks:
     def _check(self, name: str | None, url: str | None, events: Sequence[str] | None) -> None:
         """Check what is not None. Raises BadInput."""
         if name is not None and not (1 <= len(name) <= MAX_NAME_LENGTH and name.isprintable()):
-            raise BadInput(f"a hook's name has 1 to {MAX_NAME_LENGTH} printable characters.")
+            raise BadInput(f"a hook's name must be 1 to {MAX_NAME_LENGTH} printable characters.")
         if url is not None:
             _check_url(url, self._allows_http, self._own_host)
         if events is not None:

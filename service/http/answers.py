@@ -13,7 +13,7 @@ from service.http.compression import compress
 from service.http.errors import ClientDisconnected, LakeReplaced, Overloaded
 from service.http.lanes import Workers
 from service.http.query_batch import QueryBatch
-from service.http.turns import ANYBODY, Asker
+from service.http.turns import ANY_ASKER, Asker
 
 Result = TypeVar("Result")
 
@@ -39,7 +39,7 @@ class Answers:
         self._workers = workers
         self._states: dict[str, OrganizationState] = {}
 
-    async def body(self, entry: Entry, scope: Scope, asker: Asker = ANYBODY, receive: Receive | None = None) -> bytes:
+    async def body(self, entry: Entry, scope: Scope, asker: Asker = ANY_ASKER, receive: Receive | None = None) -> bytes:
         """The answer of an entry of the catalog for a scope, encoded as JSON. Its queries take the turns of `asker`.
 
         It is at most five minutes old, and never older than the last erasure or reclassification. Raises Overloaded,
@@ -66,7 +66,7 @@ class Answers:
 
         return await (self._cache.compressed(key, answer, asker, compute) if answer else compute([asker]))
 
-    async def bodies(self, entries: Sequence[Entry], scope: Scope, asker: Asker = ANYBODY) -> list[bytes]:
+    async def bodies(self, entries: Sequence[Entry], scope: Scope, asker: Asker = ANY_ASKER) -> list[bytes]:
         """The answers of several entries, as `body` gives them. What is not cached is computed as one batch."""
         epoch = self.state(scope.organization).epoch
         self._check_capacity(entries, scope, epoch, asker)

@@ -48,12 +48,12 @@ class Caller:
 
     @cached_property
     def asker(self) -> Asker:
-        """Whose turns the questions of this caller take, within its organization."""
+        """Whose turns the queries of this caller take, within its organization."""
         return Asker(self.name, self.is_share)
 
     @property
     def turn(self) -> tuple[str, Askers]:
-        """What work for this caller is done by: its organization, and who of it waits."""
+        """Whose turn work for this caller takes: its organization, and its asker."""
         return self.organization, lambda: [self.asker]
 
     @property

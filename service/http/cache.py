@@ -53,7 +53,7 @@ class CachedAnswer(NamedTuple):
 
 
 class _Computation(NamedTuple):
-    """An answer that is being computed, and who waits for it now, each with the number of calls."""
+    """An answer that is being computed, and the askers that wait for it now, each with its number of calls."""
 
     task: asyncio.Task[bytes]
     askers: Counter[Asker]

@@ -38,11 +38,11 @@ class Call:
 
     request: Request
     body: Any = None
-    """As the operation declares it; None if whoever answers reads it."""
+    """The decoded body, as the operation declares it; None if the handler reads it."""
 
     @property
     def caller(self) -> Caller:
-        """Who sent the request."""
+        """The sender of the request."""
         found: Caller = self.request.scope["caller"]
         return found
 

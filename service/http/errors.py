@@ -142,7 +142,7 @@ class BodyTooLarge(Problem):
 
 class UrlTooLong(Problem):
     status = 414
-    message = "Ask with shorter parameters."
+    message = "Send shorter parameters."
 
     def __init__(self, max_bytes: int) -> None:
         super().__init__(f"The URL is longer than {max_bytes >> 10} KiB.")
@@ -183,7 +183,7 @@ class TooSlow(Problem):
         message = "The query took too long and was stopped; ask for fewer days or for one link."
         if isinstance(timeout, ClusterTimeout):
             message = (
-                "The cluster took too long and was stopped. What it had counted is kept for five minutes: ask again."
+                "The cluster took too long and was stopped. What it has counted is kept for five minutes: try again."
             )
         super().__init__(message=message)
 
@@ -205,7 +205,7 @@ class ClusterDown(Problem):
 class LakeReplaced(Problem):
     status = 503
     error = "The lake was moved or replaced."
-    message = "Ask again when the operator has started the service again."
+    message = "Try again when the operator has restarted the service."
     sent_headers: ClassVar = {"Retry-After": "5"}
 
 
@@ -230,7 +230,7 @@ class StorageUnavailable(Problem):
             reason = "the manifest of the lake is older than its files"
             remedy = ", when the operator has stopped the service and run `traffic rebuild`"
         elif getattr(error, "errno", 0) == errno.ESTALE:
-            reason, remedy = "the lake was moved or replaced", ", when the operator has started the service again"
+            reason, remedy = "the lake was moved or replaced", ", when the operator has restarted the service"
         super().__init__(f"Nothing was stored: {reason}.", f"Send the same again later{remedy}.")
 
 

@@ -117,7 +117,7 @@ async def guesses_for(  # noqa: PLR0917  # what answers, and who asks for what
 
 
 def actor_of(caller: Caller) -> Actor:
-    """The caller of a request, as the history of a job names who did something."""
+    """The caller of a request, as the history of a job names it."""
     return Actor(caller.name, "key" if caller.is_key else "user")
 
 

@@ -30,7 +30,7 @@ MAX_BYTES: Final = 64 << 10
 MAX_UNDER_WAY: Final = 16
 """Requests to the provider at a time."""
 _SILENT: Final = "silent."
-"""Begins the state of a sign-in without a question. A state that somebody changes is of no known sign-in."""
+"""The first characters of the state of a silent sign-in. A state that was tampered with matches no sign-in."""
 _LOG: Final = logging.getLogger(__name__)
 
 

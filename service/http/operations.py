@@ -69,7 +69,7 @@ class Operation(NamedTuple):
     answers: dict[str, Any]  # the type of the body by status, first that of success; None: there is no body
     check: Callable[[Caller], None] = any_caller
     body: Any = None  # the type of the request's body, or types by media type
-    max_bytes: int = 0  # of that body; 0: whoever answers reads it
+    max_bytes: int = 0  # of that body; 0: the handler reads it
     errors: str = ""  # statuses beside those that follow from the row; with 412, it takes If-Match
     description: str = ""
     examples: Mapping[str, Json] = MappingProxyType({})  # of the body, by name
@@ -136,7 +136,7 @@ JOBS: Final = (
     ),
     Operation(
         "POST /jobs/{id}/implementations/{number}/status", "set-implementation-status",
-        "Say that an implementation is accepted, shipped or withdrawn. Shipped starts the outcome.",
+        "Mark an implementation as accepted, shipped or withdrawn. Shipped starts the outcome.",
         {"200": JobRecord}, writer, ImplementationProgress, 64 * _KIB, "409 412",
         examples={"shipped": {"status": "shipped", "shipped_at": "2026-11-20T10:00:00Z"}},
     ),

@@ -33,7 +33,7 @@ class QueryBatch:
         self.asker = asker
         self._entries = entries
         self._askers: dict[str, Collection[Asker]] = {}
-        """By the names of the entries whose queries wait or run: who waits for them now."""
+        """By the names of the entries whose queries wait or run: the askers that wait for them now."""
         self._snapshot: asyncio.Task[Variables] | None = None
         self._snapshot_cancelled = threading.Event()
 
@@ -65,7 +65,7 @@ class QueryBatch:
             del self._askers[entry.name]
             if not self._askers:
                 self._lane.release(self._scope.organization, self.asker)
-                if self._snapshot and not self._snapshot.done():  # nobody waits for it any more
+                if self._snapshot and not self._snapshot.done():  # no query waits for it any more
                     self._engine.stop(self._snapshot_cancelled)
                     self._snapshot = None
 
@@ -75,7 +75,7 @@ class QueryBatch:
             take = partial(self._take_snapshot, cancelled)
             taking = self._workers.compute(self._scope.organization, self._all_askers, take)
             self._snapshot = asyncio.create_task(taking)
-            # if nobody is left to take it, its error is no news
+            # without anything left that awaits it, its error is ignored
             self._snapshot.add_done_callback(lambda task: task.cancelled() or task.exception())
         return self._snapshot
 

@@ -1,4 +1,4 @@
-"""Turns: who gets the next of a few places, when more ask than there are places."""
+"""Turns: which asker gets the next of a few places, when more ask than there are places."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -7,17 +7,17 @@ from typing import Final, NamedTuple
 
 
 class Asker(NamedTuple):
-    """Who asks for an organization: a session, an API key, a user of the identity provider, or a share."""
+    """A sender of queries of an organization: a session, an API key, a user of the identity provider, or a share."""
 
     name: str = ""
     is_share: bool = False
 
 
 Askers = Callable[[], Iterable[Asker]]
-"""Those who wait for one place together, as they are when it is given; others may join or leave until then."""
+"""The askers that wait for one place together, when it is given; others may join or leave until then."""
 
-ANYBODY: Final = Asker()
-"""Where an organization asks, and it does not matter who of it."""
+ANY_ASKER: Final = Asker()
+"""An asker of an organization where it does not matter which one."""
 
 
 @dataclass(eq=False)
@@ -28,22 +28,22 @@ class _QueuedQuery:
 
 @dataclass(eq=False)
 class _Line:
-    """Those of one organization who wait, in order of arrival."""
+    """The waiting queries of one organization, in order of arrival."""
 
     waiting: list[_QueuedQuery] = field(default_factory=list)
     places: int = 0
-    """That the organization has now."""
+    """Places that the organization has now."""
     turns: int = 0
-    """That it had while somebody of it waited or had a place."""
+    """Places that it was given since it last neither waited nor had one."""
     last_turns: dict[Asker, int] = field(default_factory=dict)
 
     @property
     def waits(self) -> bool:
-        """Whether somebody waits; not who was cancelled in this turn of the event loop."""
+        """Whether a query waits; not one that was cancelled in this turn of the event loop."""
         return any(not waiting.turn.done() for waiting in self.waiting)
 
     def take_first(self) -> _QueuedQuery:
-        """Remove and return whose turn it is: no share before the others, then who was served longest ago."""
+        """Remove and return the next: shares come last; of the others, the one served longest ago is first."""
         first = min((one for one in self.waiting if not one.turn.done()), key=self._order)  # of equals, who came first
         self.waiting.remove(first)
         self.turns += 1
@@ -53,7 +53,7 @@ class _Line:
     def _order(self, waiting: _QueuedQuery) -> tuple[bool, int, Asker]:
         """When it is its turn, by the best of its askers, and that asker."""
         orders = ((asker.is_share, self.last_turns.setdefault(asker, self.turns), asker) for asker in waiting.askers())
-        return min(orders, default=(True, self.turns, ANYBODY))
+        return min(orders, default=(True, self.turns, ANY_ASKER))
 
 
 class Turns:
@@ -92,7 +92,7 @@ class Turns:
         self._forget_if_idle(organization)
 
     def _give(self) -> None:
-        """Give free places to those who wait and may have them."""
+        """Give free places to waiting queries that may have them."""
         while (organization := self._next_organization()) is not None:
             line = self._lines[organization] = self._lines.pop(organization)  # its next turn comes after the others'
             line.places += 1

@@ -18,7 +18,7 @@ from service.jobs.detection import measure_outcomes, update_jobs
 from service.jobs.store import Jobs
 
 QUERY_SECONDS: Final = 120.0
-"""Time limit of one detector: they run one by one, while nobody waits for them."""
+"""Time limit in seconds of one detector: they run one by one in the background."""
 FIRST_HOUR: Final = 3
 """The hour (UTC) from which the server runs them each day, when the visits of the day before have arrived."""
 MAX_WAIT: Final = timedelta(hours=3)

@@ -1,4 +1,4 @@
-"""Runs the detectors over the visits of an organization, and measures what became of jobs that were shipped.
+"""Runs the detectors over the visits of an organization, and measures the outcomes of shipped jobs.
 
 The server does it once a day, `traffic jobs` at will: both make the same jobs from the same visits, days and rules.
 """
@@ -43,7 +43,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class DetectionRun(NamedTuple):
-    """What one detector found, and what became of it: created, refreshed, reopened or ignored."""
+    """What one detector found, by the effect on jobs: created, refreshed, reopened or ignored."""
 
     type: str
     findings: list[Finding]
@@ -143,8 +143,8 @@ def measure_outcome(  # noqa: PLR0917  # as measure_outcomes, of one job
 ) -> MeasuredOutcome:
     """Compare the days before a job was approved with those since it was shipped, in the organization's zone.
 
-    `others` are what its detector found on the same day, and of which nothing became: what changed for them as well
-    was not the job. Jobs written by hand cannot be measured. Raises what `measure_all` raises.
+    `others` are findings of its detector of the same day about which nothing was done: what changed for them as well
+    has another cause. Jobs written by hand cannot be measured. Raises what `measure_all` raises.
     """
     zone = lake.manifest.zone(job.organization)
     days = (today(zone, at) for at in (job.found_at, job.approved_at, job.shipped_at, now))
@@ -173,7 +173,7 @@ def untouched(  # noqa: PLR0917  # as detect, and the jobs
     as_of: date,
     cancelled: threading.Event | None = None,
 ) -> list[Finding]:
-    """What the detector of a type found on a day, without that of which something became."""
+    """What the detector of a type found on a day, without that about which something was done."""
     if kind not in DETECTORS:
         return []
     touched = jobs.touched(organization)
@@ -189,8 +189,8 @@ def measure_outcomes(  # noqa: PLR0917  # as update_jobs, and the lake that know
     now: datetime,
     cancelled: threading.Event | None = None,
 ) -> MeasureRun:
-    """Measure the shipped jobs of an organization that wait for it, and store what came out: first, what is shipped by
-    the log is marked so.
+    """Measure the shipped jobs of an organization that wait for it, and store their outcomes. First, what the log shows
+    to be shipped is marked so.
 
     A job that cannot be measured now waits on, and does not stop the others. `cancelled` is that of `Engine.answer`.
     """
@@ -208,7 +208,7 @@ def measure_outcomes(  # noqa: PLR0917  # as update_jobs, and the lake that know
             _LOG.warning("the outcome of %s was not measured: %s", job.id, error)
             run.failed.append(job.id)
             continue
-        with suppress(JobNotFound, JobConflict):  # somebody withdrew it meanwhile
+        with suppress(JobNotFound, JobConflict):  # it was withdrawn meanwhile
             jobs.set_outcome(organization, job.id, outcome_record(measured, now), now)
             run.outcomes[job.id] = measured
     return run

@@ -1,4 +1,4 @@
-"""Deletes the evidence of jobs that is about deleted visits, whoever deletes them: an erasure, or retention.
+"""Deletes the evidence of jobs that is about visits which an erasure or retention deleted.
 
 Messages to hooks repeat evidence; those about such a job go, too, whether they were sent or not.
 Evidence is deleted rather than kept in doubt: a row counts many visits together, and names a path that perhaps only the
@@ -61,7 +61,7 @@ def erase_evidence(
 def expire_evidence(
     database: ControlDatabase, before: date, now: datetime, *, organization: str = "", dry_run: bool = False
 ) -> ErasedEvidence:
-    """Delete the evidence whose days all lie before a day, of one organization or of all."""
+    """Delete the evidence whose days are all before a day, of one organization or of all."""
     return _erase(database, organization, lambda job, _: _days(job)[1] < before, now, dry_run)
 
 

@@ -45,7 +45,7 @@ class DetectedSubject:
     organization: str
     subject: Mapping[str, str | None]  # the columns that name it, as requested
     rows: Sequence[Mapping[str, object]]  # values by column, typed as in answers
-    untrusted: Sequence[str]  # the columns with text of strangers
+    untrusted: Sequence[str]  # the columns with untrusted text
     weight: float  # AI fetches a week and ten times the referrals
     days: tuple[date, date]  # first and last
     action_id: str
@@ -127,7 +127,7 @@ def new_job(detected: DetectedSubject, now: datetime) -> Job:
 
 
 def _refreshed(job: Job, detected: DetectedSubject, now: datetime) -> Job:
-    """The job with new evidence. What somebody decided about it stays."""
+    """The job with new evidence. Decisions about it stay."""
     title, summary = _sentences(job, detected)
     return replace(
         job,
@@ -144,7 +144,7 @@ def _refreshed(job: Job, detected: DetectedSubject, now: datetime) -> Job:
 
 
 def evidence_of(detected: DetectedSubject, job_id: str) -> Evidence:
-    """The evidence of a job: at most MAX_EVIDENCE_BYTES as JSON, with strangers' text encoded and cut."""
+    """The evidence of a job: at most MAX_EVIDENCE_BYTES as JSON, with untrusted text encoded and cut."""
     encoded = _REQUESTED.union(detected.untrusted)
     rows = [
         {name: harmless(value) if name in encoded else value for name, value in row.items()} for row in detected.rows
@@ -171,7 +171,7 @@ def priority_of(weight: float) -> str:
 def _sentences(job: Job, detected: DetectedSubject) -> tuple[str, str]:
     """The title and the summary of a job: fixed sentences with numbers, days, a checked host and a plain short code.
 
-    Nothing else that was requested is repeated here, whatever a stranger wrote: any other path is "a path".
+    Nothing else that was requested is repeated here, as it is untrusted: any other path is "a path".
     """
     host = job.domain if job.domain and normalized_host(job.domain) == job.domain else "a domain"
     words = {
@@ -184,7 +184,7 @@ def _sentences(job: Job, detected: DetectedSubject) -> tuple[str, str]:
 
 
 def _where(host: str, short_code: str | None, has_path: bool) -> str:
-    """The link by its code; nothing more of a path, since whoever asks for it chooses the words."""
+    """The link by its code; nothing more of a path, since its words are untrusted."""
     if short_code and is_short_code(short_code) and not has_path:
         return f"the link {short_code} of {host}"
     return f"a path of {host}" if has_path or short_code else host
@@ -215,7 +215,7 @@ def _returns(connection: sqlite3.Connection, job: Job, now: datetime) -> bool:
 
 
 def _has_room(connection: sqlite3.Connection, detected: DetectedSubject, now: datetime) -> bool:
-    """Whether there may be one more open job of a type. A lighter one that nobody has looked at makes room."""
+    """Whether there may be one more open job of a type. A lighter one that was not reviewed makes room."""
     jobs = open_jobs_of_type(connection, detected.organization, detected.type)
     if len(jobs) < MAX_OPEN_JOBS:
         return True

@@ -89,7 +89,7 @@ def check_draft(draft: Draft, job: Job) -> bytes | None:
     if not content:
         raise BadInput("content is empty; send the text of the implementation.")
     if len(content) > MAX_CONTENT_BYTES:
-        raise TooLarge(f"content has {len(content):,} bytes; at most {MAX_CONTENT_BYTES:,} are kept.")
+        raise TooLarge(f"content has {len(content):,} bytes; the maximum is {MAX_CONTENT_BYTES:,}.")
     if draft.content_type == RULE_TYPE:
         _check_rule(content, job)
     return content
@@ -139,7 +139,7 @@ def check_note(note: str | None) -> str | None:
 def check_url(url: str) -> str:
     """An https address, for example of a pull request. Raises BadInput or TooLarge."""
     if len(url) > MAX_URL_LENGTH:
-        raise TooLarge(f"url has {len(url):,} characters; at most {MAX_URL_LENGTH:,} are kept.")
+        raise TooLarge(f"url has {len(url):,} characters; the maximum is {MAX_URL_LENGTH:,}.")
     if not _is_url(url, ("https",)):
         raise BadInput(f"url is {url[:100]!r}; it must be an https address without a user name.")
     return url
@@ -174,14 +174,14 @@ def _check_source(rule: dict[str, Any], job: Job) -> None:
     is_every = domain == EVERY_DOMAIN and job.domain is None
     is_host = isinstance(domain, str) and normalized_host(domain) == domain and job.domain in (None, domain)
     if not is_every and not is_host:
-        raise BadInput("the rule's domain is not the job's.")
+        raise BadInput("the rule's `domain` must be that of the job.")
     source = rule["from"]
     if not isinstance(source, str) or not source.startswith("/"):
         raise BadInput("the rule's `from` must be a path that begins with /.")
     if len(source) > MAX_URL_LENGTH or not unquote(source).isprintable():
         raise BadInput(f"the rule's `from` must be printable, and at most {MAX_URL_LENGTH:,} characters.")
     if job.path is not None and percent_encoded(source) != percent_encoded(job.path):
-        raise BadInput("the rule's `from` is not the path that the job is about.")
+        raise BadInput("the rule's `from` must be the path of the job.")
 
 
 def _is_url(text: str, schemes: tuple[str, ...]) -> bool:

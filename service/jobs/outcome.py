@@ -1,4 +1,4 @@
-"""Whether it helped: what a job counts before it was approved, and after it was shipped. A verdict is of two kinds.
+"""Whether it helped: what a job counts before its approval and after it was shipped. A verdict is of two kinds.
 
 By the answer: nearly all requests were refused or missing before, and nearly all are answered since, or still refused.
 That is what the log says, not statistics. By the rate: everything else is a comparison of days (rates.py), beside those
@@ -54,7 +54,7 @@ class Look(NamedTuple):
 
 
 LOOKS: Final = (Look(7, 2, 0.001), Look(14, 2, 0.002), Look(28, 4, 0.007))
-"""Together, 1 % of the jobs of which nothing became may be called improved, and 1 % worse."""
+"""Together, 1 % of the jobs about which nothing was done may be called improved, and 1 % worse."""
 LAST_DAY: Final = LOOKS[-1].days
 
 

@@ -1,7 +1,6 @@
 """How often an outcome is wrong on an organization's own visits: its findings, as if each had been repaired when found.
 
-Nothing was done on these days, so whatever "improved" and "worse" say of them is a false alarm, or somebody's work that
-no job knows of.
+Nothing was done on these days, so each "improved" and "worse" is a false alarm, or work that no job records.
 """
 
 from collections import Counter
@@ -28,7 +27,7 @@ MAX_SUBJECTS: Final = 20
 
 
 def placebo(engine: Engine, lake: Lake, jobs: Jobs, organization: str, progress: Progress) -> dict[str, Counter[str]]:
-    """The outcomes by detector, each with how many subjects got it. That of which something became is left out.
+    """The outcomes by detector, each with how many subjects got it. Those about which something was done are left out.
 
     `progress` is in made-up days. Raises what `detect` and `measure_all` raise.
     """

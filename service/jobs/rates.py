@@ -24,7 +24,7 @@ class DayCount(NamedTuple):
     events: int
     visits: int
     control_events: int = 0
-    """Those of other subjects, which were found by the same rule and of which nothing became."""
+    """Those of other subjects, which were found by the same rule and about which nothing was done."""
     control_visits: int = 0
 
 

@@ -21,7 +21,7 @@ ADD_REDIRECT: Final = "add_redirect"
 
 
 class AttachedRedirect(NamedTuple):
-    """A redirect of an approved job that nobody has shipped yet."""
+    """A redirect of an approved job that is not shipped yet."""
 
     job_id: str
     number: int

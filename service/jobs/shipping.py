@@ -1,4 +1,4 @@
-"""Redirects that were shipped although nobody said so: the log shows since when a dead path is answered."""
+"""Redirects that were shipped but not marked so: the log shows since when a dead path is answered."""
 
 import threading
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ def mark_shipped(  # noqa: PLR0917  # as measure_outcomes
         at = shipped_by_log(engine, lake, organization, subject, approved_at, now, cancelled)
         if at is None:
             continue
-        with suppress(BadInput, JobConflict):  # somebody changed it meanwhile, or it is from more than a year ago
+        with suppress(BadInput, JobConflict):  # it was changed meanwhile, or is from more than a year ago
             jobs.set_implementation_status(
                 organization, job_id, number, SYSTEM, now, status="shipped", shipped_at=at, note="by the log"
             )

@@ -71,16 +71,16 @@ def _job(organization: str, silence: Silence, now: datetime) -> Job:
         organization=organization,
         type=SILENT_SOURCE,
         status="new",
-        title=f"No visits arrive any more: {source}",
+        title=f"Visits stopped arriving: {source}",
         created_at=to_text(now),
         updated_at=to_text(now),
         priority="high",
         domain=domain or None,
         summary=f"None has arrived since {silence.since:%Y-%m-%d %H:%M} UTC. In the same six hours of the four weeks "
-        f"before, there were {usual}. Look whether what sends them still runs: the server, `traffic follow`, or the "
+        f"before, there were {usual}. Check that what sends them still runs: the server, `traffic follow`, or the "
         "program that reports. The job is resolved when visits arrive again; dismiss it if none will.",
         action_id="restore_source",
-        action_label="Let its visits arrive again",
+        action_label="Restore the source of visits",
         implementation_type="manual",
         last_detected_at=to_text(now),
         fingerprint=hashlib.sha256(subject).hexdigest(),

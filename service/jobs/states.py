@@ -24,7 +24,7 @@ IMPLEMENTATION_TYPES: Final = get_args(ImplementationType)
 PRIORITIES: Final = ("low", "medium", "high")
 """Ascending."""
 APPROVE_FIX: Final = "approve_fix"
-"""The action that approves a job's own action, whatever its id."""
+"""The action that approves a job's own action, without naming its id."""
 
 USER_TRANSITIONS: Final = {
     "review": ({"new": "reviewed"}, "Mark as reviewed"),
@@ -64,7 +64,7 @@ EVENTS: Final = {
     "return": "job.reopened",
     "fail": "job.reopened",
 }
-"""What hooks are told of an action, or of a measured outcome that moves nothing; nothing of any other."""
+"""The event of an action, or of a measured outcome without a transition; others have none."""
 
 IMPLEMENTATION_TRANSITIONS: Final = {
     "attached": ("accepted", "shipped", "withdrawn"),

@@ -72,7 +72,7 @@ from service.jobs.tables import (
 )
 
 MAX_SHIPPED_AGE: Final = timedelta(days=366)
-"""How long ago an implementation may have been shipped when somebody says so."""
+"""How long ago an implementation may have been shipped when it is marked so."""
 
 
 class Jobs:
@@ -160,7 +160,7 @@ class Jobs:
             job = read_expected_job(connection, organization, job_id, version)
             action = requested_action(job.action_id, action_id)
             if approval and action != "approve":
-                raise BadInput(f"implementation_type and implementation_id belong to an approval, not to {action_id}.")
+                raise BadInput(f"implementation_type and implementation_id require an approval, not {action_id}.")
             status = next_status(action, job.status)
             if status is None:
                 raise conflict(job, f"cannot be changed by {action_id}")
@@ -220,13 +220,13 @@ class Jobs:
         url: str | None = None,
         note: str = "",
     ) -> JobRecord:
-        """Say that an implementation is accepted, shipped (which starts the outcome) or withdrawn; the job's record."""
+        """Mark an implementation as accepted, shipped (which starts the outcome) or withdrawn; the job's record."""
         if status not in IMPLEMENTATION_TRANSITIONS["attached"]:
             raise BadInput(f"status is {status!r}; use {', '.join(IMPLEMENTATION_TRANSITIONS['attached'])}.")
         if shipped_at and (status != "shipped" or shipped_at > now):
-            raise BadInput("shipped_at belongs to the status shipped, and is not in the future.")
+            raise BadInput("shipped_at requires the status shipped, and must not be in the future.")
         if shipped_at and shipped_at < now - MAX_SHIPPED_AGE:
-            raise BadInput(f"shipped_at is more than {MAX_SHIPPED_AGE.days} days ago; nothing can be measured since.")
+            raise BadInput(f"shipped_at must be within the last {MAX_SHIPPED_AGE.days} days, to be measured.")
         if url is not None:
             check_url(url)
         shipped = (shipped_at or now) if status == "shipped" else None
@@ -287,7 +287,7 @@ class Jobs:
         with self.database.transaction() as connection:
             job = read_job(connection, organization, job_id)
             if job.outcome_status != "waiting":
-                raise conflict(job, "waits for no outcome")
+                raise conflict(job, "does not wait for an outcome")
             after = replace(job, outcome_status=status, outcome=json.encode(outcome).decode())
             moved = None if action == "measure" else next_status(action, job.status)
             note = None if status == "waiting" else status

@@ -1,8 +1,7 @@
-"""Texts in jobs: those of strangers, which are made harmless, and those of editors, which are checked.
+"""Texts in jobs: those of requests, which are made harmless, and those of editors, which are checked.
 
-Whoever sends requests writes paths, agent names, hosts and codes, and programs that follow instructions read the jobs.
-Such text is kept out of titles and summaries. Where it has to be named, it is percent-encoded ASCII of at most 200
-characters.
+Paths, agent names, hosts and codes are untrusted, and programs that follow instructions read the jobs. Such text is
+kept out of titles and summaries. Where it has to be named, it is percent-encoded ASCII of at most 200 characters.
 """
 
 import re
@@ -42,7 +41,7 @@ def is_short_code(text: str) -> bool:
 def check_text(name: str, text: str, max_length: int) -> str:
     """An editor's text. Raises TooLarge beyond `max_length` characters, BadInput for NUL and unpaired surrogates."""
     if len(text) > max_length:
-        raise TooLarge(f"{name} has {len(text):,} characters; at most {max_length:,} are kept.")
+        raise TooLarge(f"{name} has {len(text):,} characters; the maximum is {max_length:,}.")
     if "\0" in text or not _is_unicode(text):
         raise BadInput(f"{name} contains NUL or half a surrogate pair; send plain Unicode text.")
     return text

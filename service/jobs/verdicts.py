@@ -27,14 +27,12 @@ def verdict(found: MeasuredOutcome) -> str:
                 f"of {found.others} other{'s' * (found.others != 1)}, {_share(early)} before, {_share(late)} since"
             )
         else:
-            numbers += "nothing else was found with which to compare it"
+            numbers += "there was no other finding to compare it with"
     if found.interval:
         low, high = found.interval
         numbers += f"; the rate is {low:.2g} to {high:.2g} times what it was"
     left = f"; looks left: {found.looks_left}" if found.looks_left else ""
-    lead = (
-        "The rate got better, and not by what changed others" if found.judged_by == "rate" and found.resolves else None
-    )
+    lead = "The rate got better, more than that of others" if found.judged_by == "rate" and found.resolves else None
     return f"{lead or _LEADS[found.status, found.judged_by]}: {numbers}{left}."
 
 
@@ -66,7 +64,7 @@ _LEADS: Final[dict[tuple[OutcomeStatus, JudgedBy], str]] = {
     ("unchanged", "answer"): "It changed nothing",
     ("unchanged", "rate"): "The rate changed no more than such rates do by themselves",
     ("worse", "rate"): "The rate got worse, whatever the cause",
-    ("not_measurable", "answer"): "Too few requests came since",
+    ("not_measurable", "answer"): "There were too few requests since",
     ("not_measurable", "rate"): "It cannot be measured, since too few days or requests are known",
 }
 

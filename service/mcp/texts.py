@@ -1,6 +1,6 @@
 """What tools answer, as text that fits into a conversation: one line that says what it is, then JSON, cut if need be.
 
-Strangers write referrers, paths, campaigns and user agents, and a language model reads them here: they are ASCII (by
+Referrers, paths, campaigns and user agents are untrusted, and a language model reads them here: they are ASCII (by
 the escapes of JSON), cut to MAX_TEXT_LENGTH, and announced as data.
 """
 

@@ -32,7 +32,7 @@ MAX_REPLY: Final = 200
 
 
 class MailFailed(TrafficError):
-    """The message was sent to nobody."""
+    """The message was sent to no recipient."""
 
 
 class Mailer:
@@ -46,12 +46,12 @@ class Mailer:
     def send(self, message: EmailMessage, sender: str, recipients: tuple[str, ...]) -> list[str]:
         """Send one message. Returns what went wrong although it may have been delivered, a sentence each.
 
-        Raises MailFailed when nobody got it, with a message that has no password.
+        Raises MailFailed when it was sent to no recipient, with a message that has no password.
         """
         try:
             return asyncio.run(self._send(message, sender, recipients))
         except asyncio.CancelledError:
-            raise self._failed("was not waited for, because this program ends") from None
+            raise self._failed("did not finish before this program ended") from None
         except SMTPAuthenticationError as error:
             raise self._failed(f"refused the user or the password ({error.code})") from None
         except SMTPResponseException as error:

@@ -48,7 +48,7 @@ class PageContext:
         self.renderer = Renderer(self.root, services.workers.texts, services.countries)
 
     async def in_thread(self, request: Request, work: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
-        """Run blocking work in a thread, when it is the turn of whoever sent the request."""
+        """Run blocking work in a thread, when it is the caller's turn."""
         return await self.services.workers.texts.compute(*turn_of(request), partial(work, *arguments))
 
     async def filters(self, request: Request) -> Filters:

@@ -15,7 +15,7 @@ class JobReader:
         self._database = database
 
     def undecided(self, organization: str) -> int:
-        """The number of jobs that nobody has decided: new or reviewed."""
+        """The number of undecided jobs: new or reviewed."""
         rows = self._database.rows(
             "SELECT count(*) FROM jobs WHERE organization = ? AND status IN ('new', 'reviewed')", [organization]
         )

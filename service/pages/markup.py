@@ -9,7 +9,7 @@ def joined(*parts: Markup) -> Markup:
 
 
 def with_code(text: str) -> Markup:
-    """The text, escaped; what stands between two backticks is code."""
+    """The text, escaped; text between two backticks is code."""
     before, *rest = escape(text).split("`")
     pairs = zip(rest[::2], rest[1::2], strict=False)
     unpaired = Markup("`") + rest[-1] if len(rest) % 2 else Markup("")

@@ -13,7 +13,7 @@ from data.rules.geoip import CountryDatabase
 from service.http.authentication import Caller
 from service.http.compression import negotiated
 from service.http.lanes import Lane
-from service.http.turns import ANYBODY, Askers
+from service.http.turns import ANY_ASKER, Askers
 from service.pages import formats
 from service.pages.assets import ICON, SCRIPT, STYLESHEET, source_of
 from service.pages.markup import with_code
@@ -45,7 +45,7 @@ def headers_of(embedders: Iterable[str] = ()) -> dict[str, str]:
     """Headers of every response under /app/, in addition to those that every response of the server has.
 
     Only pages of the origins `embedders` may embed the response. X-Frame-Options cannot name them, so it is sent only
-    where nobody may.
+    where none may.
     """
     origins = " ".join(embedders)
     if origins:
@@ -115,6 +115,6 @@ class Renderer:
 
 
 def turn_of(request: Request) -> tuple[str, Askers]:
-    """What a page is made by: the caller's organization, and who of it waits; nobody's before somebody signs in."""
+    """Whose turn the rendering takes: the caller's organization, and the asker; neither before a user signs in."""
     caller: Caller | None = request.scope.get("caller")
-    return caller.turn if caller else ("", lambda: [ANYBODY])
+    return caller.turn if caller else ("", lambda: [ANY_ASKER])

@@ -36,11 +36,11 @@ class PageServices:
     hooks: Hooks
     warehouse: Warehouse
     workers: Workers
-    oidc: OidcClient | None = None  # None: nobody signs in at an identity provider
+    oidc: OidcClient | None = None  # None: there is no sign-in at an identity provider
     countries: CountryDatabase | None = None  # None: only those in logs are known
 
     def today(self, organization: str) -> date:
-        """The day that it is for an organization."""
+        """The current day of an organization."""
         return self.lake.manifest.today(organization, self.clock())
 
     def hours_begun(self, organization: str) -> int:

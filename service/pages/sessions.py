@@ -63,7 +63,7 @@ class Session:
 
     @property
     def caller(self) -> Caller:
-        """Who the browser is to the rest of the service. A session made with a key may do what the key may."""
+        """The browser as a caller. A session made with a key may do what the key may."""
         name = self.key_id or self.subject or f"session {self.id}"
         return Caller(self.organization, self.role, name, self.key_id is not None)
 

@@ -1,4 +1,4 @@
-"""Shares: links that show numbers within fixed filters to whoever has them. Only hashes of their secrets are stored.
+"""Shares: links that show numbers within fixed filters without signing in. Only hashes of their secrets are stored.
 
 They are rows of control.sqlite. All of this blocks, so it runs in threads, never on the event loop.
 """
@@ -69,7 +69,7 @@ class ShareStore:
         """
         name, filters, embedders = fields.get("name", "").strip(), fixed_filters(fields), fields.get("embedders", "")
         if not 1 <= len(name) <= 100 or not name.isprintable():
-            raise BadInput("a share's name has 1 to 100 printable characters.")
+            raise BadInput("a share's name must be 1 to 100 printable characters.")
         now, lifetime = self._clock(), _days(fields.get("days", "").strip())
         secret = secrets.token_urlsafe(32)
         self.database.rows(
@@ -134,5 +134,5 @@ def _days(text: str) -> timedelta | None:
 def _origins(text: str) -> str:
     origins = list(dict.fromkeys(map(parse_origin, text.lower().replace(",", " ").split())))
     if len(origins) > MAX_EMBEDDERS:
-        raise BadInput(f"there are {len(origins)} origins; a share has at most {MAX_EMBEDDERS}.")
+        raise BadInput(f"there are {len(origins)} origins; the maximum is {MAX_EMBEDDERS}.")
     return " ".join(origins)

@@ -94,7 +94,7 @@ def test_the_server_says_at_its_start_which_cluster_counts_and_what_it_reads(sam
         process.terminate()
         process.stderr.read()
     read = f"what is published at {there}" if is_published else sample.root
-    assert told == f"What reads 50,000,000 visits or more is counted at sc://127.0.0.1:1 from {read}.\n"
+    assert told == f"Queries that read 50,000,000 visits or more run at sc://127.0.0.1:1 on {read}.\n"
 
 
 def test_ctrl_c_interrupts_a_query_on_the_cluster(sample, spark):

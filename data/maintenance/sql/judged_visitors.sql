@@ -1,7 +1,7 @@
 -- The signals of the visitors of days, as bits; visitors without any are left out. data/signals.py names the bits.
 -- A link of one's own (link_codes) shows nothing about who follows it, nor does a dead link that three visitors follow.
--- What somebody got (2xx, 304) is there, and its owner, editors and readers ask for it: it is no probe on its domain. A
--- redirect tells neither, and /wp-admin has two of them, so that three different ones count.
+-- A path that was served (2xx, 304) exists, and its owner, editors and readers request it: it is not a probe on its
+-- domain. A redirect shows neither, and /wp-admin has two of them, so that three different ones count.
 -- Errors are counted by pages: a browser asks for what a broken page names, and people load a dead page again.
 -- Day, domain and path are one hash, since clients make paths as long and as many as they like.
 -- Parameters: files, days, asset_pattern.

@@ -30,7 +30,7 @@ _NOTHING: Final = Markup('<data value="">–</data>')
 def evidence_of(record: JobRecord) -> dict[str, Any] | None:
     """The evidence of a record for the template; None for a job that no query found.
 
-    Columns of strangers' text are of the kind "untrusted". `sql` is "" if the query was removed since.
+    Columns of untrusted text are of the kind "untrusted". `sql` is "" if the query was removed since.
     """
     evidence = record.evidence
     if evidence is None:

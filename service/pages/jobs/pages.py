@@ -125,8 +125,8 @@ class _JobPages:
             raise NotFound from error
         except JobChanged as error:
             problem = (
-                f"Nothing was done: somebody has changed the job since you opened it. It is {error.status} now. "
-                "Look at it as it is below, then decide again."
+                f"Nothing was done: the job has changed since you opened it. It is {error.status} now. "
+                "Review it below, then decide again."
             )
             return await self.job(request, 412, problem, fields)
         except JobConflict as error:
@@ -203,6 +203,6 @@ class _JobPages:
 
 
 def _version(fields: dict[str, str]) -> int:
-    """The version of the job that the page with the form showed; what is none matches no job."""
+    """The version of the job that the page with the form showed; any other text matches no job."""
     text = fields.get("version", "")
     return int(text) if _VERSION.fullmatch(text) else -1

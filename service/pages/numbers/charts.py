@@ -1,7 +1,7 @@
 """Charts as SVG, drawn on the server: rows of an answer in, markup out.
 
 A chart is hidden from screen readers; the table below it says the same. Nothing is coloured here: classes name what a
-shape means (people, ai, other), and app.css gives the colours. Text is never stretched: labels stand at percentages of
+shape means (people, ai, other), and app.css gives the colours. Text is never stretched: labels are at percentages of
 the real width, and only the shapes between them follow it.
 """
 
@@ -177,7 +177,7 @@ def multiples(series: Mapping[str, Sequence[int]]) -> Markup:
 
 
 def compact(count: int) -> str:
-    """A count with three digits at most and its unit: 950, 1.5k, 20M. The exact number stands in the table."""
+    """A count with three digits at most and its unit: 950, 1.5k, 20M. The exact number is in the table."""
     size = float(count)
     for unit in ("", "k", "M", "G", "T"):
         if size < 999.5 or unit == "T":
@@ -192,7 +192,7 @@ def _number(value: float) -> str:
 
 
 def _gridlines(highest: int) -> list[int]:
-    """Where the gridlines of a scale from 0 to at least highest stand: round numbers, the base line included."""
+    """The gridlines of a scale from 0 to at least highest: round numbers, the base line included."""
     least = max(ceil(highest / 4), 1)
     magnitude = 10 ** (len(str(least)) - 1)
     step = next(step for step in (1 * magnitude, 2 * magnitude, 5 * magnitude, 10 * magnitude) if step >= least)

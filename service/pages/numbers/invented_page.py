@@ -32,11 +32,11 @@ _PANEL: Final = panel(
     color="ai",
     is_wide=True,
     has_jobs=True,
-    hint="They got 404 or 410, no link has them, and nobody was answered there in these days.",
-    note="The 100 with most people sent; those without any were fetched by assistants that somebody asked, or by "
-    "coding agents. A page that was deleted before these days looks the same.",
-    empty="In these days, no people sent by AI products, no assistants that were asked and no coding agents got 404 or "
-    "410 at an address that no link has and where nobody was answered.",
+    hint="They got 404 or 410, no link has them, and no request for them succeeded in this period.",
+    note="The 100 with most people sent; those without any were fetched by assistants for a user, or by coding agents. "
+    "A page that was deleted before this period looks the same.",
+    empty="In this period, no AI referral, assistant or coding agent got 404 or 410 at an address that no link has and "
+    "for which no request succeeded.",
 )
 INVENTED: Final = Page(
     "invented-links", "Invented links", "Addresses that AI products made up, and people who landed there.", (_PANEL,)

@@ -1,4 +1,4 @@
-"""The marks of the main chart: days of which one has to know more than their number, each with where to see it."""
+"""The marks of the main chart: days with an event, each with a link to it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class Events(NamedTuple):
 
 @dataclass(frozen=True)
 class Mark:
-    """One mark: the day that it stands on, what happened, and the page under /app/ that shows it."""
+    """One mark: its day, what happened, and the page under /app/ that shows it."""
 
     day: date
     text: str

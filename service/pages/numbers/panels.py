@@ -36,7 +36,7 @@ class Panel:
     is_list: bool = False  # a part of all links, which the server searches and sorts
     has_jobs: bool = False  # a column with the job about each row, and a button that makes one
     is_of_people: bool = False  # rows with visits by people only, ranked by these before they are cut
-    empty: str = "No visits of this kind in these days."
+    empty: str = "No visits of this kind in this period."
 
     @property
     def drawn(self) -> frozenset[str]:
@@ -124,7 +124,7 @@ AI: Final = (
         "errors_5xx verified contradicted links_reached last_seen",
         is_wide=True,
         color="ai",
-        hint="Asked: somebody asked an assistant. Indexed: for a search index. Trained: for a model. Coding: agents.",
+        hint="Asked: for a user of an assistant. Indexed: for a search index. Trained: for a model. Coding: agents.",
         note="Contradicted: under the name of its agents, but from other addresses. A fetch is not a citation.",
     ),
     panel(

@@ -149,5 +149,5 @@ def _short(text: str) -> str:
 
 
 def _clean(text: str) -> str:
-    """Text of strangers without what controls a terminal, or the direction of a line."""
+    """Untrusted text without what controls a terminal, or the direction of a line."""
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)

@@ -1,4 +1,4 @@
-"""The page of a share: the overview and the links within its fixed filters, for whoever has its address.
+"""The page of a share: the overview and the links within its fixed filters, for all who have its address.
 
 It needs no session and reads no cookie. No parameter changes what it shows, and no link leads from it.
 """
@@ -51,8 +51,7 @@ class _Rendered(NamedTuple):
 def endpoint(context: PageContext) -> Endpoint:
     """The page of a share. A secret that is wrong, expired or revoked is NotFound, as any unknown path.
 
-    Everybody who has the address may ask as often as the limit of requests allows, so a page is rendered again only
-    when something that it is made of has changed.
+    A page is rendered again only when something that it is made of has changed, as the address may be public.
     """
     kept: LRUCache[str, _Rendered] = LRUCache(MAX_KEPT)
 

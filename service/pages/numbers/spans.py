@@ -9,7 +9,7 @@ from typing import Any, Final
 from service.pages.formats import short_day
 
 Label = tuple[int, str, bool]
-"""A label under a column: its number, the text, and whether it also stands on a narrow screen."""
+"""A label under a column: its number, the text, and whether a narrow screen has it, too."""
 
 MAX_LABELS: Final = 9
 HOURS_UP_TO: Final = 2

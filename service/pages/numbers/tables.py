@@ -137,7 +137,7 @@ def fill(
     marks: Sequence[Mark] = (),
     job_cells: Callable[[Row], Markup] | None = None,
 ) -> FilledPanel:
-    """The panel with its rows; without `links`, cells lead nowhere, and nothing tells how to run the server.
+    """The panel with its rows; without `links`, cells have no links, and hints for the operator are left out.
 
     `previous` are the days of the period before, for the chart of a time series; charts of days and weeks need `days`.
     `before` is the answer for the period before, which the table compares with. `marks` are those of the main chart.

@@ -192,7 +192,7 @@ def test_what_is_not_a_log_is_refused_once_and_the_others_land(place):
     assert (follower.totals.refused, follower.totals.visits) == (1, 2)
     refused, cut, *old = [text for text in sorted(place.told) if "older than 48 hours" not in text]
     assert refused.endswith("It is left out until it changes.")
-    assert "2.gz is cut short" in cut
+    assert "2.gz is truncated" in cut
     assert not old
     assert sum("older than 48 hours" in text for text in place.told) == 1
     place.drop("0", lines("/0"))

@@ -135,7 +135,7 @@ def test_without_a_key_or_visits_what_to_do_is_named_unless_an_identity_provider
 def test_a_disk_that_fails_is_broken(healthy, monkeypatch):
     fail_at(monkeypatch, "service.doctor", "sync")
     level, text = checks(healthy)["disk writes"]
-    assert (level, text) == ("broken", f"{healthy} cannot be written: No space left on device; look at its disk.")
+    assert (level, text) == ("broken", f"{healthy} cannot be written: No space left on device; check its disk.")
     assert list(healthy.rglob("doctor-*")) == []
 
 

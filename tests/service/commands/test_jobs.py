@@ -122,7 +122,7 @@ def test_detect_explains_what_it_asks_for_and_what_came_near_and_changes_nothing
     assert "Not judged yet, so left out: 2 days; run `traffic compact`." in jobs(*arguments, "--dry-run").err
     switch_behaviour(lake.manifest, "acme", on=False)
     said = jobs(*arguments, "--dry-run").err
-    assert ("found nothing in 2026-02-15 to 2026-03-14" in said, "Left out" in said) == (True, False)
+    assert ("found nothing from 2026-02-15 to 2026-03-14" in said, "Left out" in said) == (True, False)
     code, out, _ = jobs(*arguments, "--explain")
     assert code == 0
     assert all(f"{kind}: 0 found" in out for kind in DETECTORS)

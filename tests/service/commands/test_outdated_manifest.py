@@ -54,7 +54,7 @@ def test_over_a_lake_that_was_replaced_a_server_answers_503_and_keeps_nothing(la
         answer = client.get(overview)
         assert (answer.status_code, answer.json()) == (503, {
             "error": "The lake was moved or replaced.",
-            "message": "Ask again when the operator has started the service again.",
+            "message": "Try again when the operator has restarted the service.",
         })  # fmt: skip
         kept = client.post("/visits", json=[{"url": "https://go.example/a"}])
         assert (kept.status_code, kept.json()["error"]) == (503, "Nothing was stored: the lake was moved or replaced.")

@@ -159,7 +159,7 @@ def test_a_plan_is_judged_by_what_its_agents_still_get(lake, today, since, outco
     assert "140 of " in found.outcome.verdict
 
 
-def test_a_plan_closes_everything_to_the_agents_it_names_that_robots_txt_can_address_and_to_nobody_else(robots):
+def test_a_plan_closes_everything_to_the_agents_it_names_that_robots_txt_can_address_and_to_no_others(robots):
     out = robots("plan", "--org", "acme", "--block", "OpenAI", "--block", "Nobody").out
     assert "# robots.txt cannot address Crawler\ufffd[31m/x\n" in out
     parsed = Protego.parse(out)
@@ -194,7 +194,7 @@ def test_a_check_lists_who_went_against_the_file_and_where(robots, closed):
     assert [(row["agent"], row["path"], row["visits"]) for row in rows] == [("GPTBot", "/closed/b", 1)]
     for text in (b"", b"\0\xff nothing of this\n: is a rule", b"User-agent: *\nAllow: /"):
         closed.write_bytes(text)
-        assert robots("check", closed, "--org", "acme") == (0, "", "No crawler went against it.\n")
+        assert robots("check", closed, "--org", "acme") == (0, "", "No crawler violated it.\n")
 
 
 def test_what_cannot_be_read_or_is_misplaced_is_refused(robots, traffic, tmp_path, closed):

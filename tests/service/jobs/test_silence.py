@@ -131,7 +131,7 @@ def test_a_followed_log_is_counted_line_by_line_and_an_imported_one_is_not_a_sou
     assert counts == [("follow", "go.example", len(texts), 2, 2)]
     update_silences(lake, jobs, now)
     assert [(job.domain, job.title) for job in jobs.of("acme")] == [
-        ("go.example", "No visits arrive any more: the followed log of go.example")
+        ("go.example", "Visits stopped arriving: the followed log of go.example")
     ]
 
 
@@ -156,7 +156,7 @@ def test_a_folder_without_new_objects_is_a_job_until_one_is_read(lake, jobs, onl
     assert jobs.of("acme") == []
     update_silences(lake, jobs, now)
     job = only()
-    assert job.title == "No visits arrive any more: the followed folder or bucket of go.example"
+    assert job.title == "Visits stopped arriving: the followed folder or bucket of go.example"
     assert "10, 10, 10, 10" in job.summary
     deliver(now)
     update_silences(lake, jobs, now)

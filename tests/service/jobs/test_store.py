@@ -198,7 +198,7 @@ def test_an_approved_job_is_carried_out_shipped_measured_and_resolved(jobs, only
         ("job.created", True), ("job.approved", False), ("job.implementation_attached", False), ("job.shipped", False),
         ("job.resolved", True),
     ]  # fmt: skip
-    with pytest.raises(JobConflict, match="waits for no outcome"):
+    with pytest.raises(JobConflict, match="does not wait for an outcome"):
         jobs.set_outcome("acme", job.id, measured("worse"), NOW)
 
 

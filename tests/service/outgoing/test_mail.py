@@ -62,7 +62,7 @@ def test_an_interruption_ends_the_conversation_and_all_that_follow():
         mailer, outcomes = Mailer(SmtpServer("127.0.0.1", server.port, tls=False)), []
 
         def send():
-            with pytest.raises(MailFailed, match="because this program ends") as failed:
+            with pytest.raises(MailFailed, match="did not finish before this program ended") as failed:
                 mailer.send(EmailMessage(), "a@b.example", ("c@d.example",))
             outcomes.append(failed)
 

@@ -179,6 +179,6 @@ def test_viewers_see_rows_but_claim_none_and_no_claim_is_cross_origin_or_of_a_mi
 
 def test_where_nothing_was_made_up_the_page_says_what_it_looked_for(lake, browsing):
     with browsing(lake) as browser:
-        assert "at an address that no link has and where nobody was answered" in browser.read(
+        assert "at an address that no link has and for which no request succeeded" in browser.read(
             "invented-links?start_date=2026-03-14&end_date=2026-03-14"
         ).text  # fmt: skip

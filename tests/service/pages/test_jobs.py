@@ -133,7 +133,7 @@ def test_the_page_of_a_silent_source_has_its_numbers_and_no_evidence(acme, lake,
     (job,) = jobs.of("acme")
     main = acme.read(f"jobs/{job.id}").one("main").text
     assert jobs.record("acme", job.id).summary in main
-    assert "Approve: Let its visits arrive again" in main
+    assert "Approve: Restore the source of visits" in main
     assert "Evidence" not in main
 
 
@@ -153,7 +153,7 @@ def test_text_of_strangers_is_only_in_its_cell_and_encoded(jobs, acme, path):
     page = read(response.text)
     cells = page.all("td", class_="untrusted")
     assert any(cell.text == row.path for cell in cells)
-    assert "strangers" in page.one("th", data_field="path").text
+    assert "untrusted" in page.one("th", data_field="path").text
     harmful = re.compile(r"ignore-previous|gnp\.exe|evil|alert\(1|7\*7|\u202e|\u2066", re.IGNORECASE)
     listed = acme.get("jobs").text
     assert row.path in [cell.text for cell in read(listed).all("td", class_="untrusted")]
