@@ -138,7 +138,7 @@ def test_what_a_cluster_counted_of_a_dashboard_that_took_too_long_is_kept(lake):
 
 def test_a_query_out_of_time_is_told_what_to_do():
     assert TooSlow(QueryTimeout("x")).body["message"].endswith("; ask for fewer days or for one link.")
-    assert TooSlow(ClusterTimeout("x")).body["message"].endswith(" is kept for five minutes: ask again.")
+    assert TooSlow(ClusterTimeout("x")).body["message"].endswith(" is kept for five minutes: try again.")
 
 
 def test_a_query_too_large_for_its_memory_is_an_error_and_the_next_one_is_answered(lake, opened, monkeypatch):

@@ -22,6 +22,7 @@ from data.store import pending
 from data.store.lake import Lake
 from data.store.packing import table_of, unpack
 from service.http import live_visits as receiving
+from service.maintenance import FLUSH_AFTER
 from tests.support import identity
 from tests.support.sockets import answer_on, request
 from tests.support.user_agents import CHROME, GPTBOT
@@ -614,3 +615,57 @@ def test_on_a_full_disk_nothing_is_acknowledged_that_is_missing_and_intake_goes_
         assert server.process.wait(60) == 0
     assert Counter(status for _, status in sent)[503] > 5
     assert kept(lake) == {path: 5 for path, status in sent if status == 202}
+
+
+def test_a_disk_that_is_full_when_files_are_due_loses_nothing(lake, opened, monkeypatch, caplog):
+    clock = [datetime(2026, 3, 15, 12, tzinfo=UTC)]
+
+    def failing(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    with opened(lake, clock=lambda: clock[0]) as client:
+        assert send(client, row("/a")).status_code == 202
+        with monkeypatch.context() as patch:
+            patch.setattr("data.store.landing.write_parquet", failing)
+            clock[0] += FLUSH_AFTER
+            until(lambda: "No space left" in caplog.text, pause=0.05)
+            assert send(client, row("/b")).status_code == 202
+            assert client.get("/analytics/traffic-overview").status_code == 200
+    assert caplog.text.count("No space left") == 1
+    assert pending.backlog(lake.manifest).visits == 0
+    assert kept(lake) == {"/a": 1, "/b": 1}
+
+
+def test_visits_kept_by_a_server_that_was_killed_are_flushed_by_the_next(lake, serving, key_of):
+    key, acknowledged = key_of(lake), []
+    with serving(lake, trusted_proxies="127.0.0.1") as server:
+        senders = []
+
+        def sender(number):
+            with calling(server, key) as client:
+                for turn in itertools.count():
+                    path = f"/{number}-{turn}"
+                    try:
+                        response = client.post("/visits", json=[{"path": path}] * 3, headers=source())
+                    except httpx2.HTTPError:
+                        return
+                    acknowledged.append((path, response.status_code))
+
+        senders = [threading.Thread(target=sender, args=(number,)) for number in range(4)]
+        for thread in senders:
+            thread.start()
+        until(lambda: len(acknowledged) >= 40)
+        server.process.kill()
+        server.process.wait()
+        for thread in senders:
+            thread.join()
+    assert {status for _, status in acknowledged} == {202}
+    assert pending.backlog(lake.manifest).visits >= 3 * len(acknowledged)
+    with lake.manifest.transaction() as db:  # the next server starts a minute later
+        db.execute("UPDATE pending SET received_at = '2026-01-01T00:00:00.000000+00:00'")
+    with serving(lake):
+        until(lambda: pending.backlog(lake.manifest).visits == 0)
+        found = kept(lake)
+    assert {found[path] for path, _ in acknowledged} == {3}
+    assert set(found.values()) == {3}
+    assert len(found) <= len(acknowledged) + 4  # of what was under way nobody knows
