@@ -16,7 +16,7 @@ import statistics
 import subprocess
 import time
 import urllib.error
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -55,6 +55,7 @@ UNCOUNTED: Final = 20
 """Organizations besides the one asked about whose rollups are taken away at the start, so that days are counted."""
 LARGE_DAY: Final = 20_000_000
 """Visits of a past day that the server merges and judges meanwhile; only in a world of as many."""
+_LARGE: Final = "large-day"  # its organization
 _PARTS: Final = 50
 
 _PROGRESS: Final = Console(stderr=True)
@@ -104,7 +105,7 @@ def _sustained(setting: Setting, world: World, root: Path) -> Iterator[Figure]:
             _PROGRESS.print(f"  {len(posted['refused'])} batches were refused, first: {posted['refused'][0]}")
         yield from _figures(posted, samples, idle)
         yield figure("small answers, p99, live", "ms", [p99_of(small)])
-        yield figure("past days not judged, live, in the end", "days", [watch.unjudged_days()])
+        yield figure("large days not judged, live, in the end", "days", [watch.large_days_not_judged()])
 
 
 def _figures(posted: dict[str, list[float]], samples: _Samples, idle: list[float]) -> Iterator[Figure]:
@@ -170,11 +171,12 @@ class _Watch:
             time.sleep(max(0.0, now + ASK_EVERY_SECONDS - time.monotonic()))
         return samples
 
-    def unjudged_days(self) -> float:
-        """The past days with visits that were not judged."""
+    def large_days_not_judged(self) -> float:
+        """Whether the large day waits to be judged: 0 or 1."""
         return self._number(
-            "SELECT count(DISTINCT organization || day) FROM files "
-            "WHERE deletable_at IS NULL AND visits > 0 AND behaviour_version = 0 AND day < date('now')"
+            "SELECT count(DISTINCT day) FROM files WHERE organization = ? "
+            "AND deletable_at IS NULL AND visits > 0 AND behaviour_version = 0",
+            [_LARGE],
         )
 
     def _most_files(self) -> float:
@@ -187,15 +189,15 @@ class _Watch:
     def _months(self) -> float:
         return self._number("SELECT count(*) FROM rollups WHERE deletable_at IS NULL")
 
-    def _number(self, sql: str) -> float:
-        ((number,),) = self._manifest.rows(sql)
+    def _number(self, sql: str, values: Sequence[str] = ()) -> float:
+        ((number,),) = self._manifest.rows(sql, values)
         return float(number)
 
 
 def _land_large_day(lake: Lake) -> None:
     """Land LARGE_DAY visits of one day and an organization of its own."""
     for number in range(_PARTS):
-        land_organization(lake, "large-day", Sample(LARGE_DAY // _PARTS + number, LAST_DAY, 1))
+        land_organization(lake, _LARGE, Sample(LARGE_DAY // _PARTS + number, LAST_DAY, 1))
 
 
 def _keys(setting: Setting, world: World, lake: Lake) -> list[str]:
