@@ -26,15 +26,17 @@ SOURCES = itertools.count()
 def schemathesis():
     """Schemathesis with what it checks. Only the process that asks loads it, which takes long.
 
-    pytest rewrites it while it loads. A garbage collection meanwhile may be an error in Python 3.11 (its issue 106905).
+    It loads parts of itself when they are used, and pytest rewrites them then. A garbage collection meanwhile may be an
+    error in Python 3.11 (its issue 106905).
     """
     gc.disable()
     try:
         import schemathesis  # noqa: PLC0415
         import schemathesis.specs.openapi.checks  # noqa: PLC0415
+
+        yield schemathesis
     finally:
         gc.enable()
-    return schemathesis
 
 
 @pytest.fixture(scope="module")
