@@ -12,9 +12,10 @@ from tests.support.tables import examples
 IDENTITY = {"TRAFFIC_JWT_ISSUER": "https://login.example/", "TRAFFIC_JWT_AUDIENCE": "traffic"}
 
 
-def test_without_any_variable_there_are_defaults():
+def test_without_any_variable_or_with_empty_ones_there_are_defaults():
     assert (
         read_settings({})
+        == read_settings({known.variable: " " for known in SETTINGS})
         == Settings()
         == Settings(
             lake=Path("data/lake"),
@@ -55,10 +56,6 @@ def test_without_any_variable_there_are_defaults():
             mail_from="",
         )
     )
-
-
-def test_an_empty_variable_counts_as_unset():
-    assert read_settings({known.variable: " " for known in SETTINGS}) == read_settings({})
 
 
 def test_every_setting_can_be_set():
@@ -120,18 +117,12 @@ def test_a_bad_value_is_refused_by_the_name_of_its_variable(variable, value):
         read_settings({variable: value})
 
 
-@pytest.mark.parametrize("missing", IDENTITY)
-def test_an_identity_provider_needs_issuer_and_audience(missing):
+@pytest.mark.parametrize("missing", ["TRAFFIC_JWKS", *IDENTITY, "TRAFFIC_PUBLIC_URL"])
+def test_an_identity_provider_and_signing_in_there_need_issuer_audience_keys_and_a_public_url(missing):
     given = {"TRAFFIC_JWKS": "keys.json", **IDENTITY}
-    assert read_settings(given).jwks == "keys.json"
-    with pytest.raises(BadInput, match=missing):
-        read_settings({**given, missing: ""})
-
-
-@pytest.mark.parametrize("missing", ["TRAFFIC_JWKS", "TRAFFIC_JWT_ISSUER", "TRAFFIC_PUBLIC_URL"])
-def test_signing_in_at_the_identity_provider_needs_what_its_tokens_need_and_a_public_url(missing):
     client = {"TRAFFIC_OIDC_CLIENT_ID": "dashboard", "TRAFFIC_PUBLIC_URL": "https://traffic.example"}
-    given = {"TRAFFIC_JWKS": "keys.json", **IDENTITY, **client}
-    assert read_settings(given).oidc_client_id == "dashboard"
-    with pytest.raises(BadInput, match=missing):
-        read_settings({**given, missing: ""})
+    assert read_settings(given).jwks == "keys.json"
+    assert read_settings(given | client).oidc_client_id == "dashboard"
+    for settings in [given] * (missing in IDENTITY) + [given | client] * (missing != "TRAFFIC_JWT_AUDIENCE"):
+        with pytest.raises(BadInput, match=missing):
+            read_settings({**settings, missing: ""})

@@ -16,6 +16,7 @@ from netaddr import IPSet
 from data.rules.tables import IpList, load
 from data.store.ip_list_files import snapshots
 
+pytestmark = pytest.mark.usefixtures("one_reader")
 NAMES = [row.name for row in load(IpList, "ip_lists")]
 GPTBOT, PERSON = (
     f'5.5.5.5 - - [04/Mar/2026:10:05:03 +0000] "GET /sale HTTP/1.1" 302 5 "-" "{agent}"\n'

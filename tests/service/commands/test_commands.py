@@ -34,7 +34,7 @@ from tests.support.tables import examples
 from tests.support.user_agents import CHROME
 from tests.support.visits import land, links, visit
 
-pytestmark = pytest.mark.usefixtures("forked_own_sql")
+pytestmark = pytest.mark.usefixtures("forked_own_sql", "one_reader")
 ENVIRON = without_settings() | {"no_proxy": "*"}
 DAYS = {"start_date": "2026-03-02", "end_date": "2026-03-10"}
 DAY_FLAGS = ("--start-date", DAYS["start_date"], "--end-date", DAYS["end_date"])

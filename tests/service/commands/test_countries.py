@@ -13,6 +13,7 @@ from service.commands.countries import FREE_DATABASES
 from tests.service.commands.runs import refused
 from tests.support.lakes import rows_of
 
+pytestmark = pytest.mark.usefixtures("one_reader")
 PERSON = '5.5.5.5 - - [04/Mar/2026:12:00:00 +0000] "GET /a HTTP/1.1" 302 0 "-" "Mozilla/5.0 (X11) Firefox/140.0"\n'
 
 

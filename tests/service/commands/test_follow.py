@@ -72,7 +72,7 @@ def until(is_so, process):
     """Wait until something is so, as long as the process runs."""
     while not is_so():
         assert process.process.poll() is None, process.ended()
-        time.sleep(0.01)
+        time.sleep(0.03)
 
 
 def until_told(process):

@@ -13,6 +13,8 @@ from queries import DEFAULT_RANGE, RANGES
 from service.commands.importing import OLD
 from tests.support.user_agents import CHROME
 
+pytestmark = pytest.mark.usefixtures("one_reader")
+
 
 @pytest.fixture
 def run(lake, tmp_path, traffic):
