@@ -101,7 +101,7 @@ def transcripts():
             yield pytest.param(steps, id=f"{path.stem}: {name}")
 
 
-@pytest.mark.usefixtures("one_reader")
+@pytest.mark.usefixtures("one_reader", "today")
 @pytest.mark.parametrize("steps", [*transcripts()])
 def test_a_transcript_is_true(traffic, lake, tmp_path, monkeypatch, steps):
     monkeypatch.chdir(tmp_path)
