@@ -43,6 +43,8 @@ class MergeProcess:
             env={"PYTHONPATH": os.pathsep.join(filter(os.path.isabs, sys.path))},
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
+        if self._is_interrupted:  # before there was a process to end
+            self._running.kill()
         _, written = self._running.communicate()
         for folder in self._lake.staging.glob(f"engine-{self._running.pid}-*"):  # spilled, if it was ended
             shutil.rmtree(folder, ignore_errors=True)

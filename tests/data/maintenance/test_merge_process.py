@@ -92,6 +92,7 @@ def test_a_process_that_is_killed_is_reported_and_leaves_nothing_behind(lake, sl
 
 def test_an_interrupted_process_is_ended_and_changes_nothing(lake, slow_start):
     merging = MergeProcess(lake)
-    with pytest.raises(Conflict):
-        merge_while(merging, merging.interrupt)
-    assert merging._running.poll() == -signal.SIGKILL
+    for interrupted in (lambda: merge_while(merging, merging.interrupt), lambda: merging.merge(PARTITION, NOW)):
+        with pytest.raises(Conflict):
+            interrupted()
+        assert merging._running.poll() == -signal.SIGKILL
