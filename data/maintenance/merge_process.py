@@ -55,7 +55,7 @@ class MergeProcess:
             raise _ERRORS.get(name, TrafficError)(
                 message if name in _ERRORS
                 else f"{partition.day} of {partition.organization} was not merged: the process ended with {code}"
-                f"{f': {message}' if message else ', which without a message means too little memory'}."
+                f"{f': {message}' if message else ', probably for lack of memory'}."
             )  # fmt: skip
 
     def interrupt(self) -> None:

@@ -18,6 +18,7 @@ import pytest
 
 from data import LakeDamaged
 from data.ingest.visitor_ids import LIFETIME, daily_salts
+from data.maintenance import rewriting
 from data.maintenance.compaction import CompactionResult, Compactor
 from data.maintenance.merge_plan import MAX_OPEN_FILES
 from data.publish.publisher import LakePublisher
@@ -359,6 +360,16 @@ def test_days_of_one_organization_are_merged_at_a_time_unless_others_rewrite_its
     other.manifest.close()
     assert [chores.close_days() for _ in range(2)] == [True, False]
     assert len(live(lake)) == 2
+
+
+@pytest.mark.parametrize(("visits", "code"), [(2, 0), (1, None)])
+def test_a_past_day_that_needs_more_memory_is_closed_by_a_process(lake, chores, monkeypatch, visits, code):
+    monkeypatch.setattr(rewriting, "MEMORY_PER_VISIT", rewriting.MIN_MEMORY)
+    for _ in range(visits):
+        land(lake, "acme", [visit(visited_at=datetime(2026, 3, 3))])
+    assert [chores.close_days() for _ in range(2)] == [True, False]
+    assert [(file.visits, bool(file.behaviour_version)) for file in live(lake).values()] == [(visits, True)]
+    assert (chores._large_days._running and chores._large_days._running.returncode) == code
 
 
 def test_open_days_are_merged_while_past_days_are_closed(lake, chores, clock):
