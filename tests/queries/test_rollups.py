@@ -413,6 +413,16 @@ def test_late_visits_open_their_day_alone_and_a_later_run_closes_it(counted):
     assert answers(warehouse, SHORT) == recounted(warehouse, SHORT)
 
 
+def test_rollups_are_the_same_whether_visits_are_read_once_or_by_each_relation(lake, read_only, monkeypatch):
+    monkeypatch.setattr("queries.rollups.MAX_VISITS_IN_MEMORY", 0)
+    monkeypatch.setattr("queries.rollups.CHUNK_VISITS", 12)
+    RollupBuilder(lake).run()
+    query = "FROM read_parquet($1, hive_partitioning = FALSE) ORDER BY ALL"
+    by_each, once = (duckdb.execute(query, [[*map(str, rollups(one))]]).fetchall() for one in (lake, read_only.lake))
+    assert {row[0] for row in once} == set(relation_names()) - {"daily_disguised"}
+    assert by_each == once
+
+
 def test_a_compacted_day_is_counted_from_its_new_file(counted, few_relations):
     lake, warehouse = counted
     Compactor(lake).run()
