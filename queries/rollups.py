@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from data import Lake
-from data.maintenance.rewriting import InterruptibleEngine, limit_memory, rewrite_each
+from data.maintenance.lake_process import LakeProcess
+from data.maintenance.rewriting import InterruptibleEngine, limit_memory, needs_more_memory, rewrite_each
 from data.progress import Progress, unseen
 from data.store.behaviour import uses_behaviour
 from data.store.clock import is_recent
@@ -34,7 +35,7 @@ from data.store.rollups import (
 )
 from queries.prelude import relation_names, rollup_version
 from queries.scope import Scope
-from queries.shared_visits import read_visits
+from queries.shared_visits import columns_of_relations
 from queries.variables import (
     IN_MEMORY,
     Variables,
@@ -61,6 +62,7 @@ CUT_DOMAINS: Final = "SELECT DISTINCT day FROM daily_domains WHERE domain = '(ot
 COUNTED_MONTHLY: Final = "FROM counted_monthly(getvariable('relation'))"
 COUNTED_ELSEWHERE: Final = "counted_elsewhere"
 BY_DOMAIN: Final = "visits_by_domain"
+COLUMNS_BY_DOMAIN: Final = "SELECT COLUMNS(lambda name: list_contains($columns, name)) FROM visits_by_domain"
 ADDED_MONTHLY: Final = (
     "SELECT * EXCLUDE (days), bit_or(days) AS days "
     "FROM (FROM stored_before(getvariable('relation')) UNION ALL BY NAME FROM counted_elsewhere) GROUP BY ALL"
@@ -101,15 +103,18 @@ class RollupBuilder:
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         quiet_period: timedelta = timedelta(0),
         counter: RelationCounter | None = None,
+        process: LakeProcess | None = None,
     ) -> None:
         """A past day is closed, and may be counted, once no file has landed in it for `quiet_period`.
 
-        Months with as many new visits as `counter` takes are counted by it.
+        Months with as many new visits as `counter` takes are counted by it. With `process`, a month with a day that
+        needs more memory than others is counted there.
         """
         self._lake = lake
         self._clock = clock
         self._quiet_period = quiet_period
         self._counter = counter
+        self._process = process
         self._cancelled = threading.Event()
         self._engine = InterruptibleEngine(lake)
         self._queue: list[Month] = []  # found by an earlier run, which ended at its limit
@@ -130,6 +135,12 @@ class RollupBuilder:
             return rewrite_each(
                 self._lake, self._queue, organization_of, build, wait=wait, limit=limit, progress=progress
             )
+
+    def count_month(self, month: Month) -> None:
+        """Build the rollup of one month, if a closed day has none. The caller has the lock for rewriting files."""
+        with self._engine.open() as engine:
+            define_relations(engine, self._lake)
+            self._build_month(engine, month)
 
     def interrupt(self) -> None:
         """Cancel a run() in another thread; the month that it is building is not stored. `counter` counts no more."""
@@ -156,18 +167,24 @@ class RollupBuilder:
         added = self._files_to_count(month.organization, files)
         if not added:
             return
+        chunks = _chunks(added)
+        most = max(sum(file.visits for file in chunk) for chunk in chunks)
+        is_for_counter = self._counter and self._counter.takes(sum(file.visits for file in added))
+        if self._process and needs_more_memory(most) and not is_for_counter:
+            quiet = self._quiet_period.total_seconds()
+            self._process.run(count_month, *map(str, month), self._clock().isoformat(), str(quiet))
+            return
         for file in added:
             self._lake.recheck(file)  # counts of a damaged file would be served for a long time
         scope = Scope(*month, month.last)
         before = scope_variables(self._lake, scope)
-        if self._counter and self._counter.takes(sum(file.visits for file in added)):
+        if self._counter and is_for_counter:
             elsewhere = cluster_variables(self._lake, scope, added)
             before["days_without_domains"] += self._days_with_cut_domains_elsewhere(self._counter, elsewhere)
             elsewhere = {**elsewhere, "days_without_domains": before["days_without_domains"]}
             rows = self._rows_counted_elsewhere(self._counter, elsewhere, engine, before)
         else:
-            chunks = _chunks(added)
-            limit_memory(engine, max(sum(file.visits for file in chunk) for chunk in chunks))
+            limit_memory(engine, most)
             before["days_without_domains"] += _days_with_cut_domains(engine, before)
             rows = _rollup_rows(engine, self._lake, before, chunks)
         closed = frozenset(closed_days(before))
@@ -211,6 +228,12 @@ class RollupBuilder:
                 yield RelationRows(name, [engine.sql(ADDED_MONTHLY).to_arrow_table()])
 
 
+def count_month(lake: Lake, organization: str, first: str, now: str, quiet_seconds: str) -> None:
+    """RollupBuilder.count_month at a time, for LakeProcess; the first day and the time are in ISO 8601."""
+    builder = RollupBuilder(lake, lambda: datetime.fromisoformat(now), timedelta(seconds=float(quiet_seconds)))
+    builder.count_month(Month(organization, date.fromisoformat(first)))
+
+
 def _chunks(files: Sequence[LandedFile]) -> list[list[LandedFile]]:
     """The files in chunks of whole days with about CHUNK_VISITS visits each."""
     chunks: list[list[LandedFile]] = []
@@ -246,7 +269,9 @@ def _rollup_rows(
     set_variables(engine, {**before, "sources": one_source(BY_DOMAIN)})
     if sum(file.visits for file in added) <= MAX_VISITS_IN_MEMORY:
         set_variables(engine, {"uncovered_files": visit_files(lake, added)})
-        visits = read_visits(engine, BY_DOMAIN, relation_names())
+        columns = {"columns": columns_of_relations(relation_names())}
+        visits = engine.sql(COLUMNS_BY_DOMAIN, params=columns).to_arrow_table().combine_chunks()
+        chunks = [added]
         set_variables(engine, {IN_MEMORY: {BY_DOMAIN: visits}, "sources": one_source(f"{BY_DOMAIN}_in_memory")})
     stored = [(STORED_BEFORE, visit_files(lake, []))] if before["closed_months"] else []
     for name in relation_names("daily"):

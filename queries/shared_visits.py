@@ -7,7 +7,6 @@ from datetime import date
 from functools import cache
 from typing import Final
 
-import duckdb
 import pyarrow as pa
 
 from data.visits import VISITS
@@ -116,20 +115,10 @@ def _read(
     period: tuple[date, date] = (date.min, date.max),
     cancelled: threading.Event | None,
 ) -> pa.Table:
-    with engine.cursor(variables, cancelled) as cursor:
-        return read_visits(cursor, source, relations, period)
-
-
-def read_visits(
-    cursor: duckdb.DuckDBPyConnection,
-    source: str,
-    relations: Iterable[str],
-    period: tuple[date, date] = (date.min, date.max),
-) -> pa.Table:
     """The visits of a source in the days of a period, both included, with the columns that these relations read."""
     asked = {"columns": columns_of_relations(relations), "source": source, "first": period[0], "last": period[1]}
-    rows = cursor.sql(_VISITS, params=asked).to_arrow_table()
-    return rows.combine_chunks()  # many chunks would be slow to read
+    with engine.cursor(variables, cancelled) as cursor:
+        return cursor.sql(_VISITS, params=asked).to_arrow_table().combine_chunks()  # many chunks would be slow to read
 
 
 def _with_source(

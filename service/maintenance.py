@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from data import Lake, LakeDamaged, TrafficError
 from data.ingest.visitor_ids import delete_old_salts
 from data.maintenance.compaction import Compactor
-from data.maintenance.merge_process import MergeProcess
+from data.maintenance.lake_process import LakeProcess
 from data.maintenance.retention import apply_retention_unattended
 from data.publish.publisher import Interrupted, LakePublisher, follow_erasures
 from data.store.clock import is_recent
@@ -76,10 +76,10 @@ class Maintenance:
         self._mail = mail
         self._publisher = publisher
         self._to_publish: list[str] = []
-        self._large_days = MergeProcess(lake)
+        self._process = LakeProcess(lake)
         self._merger = Compactor(lake, clock, QUIET_PERIOD)
-        self._compactor = Compactor(lake, clock, QUIET_PERIOD, self._large_days.merge)
-        self._rollups = RollupBuilder(lake, clock, QUIET_PERIOD, counter)
+        self._compactor = Compactor(lake, clock, QUIET_PERIOD, self._process)
+        self._rollups = RollupBuilder(lake, clock, QUIET_PERIOD, counter, self._process)
         self._groups = [(every, [*group]) for every, group in groupby(TASKS, lambda task: task.every)]
         self._threads = ThreadPoolExecutor(len(self._groups), thread_name_prefix="maintenance")
         self._running: list[asyncio.Task[None]] = []
@@ -96,7 +96,7 @@ class Maintenance:
         """Stop the background work, then flush the pending visits."""
         for running in self._running:
             running.cancel()
-        parts = (self._merger, self._compactor, self._large_days, self._rollups, self._publisher, self._detection)
+        parts = (self._merger, self._compactor, self._rollups, self._process, self._publisher, self._detection)
         for part in (*parts, self._mail):
             if part:
                 part.interrupt()

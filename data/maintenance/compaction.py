@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from data.errors import Conflict, TrafficError
 from data.maintenance.judging import judge
+from data.maintenance.lake_process import LakeProcess
 from data.maintenance.merge_plan import DayMerge, at_once, days_to_merge, merged_apart
 from data.maintenance.rewriting import (
     InterruptibleEngine,
@@ -71,17 +72,16 @@ class Compactor:
         lake: Lake,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         quiet_period: timedelta = timedelta(0),
-        merge_large_day: Callable[[Partition, datetime], None] | None = None,
+        process: LakeProcess | None = None,
     ) -> None:
         """A past day is merged into one file when nothing has landed in it for `quiet_period`.
 
-        `merge_large_day` does it for a past day that needs more memory than others: MergeProcess.merge. Without it,
-        every day is merged here.
+        With `process`, a past day that needs more memory than others is merged there.
         """
         self._lake = lake
         self._now = now
         self._quiet_period = quiet_period
-        self._merge_large_day = merge_large_day
+        self._process = process
         self._engine = InterruptibleEngine(lake)
         self._queue: list[Work] = []  # found by an earlier run, which ended at its limit
         self._links = LinkIndex(lake)
@@ -143,8 +143,8 @@ class Compactor:
         A file that cannot be read is named by what its bytes should be. Raises LakeDamaged.
         """
         try:
-            if self._merge_large_day and merges[0].is_past and needs_more_memory(_visits_of(merges)):
-                self._merge_large_day(merges[0].partition, self._now())
+            if self._process and merges[0].is_past and needs_more_memory(_visits_of(merges)):
+                self._process.run(merge_day, *map(str, merges[0].partition), self._now().isoformat())
                 result.partitions += 1
             else:
                 self._merge(engine, result, merges)
@@ -232,6 +232,11 @@ class Compactor:
             return path.stat().st_mtime
         except FileNotFoundError:
             return math.inf
+
+
+def merge_day(lake: Lake, organization: str, day: str, now: str) -> None:
+    """Compactor.merge_day at a time, for LakeProcess; day and time are in ISO 8601."""
+    Compactor(lake, lambda: datetime.fromisoformat(now)).merge_day(Partition(organization, date.fromisoformat(day)))
 
 
 def _visits_of(merges: Work) -> int:

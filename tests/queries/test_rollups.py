@@ -18,8 +18,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from data import Lake, LakeDamaged
+from data.maintenance import rewriting
 from data.maintenance.compaction import Compactor
 from data.maintenance.erasure import GRACE, Criteria, Eraser, delete_files
+from data.maintenance.lake_process import LakeProcess
 from data.maintenance.retention import apply_retention
 from data.store import lake as lake_module
 from data.store.behaviour import switch_behaviour
@@ -201,6 +203,14 @@ def rollups(lake: Lake) -> list[Path]:
 
 def rollup_of_february(lake: Lake) -> Path:
     return next(path for path in rollups(lake) if "acme" in str(path) and "2026-02" in str(path))
+
+
+def all_rows(lake: Lake) -> list[tuple]:
+    """The rows of all rollups, in order."""
+    query = "FROM read_parquet($1, hive_partitioning = FALSE) ORDER BY ALL"
+    found = duckdb.execute(query, [[*map(str, rollups(lake))]]).fetchall()
+    assert {row[0] for row in found} == set(relation_names()) - {"daily_disguised"}
+    return found
 
 
 def damage(path: Path) -> None:
@@ -417,10 +427,17 @@ def test_rollups_are_the_same_whether_visits_are_read_once_or_by_each_relation(l
     monkeypatch.setattr("queries.rollups.MAX_VISITS_IN_MEMORY", 0)
     monkeypatch.setattr("queries.rollups.CHUNK_VISITS", 12)
     RollupBuilder(lake).run()
-    query = "FROM read_parquet($1, hive_partitioning = FALSE) ORDER BY ALL"
-    by_each, once = (duckdb.execute(query, [[*map(str, rollups(one))]]).fetchall() for one in (lake, read_only.lake))
-    assert {row[0] for row in once} == set(relation_names()) - {"daily_disguised"}
-    assert by_each == once
+    assert all_rows(lake) == all_rows(read_only.lake)
+
+
+@pytest.mark.parametrize(("most", "code"), [(3, 0), (99, None)])
+def test_a_month_with_a_day_that_needs_more_memory_is_counted_by_a_process(lake, read_only, monkeypatch, most, code):
+    monkeypatch.setattr("queries.rollups.CHUNK_VISITS", 1)
+    monkeypatch.setattr(rewriting, "MEMORY_PER_VISIT", rewriting.MIN_MEMORY // most)
+    process = LakeProcess(lake)
+    assert RollupBuilder(lake, process=process).run() == 3
+    assert (process._running and process._running.returncode) == code
+    assert all_rows(lake) == all_rows(read_only.lake)
 
 
 def test_a_compacted_day_is_counted_from_its_new_file(counted, few_relations):

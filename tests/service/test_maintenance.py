@@ -369,7 +369,7 @@ def test_a_past_day_that_needs_more_memory_is_closed_by_a_process(lake, chores, 
         land(lake, "acme", [visit(visited_at=datetime(2026, 3, 3))])
     assert [chores.close_days() for _ in range(2)] == [True, False]
     assert [(file.visits, bool(file.behaviour_version)) for file in live(lake).values()] == [(visits, True)]
-    assert (chores._large_days._running and chores._large_days._running.returncode) == code
+    assert (chores._process._running and chores._process._running.returncode) == code
 
 
 def test_open_days_are_merged_while_past_days_are_closed(lake, chores, clock):

@@ -1,20 +1,19 @@
-"""The process in which a server has a large day merged and judged: the memory that this needs is gone when it ends.
+"""The process in which a server has work done that needs much memory, which is gone when the process ends.
 
 The server would keep some of it; and where there is not enough, the system ends this process and not the server.
 """
 
+import importlib
 import os
 import shutil
 import subprocess
 import sys
 import threading
-from datetime import date, datetime
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from data.errors import Conflict, LakeDamaged, TrafficError
-from data.maintenance.compaction import Compactor
-from data.maintenance.rewriting import Partition
 from data.processes import end_without
 from data.store.lake import Lake
 
@@ -23,23 +22,23 @@ NICENESS: Final = 5
 _ERRORS: Final = {error.__name__: error for error in (Conflict, LakeDamaged)}
 
 
-class MergeProcess:
-    """Merges and judges one day at a time in a process of its own, which another thread may end."""
+class LakeProcess:
+    """Calls one function at a time in a process of its own, which another thread may end."""
 
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
         self._running: subprocess.Popen[str] | None = None
         self._is_interrupted = False
 
-    def merge(self, partition: Partition, now: datetime) -> None:
-        """Merge and judge a past day. The caller has the lock for rewriting files of its organization.
+    def run(self, work: Callable[..., None], *arguments: str) -> None:
+        """Call a function of a module with the lake and these arguments.
 
-        Raises Conflict when the day changes meanwhile or the process is interrupted, LakeDamaged for a damaged file,
-        and TrafficError when the process fails otherwise, such as without memory.
+        Raises Conflict and LakeDamaged as the function does, Conflict when it is interrupted, and TrafficError when
+        the process fails otherwise, such as without memory.
         """
-        asked = [str(self._lake.root), partition.organization, partition.day.isoformat(), now.isoformat()]
+        called = [str(self._lake.root), work.__module__, work.__name__, *arguments]
         self._running = subprocess.Popen(  # noqa: S603  # this Python, and a module of ours
-            [sys.executable, "-P", "-m", __name__, *asked, str(os.getpid())],
+            [sys.executable, "-P", "-m", __name__, str(os.getpid()), *called],
             env={"PYTHONPATH": os.pathsep.join(filter(os.path.isabs, sys.path))},
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
@@ -49,12 +48,12 @@ class MergeProcess:
         for folder in self._lake.staging.glob(f"engine-{self._running.pid}-*"):  # spilled, if it was ended
             shutil.rmtree(folder, ignore_errors=True)
         if self._is_interrupted:
-            raise Conflict("the merge was interrupted.")
+            raise Conflict(f"{work.__name__} was interrupted.")
         if code := self._running.returncode:
             name, _, message = written.strip().rpartition("\n")[2].partition(": ")
             raise _ERRORS.get(name, TrafficError)(
                 message if name in _ERRORS
-                else f"{partition.day} of {partition.organization} was not merged: the process ended with {code}"
+                else f"the process of {work.__name__} {' '.join(arguments)} ended with {code}"
                 f"{f': {message}' if message else ', probably for lack of memory'}."
             )  # fmt: skip
 
@@ -66,13 +65,12 @@ class MergeProcess:
 
 
 def main() -> None:
-    """Merge and judge the day that the arguments name: lake, organization, day, the time now, the process that asks."""
-    root, organization, day, now, parent = sys.argv[1:]
+    """Call a function. The arguments: the process that asks, the lake, the function's module, its name, its own."""
+    parent, root, module, name, *arguments = sys.argv[1:]
     threading.Thread(target=end_without, args=(int(parent),), daemon=True).start()
     os.nice(NICENESS)
-    compactor = Compactor(Lake(Path(root)), lambda: datetime.fromisoformat(now))
     try:
-        compactor.merge_day(Partition(organization, date.fromisoformat(day)))
+        getattr(importlib.import_module(module), name)(Lake(Path(root)), *arguments)
     except TrafficError as error:
         sys.exit(f"{type(error).__name__}: {error}")
 

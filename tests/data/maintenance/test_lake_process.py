@@ -1,4 +1,4 @@
-"""A large day is merged and judged in a process of its own: what it does, and how it fails."""
+"""Work that needs much memory is done in a process of its own: what it does, and how it fails."""
 
 import os
 import signal
@@ -10,15 +10,14 @@ import pytest
 
 from data.errors import Conflict, LakeDamaged, TrafficError
 from data.maintenance import rewriting
-from data.maintenance.compaction import Compactor
-from data.maintenance.merge_process import MergeProcess
-from data.maintenance.rewriting import Partition
+from data.maintenance.compaction import Compactor, merge_day
+from data.maintenance.lake_process import LakeProcess
 from tests.support.lakes import flipped
 from tests.support.visits import land, visit
 
 DAY = datetime(2026, 3, 4, 12)
 NOW = DAY.replace(tzinfo=UTC) + timedelta(days=1)
-PARTITION = Partition("acme", DAY.date())
+MERGE = (merge_day, "acme", str(DAY.date()), NOW.isoformat())
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +53,7 @@ def merge_while(merging, happens):
     watcher = threading.Thread(target=watch)
     watcher.start()
     try:
-        merging.merge(PARTITION, NOW)
+        merging.run(*MERGE)
     finally:
         watcher.join()
         assert [*merging._lake.staging.glob("engine-*")] == []
@@ -63,7 +62,7 @@ def merge_while(merging, happens):
 
 def test_a_day_is_merged_and_judged_and_no_other(lake):
     for _ in range(2):  # the second time nothing is left to do
-        MergeProcess(lake).merge(PARTITION, NOW)
+        LakeProcess(lake).run(*MERGE)
         assert files(lake) == [(3, 1, False), (4, 2, True)]
 
 
@@ -71,28 +70,30 @@ def test_a_day_is_merged_and_judged_and_no_other(lake):
 def test_only_a_day_that_needs_more_memory_is_merged_elsewhere(lake, monkeypatch, most):
     monkeypatch.setattr(rewriting, "MEMORY_PER_VISIT", rewriting.MIN_MEMORY // most)
     monkeypatch.setattr("data.maintenance.merge_plan.VISITS_AT_ONCE", 0)
-    elsewhere = []
-    compactor = Compactor(lake, lambda: NOW, timedelta(0), lambda *asked: elsewhere.append(asked))
-    assert compactor.run().partitions == 2
-    assert elsewhere == ([(PARTITION, NOW)] if most == 1 else [])
+    process = LakeProcess(lake)
+    assert Compactor(lake, lambda: NOW, timedelta(0), process).run().partitions == 2
+    assert files(lake) == [(3, 1, True), (4, 2, True)]
+    assert bool(process._running) == (most == 1)
 
 
 def test_a_damaged_file_is_named(lake):
-    (first, _) = lake.manifest.live_files("acme", PARTITION.day, PARTITION.day)
+    (first, _) = lake.manifest.live_files("acme", DAY.date(), DAY.date())
     with flipped(lake.root / first.path), pytest.raises(LakeDamaged, match=first.path):
-        MergeProcess(lake).merge(PARTITION, NOW)
+        LakeProcess(lake).run(*MERGE)
     assert len(files(lake)) == 3
 
 
 def test_a_process_that_is_killed_is_reported_and_leaves_nothing_behind(lake, slow_start):
-    merging = MergeProcess(lake)
-    with pytest.raises(TrafficError, match=r"2026-03-04 of acme was not merged: .* -9, probably for lack of memory"):
+    merging = LakeProcess(lake)
+    with pytest.raises(
+        TrafficError, match=r"the process of merge_day acme 2026-03-04 .* ended with -9, probably for lack"
+    ):
         merge_while(merging, lambda: os.kill(merging._running.pid, signal.SIGKILL))
 
 
 def test_an_interrupted_process_is_ended_and_changes_nothing(lake, slow_start):
-    merging = MergeProcess(lake)
-    for interrupted in (lambda: merge_while(merging, merging.interrupt), lambda: merging.merge(PARTITION, NOW)):
+    merging = LakeProcess(lake)
+    for interrupted in (lambda: merge_while(merging, merging.interrupt), lambda: merging.run(*MERGE)):
         with pytest.raises(Conflict):
             interrupted()
         assert merging._running.poll() == -signal.SIGKILL
