@@ -15,8 +15,9 @@ from data import BadInput, TrafficError
 from data.store.files import link_problem
 from data.store.lake_folders import LakeFolders
 from data.store.rollups import ROLLUPS_FOLDER
+from queries.definitions import define_relations
 from queries.traffic_values import TrafficValue, load_traffic_values
-from queries.variables import Variables, define_relations, empty_variables, set_variables
+from queries.variables import Variables, empty_variables, set_variables
 from queries.watchdog import Watchdog
 
 QUERY_TIMEOUT_SECONDS: Final = 10.0

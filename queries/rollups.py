@@ -33,6 +33,7 @@ from data.store.rollups import (
     source_files_by_day,
     write_rollup,
 )
+from queries.definitions import define_relations, rollup_schema
 from queries.prelude import relation_names, rollup_version
 from queries.scope import Scope
 from queries.shared_visits import columns_of_relations
@@ -41,9 +42,7 @@ from queries.variables import (
     Variables,
     closed_days,
     cluster_variables,
-    define_relations,
     one_source,
-    rollup_schema,
     scope_variables,
     set_variables,
     visit_files,

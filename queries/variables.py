@@ -16,9 +16,9 @@ from data.store.behaviour import unjudged_days, uses_behaviour
 from data.store.lake_folders import LakeFolders
 from data.store.link_files import link_files
 from data.store.manifest import LandedFile
-from data.store.rollups import Schema, live_rollups, month_of, seed_path, write_seed
+from data.store.rollups import live_rollups, month_of, seed_path
 from data.visits import SCHEMA_VERSION
-from queries.prelude import prelude, relation_names, rollup_version, served_filters, sql_text
+from queries.prelude import relation_names, rollup_version, served_filters
 from queries.scope import FILTERS, LISTING, Scope
 
 Variables = dict[str, Any]
@@ -187,19 +187,6 @@ def parsed(cursor: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement:
     if text not in _PARSED:
         (_PARSED[text],) = cursor.extract_statements(text)
     return _PARSED[text]
-
-
-def define_relations(engine: duckdb.DuckDBPyConnection, lake: LakeFolders) -> None:
-    """Run the prelude in an engine, with no scope set. Writes the lake's empty seed rollup if it is missing."""
-    write_seed(lake, rollup_schema(engine))
-    set_variables(engine, empty_variables(lake))
-    for text in prelude():
-        engine.execute(text)
-
-
-def rollup_schema(engine: duckdb.DuckDBPyConnection) -> Schema:
-    """The Arrow schema of a rollup file."""
-    return engine.sql(sql_text("rollups")).to_arrow_table().schema
 
 
 _PARSED: Final[dict[str, duckdb.Statement]] = {}

@@ -40,7 +40,7 @@ from tests.support.control import open_store
 from tests.support.described import describe_once
 from tests.support.forks import ROOT, Forked, Forks, without_settings
 from tests.support.provider import real_provider
-from tests.support.relations import define_once
+from tests.support.relations import share_file
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)  # a Sunday
 MIN_REST_OF_DAY = timedelta(minutes=2)
@@ -64,10 +64,10 @@ def rules():
 
 @pytest.fixture(scope="session", autouse=True)
 def relations(tmp_path_factory):
-    """The relations, bound once for all engines of this process; the folder with what others may copy."""
+    """One file with the relations for all lakes; the folder that it is in."""
     folder = tmp_path_factory.mktemp("relations")
     with pytest.MonkeyPatch.context() as patch:
-        define_once(patch, folder)
+        share_file(patch, folder)
         yield folder
 
 

@@ -162,7 +162,9 @@ def test_duckdb_answers_from_one_engine_and_counts_ahead_in_another():
     holders = [
         name_of(path) for path in FILES if path.is_relative_to(ROOT / "queries") and "duckdb" in imports_of(path)
     ]
-    assert holders == [f"queries/{name}.py" for name in ("locked_engine", "rollups", "sql_process", "variables")]
+    assert holders == [
+        f"queries/{name}.py" for name in ("definitions", "locked_engine", "rollups", "sql_process", "variables")
+    ]
     openers = [name_of(path) for path in FILES if re.search(r"duckdb\.connect\(", path.read_text("utf-8"))]
     assert [name for name in openers if name.startswith("queries/")] == ["queries/locked_engine.py"]
 

@@ -99,7 +99,7 @@ def fewer_words() -> Iterator[None]:
     ]
     assert kept != prelude()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("queries.variables.prelude", lambda: kept)
+        patch.setattr("queries.definitions.prelude", lambda: kept)
         patch.setattr("queries.variables.MAX_VALUES_PER_DAY", KEPT)
         patch.setattr("tests.recount.MAX_VALUES_PER_DAY", KEPT)
         yield

@@ -100,6 +100,7 @@ def warehouse(lake):
 @pytest.fixture(scope="module")
 def own_sql(lake, forked_own_sql):
     with whole_processes(), closing(OwnSql(lake, "ant")) as own_sql:
+        own_sql.sql("SELECT 1", SCOPE)  # the first one binds the relations for the lake
         yield own_sql
 
 

@@ -12,12 +12,8 @@ from itertools import cycle, islice, product
 from pathlib import Path
 from random import Random
 
-import duckdb
 import pytest
 
-import queries.locked_engine
-import queries.rollups
-import queries.warehouse
 from data import BadInput, Lake, LakeDamaged
 from data.visits import AI_CATEGORIES, BOT_CATEGORIES, CONFIDENCE_SCORES, OTHER_CATEGORIES
 from queries import (
@@ -37,9 +33,7 @@ from queries import (
 from queries.fields import COUNT, NUMBER, TEXT
 from queries.prelude import prelude, relation_names, served_filters, sql_text
 from queries.scope import FILTERS, LISTING
-from queries.variables import set_variables
 from tests.faults.trials import scaled
-from tests.support import relations
 from tests.support.sql import rows
 from tests.support.tables import examples
 from tests.support.visits import Visit, land, links, visit
@@ -307,33 +301,6 @@ def test_nothing_is_defined_twice():
     defined = [found for sql in prelude() for found in re.findall(r"^CREATE (\w+) (\w+)", sql, re.MULTILINE)]
     assert len(defined) == len({*defined}) > 40  # the type and the view of a scope have one name
     assert not [sql for sql in prelude() if "OR REPLACE" in sql]
-
-
-def test_engines_of_these_tests_have_what_the_prelude_defines(lake):
-    """All of them but the first one copy it; see tests/support/relations.py."""
-    catalog = [
-        "SELECT view_name, sql, column_count, comment FROM duckdb_views() WHERE NOT internal",
-        "SELECT function_name, function_type, parameters, macro_definition FROM duckdb_functions() WHERE NOT internal",
-        "SELECT type_name, logical_type, type_size FROM duckdb_types() WHERE NOT internal",
-        "SELECT table_name, sql, estimated_size FROM duckdb_tables()",
-        "SELECT table_name, column_index, column_name, data_type FROM duckdb_columns() WHERE NOT internal",
-        "FROM countries",
-        "FROM referrer_sources",
-        "SELECT database_name, type FROM duckdb_databases()",
-    ]
-
-    def defined_by(define):
-        with duckdb.connect() as engine:
-            set_variables(engine, {"traffic_values": []})
-            define(engine, lake)
-            found = [engine.execute(question).fetchall() for question in catalog]
-        # DuckDB writes the columns after EXCLUDE in any order
-        return [sorted(sorted(re.findall(r"[\w']+|\S", repr(row))) for row in rows) for rows in found]
-
-    whole = defined_by(relations.define_relations)
-    assert all(whole)
-    assert defined_by(queries.locked_engine.define_relations) == whole  # perhaps the first one
-    assert defined_by(queries.rollups.define_relations) == whole
 
 
 # Traffic values

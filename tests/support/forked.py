@@ -26,7 +26,7 @@ import service.program
 import service.server.run
 from data.rules.classifier import Classifier
 from tests.support.described import describe_once
-from tests.support.relations import define_once
+from tests.support.relations import share_file
 from tests.support.sockets import read_until
 
 
@@ -36,7 +36,7 @@ def load(folder):
     rules()
     for module in (data.ingest.importer, data.ingest.live, data.maintenance.reclassification):
         module.Classifier = rules
-    define_once(pytest.MonkeyPatch(), folder)
+    share_file(pytest.MonkeyPatch(), folder)
     describe_once(pytest.MonkeyPatch())
     gc.collect()
     gc.freeze()  # what is loaded stays: no process that is forked looks at it again, not even at its end,

@@ -15,7 +15,7 @@ import pytest
 
 from service.commands import main
 from tests.service.commands.runs import Run
-from tests.support.relations import define_once
+from tests.support.relations import share_file
 
 _MOUNTED = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
 
@@ -61,6 +61,6 @@ def _run(arguments: list[str]) -> Run:
 
 if __name__ == "__main__":
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as relations:
-        define_once(patch, Path(relations))
+        share_file(patch, Path(relations))
         runs = [_run(arguments) for arguments in json.loads(sys.argv[1])]
     print(json.dumps(runs))

@@ -1,0 +1,84 @@
+"""Relations are defined once for a lake; engines that copy what was defined then have the same."""
+
+import re
+from contextlib import closing
+
+import duckdb
+import pytest
+
+from queries import definitions
+from queries.definitions import define_relations
+from queries.variables import set_variables
+from tests.support.relations import of_a_lake
+
+CATALOG = [
+    "SELECT view_name, sql, column_count, comment FROM duckdb_views() WHERE NOT internal",
+    "SELECT function_name, function_type, parameters, macro_definition FROM duckdb_functions() WHERE NOT internal",
+    "SELECT type_name, logical_type, type_size FROM duckdb_types() WHERE NOT internal",
+    "SELECT table_name, sql, estimated_size FROM duckdb_tables()",
+    "SELECT table_name, column_index, column_name, data_type FROM duckdb_columns() WHERE NOT internal",
+    "FROM countries",
+    "FROM referrer_sources",
+    "SELECT database_name, type FROM duckdb_databases()",
+]
+
+
+@pytest.fixture
+def file(lake, monkeypatch):
+    """The file of this lake."""
+    monkeypatch.setattr(definitions, "relations_file", of_a_lake)
+    return of_a_lake(lake)
+
+
+def defined(lake):
+    """What a new engine has, as sorted words: DuckDB writes the columns after EXCLUDE in any order."""
+    with closing(duckdb.connect()) as engine:
+        set_variables(engine, {"traffic_values": []})
+        define_relations(engine, lake)
+        found = [engine.execute(question).fetchall() for question in CATALOG]
+    assert all(found)
+    return [sorted(sorted(re.findall(r"[\w']+|\S", repr(row))) for row in rows) for rows in found]
+
+
+def test_an_engine_that_copies_the_relations_has_what_the_prelude_defines(lake, file):
+    whole = defined(lake)
+    written = file.stat().st_ino
+    assert defined(lake) == whole
+    assert file.stat().st_ino == written
+    assert {one.name for one in lake.staging.iterdir()} == set()
+
+
+def cut(file):
+    file.write_bytes(file.read_bytes()[:20_000])
+
+
+def flip(file):
+    body = file.read_bytes()
+    file.write_bytes(body[:70_000] + bytes(byte ^ 1 for byte in body[70_000:70_100]) + body[70_100:])
+
+
+def empty(file):
+    file.write_bytes(b"")
+
+
+def lock(file):
+    file.unlink()
+    file.mkdir()
+
+
+@pytest.mark.parametrize("damage", [cut, flip, empty, lock])
+def test_where_the_file_is_damaged_the_prelude_is_run_and_the_file_is_written_again(lake, file, damage):
+    whole = defined(lake)
+    damage(file)
+    assert [defined(lake) for _ in range(2)] == [whole] * 2
+    if damage is not lock:
+        with closing(duckdb.connect(file, read_only=True)) as good:
+            assert good.execute("SELECT count(*) FROM duckdb_views() WHERE NOT internal").fetchone()[0] > 50
+    assert {one.name for one in lake.staging.iterdir()} == set()
+
+
+def test_the_file_replaces_those_of_other_versions(lake, file):
+    file.parent.mkdir()
+    (file.parent / "0.duckdb").write_bytes(b"of an older program")
+    defined(lake)
+    assert [*file.parent.iterdir()] == [file]
