@@ -47,8 +47,10 @@ from data.store.manifest import READERS_GRACE, LandedFile, Replacement
 
 Work: TypeAlias = list[DayMerge]
 """Days that are merged at once."""
-_RANGES: Final = (1, 4, 16, 64, 256)
+_RANGES: Final = (1, 2, 4, 8, 16, 64, 256)
 """In how many ranges visits are merged: the next number is tried when memory was not enough."""
+RANGE_VISITS: Final = 66_000
+"""So many visits are sorted at once, or an eighth of all: of 528,000 they take 154 MB and not 308, and no more time."""
 ABANDONED_AFTER: Final = timedelta(hours=24)
 """The age at which a staged file counts as left over from a killed program."""
 
@@ -164,7 +166,7 @@ class Compactor:
             self._check_unchanged(merge)
         groups = [group for merge in merges for group in merged_apart(merge.files)]
         files = [file for group in groups for file in group]
-        limit_memory(engine, sum(file.visits for file in files))
+        limit_memory(engine, visits := sum(file.visits for file in files))
         paths, days = readable(self._lake, *files), None
         if judges := merges[0].is_past:
             days = [None, *(file.day for file in files)]
@@ -180,7 +182,7 @@ class Compactor:
                 write_visits(visits, target.path, replace(footer, behaviour_version=target.behaviour_version))
 
         try:
-            until_memory_suffices(write, _RANGES)
+            until_memory_suffices(write, [n for n in _RANGES if n >= min(8, math.ceil(visits / RANGE_VISITS))])
             replacement = Replacement(files, self._now() + READERS_GRACE, changes_answers=False, judges=judges)
             self._lake.manifest.replace_files(replacement, publisher(self._lake, staged))
         finally:

@@ -115,6 +115,18 @@ def test_visits_with_long_texts_are_merged_in_ranges_if_memory_does_not_suffice(
     assert sorted(map(_unjudged, after), key=str) == sorted(before, key=str)
 
 
+@pytest.mark.parametrize(("visits", "ranges"), [(0, 1), (66_000, 1), (66_001, 2), (200_000, 4), (20_000_000, 8)])
+def test_many_visits_are_merged_in_ranges(lake, monkeypatch, visits, ranges):
+    for number in range(2):
+        land(lake, "acme", [visit(visitor=number)])
+    monkeypatch.setattr(compaction, "RANGE_VISITS", 2 * compaction.RANGE_VISITS / (visits or 1))
+    tried, merged = [], compaction._merged
+    monkeypatch.setattr(compaction, "_merged", lambda *asked: tried.append(asked[2]) or merged(*asked))
+    assert Compactor(lake, lambda: NOW).run().files_after == 1
+    assert tried == [ranges]
+    assert len(stored(lake)) == 2
+
+
 def test_visits_with_long_texts_are_erased_from_if_memory_does_not_suffice(long_texts, monkeypatch):
     Compactor(long_texts, lambda: NOW).run()
     visitor, before = COLUMNS.names.index("visitor"), stored(long_texts)
