@@ -39,7 +39,7 @@ from queries.own_sql import _PROGRAM, PlainUnpickler
 from queries.prelude import public_names
 from tests.faults.trials import scaled
 from tests.support.forks import ROOT
-from tests.support.tables import examples, tables
+from tests.support.tables import examples, examples_at_once, tables
 from tests.support.visits import land as landed
 from tests.support.visits import links, visit
 
@@ -99,8 +99,10 @@ def warehouse(lake):
 
 @pytest.fixture(scope="module")
 def own_sql(lake, forked_own_sql):
-    with whole_processes(), closing(OwnSql(lake, "ant")) as own_sql:
+    with whole_processes():  # this one alone
+        own_sql = OwnSql(lake, "ant")
         own_sql.sql("SELECT 1", SCOPE)  # the first one binds the relations for the lake
+    with closing(own_sql):
         yield own_sql
 
 
@@ -157,7 +159,7 @@ def test_for_an_unknown_table_one_is_meant_that_is_described_and_can_be_read(own
         own_sql.sql(f"SELECT * FROM {name} LIMIT 1", SCOPE)
 
 
-@examples("sql")
+@examples_at_once("sql")
 def test_what_only_reads_is_answered(lake, own_sql, sql):
     assert own_sql.sql(sql.format(lake=lake.root), SCOPE).rows
 
@@ -206,7 +208,7 @@ def test_what_would_take_too_much_memory_is_refused_in_a_sentence_and_the_next_i
         assert own_sql.sql("SELECT count(*) FROM visits_in_scope", SCOPE).rows == [(2,)]
 
 
-@examples("sql")
+@examples_at_once("sql")
 def test_values_of_every_type_are_those_that_the_engine_makes(own_sql, sql):
     with closing(duckdb.connect()) as engine:
         expected = engine.execute(sql).fetchall()
