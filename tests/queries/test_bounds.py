@@ -12,7 +12,7 @@ import pytest
 from data import Lake
 from data.store.rollups import LiveRollups
 from queries import ENTRIES, RollupBuilder, Scope, Warehouse
-from queries.prelude import prelude, relation_names
+from queries.prelude import prelude
 from queries.variables import CUT_WORDS, MAX_VALUES_PER_DAY, closed_days
 from tests.recount import MAX_ROWS, OTHER_WORDS, recount
 from tests.recount import MAX_VALUES_PER_DAY as MAX_COUNTED
@@ -182,18 +182,6 @@ def test_a_relation_keeps_the_heaviest_words_of_a_crowded_day_and_all_words_of_o
     assert rest in kept[CROWDED]
     assert len(kept[BUSY]) in (150, 300)
     assert rest not in kept[BUSY]
-
-
-@pytest.mark.parametrize("scope", [SCOPES[0], SCOPES[1], SCOPES[3]], ids=about)
-def test_every_relation_has_the_same_rows_from_rollups_as_from_visits(warehouse, scope, monkeypatch):
-    from_rollups = warehouse.variables(scope)
-    monkeypatch.setattr("queries.variables.live_rollups", lambda *_: NO_ROLLUPS)
-    from_visits = warehouse.variables(scope)
-    assert closed_days(from_rollups) != closed_days(from_visits)
-    for name in relation_names():
-        days = "EXCLUDE (days)" if name.startswith("monthly") else ""  # visits give those of several months in one row
-        sql = f"SELECT DISTINCT * {days} FROM {name} ORDER BY ALL"
-        assert rows(warehouse, sql, from_rollups) == rows(warehouse, sql, from_visits), name
 
 
 def test_a_day_that_may_have_been_cut_serves_no_filter_by_a_word_or_domain_that_may_be_missing(warehouse):

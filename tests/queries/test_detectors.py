@@ -40,7 +40,7 @@ from tests.support.visits import Visit, land, links, visit
 
 AS_OF = date(2026, 3, 30)
 pytestmark = pytest.mark.usefixtures("forked_own_sql")
-EXAMPLES = int(os.environ.get("TRAFFIC_EXAMPLES", scaled(8, 200)))
+EXAMPLES = int(os.environ.get("TRAFFIC_EXAMPLES", scaled(5, 200)))
 FILES = sorted(
     file.name.removesuffix(".sql")
     for file in resources.files("queries").joinpath("jobs").iterdir()
