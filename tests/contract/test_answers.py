@@ -65,7 +65,8 @@ class Asked:
         organization, headers = self.organization()
         if visits:
             land(self.lake, organization, visits)
-        links(self.lake, organization, rows)
+        if rows:
+            links(self.lake, organization, rows)
         response = self.client.get(f"/analytics/{name}", params=WEEK | query, headers=headers)
         assert response.status_code == 200, response.text
         assert response.headers["content-type"] == "application/json"
@@ -103,9 +104,11 @@ def test_every_endpoint_has_an_example():
     assert {example["ask"] for example in EXAMPLES} == ENDPOINTS.keys() - {"dashboard"}
 
 
-@pytest.mark.parametrize("name", ENDPOINTS)
-def test_without_visits_an_answer_is_zeros_or_empty(ask, name):
-    assert written(ask(name)) == written(OF_NOTHING.get(name, []))
+def test_without_visits_an_answer_is_zeros_or_empty(ask):
+    _, headers = ask.organization()
+    for name in ENDPOINTS:
+        response = ask.client.get(f"/analytics/{name}", params=WEEK, headers=headers)
+        assert written(response.json()) == written(OF_NOTHING.get(name, [])), name
 
 
 def test_only_the_hundred_top_links_are_listed(ask):

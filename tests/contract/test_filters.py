@@ -1,21 +1,14 @@
-"""Filters by the words of answers: what each endpoint answers over HTTP is what the recount counts."""
+"""Filters by the words of answers, over HTTP; tests/queries/test_recount.py counts every answer under them by hand."""
 
-import json
 from datetime import datetime
-from itertools import cycle
 
 import pytest
 
-from queries import ENDPOINTS, PARAMETERS, RollupBuilder, Scope
-from service.encoding import encode
-from tests.conftest import NOW
-from tests.faults.trials import IS_LONG
-from tests.recount import CATEGORIES, WORDS, recount, word
-from tests.support.visits import land, links, visit
+from queries import PARAMETERS
+from tests.recount import CATEGORIES, WORDS, word
+from tests.support.visits import land, visit
 
 DAYS = [datetime(2026, 3, day, 9, 30) for day in (2, 3, 9)]
-"""The first two are counted ahead."""
-LINKS = [{"organization": "acme", "short_code": "launch", "domain": "", "target_url": "https://shop.example/"}]
 PERSON = {"country": "DE", "referrer": "news.example", "referrer_type": "other", "short_code": "launch", "visitor": 1}
 GPTBOT = {
     "bot_category": "ai_training", "agent_kind": "training", "agent": "GPTBot", "operator": "OpenAI",
@@ -37,36 +30,24 @@ KINDS = [
     GPTBOT | {"bot_category": "other_bot", "agent": "curl", "ai_source": None, "operator": None, "status": 404},
 ]
 VISITS = [
-    visit(**kind, visited_at=day) | {"organization": "acme"}
-    for number, kind in enumerate(KINDS)
-    for day in DAYS
-    if number % 4 or day != DAYS[1]
+    visit(**kind, visited_at=day) for number, kind in enumerate(KINDS) for day in DAYS if number % 4 or day != DAYS[1]
 ]
 
 
 @pytest.fixture(scope="module")
 def client(shared_lake, opened):
-    for day in (DAYS[:2], DAYS[2:]):
-        land(shared_lake, "acme", [row for row in VISITS if row["visited_at"] in day])
-        land(shared_lake, "stranger", [row for row in VISITS if row["visited_at"] in day])
-        if day == DAYS[:2]:
-            RollupBuilder(shared_lake).run()
-    links(shared_lake, "acme", LINKS)
+    for organization in ("acme", "stranger"):
+        land(shared_lake, organization, VISITS)
     with opened(shared_lake) as client:
         yield client
 
 
 @pytest.mark.parametrize("name", WORDS)
-def test_every_endpoint_answers_what_is_counted_by_hand_of_the_visits_with_a_word(client, name):
-    """Each endpoint is asked for some words, each word of some endpoints; `TRAFFIC_FAULTS=all` asks all of each."""
-    values = sorted({word(row, name) for row in VISITS} | {"nowhere"})
-    asked = [*ENDPOINTS][0 if IS_LONG else [*WORDS].index(name) % 4 :: 1 if IS_LONG else 4]
-    for endpoint, value in zip(asked, cycle(values), strict=False):
-        scope = Scope("acme", DAYS[0].date(), NOW.date(), **{name: PARAMETERS[name].parse(value)})
-        query = {"start_date": str(scope.start_date), "end_date": str(scope.end_date), name: value}
-        answer = client.get(f"/analytics/{endpoint}", params=query)
-        expected = recount(endpoint, VISITS, scope, LINKS, countries={"DE": "Germany", "US": "United States"})
-        assert answer.json() == json.loads(encode(expected)), (endpoint, value)
+def test_under_a_filter_exactly_the_visits_with_a_word_are_counted(client, name):
+    for value in {word(row, name) for row in VISITS} | {"nowhere"}:
+        counted = sum(word(row, name) == PARAMETERS[name].parse(str(value)) for row in VISITS)
+        answer = client.get("/analytics/traffic-overview", params={"range": "30d", name: value}).json()
+        assert answer["total_visits"] == counted, value
 
 
 def test_filters_apply_together(client):

