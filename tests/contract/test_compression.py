@@ -14,7 +14,7 @@ from service.http.compression import MIN_BYTES, wants_gzip
 from service.http.lanes import Workers
 from service.http.turns import Asker
 from tests.conftest import NOW
-from tests.support.tables import examples
+from tests.support.tables import examples_at_once
 from tests.support.visits import land, visit
 
 DASHBOARD = ENTRIES["dashboard"]
@@ -30,7 +30,7 @@ def client(shared_lake, opened):
         yield client
 
 
-@examples("accepted", "is_compressed")
+@examples_at_once("accepted", "is_compressed")
 def test_gzip_is_sent_to_those_who_like_it_as_much_as_plain_bytes(accepted, is_compressed):
     headers = [(b"host", b"x"), *((b"accept-encoding", value.encode()) for value in accepted)]
     assert wants_gzip(headers, b"x" * MIN_BYTES) == is_compressed

@@ -23,7 +23,7 @@ from service.http.jwks import (
     REFRESH_SECONDS,
     JwksClient,
 )
-from tests.support.tables import examples
+from tests.support.tables import examples_at_once
 from tests.support.tokens import (
     EC,
     ED,
@@ -455,7 +455,7 @@ def test_a_file_of_keys_is_read_again(gates, tmp_path, clock):
     assert keys.generation == 2
 
 
-@examples("source")
+@examples_at_once("source")
 def test_keys_come_from_a_file_or_safely(source):
     with pytest.raises(BadInput, match="TRAFFIC_JWKS"):
         JwksClient(source)

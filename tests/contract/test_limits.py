@@ -20,7 +20,7 @@ from queries import warehouse
 from service.app import create_app
 from service.http import rate_limit as limits
 from service.http.rate_limit import LIMIT, WINDOW_SECONDS, RateLimiter, SlidingLog, SourceResolver
-from tests.support.tables import examples
+from tests.support.tables import examples_at_once
 
 SHARE = os.environ.get("TRAFFIC_FAULTS", "1")
 HEADERS = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retry-after")
@@ -309,7 +309,7 @@ def source(peer, *lines, trusted=TRUSTED):
     return SourceResolver(trusted).of({"client": (peer, 1) if peer is not None else None, "headers": headers})
 
 
-@examples("peer", "expected")
+@examples_at_once("peer", "expected")
 def test_a_source_is_an_ipv4_address_or_the_64_of_an_ipv6_address(peer, expected):
     assert source(peer) == source(peer, trusted=()) == expected
 

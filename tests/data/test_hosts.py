@@ -6,16 +6,16 @@ from hypothesis import strategies as st
 
 from data import BadInput
 from data.hosts import check_host, normalized_host
-from tests.support.tables import examples
+from tests.support.tables import examples_at_once
 
 
-@examples("text", "host")
+@examples_at_once("text", "host")
 def test_a_host_has_one_normal_form(text, host):
     assert normalized_host(text) == host
     assert normalized_host(host) == host
 
 
-@examples("text")
+@examples_at_once("text")
 def test_what_is_not_a_host_is_refused(text):
     assert normalized_host(text) is None
     with pytest.raises(BadInput) as refused:

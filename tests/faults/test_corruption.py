@@ -146,7 +146,7 @@ def test_every_answer_about_links_is_right_or_names_their_file(filled, tell):
 
         def answers():
             top = warehouse.answer(ENTRIES["top-links"], warehouse.variables(SCOPE))
-            return top, [LinkIndex(filled).links("acme").short_code_of(url) for url in urls.values()]
+            return top, [*map(LinkIndex(filled).links("acme").short_code_of, urls.values())]
 
         right = answers()
         assert right[1] == list(urls)

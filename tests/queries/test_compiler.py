@@ -11,7 +11,7 @@ from queries import CRAWLER_PLAN, DETECTORS, ENTRIES, Warehouse, template_entrie
 from queries.compiler import INPUTS, Compiler, Unsupported
 from queries.prelude import relation_names
 from queries.scope import Scope
-from tests.support.tables import examples
+from tests.support.tables import examples_at_once
 
 ENTRIES_WITH_TEXTS = [
     *(leaf for entry in ENTRIES.values() for leaf in template_entries(entry)),
@@ -43,7 +43,7 @@ def test_a_text_reads_nothing_but_its_inputs_and_parameters_and_always_filters_b
                 assert "organization = CAST(:organization AS STRING)" in where
 
 
-@examples("sql", "construct")
+@examples_at_once("sql", "construct")
 def test_a_construct_that_is_not_carried_is_an_error_that_names_file_and_construct(compiler, sql, construct):
     tree = sqlglot.parse_one(sql, dialect="duckdb")
     with pytest.raises(Unsupported, match=r"queries/templates/own\.sql: ") as found:

@@ -8,7 +8,7 @@ import pytest
 from data.rules.referrers import ReferrerTable
 from data.rules.tables import Agent, Referrer, load
 from queries.prelude import prelude, rollup_version, sql_text
-from tests.support.tables import examples
+from tests.support.tables import examples_at_once
 
 ROWS = re.findall(r"\('(\w+)', '([^']+)', '([^']+)'\)", sql_text("names/referrer_sources"))
 
@@ -21,7 +21,7 @@ def source_of():
         yield lambda *words: engine.execute("SELECT source_of($1, $2)", list(words)).fetchall()[0][0]
 
 
-@examples("referrer", "referrer_type", "source")
+@examples_at_once("referrer", "referrer_type", "source")
 def test_the_hosts_of_one_service_share_a_name(source_of, referrer, referrer_type, source):
     assert source_of(referrer, referrer_type) == source
 

@@ -20,7 +20,7 @@ from service.demo.sample import Sample
 from tests.recount import judged, recount
 from tests.support.forks import ROOT
 from tests.support.relog import read_log
-from tests.support.tables import examples
+from tests.support.tables import examples_at_once
 from tests.support.visits import land, links, visit
 
 pytestmark = pytest.mark.usefixtures("forked_own_sql")
@@ -94,7 +94,7 @@ def test_parameters_mean_what_they_mean_to_the_api(reader):
     assert bots["agent"].to_pylist() == ["GPTBot"]
 
 
-@examples("arguments", "message")
+@examples_at_once("arguments", "message")
 def test_what_cannot_be_asked_is_refused_with_a_remedy(reader, arguments, message):
     with pytest.raises(BadInput, match=re.escape(message)):
         reader.query(**{"name": "devices", "organization": "acme"} | arguments)

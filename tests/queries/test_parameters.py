@@ -11,7 +11,7 @@ from data.store.link_index import LinkIndex
 from queries import ENTRIES, PARAMETERS, TRAFFIC_TYPES, InvalidParameter, Scope, scope_from, validate
 from queries.parameters import NO_LINK
 from tests.recount import WORDS
-from tests.support.tables import examples
+from tests.support.tables import examples_at_once
 from tests.support.visits import links
 
 TODAY = date(2026, 3, 15)
@@ -55,7 +55,7 @@ def test_a_domain_is_asked_for_as_visits_have_it_and_before_hosts_were_validated
     assert scoped(domain=given).domain == expected
 
 
-@examples("name", "given", "expected")
+@examples_at_once("name", "given", "expected")
 def test_a_word_is_compared_with_case_but_for_countries_and_hosts(scoped, name, given, expected):
     assert scoped(**{name: given}) == Scope("acme", date(2026, 2, 14), TODAY, **{name: expected})
 
@@ -87,7 +87,7 @@ def test_an_error_names_the_parameter_and_the_remedy_always_in_the_same_words(sc
         assert str(caught.value) == f"{caught.value.problem} {caught.value.remedy}"
 
 
-@examples("words", "error")
+@examples_at_once("words", "error")
 def test_an_error_shows_what_was_given(scoped, words, error):
     with pytest.raises(InvalidParameter) as caught:
         scoped(BOTS, **words)

@@ -35,7 +35,7 @@ from queries.prelude import prelude, relation_names, served_filters, sql_text
 from queries.scope import FILTERS, LISTING
 from tests.faults.trials import scaled
 from tests.support.sql import rows
-from tests.support.tables import examples
+from tests.support.tables import examples_at_once
 from tests.support.visits import Visit, land, links, visit
 
 DAYS = (date(2026, 3, 2), date(2026, 3, 8))
@@ -321,7 +321,7 @@ def test_values_are_read_without_rounding_and_missing_ones_are_zero_as_are_the_s
     assert values == [TrafficValue(category, set_values.get(category, 0), "EUR") for category in BOT_CATEGORIES]
 
 
-@examples("text", "culprit")
+@examples_at_once("text", "culprit")
 def test_a_file_of_values_that_cannot_be_used_is_refused_with_the_reason(tmp_path, text, culprit):
     with pytest.raises(BadInput, match=re.escape(culprit)):
         values_of(tmp_path, text)

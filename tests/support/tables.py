@@ -1,8 +1,9 @@
 """Tables of examples as data: what `test_x.py` tries stands in `test_x.json` beside it."""
 
+import inspect
 import json
 from collections.abc import Callable
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,32 @@ def examples(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]
         return marked
 
     return parametrized
+
+
+def examples_at_once(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Run a test for all rows of the table of its name in one go; what fails names its row.
+
+    For tests that take less time than it takes to begin one: their fixtures are not made anew for each row.
+    """
+
+    def tried(test: Callable[..., None]) -> Callable[..., None]:
+        rows = tables(test.__code__.co_filename)[test.__name__]
+        signature = inspect.signature(test)
+        fixtures = [one for name, one in signature.parameters.items() if name not in names]
+
+        @wraps(test)
+        def with_all_rows(**found: Any) -> None:
+            for row in rows:
+                try:
+                    test(**found, **dict(zip(names, row if len(names) > 1 else [row], strict=True)))
+                except BaseException as error:
+                    error.add_note(f"of the row {row!r}")
+                    raise
+
+        with_all_rows.__signature__ = signature.replace(parameters=fixtures)  # type: ignore[attr-defined]
+        return with_all_rows
+
+    return tried
 
 
 @cache

@@ -20,7 +20,7 @@ from data.logs.columns import FIELD_NAMES, columns_from
 from data.logs.format_names import FORMATS
 from data.logs.nginx_log_format import parse_nginx_log_format
 from data.store.lake import Lake
-from tests.support.tables import examples, tables
+from tests.support.tables import examples, examples_at_once, tables
 from tests.support.user_agents import CHROME
 
 LOGS = Path(__file__).parent / "samples"
@@ -229,7 +229,7 @@ def test_a_missing_column_is_named_with_those_there_are_and_the_remedy(log, cont
     assert log.lake.manifest.batches(log.organization, "") == []
 
 
-@examples("text", "told")
+@examples_at_once("text", "told")
 def test_pairs_that_name_no_column_are_bad_input(text, told):
     with pytest.raises(BadInput, match=f"--columns: {told}"):
         columns_from(text)

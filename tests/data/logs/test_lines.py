@@ -23,7 +23,7 @@ from data.logs.nginx_log_format import parse_nginx_log_format
 from data.logs.source import MAX_LINE_BYTES
 from tests.faults.trials import scaled
 from tests.support.forks import ROOT
-from tests.support.tables import examples, tables
+from tests.support.tables import examples, examples_at_once, tables
 
 FACTS = tables(__file__)["facts"]
 """Of the first line of each format, but for what the format says itself."""
@@ -157,7 +157,7 @@ def test_an_nginx_log_format_reads_what_it_says(read, nginx_log_format, line, gi
     assert found["reason"] == given if isinstance(given, str) else found == FACTS | given
 
 
-@examples("nginx_log_format", "problem")
+@examples_at_once("nginx_log_format", "problem")
 def test_an_nginx_log_format_that_cannot_be_read_is_bad_input(nginx_log_format, problem):
     with pytest.raises(BadInput) as refused:
         parse_nginx_log_format(nginx_log_format)

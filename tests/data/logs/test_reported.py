@@ -22,7 +22,7 @@ from data.logs.reported import (
     parse_reported,
     split_rows,
 )
-from tests.support.tables import examples
+from tests.support.tables import examples_at_once
 
 NOW = datetime(2026, 3, 15, 12)
 EPOCH = datetime(1970, 1, 1)
@@ -115,7 +115,7 @@ def test_another_value_than_an_object_is_named(text, kind):
     assert refusal(text) == f"Expected `object`, got `{kind}`"
 
 
-@examples("text")
+@examples_at_once("text")
 def test_what_is_not_json_is_refused(text):
     assert refusal(text) == NO_OBJECT
 
@@ -167,7 +167,7 @@ def test_a_value_of_another_kind_is_refused_by_field_and_kind(name):
 # One field each
 
 
-@examples("field", "values")
+@examples_at_once("field", "values")
 def test_a_value_is_taken_in_its_normal_form(field, values):
     """A time is RFC 3339 or a number of some unit."""
     for value, expected in values:
@@ -182,7 +182,7 @@ def test_a_value_is_taken_in_its_normal_form(field, values):
         assert fact == expected, value
 
 
-@examples("field", "why", "values")
+@examples_at_once("field", "why", "values")
 def test_a_value_that_cannot_be_is_refused_with_this_reason(field, why, values):
     for value in values:
         assert reason(**{field: value}) == why, value
@@ -224,7 +224,7 @@ def test_a_time_with_a_zone_is_kept_in_utc(moment):
 # What was asked for
 
 
-@examples("url", "target")
+@examples_at_once("url", "target")
 def test_a_url_tells_domain_path_and_query(url, target):
     assert read(json.dumps({"url": url})).target == target
     assert read(json.dumps({"path": url})).target == target

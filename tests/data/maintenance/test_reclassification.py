@@ -21,7 +21,7 @@ from data.rules.classifier import Classifier, Request
 from data.rules.paths import PROBE, classify_path
 from data.rules.tables import IpList
 from data.store.ip_list_files import refresh
-from data.visits import BOT_CATEGORIES, VISITS, Classification
+from data.visits import VISITS, Classification
 from tests.support.lakes import bytes_on_disk, files_of, flipped, landed, rows_of
 from tests.support.user_agents import CHROME, GPTBOT, IPHONE
 from tests.support.visits import land, links, visit
@@ -382,14 +382,6 @@ def test_a_landed_file_keeps_its_order_even_where_it_is_not_sorted(lake, monkeyp
     assert [row["path"] for row in rows_of(lake)] == before
 
 
-def test_an_older_file_stays_readable_for_who_has_its_name(lake):
-    land(lake, "acme", [visit(user_agent=GPTBOT)])
-    (_, old) = lake.visit_files("acme", START, END)
-    reclassify(lake)
-    assert pq.ParquetFile(old).read()["bot_category"].to_pylist() == ["human"]
-    assert [row["bot_category"] for row in rows_of(lake)] == ["ai_training"]
-
-
 def test_progress_ends_where_all_is_done(lake):
     told = []
     land(lake, "acme", [visit(), visit(visited_at=datetime(2026, 3, 5)), visit(visited_at=datetime(2026, 3, 5))])
@@ -563,25 +555,6 @@ def test_each_of_two_grown_logs_replaces_its_own_unfinished_line(lake, load, und
 # What is told
 
 
-def test_moves_and_their_user_agents_are_exact(lake):
-    moving = {"GPTBot/1.2": 3, "GPTBot/1.1": 2, "curl/8.9.1": 1, IPHONE: 2}
-    kept = visit(user_agent=IPHONE, device_type="mobile", operating_system="iOS", browser="Mobile Safari")
-    land(lake, "acme", [visit(user_agent=agent) for agent, times in moving.items() for _ in range(times)] + [kept] * 4)
-    for agent, category in ((GPTBOT, "other_bot"), ("GPTBot/1.2", "human")):  # of another day
-        land(lake, "acme", [visit(user_agent=agent, visited_at=datetime(2026, 3, 5), bot_category=category)])
-    assert reclassify(lake) == Changes(
-        visits=14,
-        rewritten=14,
-        partitions=2,
-        moves={
-            Move("human", "ai_training"): Counter({"GPTBot/1.2": 4, "GPTBot/1.1": 2}),
-            Move("human", "other_bot"): Counter({"curl/8.9.1": 1}),
-            Move("human", "human"): Counter({IPHONE: 2}),
-            Move("other_bot", "ai_training"): Counter({GPTBOT: 1}),
-        },
-    )
-
-
 def test_a_dry_run_tells_the_same_and_changes_nothing_on_disk(lake, load, under):
     load(line() + line(agent=NEWTHING) + line(day=18, referrer="https://ask.example/") + line("/secret")[:-1])
     load(line(agent=NEWTHING), "other")
@@ -672,9 +645,3 @@ def test_damage_whose_time_of_change_was_set_back_ends_the_run_too(lake):
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     with pytest.raises(LakeDamaged, match=path.name):
         reclassify(lake)
-
-
-def test_every_category_can_be_left_and_entered(lake):
-    told = {name: visit(bot_category=name, user_agent=GPTBOT) for name in BOT_CATEGORIES}
-    land(lake, "acme", told.values())
-    assert moved(reclassify(lake)) == {Move(name, "ai_training"): 1 for name in BOT_CATEGORIES}

@@ -23,7 +23,7 @@ from data.store.target import Folder, TargetUnavailable, open_target, parse_targ
 from tests.support import published
 from tests.support.lakes import flipped, rows_of
 from tests.support.published import NOW, at, erase, merge, out_of_reach
-from tests.support.tables import examples
+from tests.support.tables import examples_at_once
 from tests.support.visits import land, links
 
 
@@ -307,13 +307,13 @@ def test_a_forgotten_target_is_not_followed(lake, there, publish):
     assert follow_erasures(lake) == []
 
 
-@examples("text", "name")
+@examples_at_once("text", "name")
 def test_a_target_has_one_form(text, name, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     assert parse_target(text) == name.replace("TMP", str(tmp_path))
 
 
-@examples("text")
+@examples_at_once("text")
 def test_what_names_no_target_is_refused(text):
     with pytest.raises(BadInput, match="write a folder or a bucket like s3://bucket/prefix"):
         parse_target(text)

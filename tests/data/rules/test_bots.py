@@ -17,7 +17,7 @@ from data.rules.devices import DeviceRules
 from data.rules.tables import Agent, Campaign, Heuristic, NotCrawler, Referrer, load
 from data.visits import REFERRER_TYPES
 from tests.data.rules.test_classifier import assert_values_fit
-from tests.support.tables import examples
+from tests.support.tables import examples, examples_at_once
 from tests.support.user_agents import CHROME_ON_WINDOWS as CHROME
 from tests.support.user_agents import GPTBOT, IPHONE
 
@@ -110,7 +110,7 @@ def test_the_evidence_of_every_crawler_is_a_web_address(signs):
     assert {evidence for evidence in found if evidence and not evidence.startswith(("https://", "http://"))} == set()
 
 
-@examples("field")
+@examples_at_once("field")
 def test_a_request_with_lone_surrogates_is_classified_however_it_was_made(classifier, person, field):
     check(classifier, person, Request(CHROME, "GET", "", "")._replace(**{field: "utm_source=\ud800"}))
 

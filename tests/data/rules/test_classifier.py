@@ -27,7 +27,7 @@ from data.visits import (
     Classification,
 )
 from tests.support.corpus import NAMES, labelled
-from tests.support.tables import examples
+from tests.support.tables import examples_at_once
 from tests.support.user_agents import CHROME_ON_WINDOWS as CHROME
 from tests.support.user_agents import GOOGLEBOT, GPTBOT, IPHONE
 
@@ -69,7 +69,7 @@ def test_referrer_spam_is_automated_whatever_its_browser_and_campaign(told, host
 
 @pytest.mark.parametrize("query", ["", AI_QUERY])
 @pytest.mark.parametrize("referrer", ["", AI_REFERRER, "https://www.google.com/"])
-@examples("user_agent", "kind", "ai_source")
+@examples_at_once("user_agent", "kind", "ai_source")
 def test_an_automaton_stays_what_it_is_whatever_link_it_follows(told, user_agent, kind, ai_source, referrer, query):
     found = told(user_agent, referrer=referrer, query=query)
     assert (found.agent_kind, found.ai_source) == (kind, ai_source)
@@ -97,23 +97,23 @@ def test_a_person_sent_by_an_ai_product_is_a_referral_and_keeps_the_device(told)
     )
 
 
-@examples("referrer", "query", "expected")
+@examples_at_once("referrer", "query", "expected")
 def test_a_campaign_is_believed_before_a_referrer_and_both_are_surer(told, referrer, query, expected):
     found = told(referrer=referrer, query=query)
     assert (found.bot_category, found.ai_source, found.confidence, found.detection_method) == expected
 
 
-@examples("source", "ai_source")
+@examples_at_once("source", "ai_source")
 def test_a_campaign_names_an_ai_product_exactly_or_not_at_all(told, source, ai_source):
     assert told(query=f"a=b&utm_source={source}&c=d").ai_source == ai_source
 
 
-@examples("referrer")
+@examples_at_once("referrer")
 def test_a_referrer_that_only_looks_like_an_ai_product_sends_people(told, referrer):
     assert told(referrer=referrer).bot_category == "human"
 
 
-@examples("referrer", "expected")
+@examples_at_once("referrer", "expected")
 def test_the_origin_names_the_host_and_what_it_is(classifier, referrer, expected):
     origin = classifier.origin(Request.from_log(CHROME, "GET", referrer, ""))
     assert (origin.referrer, origin.referrer_type) == expected
@@ -123,7 +123,7 @@ def test_the_origin_names_the_host_and_what_it_is(classifier, referrer, expected
 # Campaigns
 
 
-@examples("query", "expected")
+@examples_at_once("query", "expected")
 def test_the_words_of_a_campaign_are_read_from_the_query(query, expected):
     assert utm_values(query) == expected
 
@@ -136,30 +136,30 @@ def test_the_words_of_a_campaign_are_cut_and_a_query_of_many_words_is_read_at_it
 # Agents, and what only looks like one
 
 
-@examples("user_agent", "category", "agent")
+@examples_at_once("user_agent", "category", "agent")
 def test_agents_are_known_by_their_tokens(told, user_agent, category, agent):
     found = told(user_agent)
     assert (found.bot_category, found.agent) == (category, agent)
 
 
-@examples("user_agent")
+@examples_at_once("user_agent")
 def test_a_word_within_a_word_is_not_an_agent_of_an_ai_product(told, user_agent):
     found = told(user_agent)
     assert found.bot_category not in (*AI_CATEGORIES, "human")
     assert found.ai_source is None
 
 
-@examples("user_agent")
+@examples_at_once("user_agent")
 def test_link_previews_are_not_people(told, user_agent):
     assert told(user_agent, referrer=AI_REFERRER).agent_kind == "preview"
 
 
-@examples("user_agent")
+@examples_at_once("user_agent")
 def test_what_no_browser_says_is_not_a_person(told, user_agent):
     assert told(user_agent).bot_category == "other_bot"
 
 
-@examples("user_agent")
+@examples_at_once("user_agent")
 def test_people_with_odd_devices_and_browsers_are_people(told, user_agent):
     assert told(user_agent)[:7] == HUMAN
 
@@ -178,7 +178,7 @@ def test_the_browser_inside_an_editor_of_agents_may_be_an_agent_and_inside_anoth
 PEOPLE = DeviceRules()
 
 
-@examples("user_agent", "device_type")
+@examples_at_once("user_agent", "device_type")
 def test_devices_are_desktops_phones_or_tablets(user_agent, device_type):
     assert PEOPLE.device_type(user_agent) == device_type
 
@@ -186,7 +186,7 @@ def test_devices_are_desktops_phones_or_tablets(user_agent, device_type):
 # User agents as servers write them
 
 
-@examples("logged", "readable")
+@examples_at_once("logged", "readable")
 def test_a_user_agent_is_read_as_it_was_sent(logged, readable):
     assert readable_user_agent(logged) == readable
 

@@ -1,6 +1,7 @@
 """Published lists of addresses: what is believed, what is refused, and that a refused list leaves the one before it."""
 
 import json
+import re
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta, timezone
 from ipaddress import ip_address, ip_network
@@ -19,7 +20,7 @@ from data.rules.ip_lists import (
 )
 from data.rules.tables import IpList
 from data.store.ip_list_files import refresh, snapshots
-from tests.support.tables import examples, tables
+from tests.support.tables import examples, examples_at_once, tables
 
 NOW = datetime(2026, 3, 15, 12, 30, 45, 678_000, tzinfo=UTC)
 LATER = NOW + timedelta(days=1)
@@ -93,7 +94,7 @@ def test_an_entry_may_have_prefixes_of_both_versions_or_an_empty_one_of_either()
     assert parse_networks(body, "prefixes") == OLD
 
 
-@examples("text", "found")
+@examples_at_once("text", "found")
 def test_networks_are_found_in_any_text(text, found):
     assert [str(network) for network in parse_networks(text.encode(), "text")] == list(found)
 
@@ -153,20 +154,17 @@ def refused():
             yield text, form, written([*OLD, text], form), NO_SUCH_FORM
     for form, other in (("prefixes", "geofeed"), ("json:hooks", "prefixes"), ("geofeed", "prefixes")):
         yield f"a-{other}", form, written(OLD, other), NO_SUCH_FORM
-    for form in ("prefixes", "text"):
-        yield "60,000", form, written(addresses(60_000), form), "^the list contains 60,000 networks; "
+    yield "60,000", "text", written(addresses(60_000), "text"), "^the list contains 60,000 networks; "
     for form, bodies in (("prefixes", NO_PREFIXES), ("json:hooks", NO_TEXTS)):
         for body in bodies:
             yield body[:40], form, body.encode(), NO_SUCH_FORM
 
 
-@pytest.mark.parametrize(
-    ("form", "body", "reason"),
-    [pytest.param(form, body, reason, id=f"{form}-{name}") for name, form, body, reason in refused()],
-)
-def test_what_is_not_such_a_list_is_refused_with_a_reason(form, body, reason):
-    with pytest.raises(BadInput, match=reason):
-        parse_networks(body, form)
+def test_what_is_not_such_a_list_is_refused_with_a_reason():
+    for name, form, body, reason in refused():
+        with pytest.raises(BadInput) as refusal:
+            parse_networks(body, form)
+        assert re.search(reason, str(refusal.value)), (form, name)
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -8,7 +8,7 @@ import re2
 from data.rules.classifier import Request
 from data.rules.paths import PROBE, PROGRAM, PathRules, classify_path
 from data.rules.tables import Attack, Probe, load
-from tests.support.tables import examples
+from tests.support.tables import examples_at_once
 from tests.support.user_agents import CHROME_ON_WINDOWS as CHROME
 from tests.support.user_agents import GOOGLEBOT
 
@@ -51,13 +51,13 @@ def test_a_probe_with_a_browsers_name_is_a_scanner(told, row):
     assert (found.operating_system, found.browser, found.ai_source) == (None, None, None)
 
 
-@examples("word")
+@examples_at_once("word")
 def test_one_ordinary_word_may_be_a_short_code_and_is_not_a_probe(told, word):
     assert told(f"/{word}").bot_category == "human"
     assert told(f"/{word}/").bot_category == "human"
 
 
-@examples("path")
+@examples_at_once("path")
 def test_files_that_programs_fetch_are_bots_of_low_confidence(told, path):
     found = told(path)
     assert (found.bot_category, found.agent_kind, found.detection_method, found.confidence) == (
@@ -104,11 +104,11 @@ def test_the_example_of_an_attack_is_matched_by_its_own_row(paths, row):
     assert paths.is_attack(row.example)
 
 
-@examples("query")
+@examples_at_once("query")
 def test_an_attack_in_a_query_is_seen_however_it_is_written(paths, query):
     assert paths.is_attack(query)
 
 
-@examples("query")
+@examples_at_once("query")
 def test_words_of_people_in_a_query_are_not_an_attack(paths, query):
     assert not paths.is_attack(query)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from data.rules.referrers import MAX_HOST_LENGTH, ReferrerTable, host_and_path
 from data.rules.tables import Referrer, load
-from tests.support.tables import examples
+from tests.support.tables import examples_at_once
 
 TODAY = date(2026, 11, 20)
 
@@ -36,7 +36,7 @@ def place(places):
     return found
 
 
-@examples("referrer", "host", "path")
+@examples_at_once("referrer", "host", "path")
 def test_an_address_names_a_host_and_a_path(referrer, host, path):
     assert host_and_path(referrer) == (host, path)
 
@@ -45,7 +45,7 @@ def test_a_backslash_ends_the_host_as_browsers_have_it():
     assert host_and_path("https://evil.example\\@chatgpt.com/")[0] == "evil.example"
 
 
-@examples("referrer")
+@examples_at_once("referrer")
 def test_what_is_not_a_web_address_names_no_host(referrer):
     assert host_and_path(referrer) is None
 
@@ -126,21 +126,21 @@ def test_an_app_is_not_the_host_of_the_same_name():
     assert places.find("android-app://com.mail", "") is None
 
 
-@examples("host", "known")
+@examples_at_once("host", "known")
 def test_a_name_under_any_country_is_not_a_name_under_anything(host, known):
     assert (ReferrerTable([row("google.*")]).find(host, "") is not None) == known
 
 
-@examples("referrer", "ai_source")
+@examples_at_once("referrer", "ai_source")
 def test_ai_products_are_known_by_their_hosts(place, referrer, ai_source):
     assert place(referrer) == ("ai", ai_source)
 
 
-@examples("referrer")
+@examples_at_once("referrer")
 def test_lookalikes_of_ai_products_are_unknown(place, referrer):
     assert place(referrer) is None
 
 
-@examples("referrer", "referrer_type")
+@examples_at_once("referrer", "referrer_type")
 def test_other_places_are_what_they_are(place, referrer, referrer_type):
     assert place(referrer) == (referrer_type, None)

@@ -23,7 +23,7 @@ from data.rules.tables import (
     rules_version,
 )
 from data.visits import AI_CATEGORIES, CATEGORY_OF_KIND
-from tests.support.tables import examples
+from tests.support.tables import examples_at_once
 
 FILES = {
     Agent: "agents", Heuristic: "heuristics", NotCrawler: "notcrawlers", IpList: "ip_lists", Proxy: "proxies",
@@ -81,7 +81,7 @@ def test_the_example_of_an_agent_is_matched_first_by_its_own_row(classifier):
     assert first == {row.token: number for number, row in enumerate(AGENTS)}
 
 
-@examples("user_agent", "agent")
+@examples_at_once("user_agent", "agent")
 def test_an_ai_agent_that_lists_name_is_known_by_its_name(classifier, user_agent, agent):
     told = classifier.classify(Request.from_log(user_agent))
     assert (told.agent, told.bot_category in AI_CATEGORIES) == (agent, True)
@@ -175,7 +175,7 @@ def test_a_row_without_a_required_field_with_an_unknown_one_or_of_another_table_
             table(row_type, text)
 
 
-@examples("row_type", "name", "values")
+@examples_at_once("row_type", "name", "values")
 def test_a_field_of_another_shape_is_refused(table, row_type, name, values):
     row_type = BY_NAME[row_type]
     good = GOOD[row_type]

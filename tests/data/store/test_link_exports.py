@@ -7,7 +7,7 @@ import pytest
 
 from data import BadInput
 from data.store.link_exports import format_names, read_export, shapes
-from tests.support.tables import examples
+from tests.support.tables import examples_at_once
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
 NAIVE = NOW.replace(tzinfo=None)
@@ -35,7 +35,7 @@ def told(links):
     )
 
 
-@examples("format_name", "content", "links")
+@examples_at_once("format_name", "content", "links")
 def test_an_export_is_recognized_and_read(read, format_name, content, links):
     assert told(read(content).links) == links
     assert told(read(content, format_name=format_name).links) == links
@@ -51,18 +51,18 @@ def test_every_shape_has_an_example_and_evidence(request):
     assert all(shape.evidence for shape in shapes())
 
 
-@examples("columns", "content", "links")
+@examples_at_once("columns", "content", "links")
 def test_any_csv_is_read_by_its_columns(read, columns, content, links):
     assert told(read(content, columns=columns).links) == links
 
 
-@examples("columns", "complaint")
+@examples_at_once("columns", "complaint")
 def test_columns_that_cannot_be_are_refused(read, columns, complaint):
     with pytest.raises(BadInput, match=complaint):
         read(("Slug,Long URL", "a,https://shop.example/a"), columns=columns)
 
 
-@examples("how", "content", "complaint")
+@examples_at_once("how", "content", "complaint")
 def test_what_is_wrong_is_named_with_its_place(read, how, content, complaint):
     with pytest.raises(BadInput) as caught:
         read(content, **how)

@@ -9,7 +9,7 @@ import pytest
 from data import BadInput
 from data.store.links import Link
 from data.store.redirect_maps import caddy_map, links_on, nginx_map
-from tests.support.tables import examples, tables
+from tests.support.tables import examples_at_once, tables
 from tests.support.web_servers import serving
 
 MAPS = {"nginx": nginx_map, "caddy": caddy_map}
@@ -44,7 +44,7 @@ def link(short_code, target_url="https://shop.example/", domain=""):
     return Link(short_code, domain, target_url, datetime(2026, 1, 1))
 
 
-@examples("short_code", "target_url", "location")
+@examples_at_once("short_code", "target_url", "location")
 def test_a_web_server_leads_where_the_links_say(ask, short_code, target_url, location):
     assert ask(short_code) == (302, location)
 
@@ -54,7 +54,7 @@ def test_a_web_server_knows_no_other_links(ask, short_code):
     assert ask(short_code) == (404, None)
 
 
-@examples("servers", "short_code", "target_url", "complaint")
+@examples_at_once("servers", "short_code", "target_url", "complaint")
 def test_what_cannot_be_written_is_refused_by_its_name(servers, short_code, target_url, complaint):
     for name in MAPS if servers == "both" else [servers]:
         with pytest.raises(BadInput) as caught:
