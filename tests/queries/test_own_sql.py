@@ -22,7 +22,7 @@ import duckdb
 import pytest
 
 import queries.own_sql
-from data import Lake
+from data import BadInput, Lake
 from queries import (
     ENTRIES,
     OwnSql,
@@ -173,6 +173,8 @@ def test_the_refusal_does_not_tell_whether_another_organization_exists(lake, own
     assert refusal("bee") == refusal("nobody")
     with pytest.raises(ValueError, match="bee"):
         own_sql.sql("FROM visits_in_scope", Scope("bee", *DAYS))
+    with pytest.raises(BadInput, match="cannot name an organization"):
+        OwnSql(lake, "../bee")
 
 
 def test_own_sql_answers_every_relation_and_template_as_the_warehouse_does(lake, warehouse, own_sql):
@@ -190,6 +192,7 @@ def test_rows_past_the_limit_are_left_out_and_that_is_said(own_sql):
         found = own_sql.sql("FROM range(3) AS numbers(number)", SCOPE, max_rows)
         assert found == (["number"], [(0,), (1,), (2,)][:max_rows], expected)
     assert own_sql.sql("FROM range(100000000000)", SCOPE, max_rows=1).rows == [(0,)]  # the others are never made
+    assert own_sql.table("FROM range(70000) AS numbers(number)", SCOPE)["number"].to_pylist() == [*range(70_000)]
 
 
 def test_own_sql_out_of_time_is_stopped(lake):

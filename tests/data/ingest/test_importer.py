@@ -613,15 +613,6 @@ def test_a_file_of_which_no_line_can_be_read_is_bad_input_and_changes_nothing(la
     assert lake.manifest.organizations() == []
 
 
-def test_a_damaged_file_changes_nothing(lake, load):
-    packed = bytearray(gzip.compress(log_of(3000).encode()))
-    packed[-6] ^= 0xFF
-    before = stored(lake)
-    with pytest.raises(BadInput, match="damaged"):
-        load(bytes(packed))
-    assert stored(lake) == before
-
-
 def test_refused_lines_are_noted_by_number_and_reason_alone(lake, load):
     assert load(line("/0")).rejects_file is None
     assert list(lake.rejects.iterdir()) == []

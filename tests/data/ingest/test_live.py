@@ -8,7 +8,6 @@ from collections import Counter
 from contextlib import closing
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import count
-from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -16,14 +15,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from data.ingest.importer import Importer, Options
-from data.ingest.live import MAX_DAYS, REFRESH_AFTER, LiveIngest, Refused
+from data.ingest.live import MAX_DAYS, REFRESH_AFTER, LiveIngest
 from data.ingest.visitor_ids import LIFETIME, daily_salts, visitor_hash
 from data.logs.reported import Submission
 from data.store import pending
 from data.store.lake import Lake
 from data.visits import VISITS
 from tests.support.addresses import FETCHED, PROXIES, ROAMING, country_database, fetch_lists
-from tests.support.lakes import fail_at
 from tests.support.user_agents import CHROME, GOOGLEBOT, GPTBOT, IPHONE
 
 NOW = datetime(2026, 4, 20, 12, tzinfo=UTC)
@@ -275,14 +273,6 @@ def test_a_row_that_says_least_becomes_a_visit_of_now(lake, intake):
     assert [visit[name] for name in unknown] == [None] * len(unknown)
 
 
-def test_bad_rows_are_refused_by_place_and_the_good_ones_stay(lake, intake):
-    rows = [{"path": "/a"}, {"path": "b"}, {"path": "/c", "ip": "nobody"}, {"path": "/d"}, {}]
-    unaimed = "url (https://… or a path) or a path that begins with / is required"
-    refused = [Refused(1, unaimed), Refused(2, "ip is not a valid address"), Refused(4, unaimed)]
-    assert send(intake, *rows) == (2, refused)
-    assert Counter(visit["path"] for visit in landed(lake)) == {"/a": 1, "/d": 1}
-
-
 @pytest.mark.parametrize("rows", [[], [b"{}"], [b"x", b"[]"]])
 def test_without_a_good_row_nothing_is_written(lake, intake, rows):
     ((accepted, refused),) = intake.land([Submission("acme", rows)])
@@ -314,23 +304,7 @@ def test_senders_that_land_together_are_told_apart(lake, intake):
     assert paths == {"acme": ["/a1", "/a2", "/a3"], "other": ["/b"], "third": []}
 
 
-def test_visits_of_several_days_come_to_their_days(lake, intake):
-    days = ["2026-03-01", "2026-03-02", "2025-12-31", "1970-01-01"]
-    send(intake, *({"path": f"/{day}", "time": f"{day}T23:59:59Z"} for day in days * 2))
-    assert Counter((visit["path"][1:], str(visit["day"])) for visit in landed(lake)) == {(day, day): 2 for day in days}
-
-
 # Visitors and salts
-
-
-def test_a_visitor_is_another_on_another_day_and_for_another_organization(lake, intake):
-    row = {"path": "/", "ip": "203.0.113.7", "user_agent": CHROME}
-    for organization in ("acme", "other"):
-        for moment in ("2026-03-01T00:00:00Z", "2026-03-01T23:59:59Z", "2026-03-02T00:00:00Z"):
-            send(intake, row | {"time": moment}, organization=organization)
-    visitors = [Counter(visit["visitor"] for visit in landed(lake, name)) for name in ("acme", "other")]
-    assert [sorted(of.values()) for of in visitors] == [[1, 2], [1, 2]]
-    assert not visitors[0].keys() & visitors[1].keys()
 
 
 def test_a_salt_that_is_too_old_is_used_no_longer(lake):
@@ -354,23 +328,6 @@ def test_a_salt_of_a_clock_that_was_ahead_is_used_no_longer(lake):
     clock[0] = NOW
     send(intake, row)
     assert len({visit["visitor"] for visit in landed(lake)}) == 2
-
-
-@pytest.mark.parametrize(
-    ("place", "error"),
-    [
-        (("data.ingest.live", "daily_salts"), sqlite3.OperationalError("database or disk is full")),
-        (("data.store.pending", "enqueue"), OSError(28, "No space left")),
-    ],
-)
-def test_where_the_disk_fails_nothing_is_kept_and_the_next_rows_are(lake, intake, monkeypatch, place, error):
-    with monkeypatch.context() as patch:
-        fail_at(patch, *place, error=error)
-        with pytest.raises(type(error)):
-            send(intake, {"path": "/lost"})
-    assert lake.manifest.rows("SELECT * FROM pending") == []
-    send(intake, {"path": "/kept"})
-    assert only(lake)["path"] == "/kept"
 
 
 # Lists of addresses
@@ -418,14 +375,6 @@ def test_a_country_that_is_told_wins_over_the_database(lake, countries):
     }  # fmt: skip
     send(intake, *({"path": path, "country": told, "ip": ip} for path, (told, ip, _) in rows.items()))
     assert {visit["path"]: visit["country"] for visit in landed(lake)} == {path: row[2] for path, row in rows.items()}
-
-
-def test_what_lands_is_sorted_by_short_code_and_time(lake, intake):
-    times = [("/b", 3), ("/", 0), ("/a", 9), ("/b", 1), ("/a", 2)]
-    send(intake, *({"path": path, "time": f"2026-03-01T00:00:0{second}Z"} for path, second in times))
-    visits = [(visit["short_code"], visit["visited_at"].second) for visit in landed(lake)]
-    assert visits == [("a", 2), ("a", 9), ("b", 1), ("b", 3), (None, 0)]
-    assert [Path(file.path).parent.name for file in lake.manifest.live_files("acme")] == ["day=2026-03-01"]
 
 
 TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
