@@ -114,21 +114,7 @@ def test_a_share_opens_without_a_session_and_shows_the_numbers_of_the_api(share,
     assert {"top-links", "time-series"} <= {name for name, _ in tables(page)}
 
 
-@pytest.mark.parametrize(
-    ("fields", "visits", "lead"),
-    [
-        ({"domain": "", "short_code": ""}, 6 + 10 + 7 + 4, "9 Mar – 15 Mar 2026"),
-        ({"short_code": ""}, 6 + 10, "9 Mar – 15 Mar 2026 · Domain: go.example"),
-        ({"domain": "to.example"}, 7, "9 Mar – 15 Mar 2026 · Domain: to.example · Link: launch"),
-        ({"range": "30d"}, 9, "14 Feb – 15 Mar 2026 · Domain: go.example · Link: launch"),
-        (
-            {"start_date": "2026-03-13", "end_date": "2026-03-13"},
-            3,
-            "13 Mar 2026 · Domain: go.example · Link: launch",
-        ),
-        ({"domain": "GO.example:443", "short_code": "nothing"}, 0, "9 Mar – 15 Mar 2026 · Domain: GO.example:443 · "),
-    ],
-)
+@examples("fields", "visits", "lead")
 def test_a_share_is_fixed_to_days_domain_and_link(share, reader, fields, visits, lead):
     page = reader.read(share(**fields))
     total = page.one("ul", data_entry="traffic-overview").all("data")[0]
@@ -136,7 +122,7 @@ def test_a_share_is_fixed_to_days_domain_and_link(share, reader, fields, visits,
     assert page.one("p", class_="lead").text.startswith(lead)
 
 
-def test_the_days_of_a_range_move_and_those_of_dates_stay(lake, opened, link_of):
+def test_the_days_of_a_range_move_those_of_dates_stay_and_a_share_expires_after_its_own(lake, opened, link_of):
     now = [NOW]
     land(lake, "acme", visits_of("go.example", "launch", 1, days=(1,)))
     with opened(lake, "", clock=lambda: now[0]) as client:
@@ -144,25 +130,27 @@ def test_the_days_of_a_range_move_and_those_of_dates_stay(lake, opened, link_of)
         browser.enter(link_of(lake))
         rolling = path_in(browser.post("settings/shares", name="x", range="7d").text)
         dates = path_in(browser.post("settings/shares", name="x", start_date="2026-03-10", end_date="2026-03-15").text)
+        brief = path_in(browser.post("settings/shares", name="brief", days="2").text)
+        for age, status in ((timedelta(days=2, seconds=-1), 200), (timedelta(days=2), 404)):
+            now[0] = NOW + age
+            assert browser.get(brief).status_code == status
+        (row,) = [row for row in browser.read("settings/shares").all("tr") if "brief" in row.text]
+        assert ("expired" in row.text, row.all("form")) == (True, [])
         for days, shown in ((0, ["1", "1"]), (7, ["0", "1"])):
             now[0] = NOW + timedelta(days=days)
             pages = [browser.read(path) for path in (rolling, dates)]
             assert [page.one("ul", class_="tiles").all("data")[0].attributes["value"] for page in pages] == shown
 
 
-@examples("query")
-def test_no_parameter_widens_a_share(share, reader, query):
-    path = share()
-    response = reader.get(f"{path}?{query}")
-    assert response.status_code == 400
-    page = read(response.text)
-    assert "changes nothing on a shared page" in page.one("h1").text
-    assert (page.all("table"), page.all("data"), page.all("a")) == ([], [], [])
-
-
-def test_every_parameter_of_the_catalog_is_tried():
-    tried = " ".join(tables_of(__file__)["test_no_parameter_widens_a_share"])
-    assert [name for name in PARAMETERS if f"{name}=" not in tried] == []
+def test_no_parameter_widens_a_share_and_every_one_of_the_catalog_is_tried(share, reader):
+    path, tried = share(), tables_of(__file__)["test_no_parameter_widens_a_share"]
+    assert [name for name in PARAMETERS if f"{name}=" not in " ".join(tried)] == []
+    for query in tried:
+        response = reader.get(f"{path}?{query}")
+        assert response.status_code == 400, query
+        page = read(response.text)
+        assert "changes nothing on a shared page" in page.one("h1").text
+        assert (page.all("table"), page.all("data"), page.all("a")) == ([], [], [])
 
 
 def test_a_share_shows_nothing_from_outside_of_its_filters(share, reader):
@@ -182,13 +170,17 @@ def test_a_share_shows_nothing_from_outside_of_its_filters(share, reader):
     assert not re.search(r"1[0-5] Mar|Feb", read(empty.text).text)
 
 
-def test_nothing_leads_from_a_share_to_other_pages(share, reader):
+def test_nothing_leads_from_a_share_to_other_pages_and_it_takes_no_writes(share, reader):
     path = share()
     page = reader.read(path)
     assert {one.attributes["href"] for one in page.all("a")} == {"#main"}
     assert page.all("form") == []
     for more in ("/", "/links", "/export/top-links.csv", "/../settings/api-keys", "/run/top-links"):
         assert reader.get(path + more).status_code in {303, 404}, more
+    for method in ("POST", "PUT", "DELETE"):
+        assert reader.client.request(method, path, headers=OURS).status_code == 405
+        assert reader.client.request(method, path).status_code == 403
+    assert reader.client.head(path).status_code == 200
 
 
 def test_a_share_says_nothing_to_operators(lake, browsing):
@@ -200,16 +192,9 @@ def test_a_share_says_nothing_to_operators(lake, browsing):
     assert "Countries are unknown" in text
 
 
-def test_a_user_signed_in_elsewhere_sees_the_share_and_not_their_own_numbers(share, stranger, shared_lake, link_of):
-    path = share()
-    stranger.client.cookies.clear()
-    stranger.enter(link_of(shared_lake, "rival"))
-    text = stranger.get(path).text
-    assert "theirs" not in text
-    assert "launch" in text
-
-
-def test_a_share_sets_no_cookie_and_gives_no_session(share, reader):
+def test_a_share_sets_no_cookie_gives_no_session_and_is_the_same_for_a_user_signed_in_elsewhere(
+    share, reader, stranger, shared_lake, link_of
+):
     path = share()
     response = reader.get(path)
     assert "set-cookie" not in response.headers
@@ -219,20 +204,24 @@ def test_a_share_sets_no_cookie_and_gives_no_session(share, reader):
     for header in (f"Bearer {secret}", f"Basic {secret}"):
         assert reader.get("/analytics/dashboard", headers={"Authorization": header}).status_code == 401
     assert reader.get(f"enter?code={secret}").status_code == 403
+    stranger.client.cookies.clear()
+    stranger.enter(link_of(shared_lake, "rival"))
+    assert stranger.get(path).text == response.text
 
 
 # Whom it lets in
 
 
-@pytest.mark.parametrize("secret", WRONG)
-def test_a_wrong_secret_is_like_any_unknown_path(reader, share, secret):
+def test_a_wrong_secret_is_like_any_unknown_path(reader, share):
     share()
-    wrong, unknown = (reader.get(path) for path in (f"share/{secret}", "share/there/is/nothing"))
-    assert (wrong.status_code, wrong.text) == (404, unknown.text) or (secret, wrong.status_code) == ("..", 303)
+    unknown = reader.get("share/there/is/nothing")
     assert "sign-in" not in unknown.text
+    for secret in WRONG:
+        wrong = reader.get(f"share/{secret}")
+        assert (wrong.status_code, wrong.text) == (404, unknown.text) or (secret, wrong.status_code) == ("..", 303)
 
 
-def test_a_revoked_share_shows_nothing_from_then_on(share, browser, reader):
+def test_a_revoked_share_shows_nothing_from_then_on(share, browser, reader, shares):
     path = share(name="to be revoked")
     assert reader.get(path).status_code == 200
     (row,) = [row for row in browser.read("settings/shares").all("tr") if "to be revoked" in row.text]
@@ -241,29 +230,11 @@ def test_a_revoked_share_shows_nothing_from_then_on(share, browser, reader):
     gone, unknown = reader.get(path), reader.get("share/x")
     assert (gone.status_code, gone.text) == (404, unknown.text)
     (row,) = [row for row in browser.read("settings/shares").all("tr") if "to be revoked" in row.text]
-    assert "revoked" in row.text
-    assert row.all("form") == []
-
-
-def test_a_share_revoked_by_another_process_shows_nothing_from_then_on(share, reader, shares):
+    assert ("revoked" in row.text, row.all("form")) == (True, [])
     path = share()
     assert reader.get(path).status_code == 200
-    assert shares.revoke(shares.share(path.rpartition("/")[2]).id, "acme")
+    assert shares.revoke(shares.share(path.rpartition("/")[2]).id, "acme")  # by another process
     assert reader.get(path).status_code == 404
-
-
-def test_a_share_expires_after_its_days(lake, opened, link_of):
-    now = [NOW]
-    with opened(lake, "", clock=lambda: now[0]) as client:
-        browser = Browser(client)
-        browser.enter(link_of(lake))
-        path = path_in(browser.post("settings/shares", name="x", days="2").text)
-        for age, status in ((timedelta(days=2, seconds=-1), 200), (timedelta(days=2), 404)):
-            now[0] = NOW + age
-            assert browser.get(path).status_code == status
-        (row,) = browser.read("settings/shares").one("table", class_="rows").one("tbody").all("tr")
-        assert "expired" in row.text
-        assert row.all("form") == []
 
 
 def test_a_share_counts_against_the_rate_limit(lake, browsing):
@@ -305,27 +276,16 @@ def test_only_editors_see_make_and_revoke_shares(lake, browsing, key_of, how):
         assert [share.state for share in shares.shares_of("acme")] == ["active"]
 
 
-def test_an_organization_neither_sees_nor_revokes_the_shares_of_another(browser, shares):
+def test_neither_another_organization_nor_another_site_sees_makes_or_revokes_shares(browser, shares):
+    before = len(shares.shares_of("acme"))
+    for headers in ({}, {"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}):
+        assert browser.post("settings/shares", headers=headers, name="theirs").status_code == 403
+    assert len(shares.shares_of("acme")) == before
     shares.create("rival", "test", {"name": "plan of the rival"})
     (theirs,) = shares.shares_of("rival")
     assert "plan of the rival" not in browser.get("settings/shares").text
     assert browser.post(f"settings/shares/{theirs.id}/revoke").status_code == 404
     assert [share.state for share in shares.shares_of("rival")] == ["active"]
-
-
-def test_a_post_of_another_site_makes_no_share(browser, shares):
-    before = len(shares.shares_of("acme"))
-    for headers in ({}, {"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}):
-        assert browser.post("settings/shares", headers=headers, name="theirs").status_code == 403
-    assert len(shares.shares_of("acme")) == before
-
-
-def test_a_share_takes_no_writes(share, reader):
-    path = share()
-    for method in ("POST", "PUT", "DELETE"):
-        assert reader.client.request(method, path, headers=OURS).status_code == 405
-        assert reader.client.request(method, path).status_code == 403
-    assert reader.client.head(path).status_code == 200
 
 
 def test_the_list_says_what_is_shared_by_whom_and_when_it_was_used(share, browser, reader, shares):
@@ -343,12 +303,6 @@ def test_the_list_says_what_is_shared_by_whom_and_when_it_was_used(share, browse
     for word in ("Days: the last 7, Domain: go.example, Link: launch", "https://app.example", "15 Mar 2026 12:00",
                  "14 Apr 2026", "active", f"session {before.created_by.partition(' ')[2]}"):  # fmt: skip
         assert word in row.text
-
-
-def test_the_page_with_a_new_link_is_not_compressed(browser):
-    headers = {**OURS, "Accept-Encoding": "gzip"}
-    response = browser.post("settings/shares", headers=headers, name="x")
-    assert "content-encoding" not in response.headers
 
 
 def test_only_the_hash_of_a_secret_is_stored_and_nothing_of_it_is_logged(lake, settings, link_of):
@@ -377,20 +331,18 @@ def test_only_the_hash_of_a_secret_is_stored_and_nothing_of_it_is_logged(lake, s
 # Its headers
 
 
-def test_a_share_is_not_indexed_and_sends_its_address_nowhere(share, reader):
-    response = reader.get(share())
-    assert response.headers["x-robots-tag"] == "noindex"
-    assert read(response.text).one("meta", name="robots").attributes["content"] == "noindex"
-    assert response.headers["referrer-policy"] == "no-referrer"
-    assert response.headers["cache-control"] == "private, no-store"
-
-
-def test_a_share_without_embedders_is_not_embedded(share, reader):
+def test_a_share_is_not_indexed_sends_its_address_nowhere_and_is_not_embedded_without_embedders(share, reader):
     for path in (share(), share(embedders=" , "), "share/wrong", "sign-in"):
-        headers = reader.get(path).headers
+        response = reader.get(path)
+        headers = response.headers
         assert headers["content-security-policy"] == CONTENT_SECURITY_POLICY
         assert "frame-ancestors 'none'" in CONTENT_SECURITY_POLICY
         assert headers["x-frame-options"] == "DENY"
+        if response.status_code == 200 and path != "sign-in":
+            assert headers["x-robots-tag"] == "noindex"
+            assert read(response.text).one("meta", name="robots").attributes["content"] == "noindex"
+            assert headers["referrer-policy"] == "no-referrer"
+            assert headers["cache-control"] == "private, no-store"
 
 
 def test_only_the_named_origins_embed_a_share(share, reader):
@@ -404,10 +356,13 @@ def test_only_the_named_origins_embed_a_share(share, reader):
         assert "x-frame-options" not in response.headers
 
 
-def test_a_new_link_for_embedding_comes_with_its_frame(browser):
-    code = read(browser.post("settings/shares", name="x", embedders="https://app.example").text).all("code")[1].text
+def test_the_page_with_a_new_link_is_not_compressed_and_for_embedding_it_comes_with_its_frame(browser):
+    headers = {**OURS, "Accept-Encoding": "gzip"}
+    response = browser.post("settings/shares", headers=headers, name="x", embedders="https://app.example")
+    assert "content-encoding" not in response.headers
     assert re.fullmatch(
-        r'<iframe src="http://testserver/app/share/[\w-]{43}" title="Traffic" width="100%" height="900"></iframe>', code
+        r'<iframe src="http://testserver/app/share/[\w-]{43}" title="Traffic" width="100%" height="900"></iframe>',
+        read(response.text).all("code")[1].text,
     )
 
 
