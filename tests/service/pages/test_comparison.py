@@ -59,13 +59,20 @@ def rows_of(page, anchor):
     return [[cell.text for cell in cells_of(row)] for row in body.all("tr")]
 
 
-def test_rows_show_both_periods_and_the_change_in_words_with_an_arrow(compared):
+def test_rows_and_the_csv_beside_them_show_both_periods_and_the_change(compared):
     page = compared.read(f"people?{WEEK}&compare=before")
     assert rows_of(page, "geographic") == [
         ["Sweden", "12", "6", "↑ 100.0 % more", "SE"],
         ["Denmark", "6", "0", "★ new", "DK"],
     ]
     assert "Tables show complete days: 9 Mar – 14 Mar against 3 Mar – 8 Mar." in page.text
+    (link,) = page.one("section", id="geographic").all("a", class_="csv")
+    rows = list(csv.DictReader(io.StringIO(compared.get(link.attributes["href"]).text)))
+    assert [(row["country"], row["human_clicks"], row["before"], row["change"]) for row in rows] == [
+        ("SE", "12", "6", "100.0"), ("DK", "6", "0", "new"), ("unknown", "0", "0", ""),
+    ]  # fmt: skip
+    plain = compared.read(f"people?{WEEK}").one("section", id="geographic").one("a", class_="csv")
+    assert "before" not in compared.get(plain.attributes["href"]).text
     assert rows_of(compared.read(f"agents?{WEEK}&compare=before"), "bot-traffic")[0][:4] == [
         "ChatGPT-User", "2", "3", "↓ 33.3 % fewer",
     ]  # fmt: skip
@@ -96,17 +103,6 @@ def test_every_compared_number_is_that_of_the_answer_for_its_period(compared, wa
         assert compared.get(csv_link).text.splitlines()[0].endswith(",before,change"), name
 
 
-def test_the_csv_beside_a_table_has_the_columns_of_the_comparison(compared):
-    page = compared.read(f"people?{WEEK}&compare=before")
-    (link,) = page.one("section", id="geographic").all("a", class_="csv")
-    rows = list(csv.DictReader(io.StringIO(compared.get(link.attributes["href"]).text)))
-    assert [(row["country"], row["human_clicks"], row["before"], row["change"]) for row in rows] == [
-        ("SE", "12", "6", "100.0"), ("DK", "6", "0", "new"), ("unknown", "0", "0", ""),
-    ]  # fmt: skip
-    plain = compared.read(f"people?{WEEK}").one("section", id="geographic").one("a", class_="csv")
-    assert "before" not in compared.get(plain.attributes["href"]).text
-
-
 def test_the_comparison_is_one_click_is_kept_by_links_and_forms_and_can_be_taken_back(compared):
     plain = compared.read(f"people?{WEEK}")
     assert not plain.all("table", class_="rows comparing")
@@ -133,11 +129,8 @@ def test_days_that_nothing_covers_are_not_compared(lake, browsing):
 def test_the_rows_of_an_answer_that_may_be_cut_are_as_many_as_its_sql_has_at_most():
     limits = {name: re.search(r"(?:LIMIT|<=) (\d+)", template(name)) for name in COMPARED}
     assert {name: int(found[1]) for name, found in limits.items() if found} == MAX_ROWS
-
-
-def test_a_span_of_one_day_is_named_once():
     now, before = (Scope("acme", date(2026, 3, day), date(2026, 3, day)) for day in (14, 13))
-    assert Comparison(now, before).spans == "14 Mar against 13 Mar"
+    assert Comparison(now, before).spans == "14 Mar against 13 Mar"  # a day is named once
 
 
 def test_what_an_answer_may_have_left_out_is_not_called_new():

@@ -26,11 +26,7 @@ FORMS = [
     ("settings/sessions/nothing/revoke", {}, 404),
     ("settings/shares", {"name": "one", "range": "7d"}, 200),
     ("settings/shares/{share}/revoke", {}, 303),
-    (
-        "settings/agent-hooks",
-        {"name": "two", "url": "https://automation.example/two", "job.approved": "on"},
-        200,
-    ),
+    ("settings/agent-hooks", {"name": "two", "url": "https://automation.example/two", "job.approved": "on"}, 200),
     ("settings/agent-hooks/{hook}/active", {"active": "on"}, 303),
     ("settings/agent-hooks/{hook}/test", {}, 303),
     ("settings/agent-hooks/{hook}/secret", {}, 200),

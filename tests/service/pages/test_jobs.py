@@ -67,7 +67,12 @@ def buttons(page):
 # The list
 
 
-def test_the_list_has_the_open_jobs_and_a_count_for_each_status(jobs, acme, opened, lake):
+def test_the_list_has_the_open_jobs_a_count_for_each_status_and_without_any_how_they_are_found(
+    jobs, acme, opened, lake
+):
+    page = acme.read("jobs")
+    assert [code.text for code in page.all("code")] == ["traffic jobs detect --org acme"]
+    assert "once a day" in page.text
     for number in range(3):
         jobs.upsert(broken(f"/gone{number}"), NOW + timedelta(minutes=number))
     jobs.act("acme", jobs.of("acme")[0].id, "dismiss", ANNA, NOW)
@@ -82,12 +87,6 @@ def test_the_list_has_the_open_jobs_and_a_count_for_each_status(jobs, acme, open
     assert len(acme.read("jobs?status=dismissed").one("main").one("table").all("a")) == 1
     assert "No jobs here" in acme.read("jobs?status=resolved").text
     assert acme.get("jobs?status=nothing").status_code == 400
-
-
-def test_without_jobs_the_page_says_how_they_are_found(acme):
-    page = acme.read("jobs")
-    assert [code.text for code in page.all("code")] == ["traffic jobs detect --org acme"]
-    assert "once a day" in page.text
 
 
 def test_the_overview_says_how_many_jobs_wait_for_a_decision(lake, jobs, acme):
@@ -145,24 +144,21 @@ def test_unknown_jobs_and_those_of_others_are_not_found(lake, browsing, job):
         assert rival.read("jobs").one("main").all("table") == []
 
 
-@pytest.mark.parametrize("path", HOSTILE)
-def test_text_of_strangers_is_only_in_its_cell_and_encoded(jobs, acme, path):
-    jobs.upsert(broken(path), NOW)
-    (row,) = jobs.of("acme")
-    response = acme.get(f"jobs/{row.id}")
-    page = read(response.text)
-    cells = page.all("td", class_="untrusted")
-    assert any(cell.text == row.path for cell in cells)
-    assert "untrusted" in page.one("th", data_field="path").text
+def test_text_of_strangers_is_only_in_its_cell_and_encoded(jobs, acme):
     harmful = re.compile(r"ignore-previous|gnp\.exe|evil|alert\(1|7\*7|\u202e|\u2066", re.IGNORECASE)
-    listed = acme.get("jobs").text
-    assert row.path in [cell.text for cell in read(listed).all("td", class_="untrusted")]
-    for shown in (response.text, listed):
-        rest = shown
-        for cell in read(shown).all("td", class_="untrusted"):
-            assert re.fullmatch(r"[\w/.~%*–-]*", cell.text, re.ASCII)
-            rest = rest.replace(f"<code>{cell.text}</code>", "")
-        assert not harmful.search(rest)
+    for path in HOSTILE:
+        jobs.upsert(broken(path), NOW)
+    for row in jobs.of("acme"):
+        shown = acme.get(f"jobs/{row.id}").text
+        assert "untrusted" in read(shown).one("th", data_field="path").text
+        for text in (shown, acme.get("jobs").text):
+            cells = [cell.text for cell in read(text).all("td", class_="untrusted")]
+            assert row.path in cells
+            rest = text
+            for cell in cells:
+                assert re.fullmatch(r"[\w/.~%*–-]*", cell, re.ASCII)
+                rest = rest.replace(f"<code>{cell}</code>", "")
+            assert not harmful.search(rest)
 
 
 # Deciding
@@ -182,6 +178,10 @@ def test_an_editor_decides_and_the_history_names_the_session(acme, jobs, job):
     page = acme.read(f"jobs/{job.id}")
     assert buttons(page) == ["reopen"]
     assert "The page is gone for good." in page.text
+    response = act(acme, job, "dismiss", 2)  # which its status does not allow
+    assert response.status_code == 409
+    assert "dismissed" in read(response.text).one("p", class_="notice bad").text
+    assert act(acme, job, "<b>nothing", 2).status_code == 400
 
 
 def test_a_job_goes_from_review_to_approval_to_shipping_to_resolution(acme, jobs, job):
@@ -226,23 +226,10 @@ def test_an_approved_job_asks_where_to_redirect_its_path_and_offers_guesses(lake
     )
 
 
-def test_an_implementation_may_be_elsewhere(acme, jobs, job):
+def test_a_refused_implementation_is_kept_in_the_form_and_one_may_be_elsewhere(acme, jobs, job):
     act(acme, job, "approve_fix", 1)
-    url = "https://code.example/pull/7"
-    acme.post(f"jobs/{job.id}/implementations", version=2, kind="patch text/plain", content="\r\n", url=url)
-    page = acme.read(f"jobs/{job.id}")
-    assert page.one("a", href=url).attributes["rel"] == "noreferrer noopener nofollow"
-
-
-def test_a_refused_implementation_is_kept_in_the_form(acme, jobs, job):
-    act(acme, job, "approve_fix", 1)
-    fields = {
-        "version": 2,
-        "kind": "patch application/json",
-        "content": '{"type": "<other>"}',
-        "url": "",
-        "note": "why",
-    }
+    kind, content = "patch application/json", '{"type": "<other>"}'
+    fields = {"version": 2, "kind": kind, "content": content, "url": "", "note": "why"}
     response = acme.post(f"jobs/{job.id}/implementations", **fields)
     assert response.status_code == 400
     page = read(response.text)
@@ -252,6 +239,9 @@ def test_a_refused_implementation_is_kept_in_the_form(acme, jobs, job):
     too_large = acme.post(f"jobs/{job.id}/implementations", **fields | {"content": "x" * (300 << 10)})
     assert too_large.status_code == 413
     assert jobs.record("acme", job.id).implementation is None
+    url = "https://code.example/pull/7"
+    acme.post(f"jobs/{job.id}/implementations", version=2, kind="patch text/plain", content="\r\n", url=url)
+    assert acme.read(f"jobs/{job.id}").one("a", href=url).attributes["rel"] == "noreferrer noopener nofollow"
 
 
 def test_a_job_that_was_changed_meanwhile_is_shown_anew_and_not_decided(acme, jobs, job):
@@ -266,15 +256,7 @@ def test_a_job_that_was_changed_meanwhile_is_shown_anew_and_not_decided(acme, jo
     assert jobs.record("acme", job.id).status == "reviewed"
 
 
-def test_a_move_that_the_status_does_not_allow_is_a_conflict(acme, job):
-    assert act(acme, job, "dismiss", 1).status_code == 303
-    response = act(acme, job, "dismiss", 2)
-    assert response.status_code == 409
-    assert "dismissed" in read(response.text).one("p", class_="notice bad").text
-    assert act(acme, job, "<b>nothing", 2).status_code == 400
-
-
-def test_viewers_see_no_forms_and_may_not_decide(lake, browsing, jobs, job):
+def test_viewers_see_no_forms_and_neither_they_nor_forms_of_other_sites_decide(lake, browsing, jobs, job):
     jobs.act("acme", job.id, "approve_fix", ANNA, NOW)
     jobs.attach("acme", job.id, Draft("manual"), ANNA, NOW)
     with browsing(lake, role="viewer") as viewer:
@@ -287,14 +269,11 @@ def test_viewers_see_no_forms_and_may_not_decide(lake, browsing, jobs, job):
             ("implementations/1/status", {"status": "shipped"}),
         ):
             assert viewer.post(f"jobs/{job.id}/{path}", version=3, **fields).status_code == 403
+    with browsing(lake) as browser:
+        for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "http://other.example"}, {}):
+            response = browser.post(f"jobs/{job.id}/actions", headers, action_id="dismiss", version=3)
+            assert response.status_code == 403
     assert jobs.record("acme", job.id).version == 3
-
-
-@pytest.mark.parametrize("headers", [{"Sec-Fetch-Site": "cross-site"}, {"Origin": "http://other.example"}, {}])
-def test_a_form_of_another_site_decides_nothing(acme, jobs, job, headers):
-    response = acme.post(f"jobs/{job.id}/actions", headers, action_id="approve_fix", version=1)
-    assert response.status_code == 403
-    assert jobs.record("acme", job.id).status == "new"
 
 
 def test_messages_about_a_job_are_those_of_its_record(lake, acme, jobs, job):
