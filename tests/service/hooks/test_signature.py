@@ -3,7 +3,6 @@
 import re
 import time
 
-import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from service.hooks.signature import new_secret, signature_headers
@@ -47,13 +46,12 @@ def test_the_secrets_of_a_rotation_verify_and_no_other():
     assert not is_verified(new, signed(new, at=time.time() - 3_600))
 
 
-@pytest.mark.parametrize("name", ["webhook-id", "webhook-timestamp", "webhook-signature"])
-def test_a_header_that_was_changed_is_noticed(name):
+def test_a_header_that_was_changed_is_noticed():
     secret = new_secret()
-    headers = signed(secret)
-    changed = {"webhook-id": "evt_1", "webhook-timestamp": str(int(time.time()) - 1)}
-    headers[name] = changed.get(name) or signed(new_secret())[name]
-    assert not is_verified(secret, headers)
+    headers, other = signed(secret), signed(new_secret())["webhook-signature"]
+    past = str(int(time.time()) - 1)
+    for name, value in (("webhook-id", "evt_1"), ("webhook-timestamp", past), ("webhook-signature", other)):
+        assert not is_verified(secret, headers | {name: value})
 
 
 def test_every_flipped_bit_of_a_body_is_noticed():
