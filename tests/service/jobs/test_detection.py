@@ -131,8 +131,8 @@ def test_days_are_compared_when_all_of_them_are_judged_or_behaviour_is_off(lake)
 
 
 def test_days_are_not_compared_when_the_log_of_some_of_them_is_missing(lake):
+    switch_behaviour(lake.manifest, "acme", on=False)
     fewer_sent(lake, 9, 8)
-    Compactor(lake, lambda: NOW).run()
     assert found(lake) == []
 
 

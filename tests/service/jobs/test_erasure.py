@@ -71,6 +71,14 @@ def test_rows_about_other_links_stay(lake, jobs, only):
     assert (job.status, job.path, job.version) == ("new", "/gone", 2)
 
 
+def test_a_dismissal_by_a_person_stays_when_some_of_its_evidence_is_erased(lake, jobs, only):
+    row = broken().rows[0]
+    jobs.upsert(broken(rows=[row, {**row, "short_code": "kept"}]), NOW)
+    jobs.act("acme", only().id, "dismiss", ANNA, NOW)
+    assert erase_evidence(jobs.database, "acme", VisitFilter(short_code="gone"), LATER).rows == 1
+    assert jobs.upsert(broken(), LATER) == "ignored"
+
+
 def test_a_closed_job_stays_closed_and_a_job_by_hand_stays_as_it_is(lake, jobs):
     jobs.upsert(broken(), NOW)
     (found,) = jobs.of("acme")
@@ -92,11 +100,3 @@ def test_evidence_of_days_that_are_no_longer_kept_goes(lake, jobs, kept_from, ex
     assert expire_evidence(jobs.database, before, LATER).jobs == expired // 2
     retained = apply_retention(lake, 1, NOW)
     assert retained.before == date(2026, 3, 14)
-
-
-def test_a_persons_dismissal_stays_when_some_of_its_evidence_is_erased(lake, jobs, only):
-    row = broken().rows[0]
-    jobs.upsert(broken(rows=[row, {**row, "short_code": "kept"}]), NOW)
-    jobs.act("acme", only().id, "dismiss", ANNA, NOW)
-    assert erase_evidence(jobs.database, "acme", VisitFilter(short_code="gone"), LATER).rows == 1
-    assert jobs.upsert(broken(), LATER) == "ignored"

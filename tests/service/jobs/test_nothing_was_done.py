@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from data.maintenance.compaction import Compactor
+from data.store.behaviour import switch_behaviour
 from queries import Warehouse
 from service.jobs.detection import measure_outcomes, update_jobs
 from service.jobs.implementations import Draft
@@ -59,8 +59,8 @@ def repaired(number):
     ],
 )
 def test_a_repair_closes_a_job_and_a_burst_a_flood_and_a_season_do_not(lake, jobs, happening, status, outcome, days):
+    switch_behaviour(lake.manifest, "acme", on=False)  # otherwise only judged days count
     land(lake, "acme", [one for number in range(-28, 0) for one in happening(number)])
-    Compactor(lake, lambda: NOW).run()
     with closing(Warehouse(lake)) as warehouse:
         update_jobs(warehouse, lake, jobs, "acme", NOW.date(), NOW)
         (job,) = (one for one in jobs.of("acme") if one.path == "/pay")
@@ -70,9 +70,7 @@ def test_a_repair_closes_a_job_and_a_burst_a_flood_and_a_season_do_not(lake, job
         jobs.set_implementation_status("acme", job.id, 1, ANNA, NOW, status="shipped")
         land(lake, "acme", [one for number in range(1, 30) for one in happening(number)])
         for day in (8, 15, 29):
-            later = NOW + day * DAY
-            Compactor(lake, lambda now=later: now).run()
-            measure_outcomes(warehouse, lake, jobs, "acme", later)
+            measure_outcomes(warehouse, lake, jobs, "acme", NOW + day * DAY)
     found = jobs.record("acme", job.id)
     assert (found.status, found.outcome.status, found.outcome.after.days) == (status, outcome, days)
     assert (found.outcome.judged_by, found.outcome.others) == ("rate", 1)

@@ -96,14 +96,7 @@ STEADY = [(BAD, BAD)] * 3
         (GOOD, BAD, [(GOOD, BAD)] * 3, {}, "unchanged", False),
         (BAD, [(4, 30)] * 28, STEADY, {"closes_by_rate": True}, "unchanged", False),  # a third is not a quarter
         (BAD, [(4, 30)] * 28, STEADY, {}, "improved", False),
-        (
-            BAD,
-            GOOD,
-            [*STEADY * 7, (BAD, [(0, 30)] * 28)],
-            {"closes_by_rate": True},
-            "unchanged",
-            False,
-        ),  # one fell more
+        (BAD, GOOD, [*STEADY * 7, (BAD, [(0, 30)] * 28)], {"closes_by_rate": True}, "unchanged", False),  # one did more
         (BAD, GOOD, [*STEADY, (BAD, [(0, 30)] * 28)], {"closes_by_rate": True}, "improved", True),  # of few, one may
     ],
 )

@@ -158,13 +158,9 @@ def test_guesses_are_the_three_living_links_and_paths_that_are_spelled_most_like
 
 @pytest.mark.parametrize(
     ("before", "since", "covered", "is_shipped"),
-    [
-        (0, 3, 28, True),
-        (0, 2, 28, False),  # once or twice may be chance
-        (1, 3, 28, False),  # it worked already
-        (0, 3, 13, False),  # nobody knows whether it did
-    ],
-)
+    [(0, 3, 28, True), (0, 2, 28, False),  # once or twice may be chance
+     (1, 3, 28, False), (0, 3, 13, False)],  # it worked already, or it is not known whether it did
+)  # fmt: skip
 def test_a_redirect_that_the_log_answers_is_shipped_and_the_history_says_by_what(
     jobs, lake, approve, before, since, covered, is_shipped
 ):

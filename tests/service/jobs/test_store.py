@@ -56,11 +56,8 @@ def test_what_is_found_becomes_a_new_job_with_its_evidence(jobs, only, events):
     assert job.evidence.replay == f"traffic jobs replay {job.id}"
     assert job.evidence.scope.start_date == date(2026, 2, 15)
     assert job.evidence.rows[0]["first_seen"] == "2026-03-01T10:00:00Z"
-    assert [(action.id, action.is_default) for action in job.actions] == [
-        ("add_redirect", True),
-        ("review", False),
-        ("dismiss", False),
-    ]
+    offered = [(action.id, action.is_default) for action in job.actions]
+    assert offered == [("add_redirect", True), ("review", False), ("dismiss", False)]
     assert names(events) == ["job.created"]
     assert "history" not in events[0][1]
 
@@ -185,29 +182,16 @@ def test_an_approved_job_is_carried_out_shipped_measured_and_resolved(jobs, only
     jobs.set_outcome("acme", job.id, measured("improved", 0.0004), NOW + 4 * DAY)
     job = only()
     assert (job.status, job.outcome.status, job.outcome.after.visits) == ("resolved", "improved", 9)
-    moves = [(line.action, line.from_status, line.to_status) for line in job.history]
-    assert moves == [
-        ("create", None, "new"),
-        ("approve", "new", "approved"),
-        ("deliver", "approved", "sent"),
-        ("attach", "sent", "sent"),
-        ("shipped", "sent", "sent"),
-        ("improve", "sent", "resolved"),
-    ]
+    assert [(line.action, line.from_status, line.to_status) for line in job.history] == [
+        ("create", None, "new"), ("approve", "new", "approved"), ("deliver", "approved", "sent"),
+        ("attach", "sent", "sent"), ("shipped", "sent", "sent"), ("improve", "sent", "resolved"),
+    ]  # fmt: skip
     assert [(name, by_service) for name, _, by_service in events] == [
         ("job.created", True), ("job.approved", False), ("job.implementation_attached", False), ("job.shipped", False),
         ("job.resolved", True),
     ]  # fmt: skip
     with pytest.raises(JobConflict, match="does not wait for an outcome"):
         jobs.set_outcome("acme", job.id, measured("worse"), NOW)
-
-
-def test_a_withdrawn_implementation_has_no_outcome(jobs, only):
-    ship(jobs, only)
-    jobs.set_implementation_status("acme", only().id, 1, ANNA, NOW, status="withdrawn")
-    assert (only().implementation_status, only().outcome_status) == ("withdrawn", "none")
-    with pytest.raises(JobConflict, match="cannot become shipped"):
-        jobs.set_implementation_status("acme", only().id, 1, ANNA, NOW, status="shipped")
 
 
 def ship(jobs, only):
@@ -231,6 +215,11 @@ def test_the_newest_implementation_is_in_force_and_there_are_ten_at_most(jobs, o
         jobs.set_implementation_status("acme", job.id, 9, ANNA, NOW, status="shipped")
     jobs.set_implementation_status("acme", job.id, 9, ANNA, NOW, status="withdrawn")
     assert only().implementation_status == "attached"
+    jobs.set_implementation_status("acme", job.id, 10, ANNA, NOW, status="shipped")
+    jobs.set_implementation_status("acme", job.id, 10, ANNA, NOW, status="withdrawn")
+    assert (only().implementation_status, only().outcome_status) == ("withdrawn", "none")
+    with pytest.raises(JobConflict, match="cannot become shipped"):
+        jobs.set_implementation_status("acme", job.id, 10, ANNA, NOW, status="shipped")
 
 
 def test_an_approval_may_name_the_implementation_of_an_earlier_one(jobs, only):
@@ -273,13 +262,14 @@ def test_a_job_by_hand_keeps_its_words_and_names_its_writer(jobs, events):
     assert names(events) == ["job.created", "job.approved"]
 
 
-def test_rows_of_other_programs_are_listed_and_cannot_be_moved_from_a_status_that_is_none(jobs, lake):
+def test_rows_of_other_programs_are_listed_newest_first_and_cannot_be_moved_from_a_status_that_is_none(jobs, lake):
     with closing(sqlite3.connect(lake.root / "control.sqlite")) as database, database:
-        database.execute(
+        database.executemany(
             "INSERT INTO jobs (id, organization, type, status, title, created_at, updated_at) "
-            "VALUES ('1', 'acme', 'patch', 'open', 't', '2026-03-01T00:00:00', '2026-03-01T00:00:00')"
+            "VALUES (?1, ?2, 'patch', 'open', 't', '2026-03-01T00:00:0' || ?3, '2026-03-01T00:00:0' || ?3)",
+            [("1", "acme", 0), ("b", "acme", 1), ("c", "acme", 1), ("d", "other", 2)],
         )
-    assert [row.status for row in jobs.of("acme")] == ["open"]
+    assert [(row.id, row.status) for row in jobs.of("acme")] == [("c", "open"), ("b", "open"), ("1", "open")]
     assert jobs.record("acme", "1").history == []
     with pytest.raises(JobConflict, match="open"):
         jobs.act("acme", "1", "approve_fix", ANNA, NOW)
