@@ -116,13 +116,10 @@ def test_an_invalid_url_is_an_error_like_others(url):
 # Connections
 
 
-def test_a_server_on_ipv6_is_reached(receiver):
+def test_a_server_on_ipv6_is_reached_and_of_several_addresses_the_first_that_answers(receiver, named):
     there = receiver(host="::1")
     assert posted(there.url) == 204
     assert there.requests[0].headers["host"] == f"[::1]:{there.port}"
-
-
-def test_the_first_address_that_answers_is_used(receiver, named):
     there = receiver(host="127.0.0.3")
     named(["127.0.0.2", "::1", "127.0.0.3"])
     assert posted(f"http://hooks.example:{there.port}/") == 204
@@ -142,19 +139,21 @@ def deaf():
 
 
 def test_an_address_that_accepts_no_connection_leaves_time_for_the_next(named):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        closed = listener.getsockname()[1]
+    assert posted(f"http://127.0.0.1:{closed}/") == "connection_failed"
     with deaf() as port:
         assert posted(f"http://127.0.0.2:{port}/", seconds=SECONDS) == "timed_out"
         named(["127.0.0.2", "127.0.0.1"])
         assert posted(f"http://hooks.example:{port}/", seconds=SECONDS) == "connection_failed"
 
 
-def test_a_closed_port_gives_no_connection():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    assert posted(f"http://127.0.0.1:{port}/") == "connection_failed"
-
-
-def test_name_servers_that_do_not_answer_are_part_of_the_deadline(monkeypatch):
+def test_a_handshake_redirects_and_name_servers_that_do_not_answer_are_part_of_the_deadline(receiver, monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        assert posted(f"https://127.0.0.1:{silent.getsockname()[1]}/", seconds=SECONDS) == "timed_out"
+    there = receiver(moved("/newer"), ["hang"])
+    with pytest.raises(OutgoingError, match=r"no complete answer within 0\.6 s"):
+        asyncio.run(download(there.url, SECONDS, 100))
     ends = threading.Event()
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_: ends.wait(60) and [])
     with pytest.raises(OutgoingError, match=r"^no complete answer within 0\.1 s$"):
@@ -197,11 +196,6 @@ def test_a_wrong_certificate_gets_no_message(receiver, authority, monkeypatch, t
     named(["127.0.0.1"])
     assert posted(f"https://hooks.example:{there.port}/") == "tls_failed"
     assert there.requests == []
-
-
-def test_a_handshake_that_never_ends_is_part_of_the_deadline():
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        assert posted(f"https://127.0.0.1:{silent.getsockname()[1]}/", seconds=SECONDS) == "timed_out"
 
 
 # The guard of addresses
@@ -308,20 +302,15 @@ def copy(source, target):
         target.shutdown(socket.SHUT_WR)
 
 
-def test_a_proxy_that_refuses_is_named_as_the_cause(receiver, monkeypatch):
-    proxy = receiver(["HTTP/1.0 502 Bad Gateway\r\n\r\n"])
+def test_a_proxy_that_refuses_is_named_as_the_cause_and_none_is_asked_for_addresses_of_no_proxy(receiver, monkeypatch):
+    proxy, there = receiver(["HTTP/1.0 502 Bad Gateway\r\n\r\n"]), receiver(["no TLS"])
     monkeypatch.setenv("https_proxy", f"127.0.0.1:{proxy.port}")
     with pytest.raises(OutgoingError, match="the proxy answered with HTTP status 502"):
         fetched("https://login.example/keys")
-
-
-def test_an_https_address_of_no_proxy_is_reached_without(receiver, monkeypatch):
-    there = receiver(["no TLS"])
-    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with pytest.raises(OutgoingError, match="SSL"):
         fetched(f"https://127.0.0.1:{there.port}/keys")
-    assert there.connections == 1
+    assert (proxy.connections, there.connections) == (1, 1)
 
 
 # Downloads
@@ -345,9 +334,3 @@ def test_a_download_is_led_neither_in_circles_nor_to_unsafe_addresses(receiver, 
     with pytest.raises(OutgoingError, match=reason):
         asyncio.run(download(there.url, 60, 100))
     assert there.connections == (6 if location == "/" else 1)
-
-
-def test_redirects_are_part_of_the_deadline_of_a_download(receiver):
-    there = receiver(moved("/newer"), ["hang"])
-    with pytest.raises(OutgoingError, match=r"no complete answer within 0\.6 s"):
-        asyncio.run(download(there.url, SECONDS, 100))

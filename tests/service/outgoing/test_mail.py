@@ -101,19 +101,11 @@ def test_without_starttls_a_password_is_not_sent():
     assert PASSWORD not in str(failed.value) + repr(SmtpServer("h", 1, tls=False, **USER))
 
 
-@pytest.mark.parametrize("tls", [True, False])
-def test_a_wrong_certificate_gets_no_password(authority, tls):
+def test_a_wrong_certificate_gets_no_password_but_a_mail_without_one_where_tls_is_offered(authority):
     mailbox, context = Mailbox(), authority.context("other.example")
-    with (
-        smtp_server(mailbox, **({"tls": context} if tls else {"tls_context": context})) as port,
-        pytest.raises(MailFailed, match="certificate"),
-    ):
-        sent(port, "localhost", tls, **USER)
-    assert mailbox.passwords == []
-
-
-def test_without_a_password_tls_is_used_where_it_is_offered_whatever_the_certificate(tmp_path):
-    mailbox = Mailbox()
-    with smtp_server(mailbox, tls_context=Authority(tmp_path).context("other.example"), require_starttls=True) as port:
-        assert sent(port) == []
-    assert len(mailbox.mails) == 1
+    for tls, options in ((True, {"tls": context}), (False, {"tls_context": context, "require_starttls": True})):
+        with smtp_server(mailbox, **options) as port:
+            with pytest.raises(MailFailed, match="certificate"):
+                sent(port, "localhost", tls, **USER)
+            assert tls or sent(port) == []
+    assert (mailbox.passwords, len(mailbox.mails)) == ([], 1)
