@@ -90,9 +90,12 @@ def test_a_list_that_is_refused_ends_with_1_and_keeps_what_was_fetched_before(pr
     (folder / "openai-gptbot.json").write_text("<html>404</html>")
     (folder / "perplexity-bot.json").write_text(prefixes("10.0.0.0/8"))
     (folder / "perplexity-user.json").write_text(prefixes("20.42.20.0/24", "20.42.21.0/24"))
+    text = "[bold]20.42.10.0/24 [b][/b][link=https://x.example]x:warning:"
+    (folder / "openai-searchbot.json").write_text(prefixes(text))
     run = program("agents", "refresh", "--from", folder)
     assert run.code == 1
-    assert run.err == "2 of 3 lists could not be refreshed; their last versions are kept.\n"
+    assert run.err == "3 of 4 lists could not be refreshed; their last versions are kept.\n"
+    assert f"'{text}' does not appear to be an IPv4 or IPv6 network" in run.out
     rows = {row[0]: row[1:] for row in cells(run)}
     assert rows["openai-gptbot"][:3] == before[1:]
     assert rows["openai-gptbot"][3].startswith("the list is not in the 'prefixes' format: ")
@@ -103,14 +106,14 @@ def test_a_list_that_is_refused_ends_with_1_and_keeps_what_was_fetched_before(pr
     assert sorted(snapshots(lake)) == ["openai-gptbot", "perplexity-user"]
 
 
-@pytest.mark.parametrize("name", ["lists", "nowhere", "lists/file.json"])
-def test_a_folder_without_lists_is_refused_naming_it_and_one_with_some_makes_a_lake(program, folder, tmp_path, name):
+def test_a_folder_without_lists_is_refused_naming_it_and_one_with_some_makes_a_lake(program, folder, tmp_path):
     (folder / "file.json").write_text(prefixes("20.42.10.0/24"))
     new = {"TRAFFIC_LAKE": str(tmp_path / "new-lake")}
-    run = program("agents", "refresh", "--from", tmp_path / name, **new)
-    assert (run.code, run.out) == (2, "")
-    assert run.err == f"traffic: --from: no file <list>.* in {tmp_path / name}, such as openai-gptbot.json.\n"
-    assert not (tmp_path / "new-lake").exists()
+    for name in ("lists", "nowhere", "lists/file.json"):
+        run = program("agents", "refresh", "--from", tmp_path / name, **new)
+        assert (run.code, run.out) == (2, "")
+        assert run.err == f"traffic: --from: no file <list>.* in {tmp_path / name}, such as openai-gptbot.json.\n"
+        assert not (tmp_path / "new-lake").exists()
     (folder / "file.json").rename(folder / "openai-gptbot.json")
     assert program("agents", "refresh", "--from", folder, **new).code == 0
     assert (tmp_path / "new-lake" / "ip-lists" / "openai-gptbot.json").exists()
@@ -127,14 +130,6 @@ def test_a_damaged_list_of_the_lake_ends_with_1_and_is_named(program, lake, fold
     (folder / "perplexity-bot.json").write_text(prefixes("20.42.20.0/24"))
     assert program("agents", "refresh", "--from", folder).code == 0
     assert networks(lake, "perplexity-bot") == ["20.42.20.0/24"]
-
-
-def test_what_a_list_says_is_told_as_it_stands(program, folder):
-    text = "[bold]20.42.10.0/24 [b][/b][link=https://x.example]x:warning:"
-    (folder / "openai-gptbot.json").write_text(prefixes(text))
-    run = program("agents", "refresh", "--from", folder)
-    assert run.code == 1
-    assert f"'{text}' does not appear to be an IPv4 or IPv6 network" in run.out
 
 
 class Quiet(SimpleHTTPRequestHandler):

@@ -68,16 +68,10 @@ def table(run):
 
 @pytest.mark.parametrize(
     ("user_agent", "referrer", "url"),
-    [
-        (GPTBOT, AI_REFERRER, TAGGED),
-        (CHROME, AI_REFERRER, ""),
-        (CHROME, "", ""),
-        ("", "", ""),
-        ("curl/8.5.0", "", TAGGED),
-        ("\udcff\udcfe", "https://\udcff/", "/?utm_source=\udcff"),
-    ],
+    [(GPTBOT, AI_REFERRER, TAGGED), (CHROME, AI_REFERRER, ""), (CHROME, "", ""), ("", "", ""),
+     ("curl/8.5.0", "", TAGGED), ("\udcff\udcfe", "https://\udcff/", "/?utm_source=\udcff")],
     ids=["agent", "referral", "person", "nobody", "library", "no UTF-8"],
-)
+)  # fmt: skip
 def test_one_request_is_explained_by_every_rule_it_meets(classify, classifier, user_agent, referrer, url):
     request = Request.from_log(user_agent, "GET", referrer, url.partition("?")[2].partition("#")[0])
     says, (decides, *others) = classifier.classify(request), classifier.matches(request)
@@ -130,11 +124,7 @@ ROWS = [
     {"user_agent": "\ud800", "referrer": "https://\udfff/", "url": "/\ud800?utm_source=\ud800", "ip": "\ud800"},
     {"user_agent": CHROME + "\ud800", "referrer": "\ud800"},
     {"user_agent": "Mozilla/5.0 " + "a" * 1_000_000},
-    {
-        "user_agent": CHROME,
-        "referrer": "https://" + "a." * 500_000,
-        "url": "/?" + "a=b&" * 250_000 + "utm_source=x",
-    },
+    {"user_agent": CHROME, "referrer": "https://" + "a." * 500_000, "url": "/?" + "a=b&" * 250_000 + "utm_source=x"},
     {"user_agent": "".join(map(chr, range(32))) + "\x7f\x80\x9f"},
     {"user_agent": CHROME + "\r\n\x00\x1b[2J"},
     {"user_agent": "(" * 8000},
@@ -159,34 +149,23 @@ def test_every_line_gets_the_answer_of_the_classifier_at_its_place(classify, cla
     assert [answer["ai_source"] for answer in found.answers[4:9]] == ["ChatGPT"] * 3 + [None] * 2
 
 
-@pytest.mark.parametrize(
-    ("text", "answers"),
-    [(b"", 0), (b'{"user_agent": "x"}', 1), (b'\xef\xbb\xbf{"user_agent": "x"}\r\n  {"user_agent":\t"x"}  \r\n', 2)],
-    ids=["empty", "no newline", "of Windows, with a byte order mark and blanks"],
-)
-def test_lines_may_end_and_begin_as_programs_write_them(classify, text, answers):
-    found = classify("--jsonl", "-", stdin=text)
-    assert (found.code, found.err, len(found.answers)) == (0, "", answers)
-    assert all(answer["bot_category"] == "other_bot" for answer in found.answers)
+def test_lines_may_end_and_begin_as_programs_write_them(classify):
+    for text, answers in (
+        (b"", 0),
+        (b'{"user_agent": "x"}', 1),
+        (b'\xef\xbb\xbf{"user_agent": "x"}\r\n  {"user_agent":\t"x"}  \r\n', 2),
+    ):
+        found = classify("--jsonl", "-", stdin=text)
+        assert (found.code, found.err, len(found.answers)) == (0, "", answers)
+        assert all(answer["bot_category"] == "other_bot" for answer in found.answers)
 
 
 NO_REQUESTS = [
-    b"",
-    b"   ",
-    b"no JSON",
-    b'{"user_agent": "x"',
-    b'{"user_agent": "x"} {"user_agent": "y"}',
-    b'{"user_agent": "a\tb"}',
-    b'{"user_agent": "\xff"}',
+    *(b"", b"   ", b"no JSON", b'{"user_agent": "x"', b'{"user_agent": "x"} {"user_agent": "y"}'),
+    *(b'{"user_agent": "a\tb"}', b'{"user_agent": "\xff"}'),
     b'{"user_agent": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
     b"[" * 100_000,
-    b'["GPTBot"]',
-    b'"GPTBot"',
-    b"null",
-    b"7",
-    b"[]",
-    b'{"user_agent": 7}',
-    b'{"user_agent": NaN}',
+    *(b'["GPTBot"]', b'"GPTBot"', b"null", b"7", b"[]", b'{"user_agent": 7}', b'{"user_agent": NaN}'),
     b'{"user_agent": ' + b"1" * 5000 + b"}",
     b'{"user_agent": true}',
     b'{"user_agent": ["GPTBot"]}',

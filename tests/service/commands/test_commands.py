@@ -5,6 +5,7 @@ import gzip
 import io
 import itertools
 import json
+import os
 import re
 import shutil
 import signal
@@ -29,7 +30,7 @@ from service.server import run as server
 from tests.service.commands.runs import refused
 from tests.service.commands.runs import run as program
 from tests.support.control import open_store, owner
-from tests.support.forks import PROGRAM, ROOT, without_settings
+from tests.support.forks import ROOT, without_settings
 from tests.support.tables import examples
 from tests.support.user_agents import CHROME
 from tests.support.visits import land, links, visit
@@ -172,6 +173,7 @@ def test_a_template_that_cannot_run_is_one_line(query, tmp_path, sql):
     run = query(file)
     assert (run.code, run.out) in [(1, ""), (2, "")]
     assert re.fullmatch(r"traffic: [^\n]+\n", run.err)
+    assert str(file) in run.err
 
 
 @examples("sql", "told")
@@ -185,27 +187,10 @@ def test_an_error_of_own_sql_quotes_the_line_that_it_is_in(query, tmp_path, sql,
     assert "DESCRIBE" not in run.err
 
 
-def test_own_sql_that_wants_gigabytes_ends_in_a_sentence_and_takes_less_than_one(filled, tmp_path):
-    file = tmp_path / "mine.sql"
-    file.write_text("SELECT repeat('x', 100000000) FROM range(40)")
-    largest = "import resource, subprocess, sys; subprocess.run(sys.argv[1:]); print(resource.getrusage(-1).ru_maxrss)"
-    run = subprocess.run(
-        [sys.executable, "-c", largest, PROGRAM, "query", file, "--org", "acme", "--lake", filled.root],
-        capture_output=True, text=True, check=True, env=ENVIRON,
-    )  # fmt: skip
-    assert re.fullmatch(rf"traffic: {file}: it needs more memory than 300MB: [^\n]+\n", run.stderr)
-    assert int(run.stdout) < 800_000  # kB, of the process in which it ran; the program itself takes 100 MB
-
-
 @examples("flags", "told")
 def test_days_without_visits_are_explained_on_stderr(query, flags, told):
     run = query("devices", *flags, "--format", "json")
     assert (run.code, run.err) == (0, told)
-
-
-@examples("flags", "told")
-def test_a_day_without_its_other_end_is_said_to_have_no_effect(query, flags, told):
-    assert query("devices", *flags, "--format", "csv").err.splitlines()[0] == told
 
 
 @examples("flags", "expected")
@@ -219,8 +204,11 @@ def test_query_refuses_what_it_does_not_know(query, arguments, told):
     assert told.lower() in refused(query(*arguments)).lower()
 
 
-def test_an_organization_with_only_a_key_may_ask(filled, key_of):
+def test_an_organization_with_only_a_key_may_ask_and_is_told_which_day_has_no_effect(filled, key_of, query):
     key_of(filled, "newcomer")
+    for flag, other in (("--start-date", "--end-date"), ("--end-date", "--start-date")):
+        told = query("devices", flag, DAYS["end_date"], "--format", "csv").err.splitlines()[0]
+        assert told == f"{flag} has no effect without {other}."
     run = program("query", "traffic-overview", "--org", "newcomer", "--lake", filled.root, "--format", "json")
     assert run.json["total_visits"] == 0
 
@@ -453,13 +441,15 @@ def test_a_damaged_lake_ends_with_1_and_names_the_file(lake):
     assert run.err.startswith(f"traffic: {lake.root}/manifest.sqlite is missing, but the lake contains visits: run ")
 
 
-def test_demo_serves_a_sample_that_its_own_line_asks_and_leaves_nothing_behind(tmp_path):
+def test_demo_serves_a_sample_that_its_own_line_asks_and_leaves_nothing_behind(tmp_path, forks):
     environ = ENVIRON | {"TMPDIR": str(tmp_path), "TRAFFIC_LAKE": str(tmp_path / "mine"), "TRAFFIC_PORT": "0",
                          "TRAFFIC_HOOK_NETWORKS": "127.0.0.0/8"}  # fmt: skip
-    command = [PROGRAM, "demo", "--visits", "3000"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ)
+    read, write = os.pipe()
+    process = forks.start("demo", "--visits", "1500", settings=environ, out=write)
+    os.close(write)
+    stdout = os.fdopen(read)
     try:
-        line = process.stdout.readline()
+        line = stdout.readline()
         key, address = re.fullmatch(
             r'curl -H "Authorization: Bearer (tak_\w+)" "(http://127\.0\.0\.1:\d+/\S+)"\n', line
         ).groups()
@@ -473,18 +463,14 @@ def test_demo_serves_a_sample_that_its_own_line_asks_and_leaves_nothing_behind(t
         if shutil.which("curl"):
             pasted = subprocess.run(line, shell=True, capture_output=True, check=True, timeout=60, env=environ)
             assert json.loads(pasted.stdout) == answer
-        assert answer["total_visits"] > 0
-        assert answer["human_clicks"] > 0
-        assert answer["ai_visits"] > 0
+        assert min(answer["human_clicks"], answer["ai_visits"], answer["total_visits"]) > 0
         assert len({row["country"] for row in countries} - {"unknown"}) > 20
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        _, err = process.communicate()
+        assert (process.returncode, stdout.read()) == (0, "")
     finally:
-        if process.poll() is None:
-            process.kill()
-            process.communicate()
-    assert process.returncode == 0
-    assert out == ""
+        process.kill()
+        stdout.close()
     assert "Traceback" not in err
     assert f"--lake {tmp_path}/traffic-demo-" in err
     assert list(tmp_path.iterdir()) == []

@@ -5,8 +5,7 @@ import random
 import re
 import threading
 import time
-from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 
@@ -52,14 +51,6 @@ def test_what_waits_gets_its_file_first(lake, compact):
     assert pending.backlog(lake.manifest) == (0, None)
     assert numbers(lake) == {4: 1}
     assert paths(lake) == {"/0": 1, "/1": 1, "/2": 1, "/4-0": 2}
-
-
-def test_of_today_a_handful_of_files_stays(today, lake, compact):
-    midnight = datetime(today.year, today.month, today.day)
-    for moment in [midnight] * 12 + [midnight - timedelta(days=1)] * 2:
-        land(lake, "acme", [visit(visited_at=moment)])
-    assert compact()[0] == 0
-    assert sorted(Counter(file.day for file in lake.manifest.live_files("acme")).values()) == [1, 12]
 
 
 def test_a_damaged_file_is_named_once_the_rest_is_done(lake, compact):

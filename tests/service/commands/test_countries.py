@@ -103,18 +103,12 @@ def test_a_server_looks_reported_visits_up_in_it_and_a_backup_contains_it(traffi
 
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
-    [
-        ("nowhere.mmdb", None, "cannot be read: No such file or directory."),
-        ("a.csv", b"1.0.0.0,1.0.0.255,AU\n", "is not a country database in MaxMind's format"),
-        (
-            "a.csv.gz",
-            gzip.compress(b"1.0.0.0,1.0.0.255,AU\n", mtime=0),
-            "is not a country database in MaxMind's format",
-        ),
-        ("cut.mmdb.gz", gzip.compress(b"x" * 1_000, mtime=0)[:20], "cannot be read: "),
-        ("a.tar.gz", b"no archive", "is not a tar archive"),
-    ],
-)
+    [("nowhere.mmdb", None, "cannot be read: No such file or directory."),
+     ("a.csv", b"1.0.0.0,1.0.0.255,AU\n", "is not a country database in MaxMind's format"),
+     ("a.csv.gz", gzip.compress(b"1.0.0.0,AU\n", mtime=0), "is not a country database in MaxMind's format"),
+     ("cut.mmdb.gz", gzip.compress(b"x" * 1_000, mtime=0)[:20], "cannot be read: "),
+     ("a.tar.gz", b"no archive", "is not a tar archive")],
+)  # fmt: skip
 def test_what_is_not_a_country_database_is_refused_and_no_lake_is_made(traffic, tmp_path, name, content, reason):
     if content is not None:
         (tmp_path / name).write_bytes(content)

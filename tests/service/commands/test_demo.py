@@ -35,7 +35,7 @@ PLANTED = {
 def demo(tmp_path_factory, today):
     folder = tmp_path_factory.mktemp("demo")
     lake = Lake(folder / "lake", create=True)
-    _fill(lake, folder, 3_000, Console(file=(told := io.StringIO()), width=200))
+    _fill(lake, folder, 1_500, Console(file=(told := io.StringIO()), width=200))
     visits = sum(file.visits for file in lake.manifest.live_files("demo"))
     assert f"{visits:,} generated visits imported" in told.getvalue()
     warehouse = Warehouse(lake)

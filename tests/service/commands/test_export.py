@@ -3,7 +3,6 @@
 import csv
 import re
 import signal
-import time
 from datetime import datetime, timedelta
 
 import duckdb
@@ -163,15 +162,6 @@ def test_an_export_that_is_killed_between_two_steps_leaves_whole_files_and_goes_
     _, told = run.communicate()
     assert run.returncode == -signal.SIGKILL, told
     goes_on(export, tmp_path, output)
-
-
-def test_an_export_that_is_killed_at_any_moment_leaves_whole_files_and_goes_on(export, forks, shared_lake, tmp_path):
-    run = forks.start(*command(shared_lake, tmp_path / "to"))
-    while run.poll() is None and len(list((tmp_path / "to").glob("*/organization=acme/*/*"))) < 3:
-        time.sleep(0.001)
-    run.kill()
-    run.communicate()
-    goes_on(export, tmp_path, "parquet")
 
 
 def goes_on(export, tmp_path, output):

@@ -50,11 +50,11 @@ def test_lines_of_the_day_after_tomorrow_are_counted_and_not_read(lake, run):
     assert "warning" not in told
 
 
-@pytest.mark.parametrize("content", ["a\rb\n", "\x7fELF\0\r\0\n", "\r\0"])
-def test_a_binary_ends_with_one_clear_line(lake, run, content):
-    told, code = run(content)
-    assert (code, paths(lake)) == (2, [])
-    assert re.fullmatch(r"traffic: .*no known log format matches.*", told.splitlines()[-1])
+def test_a_binary_ends_with_one_clear_line(lake, run):
+    for content in ("a\rb\n", "\x7fELF\0\r\0\n", "\r\0"):
+        told, code = run(content)
+        assert (code, paths(lake)) == (2, [])
+        assert re.fullmatch(r"traffic: .*no known log format matches.*", told.splitlines()[-1])
 
 
 @pytest.mark.parametrize("flags", [["--dry-run"], []])

@@ -100,6 +100,13 @@ class ReadOnly(NamedTuple):
 
 
 @pytest.fixture(scope="module")
+def expected(copied_midway, tmp_path_factory):
+    """What each of these lakes answers."""
+    shutil.copytree(copied_midway, folder := tmp_path_factory.mktemp("writable") / "lake")
+    return answers(folder)
+
+
+@pytest.fixture(scope="module")
 def read_only(copied_midway, tmp_path_factory):
     """Every lake by what made it, once all commands have run in one process that could not write into any of them."""
     folder = tmp_path_factory.mktemp("read_only")
@@ -151,11 +158,9 @@ def refusing(folder, lake):
 
 
 @pytest.mark.parametrize("made", MADE)
-def test_a_lake_that_cannot_be_written_is_read_and_stays_as_it_is(read_only, tmp_path, made):
+def test_a_lake_that_cannot_be_written_is_read_and_stays_as_it_is(read_only, expected, made):
     lake, before, (top_links, overview, views, verify, status, copy, *own) = read_only[made.__name__]
     assert bytes_in(lake) == before
-    shutil.copytree(lake, tmp_path / "writable")
-    expected = answers(tmp_path / "writable")
     assert [top_links.json, overview.json] == expected
     assert [run.json for run in own] == [[{"visits": expected[1]["total_visits"]}]] * (made == backup)
     assert (verify.code, verify.out) == (0, ""), verify

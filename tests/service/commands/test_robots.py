@@ -5,7 +5,6 @@ from datetime import UTC, datetime, time, timedelta
 
 import httpx2
 import pytest
-from protego import Protego
 
 from data.store.behaviour import switch_behaviour
 from queries import Warehouse
@@ -157,14 +156,6 @@ def test_a_plan_is_judged_by_what_its_agents_still_get(lake, today, since, outco
         found = jobs.record("acme", job.id)
     assert (found.outcome.status, found.outcome.judged_by, found.status == "resolved") == (outcome, "rate", False)
     assert "140 of " in found.outcome.verdict
-
-
-def test_a_plan_closes_everything_to_the_agents_it_names_that_robots_txt_can_address_and_to_no_others(robots):
-    out = robots("plan", "--org", "acme", "--block", "OpenAI", "--block", "Nobody").out
-    assert "# robots.txt cannot address Crawler\ufffd[31m/x\n" in out
-    parsed = Protego.parse(out)
-    assert not any(parsed.can_fetch("/open", agent) for agent in ("GPTBot", "OAI-SearchBot"))
-    assert all(parsed.can_fetch("/open", agent) for agent in ("Claude-User", "bingbot", "Googlebot", "curl"))
 
 
 @pytest.mark.parametrize("server", ["nginx", "caddy"])

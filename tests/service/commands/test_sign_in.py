@@ -31,6 +31,7 @@ def test_a_link_opens_one_session_of_the_role_and_the_days_of_the_flags(traffic,
 
 def test_the_command_that_a_server_prints_makes_a_link_to_that_server(traffic, lake, serving):
     with serving(lake, base_path="/v1") as server:
+        assert server.monitor is None  # which is only there with a port of its own
         line = server.process.stderr.readline()
         words = shlex.split(line.partition("Sign in to its dashboard: traffic ")[2].replace("ORGANIZATION", "acme"))
         link = traffic(*words, "--new").out.strip()

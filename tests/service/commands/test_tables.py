@@ -92,22 +92,17 @@ def test_wide_shows_all_and_columns_choose(terminal):
     assert (head.split(), row.split()) == (["visits", "short_code"], ["1,500", "sale"])
 
 
-def test_one_object_is_shown_from_top_to_bottom(terminal):
+def test_one_object_is_shown_from_top_to_bottom_and_no_text_of_a_stranger_controls_the_terminal(terminal):
     shown = dict(line.split() for line in terminal("traffic-overview"))
     assert shown["total_visits"] == shown["human_clicks"] == "1,500"
-
-
-def test_a_text_of_a_stranger_cannot_control_the_terminal(terminal):
-    shown = terminal("referrers", "--columns", "referrer,visits")
-    assert not {"\x1b", "\u202e"} & set("".join(shown))
-    assert any("\ufffd[2Jevil\ufffd.example" in line for line in shown)
-
-
-@pytest.mark.parametrize("output", ["json", "csv"])
-def test_on_a_terminal_control_characters_of_json_and_csv_are_escaped(terminal, output):
-    shown = "\n".join(terminal("referrers", "--format", output))
-    assert not {"\x1b", "\u202e"} & set(shown)
-    assert r"\u001b[2Jevil\u202e.example" in shown
+    for flags, text in (
+        (("--columns", "referrer,visits"), "\ufffd[2Jevil\ufffd.example"),
+        (("--format", "json"), r"\u001b[2Jevil\u202e.example"),
+        (("--format", "csv"), r"\u001b[2Jevil\u202e.example"),
+    ):
+        shown = "\n".join(terminal("referrers", *flags))
+        assert text in shown
+        assert not {"\x1b", "\u202e"} & set(shown)
 
 
 def test_a_table_that_fits_has_a_bar_beside_percentage():
@@ -132,14 +127,10 @@ def test_columns_are_left_out_from_the_right_the_first_visits_and_percentage_las
     assert names_of(fit([ROW], 15)[0]) == ["short_code"]
 
 
-def test_numbers_are_right_aligned_and_never_shortened():
+def test_numbers_are_right_aligned_and_never_shortened_and_without_a_terminal_nothing_is():
     for width in range(25, 200):
         cells = {column.name: column for column in fit([ROW], width)[0]}
-        assert cells["visits"].is_number
-        assert cells["visits"].cells == ("1,234,567",)
-
-
-def test_without_a_terminal_every_column_is_as_it_is():
+        assert (cells["visits"].is_number, cells["visits"].cells) == (True, ("1,234,567",))
     columns, left_out = fit([ROW], None)
     assert left_out == []
     assert [column.cells[0] for column in columns] == [text_of(value) for value in ROW.values()]
@@ -162,18 +153,9 @@ def test_a_text_is_shortened_in_its_middle(text, width, shortened):
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [
-        (None, ""),
-        (True, "yes"),
-        (1234, "1,234"),
-        (12.5, "12.50"),
-        (1234.0, "1,234.00"),
-        (0.0001, "0.0001"),
-        (Decimal("2.5"), "2.50"),
-        (date(2026, 3, 4), "2026-03-04"),
-        (["a", "b"], "a b"),
-    ],
-)
+    [(None, ""), (True, "yes"), (1234, "1,234"), (12.5, "12.50"), (1234.0, "1,234.00"), (0.0001, "0.0001"),
+     (Decimal("2.5"), "2.50"), (date(2026, 3, 4), "2026-03-04"), (["a", "b"], "a b")],
+)  # fmt: skip
 def test_a_value_is_printed_for_people(value, text):
     assert text_of(value) == text
 

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-import subprocess
 import threading
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -17,6 +16,7 @@ from service.jobs.implementations import Draft
 from service.jobs.store import Jobs
 from service.mcp.texts import CHARACTERS_OF_TOKEN, DEFAULT_TOKENS, MAX_ENCODED_ROWS, MAX_TEXT_LENGTH, text_of
 from service.mcp.tools import Sources, Toolbox
+from tests.service.commands.runs import run
 from tests.service.jobs.findings import ANNA, broken
 from tests.support.control import open_store
 from tests.support.forks import PROGRAM
@@ -230,12 +230,11 @@ def test_each_line_of_stdin_that_asks_something_gets_one_line(filled):
         b'{"jsonrpc":"2.0","method":"notifications/x"}',
         b"[]",
     )
-    command = [PROGRAM, "mcp", "--org", "acme", "--lake", filled.root]
-    run = subprocess.run(command, input=b"\n".join(lines), capture_output=True, check=True)
-    replies = [json.loads(line) for line in run.stdout.splitlines()]
+    answered = run("mcp", "--org", "acme", "--lake", filled.root, stdin=b"\n".join(lines))
+    replies = answered.answers
     assert replies[0] == {"jsonrpc": "2.0", "id": 7, "result": {}}
     assert [(reply["id"], reply["error"]["code"]) for reply in replies[1:]] == [(None, -32700), (None, -32600)]
-    assert run.stderr == b""
+    assert (answered.code, answered.err) == (0, "")
 
 
 @pytest.fixture(scope="module")
@@ -251,21 +250,9 @@ def key(filled, key_of):
     return lambda organization: {"Authorization": f"Bearer {key_of(filled, organization)}"}
 
 
-@pytest.mark.parametrize(
-    ("body", "status", "code"),
-    [
-        (b"{", 400, None),
-        (b"[]", 400, -32600),
-        (b'{"jsonrpc":"2.0","id":1,"method":"resources/list"}', 404, -32601),
-        (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nothing"}}', 400, -32602),
-        (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":[]}', 400, -32602),
-        (b'{"jsonrpc":"2.0","method":"notifications/initialized"}', 202, None),
-        (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":"x"}}', 400, -32602),
-        (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"pad":"' + b"x" * 70_000 + b'"}}', 413, None),
-    ],
-)
+@examples("body", "status", "code")
 def test_a_message_that_is_not_one_gets_an_error_of_json_rpc(client, key, body, status, code):
-    response = client.post("/mcp", content=body, headers=key("acme"))
+    response = client.post("/mcp", content=body.replace("%PAD%", "x" * 70_000), headers=key("acme"))
     assert response.status_code == status
     assert code is None or response.json()["error"]["code"] == code
 
