@@ -9,15 +9,10 @@ EAST = timezone(timedelta(hours=5, minutes=30))
 
 @pytest.mark.parametrize(
     ("moment", "text"),
-    [
-        (datetime(2026, 11, 20, 10, tzinfo=UTC), "2026-11-20T10:00:00Z"),
-        (datetime(2026, 11, 20, 10, 0, 59, 999_999, UTC), "2026-11-20T10:00:59Z"),
-        (datetime(2026, 11, 20, 3, 15, tzinfo=EAST), "2026-11-19T21:45:00Z"),
-        (datetime(2026, 11, 20, 10), "2026-11-20T10:00:00Z"),
-        (datetime(987, 1, 2, tzinfo=UTC), "0987-01-02T00:00:00Z"),
-    ],
-    ids=["utc", "fraction", "other zone", "no zone", "three digits of the year"],
-)
+    [(datetime(2026, 11, 20, 10, 0, 59, 999_999, UTC), "2026-11-20T10:00:59Z"),
+     (datetime(2026, 11, 20, 3, 15, tzinfo=EAST), "2026-11-19T21:45:00Z"),
+     (datetime(2026, 11, 20, 10), "2026-11-20T10:00:00Z"), (datetime(987, 1, 2, tzinfo=UTC), "0987-01-02T00:00:00Z")],
+)  # fmt: skip
 def test_a_time_is_written_in_utc_to_the_second(moment, text):
     assert to_text(moment) == text
 

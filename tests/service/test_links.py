@@ -13,6 +13,7 @@ from data.store.link_index import LinkIndex
 from data.store.links import Link, LinkEdit, change_links, edit_links, first_links, links_of, new_link
 from service.commands import app
 from tests.support.lakes import links_path
+from tests.support.tables import examples
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
 NAIVE = NOW.replace(tzinfo=None)
@@ -33,44 +34,10 @@ def imported(lake, tmp_path):
     return imported
 
 
-COLUMNS = "short_code,domain,target_url\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (
-            "short_code,target_url\nb,https://shop.example/b\na,http://shop.example/a\n",
-            [Link("a", "", "http://shop.example/a", NAIVE), Link("b", "", "https://shop.example/b", NAIVE)],
-        ),
-        (
-            (
-                "note,created_at,target_url,domain,short_code\n"
-                'x,2026-01-02T03:04:05+02:00," https://shop.example/?a=1,2 ",Go.Example , sale\n'
-                "y,2026-01-02,HTTPS://shop.example/ü,,größe\n"
-            ),
-            [
-                Link("größe", "", "HTTPS://shop.example/ü", datetime(2026, 1, 2)),
-                Link("sale", "go.example", "https://shop.example/?a=1,2", datetime(2026, 1, 2, 1, 4, 5)),
-            ],
-        ),
-        (
-            "\ufeffshort_code,target_url\r\na,https://shop.example/\r\n\r\n",
-            [Link("a", "", "https://shop.example/", NAIVE)],
-        ),
-        (
-            f"{COLUMNS}a,,https://x.example\na,Go.Example:443,https://y.example\nA,bücher.example,https://z.example\n",
-            [
-                Link("A", "xn--bcher-kva.example", "https://z.example", NAIVE),
-                Link("a", "", "https://x.example", NAIVE),
-                Link("a", "go.example", "https://y.example", NAIVE),
-            ],
-        ),
-    ],
-    ids=["two columns", "all in another order and an unknown one", "of a spreadsheet", "a code on several domains"],
-)
+@examples("text", "expected")
 def test_links_are_read_from_columns_in_any_order(imported, text, expected):
-    assert imported(text) == expected
+    links = [Link(code, domain, url, datetime.fromisoformat(at) if at else NAIVE) for code, domain, url, at in expected]
+    assert imported(text) == links
 
 
 def test_an_import_replaces_the_links_of_its_organization_only(imported, lake):
@@ -97,27 +64,23 @@ def codes(*parts):
     return dict(zip(("added", "changed", "unchanged", "removed"), map(list, parts), strict=True))
 
 
-@pytest.mark.parametrize("dry_run", [False, True])
-def test_links_are_added_and_changed_and_others_stay(imported, lake, tmp_path, dry_run):
-    before = imported(FIRST)
+def test_links_are_added_and_changed_and_others_stay(imported, lake, tmp_path):
+    before, later = imported(FIRST), LATER.replace(tzinfo=None)
     text = "short_code,target_url\na,https://x.example\nb,https://y.example\nd,https://x.example\n"
-    assert change(lake, tmp_path, text, dry_run=dry_run) == codes("d", "b", "ac", "")
-    after = links_of(lake, "acme")
-    if dry_run:
-        assert after == before
-    else:
-        later = LATER.replace(tzinfo=None)
-        assert [(link.short_code, link.target_url[8], link.created_at) for link in after] == [
-            ("a", "x", NAIVE), ("b", "y", later), ("c", "x", NAIVE), ("d", "x", later)
-        ]  # fmt: skip
+    for dry_run in (True, False):
+        assert links_of(lake, "acme") == before
+        assert change(lake, tmp_path, text, dry_run=dry_run) == codes("d", "b", "ac", "")
+    assert [(link.short_code, link.target_url[8], link.created_at) for link in links_of(lake, "acme")] == [
+        ("a", "x", NAIVE), ("b", "y", later), ("c", "x", NAIVE), ("d", "x", later)
+    ]  # fmt: skip
 
 
 def test_links_that_are_not_in_the_file_are_removed_where_it_replaces(imported, lake, tmp_path):
     imported(FIRST)
     text = "short_code,domain,target_url\na,,https://x.example\nb,go.example,https://x.example\n"
-    assert change(lake, tmp_path, text, replace=True, dry_run=True) == codes("b", "", "a", "bc")
-    assert len(links_of(lake, "acme")) == 3
-    assert change(lake, tmp_path, text, replace=True) == codes("b", "", "a", "bc")
+    for dry_run, left in ((True, 3), (False, 2)):
+        assert change(lake, tmp_path, text, replace=True, dry_run=dry_run) == codes("b", "", "a", "bc")
+        assert len(links_of(lake, "acme")) == left
     assert [(link.short_code, link.domain) for link in links_of(lake, "acme")] == [("a", ""), ("b", "go.example")]
 
 
@@ -160,56 +123,40 @@ def test_edits_are_made_one_after_the_other_and_tell_each_link_before_and_after(
     assert links_path(lake) == before
 
 
-@pytest.mark.parametrize(
-    ("search", "most", "found", "has_more"),
-    [("", 3, "abc", False), ("", 2, "ab", True), ("X.EXAMPLE", 9, "abc", False), ("y", 9, "", False)],
-)
-def test_the_first_links_with_a_text_are_found(imported, lake, search, most, found, has_more):
+def test_the_first_links_with_a_text_are_found(imported, lake):
     imported(FIRST)
-    links, more = first_links(lake, "acme", search, most)
-    assert (codes_of(links), more) == (found, has_more)
-    assert first_links(lake, "nobody", search, most) == ([], False)
-
-
-def codes_of(links):
-    return "".join(link.short_code for link in links)
+    for search, most, found, has_more in (
+        ("", 3, "abc", False), ("", 2, "ab", True), ("X.EXAMPLE", 9, "abc", False), ("y", 9, "", False),
+    ):  # fmt: skip
+        links, more = first_links(lake, "acme", search, most)
+        assert ("".join(link.short_code for link in links), more) == (found, has_more)
+        assert first_links(lake, "nobody", search, most) == ([], False)
 
 
 GOOD = "short_code,target_url,domain,created_at\nkept,https://shop.example/,,2026-01-01T00:00:00Z\n"
-HEAD = "short_code,target_url,domain,created_at\nfine,https://shop.example/,,\n"
-IN_LINE_3 = [
-    *(f"{code},https://shop.example/,," for code in ("", "   ", "a b", "a\x00b", "a/b", "a?b", "a#b", "x" * 257)),
-    *(f"a,{url},," for url in ("", "shop.example", "ftp://shop.example/", "javascript:alert(1)")),
-    f"a,https://shop.example/{'x' * 2048},,", "a", "fine,https://elsewhere.example/,,",
-    *(f"a,https://shop.example/,,{time}" for time in (
-        "yesterday", "2026-13-01", "1767225600", "0001-01-01T00:00:00+10:00", "9999-12-31T23:00:00-10:00")),
-]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("", "short_code"),
-        ("\n", "short_code"),
-        ("target_url\nhttps://shop.example/\n", "short_code"),
-        ("short_code\na\n", "target_url"),
-        *((f"{HEAD}{line}\n", "line 3") for line in IN_LINE_3),
-        (HEAD + 'a,"https://shop.example/\nX: y",,\n', "line 4"),
-        (HEAD + "a,https://shop.example/,https://go.example,\n", "line 3: domain must be a host or host:port"),
-        (HEAD + "b,https://shop.example/,X.example,\n\nb,https://shop.example/,x.EXAMPLE,\n", "line 5"),
-        (HEAD + "fine,https://elsewhere.example/,,\n", "already in line 2"),
-        (b"short_code,target_url\na,https://shop.example/\xff\n", "UTF-8"),
-        ("short_code,target_url\na,https://shop.example/\n".encode("utf-16"), "UTF-8"),
-    ],
-)
+@examples("text", "told")
 def test_a_file_with_a_mistake_is_refused_by_its_line_and_changes_nothing(imported, lake, text, told):
     before = imported(GOOD)
+    refused_by(imported, text, told)
+    assert links_of(lake, "acme") == before
+    assert not list(lake.staging.glob("links-*"))
+
+
+def refused_by(imported, text, told):
     with pytest.raises(BadInput, match=told) as caught:
         imported(text)
     assert "links.csv" in str(caught.value)
     assert "\n" not in str(caught.value)
-    assert links_of(lake, "acme") == before
-    assert not list(lake.staging.glob("links-*"))
+
+
+def test_a_code_or_address_that_is_too_long_and_text_in_another_encoding_are_refused(imported):
+    head = GOOD.partition("\n")[0]
+    for line in (f"{'x' * 257},https://shop.example/,,", f"a,https://shop.example/{'x' * 2048},,"):
+        refused_by(imported, f"{head}\n{line}\n", "line 2")
+    for text in (b"short_code,target_url\na,https://shop.example/\xff\n", GOOD.encode("utf-16")):
+        refused_by(imported, text, "UTF-8")
 
 
 def test_an_organization_that_cannot_be_and_a_file_that_is_not_there_are_refused(imported, tmp_path):

@@ -79,19 +79,12 @@ def test_a_cached_answer_has_the_bytes_and_headers_of_the_computed_one(shared_as
 
 @pytest.mark.parametrize(
     ("lines", "how", "status"),
-    [
-        ((), {"method": b"HEAD"}, 200),
-        ((), {"method": b"POST"}, 405),
-        ((b"Content-Length: 0",), {}, 200),
-        ((b"Connection: close",), {}, 200),
-        ((b"Connection: keep-alive",), {"version": b"1.0"}, 200),
-        ((b"Connection: Upgrade", b"Upgrade: h2c"), {}, 200),
-        ((b"Expect: 100-continue",), {}, 200),
-        ((b"Authorization: Bearer x",), {}, 401),
-        ((b"Authorization: Bearer x", b"Authorization: Bearer x"), {}, 401),
-        ((b"A: b", b"Cookie: c", b"Cookie: d"), {}, 200),
-    ],
-)
+    [((), {"method": b"HEAD"}, 200), ((), {"method": b"POST"}, 405), ((b"Content-Length: 0",), {}, 200),
+     ((b"Connection: close",), {}, 200), ((b"Connection: keep-alive",), {"version": b"1.0"}, 200),
+     ((b"Connection: Upgrade", b"Upgrade: h2c"), {}, 200), ((b"Expect: 100-continue",), {}, 200),
+     ((b"Authorization: Bearer x",), {}, 401), ((b"Authorization: Bearer x", b"Authorization: Bearer x"), {}, 401),
+     ((b"A: b", b"Cookie: c", b"Cookie: d"), {}, 200)],
+)  # fmt: skip
 def test_whatever_is_special_about_a_request_a_connection_stays_in_step(shared_asker, lines, how, status):
     asker = shared_asker
     with asker.connected() as connection:

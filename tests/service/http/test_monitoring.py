@@ -36,10 +36,6 @@ def test_it_answers_without_token_and_limit_and_tells_what_was_asked(lake, servi
     assert values["process_resident_memory_bytes",] > 1 << 20
 
 
-def test_without_a_port_there_is_no_monitor(server):
-    assert server.monitor is None
-
-
 def test_health_is_found_out_at_most_once_a_second_and_never_believed_longer():
     now, probes, is_broken = [100.0], [], []
 

@@ -32,15 +32,13 @@ async def order_of(*given):
 
 @pytest.mark.parametrize(
     ("given", "order"),
-    [
-        ([("a", ANNA)] * 3 + [("b", ANNA), ("c", ANNA)], "a b c a a"),
-        ([("a", ANNA)] * 2 + [("b", ANNA)] * 3, "a b a b b"),
-        ([("a", ANNA), ("a", ANNA), ("a", ANNA), ("a", BEN), ("a", BEN)], "anna ben anna ben anna"),
-        ([("a", SHARE), ("a", SHARE), ("a", ANNA), ("a", BEN)], "anna ben a share a share"),
-        ([("a", ANNA), ("a", SHARE), ("a", SHARE, BEN), ("a", ANNA)], "anna a share+ben anna a share"),
-        ([("a", ANNA), ("a", ANNA), ("a", ANNA, BEN), ("a", ANNA)], "anna anna+ben anna anna"),
-    ],
-)
+    [([("a", ANNA)] * 3 + [("b", ANNA), ("c", ANNA)], "a b c a a"),
+     ([("a", ANNA)] * 2 + [("b", ANNA)] * 3, "a b a b b"),
+     ([("a", ANNA)] * 3 + [("a", BEN)] * 2, "anna ben anna ben anna"),
+     ([("a", SHARE), ("a", SHARE), ("a", ANNA), ("a", BEN)], "anna ben a share a share"),
+     ([("a", ANNA), ("a", SHARE), ("a", SHARE, BEN), ("a", ANNA)], "anna a share+ben anna a share"),
+     ([("a", ANNA), ("a", ANNA), ("a", ANNA, BEN), ("a", ANNA)], "anna anna+ben anna anna")],
+)  # fmt: skip
 def test_organizations_take_turns_and_within_one_its_askers_with_shares_last(given, order):
     taken = asyncio.run(order_of(*given))
     several = len({organization for organization, *_ in given}) > 1
