@@ -64,8 +64,8 @@ def test_made_visits_are_correlated_and_of_every_kind(drawing):
 
 
 def test_a_lake_is_built_once_and_whatever_was_left_off_is_finished(tmp_path, monkeypatch):
-    monkeypatch.setattr(drawing_module, "AT_ONCE", 500)  # so that there are several batches
-    sample = Sample(1_500, date(2026, 10, 31), days=4)
+    monkeypatch.setattr(drawing_module, "AT_ONCE", 200)  # so that there are several batches
+    sample = Sample(600, date(2026, 10, 31), days=4)
     lakes = [Lake(tmp_path / name, create=True) for name in ("one", "two")]
     for lake in lakes:
         land_organization(lake, "acme", sample, browsers=300)

@@ -25,7 +25,7 @@ from service.demo.sample import Sample
 
 SAMPLE = Sample(3_000, date(2026, 10, 31), days=12, links=40)
 WHOLE = Scope("acme", date(2026, 10, 18), SAMPLE.last_day)
-SCOPES = (WHOLE, replace(WHOLE, short_code=SAMPLE.codes()[30]), replace(WHOLE, end_date=date(2026, 10, 24)))
+SCOPES = (WHOLE, replace(WHOLE, short_code=SAMPLE.codes()[30], end_date=date(2026, 10, 24)))
 
 
 @pytest.fixture(scope="module")
