@@ -25,16 +25,11 @@ def test_an_important_page_is_accessible_in_the_dark_on_a_phone_and_zoomed(opene
     assert axe(watched.goto(PAGES[name].format(**names))) == []
 
 
-def test_the_sign_in_page_is_accessible(opened, axe):
-    assert axe(opened(organization=None).goto("sign-in")) == []
-
-
-def test_an_error_page_is_accessible(opened, axe):
-    assert axe(opened().goto("nothing", status=404)) == []
-
-
-def test_the_guided_start_is_accessible(opened, axe):
-    assert axe(opened("newcomer").goto("")) == []
+@pytest.mark.parametrize(
+    ("organization", "path", "status"), [(None, "sign-in", 200), ("acme", "nothing", 404), ("newcomer", "", 200)]
+)
+def test_signing_in_an_error_and_the_guided_start_are_accessible(opened, axe, organization, path, status):
+    assert axe(opened(organization).goto(path, status)) == []
 
 
 @pytest.mark.parametrize("path", ["", "jobs/{job}", "jobs/{approved}", "settings/agent-hooks/{hook}"])

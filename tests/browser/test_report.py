@@ -35,16 +35,13 @@ def page(chromium, file):
     context.close()
 
 
-def test_a_report_opens_without_a_network(page, pictures):
+def test_a_report_opens_without_a_network_and_is_accessible(page, pictures, axe):
     assert page.problems == []
     if pictures:
         page.screenshot(path=pictures / "report.png", full_page=True)
     assert page.locator(".panel").count() >= 6
     assert page.evaluate("getComputedStyle(document.querySelector('.tile.people .value')).color") != "rgb(0, 0, 0)"
     assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
-
-
-def test_a_report_is_accessible(page, axe):
     page.locator("details summary").first.click()
     assert axe(page) == []
 

@@ -117,15 +117,3 @@ def test_a_share_is_not_embedded_without_an_origin_or_by_another_page(shared, op
         (folder / "frame.html").write_text(f"<!doctype html><title>Site</title><iframe src='{embedded}'></iframe>")
         page = opened(organization=None).page
         assert "frame-ancestors 'none'" in refused(page, f"http://127.0.0.1:{port}/frame.html")
-
-
-def test_a_share_revoked_in_one_browser_is_gone_in_the_other(shared, opened):
-    address, _ = shared(name="to be revoked")
-    reader = opened(organization=None).page
-    assert reader.goto(address).status == 200
-    editor = opened().goto("settings/shares")
-    row = editor.locator("tr", has_text="to be revoked")
-    row.locator("button").click()
-    editor.wait_for_selector("tr:has-text('to be revoked') .badge.revoked")
-    assert reader.reload().status == 404
-    assert "Page not found" in reader.inner_text("h1")
