@@ -6,11 +6,13 @@ from datetime import UTC, date, datetime
 from queries import DETECTORS
 from service.hooks.attempts import ClaimedDelivery
 from service.jobs.findings import DetectedSubject
+from service.jobs.implementations import Draft
 from service.jobs.records import Actor, JobOutcome, Measure
 from service.jobs.tables import mark_sent
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
 ANNA = Actor("anna@acme.example", "user")
+REPAIR = Draft("manual", note="repaired")
 BROKEN = DetectedSubject(
     type="broken_link",
     template="jobs/broken_link",
@@ -51,6 +53,13 @@ def measured(status, probability=None, judged_by="answer"):
     before, after = Measure(14, 42, 42), Measure(7, 0, 9)
     resolves = status == "improved" and judged_by == "answer"
     return JobOutcome(status, before, after, probability, NOW, NOW.date(), judged_by, resolves=resolves)
+
+
+def ship(jobs, job_id, at=NOW, draft=REPAIR, **how):
+    """Approve a job, attach what carries it out, and say that it was shipped."""
+    jobs.act("acme", job_id, "approve_fix", ANNA, at)
+    jobs.attach("acme", job_id, draft, ANNA, at)
+    return jobs.set_implementation_status("acme", job_id, 1, ANNA, at, status="shipped", **how)
 
 
 def deliver(jobs, job_id, hook_id, now):

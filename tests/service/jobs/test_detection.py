@@ -12,14 +12,12 @@ from data.store.behaviour import switch_behaviour
 from queries import DETECTORS, QueryFailed, Warehouse
 from service.jobs.daily import DailyDetection, last_run
 from service.jobs.detection import find, measure_outcomes
-from service.jobs.implementations import Draft
 from service.maintenance import Maintenance
-from tests.service.jobs.findings import ANNA, NOW, broken
+from tests.service.jobs.findings import NOW, broken, ship
 from tests.support.lakes import files_of
 from tests.support.visits import land, visit
 
 pytestmark = pytest.mark.usefixtures("few_detectors")
-NOTE = Draft("manual", note="repaired")
 
 
 @pytest.fixture
@@ -61,10 +59,7 @@ def shipped(jobs, only):
     """The id of a job of acme that was shipped five days ago, and waits for its outcome."""
     jobs.upsert(broken(), NOW)
     job_id = only().id
-    jobs.act("acme", job_id, "approve_fix", ANNA, NOW)
-    jobs.attach("acme", job_id, NOTE, ANNA, NOW)
-    at = NOW - timedelta(days=5)
-    jobs.set_implementation_status("acme", job_id, 1, ANNA, NOW, status="shipped", shipped_at=at)
+    ship(jobs, job_id, shipped_at=NOW - timedelta(days=5))
     return job_id
 
 

@@ -9,7 +9,7 @@ from service.encoding import encode
 from service.jobs.erasure import ErasedEvidence, VisitFilter, erase_evidence, expire_evidence
 from service.jobs.implementations import Draft
 from service.jobs.manual import manual_job
-from tests.service.jobs.findings import ANNA, NOW, broken, measured
+from tests.service.jobs.findings import ANNA, NOW, broken, measured, ship
 from tests.support.tables import examples
 
 ALL = VisitFilter()
@@ -36,11 +36,9 @@ def test_evidence_goes_with_the_visits_that_it_may_count(lake, jobs, only, crite
 def test_nothing_that_came_from_the_visits_is_left(lake, jobs, only):
     jobs.upsert(broken("/some-secret-path"), NOW)
     job = only()
-    jobs.act("acme", job.id, "approve_fix", ANNA, NOW)
     url, note = "https://git.example/some-secret-path", "for /some-secret-path"
     draft = Draft("patch", "text/plain", "Disallow: /some-secret-path", url, note)
-    jobs.attach("acme", job.id, draft, ANNA, NOW)
-    jobs.set_implementation_status("acme", job.id, 1, ANNA, NOW, status="shipped")
+    ship(jobs, job.id, draft=draft)
     jobs.set_outcome("acme", job.id, measured("waiting"), NOW)
     assert b"some-secret-path" in files(lake)
     assert erase_evidence(jobs.database, "acme", ALL, LATER) == ErasedEvidence(1, 1, 1)

@@ -8,8 +8,7 @@ import pytest
 from data.store.behaviour import switch_behaviour
 from queries import Warehouse
 from service.jobs.detection import measure_outcomes, update_jobs
-from service.jobs.implementations import Draft
-from tests.service.jobs.findings import ANNA, NOW
+from tests.service.jobs.findings import NOW, ship
 from tests.support.visits import land, visit
 
 pytestmark = pytest.mark.usefixtures("few_detectors")
@@ -65,9 +64,7 @@ def test_a_repair_closes_a_job_and_a_burst_a_flood_and_a_season_do_not(lake, job
         update_jobs(warehouse, lake, jobs, "acme", NOW.date(), NOW)
         (job,) = (one for one in jobs.of("acme") if one.path == "/pay")
         assert job.type == "server_errors"
-        jobs.act("acme", job.id, "approve_fix", ANNA, NOW)
-        jobs.attach("acme", job.id, Draft("manual", note="perhaps"), ANNA, NOW)
-        jobs.set_implementation_status("acme", job.id, 1, ANNA, NOW, status="shipped")
+        ship(jobs, job.id)
         land(lake, "acme", [one for number in range(1, 30) for one in happening(number)])
         for day in (8, 15, 29):
             measure_outcomes(warehouse, lake, jobs, "acme", NOW + day * DAY)

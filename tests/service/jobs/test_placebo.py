@@ -8,9 +8,8 @@ import pytest
 
 from data.maintenance.compaction import Compactor
 from queries import Warehouse
-from service.jobs.implementations import Draft
 from service.jobs.placebo import placebo
-from tests.service.jobs.findings import ANNA, NOW, broken
+from tests.service.jobs.findings import NOW, broken, ship
 from tests.support.visits import land, visit
 
 pytestmark = pytest.mark.usefixtures("few_detectors")
@@ -41,7 +40,5 @@ def test_false_alarms_of_unrepaired_findings_are_counted_by_detector(lake, jobs,
         Compactor(lake, lambda: NOW).run()
         assert tried() == {"server_errors": Counter(unchanged=2, improved=2)}
         jobs.upsert(broken("/steady", type="server_errors"), NOW)
-        jobs.act("acme", only().id, "approve_fix", ANNA, NOW)
-        jobs.attach("acme", only().id, Draft("manual", note="repaired"), ANNA, NOW)
-        jobs.set_implementation_status("acme", only().id, 1, ANNA, NOW, status="shipped")
+        ship(jobs, only().id)
         assert tried() == {"server_errors": Counter(improved=2)}

@@ -39,7 +39,7 @@ FORMS = [
     ("enter", {"code": "wrong"}, 403),
 ]
 """Each form, what is submitted, and the answer; those that end something are the last."""
-PAUSE_SECONDS = 0.2
+PAUSE_SECONDS = 0.1
 
 
 def late(fields):

@@ -17,7 +17,7 @@ from service.jobs.silence import update_silences
 from service.jobs.store import Jobs
 from service.jobs.verdicts import verdict
 from tests.conftest import NOW
-from tests.service.jobs.findings import ANNA, broken
+from tests.service.jobs.findings import ANNA, broken, ship
 from tests.service.jobs.test_silence import reported, usual
 from tests.service.pages.reading import as_text, read, tables
 from tests.support.control import open_store
@@ -290,12 +290,6 @@ def test_messages_about_a_job_are_those_of_its_record(lake, acme, jobs, job):
 # Outcome
 
 
-def shipped(jobs, job, on):
-    jobs.act("acme", job.id, "approve_fix", ANNA, NOW - timedelta(days=20))
-    jobs.attach("acme", job.id, Draft("manual"), ANNA, on)
-    jobs.set_implementation_status("acme", job.id, 1, ANNA, on, status="shipped")
-
-
 def requests(days, status):
     """Ten requests of an AI product for the broken path on each of some days."""
     for day in days:
@@ -308,7 +302,7 @@ def requests(days, status):
 
 def test_a_shipped_job_shows_the_days_before_and_after_that_were_measured(lake, acme, jobs, job):
     land(lake, "acme", [*requests(range(1, 9), 404), *requests(range(9, 15), 301)])
-    shipped(jobs, job, datetime(2026, 3, 9, 8, tzinfo=NOW.tzinfo))
+    ship(jobs, job.id, datetime(2026, 3, 9, 8, tzinfo=NOW.tzinfo))
     page = acme.read(f"jobs/{job.id}")
     warehouse = Warehouse(lake)
     subject = {"domain": "go.example.com", "path": "/gone"}
@@ -330,7 +324,7 @@ def test_a_shipped_job_shows_the_days_before_and_after_that_were_measured(lake, 
 
 def test_the_chart_of_a_rate_has_beside_each_day_what_the_rates_of_the_control_would_give(lake, acme, jobs, job):
     land(lake, "acme", [*requests(range(1, 9), 404), *requests(range(9, 15), 301)])
-    shipped(jobs, job, datetime(2026, 3, 9, 8, tzinfo=NOW.tzinfo))
+    ship(jobs, job.id, datetime(2026, 3, 9, 8, tzinfo=NOW.tzinfo))
     page = acme.read(f"jobs/{job.id}")
     assert "control" not in page.one("table", data_entry="jobs/broken_link.measure").text
     period, control = Measure(5, 30, 60), (Measure(28, 30, 60), Measure(7, 1, 4))
@@ -357,7 +351,7 @@ def test_the_page_of_a_shipped_job_reads_its_days_and_runs_no_detector(lake, acm
         return answer(self, entry, *arguments)
 
     monkeypatch.setattr(Warehouse, "answer", counted)
-    shipped(jobs, job, datetime(2026, 3, 9, 8, tzinfo=NOW.tzinfo))
+    ship(jobs, job.id, datetime(2026, 3, 9, 8, tzinfo=NOW.tzinfo))
     outcome = JobOutcome("waiting", None, None, None, NOW, date(2026, 4, 7), "rate", others=3, verdict="Wait.")
     jobs.set_outcome("acme", job.id, outcome, NOW)
     asked.clear()
@@ -371,7 +365,7 @@ def test_the_page_of_a_shipped_job_reads_its_days_and_runs_no_detector(lake, acm
      ("not_measurable", "answer"), ("waiting", "rate")],
 )  # fmt: skip
 def test_an_outcome_is_told_in_words_with_its_numbers(acme, jobs, job, status, judged_by):
-    shipped(jobs, job, NOW - timedelta(days=6))
+    ship(jobs, job.id, NOW - timedelta(days=6))
     found = MeasuredOutcome(status, Period(14, 1400, 1600), Period(5, 3, 30), date(2026, 4, 7), judged_by)
     outcome = JobOutcome(status, Measure(*found.before), Measure(*found.after), 0.00042, NOW, found.until, judged_by,
                          verdict=verdict(found))  # fmt: skip

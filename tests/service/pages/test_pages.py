@@ -20,7 +20,6 @@ from data.store.behaviour import switch_behaviour
 from data.store.link_index import LinkIndex
 from queries import CATALOG, ENDPOINTS, ENTRIES, PARAMETERS, Scope, Warehouse
 from service.encoding import encode
-from service.jobs.implementations import Draft
 from service.jobs.store import Jobs
 from service.pages.assets import STYLESHEET
 from service.pages.filters import Filters
@@ -31,7 +30,7 @@ from service.pages.rendering import CONTENT_SECURITY_POLICY
 from tests.conftest import NOW
 from tests.faults.trials import IS_LONG
 from tests.recount import WORDS, word
-from tests.service.jobs.findings import ANNA, broken
+from tests.service.jobs.findings import broken, ship
 from tests.service.pages.reading import Browser, as_shown, as_text, cells_of, read, tables, tile_values
 from tests.support.control import open_store
 from tests.support.tables import examples
@@ -423,9 +422,7 @@ def test_the_main_chart_marks_what_was_shipped_changed_rules_and_new_agents_at_m
     with open_store(Jobs, lake) as jobs:
         jobs.upsert(broken("/gone"), NOW)
         (job,) = jobs.of("acme")
-        jobs.act("acme", job.id, "approve_fix", ANNA, NOW)
-        jobs.attach("acme", job.id, Draft("manual", None, None), ANNA, NOW)
-        jobs.set_implementation_status("acme", job.id, 1, ANNA, datetime(2026, 2, 10, tzinfo=UTC), status="shipped")
+        ship(jobs, job.id, datetime(2026, 2, 10, tzinfo=UTC))
         for day, rules in ((5, "old"), (6, "old"), (7, "new"), (8, "new")):
             run = ["acme", f"2026-02-{day:02}", rules, NOW.isoformat()]
             jobs.database.rows("INSERT INTO detection_runs VALUES (?, ?, ?, 0, 1, ?)", run)

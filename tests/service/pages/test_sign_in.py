@@ -68,6 +68,8 @@ def test_a_link_works_once_within_ten_minutes_but_that_of_the_demo_again(strange
     assert [stranger.enter(code).status_code for _ in range(3)] == [303] * 3
     for invented in ("", "x", "a" * 43, "%00", "' OR 1=1 --"):
         assert stranger.enter(invented).status_code == 403
+    with closing(sqlite3.connect(shared_lake.root / "control.sqlite")) as db:  # links that have expired are deleted
+        assert db.execute("SELECT count(*) FROM sign_in_links WHERE expires_at < '2026-03-15T12'").fetchone() == (0,)
 
 
 def test_opening_a_link_shows_a_button_and_neither_that_nor_another_site_uses_it_up(stranger, shared_lake, link_of):
