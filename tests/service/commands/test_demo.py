@@ -13,22 +13,9 @@ from service.commands.demo import _fill
 from service.control_database import ControlDatabase
 from service.demo.problems import problem_lines
 from service.jobs.store import Jobs
+from tests.support.tables import tables
 
-PLANTED = {
-    "broken_link": {"domain": "link.example.org", "path": "/spring-guide"},
-    "invented_link": {"domain": "go.example.com", "path": "/pricing-2026"},
-    "ai_attention_gap": {"domain": "go.example.com", "short_code": "setup-guide"},
-    "blocked_agent": {"domain": "docs.example.com", "agent": "Claude-User"},
-    "impersonated_agent": {"domain": "go.example.com", "agent": "GPTBot"},
-    "server_errors": {"domain": "go.example.com", "path": "/checkout"},
-    "search_errors": {"domain": "docs.example.com"},
-    "dead_path": {"domain": "link.example.org", "path": "/handbook/old/"},
-    "exposed_path": {"domain": "docs.example.com", "path": "/.env"},
-    "catch_all": {"domain": "static.example.com", "path": "*"},
-    "flood": {"domain": "static.example.com", "agent": "zgrab"},
-    "referral_drop": {"domain": "go.example.com", "short_code": "autumn-sale", "ai_source": "ChatGPT"},
-    "training_without_return": {"domain": "docs.example.com", "operator": "ByteDance"},
-}
+PLANTED = tables(__file__)["planted"]
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +34,9 @@ def demo(tmp_path_factory, today):
 @pytest.mark.parametrize("job_type", DETECTORS)
 def test_a_detector_finds_what_is_planted_in_the_demo(demo, today, job_type):
     subject = PLANTED.get(job_type)
-    assert subject, f"plant requests for {job_type} in service/demo/problems.py, and name their subject in PLANTED"
+    assert subject, (
+        f"plant requests for {job_type} in service/demo/problems.py, and name their subject in test_demo.json"
+    )
     found = [finding.subject for finding in detect(demo, DETECTORS[job_type], "demo", today)]
     assert subject in found, f"{job_type} does not find what service/demo/problems.py has for it"
     days = measure_all(demo, DETECTORS[job_type], "demo", [subject], today - timedelta(28), today)[0]

@@ -11,6 +11,7 @@ from data.maintenance.rebuild import Rebuild
 from service.doctor import examine
 from tests.faults.lakes import log
 from tests.support.lakes import kept_manifest, put_back
+from tests.support.tables import tables
 from tests.support.visits import land, visit
 
 MARCH = "start_date=2026-03-01&end_date=2026-03-31"
@@ -69,16 +70,7 @@ def test_the_metrics_and_the_log_of_a_server_say_so(outdated, serving, capfd):
     assert "is older than the files of the lake (change 1 of 2)" in json.loads(told[0])["message"]
 
 
-COMMANDS = {
-    "import": ("{log}", "--org", "acme", "--domain", "go.example"),
-    "follow": ("{log}", "--org", "acme", "--domain", "go.example"),
-    "compact": (),
-    "reclassify": (),
-    "retain": ("--days", "1", "--yes", "--trust-clock"),
-    "erase": ("--org", "acme", "--short-code", "sale", "--yes"),
-    "links": ("add", "sale", "https://shop.example", "--org", "acme"),
-    "backup": ("{backup}",),
-}
+COMMANDS = tables(__file__)["commands"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -27,31 +27,7 @@ PARAMETERS = {
     "/implementations/active": ["domain"],
 }
 """What the routes take that do not take just what all do."""
-LINK = "/links/{domain}/{short_code}"
-ROUTES = {
-    **{f"/analytics/{entry.name}": "get" for entry in CATALOG},
-    "/jobs": "get post",
-    "/jobs/{id}": "get",
-    "/jobs/{id}/guesses": "get",
-    "/jobs/{id}/actions": "post",
-    "/jobs/{id}/implementations": "post",
-    "/jobs/{id}/implementations/{number}": "get",
-    "/jobs/{id}/implementations/{number}/status": "post",
-    "/implementations/active": "get",
-    "/agent-hooks": "get post",
-    "/agent-hooks/{id}": "get patch delete",
-    "/agent-hooks/{id}/test": "post",
-    "/agent-hooks/{id}/secret": "post",
-    "/agent-hooks/{id}/deliveries": "get",
-    "/agent-hooks/{id}/deliveries/{delivery}/replay": "post",
-    "/visits": "post",
-    "/mcp": "post",
-    LINK: "get put delete",
-    "/settings/api-keys": "get post",
-    "/settings/api-keys/{id}": "delete",
-    "/healthz": "get",
-    "/openapi.json": "get",
-}
+ROUTES = {f"/analytics/{entry.name}": "get" for entry in CATALOG} | tables(__file__)["routes"]
 """All routes in their order, with their methods."""
 FORMATS = FormatChecker(formats=["date", "date-time"])
 

@@ -20,7 +20,7 @@ from tests.service.commands.runs import run
 from tests.service.jobs.findings import ANNA, broken
 from tests.support.control import open_store
 from tests.support.forks import PROGRAM
-from tests.support.tables import examples
+from tests.support.tables import examples, tables
 
 NOW = datetime.now(UTC)
 GPTBOT = "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"
@@ -114,31 +114,10 @@ def asked(request, filled, key_of):
     return {tool.name: tool for tool in tools}, dict(zip(calls, results, strict=True)), request.param
 
 
-CALLS = {
-    "overview": ("query", {"endpoint": "traffic-overview", "range": "7d"}),
-    "bots": ("query", {"endpoint": "bot-traffic", "traffic_type": "training-crawler"}),
-    "campaigns": ("query", {"endpoint": "utm-campaigns"}),
-    "empty parameters": ("query", {"endpoint": "traffic-overview", "range": "7d", "domain": "", "short_code": ""}),
-    "a parameter of others": ("query", {"endpoint": "domain-breakdown", "range": "7d", "short_code": "nothing"}),
-    "wrong range": ("query", {"endpoint": "devices", "range": "5d"}),
-    "wrong endpoint": ("query", {"endpoint": "nothing"}),
-    "wrong argument": ("query", {"endpoint": "devices", "limit": "5"}),
+CALLS = tables(__file__)["calls"] | {
     "classify": ("classify", {"user_agent": GPTBOT}),
-    "links": ("links", {}),
-    "links found": ("links", {"search": "COM/LAUN"}),
-    "links not found": ("links", {"search": "com.laun"}),
     "long search": ("links", {"search": "x" * 2_049}),
-    "jobs": ("jobs", {}),
-    "job not found": ("job", {"id": "job_x"}),
-    "wrong status": ("jobs", {"status": "open"}),
-    "wrong limit": ("jobs", {"limit": "0"}),
-    "too many tokens": ("links", {"max_tokens": "1000000"}),
-    "one day": ("query", {"endpoint": "devices", "start_date": "2026-03-01"}),
-    "days and range": (
-        "query", {"endpoint": "devices", "range": "7d", "start_date": "2026-03-01", "end_date": "2026-03-02"}
-    ),
-    "category elsewhere": ("query", {"endpoint": "devices", "traffic_type": "ai"}),
-}  # fmt: skip
+}
 
 
 def free_sql(lake):

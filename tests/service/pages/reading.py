@@ -110,13 +110,9 @@ def value_of(cell):
 
 def as_text(value):
     """A value of the API's JSON as a cell has it."""
-    if isinstance(value, list):
-        return ", ".join(value)
-    return (
-        {None: "", True: "true", False: "false"}.get(value)
-        if value in (None, True, False) and not (isinstance(value, int | float) and not isinstance(value, bool))
-        else str(value)
-    )
+    if value is None or isinstance(value, bool):
+        return {None: "", True: "true", False: "false"}[value]
+    return ", ".join(value) if isinstance(value, list) else str(value)
 
 
 def as_shown(answer, rows):

@@ -15,29 +15,10 @@ from service.pages.shares import ShareStore
 from tests.service.jobs.findings import broken
 from tests.service.pages.reading import OURS, Browser
 from tests.support.control import open_store
+from tests.support.tables import tables
 from tests.support.visits import land, visit
 
-FORMS = [
-    ("jobs/{job}/actions", {"action_id": "approve_fix", "version": "1"}, 303),
-    ("jobs/{job}/implementations", {"kind": "patch text/x-diff", "content": "+a", "version": "2"}, 303),
-    ("jobs/{job}/implementations/1/status", {"status": "shipped", "version": "3"}, 303),
-    ("settings/api-keys", {"name": "one"}, 200),
-    ("settings/api-keys/{key}/revoke", {}, 303),
-    ("settings/sessions/nothing/revoke", {}, 404),
-    ("settings/shares", {"name": "one", "range": "7d"}, 200),
-    ("settings/shares/{share}/revoke", {}, 303),
-    ("settings/agent-hooks", {"name": "two", "url": "https://automation.example/two", "job.approved": "on"}, 200),
-    ("settings/agent-hooks/{hook}/active", {"active": "on"}, 303),
-    ("settings/agent-hooks/{hook}/test", {}, 303),
-    ("settings/agent-hooks/{hook}/secret", {}, 200),
-    ("settings/agent-hooks/{hook}/deliveries/nothing/replay", {}, 404),
-    ("settings/agent-hooks/{hook}/delete", {"confirmed": "on"}, 303),
-    ("invented-links/claims", {"address": "nothing"}, 400),
-    ("robots?block=OpenAI:training", {"as": "robots.txt"}, 400),
-    ("sign-out", {}, 303),
-    ("sign-in", {"key": "wrong"}, 403),
-    ("enter", {"code": "wrong"}, 403),
-]
+FORMS = [*tables(__file__)["forms"]]
 """Each form, what is submitted, and the answer; those that end something are the last."""
 PAUSE_SECONDS = 0.1
 
