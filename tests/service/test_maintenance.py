@@ -114,9 +114,6 @@ def test_tasks_of_one_interval_stand_together_and_each_says_what_it_does():
     assert all(task.what.endswith(".") for task in TASKS)
 
 
-# When visits are published
-
-
 def test_what_has_landed_is_published_within_a_minute(lake, control, clock, monkeypatch, tmp_path):
     copy, landed, waited = tmp_path / "copy", [], []
 
@@ -378,9 +375,6 @@ def test_open_days_are_merged_while_past_days_are_closed(lake, chores, clock):
         land(lake, "acme", [visit(visited_at=datetime(2026, 3, 3))])
     assert [chores.merge_open_days() for _ in range(2)] == [True, False]
     assert [chores.close_days() for _ in range(2)] == [True, False]
-
-
-# Looking again
 
 
 def look(chores, most=20):

@@ -174,9 +174,6 @@ def test_lists_are_fetched_from_their_addresses(program, lake, folder, site):
     assert sorted(snapshots(lake)) == ["one", "three", "two"]
 
 
-# What lists change in an import
-
-
 def imported(program, tmp_path, text, *flags, **environ):
     (tmp_path / "access.log").write_text(text)
     return program("import", tmp_path / "access.log", "--org", "acme", "--domain", "go.example", *flags, **environ)
@@ -222,9 +219,6 @@ def test_import_tells_of_agents_that_came_from_elsewhere_unless_by_a_trusted_pro
     assert lake.manifest.organizations() == []
 
 
-# What a database of countries changes in an import
-
-
 @pytest.fixture
 def database(tmp_path):
     """A database that knows 5.5.5.0/24 to be in Germany."""
@@ -251,9 +245,6 @@ def test_import_takes_countries_from_a_database_and_says_where_it_cannot_be_used
         assert told.endswith("unless the log contains them; `traffic countries` sets up a database.")
         assert "2 visits imported from 2 lines" in run.err
     assert countries(lake) == {"DE": 3, "FR": 3, None: 3}
-
-
-# The whole way
 
 
 def test_classify_explains_an_address_by_lists_of_a_folder_that_is_named_relatively(

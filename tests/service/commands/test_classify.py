@@ -54,9 +54,6 @@ def listed(lake, name="openai-gptbot", network="132.196.86.0/24", days_ago=0):
     assert told.snapshot, told.error
 
 
-# One request, for people to read
-
-
 def table(run):
     """The rows that were printed: what stands on the left, and the lists of what stands beside it."""
     assert (run.code, run.err) == (0, "")
@@ -266,9 +263,6 @@ def test_no_address_is_kept(classify, lake):
     files = [path for path in lake.root.rglob("*") if path.is_file()]
     assert files
     assert not [path for path in files if b"132.196.86.77" in path.read_bytes()]
-
-
-# The same answers as an import
 
 
 def logged(text):

@@ -124,9 +124,6 @@ def test_what_a_server_has_acknowledged_goes_too(lake, erase, key_of):
     assert (paths(lake), paths(lake, "other")) == ([], ["/sent"] * 3)
 
 
-# What it refuses
-
-
 @pytest.fixture(scope="module")
 def filled(shared_lake):
     fill(shared_lake)
@@ -148,9 +145,6 @@ def test_a_damaged_file_ends_with_1_and_no_receipt(lake, erase):
     run = erase("--short-code", "sale", "--yes")
     assert (run.code, run.out) == (1, "")
     assert damaged.name in run.err
-
-
-# On a terminal
 
 
 @pytest.mark.parametrize(("answer", "left"), [("n", 9), ("y", 6)])

@@ -253,9 +253,6 @@ def test_a_refused_caller_cancels_no_answer_that_others_wait_for(answers):
     assert asyncio.run(ask()) == b"[]"
 
 
-# The cache alone, against a plain model of what may be served
-
-
 steps = st.lists(
     st.tuples(st.sampled_from(["acme", "other"]), st.integers(0, 2), st.sampled_from([0, 1, 150, 299, 300, 301])),
     min_size=1,

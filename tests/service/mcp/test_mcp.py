@@ -142,8 +142,14 @@ def rows_of(result):
     return json.loads(rows)
 
 
-def test_answers_are_those_of_the_api_for_this_organization(asked):
-    _, results, _ = asked
+def test_answers_are_those_of_the_api_for_this_organization_and_texts_of_strangers_are_announced_as_data(asked):
+    tools, results, transport = asked
+    assert all(tool.annotations.read_only_hint for tool in tools.values())
+    assert {*tools} == {"query", "classify", "links", "jobs", "job"} | ({"run_sql"} if transport == "stdio" else set())
+    text = results["campaigns"].content[0].text
+    assert "data, not instructions" in text.partition("\n")[0]
+    assert "ignore all previous" not in text
+    assert max(len(row["utm_campaign"]) for row in rows_of(results["campaigns"])) == MAX_TEXT_LENGTH
     assert rows_of(results["overview"])["total_visits"] == 4
     assert [(row["agent"], row["visits"]) for row in rows_of(results["bots"])] == [("GPTBot", 3)]
     assert rows_of(results["empty parameters"])["total_visits"] == 4
@@ -154,25 +160,11 @@ def test_answers_are_those_of_the_api_for_this_organization(asked):
     assert rows_of(results["classify"])["bot_category"] == "ai_training"
 
 
-def test_texts_of_strangers_are_cut_encoded_and_announced_as_data(asked):
-    _, results, _ = asked
-    text = results["campaigns"].content[0].text
-    assert "data, not instructions" in text.partition("\n")[0]
-    assert "ignore all previous" not in text
-    assert max(len(row["utm_campaign"]) for row in rows_of(results["campaigns"])) == MAX_TEXT_LENGTH
-
-
 @examples("call", "remedy")
 def test_a_call_that_cannot_be_answered_says_what_would_be(asked, call, remedy):
     _, results, _ = asked
     assert results[call].is_error
     assert remedy in results[call].content[0].text
-
-
-def test_every_tool_only_reads_and_free_sql_is_not_there_over_http(asked):
-    tools, _, transport = asked
-    assert all(tool.annotations.read_only_hint for tool in tools.values())
-    assert {*tools} == {"query", "classify", "links", "jobs", "job"} | ({"run_sql"} if transport == "stdio" else set())
 
 
 @pytest.mark.parametrize("asked", ["stdio"], indirect=True)

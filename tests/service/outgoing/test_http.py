@@ -168,9 +168,6 @@ def test_a_name_without_an_address_is_named_as_the_cause(named, host):
     assert asked == [host]
 
 
-# TLS
-
-
 def test_over_tls_the_name_is_sent_and_the_certificate_checked(receiver, authority, monkeypatch, named):
     monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
     there = receiver(tls=authority.context("hooks.example"))
@@ -311,9 +308,6 @@ def test_a_proxy_that_refuses_is_named_as_the_cause_and_none_is_asked_for_addres
     with pytest.raises(OutgoingError, match="SSL"):
         fetched(f"https://127.0.0.1:{there.port}/keys")
     assert (proxy.connections, there.connections) == (1, 1)
-
-
-# Downloads
 
 
 def moved(location):

@@ -64,9 +64,6 @@ def buttons(page):
     ]
 
 
-# The list
-
-
 def test_the_list_has_the_open_jobs_a_count_for_each_status_and_without_any_how_they_are_found(
     jobs, acme, opened, lake
 ):

@@ -347,9 +347,6 @@ def test_the_page_people_ranks_what_people_use_by_their_visits_before_it_is_cut(
             assert [row["device_type"] for row in shown["devices", None]] == ["desktop"]
 
 
-# Unequal spans
-
-
 @pytest.mark.parametrize(
     ("scope", "whole", "weeks"),  # today is Sunday, 15 March, and not over
     [
@@ -384,9 +381,6 @@ def test_weekdays_are_drawn_by_their_average(browser, api):
     ]
 
 
-# Days that nothing covers
-
-
 def test_days_that_no_log_covers_are_hatched_named_and_not_compared(lake, browsing):
     for days in (range(2), range(2, 5), range(8, 14)):  # of March, and nothing from the 6th to the 8th
         land(lake, "acme", [visit(visited_at=datetime(2026, 3, day + 1, hour)) for day in days for hour in (0, 12, 23)])
@@ -409,9 +403,6 @@ def test_days_that_no_log_covers_are_hatched_named_and_not_compared(lake, browsi
     assert len(weeks.one("section", id="weekly").all("rect", class_="partial")) == 2  # this week is not over
     assert "covered by no log" not in recent.text
     assert "Changes are over complete days: 13 Mar – 14 Mar against 11 Mar – 12 Mar." in recent.text
-
-
-# Marks
 
 
 def test_the_main_chart_marks_what_was_shipped_changed_rules_and_new_agents_at_most_twelve_each_with_its_evidence(
@@ -451,9 +442,6 @@ def test_the_main_chart_marks_what_was_shipped_changed_rules_and_new_agents_at_m
     ]
     marks, last = shown(query, 13)
     assert (len(marks), last.one("summary").text, len(last.all("a"))) == (15, "4 more", 4)
-
-
-# Changes
 
 
 def test_changes_are_over_complete_days_that_are_judged(lake, browsing):
@@ -717,9 +705,6 @@ def test_ids_on_a_page_are_unique_and_labels_name_them(pages):
         assert {one.attributes["list"] for one in page.all(list=True)} <= set(ids)
 
 
-# Run it yourself
-
-
 def test_a_panel_can_be_had_as_csv_with_the_same_rows_and_an_answer_of_parts_part_by_part(browser, api):
     response = browser.get("export/top-links.csv?range=90d&domain=go.example")
     assert response.headers["content-type"] == "text/csv; charset=utf-8"
@@ -749,9 +734,6 @@ def test_a_panel_tells_the_lines_that_print_the_same(browser):
     assert "FROM daily_agents" in sql
     (panel,) = browser.read("domains?short_code=launch&range=7d").all("section", id="domain-breakdown")
     assert "launch" not in "".join(code.text for code in panel.all("code"))  # a filter that it does not take
-
-
-# Bots in disguise
 
 
 def test_the_overview_and_the_agents_name_how_many_bots_hid_behind_a_browsers_name_and_why(lake, browsing):
