@@ -35,15 +35,17 @@ class PagesApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request under /app/."""
-        request = Request(scope, receive)
+        request, failure = Request(scope, receive), None
         try:
             response = await self._response(request)
         except PROBLEMS as error:
             response = await self._problem_page(request, problem_of(error))
-        except Exception:
-            await self._finished(request, await self._problem_page(request, InternalError()))(scope, receive, send)
-            raise  # so that it is logged
-        await self._finished(request, response)(scope, receive, send)
+        except Exception as error:  # noqa: BLE001  # raised after the answer, so that it is logged
+            failure, response = error, await self._problem_page(request, InternalError())
+        response.headers.update(headers_of(request.scope.get("embedders", ())))
+        await response(scope, receive, send)
+        if failure:
+            raise failure
 
     def _routes(self) -> list[Route]:
         context, root, provider = self.context, self._root, self.context.services.oidc
@@ -108,10 +110,4 @@ class PagesApp:
         }  # fmt: skip
         response = await self.context.renderer.response(request, "problem.html", shown, problem.status)
         response.headers.update(problem.headers)
-        return response
-
-    @staticmethod
-    def _finished(request: Request, response: Response) -> Response:
-        """The response with the headers of every page."""
-        response.headers.update(headers_of(request.scope.get("embedders", ())))
         return response

@@ -113,14 +113,9 @@ class PageContext:
     ) -> None:
         """Give the browser a secret to keep for so long."""
         response.set_cookie(
-            self._cookie_name(request, name),
-            secret,
-            max_age=int(lifetime.total_seconds()),
-            path="/",
-            secure=self.origin.is_https(request),
-            httponly=True,
-            samesite="lax",
-        )
+            self._cookie_name(request, name), secret, max_age=int(lifetime.total_seconds()), path="/",
+            secure=self.origin.is_https(request), httponly=True, samesite="lax",
+        )  # fmt: skip
 
     def delete_cookie(self, request: Request, response: Response) -> None:
         """Take the secret of its session from the browser."""

@@ -1,6 +1,7 @@
 """How pages write numbers, days, times and the API's words."""
 
 from datetime import date, datetime
+from math import inf
 from typing import Final
 
 
@@ -30,6 +31,13 @@ def change_in_words(tenths: int) -> tuple[str, str]:
         return "→", "unchanged"
     size = f"{abs(tenths) // 10:,}.{abs(tenths) % 10} %"
     return ("↑", f"{size} more") if tenths > 0 else ("↓", f"{size} fewer")
+
+
+def change(percentage: float | None) -> str:
+    """A change in words, after an arrow or a sign: ↑ 12.3 % more, or ★ new if it is infinite; an en dash for None."""
+    if percentage is None:
+        return "–"
+    return "★ new" if percentage == inf else " ".join(change_in_words(round(10 * percentage)))
 
 
 def short_day(value: date) -> str:

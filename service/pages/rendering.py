@@ -19,17 +19,9 @@ from service.pages.assets import ICON, SCRIPT, STYLESHEET, source_of
 from service.pages.markup import with_code
 
 FOLDER: Final = Path(__file__).parent / "templates"
-_POLICY: Final = "; ".join(
-    (
-        "default-src 'none'",
-        f"script-src {source_of(SCRIPT)}",
-        "style-src 'self'",
-        "img-src data:",
-        "form-action 'self'",
-        "base-uri 'none'",
-        "require-trusted-types-for 'script'",
-        "trusted-types 'none'",
-    )
+_POLICY: Final = (
+    f"default-src 'none'; script-src {source_of(SCRIPT)}; style-src 'self'; img-src data:; form-action 'self'; "
+    "base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 )
 CONTENT_SECURITY_POLICY: Final = f"{_POLICY}; frame-ancestors 'none'"
 """The policy of every page that no other page may embed."""
@@ -56,23 +48,11 @@ def headers_of(embedders: Iterable[str] = ()) -> dict[str, str]:
 def environment() -> Environment:
     """The templates, with everything escaped, and how pages write numbers and times as their filters."""
     jinja = Environment(
-        loader=FileSystemLoader(FOLDER, encoding="utf-8"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        auto_reload=False,
-    )
-    jinja.filters |= {
-        "with_code": with_code,
-        "humanize": formats.humanize,
-        "number": formats.number,
-        "decimal": formats.decimal,
-        "percent": formats.percent,
-        "day": formats.day,
-        "time": formats.moment,
-        "size": formats.size,
-    }
+        loader=FileSystemLoader(FOLDER, encoding="utf-8"), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True, auto_reload=False,
+    )  # fmt: skip
+    written = (formats.humanize, formats.number, formats.decimal, formats.percent, formats.day, formats.size)
+    jinja.filters |= {how.__name__: how for how in written} | {"time": formats.moment, "with_code": with_code}
     return jinja
 
 

@@ -5,11 +5,12 @@ Only hashes of secrets are stored. All are rows of control.sqlite.
 
 import secrets
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
+
+from cachetools import TTLCache
 
 from data import BadInput, check_organization
 from service.api_keys import Key
@@ -34,8 +35,6 @@ _SELECT_VALID: Final = (
     f"SELECT {_FIELDS} FROM sessions WHERE revoked_at IS NULL AND expires_at > ? "
     "AND (key_id IS NULL OR key_id IN (SELECT id FROM keys WHERE revoked_at IS NULL)) "
 )
-
-
 _ANY_ADDRESS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # not bound to, but replaced
 
 
@@ -186,21 +185,13 @@ class SessionStore:
 
     def sessions_of(self, organization: str) -> list[Session]:
         """The valid sessions of an organization, newest first."""
-        rows = self.database.rows(
-            _SELECT_VALID + "AND organization = ? ORDER BY created_at DESC, id",
-            [to_text(self._clock()), organization],
-        )
-        return [Session(*row) for row in rows]
+        sql = _SELECT_VALID + "AND organization = ? ORDER BY created_at DESC, id"
+        return [Session(*row) for row in self.database.rows(sql, [to_text(self._clock()), organization])]
 
     def revoke(self, session_id: str, organization: str) -> bool:
         """End a session of an organization. False if there is none with this id."""
-        return bool(
-            self.database.rows(
-                "UPDATE sessions SET revoked_at = ? WHERE id = ? AND organization = ? AND revoked_at IS NULL "
-                "RETURNING id",
-                [to_text(self._clock()), session_id, organization],
-            )
-        )
+        sql = "UPDATE sessions SET revoked_at = ? WHERE id = ? AND organization = ? AND revoked_at IS NULL RETURNING id"
+        return bool(self.database.rows(sql, [to_text(self._clock()), session_id, organization]))
 
     def _open(
         self,
@@ -230,22 +221,17 @@ class Sessions:
 
     def __init__(self, store: SessionStore, clock: Callable[[], float] = time.monotonic) -> None:
         self.store = store
-        self._clock = clock
-        self._cached: OrderedDict[str, tuple[Session, float]] = OrderedDict()
+        self._cached: TTLCache[str, Session] = TTLCache(MAX_CACHED, CACHE_SECONDS, clock)
 
     async def session(self, secret: str) -> Session | None:
         """The valid session of a cookie, remembered for CACHE_SECONDS."""
-        digest, now = sha256(secret), self._clock()
-        session, until = self._cached.get(digest, (None, now))
-        if until > now:
-            return session
-        session = await self.store.database.read(self.store.session, secret)
-        self._cached.pop(digest, None)
-        if session:
-            while len(self._cached) >= MAX_CACHED:
-                self._cached.popitem(last=False)
-            self._cached[digest] = session, now + CACHE_SECONDS
-            self.store.database.write_later(self.store.record_use, session)
+        digest = sha256(secret)
+        session = self._cached.get(digest)
+        if session is None:
+            session = await self.store.database.read(self.store.session, secret)
+            if session:
+                self._cached[digest] = session
+                self.store.database.write_later(self.store.record_use, session)
         return session
 
     async def revoke(self, session_id: str, organization: str) -> bool:
@@ -257,6 +243,8 @@ class Sessions:
         """Forget sessions that were made with a key, which has been revoked."""
         self._forget(lambda session: session.key_id == key_id)
 
-    def _forget(self, is_meant: Callable[[Session], Any]) -> None:
-        for digest in [digest for digest, (session, _) in self._cached.items() if is_meant(session)]:
-            del self._cached[digest]
+    def _forget(self, is_meant: Callable[[Session], bool]) -> None:
+        for digest in list(self._cached):
+            session = self._cached.get(digest)  # None: it has just expired
+            if session and is_meant(session):
+                self._cached.pop(digest, None)

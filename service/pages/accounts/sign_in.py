@@ -43,24 +43,18 @@ class _SignIn:
 
         What opens the link before its reader does, such as a scanner of mails, uses nothing up.
         """
+        store, overview = self._context.sessions.store, f"{self._context.root}/"
         if request.method == "POST":
-            return await self._use_link(request, (await form_fields(request)).get("code", ""))
+            code = (await form_fields(request)).get("code", "")
+            if opened := await self._context.control.write(store.open_by_link, code):
+                return await self._context.signed_in(request, opened, overview)
+            return await self._form_page(request, overview, is_dead_link=True)
         code = request.query_params.get("code", "")
-        organization = await self._context.control.read(self._context.sessions.store.organization_of_link, code)
+        organization = await self._context.control.read(store.organization_of_link, code)
         if organization is None:
-            return await self._form_page(request, f"{self._context.root}/", is_dead_link=True)
-        shown = {
-            "organization": organization,
-            "code": code,
-            "is_exposed": self._context.origin.is_exposed(request),
-        }
+            return await self._form_page(request, overview, is_dead_link=True)
+        shown = {"organization": organization, "code": code, "is_exposed": self._context.origin.is_exposed(request)}
         return await self._context.renderer.response(request, "sign_in_link.html", shown, is_compressible=False)
-
-    async def _use_link(self, request: Request, code: str) -> Response:
-        opened = await self._context.control.write(self._context.sessions.store.open_by_link, code)
-        if opened is None:
-            return await self._form_page(request, f"{self._context.root}/", is_dead_link=True)
-        return await self._context.signed_in(request, opened, f"{self._context.root}/")
 
     async def sign_out(self, request: Request) -> Response:
         """End the session."""
@@ -84,9 +78,8 @@ class _SignIn:
             "is_dead_link": is_dead_link,
             "is_exposed": self._context.origin.is_exposed(request),
         }
-        return await self._context.renderer.response(
-            request, "sign_in.html", shown, 403 if is_wrong or is_dead_link else 200
-        )
+        status = 403 if is_wrong or is_dead_link else 200
+        return await self._context.renderer.response(request, "sign_in.html", shown, status)
 
 
 def is_navigation(request: Request) -> bool:

@@ -38,8 +38,7 @@ def evidence_of(record: JobRecord) -> dict[str, Any] | None:
     names = list(evidence.rows[0]) if evidence.rows else []
     columns = [_column(evidence.template, name, name in evidence.untrusted) for name in names]
     rows = [[_cell(column, row.get(column.field)) for column in columns] for row in evidence.rows]
-    start, end = evidence.scope.start_date, evidence.scope.end_date
-    name = evidence.template
+    name, start, end = evidence.template, evidence.scope.start_date, evidence.scope.end_date
     sql = template(name) if name in _ENTRIES else ""
     query = name if name in ENTRIES else f"queries/{name}.sql"
     arguments = [query, "--org", record.organization, "--start-date", start, "--end-date", end]
@@ -57,16 +56,14 @@ def evidence_of(record: JobRecord) -> dict[str, Any] | None:
 
 def outcome_sentences(outcome: JobOutcome) -> list[str]:
     """What an outcome says, in sentences, the verdict first."""
+    if outcome.verdict is None and outcome.status == "none":
+        return ["Nothing is measured before an implementation is shipped."]
     if outcome.verdict is None:
-        not_shipped = outcome.status == "none"
-        return [
-            "Nothing is measured before an implementation is shipped." if not_shipped else "It is too early to tell."
-        ]
+        return ["It is too early to tell."]
     sentences = [outcome.verdict]
-    if outcome.probability is not None:
-        sentences.append(
-            f"If nothing had changed, the probability of such a difference would be {_chance(outcome.probability)}."
-        )
+    if (chance := outcome.probability) is not None:
+        written = "below 0.0001" if chance < 0.0001 else f"{chance:.2g}"
+        sentences.append(f"If nothing had changed, the probability of such a difference would be {written}.")
     if outcome.status == "waiting" and outcome.until:
         sentences.append(f"It is measured until {formats.day(outcome.until.isoformat())}.")
     if outcome.judged_by == "rate" and not outcome.resolves:
@@ -115,7 +112,3 @@ def _cell(column: TableColumn, value: object) -> Markup:
     if value is None:
         return _NOTHING
     return _UNTRUSTED % value if column.kind == "untrusted" else cell(column, value, "ai", "")
-
-
-def _chance(probability: float) -> str:
-    return "below 0.0001" if probability < 0.0001 else f"{probability:.2g}"

@@ -16,18 +16,11 @@ from queries import JOB_KINDS, InvalidParameter, measure_all
 from service.http.authentication import Caller
 from service.http.errors import NotFound, Overloaded
 from service.http.job_endpoints import actor_of, guesses_for
+from service.jobs import states
 from service.jobs.implementations import CONTENT_TYPES, MAX_CONTENT_BYTES, Draft
 from service.jobs.records import JobRecord
 from service.jobs.redirects import ADD_REDIRECT, RedirectGuess
-from service.jobs.states import (
-    IMPLEMENTATION_TRANSITIONS,
-    OPEN,
-    STATUSES,
-    JobChanged,
-    JobConflict,
-    JobNotFound,
-    TooLarge,
-)
+from service.jobs.states import OPEN, STATUSES, JobChanged, JobConflict, JobNotFound, TooLarge
 from service.pages.context import PageContext
 from service.pages.forms import editors_form
 from service.pages.jobs.content import chart_of, days_of, evidence_of, expected_days, filled_days, outcome_sentences
@@ -66,10 +59,8 @@ class _JobPages:
         rows = await self._jobs.database.read(self._jobs.of, session.organization)
         counts = Counter(row.status for row in rows)
         chosen = [row for row in rows if row.status in ((status,) if status else OPEN)]
-        tabs = [
-            ("Open", "", sum(counts[one] for one in OPEN)),
-            *((one.capitalize(), one, counts[one]) for one in STATUSES),
-        ]
+        of_each = [(one.capitalize(), one, counts[one]) for one in STATUSES]
+        tabs = [("Open", "", sum(counts[one] for one in OPEN)), *of_each]
         shown = {**layout(self._context, request, "jobs", None), "jobs": chosen, "tabs": tabs, "status": status}
         return await self._context.renderer.response(request, "jobs.html", shown | {"has_jobs": bool(rows)})
 
@@ -104,19 +95,15 @@ class _JobPages:
         return await self._written(request, fields, write, int(number), status=fields.get("status", ""))
 
     async def _written(
-        self,
-        request: Request,
-        fields: dict[str, str],
-        write: Callable[..., object],
-        what: object,
-        **more: str | None,
+        self, request: Request, fields: dict[str, str], write: Callable[..., object], what: object, **more: str | None
     ) -> Response:
         """Write, and show the job; if it cannot be written, with the reason and what was typed. Raises NotFound.
 
         `write` is a method of Jobs that takes organization, job, `what`, actor, time, `version` and `more`.
         """
         caller, job_id = request.scope["session"].caller, request.path_params["id"]
-        who, now, version = actor_of(caller), self._context.services.clock(), _version(fields)
+        who, now, text = actor_of(caller), self._context.services.clock(), fields.get("version", "")
+        version = int(text) if _VERSION.fullmatch(text) else -1  # any other text matches no job
         try:
             await self._jobs.database.write(
                 lambda: write(caller.organization, job_id, what, who, now, version=version, **more)
@@ -124,11 +111,8 @@ class _JobPages:
         except JobNotFound as error:
             raise NotFound from error
         except JobChanged as error:
-            problem = (
-                f"Nothing was done: the job has changed since you opened it. It is {error.status} now. "
-                "Review it below, then decide again."
-            )
-            return await self.job(request, 412, problem, fields)
+            changed = f"Nothing was done: the job has changed since you opened it. It is {error.status} now."
+            return await self.job(request, 412, f"{changed} Review it below, then decide again.", fields)
         except JobConflict as error:
             return await self.job(request, 409, f"Nothing was done. {error}", fields)
         except BadInput as error:
@@ -157,7 +141,7 @@ class _JobPages:
             "outcome": outcome_sentences(job.outcome),
             "measure": await self._measured(session.caller, job),
             "actions": [one for one in job.actions if not one.is_default or job.status in {"new", "reviewed"}],
-            "statuses": IMPLEMENTATION_TRANSITIONS[implementation.status] if implementation else (),
+            "statuses": states.IMPLEMENTATION_TRANSITIONS[implementation.status] if implementation else (),
             "takes_implementation": takes_implementation,
             "takes_redirect": takes_redirect,
             "guesses": await self._guesses(session.caller, job_id) if takes_redirect else [],
@@ -170,11 +154,9 @@ class _JobPages:
 
     async def _guesses(self, caller: Caller, job_id: str) -> Sequence[RedirectGuess]:
         """Where the path of a job may be redirected to; none if they cannot be read now."""
-        services = self._context.services
+        one = self._context.services
         with suppress(TrafficError, Overloaded):
-            return await guesses_for(
-                self._jobs, services.warehouse, services.workers, services.clock, caller, job_id
-            )  # fmt: skip
+            return await guesses_for(self._jobs, one.warehouse, one.workers, one.clock, caller, job_id)
         return ()
 
     async def _measured(self, caller: Caller, job: JobRecord) -> dict[str, Any] | None:
@@ -200,9 +182,3 @@ class _JobPages:
         return {"description": kind.measure.description, "chart": chart_of(days, shipped_on, expected),
                 "days": days, "expected": expected, "others": job.outcome.others,
                 "name": kind.measure.name, "shipped_on": shipped_on}  # fmt: skip
-
-
-def _version(fields: dict[str, str]) -> int:
-    """The version of the job that the page with the form showed; any other text matches no job."""
-    text = fields.get("version", "")
-    return int(text) if _VERSION.fullmatch(text) else -1

@@ -93,7 +93,10 @@ def time_series(
     hatched = [_hatched("partial", number, len(rows), _pixels(totals[number], scale[-1])) for number in sorted(partial)]
     for kind, numbers in (("ahead", ahead), ("missing", missing)):
         hatched += [_hatched(kind, number, len(rows), HEIGHT, "void") for number in sorted(numbers)]
-    marked = [_marked(number, len(rows), text) for number, text in marks.items()]
+    marked = [
+        _MARK.format(x=_number(100 * (number + 0.5) / len(rows)), y=TOP + HEIGHT, text=text)
+        for number, text in marks.items()
+    ]
     drawn = joined(_stretched(len(rows), shapes), *([_HATCHES, *hatched] if hatched else []), *marked)
     return _frame(len(rows), scale, drawn, labels)
 
@@ -124,19 +127,15 @@ def measured_days(
     """
     events = [count for _, count, _ in days]
     others = [max(visits - count, 0) for _, count, visits in days]
-    scale = _gridlines(
-        ceil(max(*(count + more for count, more in zip(events, others, strict=True)), *expected or (0,)))
-    )
+    totals = [count + more for count, more in zip(events, others, strict=True)]
+    scale = _gridlines(ceil(max(*totals, *expected or (0,))))
     dates = [day.isoformat() for day, _, _ in days]
     x = 100 * (dates.index(shipped_on.isoformat()) + 0.5) / len(days)
     dx, anchor = (6, "start") if x < 50 else (-6, "end")
     mark = _SHIPPED.format(x=_number(x), y=TOP + HEIGHT, dx=dx, anchor=anchor)
-    shapes = _stretched(
-        len(days),
-        _stack([("ai", events), ("other", others)], scale[-1])
-        + (_dashed(expected, scale[-1]) if expected else _NOTHING),
-    )
-    return _frame(len(days), scale, shapes + mark, day_labels(dates))
+    shapes = _stack([("ai", events), ("other", others)], scale[-1])
+    shapes += _dashed(expected, scale[-1]) if expected else _NOTHING
+    return _frame(len(days), scale, _stretched(len(days), shapes) + mark, day_labels(dates))
 
 
 def bar(percentage: float | None, kind: str) -> Markup:
@@ -169,11 +168,8 @@ def sparkline(values: Sequence[int]) -> Markup:
 def multiples(series: Mapping[str, Sequence[int]]) -> Markup:
     """A line for each name beside its last value, the largest sum first, each on a scale of its own."""
     ordered = sorted(series.items(), key=lambda item: -sum(item[1]))
-    return _MULTIPLES.format(
-        items=_NOTHING.join(
-            _MULTIPLE.format(name=name, line=sparkline(values), last=f"{values[-1]:,}") for name, values in ordered
-        )
-    )
+    items = [_MULTIPLE.format(name=name, line=sparkline(values), last=f"{values[-1]:,}") for name, values in ordered]
+    return _MULTIPLES.format(items=joined(*items))
 
 
 def compact(count: int) -> str:
@@ -222,22 +218,11 @@ def _stack(series: Sequence[tuple[str, Sequence[float]]], top: int) -> Markup:
     return drawn
 
 
-def _marked(column: int, count: int, text: str) -> Markup:
-    """A line through the middle of one of so many columns, and the text at its top."""
-    return _MARK.format(x=_number(100 * (column + 0.5) / count), y=TOP + HEIGHT, text=text)
-
-
 def _hatched(kind: str, column: int, count: int, height: float, pattern: str = "hatch") -> Markup:
     """The hatching over one of so many columns."""
     share = 100 / count
-    return _HATCHED.format(
-        kind=kind,
-        x=_number(share * column),
-        y=_number(TOP + HEIGHT - height),
-        width=_number(share),
-        height=_number(height),
-        id=pattern,
-    )
+    x, y = _number(share * column), _number(TOP + HEIGHT - height)
+    return _HATCHED.format(kind=kind, x=x, y=y, width=_number(share), height=_number(height), id=pattern)
 
 
 def _stretched(count: int, shapes: Markup) -> Markup:
@@ -247,18 +232,12 @@ def _stretched(count: int, shapes: Markup) -> Markup:
 
 def _frame(count: int, scale: Sequence[int], shapes: Markup, labels: Iterable[Label]) -> Markup:
     """The whole chart."""
-    grid = _NOTHING.join(
-        _GRIDLINE.format(y=_number(TOP + HEIGHT - _pixels(value, scale[-1])), text=compact(value)) for value in scale
-    )
-    texts = _NOTHING.join(
-        _LABEL.format(
-            classes="label" if is_major else "label minor",
-            x=_number(100 * (column + 0.5) / count),
-            y=TOP + HEIGHT + 20,
-            text=text,
-        )
-        for column, text, is_major in labels
-    )
+    grid, texts = _NOTHING, _NOTHING
+    for value in scale:
+        grid += _GRIDLINE.format(y=_number(TOP + HEIGHT - _pixels(value, scale[-1])), text=compact(value))
+    for column, text, is_major in labels:
+        x, classes = _number(100 * (column + 0.5) / count), "label" if is_major else "label minor"
+        texts += _LABEL.format(classes=classes, x=x, y=TOP + HEIGHT + 20, text=text)
     return _FRAME.format(height=TOP + HEIGHT + 26, count=count, grid=grid, shapes=shapes, labels=texts)
 
 

@@ -13,84 +13,46 @@ from service.pages import formats
 from service.pages.numbers.charts import bar
 
 LABELS: Final = {
-    "short_code": "Link",
-    "target_url": "Target",
-    "total_visits": "Visits",
-    "human_clicks": "By people",
-    "human_visits": "By people",
-    "ai_visits": "AI-related",
-    "other_visits": "Other",
-    "mobile_visits": "Mobile",
-    "desktop_visits": "Desktop",
-    "ai_assistant_requests": "Assistants",
-    "ai_training_requests": "Training",
-    "ai_coding_agent_requests": "Coding agents",
-    "ai_referral_requests": "AI referrals",
-    "ai_pct": "AI share",
-    "percentage": "Share",
-    "unique_visitors": "Visitors",
-    "pages_accessed": "Pages",
-    "ai_source": "AI source",
-    "agent_fetches": "Agent fetches",
-    "ai_referrals": "People sent",
-    "conversion_rate": "People sent per 100 fetches",
-    "fetches_per_referral": "Fetches per person",
-    "links_fetched": "Links fetched",
-    "links_referred": "Links sent to",
-    "links_reached": "Links fetched",
-    "days_to_first_fetch": "Days until then",
-    "fetches_before": "Fetches before",
-    "fetches_by_chance": "By chance",
-    "country_name": "Country",
-    "country": "Code",
-    "day_name": "Day",
-    "avg_visits": "Average",
-    "days_in_range": "Days",
-    "utm_source": "Source",
-    "utm_medium": "Medium",
-    "utm_campaign": "Campaign",
-    "referrer_type": "Type",
-    "bot_category": "Category",
-    "agent_kind": "Purpose",
-    "errors_4xx": "4xx",
-    "errors_5xx": "5xx",
-    "bytes_sent": "Sent",
-    "short_codes": "Links",
-    "value_per_visit": "Value of one",
-    "estimated_value": "Estimated value",
-    "value_percentage": "Share of value",
-    "is_new": "New",
-    "change_percentage": "Change",
-    "week": "Week of",
-    "oldest_age_seconds": "Oldest (s)",
-    "ttl_seconds": "Kept for (s)",
-    "scope": "Endpoint",
-    "device_type": "Device",
-}
+    "short_code": "Link", "target_url": "Target", "total_visits": "Visits", "human_clicks": "By people",
+    "human_visits": "By people", "ai_visits": "AI-related", "other_visits": "Other", "mobile_visits": "Mobile",
+    "desktop_visits": "Desktop", "ai_assistant_requests": "Assistants", "ai_training_requests": "Training",
+    "ai_coding_agent_requests": "Coding agents", "ai_referral_requests": "AI referrals", "ai_pct": "AI share",
+    "percentage": "Share", "unique_visitors": "Visitors", "pages_accessed": "Pages", "ai_source": "AI source",
+    "agent_fetches": "Agent fetches", "ai_referrals": "People sent", "conversion_rate": "People sent per 100 fetches",
+    "fetches_per_referral": "Fetches per person", "links_fetched": "Links fetched", "links_referred": "Links sent to",
+    "links_reached": "Links fetched", "days_to_first_fetch": "Days until then", "fetches_before": "Fetches before",
+    "fetches_by_chance": "By chance", "country_name": "Country", "country": "Code", "day_name": "Day",
+    "avg_visits": "Average", "days_in_range": "Days", "utm_source": "Source", "utm_medium": "Medium",
+    "utm_campaign": "Campaign", "referrer_type": "Type", "bot_category": "Category", "agent_kind": "Purpose",
+    "errors_4xx": "4xx", "errors_5xx": "5xx", "bytes_sent": "Sent", "short_codes": "Links",
+    "value_per_visit": "Value of one", "estimated_value": "Estimated value", "value_percentage": "Share of value",
+    "is_new": "New", "change_percentage": "Change", "week": "Week of", "oldest_age_seconds": "Oldest (s)",
+    "ttl_seconds": "Kept for (s)", "scope": "Endpoint", "device_type": "Device",
+}  # fmt: skip
 """The labels of fields whose names, with spaces, are not good ones."""
 
 _BADGE: Final = Markup('<span class="badge %s"><span aria-hidden="true">%s</span> %s</span>')
 _CHANGE: Final = Markup('<data value="%s"><span aria-hidden="true">%s</span> %s</data>')
 _SIGNS: Final = {"verified": "✓", "high": "●", "medium": "◐", "low": "○", "contradicted": "✗", "new": "★"}
-_PERCENTAGES: Final = frozenset(
-    ("percentage", "ai_pct", "ai_percentage", "hit_rate", "value_percentage", "change_percentage")
-)
-_DECIMALS: Final = frozenset(
-    (
-        "avg_visits",
-        "score",
-        "conversion_rate",
-        "fetches_per_referral",
-        "fetches_by_chance",
-        "value_per_visit",
-        "estimated_value",
-    )
-)
-
-_KINDS: Final = {"percentage": "share", "confidence": "badge", "month": "month", "bytes_sent": "size"}
-"""The kinds of single fields."""
-_WORDS: Final = frozenset(("bot_category", "agent_kind", "traffic_type", "detection_method", "signal"))
-"""Fields whose values are words of the API, written as people write them."""
+_FIELDS_OF_KIND: Final = {
+    "percent": "ai_pct ai_percentage hit_rate value_percentage change_percentage",
+    "decimal": "avg_visits score conversion_rate fetches_per_referral fetches_by_chance value_per_visit "
+    "estimated_value",
+    "word": "bot_category agent_kind traffic_type detection_method signal",  # of the API, written as people write them
+    "share": "percentage",
+    "badge": "confidence",
+    "month": "month",
+    "size": "bytes_sent",
+}
+_KIND_OF_FIELD: Final = {name: kind for kind, names in _FIELDS_OF_KIND.items() for name in names.split()}
+_KIND_OF_TYPE: Final = {"VARCHAR": "text", "DATE": "day", "TIMESTAMP": "time", "BOOLEAN": "flag", "VARCHAR[]": "list"}
+"""By the type in SQL, for other fields; the rest are numbers."""
+_CSS: Final = {
+    **dict.fromkeys(("decimal", "percent", "size"), "number"),
+    **dict.fromkeys(("flag", "list", "word"), "text"),
+    "month": "day",
+}
+"""The class of the cells of a kind, if it is not called like the kind."""
 
 
 @dataclass(frozen=True)
@@ -104,15 +66,7 @@ class TableColumn:
     @cached_property
     def css(self) -> str:
         """The class of its cells."""
-        return {
-            "decimal": "number",
-            "percent": "number",
-            "size": "number",
-            "month": "day",
-            "flag": "text",
-            "list": "text",
-            "word": "text",
-        }.get(self.kind, self.kind)
+        return _CSS.get(self.kind, self.kind)
 
 
 SHARE_OF_PEOPLE: Final = TableColumn("share_of_people", "Share", "share")
@@ -131,17 +85,18 @@ CHANGE: Final = TableColumn("change", "Change", "change")
 def column_of(field: Field) -> TableColumn:
     """The column for a field of an answer."""
     label = LABELS.get(field.name) or field.name.replace("_", " ").capitalize()
-    return TableColumn(field.name, label, _kind_of(field))
+    kind = _KIND_OF_FIELD.get(field.name) or _KIND_OF_TYPE.get(field.kind.sql, "number")
+    return TableColumn(field.name, label, kind)
 
 
 def cell(column: TableColumn, value: object, color: str, href: str) -> Markup:
     """The content of a cell. What the API answers is the `value` of its <data> element, or else its text."""
     text = plain(column, value)
     match column.kind:
-        case "text" | "list":
+        case "badge" if text in _SIGNS:  # a sign, hidden from screen readers, and the word
+            shown = _BADGE % (text, _SIGNS[text], _data(text, text))
+        case "text" | "list" | "badge":
             shown = escape(text)
-        case "badge":
-            shown = _badge(str(value))
         case "flag":
             shown = _data("true" if value else "false", text)
         case "change" if value is not None:
@@ -163,32 +118,8 @@ def plain(column: TableColumn, value: object) -> str:
             return ", ".join(value) if isinstance(value, list) else str(value)
         case "flag":
             return "yes" if value else "no"
-        case "share":
-            return formats.percent(_as_number(value))
-        case "change":
-            return _change(_as_number(value))
         case kind:
             return _FORMATS[kind](value)
-
-
-def _change(percent: float | None) -> str:
-    """A change in words, after an arrow or a sign."""
-    if percent is None:
-        return "–"
-    return "★ new" if percent == inf else " ".join(formats.change_in_words(round(10 * percent)))
-
-
-def _kind_of(field: Field) -> str:
-    if field.name in _KINDS:
-        return _KINDS[field.name]
-    if field.name in _WORDS:
-        return "word"
-    if field.name in _PERCENTAGES:
-        return "percent"
-    if field.name in _DECIMALS:
-        return "decimal"
-    kinds = {"VARCHAR": "text", "DATE": "day", "TIMESTAMP": "time", "BOOLEAN": "flag", "VARCHAR[]": "list"}
-    return kinds.get(field.kind.sql, "number")
 
 
 def _data(value: object, text: str) -> Markup:
@@ -197,22 +128,12 @@ def _data(value: object, text: str) -> Markup:
     return Markup(f'<data value="{raw}">{escape(text)}</data>')  # noqa: S704  # a number, or escaped
 
 
-def _badge(text: str) -> Markup:
-    """A confidence as a badge: a sign, hidden from screen readers, and the word."""
-    sign = _SIGNS.get(text)
-    if sign is None:
-        return escape(text)
-    return _BADGE % (text, sign, _data(text, text))
-
-
-def _as_number(value: object) -> float | None:
-    return value if isinstance(value, int | float) else None
-
-
 _FORMATS: Final[Mapping[str, Callable[[Any], str]]] = {
     "number": formats.number,
     "decimal": formats.decimal,
     "percent": formats.percent,
+    "share": formats.percent,
+    "change": formats.change,
     "size": formats.size,
     "day": formats.day,
     "month": formats.month,

@@ -99,9 +99,8 @@ class PageContent:
     @cached_property
     def panels(self) -> tuple[Panel, ...]:
         """The panels of the page; visits over time are in the unit that suits the days."""
-        return tuple(
-            panels.in_unit(panel, self._unit) if panel.entry is SERIES else panel for panel in self.page.panels
-        )
+        unit = self._unit
+        return tuple(panels.in_unit(panel, unit) if panel.entry is SERIES else panel for panel in self.page.panels)
 
     @property
     def _unit(self) -> str:
@@ -161,18 +160,20 @@ class PageContent:
             answers |= {name: answers["dashboard"][member] for name, member in MEMBERS.items()}
         return answers
 
+    def _by_scope(self, loaded: Sequence[Any]) -> dict[tuple[str, Scope], Any]:
+        return {(entry.name, scope): answer for (entry, scope), answer in zip(self.wanted, loaded, strict=True)}
+
     def filled(self, loaded: Sequence[Any], source: str = "") -> dict[str, Any]:
         """What the template shows: tiles and panels; with `source`, only the rows of this AI platform."""
-        answers = self.answers(loaded)
+        answers, found = self.answers(loaded), self._by_scope(loaded)
         has_before = self.page.is_dashboard and self.comparison and self._unit != "month"
         before = loaded[-1] if has_before else None
-        found = {(entry.name, scope): answer for (entry, scope), answer in zip(self.wanted, loaded, strict=True)}
         spans = {name: (found[name, now[1]], found[name, then[1]]) for name, (now, then) in self._compared.items()}
+        targets = {row["target_url"] for row in answers.get("top-links", ())} - {"unknown"}  # by links files
+        filled = [self._filled(panel, answers, before, source, spans.get(panel.entry.name)) for panel in self.panels]
         return {
             "tiles": self.tiles(loaded),
-            "panels": [
-                self._filled(panel, answers, before, source, spans.get(panel.entry.name)) for panel in self.panels
-            ],
+            "panels": filled,
             "can_compare": any(figure_of(panel) for panel in self.page.panels),
             "disguised": disguised_in_words(answers["disguised"]) if self.page.is_dashboard else "",
             "suggestions": suggestions(answers),
@@ -181,7 +182,7 @@ class PageContent:
             "missing": self.missing_in_words(),
             "comparison": self.comparison,
             "compares": self.stored is not None,
-            "target_url": _target_url(answers) if self.page is LINK else "",
+            "target_url": min(targets) if self.page is LINK and len(targets) == 1 else "",
         }
 
     def missing_in_words(self) -> str:
@@ -202,7 +203,7 @@ class PageContent:
         """The tiles of an overview, none on other pages; changes are over complete days."""
         if not self.page.is_dashboard:
             return []
-        found = {(entry.name, scope): answer for (entry, scope), answer in zip(self.wanted, loaded, strict=True)}
+        found = self._by_scope(loaded)
         found[OVERVIEW_ROW.name, self._scope] = found[DASHBOARD.name, self._scope]["overview"]
 
         def figures(scope: Scope) -> Figures:
@@ -253,11 +254,8 @@ def compared_pair(
     entry: Entry, filters: Filters, comparison: Comparison
 ) -> tuple[tuple[Entry, Scope], tuple[Entry, Scope]]:
     """What to ask for to compare an answer: for the days, and for those before."""
-    scope = filters.scope_for(entry)
-    now, before = (
-        replace(scope, start_date=span.start_date, end_date=span.end_date)
-        for span in (comparison.now, comparison.before)
-    )
+    scope, spans = filters.scope_for(entry), (comparison.now, comparison.before)
+    now, before = (replace(scope, start_date=span.start_date, end_date=span.end_date) for span in spans)
     return (entry, now), (entry, before)
 
 
@@ -286,13 +284,4 @@ def suggestions(answers: Mapping[str, Any]) -> dict[str, list[str]]:
         values = {row["filter"]: row["values"][:MAX_SUGGESTIONS] for row in answers["filter-values"]}
         return {"domains": values["domain"], "links": values["short_code"]}
     links = answers["top-links"]
-    return {
-        "domains": sorted({row["domain"] for row in links}),
-        "links": [row["short_code"] for row in links],
-    }
-
-
-def _target_url(answers: Mapping[str, Any]) -> str:
-    """Where the link of the page leads, if a links file says so."""
-    targets = {row["target_url"] for row in answers["top-links"]} - {"unknown"}
-    return min(targets) if len(targets) == 1 else ""
+    return {"domains": sorted({row["domain"] for row in links}), "links": [row["short_code"] for row in links]}

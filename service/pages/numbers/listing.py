@@ -45,13 +45,9 @@ class Listing:
     def scope(self, scope: Scope) -> Scope:
         """The scope of the answer that has this part."""
         return replace(
-            scope,
-            search=self.search or None,
-            unvisited=self.is_unvisited or None,
-            sorted_by=self.sort,
-            ascending=self.order == "ascending",
-            skipped=self.first - 1,
-        )
+            scope, search=self.search or None, unvisited=self.is_unvisited or None, sorted_by=self.sort,
+            ascending=self.order == "ascending", skipped=self.first - 1,
+        )  # fmt: skip
 
     @property
     def search(self) -> str:

@@ -47,11 +47,14 @@ def marks_of(
 ) -> list[Mark]:
     """The marks of the days in scope, by day. `agents` are the rows of bot-traffic, those with most visits first."""
     scope = filters.scope
-    found = [
-        *_gaps(filters, uncovered),
-        *_changes(events),
-        *_shipped(filters, events),
-        *_new(filters, uncovered, agents),
+    found = [*_gaps(filters, uncovered), *_new(filters, uncovered, agents)]
+    for day in events.rules_changed:
+        text = f"{formats.day(day)}: the rules by which visits are classified changed"
+        found.append(Mark(day, text, "settings/storage#rules"))
+    found += [
+        Mark(job.day, f"{formats.day(job.day)}, shipped: {job.title}", f"jobs/{job.id}")
+        for job in events.shipped
+        if scope.domain in {None, job.domain} and scope.short_code in {None, job.short_code}
     ]
     return sorted((mark for mark in found if scope.start_date <= mark.day <= scope.end_date), key=lambda mark: mark.day)
 
@@ -73,21 +76,6 @@ def _gaps(filters: Filters, uncovered: frozenset[date]) -> Iterable[Mark]:
         days = plural((last - day).days + 1, "day")
         query = filters.query_string(start_date=str(day), end_date=str(last))
         yield Mark(day, f"{formats.span(day, last)}: no log and no report covers {days}", query)
-
-
-def _changes(events: Events) -> Iterable[Mark]:
-    for day in events.rules_changed:
-        yield Mark(
-            day, f"{formats.day(day)}: the rules by which visits are classified changed", "settings/storage#rules"
-        )
-
-
-def _shipped(filters: Filters, events: Events) -> Iterable[Mark]:
-    scope = filters.scope
-    for job in events.shipped:
-        is_here = scope.domain in {None, job.domain} and scope.short_code in {None, job.short_code}
-        if is_here:
-            yield Mark(job.day, f"{formats.day(job.day)}, shipped: {job.title}", f"jobs/{job.id}")
 
 
 def _new(filters: Filters, uncovered: frozenset[date], agents: Sequence[Mapping[str, Any]]) -> Iterable[Mark]:

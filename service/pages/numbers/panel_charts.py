@@ -31,13 +31,14 @@ def chart_of(
     match panel.chart:
         case "series" if days:
             chart = _series(panel.unit, rows, previous, days, marks)
-        case "lines" if days and days.whole_weeks:
-            chart = multiples(_by_week(rows, days.whole_weeks))
+        case "lines" if days and days.whole_weeks:  # of each AI platform, or coding agent
+            counts = {(str(row.get("ai_source") or row["tool"]), str(row["week"])): int(row["visits"]) for row in rows}
+            chart = multiples({name: [counts.get((name, week), 0) for week in days.whole_weeks] for name, _ in counts})
         case "purposes" if days:
             chart = multiples(_by_purpose(panel, columns, rows, days))
         case "map":
-            counts = {str(row["country"]): int(row["human_clicks"]) for row in rows}
-            chart = world_map(counts, {str(row["country"]): str(row["country_name"]) for row in rows})
+            people = {str(row["country"]): int(row["human_clicks"]) for row in rows}
+            chart = world_map(people, {str(row["country"]): str(row["country_name"]) for row in rows})
         case "hours":
             chart = column_chart([(f"{row['hour']:02}", int(row["visits"])) for row in rows], "plain")
         case "weekdays":
@@ -46,11 +47,7 @@ def chart_of(
 
 
 def _series(
-    unit: str,
-    rows: Sequence[Row],
-    previous: Sequence[Row] | None,
-    days: ChartDays,
-    marks: Sequence[Sequence[Mark]],
+    unit: str, rows: Sequence[Row], previous: Sequence[Row] | None, days: ChartDays, marks: Sequence[Sequence[Mark]]
 ) -> Markup:
     """Visits over time; `unit` is what a row counts: an hour, a day, a week or a month."""
     starts = [str(row[FIELD_OF[unit]]) for row in rows]
@@ -67,12 +64,6 @@ def _series(
         column = bisect_left(starts, starts[bisect_right(starts, group[0].day.isoformat()) - 1])
         numbers[column] = f"{numbers[column]},{number}" if column in numbers else str(number)
     return time_series(rows, previous, texts, partial=partial, ahead=ahead, missing=missing, marks=numbers)
-
-
-def _by_week(rows: Sequence[Row], weeks: Sequence[str]) -> Mapping[str, Sequence[int]]:
-    """The visits of each AI platform, or coding agent, in each of the weeks; 0 in weeks without."""
-    counts = {(str(row.get("ai_source") or row["tool"]), str(row["week"])): int(row["visits"]) for row in rows}
-    return {name: [counts.get((name, week), 0) for week in weeks] for name, _ in counts}
 
 
 def _by_purpose(

@@ -59,7 +59,8 @@ class Report:
         database that is damaged.
         """
         filters = Filters.of(parameters, organization, today, LinkIndex(lake))
-        page = _with_rows(LINK if filters.scope.short_code else OVERVIEW)
+        page = LINK if filters.scope.short_code else OVERVIEW
+        page = replace(page, panels=tuple(replace(panel, limit=max(panel.limit, ROWS)) for panel in page.panels))
         content = PageContent(page, filters, stored_span(lake, organization), uncovered=uncovered(lake, filters))
         variables = {scope: warehouse.variables(scope) for scope in dict.fromkeys(scope for _, scope in content.wanted)}
         loaded = [
@@ -118,10 +119,6 @@ class Report:
             yield disguised
         if self.content.comparison:
             yield f"Changes are over complete days: {self.content.comparison.spans}."
-
-
-def _with_rows(page: Page) -> Page:
-    return replace(page, panels=tuple(replace(panel, limit=max(panel.limit, ROWS)) for panel in page.panels))
 
 
 def _table(panel: Panel, answer: Sequence[Any]) -> Iterator[str]:

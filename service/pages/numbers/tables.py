@@ -14,16 +14,7 @@ from queries import MAX_VALUE_LENGTH, PARAMETERS, Entry
 from service.pages.filters import Filters
 from service.pages.markup import joined
 from service.pages.numbers.charts import split_bar
-from service.pages.numbers.columns import (
-    BEFORE,
-    CHANGE,
-    OTHER,
-    PREVIOUS,
-    SHARE_OF_PEOPLE,
-    TableColumn,
-    cell,
-    column_of,
-)  # fmt: skip
+from service.pages.numbers.columns import BEFORE, CHANGE, OTHER, PREVIOUS, SHARE_OF_PEOPLE, TableColumn, cell, column_of
 from service.pages.numbers.comparison import REST, compared_rows, figure_of, names_of
 from service.pages.numbers.marks import Mark, grouped_marks
 from service.pages.numbers.panel_charts import chart_of
@@ -36,12 +27,9 @@ ANY_DOMAIN: Final = "(any)"
 _CSS_CLASSES: Final = ("text", "number", "change", "day", "time", "badge", "share", "split")
 _ROW_HEADS: Final = {css: Markup('<th scope="row" class="%s">') % css for css in _CSS_CLASSES}
 _CELLS: Final = {css: Markup('<td class="%s">') % css for css in _CSS_CLASSES}
-_END_ROW_HEAD: Final = Markup("</th>")
-_END_CELL: Final = Markup("</td>")
+_END_ROW_HEAD, _END_CELL, _END_ROW = Markup("</th>"), Markup("</td>"), Markup("</tr>")
+_ROW, _REST_ROW = Markup("<tr>"), Markup('<tr class="rest">')
 _NOT_COVERED: Final = Markup(' <span class="badge">not covered</span>')
-_ROW: Final = Markup("<tr>")
-_REST_ROW: Final = Markup('<tr class="rest">')
-_END_ROW: Final = Markup("</tr>")
 _SHOWN_BY: Final = {"country": "country_name"}
 """The fields whose words another field shows."""
 LINKED_FIELDS: Final = {
@@ -120,10 +108,8 @@ class CellLinks:
     def link(self, domain: str, short_code: str) -> str:
         """The page of a link."""
         domain_filter = None if domain in {"", "unknown", REST, ANY_DOMAIN} else domain
-        query = self._filters.query_string(
-            domain=domain_filter, short_code=short_code, target_url=None, traffic_type=None
-        )
-        return f"{self._root}/link{query}"
+        changes = {"domain": domain_filter, "short_code": short_code, "target_url": None, "traffic_type": None}
+        return f"{self._root}/link{self._filters.query_string(**changes)}"
 
 
 def fill(
@@ -147,7 +133,8 @@ def fill(
     rows, shown = rows_of(panel, answer, previous), columns_of(panel, has_previous=bool(previous), compares=compares)
     limited = compared_rows(panel, rows[: panel.limit], before) if before is not None else rows[: panel.limit]
     panel = replace(panel, has_split=panel.has_split and not compares)
-    missing = {number for number, row in enumerate(limited) if days and _is_missing(panel, row, days)}
+    is_series = panel.chart == "series"
+    missing = {number for number, row in enumerate(limited) if days and is_series and days.is_missing(panel.unit, row)}
     last = job_cells if panel.has_jobs else None
     body = joined(*(_row(panel, shown, row, links, number in missing, last) for number, row in enumerate(limited)))
     empty = _empty(panel, rows, is_for_operators=links is not None)
@@ -211,10 +198,6 @@ def fields_of(panel: Panel) -> Sequence[Any]:
     return panel.entry.fields
 
 
-def _is_missing(panel: Panel, row: Row, days: ChartDays) -> bool:
-    return panel.chart == "series" and days.is_missing(panel.unit, row)
-
-
 def _row(  # noqa: PLR0917  # one row of the table of a panel
     panel: Panel,
     columns: Sequence[TableColumn],
@@ -249,14 +232,11 @@ def _empty(panel: Panel, rows: Sequence[Row], is_for_operators: bool) -> Mapping
     if not rows:
         return {"title": "Nothing here", "text": panel.empty, "command": ""}
     if panel.chart == "map" and all(row["country"] == "unknown" for row in rows):
-        title = "Countries are unknown"
-        if not is_for_operators:
-            return {"title": title, "text": "These visits have none.", "command": ""}
-        return {
-            "title": title,
-            "text": "Addresses are not kept, so past visits stay without countries. For new ones:",
-            "command": "traffic countries",
-        }
+        text, command = "These visits have none.", ""
+        if is_for_operators:
+            text = "Addresses are not kept, so past visits stay without countries. For new ones:"
+            command = "traffic countries"
+        return {"title": "Countries are unknown", "text": text, "command": command}
     return None
 
 

@@ -47,15 +47,20 @@ class Tile:
 def filled_tiles(
     figures: Figures, compared: tuple[Comparison, Figures, Figures] | None, filters: Filters, *, has_links: bool
 ) -> list[Tile]:
-    """Every tile; `compared` are the figures of both spans of a comparison."""
+    """Every tile; `compared` are the figures of both spans. Visitors change only if neither span misses any."""
     filled = []
     for field, label, color, target in TILES:
         path, _, fixed = target.partition("?")
         query = filters.query_string(traffic_type=fixed.partition("=")[2] or None)
-        is_least = field == VISITORS and _misses_visitors(figures)
+        is_least = field == VISITORS and bool(figures["unidentified_visits"])
         value = None if is_least and not figures[field] else figures[field]
+        change = None
+        if compared:
+            comparison, now, before = compared
+            if field != VISITORS or not (now["unidentified_visits"] or before["unidentified_visits"]):
+                change = comparison.change(field, now, before)
         href = f"{path}{query}" if target and has_links else ""
-        filled.append(Tile(field, label, color, value, is_least, _change(field, compared), href))
+        filled.append(Tile(field, label, color, value, is_least, change, href))
     return filled
 
 
@@ -69,17 +74,3 @@ def disguised_in_words(rows: Sequence[Mapping[str, Any]]) -> str:
     return (
         f"{plural(total['visits'], 'visit')} with a browser's name {verb} as other automated, as the day showed: {why}."
     )
-
-
-def _change(field: str, compared: tuple[Comparison, Figures, Figures] | None) -> Mapping[str, str] | None:
-    """The change of a figure; None if either span misses visitors."""
-    if not compared:
-        return None
-    comparison, now, before = compared
-    if field == VISITORS and (_misses_visitors(now) or _misses_visitors(before)):
-        return None
-    return comparison.change(field, now, before)
-
-
-def _misses_visitors(figures: Figures) -> bool:
-    return bool(figures["unidentified_visits"])

@@ -102,9 +102,8 @@ def agent_endpoint(context: PageContext) -> Endpoint:
         content = await view.content()
         if not any(panel.row_count for panel in content["panels"]):
             content = content | {"panels": [], "notices": [("warn", "No visits by this agent in this period.")]}
-        return await view.response(
-            "page.html", **content | {"title": agent, "only": view.answer_filters.query_string()}
-        )
+        only = view.answer_filters.query_string()
+        return await view.response("page.html", **content | {"title": agent, "only": only})
 
     return endpoint
 
@@ -156,24 +155,17 @@ class View:
                 await self.context.in_thread(self.request, check_paths, self.context.services.lake, scope)
         loaded = await self.context.load(self.request, content.wanted)
         filled = await self.context.in_thread(self.request, content.filled, loaded, source)
-        return {**filled, "notices": self._notices(), "tabs": self._tabs(), "listing": listing}
-
-    def _notices(self) -> list[tuple[str, str]]:
-        filters = self.filters
-        if filters.target_codes <= 1:
-            return []
-        many, newest = f"{filters.target_codes:,}", filters.target_code
-        return [("plain", f"{many} short codes lead to this target; these are the visits of {newest}, the newest.")]
+        notices, (many, newest) = [], (self.filters.target_codes, self.filters.target_code)
+        if many > 1:
+            text = f"{many:,} short codes lead to this target; these are the visits of {newest}, the newest."
+            notices = [("plain", text)]
+        return {**filled, "notices": notices, "tabs": self._tabs(), "listing": listing}
 
     def _tabs(self) -> list[tuple[str, str, bool]]:
         """On some pages, a tab for each traffic type: label, query string, and whether it is chosen."""
-        if self.only:
-            return []
         chosen = self.filters.parameters.get("traffic_type", "").lower()
-        return [
-            (label, self.filters.query_string(traffic_type=name or None), name == chosen)
-            for name, label in TABS.get(self.page.path, ())
-        ]
+        types = () if self.only else TABS.get(self.page.path, ())
+        return [(label, self.filters.query_string(traffic_type=name or None), name == chosen) for name, label in types]
 
     async def response(self, template: str, **content: Any) -> Response:  # noqa: ANN401  # of any template
         """The rendered page."""

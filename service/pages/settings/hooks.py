@@ -65,9 +65,16 @@ class _HookPages:
             fields=fields if problem else dict.fromkeys(DEFAULT_EVENTS, "on"),
         )  # fmt: skip
 
-    async def hook(self, request: Request) -> Response:
-        """One hook and its deliveries."""
-        return await self._page(request)
+    async def hook(self, request: Request, status: int = 200, problem: str = "", made: str | None = None) -> Response:
+        """One hook and its deliveries, with the problem of a form, or a secret that was made."""
+        organization, hook_id = _editor(request), request.path_params["id"]
+        try:
+            hook: Hook = await self._hooks.database.read(self._hooks.hook, organization, hook_id)
+            deliveries = await self._hooks.database.read(self._hooks.deliveries, organization, hook_id)
+        except NoSuchHook as error:
+            raise NotFound from error
+        content: dict[str, Any] = {"hook": hook, "deliveries": deliveries, "problem": problem, "made": made}
+        return await tab_page(self._context, request, "agent-hooks", "settings_agent_hook.html", status, **content)
 
     async def test(self, request: Request) -> Response:
         """Send a made-up job to a hook."""
@@ -78,7 +85,7 @@ class _HookPages:
         """Give a hook a new secret and show it this once."""
         organization, hook_id = _editor(request), request.path_params["id"]
         _, made = await self._write(lambda: self._hooks.rotate(organization, hook_id))
-        return await self._page(request, made=made)
+        return await self.hook(request, made=made)
 
     async def activate(self, request: Request) -> Response:
         """Make a hook active, or, with `active` off, inactive."""
@@ -91,7 +98,7 @@ class _HookPages:
         """Delete a hook, if the form confirms it."""
         organization, hook_id = _editor(request), request.path_params["id"]
         if (await form_fields(request)).get("confirmed") != "on":
-            return await self._page(request, problem="Nothing was deleted: tick the box to confirm.")
+            return await self.hook(request, problem="Nothing was deleted: tick the box to confirm.")
         await self._write(lambda: self._hooks.delete(organization, hook_id))
         return RedirectResponse(self._root, 303)
 
@@ -105,18 +112,8 @@ class _HookPages:
         try:
             await self._write(work)
         except HookConflict as error:
-            return await self._page(request, 409, str(error))
+            return await self.hook(request, 409, str(error))
         return self._to_hook(request)
-
-    async def _page(self, request: Request, status: int = 200, problem: str = "", made: str | None = None) -> Response:
-        organization, hook_id = _editor(request), request.path_params["id"]
-        try:
-            hook: Hook = await self._hooks.database.read(self._hooks.hook, organization, hook_id)
-            deliveries = await self._hooks.database.read(self._hooks.deliveries, organization, hook_id)
-        except NoSuchHook as error:
-            raise NotFound from error
-        content: dict[str, Any] = {"hook": hook, "deliveries": deliveries, "problem": problem, "made": made}
-        return await tab_page(self._context, request, "agent-hooks", "settings_agent_hook.html", status, **content)
 
     async def _write(self, work: Callable[[], Result]) -> Result:
         """The result of a change of hooks. Raises NotFound or BadInput."""

@@ -76,7 +76,7 @@ class _SettingsPages:
         session: Session = request.scope["session"]
         made, problem = None, ""
         if request.method == "POST":
-            self._check_may_manage(session)
+            self._manager(request)
             fields = await form_fields(request)
             name, expires_at = (fields.get(field, "").strip() for field in ("name", "expires_at"))
             try:
@@ -94,9 +94,7 @@ class _SettingsPages:
 
     async def revoke_key(self, request: Request) -> Response:
         """Revoke an API key, and with it the sessions that it made."""
-        session: Session = request.scope["session"]
-        self._check_may_manage(session)
-        key_id = request.path_params["id"]
+        session, key_id = self._manager(request), request.path_params["id"]
         try:
             await self._context.control.write(self._keys.revoke_key, key_id, session.organization)
         except BadInput as error:
@@ -116,7 +114,7 @@ class _SettingsPages:
         own: Session = request.scope["session"]
         session_id = request.path_params["id"]
         if session_id != own.id:
-            self._check_may_manage(own)
+            self._manager(request)
         if not await self._context.sessions.revoke(session_id, own.organization):
             raise NotFound
         return RedirectResponse(f"{self._context.root}/settings/sessions", 303)
@@ -127,10 +125,13 @@ class _SettingsPages:
         fields: dict[str, str] = {}
         secret, problem, may_manage = None, "", session.caller.may_manage_keys
         if request.method == "POST":
-            self._check_may_manage(session)
-            fields = await form_fields(request)
+            self._manager(request)
+            fields, services, organization = await form_fields(request), self._context.services, session.organization
             try:
-                secret = await self._create_share(session, fields)
+                today, filters = services.today(organization), fixed_filters(fields).encode()
+                Filters.parse(filters, organization, today, services.targets)  # is checked by this
+                create, creator = self._context.shares.create, session.caller.name
+                secret = await self._context.control.write(create, organization, creator, fields)
             except BadInput as error:
                 problem = str(error)
         shares = (
@@ -142,17 +143,9 @@ class _SettingsPages:
             fields={} if made else fields, is_embedded=bool(fields.get("embedders", "").strip()),
         )  # fmt: skip
 
-    async def _create_share(self, session: Session, fields: dict[str, str]) -> str:
-        """Create the share that a form describes; its secret. Raises BadInput."""
-        services, organization = self._context.services, session.organization
-        Filters.parse(fixed_filters(fields).encode(), organization, services.today(organization), services.targets)
-        return await self._context.control.write(self._context.shares.create, organization, session.caller.name, fields)
-
     async def revoke_share(self, request: Request) -> Response:
         """Revoke a share."""
-        session: Session = request.scope["session"]
-        self._check_may_manage(session)
-        share_id = request.path_params["id"]
+        session, share_id = self._manager(request), request.path_params["id"]
         if not await self._context.control.write(self._context.shares.revoke, share_id, session.organization):
             raise NotFound
         return RedirectResponse(f"{self._context.root}/settings/shares", 303)
@@ -168,21 +161,23 @@ class _SettingsPages:
 
     async def storage(self, request: Request) -> Response:
         """What this organization has stored; nothing about others."""
-        session: Session = request.scope["session"]
-        services = self._context.services
+        organization, services = request.scope["session"].organization, self._context.services
         status = await self._context.in_thread(
-            request, organization_status, services.lake, session.organization, services.clock()
+            request, organization_status, services.lake, organization, services.clock()
         )
-        rules = await self._context.control.read(self._context.jobs.rules, session.organization)
+        rules = await self._context.control.read(self._context.jobs.rules, organization)
         return await self._page(request, "storage", stored=status, rules=rules)
 
     async def _page(self, request: Request, tab: str, **content: Any) -> Response:  # noqa: ANN401
         return await tab_page(self._context, request, tab, f"settings_{tab.replace('-', '_')}.html", **content)
 
     @staticmethod
-    def _check_may_manage(session: Session) -> None:
+    def _manager(request: Request) -> Session:
+        """The session of a user who may change settings. Raises Forbidden."""
+        session: Session = request.scope["session"]
         if not session.caller.may_manage_keys:
             raise Forbidden(
                 "This session may not change settings.",
                 "Sign in with a link of an editor: `traffic sign-in` on the server prints one.",
             )
+        return session
