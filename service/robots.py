@@ -6,6 +6,7 @@ Nothing is blocked here: the operator of the web server publishes the file. Its 
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from importlib import resources
 from pathlib import Path
@@ -15,7 +16,7 @@ from protego import Protego
 
 from data import BadInput
 from data.rules.bots import agent_pattern
-from data.rules.tables import Agent, load, rules_version
+from data.rules.tables import Agent, load
 from data.text import plural
 from queries import CRAWLER_PLAN, Finding, Reader, Tables
 from service.jobs.detection import subject_of
@@ -187,17 +188,13 @@ def make_job(  # noqa: PLR0917  # whose plan, of what, written as which file, an
     domains = ["--domain", domain] if domain else []
     blocks = [word for one in plan.blocked for word in ("--block", one.key)]
     subject, weight = {"domain": domain or None, "agent": agents}, plan.agent_fetches / (DAYS / 7)
-    planned = subject_of(
-        CRAWLER_PLAN,
-        "ai-agents",
-        Finding(CRAWLER_PLAN.type, organization, subject, {}, weight),
-        days,
-        rules_version(),
-        rows=[{"agent": row.pop("agents"), **row} for row in (one.row(ignored) for one in plan.blocked)],
-        title=CRAWLER_PLAN.title.format(operators=", ".join(operators[:3]) + more),
-        summary=CRAWLER_PLAN.summary.replace("{people_at_risk}", f"{plan.ai_referrals:,}"),
-        replay=shlex.join(["traffic", "robots", "plan", "--org", organization, *domains, *blocks]),
-    )
+    title = CRAWLER_PLAN.title.format(operators=", ".join(operators[:3]) + more)
+    summary = CRAWLER_PLAN.summary.replace("{people_at_risk}", f"{plan.ai_referrals:,}")
+    rows = [{"agent": row.pop("agents"), **row} for row in (one.row(ignored) for one in plan.blocked)]
+    replay = shlex.join(["traffic", "robots", "plan", "--org", organization, *domains, *blocks])
+    kind = replace(CRAWLER_PLAN, title=title, summary=summary)
+    finding = Finding(kind.type, organization, subject, {}, weight)
+    planned = subject_of(kind, "ai-agents", finding, days, rows, replay)
     draft = Draft("patch", "text/plain", snippet(name, plan, *days), note=f"as {name}")
     return jobs.create(new_job(planned, now), actor, now, draft, is_approved=True)
 

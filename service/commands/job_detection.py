@@ -8,12 +8,12 @@ import typer
 from data import Lake, TrafficError
 from data.text import plural
 from service.commands.answers import print_answer
-from service.commands.job_options import opened_warehouse
+from service.commands.job_options import opened_detection
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, day_of
 from service.commands.printing import printable
 
 if TYPE_CHECKING:
-    from queries import Detector, Warehouse
+    from queries import Detector, Engine
 
 _MOMENTS: Final = ("first_seen", "last_seen")
 _MAX_FOUND: Final = 100
@@ -34,21 +34,18 @@ def detect(
 
     Example: traffic jobs detect --org acme --dry-run
     """
-    from data.local_time import today
     from queries import DETECTORS, days_before
-    from service.jobs.detection import find, update_jobs
 
     now = datetime.now(UTC)
-    with opened_warehouse(lake, organization) as (jobs, warehouse, opened):
-        day = day_of("--as-of", as_of) if as_of else today(opened.manifest.zone(organization), now)
-        _warn_of_unjudged_days(opened, organization, day)
+    with opened_detection(lake, organization) as detection:
+        day = day_of("--as-of", as_of) if as_of else detection.lake.manifest.today(organization, now)
+        _warn_of_unjudged_days(detection.lake, organization, day)
         if explain:
             for detector in DETECTORS.values():
-                typer.echo(_explanation(warehouse, detector, organization, day))
+                typer.echo(_explanation(detection.engine, detector, organization, day))
             return
         if is_dry_run:
-            found = (find(warehouse, opened, detector, organization, day) for detector in DETECTORS.values())
-            findings = [finding for of_one in found for finding in of_one]
+            findings = [finding for detector in DETECTORS.values() for finding in detection.find(detector, day)]
             rows = [{"type": finding.type, "weight": finding.weight, **finding.subject} for finding in findings]
             columns = dict.fromkeys(name for row in rows for name in row)
             if rows:
@@ -57,12 +54,10 @@ def detect(
                 start, end = days_before(day)
                 typer.echo(f"The detectors found nothing from {start} to {end}; --explain shows near misses.", err=True)
             return
-        runs = update_jobs(warehouse, opened, jobs, organization, day, now)
+        runs = detection.update_jobs(day, now)
     counts = ("created", "refreshed", "reopened", "ignored")
-    print_answer(
-        [{"type": run.type, **{name: run.results[name] for name in counts}, "error": run.error} for run in runs],
-        "table",
-    )
+    rows = [{"type": run.type, **{name: run.results[name] for name in counts}, "error": run.error} for run in runs]
+    print_answer(rows, "table")
     if any(run.error for run in runs):
         raise TrafficError("some detectors did not run; their jobs are unchanged.")
 
@@ -77,13 +72,13 @@ def _warn_of_unjudged_days(lake: Lake, organization: str, day: date) -> None:
         typer.echo(f"Not judged yet, so left out: {plural(unjudged, 'day')}; run `traffic compact`.", err=True)
 
 
-def _explanation(warehouse: "Warehouse", detector: "Detector", organization: str, day: date) -> str:
+def _explanation(engine: "Engine", detector: "Detector", organization: str, day: date) -> str:
     """What a detector looks for, how many subjects it found and considered, and the heaviest that it did not find."""
     from queries import detect
     from service.jobs.texts import harmless
 
-    found = detect(warehouse, detector, organization, day)
-    considered = detect(warehouse, detector, organization, day, explain=True)
+    found = detect(engine, detector, organization, day)
+    considered = detect(engine, detector, organization, day, explain=True)
     subjects = [finding.subject for finding in found]
     below = next((finding.row for finding in considered if finding.subject not in subjects), None)
     candidates = f"{len(considered)} or more" if len(considered) >= _MAX_FOUND else str(len(considered))

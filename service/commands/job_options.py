@@ -11,7 +11,7 @@ from data import Lake
 from service.commands.options import existing_organization
 
 if TYPE_CHECKING:
-    from queries import Warehouse
+    from service.jobs.detection import Detection
     from service.jobs.store import Jobs
 
 JobArgument = Annotated[str, typer.Argument(metavar="ID", help="the job's id, as `traffic jobs list` shows it")]
@@ -30,13 +30,14 @@ def opened_jobs(lake: Path) -> Iterator["Jobs"]:
 
 
 @contextmanager
-def opened_warehouse(lake: Path, organization: str) -> Iterator[tuple["Jobs", "Warehouse", Lake]]:
-    """The jobs of a lake, its visits, and the lake itself, in which the organization exists."""
+def opened_detection(lake: Path, organization: str) -> Iterator["Detection"]:
+    """The detectors of an organization, which exists in the lake, with its jobs and its visits."""
     from queries import Warehouse
     from service.control_database import ControlDatabase
+    from service.jobs.detection import Detection
     from service.jobs.store import Jobs
 
     opened = Lake(lake)
     existing_organization(opened, organization)
     with closing(opened.manifest), closing(ControlDatabase(opened)) as control, closing(Warehouse(opened)) as warehouse:
-        yield Jobs(control), warehouse, opened
+        yield Detection(warehouse, opened, Jobs(control), organization)

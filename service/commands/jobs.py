@@ -9,7 +9,7 @@ import typer
 from data import BadInput, TrafficError, check_organization
 from service.commands.answers import check_format, print_answer
 from service.commands.job_detection import detect
-from service.commands.job_options import JobArgument, NoteOption, opened_jobs, opened_warehouse
+from service.commands.job_options import JobArgument, NoteOption, opened_detection, opened_jobs
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
 from service.commands.printing import printable, progress_bar
 from service.jobs.states import APPROVE_FIX, STATUSES
@@ -131,8 +131,8 @@ def redirect(
             typer.echo(f"{job_id} has implementation {added.number}: {printable(added.content or '')}", err=True)
             return
         job = jobs.job(organization, job_id)
-    with opened_warehouse(lake, organization) as (_, warehouse, opened):
-        found = redirect_guesses(warehouse, job, opened.manifest.today(organization, now))
+    with opened_detection(lake, organization) as detection:
+        found = redirect_guesses(detection.engine, job, detection.lake.manifest.today(organization, now))
     if found:
         print_answer([structs.asdict(guess) for guess in found], "table")
     else:
@@ -160,14 +160,11 @@ def replay(job_id: JobArgument, lake: LakeOption = DEFAULT_LAKE) -> None:
             "silent source, its visits were erased, or its row was too long to be kept."
         )
     as_of = evidence.scope.end_date + timedelta(days=1)
-    with opened_warehouse(lake, organization) as (_, warehouse, _):
-        findings = [
-            (detector, finding)
-            for detector in detectors
-            for finding in detect(warehouse, detector, organization, as_of)
-        ]
-    version, subject, days = rules_version(), detectors[0].subject, days_before(as_of)
-    subjects = [subject_of(one, one.entry.name, finding, days, version) for one, finding in findings]
+    subject, days, subjects = detectors[0].subject, days_before(as_of), []
+    with opened_detection(lake, organization) as detection:
+        for one in detectors:
+            findings = detect(detection.engine, one, organization, as_of)
+            subjects += [subject_of(one, one.entry.name, finding, days) for finding in findings]
     rows = [row for detected in subjects for row in evidence_of(detected, job_id).rows]
     then = evidence.rows[0]
     now: dict[str, Any] = next((row for row in rows if all(row[name] == then[name] for name in subject)), {})
@@ -175,7 +172,7 @@ def replay(job_id: JobArgument, lake: LakeOption = DEFAULT_LAKE) -> None:
     notes = [f"Both are of {days[0]} to {days[1]}."]
     if not now:
         notes.append("The query no longer finds it in this period.")
-    if evidence.rules_version != version:
+    if evidence.rules_version != rules_version():
         notes.append("The rules of classification have changed since.")
     if subjects and subjects[0].sql_sha256 != evidence.sql_sha256:
         notes.append("The query has changed since.")
@@ -188,10 +185,8 @@ def measure_shipped(organization: OrganizationOption, lake: LakeOption = DEFAULT
 
     Example: traffic jobs outcome --org acme
     """
-    from service.jobs.detection import measure_outcomes
-
-    with opened_warehouse(lake, organization) as (jobs, warehouse, opened):
-        run = measure_outcomes(warehouse, opened, jobs, organization, datetime.now(UTC))
+    with opened_detection(lake, organization) as detection:
+        run = detection.measure_outcomes(datetime.now(UTC))
     rows = [
         {
             "id": job_id,
@@ -223,8 +218,8 @@ def judge_untouched(organization: OrganizationOption, lake: LakeOption = DEFAULT
     """
     from service.jobs.placebo import SHIPPED, placebo
 
-    with opened_warehouse(lake, organization) as (jobs, warehouse, opened), progress_bar("Judging") as progress:
-        found = placebo(warehouse, opened, jobs, organization, progress)
+    with opened_detection(lake, organization) as detection, progress_bar("Judging") as progress:
+        found = placebo(detection, progress)
     statuses = ("improved", "worse", "unchanged", "not_measurable")
     rows = [{"type": kind, "tried": counts.total() - counts[SHIPPED],
              **{name: counts[name] for name in (*statuses, SHIPPED)}}

@@ -7,7 +7,7 @@ from data import Lake
 from queries import DETECTORS, Warehouse, days_before, detect
 from service.control_database import ControlDatabase
 from service.demo.problems import REPAIRS
-from service.jobs.detection import measure_outcomes, subject_of
+from service.jobs.detection import Detection, subject_of
 from service.jobs.implementations import Draft
 from service.jobs.records import COMMAND_LINE
 from service.jobs.store import Jobs
@@ -15,8 +15,6 @@ from service.jobs.store import Jobs
 
 def decide(lake: Lake, organization: str, now: datetime) -> None:
     """Find the jobs of REPAIRS on their days, approve and ship them, and measure their outcome now."""
-    from data.rules.tables import rules_version  # noqa: PLC0415  # slow: loads the rules
-
     with closing(Warehouse(lake)) as engine, closing(ControlDatabase(lake)) as control:
         jobs = Jobs(control)
         for repair in REPAIRS:
@@ -24,12 +22,11 @@ def decide(lake: Lake, organization: str, now: datetime) -> None:
             day, subject = then.date(), {"domain": repair.domain, "path": repair.path}
             detector = DETECTORS[repair.type]
             found = next(one for one in detect(engine, detector, organization, day) if one.subject == subject)
-            days = days_before(day)
-            jobs.upsert(subject_of(detector, detector.entry.name, found, days, rules_version()), then)
+            jobs.upsert(subject_of(detector, detector.entry.name, found, days_before(day)), then)
             job_id = next(job.id for job in jobs.of(organization) if job.path == repair.path)
             jobs.act(organization, job_id, "approve_fix", COMMAND_LINE, then)
             kind = "patch" if repair.target else "manual"
             draft = Draft(kind, redirect_to=repair.target or None, note=repair.note)
             jobs.attach(organization, job_id, draft, COMMAND_LINE, then)
             jobs.set_implementation_status(organization, job_id, 1, COMMAND_LINE, then, status="shipped")
-        measure_outcomes(engine, lake, jobs, organization, now)
+        Detection(engine, lake, jobs, organization).measure_outcomes(now)

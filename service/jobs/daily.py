@@ -14,7 +14,7 @@ from data.rules.tables import rules_version
 from queries import Engine, days_before
 from service.clock import to_text
 from service.control_database import ControlDatabase
-from service.jobs.detection import measure_outcomes, update_jobs
+from service.jobs.detection import Detection
 from service.jobs.store import Jobs
 
 QUERY_SECONDS: Final = 120.0
@@ -99,10 +99,11 @@ class DailyDetection:
     def _run(self, organization: str, zone: str, now: datetime) -> None:
         started_at, day = time.monotonic(), today(zone, now)
         engine = self._engine = self._engine or self._open_engine(QUERY_SECONDS)
-        runs = update_jobs(engine, self._lake, self._jobs, organization, day, now, self._cancelled)
+        detection = Detection(engine, self._lake, self._jobs, organization, self._cancelled)
+        runs = detection.update_jobs(day, now)
         if self._cancelled.is_set():
             return
-        measured = measure_outcomes(engine, self._lake, self._jobs, organization, now, self._cancelled)
+        measured = detection.measure_outcomes(now)
         if self._cancelled.is_set():
             return
         self.failures += len(measured.failed) + sum(bool(run.error) for run in runs)

@@ -7,13 +7,14 @@ import hashlib
 import logging
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from datetime import date, datetime, timedelta
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from functools import cache, cached_property
+from typing import Final, NamedTuple
 
-from data import Lake, TrafficError
-from data.local_time import today
+from data import BadInput, Lake, TrafficError
 from data.maintenance.status import stored_span
 from data.rules.tables import rules_version
 from data.store.coverage import covered_days
@@ -28,18 +29,27 @@ from queries import (
     days_before,
     detect,
     measure_all,
+    redirected,
     template,
 )
 from service.jobs.findings import DetectedSubject, fingerprint_of
 from service.jobs.outcome import Dates, MeasuredOutcome, MeasureKind, outcome
 from service.jobs.rates import DayCount, Period
-from service.jobs.records import ShippedJob
-from service.jobs.shipping import mark_shipped
+from service.jobs.records import SYSTEM, ShippedJob
 from service.jobs.states import JobConflict, JobNotFound
 from service.jobs.store import Jobs
 from service.jobs.verdicts import outcome_record
 
+DAYS_WITHOUT: Final = 14
+"""On these days before the approval, all of which must be covered, a path was never redirected if the log is to show
+that its redirect was shipped."""
+MIN_REDIRECTED: Final = 3
+"""Requests that must have been redirected since."""
 _LOG: Final = logging.getLogger(__name__)
+_rules_version: Final = cache(rules_version)  # which takes 5 ms
+
+
+Rows = Sequence[Mapping[str, object]]
 
 
 class DetectionRun(NamedTuple):
@@ -58,157 +68,147 @@ class MeasureRun(NamedTuple):
     failed: list[str]
 
 
-def update_jobs(  # noqa: PLR0917
-    engine: Engine,
-    lake: Lake,
-    jobs: Jobs,
-    organization: str,
-    as_of: date,
-    now: datetime,
-    cancelled: threading.Event | None = None,
-) -> list[DetectionRun]:
-    """Run every detector and make, refresh or reopen jobs; then dismiss those that were not found for long.
-
-    A detector that fails does not stop the others. `cancelled` is that of `Engine.answer`.
-    """
-    runs, version = [], rules_version()
-    for detector in DETECTORS.values():
-        try:
-            findings = find(engine, lake, detector, organization, as_of, cancelled)
-        except TrafficError as error:
-            runs.append(DetectionRun(detector.type, [], Counter(), str(error)))
-            continue
-        query = detector.entry.name
-        subjects = [subject_of(detector, query, finding, days_before(as_of), version) for finding in findings]
-        results = Counter(jobs.upsert(subject, now) for subject in subjects)
-        runs.append(DetectionRun(detector.type, findings, results))
-    jobs.dismiss_gone(organization, [run.type for run in runs if not run.error], now)
-    return runs
-
-
-def find(  # noqa: PLR0917  # as detect, and the lake that knows which days are covered
-    engine: Engine,
-    lake: Lake,
-    detector: Detector,
-    organization: str,
-    as_of: date,
-    cancelled: threading.Event | None = None,
-) -> list[Finding]:
-    """What `detect` finds; of a detector that compares days, only where all of its days are covered and judged."""
-    findings = detect(engine, detector, organization, as_of, cancelled)
-    if not detector.compares_days:
-        return findings
-    days, unjudged = days_before(as_of), stored_span(lake, organization).unjudged
-    covered = {
-        domain: covered_days(lake.manifest, organization, domain or "", *days) - unjudged
-        for domain in {finding.subject["domain"] for finding in findings}
-    }
-    return [finding for finding in findings if len(covered[finding.subject["domain"]]) == DETECTED_DAYS]
-
-
-def subject_of(
-    kind: JobKind,
-    query: str,
-    finding: Finding,
-    days: tuple[date, date],
-    version: str,
-    **more: Any,  # noqa: ANN401
+def subject_of(  # noqa: PLR0917  # as the fields of what it makes
+    kind: JobKind, query: str, finding: Finding, days: tuple[date, date], rows: Rows = (), replay: str = ""
 ) -> DetectedSubject:
-    """A finding of a query as a job is made from it; `more` are fields in which it differs from others of its kind."""
-    fields: dict[str, Any] = {"rows": [finding.row], "title": kind.title, "summary": kind.summary, **more}
-    return DetectedSubject(
-        type=finding.type,
-        template=query,
-        organization=finding.organization,
-        subject=finding.subject,
-        untrusted=kind.untrusted,
-        weight=finding.weight,
-        days=days,
-        action_id=kind.action_id,
-        action_label=kind.action_label,
-        implementation_type=kind.implementation_type,
-        sql_sha256=hashlib.sha256(template(query).encode()).hexdigest(),
-        rules_version=version,
-        **fields,
-    )
+    """A finding of a query over some days as a job is made from it; `rows` are in place of its own."""
+    sha256 = hashlib.sha256(template(query).encode()).hexdigest()
+    return DetectedSubject(kind, finding, query, days, sha256, _rules_version(), rows, replay)
 
 
-def measure_outcome(  # noqa: PLR0917  # as measure_outcomes, of one job
-    engine: Engine,
-    lake: Lake,
-    job: ShippedJob,
-    others: Sequence[Finding],
-    now: datetime,
-    cancelled: threading.Event | None = None,
-) -> MeasuredOutcome:
-    """Compare the days before a job was approved with those since it was shipped, in the organization's zone.
+@dataclass(frozen=True)
+class Detection:
+    """The detectors and measures of one organization: an engine reads the visits in a lake and makes jobs of them.
 
-    `others` are findings of its detector of the same day about which nothing was done: what changed for them as well
-    has another cause. Jobs written by hand cannot be measured. Raises what `measure_all` raises.
+    `cancelled` is that of `Engine.answer`. What raises says so, or raises what `detect` and `measure_all` raise.
     """
-    zone = lake.manifest.zone(job.organization)
-    days = (today(zone, at) for at in (job.found_at, job.approved_at, job.shipped_at, now))
-    dates, kind = Dates(*days), JOB_KINDS.get(job.type)
-    if kind is None or set(job.subject) != set(kind.subject):
-        return MeasuredOutcome("not_measurable", Period(0, 0, 0), Period(0, 0, 0), dates.until)
-    last = max(dates.first, min(dates.until, dates.today) - timedelta(days=1))
-    unjudged = stored_span(lake, job.organization).unjudged
 
-    def covered(domain: str | None) -> set[date]:
-        return covered_days(lake.manifest, job.organization, domain or "", dates.first, last) - unjudged
+    engine: Engine
+    lake: Lake
+    jobs: Jobs
+    organization: str
+    cancelled: threading.Event | None = None
 
-    known = covered(job.subject.get("domain"))
-    beside = [one.subject for one in others if one.subject != job.subject and covered(one.subject["domain"]) >= known]
-    subjects = [job.subject, *beside]
-    counts = measure_all(engine, kind, job.organization, subjects, dates.first, last, cancelled)
-    own, *rest = [[DayCount(*count) for count in one] for one in counts]
-    return outcome(own, rest, dates, known, MeasureKind(kind.more_is_better, kind.counts_refusals, kind.closes_by_rate))
+    def update_jobs(self, as_of: date, now: datetime) -> list[DetectionRun]:
+        """Run every detector and make, refresh or reopen jobs; then dismiss those that were not found for long.
 
+        A detector that fails does not stop the others.
+        """
+        runs = []
+        for detector in DETECTORS.values():
+            try:
+                findings = self.find(detector, as_of)
+            except TrafficError as error:
+                runs.append(DetectionRun(detector.type, [], Counter(), str(error)))
+                continue
+            days = days_before(as_of)
+            subjects = [subject_of(detector, detector.entry.name, finding, days) for finding in findings]
+            results = Counter(self.jobs.upsert(subject, now) for subject in subjects)
+            runs.append(DetectionRun(detector.type, findings, results))
+        self.jobs.dismiss_gone(self.organization, [run.type for run in runs if not run.error], now)
+        return runs
 
-def untouched(  # noqa: PLR0917  # as detect, and the jobs
-    engine: Engine,
-    jobs: Jobs,
-    kind: str,
-    organization: str,
-    as_of: date,
-    cancelled: threading.Event | None = None,
-) -> list[Finding]:
-    """What the detector of a type found on a day, without that about which something was done."""
-    if kind not in DETECTORS:
-        return []
-    touched = jobs.touched(organization)
-    found = detect(engine, DETECTORS[kind], organization, as_of, cancelled)
-    return [one for one in found if fingerprint_of(one) not in touched]
+    def find(self, detector: Detector, as_of: date) -> list[Finding]:
+        """What `detect` finds; of a detector that compares days, only where all of its days are covered and judged."""
+        findings = detect(self.engine, detector, self.organization, as_of, self.cancelled)
+        if not detector.compares_days:
+            return findings
+        domains = {finding.subject["domain"] for finding in findings}
+        covered = {domain: self._covered(domain, *days_before(as_of)) for domain in domains}
+        return [finding for finding in findings if len(covered[finding.subject["domain"]]) == DETECTED_DAYS]
 
+    def untouched(self, kind: str, as_of: date) -> list[Finding]:
+        """What the detector of a type found on a day, without that about which something was done."""
+        if kind not in DETECTORS:
+            return []
+        touched = self.jobs.touched(self.organization)
+        found = detect(self.engine, DETECTORS[kind], self.organization, as_of, self.cancelled)
+        return [one for one in found if fingerprint_of(one) not in touched]
 
-def measure_outcomes(  # noqa: PLR0917  # as update_jobs, and the lake that knows which days are covered
-    engine: Engine,
-    lake: Lake,
-    jobs: Jobs,
-    organization: str,
-    now: datetime,
-    cancelled: threading.Event | None = None,
-) -> MeasureRun:
-    """Measure the shipped jobs of an organization that wait for it, and store their outcomes. First, what the log shows
-    to be shipped is marked so.
+    def measure_outcomes(self, now: datetime) -> MeasureRun:
+        """Measure the shipped jobs that wait for it, and store their outcomes. First, what the log shows to be shipped
+        is marked so.
 
-    A job that cannot be measured now waits on, and does not stop the others. `cancelled` is that of `Engine.answer`.
-    """
-    run = MeasureRun({}, [])
-    with suppress(TrafficError):  # it comes again tomorrow
-        mark_shipped(engine, lake, jobs, organization, now, cancelled)
-    for job in jobs.shipped(organization):
-        try:
-            found_on = today(lake.manifest.zone(organization), job.found_at)
-            others = untouched(engine, jobs, job.type, organization, found_on, cancelled)
-            measured = measure_outcome(engine, lake, job, others, now, cancelled)
-        except TrafficError as error:
-            if cancelled and cancelled.is_set():
-                break
-            _LOG.warning("the outcome of %s was not measured: %s", job.id, error)
-            run.failed.append(job.id)
-            continue
-        with suppress(JobNotFound, JobConflict):  # it was withdrawn meanwhile
-            jobs.set_outcome(organization, job.id, outcome_record(measured, now), now)
-            run.outcomes[job.id] = measured
-    return run
+        A job that cannot be measured now waits on, and does not stop the others.
+        """
+        run = MeasureRun({}, [])
+        with suppress(TrafficError):  # it comes again tomorrow
+            self.mark_shipped(now)
+        for job in self.jobs.shipped(self.organization):
+            try:
+                others = self.untouched(job.type, self._day_of(job.found_at))
+                measured = self.measure_outcome(job, others, now)
+            except TrafficError as error:
+                if self.cancelled and self.cancelled.is_set():
+                    break
+                _LOG.warning("the outcome of %s was not measured: %s", job.id, error)
+                run.failed.append(job.id)
+                continue
+            with suppress(JobNotFound, JobConflict):  # it was withdrawn meanwhile
+                self.jobs.set_outcome(self.organization, job.id, outcome_record(measured, now), now)
+                run.outcomes[job.id] = measured
+        return run
+
+    def measure_outcome(self, job: ShippedJob, others: Sequence[Finding], now: datetime) -> MeasuredOutcome:
+        """Compare the days before a job was approved with those since it was shipped, in the organization's zone.
+
+        `others` are findings of its detector of the same day about which nothing was done: what changed for them as
+        well has another cause. Jobs written by hand cannot be measured.
+        """
+        dates = Dates(*map(self._day_of, (job.found_at, job.approved_at, job.shipped_at, now)))
+        kind = JOB_KINDS.get(job.type)
+        if kind is None or set(job.subject) != set(kind.subject):
+            return MeasuredOutcome("not_measurable", Period(0, 0, 0), Period(0, 0, 0), dates.until)
+        first, last = dates.first, max(dates.first, min(dates.until, dates.today) - timedelta(days=1))
+        known = self._covered(job.subject.get("domain"), first, last)
+        subjects = [
+            job.subject,
+            *(
+                one.subject
+                for one in others
+                if one.subject != job.subject and self._covered(one.subject["domain"], first, last) >= known
+            ),
+        ]
+        counts = measure_all(self.engine, kind, self.organization, subjects, first, last, self.cancelled)
+        own, *rest = [[DayCount(*count) for count in one] for one in counts]
+        measure = MeasureKind(kind.more_is_better, kind.counts_refusals, kind.closes_by_rate)
+        return outcome(own, rest, dates, known, measure)
+
+    def mark_shipped(self, now: datetime) -> list[str]:
+        """Mark attached redirects as shipped that work by the log; the ids of their jobs."""
+        marked = []
+        for job_id, number, subject, approved_at in self.jobs.attached_redirects(self.organization):
+            at = self.shipped_by_log(subject, approved_at, now)
+            if at is None:
+                continue
+            with suppress(BadInput, JobConflict):  # it was changed meanwhile, or is from more than a year ago
+                self.jobs.set_implementation_status(
+                    self.organization, job_id, number, SYSTEM, now, status="shipped", shipped_at=at, note="by the log"
+                )
+                marked.append(job_id)
+        return marked
+
+    def shipped_by_log(
+        self, subject: Mapping[str, str | None], approved_at: datetime, now: datetime
+    ) -> datetime | None:
+        """When a path was first redirected after the approval of its job; None if it was before, or hardly since."""
+        approved_on, end = self._day_of(approved_at), self._day_of(now)
+        first, last = approved_on - timedelta(days=DAYS_WITHOUT), approved_on - timedelta(days=1)
+        covered = covered_days(self.lake.manifest, self.organization, subject["domain"] or "", first, last)
+        rows = redirected(self.engine, self.organization, subject, (first, end), self.cancelled)
+        if len(covered) < DAYS_WITHOUT or any(day < approved_on for day, _, _ in rows):
+            return None
+        if sum(number for _, number, _ in rows) < MIN_REDIRECTED:
+            return None
+        return max(approved_at, min(at for _, _, at in rows).replace(tzinfo=UTC))
+
+    def _day_of(self, moment: datetime) -> date:
+        return self.lake.manifest.today(self.organization, moment)
+
+    @cached_property
+    def _unjudged(self) -> frozenset[date]:
+        return stored_span(self.lake, self.organization).unjudged
+
+    def _covered(self, domain: str | None, first: date, last: date) -> set[date]:
+        """The days of a span that are covered for a domain, and judged."""
+        return covered_days(self.lake.manifest, self.organization, domain or "", first, last) - self._unjudged

@@ -6,13 +6,13 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import orjson
 
 from data.hosts import normalized_host
-from queries import Finding
+from queries import Finding, JobKind
 from service.clock import to_text
 from service.encoding import encode
 from service.jobs.records import SYSTEM, Change, Evidence, EvidenceScope, Job
@@ -30,7 +30,7 @@ DELETED_AFTER: Final = timedelta(days=90)
 """A job that the service dismissed is deleted this long afterwards."""
 MAX_EVIDENCE_BYTES: Final = 64 << 10
 """Maximum bytes of a job's evidence as JSON; rows beyond it are left out, from the end."""
-_REQUESTED: Final = frozenset({"domain", "short_code", "path"})
+_REQUESTED: Final = ("domain", "short_code", "path")
 """Columns that come from requests; they are encoded whatever a detector says of them."""
 _SAME_SUBJECT: Final = {"invented_link": "broken_link"}
 _DECIDED: Final = ("approved", "sent")
@@ -38,24 +38,21 @@ _DECIDED: Final = ("approved", "sent")
 
 @dataclass(frozen=True)
 class DetectedSubject:
-    """What a detector found about one subject: the plain values that a job is made or refreshed from."""
+    """What a query found about one subject, that a job is made or refreshed from."""
 
-    type: str
-    template: str  # the query that found it, such as jobs/broken_link
-    organization: str
-    subject: Mapping[str, str | None]  # the columns that name it, as requested
-    rows: Sequence[Mapping[str, object]]  # values by column, typed as in answers
-    untrusted: Sequence[str]  # the columns with untrusted text
-    weight: float  # AI fetches a week and ten times the referrals
+    kind: JobKind
+    finding: Finding
+    query: str  # that found it, such as jobs/broken_link
     days: tuple[date, date]  # first and last
-    action_id: str
-    action_label: str
-    implementation_type: str
-    title: str  # as in the row of its detector
-    summary: str
     sql_sha256: str
     rules_version: str
+    more_rows: Sequence[Mapping[str, object]] = ()  # in place of the finding's own
     replay: str = ""  # the command that finds it again; "": the one for jobs of detectors
+
+    @property
+    def rows(self) -> Sequence[Mapping[str, object]]:
+        """Its evidence: values by column, typed as in answers."""
+        return self.more_rows or [self.finding.row]
 
 
 def new_job_id() -> str:
@@ -63,9 +60,9 @@ def new_job_id() -> str:
     return f"job_{secrets.token_hex(10)}"
 
 
-def fingerprint_of(detected: DetectedSubject | Finding) -> str:
+def fingerprint_of(finding: Finding) -> str:
     """The SHA-256 of type, organization and subject. A broken link that turns out to be invented stays one job."""
-    named = [_SAME_SUBJECT.get(detected.type, detected.type), detected.organization, sorted(detected.subject.items())]
+    named = [_SAME_SUBJECT.get(finding.type, finding.type), finding.organization, sorted(finding.subject.items())]
     return hashlib.sha256(orjson.dumps(named)).hexdigest()
 
 
@@ -75,7 +72,7 @@ def upsert(connection: sqlite3.Connection, detected: DetectedSubject, now: datet
     Ignored is what was resolved a short time ago, what a person dismissed, and what is lighter than all open jobs of
     its type when there are too many.
     """
-    known = job_of_fingerprint(connection, detected.organization, fingerprint_of(detected))
+    known = job_of_fingerprint(connection, detected.finding.organization, fingerprint_of(detected.finding))
     if known and known.status in OPEN:
         refreshed = _refreshed(known, detected, now)
         is_heavier = PRIORITIES.index(refreshed.priority) > PRIORITIES.index(known.priority)
@@ -108,20 +105,23 @@ def dismiss_gone(connection: sqlite3.Connection, organization: str, kind: str, n
 
 def new_job(detected: DetectedSubject, now: datetime) -> Job:
     """The job of a subject that has none."""
+    found, at = detected.finding, to_text(now)
+    named = {**detected.rows[0], **{name: value for name, value in found.subject.items() if value}}
+    domain, short_code, path = (one if isinstance(one := named.get(name), str) else None for name in _REQUESTED)
     job = Job(
         id=new_job_id(),
-        organization=detected.organization,
-        type=detected.type,
+        organization=found.organization,
+        type=found.type,
         status="new",
         title="",
-        created_at=to_text(now),
-        updated_at=to_text(now),
-        action_id=detected.action_id,
-        fingerprint=fingerprint_of(detected),
-        subject=orjson.dumps(dict(detected.subject)).decode(),
-        domain=_text_of(detected, "domain"),
-        short_code=_text_of(detected, "short_code"),
-        path=_text_of(detected, "path"),
+        created_at=at,
+        updated_at=at,
+        action_id=detected.kind.action_id,
+        fingerprint=fingerprint_of(found),
+        subject=orjson.dumps(found.subject).decode(),
+        domain=domain,
+        short_code=short_code,
+        path=path,
     )
     return _refreshed(job, detected, now)
 
@@ -129,43 +129,39 @@ def new_job(detected: DetectedSubject, now: datetime) -> Job:
 def _refreshed(job: Job, detected: DetectedSubject, now: datetime) -> Job:
     """The job with new evidence. Decisions about it stay."""
     title, summary = _sentences(job, detected)
+    weight, kind = detected.finding.weight, detected.kind
     return replace(
         job,
         title=title,
         summary=summary,
-        priority=priority_of(detected.weight),
-        weight=detected.weight,
+        priority="high" if weight >= 100 else "medium" if weight >= 10 else "low",
+        weight=weight,
         evidence=msgspec.json.encode(evidence_of(detected, job.id)).decode(),
         evidence_rows=len(detected.rows),
-        action_label=detected.action_label,
-        implementation_type=job.implementation_type if job.status in _DECIDED else detected.implementation_type,
+        action_label=kind.action_label,
+        implementation_type=job.implementation_type if job.status in _DECIDED else kind.implementation_type,
         last_detected_at=to_text(now),
     )
 
 
 def evidence_of(detected: DetectedSubject, job_id: str) -> Evidence:
     """The evidence of a job: at most MAX_EVIDENCE_BYTES as JSON, with untrusted text encoded and cut."""
-    encoded = _REQUESTED.union(detected.untrusted)
+    encoded = {*_REQUESTED, *detected.kind.untrusted}
     rows = [
         {name: harmless(value) if name in encoded else value for name, value in row.items()} for row in detected.rows
     ]
     evidence = Evidence(
         replay=detected.replay or f"traffic jobs replay {job_id}",
-        template=detected.template,
+        template=detected.query,
         sql_sha256=detected.sql_sha256,
         rules_version=detected.rules_version,
         scope=EvidenceScope(*detected.days, domain=None, short_code=None),
         rows=msgspec.json.decode(encode(rows)),
-        untrusted=list(detected.untrusted),
+        untrusted=list(detected.kind.untrusted),
     )
     while evidence.rows and len(msgspec.json.encode(evidence)) > MAX_EVIDENCE_BYTES:
         evidence = msgspec.structs.replace(evidence, rows=evidence.rows[: len(evidence.rows) // 2])
     return evidence
-
-
-def priority_of(weight: float) -> str:
-    """The priority of a weekly weight."""
-    return "high" if weight >= 100 else "medium" if weight >= 10 else "low"
 
 
 def _sentences(job: Job, detected: DetectedSubject) -> tuple[str, str]:
@@ -174,36 +170,20 @@ def _sentences(job: Job, detected: DetectedSubject) -> tuple[str, str]:
     Nothing else that was requested is repeated here, as it is untrusted: any other path is "a path".
     """
     host = job.domain if job.domain and normalized_host(job.domain) == job.domain else "a domain"
+    where = f"a path of {host}" if job.path is not None or job.short_code else host
+    if job.short_code and is_short_code(job.short_code) and job.path is None:
+        where = f"the link {job.short_code} of {host}"
+    sums: dict[str, int | float] = {}
+    for name, value in (pair for row in detected.rows for pair in row.items()):
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            sums[name] = sums.get(name, 0) + value
     words = {
-        **_sums(detected.rows),
+        **{name: f"{value:,}" for name, value in sums.items()},
         "domain": host,
         "days": f"{detected.days[0]} to {detected.days[1]}",
-        "where": _where(host, job.short_code, job.path is not None),
+        "where": where,
     }
-    return detected.title.format_map(words), detected.summary.format_map(words)
-
-
-def _where(host: str, short_code: str | None, has_path: bool) -> str:
-    """The link by its code; nothing more of a path, since its words are untrusted."""
-    if short_code and is_short_code(short_code) and not has_path:
-        return f"the link {short_code} of {host}"
-    return f"a path of {host}" if has_path or short_code else host
-
-
-def _sums(rows: Sequence[Mapping[str, object]]) -> dict[str, str]:
-    """The sum of every column of numbers, as people write it."""
-    sums: dict[str, int | float] = {}
-    for row in rows:
-        for name, value in row.items():
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                sums[name] = sums.get(name, 0) + value
-    return {name: f"{value:,}" for name, value in sums.items()}
-
-
-def _text_of(detected: DetectedSubject, column: str) -> str | None:
-    """What the subject says of a column, or else the first row."""
-    value: Any = detected.subject.get(column) or next((row.get(column) for row in detected.rows), None)
-    return value if isinstance(value, str) else None
+    return detected.kind.title.format_map(words), detected.kind.summary.format_map(words)
 
 
 def _returns(connection: sqlite3.Connection, job: Job, now: datetime) -> bool:
@@ -216,10 +196,11 @@ def _returns(connection: sqlite3.Connection, job: Job, now: datetime) -> bool:
 
 def _has_room(connection: sqlite3.Connection, detected: DetectedSubject, now: datetime) -> bool:
     """Whether there may be one more open job of a type. A lighter one that was not reviewed makes room."""
-    jobs = open_jobs_of_type(connection, detected.organization, detected.type)
+    found = detected.finding
+    jobs = open_jobs_of_type(connection, found.organization, found.type)
     if len(jobs) < MAX_OPEN_JOBS:
         return True
-    lightest = next((job for job in jobs if job.status == "new" and job.weight < detected.weight), None)
+    lightest = next((job for job in jobs if job.status == "new" and job.weight < found.weight), None)
     if lightest:
         expired = Change("expire", SYSTEM, now, "heavier ones were found")
         change_job(connection, lightest, replace(lightest, status="dismissed"), expired)

@@ -7,16 +7,13 @@ from collections import Counter
 from datetime import UTC, datetime, time, timedelta
 from typing import Final
 
-from data import Lake
 from data.maintenance.status import stored_span
 from data.progress import Progress
-from queries import DETECTORS, Engine
-from service.jobs.detection import measure_outcome, untouched
+from queries import DETECTORS
+from service.jobs.detection import Detection
 from service.jobs.outcome import DAYS_BEFORE, LAST_DAY
 from service.jobs.records import ShippedJob
 from service.jobs.redirects import ADD_REDIRECT
-from service.jobs.shipping import shipped_by_log
-from service.jobs.store import Jobs
 
 EVERY: Final = timedelta(days=7)
 """Between the days on which everything is as if it had been shipped."""
@@ -26,12 +23,12 @@ MAX_SUBJECTS: Final = 20
 """Of each detector and day: the heaviest."""
 
 
-def placebo(engine: Engine, lake: Lake, jobs: Jobs, organization: str, progress: Progress) -> dict[str, Counter[str]]:
+def placebo(detection: Detection, progress: Progress) -> dict[str, Counter[str]]:
     """The outcomes by detector, each with how many subjects got it. Those about which something was done are left out.
 
     `progress` is in made-up days. Raises what `detect` and `measure_all` raise.
     """
-    span = stored_span(lake, organization)
+    span = stored_span(detection.lake, detection.organization)
     found = {kind: Counter[str]() for kind in DETECTORS}
     if span.first_day is None or span.last_day is None:
         return found
@@ -41,12 +38,11 @@ def placebo(engine: Engine, lake: Lake, jobs: Jobs, organization: str, progress:
         progress(number, len(days))
         shipped_at = datetime.combine(day, time(12), UTC)
         for kind, detector in DETECTORS.items():
-            findings = untouched(engine, jobs, kind, organization, day)
+            findings = detection.untouched(kind, day)
             for finding in findings[:MAX_SUBJECTS]:
-                job = ShippedJob("", organization, kind, finding.subject, shipped_at, shipped_at, shipped_at)
-                later = shipped_at + timedelta(days=LAST_DAY + 1)
-                found[kind][measure_outcome(engine, lake, job, findings, later).status] += 1
+                subject, later = finding.subject, shipped_at + timedelta(days=LAST_DAY + 1)
+                job = ShippedJob("", detection.organization, kind, subject, shipped_at, shipped_at, shipped_at)
+                found[kind][detection.measure_outcome(job, findings, later).status] += 1
                 if detector.action_id == ADD_REDIRECT:
-                    at = shipped_by_log(engine, lake, organization, finding.subject, shipped_at, later)
-                    found[kind][SHIPPED] += at is not None
+                    found[kind][SHIPPED] += detection.shipped_by_log(subject, shipped_at, later) is not None
     return found

@@ -248,7 +248,7 @@ class Jobs:
 
     def upsert(self, detected: findings.DetectedSubject, now: datetime) -> str:
         """Make or refresh the job of what a detector found: created, refreshed, reopened or ignored."""
-        check_organization(detected.organization)
+        check_organization(detected.finding.organization)
         with self.database.transaction() as connection:
             return findings.upsert(connection, detected, now)
 

@@ -9,7 +9,6 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
-from data.rules.tables import rules_version
 from queries import DETECTORS, ENTRIES, Finding
 from service.http.errors import InvalidBody
 from service.http.routing import Endpoint
@@ -90,7 +89,7 @@ def claim_endpoint(context: PageContext) -> Endpoint:
 
         def make(jobs: Jobs, actor: Actor, now: datetime) -> JobRecord:
             kind, span = DETECTORS[finding.type], (scope.start_date, scope.end_date)
-            found = subject_of(kind, entry.name, finding, span, rules_version(), replay=command)
+            found = subject_of(kind, entry.name, finding, span, replay=command)
             return jobs.create(new_job(found, now), actor, now, is_approved=True)
 
         return await context.made_job(request, make)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, date, datetime
 
-from queries import DETECTORS
+from queries import DETECTORS, Finding
 from service.hooks.attempts import ClaimedDelivery
 from service.jobs.findings import DetectedSubject
 from service.jobs.implementations import Draft
@@ -13,39 +13,25 @@ from service.jobs.tables import mark_sent
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
 ANNA = Actor("anna@acme.example", "user")
 REPAIR = Draft("manual", note="repaired")
-BROKEN = DetectedSubject(
-    type="broken_link",
-    template="jobs/broken_link",
-    organization="acme",
-    subject={"domain": "go.example.com", "path": "/gone"},
-    rows=[
-        {
-            "domain": "go.example.com",
-            "path": "/gone",
-            "short_code": "gone",
-            "agent_fetches": 60,
-            "ai_referrals": 10,
-            "days": 10,
-            "first_seen": datetime(2026, 3, 1, 10),
-        }
-    ],
-    untrusted=["path"],
-    weight=40.0,
-    days=(date(2026, 2, 15), date(2026, 3, 14)),
-    action_id="add_redirect",
-    action_label="Redirect the path to a page that exists",
-    implementation_type="patch",
-    title=DETECTORS["broken_link"].title,
-    summary=DETECTORS["broken_link"].summary,
-    sql_sha256="0" * 64,
-    rules_version="2026.3.1",
-)
+DAYS = date(2026, 2, 15), date(2026, 3, 14)
+ROW = {
+    "domain": "go.example.com",
+    "path": "/gone",
+    "short_code": "gone",
+    "agent_fetches": 60,
+    "ai_referrals": 10,
+    "days": 10,
+    "first_seen": datetime(2026, 3, 1, 10),
+}
 
 
-def broken(path="/gone", **changes):
-    """A broken link: some path of go.example.com."""
+def broken(
+    path="/gone", *, rows=(), kind=DETECTORS["broken_link"], days=(date(2026, 2, 15), date(2026, 3, 14)), **changes
+):
+    """A broken link: some path of go.example.com. `changes` are those of the finding."""
     subject = {"domain": "go.example.com", "path": path}
-    return replace(BROKEN, **{"subject": subject, "rows": [{**BROKEN.rows[0], **subject}], **changes})
+    found = Finding("broken_link", "acme", subject, {**ROW, **subject}, 40.0)
+    return DetectedSubject(kind, replace(found, **changes), "jobs/broken_link", days, "0" * 64, "2026.3.1", rows)
 
 
 def measured(status, probability=None, judged_by="answer"):

@@ -11,7 +11,7 @@ from data.maintenance.compaction import Compactor
 from data.store.behaviour import switch_behaviour
 from queries import DETECTORS, QueryFailed, Warehouse
 from service.jobs.daily import DailyDetection, last_run
-from service.jobs.detection import find, measure_outcomes
+from service.jobs.detection import Detection
 from service.maintenance import Maintenance
 from tests.service.jobs.findings import NOW, broken, ship
 from tests.support.lakes import files_of
@@ -89,7 +89,7 @@ def test_measures_are_cancelled_like_detectors(detection, shipped, jobs, lake, o
     cancelled.set()
     warehouse = Warehouse(lake, [])
     try:
-        assert measure_outcomes(warehouse, lake, jobs, "acme", NOW, cancelled) == ({}, [])
+        assert Detection(warehouse, lake, jobs, "acme", cancelled).measure_outcomes(NOW) == ({}, [])
     finally:
         warehouse.close()
     assert only().outcome.checked_at is None
@@ -111,7 +111,7 @@ def fewer_sent(lake, *gap):
 
 def found(lake, kind="referral_drop"):
     with closing(Warehouse(lake)) as warehouse:
-        return find(warehouse, lake, DETECTORS[kind], "acme", NOW.date())
+        return Detection(warehouse, lake, None, "acme").find(DETECTORS[kind], NOW.date())
 
 
 def test_days_are_compared_when_all_of_them_are_judged_or_behaviour_is_off(lake):

@@ -7,7 +7,7 @@ import pytest
 
 from data.store.behaviour import switch_behaviour
 from queries import Warehouse
-from service.jobs.detection import measure_outcomes, update_jobs
+from service.jobs.detection import Detection
 from tests.service.jobs.findings import NOW, ship
 from tests.support.visits import land, visit
 
@@ -61,13 +61,13 @@ def test_a_repair_closes_a_job_and_a_burst_a_flood_and_a_season_do_not(lake, job
     switch_behaviour(lake.manifest, "acme", on=False)  # otherwise only judged days count
     land(lake, "acme", [one for number in range(-28, 0) for one in happening(number)])
     with closing(Warehouse(lake)) as warehouse:
-        update_jobs(warehouse, lake, jobs, "acme", NOW.date(), NOW)
+        Detection(warehouse, lake, jobs, "acme").update_jobs(NOW.date(), NOW)
         (job,) = (one for one in jobs.of("acme") if one.path == "/pay")
         assert job.type == "server_errors"
         ship(jobs, job.id)
         land(lake, "acme", [one for number in range(1, 30) for one in happening(number)])
         for day in (8, 15, 29):
-            measure_outcomes(warehouse, lake, jobs, "acme", NOW + day * DAY)
+            Detection(warehouse, lake, jobs, "acme").measure_outcomes(NOW + day * DAY)
     found = jobs.record("acme", job.id)
     assert (found.status, found.outcome.status, found.outcome.after.days) == (status, outcome, days)
     assert (found.outcome.judged_by, found.outcome.others) == ("rate", 1)

@@ -8,6 +8,7 @@ import pytest
 
 from data.maintenance.compaction import Compactor
 from queries import Warehouse
+from service.jobs.detection import Detection
 from service.jobs.placebo import placebo
 from tests.service.jobs.findings import NOW, broken, ship
 from tests.support.visits import land, visit
@@ -32,7 +33,7 @@ def test_false_alarms_of_unrepaired_findings_are_counted_by_detector(lake, jobs,
     with closing(Warehouse(lake)) as warehouse:
 
         def tried():
-            found = placebo(warehouse, lake, jobs, "acme", lambda *done: told.append(done))
+            found = placebo(Detection(warehouse, lake, jobs, "acme"), lambda *done: told.append(done))
             return {kind: counts for kind, counts in found.items() if counts}
 
         assert tried() == {}  # no day is judged yet

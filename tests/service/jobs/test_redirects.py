@@ -6,15 +6,16 @@ from datetime import date, datetime, timedelta
 import pytest
 
 from data import BadInput
+from data.maintenance.erasure import Criteria
 from data.store.coverage import note_received
 from data.store.links import links_of
 from data.store.redirect_maps import caddy_map, links_on, nginx_map
 from queries import Warehouse
-from service.jobs.erasure import VisitFilter, erase_evidence
+from service.jobs.detection import Detection
+from service.jobs.erasure import erase_evidence
 from service.jobs.implementations import Draft
 from service.jobs.manual import manual_job
 from service.jobs.redirects import redirect_guesses, with_redirects
-from service.jobs.shipping import mark_shipped
 from service.jobs.states import JobChanged, JobConflict
 from tests.service.jobs.findings import ANNA, NOW, broken
 from tests.support.visits import land, links, visit
@@ -88,7 +89,7 @@ def test_a_redirect_outlives_its_evidence_and_its_job(jobs, lake, approve):
     job_id = approve("/guide/old")
     jobs.attach("acme", job_id, TO_TARGET, ANNA, NOW)
     ship(jobs, job_id)
-    erase_evidence(jobs.database, "acme", VisitFilter(domain="go.example.com"), NOW)
+    erase_evidence(jobs.database, "acme", Criteria(domain="go.example.com"), NOW)
     jobs.dismiss_gone("acme", ["broken_link"], NOW + timedelta(days=400))
     assert exported(jobs, lake) == {"/guide/old": TARGET}
     with jobs.database.transaction() as connection:
@@ -177,7 +178,7 @@ def test_a_redirect_that_the_log_answers_is_shipped_and_the_history_says_by_what
         first, last = (f"{(NOW + timedelta(days)).isoformat()}" for days in (-covered, 3))
         note_received(db, "acme", first, last)
     with closing(Warehouse(lake)) as warehouse:
-        assert mark_shipped(warehouse, lake, jobs, "acme", NOW + timedelta(3)) == [job_id] * is_shipped
+        assert Detection(warehouse, lake, jobs, "acme").mark_shipped(NOW + timedelta(3)) == [job_id] * is_shipped
     record = jobs.record("acme", job_id)
     if is_shipped:
         assert record.implementation.shipped_at == NOW + timedelta(1, hours=1)

@@ -1,5 +1,6 @@
 """Strangers write paths, hosts, codes and agents; none of their words reaches a title, a summary or an action."""
 
+import dataclasses
 import json
 import re
 import sqlite3
@@ -25,10 +26,9 @@ COUNTED = ("agent_fetches", "visits", "errors", "refused", "asked_to_pay", "miss
 NUMBERS = dict.fromkeys(COUNTED, 3)
 
 
-def found(kind, **changes):
+def found(kind, untrusted=(), **changes):
     """Something that the detector of a type found."""
-    detector = DETECTORS[kind]
-    return broken(type=kind, title=detector.title, summary=detector.summary, **changes)
+    return broken(type=kind, kind=dataclasses.replace(DETECTORS[kind], untrusted=untrusted), **changes)
 
 
 def row_of(path):

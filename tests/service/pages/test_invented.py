@@ -10,7 +10,7 @@ from data.store.behaviour import switch_behaviour
 from data.store.links import links_of
 from queries import DETECTORS, ENTRIES, Scope, Warehouse, detect
 from service.encoding import encode
-from service.jobs.detection import update_jobs
+from service.jobs.detection import Detection
 from service.jobs.store import Jobs
 from service.pages.numbers import content
 from tests.conftest import NOW
@@ -134,7 +134,7 @@ def test_what_the_detector_found_before_or_finds_after_a_claim_is_the_same_job(l
         found = detect(warehouse, DETECTORS["invented_link"], "acme", NOW.date())
         assert {one.subject["path"] for one in found} == {*MADE_UP[:2]}
         click(browser, MADE_UP[1])
-        update_jobs(warehouse, lake, jobs, "acme", NOW.date(), NOW)
+        Detection(warehouse, lake, jobs, "acme").update_jobs(NOW.date(), NOW)
         assert {row.path: row.status for row in jobs.of("acme") if row.type == "invented_link"} == {
             "/pricing-2026": "new",
             "/guide/made%20up%3F": "approved",
