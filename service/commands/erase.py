@@ -164,14 +164,10 @@ def _run(eraser: "Eraser", organization: str, criteria: "Criteria", dry_run: boo
 
 
 def _erase_evidence(lake: Lake, organization: str, criteria: "Criteria", dry_run: bool = False) -> "ErasedEvidence":
-    """Delete the evidence of jobs that counts visits of these criteria. Evidence names no visitors."""
-    from service.jobs.erasure import ErasedEvidence, VisitFilter, erase_evidence
+    from service.jobs.erasure import erase_evidence
 
-    if criteria.visitor is not None:
-        return ErasedEvidence()
-    visits = VisitFilter(criteria.short_code, criteria.domain, criteria.no_domain, criteria.since, criteria.before)
     with closing(ControlDatabase(lake)) as control:
-        return erase_evidence(control, organization, visits, datetime.now(UTC), dry_run=dry_run)
+        return erase_evidence(control, organization, criteria, datetime.now(UTC), dry_run=dry_run)
 
 
 def _summary(erased: "ErasureResult") -> str:

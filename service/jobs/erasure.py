@@ -5,15 +5,15 @@ Evidence is deleted rather than kept in doubt: a row counts many visits together
 deleted ones asked for. It holds no visitor, so an erasure of one visitor leaves it alone.
 """
 
-import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import orjson
 
 from data.hosts import normalized_host
+from data.maintenance.erasure import Criteria
 from service.control_database import ControlDatabase
 from service.hooks.outbox import delete_messages
 from service.jobs.implementation_tables import delete_contents
@@ -28,16 +28,6 @@ ERASED_TITLE: Final = "A job whose evidence was deleted"
 ERASED_SUMMARY: Final = "The visits that it was about were deleted, and its evidence with them."
 
 
-class VisitFilter(NamedTuple):
-    """Which visits were deleted: those that match all that is not None. Without anything, all."""
-
-    short_code: str | None = None
-    domain: str | None = None
-    no_domain: bool | None = None
-    since: date | None = None
-    before: date | None = None
-
-
 @dataclass
 class ErasedEvidence:
     """How much was deleted, or in a dry run, what would be."""
@@ -48,13 +38,15 @@ class ErasedEvidence:
 
 
 def erase_evidence(
-    database: ControlDatabase, organization: str, visits: VisitFilter, now: datetime, *, dry_run: bool = False
+    database: ControlDatabase, organization: str, visits: Criteria, now: datetime, *, dry_run: bool = False
 ) -> ErasedEvidence:
-    """Delete the evidence rows that may count visits of this filter.
+    """Delete the evidence rows that may count visits of these criteria; none of a visitor's, as evidence names none.
 
     A job without any row left loses its subject, its sentences, its outcome, and contents, notes and URLs of its
     implementations, too; an open one is dismissed.
     """
+    if visits.visitor is not None:
+        return ErasedEvidence()
     return _erase(database, organization, lambda job, row: _is_about(job, row, visits), now, dry_run)
 
 
@@ -82,16 +74,12 @@ def _erase(
                     erased.implementations += delete_contents(connection, job.id, dry_run)
                 if not dry_run:
                     delete_messages(connection, job.id)
-                    _store_rows(connection, job, kept, now)
+                    after = _without(job, kept)
+                    action = "cut_evidence" if after.status == job.status else "erase"
+                    change_job(connection, job, after, Change(action, SYSTEM, now))
     if erased.jobs and not dry_run:
         database.rows("PRAGMA wal_checkpoint(TRUNCATE)")  # what was overwritten is in the write-ahead log, too
     return erased
-
-
-def _store_rows(connection: sqlite3.Connection, job: Job, kept: list[Row], now: datetime) -> None:
-    after = _without(job, kept)
-    action = "cut_evidence" if after.status == job.status else "erase"
-    change_job(connection, job, after, Change(action, SYSTEM, now))
 
 
 def _without(job: Job, kept: list[Row]) -> Job:
@@ -127,8 +115,8 @@ def _days(job: Job) -> tuple[date, date]:
     return date.fromisoformat(scope["start_date"]), date.fromisoformat(scope["end_date"])
 
 
-def _is_about(job: Job, row: Row, visits: VisitFilter) -> bool:
-    """Whether a row may count visits of a filter. What a row does not say of its link or domain, the job may."""
+def _is_about(job: Job, row: Row, visits: Criteria) -> bool:
+    """Whether a row may count visits of some criteria. What a row does not say of its link or domain, the job may."""
     first, last = _days(job)
     if (visits.since and last < visits.since) or (visits.before and first >= visits.before):
         return False

@@ -4,15 +4,16 @@ from datetime import date, timedelta
 
 import pytest
 
+from data.maintenance.erasure import Criteria
 from data.maintenance.retention import apply_retention
 from service.encoding import encode
-from service.jobs.erasure import ErasedEvidence, VisitFilter, erase_evidence, expire_evidence
+from service.jobs.erasure import ErasedEvidence, erase_evidence, expire_evidence
 from service.jobs.implementations import Draft
 from service.jobs.manual import manual_job
 from tests.service.jobs.findings import ANNA, NOW, broken, measured, ship
 from tests.support.tables import examples
 
-ALL = VisitFilter()
+ALL = Criteria()
 LATER = NOW + timedelta(days=1)
 
 
@@ -24,7 +25,7 @@ def files(lake):
 def test_evidence_goes_with_the_visits_that_it_may_count(lake, jobs, only, criteria, erased):
     jobs.upsert(broken(), NOW)
     days = {name: date.fromisoformat(text) for name, text in criteria.items() if name in ("since", "before")}
-    visits = VisitFilter(**{**criteria, **days})
+    visits = Criteria(**{**criteria, **days})
     before = only()
     assert erase_evidence(jobs.database, "acme", visits, LATER, dry_run=True).rows == erased
     assert erase_evidence(jobs.database, "other", visits, LATER).rows == 0
@@ -63,7 +64,7 @@ def test_found_in_other_visits_it_is_another_job(lake, jobs, only):
 def test_rows_about_other_links_stay(lake, jobs, only):
     row = broken().rows[0]
     jobs.upsert(broken(rows=[row, {**row, "short_code": "kept"}]), NOW)
-    assert erase_evidence(jobs.database, "acme", VisitFilter(short_code="gone"), LATER) == ErasedEvidence(1, 1, 0)
+    assert erase_evidence(jobs.database, "acme", Criteria(short_code="gone"), LATER) == ErasedEvidence(1, 1, 0)
     job = only()
     assert ([row["short_code"] for row in job.evidence.rows], job.evidence_rows) == (["kept"], 1)
     assert (job.status, job.path, job.version) == ("new", "/gone", 2)
