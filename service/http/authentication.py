@@ -128,10 +128,8 @@ class Authenticator:
         if key is None or key.state == "revoked":
             raise Unauthorized
         if key.state == "expired":
-            raise Unauthorized(
-                f"The API key {key.id} expired at {key.expires_at}.",
-                "Create another one under Settings > API keys, or by `traffic keys create` on the server.",
-            )
+            fix = "Create another one under Settings > API keys, or by `traffic keys create` on the server."
+            raise Unauthorized(f"The API key {key.id} expired at {key.expires_at}.", fix)
         self._api_keys.record_use(token)
         expires_at = datetime.fromisoformat(key.expires_at).timestamp() if key.expires_at else inf
         return Caller(key.organization, "editor", key.id, is_key=True), expires_at
@@ -165,15 +163,11 @@ class Authenticator:
 
     def _claims(self, token: str, key: jwt.PyJWK, audience: str) -> dict[str, Any]:
         """Verify a token as in RFC 8725. Raises PyJWTError, ValueError, TypeError or OverflowError."""
+        allowed = [name for name in self._settings.jwt_algorithms if name == key.algorithm_name]
         verified = jwt.decode_complete(
-            token,
-            key.key,
-            algorithms=[name for name in self._settings.jwt_algorithms if name == key.algorithm_name],
-            audience=audience,
-            issuer=self._settings.jwt_issuer,
-            leeway=LEEWAY_SECONDS,
-            options={"require": list(REQUIRED_CLAIMS)},
-        )
+            token, key.key, algorithms=allowed, audience=audience, issuer=self._settings.jwt_issuer,
+            leeway=LEEWAY_SECONDS, options={"require": list(REQUIRED_CLAIMS)},
+        )  # fmt: skip
         claims: dict[str, Any] = verified["payload"]
         if str(verified["header"].get("typ", "JWT")).lower() not in TOKEN_TYPES:
             raise ValueError("the typ of the token is not allowed")

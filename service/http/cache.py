@@ -22,6 +22,10 @@ _OVERHEAD_BYTES: Final = 512  # estimated memory of an entry in addition to its 
 _FIELDS_OF: Final = attrgetter(*(field.name for field in fields(Scope)))
 
 
+Compute = Callable[[Collection[Asker]], Awaitable[bytes]]
+"""Computes an answer, which these askers wait for, as they come and go."""
+
+
 class CacheKey(NamedTuple):
     """The key of a cached answer: everything that the answer depends on, except newly added visits.
 
@@ -64,11 +68,9 @@ class _BoundedCache(TLRUCache[CacheKey, CachedAnswer]):
 
     def __init__(self, clock: Callable[[], float], on_eviction: Callable[[CacheKey], None]) -> None:
         super().__init__(
-            MAX_BYTES,
-            ttu=lambda _, answer, __: answer.stored_at + TTL_SECONDS,
-            timer=clock,
+            MAX_BYTES, ttu=lambda _, answer, __: answer.stored_at + TTL_SECONDS, timer=clock,
             getsizeof=lambda answer: answer.size + _OVERHEAD_BYTES,
-        )
+        )  # fmt: skip
         self._on_eviction = on_eviction
 
     def popitem(self) -> tuple[CacheKey, CachedAnswer]:
@@ -106,9 +108,7 @@ class AnswerCache:
         """Whether get_or_compute would start a computation: the answer is neither cached nor being computed."""
         return self._computation(key) is None and self.get(key) is None
 
-    async def get_or_compute(
-        self, key: CacheKey, asker: Asker, compute: Callable[[Collection[Asker]], Awaitable[bytes]]
-    ) -> bytes:
+    async def get_or_compute(self, key: CacheKey, asker: Asker, compute: Compute) -> bytes:
         """The cached answer, or the result of `compute`, which is then cached. Counts a hit or a miss.
 
         Concurrent calls with the same key share one computation; it gets those who wait for it, as they come and go. It
@@ -121,18 +121,12 @@ class AnswerCache:
             return cached.body
         return await self._shared(key, asker, compute, lambda body: self.put(key, CachedAnswer(body, self._clock())))
 
-    async def compressed(
-        self,
-        key: CacheKey,
-        answer: CachedAnswer,
-        asker: Asker,
-        compute: Callable[[Collection[Asker]], Awaitable[bytes]],
-    ) -> bytes:
+    async def compressed(self, key: CacheKey, answer: CachedAnswer, asker: Asker, compute: Compute) -> bytes:
         """The cached answer as gzip: the result of `compute`, which is then kept beside its body."""
+        shared = key._replace(name=f"{key.name}.gz")  # as no entry is called
         return answer.compressed or await self._shared(
-            key._replace(name=f"{key.name}.gz"),  # as no entry is called
-            asker, compute, lambda compressed: self.put(key, answer._replace(compressed=compressed)),
-        )  # fmt: skip
+            shared, asker, compute, lambda compressed: self.put(key, answer._replace(compressed=compressed))
+        )
 
     def count(self, organization: str, name: str, what: str) -> None:
         """Increment a counter of an answer; `what` is "hits", "misses" or "evictions"."""
@@ -156,13 +150,7 @@ class AnswerCache:
         of_each = [_row(name, cached[name], counts, [name], now) for name in names]
         return [_row("total", [answer for name in names for answer in cached[name]], counts, names, now), *of_each]
 
-    async def _shared(
-        self,
-        key: CacheKey,
-        asker: Asker,
-        compute: Callable[[Collection[Asker]], Awaitable[bytes]],
-        store: Callable[[bytes], None],
-    ) -> bytes:
+    async def _shared(self, key: CacheKey, asker: Asker, compute: Compute, store: Callable[[bytes], None]) -> bytes:
         """The result of the computation with this key that runs, or is started now and its result stored."""
         while computation := self._computation(key):
             with suppress(Overloaded):
@@ -174,12 +162,7 @@ class AnswerCache:
         computation = self._running.get(key)
         return None if computation is None or computation.task.cancelling() else computation
 
-    def _start(
-        self,
-        key: CacheKey,
-        compute: Callable[[Collection[Asker]], Awaitable[bytes]],
-        store: Callable[[bytes], None],
-    ) -> _Computation:
+    def _start(self, key: CacheKey, compute: Compute, store: Callable[[bytes], None]) -> _Computation:
         askers: Counter[Asker] = Counter()
 
         async def run() -> bytes:
@@ -206,10 +189,8 @@ class AnswerCache:
                 task.cancel()  # no effect if it is done
 
     def _finished(self, key: CacheKey, done: asyncio.Task[bytes]) -> None:
-        running = self._running.get(key)
-        if (
-            running and running.task is done
-        ):  # otherwise a newer computation has replaced it while it was being cancelled
+        running = self._running.get(key)  # a newer computation may have replaced it while it was being cancelled
+        if running and running.task is done:
             del self._running[key]
         if not done.cancelled():
             done.exception()  # retrieve it, so that asyncio does not warn about an unretrieved exception

@@ -20,13 +20,8 @@ class JsonCorsMiddleware(CORSMiddleware):
     """Starlette's CORS middleware for pages of `origins`, except that it answers preflights in JSON, not in text."""
 
     def __init__(self, app: ASGIApp, origins: tuple[str, ...]) -> None:
-        super().__init__(
-            app,
-            allow_origins=origins,
-            allow_methods=METHODS,
-            allow_headers=REQUEST_HEADERS,
-            expose_headers=["ETag", *(name.decode() for name in RATE_LIMIT_HEADERS)],
-        )
+        exposed = ["ETag", *(name.decode() for name in RATE_LIMIT_HEADERS)]
+        super().__init__(app, origins, METHODS, REQUEST_HEADERS, expose_headers=exposed)
 
     def preflight_response(self, request_headers: Headers) -> Response:
         """The answer to a preflight: 200, or 400 if the page may not send the request that it asks about."""
@@ -34,8 +29,6 @@ class JsonCorsMiddleware(CORSMiddleware):
         headers = {name: value for name, value in decided.headers.items() if name not in _OF_THE_BODY}
         if decided.status_code == 200:
             return JsonResponse(b'{"status":"ok"}', headers=headers)
-        fix = (
-            f"Use {', '.join(METHODS)} with the headers {', '.join(REQUEST_HEADERS)}, from an origin that the operator "
-            "lists in TRAFFIC_CORS_ORIGINS."
-        )
+        allowed = f"{', '.join(METHODS)} with the headers {', '.join(REQUEST_HEADERS)}"
+        fix = f"Use {allowed}, from an origin that the operator lists in TRAFFIC_CORS_ORIGINS."
         return render(CrossOriginRefused(message=fix, headers=headers))

@@ -107,10 +107,8 @@ class MethodNotAllowed(Problem):
     error = "This path does not support this method."
 
     def __init__(self, methods: Sequence[str]) -> None:
-        super().__init__(
-            message=f"Use {', '.join(name for name in methods if name != 'HEAD')}.",
-            headers={"Allow": ", ".join(methods)},
-        )
+        message = f"Use {', '.join(name for name in methods if name != 'HEAD')}."
+        super().__init__(message=message, headers={"Allow": ", ".join(methods)})
 
 
 class RequestTimeout(Problem):
@@ -153,11 +151,9 @@ class RateLimited(Problem):
     error = "Rate limit exceeded."
 
     def __init__(self, limit: int, retry_after_ms: int) -> None:
-        super().__init__(
-            message=f"Wait {-(-retry_after_ms // 1_000)} s: {limit} requests per minute are answered for each source "
-            "address.",
-            retryAfter=retry_after_ms, limit=limit, remaining=0,
-        )  # fmt: skip
+        reason = f"{limit} requests per minute are answered for each source address."
+        message = f"Wait {-(-retry_after_ms // 1_000)} s: {reason}"
+        super().__init__(message=message, retryAfter=retry_after_ms, limit=limit, remaining=0)
 
 
 class HeadersTooLarge(Problem):
@@ -182,9 +178,8 @@ class TooSlow(Problem):
     def __init__(self, timeout: QueryTimeout) -> None:
         message = "The query took too long and was stopped; ask for fewer days or for one link."
         if isinstance(timeout, ClusterTimeout):
-            message = (
-                "The cluster took too long and was stopped. What it has counted is kept for five minutes: try again."
-            )
+            reason = "The cluster took too long and was stopped."
+            message = f"{reason} What it has counted is kept for five minutes: try again."
         super().__init__(message=message)
 
 

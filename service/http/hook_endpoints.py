@@ -2,53 +2,37 @@
 
 from msgspec.structs import asdict
 
-from service.hooks.records import Delivery, Hook, HookWithSecret, StartedDelivery
+from service.hooks.records import Hook, HookWithSecret, StartedDelivery
 from service.hooks.registry import Hooks
 from service.http.endpoints import Call, Handler
 
 
 def hook_handlers(hooks: Hooks) -> dict[str, Handler]:
     """What answers the operations on hooks, by their names."""
-    database = hooks.database
-
-    async def list_hooks(call: Call) -> list[Hook]:
-        return await database.read(hooks.of, call.organization)
+    read, write = hooks.database.read, hooks.database.write
 
     async def create(call: Call) -> HookWithSecret:
         organization, creator, fields = call.organization, call.caller.name, asdict(call.body)
-        return _with_secret(*await database.write(lambda: hooks.create(organization, **fields, created_by=creator)))
-
-    async def read(call: Call) -> Hook:
-        return await database.read(hooks.hook, call.organization, call.path["id"])
-
-    async def change(call: Call) -> Hook:
-        return await database.write(hooks.change, call.organization, call.path["id"], call.body)
-
-    async def delete(call: Call) -> Hook:
-        return await database.write(hooks.delete, call.organization, call.path["id"])
-
-    async def test(call: Call) -> StartedDelivery:
-        return StartedDelivery(await database.write(hooks.send_test, call.organization, call.path["id"]))
+        return _with_secret(*await write(lambda: hooks.create(organization, **fields, created_by=creator)))
 
     async def rotate(call: Call) -> HookWithSecret:
-        return _with_secret(*await database.write(hooks.rotate, call.organization, call.path["id"]))
+        return _with_secret(*await write(hooks.rotate, call.organization, call.path["id"]))
 
-    async def deliveries(call: Call) -> list[Delivery]:
-        return await database.read(hooks.deliveries, call.organization, call.path["id"])
+    async def test(call: Call) -> StartedDelivery:
+        return StartedDelivery(await write(hooks.send_test, call.organization, call.path["id"]))
 
     async def replay(call: Call) -> StartedDelivery:
-        ids = call.path
-        return StartedDelivery(await database.write(hooks.replay, call.organization, ids["id"], ids["delivery"]))
+        return StartedDelivery(await write(hooks.replay, call.organization, call.path["id"], call.path["delivery"]))
 
     return {
-        "list-hooks": list_hooks,
+        "list-hooks": lambda call: read(hooks.of, call.organization),
         "create-hook": create,
-        "read-hook": read,
-        "change-hook": change,
-        "delete-hook": delete,
+        "read-hook": lambda call: read(hooks.hook, call.organization, call.path["id"]),
+        "change-hook": lambda call: write(hooks.change, call.organization, call.path["id"], call.body),
+        "delete-hook": lambda call: write(hooks.delete, call.organization, call.path["id"]),
         "test-hook": test,
         "rotate-hook-secret": rotate,
-        "list-deliveries": deliveries,
+        "list-deliveries": lambda call: read(hooks.deliveries, call.organization, call.path["id"]),
         "replay-delivery": replay,
     }
 

@@ -6,7 +6,6 @@ from typing import Final
 
 from msgspec.json import encode
 from msgspec.structs import asdict
-from starlette.requests import Request
 from starlette.responses import Response
 
 from queries import PARAMETERS, Warehouse
@@ -30,78 +29,56 @@ _VERSION: Final = re.compile(r'"(\d{1,15})"')
 
 def job_handlers(store: Jobs, warehouse: Warehouse, workers: Workers, clock: Clock) -> dict[str, Handler]:
     """What answers the operations on jobs, by their names."""
-    operations = _JobOperations(store, clock)
-    return {
-        "jobs": operations.list_jobs,
-        "create-job": operations.create,
-        "job": operations.read,
-        "redirect-guesses": lambda call: guesses_for(store, warehouse, workers, clock, call.caller, call.path["id"]),
-        "act-on-job": operations.act,
-        "attach-implementation": operations.attach,
-        "implementation": operations.implementation,
-        "set-implementation-status": operations.set_status,
-        "active-implementations": operations.active_implementations,
-    }
+    read, write = store.database.read, store.database.write
 
-
-class _JobOperations:
-    def __init__(self, store: Jobs, clock: Clock) -> None:
-        self._store = store
-        self._database = store.database
-        self._clock = clock
-
-    async def list_jobs(self, call: Call) -> Response:
+    async def list_jobs(call: Call) -> Response:
         headers, organization = call.request.scope["headers"], call.organization
-        body, how = await self._database.read(lambda: negotiated(headers, encode(self._store.of(organization))))
+        body, how = await read(lambda: negotiated(headers, encode(store.of(organization))))
         return JsonResponse(body, headers=how)
 
-    async def create(self, call: Call) -> JobRecord:
-        actor, now = actor_of(call.caller), self._clock()
+    async def create(call: Call) -> JobRecord:
+        actor, now = actor_of(call.caller), clock()
         job = manual_job(call.organization, **asdict(call.body), actor=actor, now=now)
-        return await self._database.write(self._store.create, job, actor, now)
+        return await write(store.create, job, actor, now)
 
-    async def read(self, call: Call) -> JobRecord:
-        return await self._database.read(self._store.record, call.organization, call.path["id"])
-
-    async def act(self, call: Call) -> JobRecord:
+    async def act(call: Call) -> JobRecord:
         body: JobDecision = call.body
         kind, number = body.implementation_type, body.implementation_id
         approval = None if kind is None and number is None else Approval(kind, None if number is None else int(number))
-        actor, version = actor_of(call.caller), _expected_version(call.request)
-        return await self._database.write(
-            lambda: self._store.act(
-                call.organization, call.path["id"], body.action_id, actor, self._clock(),
-                version=version, note=body.note, approval=approval,
-            )
-        )  # fmt: skip
-
-    async def attach(self, call: Call) -> ImplementationWithContent:
-        job_id, actor, version = call.path["id"], actor_of(call.caller), _expected_version(call.request)
-        return await self._database.write(
-            lambda: self._store.attach(call.organization, job_id, call.body, actor, self._clock(), version=version)
+        one, actor, version = _job_of(call), actor_of(call.caller), _version(call)
+        return await write(
+            lambda: store.act(*one, body.action_id, actor, clock(), version=version, note=body.note, approval=approval)
         )
 
-    async def implementation(self, call: Call) -> ImplementationWithContent:
-        number = _number(call)
-        return await self._database.read(self._store.implementation, call.organization, call.path["id"], number)
+    async def attach(call: Call) -> ImplementationWithContent:
+        one, actor = _job_of(call), actor_of(call.caller)
+        return await write(lambda: store.attach(*one, call.body, actor, clock(), version=_version(call)))
 
-    async def set_status(self, call: Call) -> JobRecord:
-        number, actor, version = _number(call), actor_of(call.caller), _expected_version(call.request)
-        return await self._database.write(
-            lambda: self._store.set_implementation_status(
-                call.organization, call.path["id"], number, actor, self._clock(), version=version, **asdict(call.body)
-            )
-        )
+    async def set_status(call: Call) -> JobRecord:
+        one, actor, set_to = (*_job_of(call), _number(call)), actor_of(call.caller), store.set_implementation_status
+        return await write(lambda: set_to(*one, actor, clock(), version=_version(call), **asdict(call.body)))
 
-    async def active_implementations(self, call: Call) -> Response:
+    async def active_implementations(call: Call) -> Response:
         asked = parse_parameters(call.request.scope["query_string"], ("domain",))
         domain = PARAMETERS["domain"].parse(asked.get("domain", ""))
-        body = encode(await self._database.read(self._store.redirects, call.organization, domain))
+        body = encode(await read(store.redirects, call.organization, domain))
         tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
         known = [one.strip().removeprefix("W/") for one in call.request.headers.get("if-none-match", "").split(",")]
         if tag in known or "*" in known:
             return Response(status_code=304, headers={"ETag": tag})
         return JsonResponse(body, headers={"ETag": tag})
+
+    return {
+        "jobs": list_jobs,
+        "create-job": create,
+        "job": lambda call: read(store.record, *_job_of(call)),
+        "redirect-guesses": lambda call: guesses_for(store, warehouse, workers, clock, call.caller, call.path["id"]),
+        "act-on-job": act,
+        "attach-implementation": attach,
+        "implementation": lambda call: read(store.implementation, *_job_of(call), _number(call)),
+        "set-implementation-status": set_status,
+        "active-implementations": active_implementations,
+    }
 
 
 async def guesses_for(  # noqa: PLR0917  # what answers, and who asks for what
@@ -121,6 +98,11 @@ def actor_of(caller: Caller) -> Actor:
     return Actor(caller.name, "key" if caller.is_key else "user")
 
 
+def _job_of(call: Call) -> tuple[str, str]:
+    """The caller's organization, and the id of the job in the path."""
+    return call.organization, call.path["id"]
+
+
 def _number(call: Call) -> int:
     """The number of an implementation in the path. Raises NotFound."""
     text = call.path["number"]
@@ -129,9 +111,9 @@ def _number(call: Call) -> int:
     return int(text)
 
 
-def _expected_version(request: Request) -> int | None:
+def _version(call: Call) -> int | None:
     """The version in If-Match; None without one, or for *. Any text that is not a version matches none."""
-    header = request.headers.get("if-match")
+    header = call.request.headers.get("if-match")
     if header is None or header == "*":
         return None
     match = _VERSION.fullmatch(header.strip())

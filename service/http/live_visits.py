@@ -27,9 +27,7 @@ class VisitReceiver:
     def __init__(self, make_intake: "Callable[[], LiveIngest]") -> None:
         self._make_intake = make_intake  # called with the first visits: it is slow, because it loads the rules
         self._intake: LiveIngest | None = None
-        self._pending: GroupCommit[Submission, IngestResult] = GroupCommit(
-            "intake", lambda _, batch: self._land_batch(batch)
-        )
+        self._pending = GroupCommit[Submission, "IngestResult"]("intake", lambda _, batch: self._land_batch(batch))
         self._buffered_bytes = 0
         self.accepted = 0
         """Number of visits stored since the start."""
@@ -88,6 +86,5 @@ def _parse_rows(body: bytes) -> Sequence[Row]:
     except TooManyRows as error:
         raise BodyTooLarge(f"The body holds more than {MAX_ROWS:,} visits.") from error
     except BadInput as error:
-        raise InvalidBody(
-            "The body is not a JSON array.", "Send an array of objects, or one object on each line."
-        ) from error
+        fix = "Send an array of objects, or one object on each line."
+        raise InvalidBody("The body is not a JSON array.", fix) from error

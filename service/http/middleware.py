@@ -4,7 +4,7 @@ import itertools
 import secrets
 import time
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -25,13 +25,6 @@ _SECURITY: Final = (
 _JSON: Final = (b"content-type", b"application/json")
 
 RawHeaders = list[tuple[bytes, bytes]]
-
-
-class _Identity(NamedTuple):
-    """The id of a request, and the headers added to its response."""
-
-    id: str
-    headers: RawHeaders
 
 
 class RequestMiddleware:
@@ -70,36 +63,40 @@ class RequestMiddleware:
             return
         started_at = time.perf_counter()
         decision = self.limiter.check(scope)
-        identity = self._identify(decision)
+        request_id, headers = self._identify(decision)
         app = self._app if decision.accepted else self._refusing(scope, self.limiter.refusal(decision))
-        status = await self._run(app, scope, receive, send, identity)
+        status = await self._run(app, scope, receive, send, request_id, headers)
         caller = scope.get("caller")
         method = scope["method"] if scope["method"] in _METHODS else ""
         outcome = Outcome(method, self._route_of(scope["path"]), status, caller and caller.organization)
-        self._record(identity.id, outcome, time.perf_counter() - started_at)
+        self._record(request_id, outcome, time.perf_counter() - started_at)
 
     def rejected(self, client: tuple[str, int] | None, problem: Problem) -> tuple[Problem, RawHeaders]:
         """Count and log a request that could not be parsed. Returns the problem and the headers to answer with."""
         decision = self.limiter.check({"client": client, "headers": []})
-        identity = self._identify(decision)
+        request_id, headers = self._identify(decision)
         answer = problem if decision.accepted else self.limiter.refusal(decision)
-        self._record(identity.id, Outcome("", "", answer.status, None), 0.0)
-        return answer, [_JSON, *identity.headers]
+        self._record(request_id, Outcome("", "", answer.status, None), 0.0)
+        return answer, [_JSON, *headers]
 
-    def _identify(self, decision: RateLimitDecision) -> _Identity:
+    def _identify(self, decision: RateLimitDecision) -> tuple[str, RawHeaders]:
+        """The id of a request, and the headers that are added to its response."""
         request_id = f"{self._prefix}{next(self._request_counter):08x}"
-        headers = [(b"x-request-id", request_id.encode()), *_SECURITY, *self.limiter.headers(decision)]
-        return _Identity(request_id, headers)
+        return request_id, [(b"x-request-id", request_id.encode()), *_SECURITY, *self.limiter.headers(decision)]
 
     def _refusing(self, scope: Scope, refusal: Problem) -> ASGIApp:
         """The application that answers 429: self._app for pages, and for cross-origin requests (for CORS headers)."""
-        if not _is_cross_origin(scope) and not self._renders_refusals(scope["path"]):
+        # Preflights (OPTIONS) are sent by the browser itself.
+        is_cross_origin = scope["method"] != "OPTIONS" and any(name == b"origin" for name, _ in scope["headers"])
+        if not is_cross_origin and not self._renders_refusals(scope["path"]):
             return render(refusal)
         scope["refusal"] = refusal
         return self._app
 
-    async def _run(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send, identity: _Identity) -> int:
-        """Run the application and add the headers of the request's identity. Returns the status, 0 if none was sent."""
+    async def _run(  # noqa: PLR0917  # ASGI
+        self, app: ASGIApp, scope: Scope, receive: Receive, send: Send, request_id: str, added: RawHeaders
+    ) -> int:
+        """Run the application and add headers to its response. Returns the status, 0 if none was sent."""
         status = 0
 
         async def send_with_headers(message: Message) -> None:
@@ -108,14 +105,14 @@ class RequestMiddleware:
                 status = message["status"]
                 headers = message["headers"]
                 present = {name for name, _ in headers}
-                message["headers"] = headers + [pair for pair in identity.headers if pair[0] not in present]
+                message["headers"] = headers + [pair for pair in added if pair[0] not in present]
             await send(message)
 
         try:
             await app(scope, receive, send_with_headers)
         except Exception as error:  # noqa: BLE001  # a bug must not end a connection without a response
             if self._log:
-                self._log.line("error", "failure", id=identity.id, **error_fields(error))
+                self._log.line("error", "failure", id=request_id, **error_fields(error))
             if not status:
                 await render(InternalError())(scope, receive, send_with_headers)
         return status
@@ -125,8 +122,3 @@ class RequestMiddleware:
         self.metrics.count(outcome.route, outcome.method, outcome.status, seconds)
         if self._log:
             self._log.request(request_id, outcome, seconds)
-
-
-def _is_cross_origin(scope: Scope) -> bool:
-    """Whether a page of another site sent the request. Preflights (OPTIONS) are sent by the browser itself."""
-    return scope["method"] != "OPTIONS" and any(name == b"origin" for name, _ in scope["headers"])

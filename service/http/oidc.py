@@ -183,9 +183,8 @@ class OidcClient:
             if form is None or not isinstance(error, BadStatus) or error.status != 400:
                 raise self._unavailable(str(error)) from error
             _LOG.warning("The identity provider refused a code: HTTP status 400")
-            raise Forbidden(
-                "The identity provider refused this sign-in.", "Begin again from the sign-in page."
-            ) from error
+            fix = "Begin again from the sign-in page."
+            raise Forbidden("The identity provider refused this sign-in.", fix) from error
         except (ValueError, RecursionError) as error:
             raise self._unavailable("its answer is not JSON") from error
         if not isinstance(found, dict):

@@ -1,7 +1,7 @@
 """The OpenAPI document, generated from the catalog of reports and the rows of all other operations."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -76,14 +76,7 @@ def document(base_path: str) -> dict[str, Any]:
                 "bearer": {"type": "http", "scheme": "bearer", "description": "An API key or an identity token."}
             },
             "parameters": {
-                name: {
-                    "name": name,
-                    "in": "query",
-                    "required": False,
-                    "description": row.description,
-                    "schema": row.schema,
-                }
-                for name, row in PARAMETERS.items()
+                name: _parameter(name, "query", row.description, row.schema) for name, row in PARAMETERS.items()
             },
             "headers": {
                 name: {"description": meaning, "schema": {"type": "string" if name == "X-Request-Id" else "integer"}}
@@ -126,7 +119,7 @@ def _operation(one: Operation, schema_of: dict[str, Schema]) -> dict[str, Any]:
         ),
         *(_ref("parameters", name) for name in one.query),
         *(
-            {"name": name, "in": "header", "required": False, "description": meaning, "schema": {"type": "string"}}
+            _parameter(name, "header", meaning, {"type": "string"})
             for status, (name, meaning) in _CONDITIONS.items()
             if status in (*errors, *one.answers)
         ),
@@ -144,6 +137,11 @@ def _operation(one: Operation, schema_of: dict[str, Schema]) -> dict[str, Any]:
     if one.is_public:
         operation["security"] = []
     return {**operation, "responses": {**_failures(errors), **answers}}
+
+
+def _parameter(name: str, place: str, description: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A parameter that may be left out."""
+    return {"name": name, "in": place, "required": False, "description": description, "schema": schema}
 
 
 def _bodies(one: Operation) -> dict[str, Any]:

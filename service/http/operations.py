@@ -54,10 +54,8 @@ def hook_editor(caller: Caller) -> None:
 def key_manager(caller: Caller) -> None:
     """Raise Forbidden unless a caller may manage API keys."""
     if not caller.may_manage_keys:
-        raise Forbidden(
-            "This token may not manage API keys.",
-            "Use an identity token of a role that may write; or `traffic keys` on the server.",
-        )
+        fix = "Use an identity token of a role that may write; or `traffic keys` on the server."
+        raise Forbidden("This token may not manage API keys.", fix)
 
 
 class Operation(NamedTuple):
@@ -88,9 +86,7 @@ JOBS: Final = (
     Operation(
         "POST /jobs", "create-job", "Write a job by hand. Title and summary stay as they are written.",
         {"201": JobRecord}, writer, NewJob, 64 * _KIB, "409",
-        examples={
-            "link": {"title": "The launch link is old", "summary": "Redirect it to v2.", "short_code": "launch"}
-        },
+        examples={"link": {"title": "The launch link is old", "summary": "Redirect it to v2.", "short_code": "launch"}},
     ),
     Operation(
         "GET /jobs/{id}", "job", "One job, with its evidence, actions, implementation, outcome and history.",
@@ -108,10 +104,8 @@ JOBS: Final = (
         {"200": JobRecord}, writer, JobDecision, 64 * _KIB, "409 412",
         "`action_id` is review, dismiss, resolve, reopen, `approve_fix` (which approves the job's own action) or the "
         "id of that action. What the status does not allow is 409.",
-        {
-            "approve": {"action_id": "approve_fix", "implementation_type": "patch"},
-            "dismiss": {"action_id": "dismiss", "note": "The page is gone for good."},
-        },
+        {"approve": {"action_id": "approve_fix", "implementation_type": "patch"},
+         "dismiss": {"action_id": "dismiss", "note": "The page is gone for good."}},
     ),
     Operation(
         "POST /jobs/{id}/implementations", "attach-implementation",
@@ -122,11 +116,8 @@ JOBS: Final = (
         "is the link's target from now on.",
         {
             "redirect": {"implementation_type": "patch", "redirect_to": "https://example.com/guide"},
-            "rule": {
-                "implementation_type": "patch",
-                "content_type": "application/json",
-                "content": orjson.dumps(RULE).decode(),
-            },
+            "rule": {"implementation_type": "patch", "content_type": "application/json",
+                     "content": orjson.dumps(RULE).decode()},
             "pull request": {"implementation_type": "patch", "url": "https://git.example.com/site/pulls/7"},
         },
     ),

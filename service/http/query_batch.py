@@ -72,19 +72,23 @@ class QueryBatch:
     def _current_snapshot(self) -> asyncio.Task[Variables]:
         if self._snapshot is None:
             cancelled = self._snapshot_cancelled = threading.Event()
-            take = partial(self._take_snapshot, cancelled)
-            taking = self._workers.compute(self._scope.organization, self._all_askers, take)
+            taking = self._workers.compute(
+                self._scope.organization,
+                lambda: [asker for askers in self._askers.values() for asker in askers],
+                partial(self._take_snapshot, cancelled),
+            )
             self._snapshot = asyncio.create_task(taking)
             # without anything left that awaits it, its error is ignored
             self._snapshot.add_done_callback(lambda task: task.cancelled() or task.exception())
         return self._snapshot
 
-    def _all_askers(self) -> list[Asker]:
-        return [asker for askers in self._askers.values() for asker in askers]
-
     async def _answer(self, entry: Entry, snapshot: asyncio.Task[Variables]) -> bytes:
         variables = await asyncio.shield(snapshot)  # other queries of this batch may still need it
-        self._move_to(self._workers.cluster if is_for_cluster(variables) else self._workers)
+        lane = self._workers.cluster if is_for_cluster(variables) else self._workers
+        if lane is not self._lane:  # admit the batch there instead
+            lane.admit(self._scope.organization, self.asker)
+            self._lane.release(self._scope.organization, self.asker)
+            self._lane = lane
         cancelled = threading.Event()
         try:
             return await self._lane.compute(
@@ -97,13 +101,6 @@ class QueryBatch:
         except asyncio.CancelledError:
             self._engine.stop(cancelled)
             raise
-
-    def _move_to(self, lane: Lane) -> None:
-        """Admit the batch there instead of where it is admitted now. Raises Overloaded."""
-        if lane is not self._lane:
-            lane.admit(self._scope.organization, self.asker)
-            self._lane.release(self._scope.organization, self.asker)
-            self._lane = lane
 
     def _take_snapshot(self, cancelled: threading.Event) -> Variables:
         variables = self._engine.variables(self._scope)
