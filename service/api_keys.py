@@ -5,7 +5,7 @@ import secrets
 import string
 import zlib
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
+from datetime import UTC, datetime
 from typing import Final
 
 from data import BadInput, check_organization
@@ -91,13 +91,10 @@ class ApiKeys:
 
         If `organization` is given, only a key of that organization is revoked.
         """
-        now = to_text(self._clock())
-        revoked = self.database.rows(
-            "UPDATE keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL AND ? IN ('', organization) "
-            "RETURNING id",
-            [now, key_id, organization],
+        sql = (
+            "UPDATE keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL AND ? IN ('', organization) RETURNING 1"
         )
-        if not revoked:
+        if not self.database.rows(sql, [to_text(self._clock()), key_id, organization]):
             raise BadInput(f"no active key {key_id!r}; `traffic keys list` shows them.")
 
     def find(self, key: str) -> Key | None:
@@ -112,9 +109,8 @@ class ApiKeys:
         key_id, hour = key_id_of(key), hour_text(self._clock())
         if self._last_use_hours.get(key_id) != hour:
             self._last_use_hours[key_id] = hour
-            self.database.write_later(
-                self.database.rows, "UPDATE keys SET last_used_at = ? WHERE id = ?", [hour, key_id]
-            )
+            sql = "UPDATE keys SET last_used_at = ? WHERE id = ?"
+            self.database.write_later(self.database.rows, sql, [hour, key_id])
 
     def organizations(self) -> set[str]:
         """Every organization that has or had a key."""
@@ -144,20 +140,15 @@ def is_well_formed_key(text: str) -> bool:
 def _expiry(text: str, now: str) -> str:
     """The stored time of an expiry as a user wrote it. Raises BadInput unless it is after now."""
     try:
-        end_of_day = time(23, 59, 59, tzinfo=UTC)
-        at = (
-            datetime.combine(date.fromisoformat(text), end_of_day)
-            if _DAY.fullmatch(text)
-            else datetime.fromisoformat(text)
-        )
+        at = datetime.fromisoformat(text)
+        if _DAY.fullmatch(text):
+            at = at.replace(hour=23, minute=59, second=59, tzinfo=UTC)
         if at.tzinfo and (expiry := to_text(at)) > now:
             return expiry
     except (ValueError, OverflowError):
         pass
-    raise BadInput(
-        f"a key's expires_at is {text!r}; it must be a day or time in the future, like 2027-01-31 or "
-        "2027-01-31T09:00:00Z."
-    )
+    examples = "2027-01-31 or 2027-01-31T09:00:00Z"
+    raise BadInput(f"a key's expires_at is {text!r}; it must be a day or time in the future, like {examples}.")
 
 
 def _checksum(secret: str) -> str:

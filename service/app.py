@@ -30,7 +30,7 @@ from service.hooks.registry import Hooks
 from service.hooks.sender import Sender
 from service.http import openapi
 from service.http.answers import Answers
-from service.http.authentication import AuthenticationMiddleware, Authenticator, Caller
+from service.http.authentication import AuthenticationMiddleware, Authenticator
 from service.http.cache import AnswerCache
 from service.http.cors import JsonCorsMiddleware
 from service.http.endpoints import Handler, document_handler, report_endpoint, routes_of
@@ -146,9 +146,7 @@ def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = Non
     )  # fmt: skip
     pages = Pages(app, services)
     return middleware(
-        pages,
-        route_of=lambda path: pages.path_of(path) or table.path_of(path),
-        renders_refusals=pages.is_page,
+        pages, route_of=lambda path: pages.path_of(path) or table.path_of(path), renders_refusals=pages.is_page
     )
 
 
@@ -156,21 +154,18 @@ def _handlers(  # noqa: PLR0917
     parts: _Parts, answers: Answers, targets: LinkIndex, health: HealthCheck, base: str, clock: Clock
 ) -> dict[str, Handler]:
     """What answers each of OPERATIONS, by its name."""
-
-    def toolbox_of(caller: Caller) -> Toolbox:
-        return Toolbox(
-            server_sources(
-                parts.lake, caller, answers=answers, workers=parts.workers, links=targets, jobs=parts.jobs, clock=clock
-            )
-        )
-
+    sources_of = partial(
+        server_sources, parts.lake, answers=answers, workers=parts.workers, links=targets, jobs=parts.jobs, clock=clock
+    )
     return {
         **job_handlers(parts.jobs, parts.warehouse, parts.workers, clock),
         **hook_handlers(parts.hooks),
         **key_handlers(parts.api_keys),
         **link_handlers(parts.lake, parts.links, clock),
         "visits": lambda call: parts.receiver.receive(call.request, call.organization),
-        "mcp": mcp_handler(toolbox_of, parts.workers.texts, version("traffic-analytics")),
+        "mcp": mcp_handler(
+            lambda caller: Toolbox(sources_of(caller)), parts.workers.texts, version("traffic-analytics")
+        ),
         "health": lambda _: health.status(),
         "openapi": document_handler(orjson.dumps(openapi.document(base))),
     }
@@ -188,27 +183,22 @@ def _metrics(parts: _Parts, limiter: RateLimiter, clock: Clock) -> Metrics:
 
     gauge = partial(ObservedMetric, blocks=True)
     counter = partial(ObservedMetric, is_counter=True)
+    by_outcome = partial(counter, label="outcome")
     return Metrics(
         [
             counter("traffic_visits_received", "Live visits accepted.", lambda: parts.receiver.accepted),
             gauge("traffic_visits_pending", "Live visits not yet in a file.", lambda: backlog(lake.manifest).visits),
-            gauge(
-                "traffic_manifest_outdated", "Whether the manifest is older than the files.",
-                lambda: bool(outdated(lake.manifest, lake.root)),
-            ),
+            gauge("traffic_manifest_outdated", "Whether the manifest is older than the files.",
+                  lambda: bool(outdated(lake.manifest, lake.root))),
             ObservedMetric("traffic_answers_held", "Answers in the cache.", lambda: len(parts.cache)),
-            counter("traffic_hook_deliveries", "Attempts to send messages.", lambda: sender.outcomes, label="outcome"),
-            counter(
-                "traffic_cluster_answers", "Answers that the cluster was asked for.", lambda: parts.cluster_outcomes,
-                label="outcome",
-            ),
+            by_outcome("traffic_hook_deliveries", "Attempts to send messages.", lambda: sender.outcomes),
+            by_outcome("traffic_cluster_answers", "Answers that the cluster was asked for.",
+                       lambda: parts.cluster_outcomes),
             gauge("traffic_copy_age_seconds", "Age of the oldest published copy.", copy_age),
             gauge("traffic_copies_due", "Copies that may hold erased visits.", copies_due),
             gauge("traffic_jobs", "Jobs by status.", parts.jobs.counts, label="status"),
-            gauge(
-                "traffic_silent_sources", "Sources that are silent.",
-                lambda: sum(open_silences(parts.jobs).values()),
-            ),
+            gauge("traffic_silent_sources", "Sources that are silent.",
+                  lambda: sum(open_silences(parts.jobs).values())),
             gauge("traffic_hook_pending", "Messages that wait to be sent.", sender.pending),
             gauge("traffic_hook_dead", "Messages that were given up.", sender.dead),
             gauge("traffic_hooks_disabled", "Hooks that the service disabled.", sender.disabled),

@@ -158,7 +158,8 @@ def check_sync(lake: Lake, clock: Callable[[], float] = time.perf_counter) -> Ch
 
 def check_files(lake: Lake) -> Check:
     """Whether this user can read every live file; their bytes are up to `traffic verify`."""
-    paths = [lake.root / path for (path,) in lake.manifest.rows(_LIVE_PATHS)]
+    sql = "SELECT path FROM registered_files WHERE deletable_at IS NULL ORDER BY path"
+    paths = [lake.root / path for (path,) in lake.manifest.rows(sql)]
     if link := next(filter(None, (link_problem(lake.root, path) for path in paths)), ""):
         return Check("broken", "files", f"{link}.")
     problems = [(path, problem) for path in paths if (problem := _unreadable(path))]
@@ -168,9 +169,6 @@ def check_files(lake: Lake) -> Check:
     others = f", and {plural(len(problems) - 1, 'other file')} cannot either" if len(problems) > 1 else ""
     remedy = "give them to this user with chown -R, or run `traffic verify` and restore what it names from a backup."
     return Check("broken", "files", f"{path} cannot be read ({problem}){others}; {remedy}")
-
-
-_LIVE_PATHS: Final = "SELECT path FROM registered_files WHERE deletable_at IS NULL ORDER BY path"
 
 
 def _unreadable(path: Path) -> str | None:
@@ -205,19 +203,13 @@ def check_clock(lake: Lake, status: LakeStatus, now: datetime) -> Check:
     if status.clock_was_at:
         text = f"it is {now:%Y-%m-%d %H:%M} UTC, but the lake recorded {status.clock_was_at:%Y-%m-%d %H:%M}"
         return Check("warning", "clock", f"{text}: it is behind, or was ahead; {remedy}")
-    difference = abs(now.timestamp() - _disk_time(lake))
+    probe = lake.staging / f"doctor-{uuid.uuid4().hex}"
+    probe.touch()
+    difference = abs(now.timestamp() - probe.stat().st_mtime)  # which the disk has given it
+    probe.unlink()
     if difference > TOLERANCE.total_seconds():
         return Check("warning", "clock", f"it differs from the times of the disk by {difference:,.0f} s; {remedy}")
     return Check("ok", "clock", f"it is {now:%Y-%m-%d %H:%M} UTC, not before any time that the lake recorded.")
-
-
-def _disk_time(lake: Lake) -> float:
-    """The time that the disk gives to a file that is written now, in seconds since 1970."""
-    probe = lake.staging / f"doctor-{uuid.uuid4().hex}"
-    probe.touch()
-    seconds = probe.stat().st_mtime
-    probe.unlink()
-    return seconds
 
 
 def check_lists(status: LakeStatus, now: datetime) -> Check:
@@ -250,10 +242,8 @@ def check_keys(lake: Lake, settings: Settings) -> Check:
         return Check("ok", "API keys", f"{plural(len(active), 'key')} can be used.")
     if settings.jwks:
         return Check("ok", "API keys", "none; tokens of the identity provider are accepted.")
-    return Check(
-        "warning", "API keys", "no key is active, so no program can use the API; run `traffic keys create --org NAME "
-        "--name dashboard`.",
-    )  # fmt: skip
+    remedy = "run `traffic keys create --org NAME --name dashboard`."
+    return Check("warning", "API keys", f"no key is active, so no program can use the API; {remedy}")
 
 
 def check_answer(lake: Lake, status: LakeStatus, now: datetime) -> Check:

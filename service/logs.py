@@ -7,6 +7,7 @@ import logging
 import threading
 import traceback
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import BinaryIO, Final, NamedTuple
 
 import orjson
@@ -59,23 +60,16 @@ class Log:
     def _write(self) -> None:
         is_last = False
         while not is_last:
-            is_last = self._is_closing.wait(
-                WRITE_INTERVAL_SECONDS
-            )  # waking for each line would cost more than the line
+            is_last = self._is_closing.wait(WRITE_INTERVAL_SECONDS)  # waking for each line would cost more than it
             count = len(self._lines)
             lines = self._lines[:count]
             if self._dropped:
                 dropped, self._dropped = self._dropped, 0
                 lines.append(_line("warning", "dropped", {"lines": dropped}))
-            self._put(b"".join(lines))
+            with suppress(OSError, ValueError):  # full disk, closed pipe or stream: the service goes on without its log
+                self._stream.write(b"".join(lines))
+                self._stream.flush()
             del self._lines[:count]
-
-    def _put(self, lines: bytes) -> None:
-        try:
-            self._stream.write(lines)
-            self._stream.flush()
-        except (OSError, ValueError):  # full disk, closed pipe or stream: the service continues without its log
-            return
 
 
 class LogHandler(logging.Handler):

@@ -48,10 +48,8 @@ def parse_recipients(text: str) -> dict[str, tuple[str, ...]]:
         organization, equals, addresses = part.partition("=")
         organization = organization.strip()
         if not equals or not is_organization(organization) or organization in recipients:
-            raise BadInput(
-                f"{part!r} must be one organization and its addresses, "
-                "like acme=ops@acme.example,anna@acme.example; other=x@y.example."
-            )
+            example = "acme=ops@acme.example,anna@acme.example; other=x@y.example"
+            raise BadInput(f"{part!r} must be one organization and its addresses, like {example}.")
         recipients[organization] = parse_addresses(addresses)
     return recipients
 

@@ -114,24 +114,23 @@ class Maintenance:
             await asyncio.sleep(seconds)
 
     async def _take_turn(self, step: "Step") -> bool:
-        """Run steps for TURN_SECONDS, at least one. Returns whether there is more to do."""
-        ends_at = time.monotonic() + TURN_SECONDS
-        while has_more := await self._run_step(step):
+        """Run steps for TURN_SECONDS, at least one. Returns whether there is more to do.
+
+        After each it sleeps as long as that took, so that queries get half of the machine; a turn at most.
+        """
+        ends_at, has_more = time.monotonic() + TURN_SECONDS, True
+        while has_more:
+            started_at = time.monotonic()
+            has_more = await in_thread(self._threads, self._run_safely, step)
+            await asyncio.sleep(min(time.monotonic() - started_at, TURN_SECONDS))
             if time.monotonic() >= ends_at:
                 break
-        return has_more
-
-    async def _run_step(self, step: "Step") -> bool:
-        """Run one step, then sleep as long as it took, so that queries get half of the machine; a turn at most."""
-        started_at = time.monotonic()
-        has_more = await in_thread(self._threads, self._run_safely, step)
-        await asyncio.sleep(min(time.monotonic() - started_at, TURN_SECONDS))
         return has_more
 
     def _run_safely(self, step: "Step") -> bool:
         """Run one step. Errors are logged, not raised: the next round tries again."""
         try:
-            has_more = step(self)
+            has_more = bool(step(self))
         except LakeDamaged as error:
             if str(error) not in self._reported_damage:  # it stays until the lake is repaired
                 self._reported_damage.add(str(error))
@@ -151,16 +150,14 @@ class Maintenance:
             self._last_warnings[step] = problem
             _LOG.warning(problem)
 
-    def flush_if_due(self) -> bool:
+    def flush_if_due(self) -> None:
         """Write live visits to files, once the oldest waited for ten seconds or there are 50,000."""
         visits, oldest = backlog(self._lake.manifest)
         if oldest and (visits >= FLUSH_VISITS or not is_recent(oldest, FLUSH_AFTER, self._clock())):
             self._flush()
-        return False
 
-    def _flush(self) -> bool:
+    def _flush(self) -> None:
         flush_all(self._lake)
-        return False
 
     def merge_open_days(self) -> bool:
         """Merge the files of days that still receive visits."""
@@ -174,11 +171,10 @@ class Maintenance:
         """Count past days ahead."""
         return self._rollups.run(wait=False, limit=1) > 0
 
-    def recheck_rollups(self) -> bool:
+    def recheck_rollups(self) -> None:
         """Verify what was counted ahead, once a day. A damaged rollup is logged and built again."""
         for path in damaged_rollups(self._lake, before=self._clock() - CHECK_AFTER):
             raise LakeDamaged(f"{self._lake.root / path} was not what was written; its visits are counted again.")
-        return False
 
     def recheck_files(self) -> bool:
         """Verify each file once a day. A damaged one is logged and skipped from then on."""
@@ -208,48 +204,43 @@ class Maintenance:
                 self._publisher.publish(self._to_publish.pop(), wait=False)
         return bool(self._to_publish)
 
-    def follow_erasures(self) -> bool:
+    def follow_erasures(self) -> None:
         """Let published copies follow what was erased, wherever they were out of reach."""
         for followed in follow_erasures(self._lake):
             if followed.problem:
                 name, organization, problem = followed
                 raise TrafficError(f"{name} may hold erased visits of {organization}: {problem}")
-        return False
 
-    def forget_salts(self) -> bool:
+    def forget_salts(self) -> None:
         """Delete the salts of visitor ids that are 48 hours old."""
         delete_old_salts(self._lake.salts, self._clock())
-        return False
 
-    def retain(self) -> bool:
+    def retain(self) -> None:
         """Delete visits that are older than TRAFFIC_RETENTION_DAYS, if it is set."""
         if self._retention_days is not None:
             now = self._clock()
             retained = apply_retention_unattended(self._lake, self._retention_days, now)
             expire_evidence(self._control, retained.before, now)
-        return False
 
-    def sweep(self) -> bool:
+    def sweep(self) -> None:
         """Delete replaced files that no query reads any more."""
         self._compactor.sweep()
-        return False
 
     def detect_jobs(self) -> bool:
         """Run the detectors of jobs once a day, and measure what was shipped."""
         return self._detection is not None and self._detection.run_next()
 
-    def find_silences(self) -> bool:
+    def find_silences(self) -> None:
         """Make a job of each source of visits that has fallen silent."""
         update_silences(self._lake, Jobs(self._control), self._clock())
-        return False
 
     def send_mail(self) -> bool:
         """Send the reports of the week, if mail is set up."""
         return self._mail is not None and self._mail.send_due()
 
 
-Step = Callable[[Maintenance], bool]
-"""Does one step of a task. Returns whether there is more to do now."""
+Step = Callable[[Maintenance], bool | None]
+"""Does one step of a task. Returns whether there is more to do now; not if it returns nothing."""
 
 
 class Task(NamedTuple):

@@ -90,17 +90,11 @@ def crawled(rows: Iterable[Mapping[str, Any]]) -> list[Crawled]:
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for row in rows:
         groups.setdefault((row["operator"], row["purpose"]), []).append(row)
-    found = [
-        Crawled(
-            operator,
-            purpose,
-            tuple(row["agent"] for row in members),
-            sum(row["agent_fetches"] for row in members),
-            sum(row["bytes_sent"] for row in members),
-            members[0]["ai_referrals"],
-        )
-        for (operator, purpose), members in groups.items()
-    ]
+    found = []
+    for key, members in groups.items():
+        agents, people = tuple(row["agent"] for row in members), members[0]["ai_referrals"]
+        fetches, size = (sum(row[name] for row in members) for name in ("agent_fetches", "bytes_sent"))
+        found.append(Crawled(*key, agents, fetches, size, people))
     return sorted(found, key=lambda one: (-one.agent_fetches, one.key))
 
 
@@ -116,10 +110,7 @@ def cost(found: Sequence[Crawled], chosen: Sequence[str]) -> Cost:
     blocked = tuple(one for one in found if {one.key, one.operator} & {*chosen})
     people = {one.operator: one.ai_referrals for one in blocked}
     return Cost(
-        blocked,
-        sum(one.agent_fetches for one in blocked),
-        sum(one.bytes_sent for one in blocked),
-        sum(people.values()),
+        blocked, sum(one.agent_fetches for one in blocked), sum(one.bytes_sent for one in blocked), sum(people.values())
     )
 
 

@@ -61,13 +61,8 @@ def weekly_message(
     message["Date"], message["Message-ID"] = format_datetime(now), make_msgid(domain=sender.partition("@")[2])
     message["Auto-Submitted"] = "auto-generated"
     message.set_content(f"{report.text()}\nThe attached file has the same with charts, and opens in any browser.\n")
-    message.add_attachment(
-        report.html(now).encode(),
-        "text",
-        "html",
-        filename=f"traffic-{organization}-{week.first_day}.html",
-        params={"charset": "utf-8"},
-    )
+    name = f"traffic-{organization}-{week.first_day}.html"
+    message.add_attachment(report.html(now).encode(), "text", "html", filename=name, params={"charset": "utf-8"})
     return message
 
 
@@ -104,7 +99,8 @@ class WeeklyMail:
             week = Week.due(self._lake.manifest.zone(organization), now)
             if self._cancelled.is_set():
                 break
-            if self._is_noted(organization, week):
+            key = [organization, week.first_day.isoformat()]
+            if self._database.rows("SELECT 1 FROM weekly_mails WHERE organization = ? AND first_day = ?", key):
                 continue
             try:
                 problems = self._send(organization, week, now)
@@ -135,26 +131,14 @@ class WeeklyMail:
                 )  # fmt: skip
             finally:
                 self._warehouse = None
-        if self._cancelled.is_set() or not self._note(organization, week, now):
+        if self._cancelled.is_set():
+            return []
+        key = [organization, week.first_day.isoformat()]
+        note = "INSERT INTO weekly_mails VALUES (?, ?, ?) ON CONFLICT DO NOTHING RETURNING 1"
+        if not self._database.rows(note, [*key, to_text(now)]):  # another server has noted, and sends it
             return []
         try:
             return self._mailer.send(message, self._sender, recipients)
         except BaseException:
-            self._forget(organization, week)
+            self._database.rows("DELETE FROM weekly_mails WHERE organization = ? AND first_day = ?", key)
             raise
-
-    def _is_noted(self, organization: str, week: Week) -> bool:
-        key = [organization, week.first_day.isoformat()]
-        return bool(self._database.rows("SELECT 1 FROM weekly_mails WHERE organization = ? AND first_day = ?", key))
-
-    def _note(self, organization: str, week: Week, now: datetime) -> bool:
-        """Note the mail before it is sent, so that it is not sent twice. False if another server noted it first."""
-        rows = self._database.rows(
-            "INSERT INTO weekly_mails VALUES (?, ?, ?) ON CONFLICT DO NOTHING RETURNING 1",
-            [organization, week.first_day.isoformat(), to_text(now)],
-        )
-        return bool(rows)
-
-    def _forget(self, organization: str, week: Week) -> None:
-        key = [organization, week.first_day.isoformat()]
-        self._database.rows("DELETE FROM weekly_mails WHERE organization = ? AND first_day = ?", key)

@@ -74,7 +74,7 @@ def test_a_dismissal_by_a_person_stays_when_some_of_its_evidence_is_erased(lake,
     row = broken().rows[0]
     jobs.upsert(broken(rows=[row, {**row, "short_code": "kept"}]), NOW)
     jobs.act("acme", only().id, "dismiss", ANNA, NOW)
-    assert erase_evidence(jobs.database, "acme", VisitFilter(short_code="gone"), LATER).rows == 1
+    assert erase_evidence(jobs.database, "acme", Criteria(short_code="gone"), LATER).rows == 1
     assert jobs.upsert(broken(), LATER) == "ignored"
 
 
