@@ -28,18 +28,13 @@ CONTENT_TYPES: Final = {
 }
 """The content types of each type of implementation. Without any, it is described by a note and a url only."""
 RULE: Final = {
-    "type": "redirect",
-    "domain": "go.example.com",
-    "from": "/old",
-    "to": "https://example.com/",
-    "status": 308,
-}
+    "type": "redirect", "domain": "go.example.com", "from": "/old", "to": "https://example.com/", "status": 308,
+}  # fmt: skip
 """A rule, the only JSON that a patch may be, as an example."""
 RULE_TYPE: Final = "application/json"
 EVERY_DOMAIN: Final = "*"
 """The domain of a rule for a job whose log names no host."""
 REDIRECT_STATUSES: Final = (301, 302, 307, 308)
-
 
 Note = Annotated[str, Meta(extra_json_schema={"maxLength": MAX_NOTE_LENGTH})]
 Url = Annotated[str, Meta(extra_json_schema={"maxLength": MAX_URL_LENGTH})]
@@ -155,13 +150,10 @@ def _check_rule(content: bytes, job: Job) -> None:
     if not isinstance(rule, dict) or rule.keys() != RULE.keys() or rule["type"] != "redirect":
         raise BadInput(f"content is not a redirect rule with exactly its five members; {example}.")
     _check_source(rule, job)
-    if (
-        not isinstance(rule["to"], str)
-        or len(rule["to"]) > MAX_URL_LENGTH
-        or not _is_url(rule["to"], ("http", "https"))
-    ):
+    target = rule["to"]
+    if not isinstance(target, str) or len(target) > MAX_URL_LENGTH or not _is_url(target, ("http", "https")):
         raise BadInput(f"the rule's `to` must be an http or https address without a user name; {example}.")
-    to = urlsplit(rule["to"])
+    to = urlsplit(target)
     if (to.hostname, unquote(to.path) or "/") == (rule["domain"], unquote(rule["from"])):
         raise BadInput("the rule's `to` is the path itself; name another address.")
     if not isinstance(rule["status"], int) or rule["status"] not in REDIRECT_STATUSES:

@@ -233,7 +233,9 @@ def _look(spans: _Spans, look: Look, kind: MeasureKind, is_chosen: bool) -> Meas
     elif look is not LOOKS[-1]:
         status = "waiting"
     else:
-        status = "unchanged" if is_known and _is_enough(early, late, kind.more_is_better) else "not_measurable"
+        is_enough = early.events * late.visits >= MIN_EXPECTED * early.visits > 0  # for a change to be seen
+        is_enough = late.visits >= MIN_VISITS if kind.more_is_better else is_enough
+        status = "unchanged" if is_known and is_enough else "not_measurable"
     chance = min(better, worse)
     interval = ratio_interval(before, after) if is_known and look is LOOKS[-1] else None
     return MeasuredOutcome(status, early, late, date.max, probability=chance if chance < 1 else None, interval=interval)
@@ -249,13 +251,13 @@ def _chance(spans: _Spans, block_days: int, up: bool, least: float) -> float:
     expected = early.events * late.visits / early.visits
     others_early, others_late = control(before), control(after)
     is_controlled = others_early.events and others_late.visits
+    season = 1.0
     if is_controlled:
         season = (others_late.events + 0.5) / others_late.visits * others_early.visits / (others_early.events + 0.5)
-        expected_too = expected * season
-    else:
-        expected_too = expected
-    if not all(_has_moved(late.events, one, up, least) for one in (expected, expected_too)):
-        return 1.0
+    for one in (expected, expected * season):
+        has_moved = late.events >= least * one if up else least * late.events <= one
+        if not has_moved:
+            return 1.0
     if _is_outdone(spans, up):
         return 1.0
     days = [*before, *after]
@@ -282,15 +284,3 @@ def _without_burst(days: Sequence[DayCount], more_is_better: bool) -> Sequence[D
     scores = surplus(days) if not more_is_better else [-score for score in surplus(days)]
     first = max(range(len(days) - MAX_BURST + 1), key=lambda one: sum(scores[one : one + MAX_BURST]))
     return [*days[:first], *days[first + MAX_BURST :]]
-
-
-def _is_enough(before: Period, after: Period, more_is_better: bool) -> bool:
-    """Whether a change could have been seen."""
-    if more_is_better:
-        return after.visits >= MIN_VISITS
-    return before.events * after.visits >= MIN_EXPECTED * before.visits > 0
-
-
-def _has_moved(events: int, expected: float, up: bool, least: float) -> bool:
-    """Whether there are so many times as many events as expected, or as few."""
-    return events >= least * expected if up else least * events <= expected

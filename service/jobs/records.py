@@ -273,13 +273,10 @@ def job_content(job: Job, implementation: Implementation | None) -> JobContent:
 
 def job_record(content: JobContent, history: Sequence[HistoryLine], deliveries: Sequence[Delivery]) -> JobRecord:
     """A job with what was done about it, and the messages about it."""
-    sent = [
-        JobDelivery(
-            one.id, one.hook_id, one.event, one.status, one.attempts, one.status_code,
-            one.attempted_at or one.created_at,
-        )
-        for one in deliveries
-    ]  # fmt: skip
+    sent = []
+    for one in deliveries:
+        at = one.attempted_at or one.created_at
+        sent.append(JobDelivery(one.id, one.hook_id, one.event, one.status, one.attempts, one.status_code, at))
     return JobRecord(**msgspec.structs.asdict(content), history=list(history), deliveries=sent)
 
 

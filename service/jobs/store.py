@@ -12,7 +12,7 @@ from data.store.links import LinkEdit, edit_links
 from service.clock import to_text
 from service.control_database import ControlDatabase
 from service.hooks.outbox import read_deliveries
-from service.jobs import findings
+from service.jobs import findings, tables
 from service.jobs.implementation_tables import (
     implementation_in_force,
     insert_implementation,
@@ -57,19 +57,6 @@ from service.jobs.states import (
     next_status,
     requested_action,
 )
-from service.jobs.tables import (
-    change_job,
-    create_job,
-    delete_expired,
-    job_of_fingerprint,
-    open_jobs_of_type,
-    read_expected_job,
-    read_history,
-    read_job,
-    read_listed_jobs,
-    read_shipped,
-    read_touched,
-)
 
 MAX_SHIPPED_AGE: Final = timedelta(days=366)
 """How long ago an implementation may have been shipped when it is marked so."""
@@ -89,13 +76,13 @@ class Jobs:
     def of(self, organization: str) -> list[JobRow]:
         """Every job of an organization, newest first."""
         with self.database.snapshot() as connection:
-            return [job_row(job, in_force) for job, in_force in read_listed_jobs(connection, organization)]
+            return [job_row(job, in_force) for job, in_force in tables.read_listed_jobs(connection, organization)]
 
     def record(self, organization: str, job_id: str) -> JobRecord:
         """A job with its evidence, actions, implementation, outcome and history. Raises JobNotFound."""
         with self.database.snapshot() as connection:
-            job = read_job(connection, organization, job_id)
-            history = read_history(connection, job_id)
+            job = tables.read_job(connection, organization, job_id)
+            history = tables.read_history(connection, job_id)
             deliveries = read_deliveries(connection, organization, job_id=job_id)
             return job_record(job_content(job, implementation_in_force(connection, job)), history, deliveries)
 
@@ -108,12 +95,12 @@ class Jobs:
     def job(self, organization: str, job_id: str) -> Job:
         """A job as it is stored. Raises JobNotFound."""
         with self.database.snapshot() as connection:
-            return read_job(connection, organization, job_id)
+            return tables.read_job(connection, organization, job_id)
 
     def implementation(self, organization: str, job_id: str, number: int) -> ImplementationWithContent:
         """An implementation of a job; its content is None if it is elsewhere. Raises JobNotFound."""
         with self.database.snapshot() as connection:
-            job = read_job(connection, organization, job_id)
+            job = tables.read_job(connection, organization, job_id)
             found = read_implementation(connection, job, number)
             return ImplementationWithContent(**structs.asdict(found), content=read_content(connection, job, number))
 
@@ -130,16 +117,18 @@ class Jobs:
         """Keep a new job, with the draft if one is given, unless one about its subject is open; its record."""
         check_organization(job.organization)
         with self.database.transaction() as connection:
-            known = job_of_fingerprint(connection, job.organization, job.fingerprint) if job.fingerprint else None
+            known, organization = None, job.organization
+            if job.fingerprint:
+                known = tables.job_of_fingerprint(connection, organization, job.fingerprint)
             kept = known if known and known.status in OPEN else job
             if kept is job:
-                if len(open_jobs_of_type(connection, job.organization, job.type)) >= findings.MAX_OPEN_JOBS:
+                if len(tables.open_jobs_of_type(connection, organization, job.type)) >= findings.MAX_OPEN_JOBS:
                     raise JobConflict(f"too many jobs of type {job.type} are open; resolve or dismiss some first.")
-                create_job(connection, job, Change("create", actor, now))
+                tables.create_job(connection, job, Change("create", actor, now))
             if is_approved and (status := next_status("approve", kept.status)):
-                change_job(connection, kept, replace(kept, status=status), Change("approve", actor, now))
+                tables.change_job(connection, kept, replace(kept, status=status), Change("approve", actor, now))
             if draft and kept is job:
-                self._attach(connection, read_job(connection, job.organization, job.id), draft, actor, now)
+                self._attach(connection, tables.read_job(connection, organization, job.id), draft, actor, now)
         return self.record(job.organization, kept.id)
 
     def act(
@@ -157,7 +146,7 @@ class Jobs:
         """Review, dismiss, resolve or reopen a job, or approve it by the id of its action; its record."""
         check_note(note)
         with self.database.transaction() as connection:
-            job = read_expected_job(connection, organization, job_id, version)
+            job = tables.read_expected_job(connection, organization, job_id, version)
             action = requested_action(job.action_id, action_id)
             if approval and action != "approve":
                 raise BadInput(f"implementation_type and implementation_id require an approval, not {action_id}.")
@@ -169,7 +158,7 @@ class Jobs:
                 after = approved_as(connection, after, approval)
             if action == "reopen":
                 after = replace(after, implementation_number=None, outcome_status="none", outcome=None)
-            change_job(connection, job, after, Change(action, actor, now, note))
+            tables.change_job(connection, job, after, Change(action, actor, now, note))
         return self.record(organization, job_id)
 
     def attach(
@@ -180,7 +169,7 @@ class Jobs:
         A redirect from the path of a short code becomes a link at once. Raises LakeDamaged; then nothing has changed.
         """
         with self.database.transaction() as connection:
-            job = read_expected_job(connection, organization, job_id, version)
+            job = tables.read_expected_job(connection, organization, job_id, version)
             number = self._attach(connection, job, draft, actor, now)
         return self.implementation(organization, job_id, number)
 
@@ -196,7 +185,7 @@ class Jobs:
         change = Change("attach", actor, now, draft.note)
         insert_implementation(connection, job, implementation_of(draft, content, number, change), content)
         after = replace(job, implementation_number=number, outcome_status="none", outcome=None)
-        change_job(connection, job, after, change)
+        tables.change_job(connection, job, after, change)
         if draft.redirect_to and (link := link_of(job, draft.redirect_to, now)):
             edit_links(self.database.lake, job.organization, [LinkEdit(link.short_code, link.domain, link)])
         return number
@@ -231,7 +220,7 @@ class Jobs:
             check_url(url)
         shipped = (shipped_at or now) if status == "shipped" else None
         with self.database.transaction() as connection:
-            job = read_expected_job(connection, organization, job_id, version)
+            job = tables.read_expected_job(connection, organization, job_id, version)
             before = read_implementation(connection, job, number)
             is_in_force = number == job.implementation_number
             if status not in IMPLEMENTATION_TRANSITIONS[before.status]:
@@ -243,7 +232,7 @@ class Jobs:
             outcome = {"shipped": "waiting", "withdrawn": "none"}.get(status) if is_in_force else None
             after = replace(job, outcome_status=outcome, outcome=None) if outcome else job
             told = f"implementation {number}{note and ', '}{note}"
-            change_job(connection, job, after, Change(status, actor, now, told))
+            tables.change_job(connection, job, after, Change(status, actor, now, told))
         return self.record(organization, job_id)
 
     def upsert(self, detected: findings.DetectedSubject, now: datetime) -> str:
@@ -258,13 +247,13 @@ class Jobs:
         Those of any type that the service dismissed 90 days ago are deleted.
         """
         with self.database.transaction() as connection:
-            delete_expired(connection, organization, to_text(now - findings.DELETED_AFTER))
+            tables.delete_expired(connection, organization, to_text(now - findings.DELETED_AFTER))
             return sum(findings.dismiss_gone(connection, organization, kind, now) for kind in types)
 
     def shipped(self, organization: str) -> list[ShippedJob]:
         """The jobs of an organization whose outcome is waited for."""
         with self.database.snapshot() as connection:
-            return read_shipped(connection, organization)
+            return tables.read_shipped(connection, organization)
 
     def attached_redirects(self, organization: str) -> list[AttachedRedirect]:
         """The redirects of approved jobs that are attached or accepted, and not shipped."""
@@ -274,7 +263,7 @@ class Jobs:
     def touched(self, organization: str) -> set[str]:
         """The fingerprints (`fingerprint_of`) of the organization's jobs about which something is or was done."""
         with self.database.snapshot() as connection:
-            return read_touched(connection, organization)
+            return tables.read_touched(connection, organization)
 
     def set_outcome(self, organization: str, job_id: str, outcome: JobOutcome, now: datetime) -> None:
         """Store what was measured of a shipped implementation.
@@ -285,14 +274,15 @@ class Jobs:
         status = outcome.status
         action = "fail" if status in ("unchanged", "worse") else "improve" if outcome.resolves else "measure"
         with self.database.transaction() as connection:
-            job = read_job(connection, organization, job_id)
+            job = tables.read_job(connection, organization, job_id)
             if job.outcome_status != "waiting":
                 raise conflict(job, "does not wait for an outcome")
             after = replace(job, outcome_status=status, outcome=json.encode(outcome).decode())
             moved = None if action == "measure" else next_status(action, job.status)
             note = None if status == "waiting" else status
             done = action if moved else "measure" if note else None
-            change_job(connection, job, replace(after, status=moved or job.status), Change(done, SYSTEM, now, note))
+            after = replace(after, status=moved or job.status)
+            tables.change_job(connection, job, after, Change(done, SYSTEM, now, note))
 
     def counts(self) -> dict[str, int]:
         """The number of jobs of all organizations by status."""

@@ -16,14 +16,7 @@ from service.clock import from_text, to_text
 from service.hooks.attempts import ClaimedDelivery
 from service.hooks.outbox import HookConflict, delete_messages, enqueue
 from service.jobs.implementation_tables import implementation_in_force, stored_values
-from service.jobs.records import (
-    SYSTEM,
-    Change,
-    HistoryLine,
-    Job,
-    ShippedJob,
-    job_content,
-)
+from service.jobs.records import SYSTEM, Change, HistoryLine, Job, ShippedJob, job_content
 from service.jobs.states import EVENTS, JobChanged, JobConflict, JobNotFound, next_status
 
 JOB_COLUMNS: Final = ", ".join(Job.__dataclass_fields__)

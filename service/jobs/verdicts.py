@@ -11,23 +11,17 @@ from service.jobs.states import JudgedBy, OutcomeStatus
 
 def verdict(found: MeasuredOutcome) -> str:
     """What an outcome says, in one sentence with its numbers."""
+    before, after = _share(found.before), _share(found.after)
     if found.judged_by == "answer":
-        numbers = (
-            f"{_share(found.before)} requests were answered wrongly in the {found.before.days} days before, "
-            f"{_share(found.after)} in the {found.after.days} days since"
-        )
+        numbers = f"{before} requests were answered wrongly in the {found.before.days} days before, "
+        numbers += f"{after} in the {found.after.days} days since"
     else:
-        numbers = (
-            f"{_share(found.before)} on {found.before.days} days before, {_share(found.after)} on {found.after.days} "
-            "days since; "
-        )
+        numbers = f"{before} on {found.before.days} days before, {after} on {found.after.days} days since; "
+        beside = "there was no other finding to compare it with"
         if found.control:
-            early, late = found.control
-            numbers += (
-                f"of {found.others} other{'s' * (found.others != 1)}, {_share(early)} before, {_share(late)} since"
-            )
-        else:
-            numbers += "there was no other finding to compare it with"
+            early, late = map(_share, found.control)
+            beside = f"of {found.others} other{'s' * (found.others != 1)}, {early} before, {late} since"
+        numbers += beside
     if found.interval:
         low, high = found.interval
         numbers += f"; the rate is {low:.2g} to {high:.2g} times what it was"
@@ -38,6 +32,7 @@ def verdict(found: MeasuredOutcome) -> str:
 
 def outcome_record(measured: MeasuredOutcome, now: datetime) -> JobOutcome:
     """An outcome as it is stored with its job."""
+    early, late = (Measure(*one) for one in measured.control) if measured.control else (None, None)
     return JobOutcome(
         status=measured.status,
         before=Measure(*measured.before),
@@ -49,8 +44,8 @@ def outcome_record(measured: MeasuredOutcome, now: datetime) -> JobOutcome:
         interval=list(measured.interval) if measured.interval else None,
         looks_left=measured.looks_left,
         others=measured.others if measured.judged_by == "rate" else None,
-        control_before=Measure(*measured.control[0]) if measured.control else None,
-        control_after=Measure(*measured.control[1]) if measured.control else None,
+        control_before=early,
+        control_after=late,
         resolves=measured.resolves,
         verdict=verdict(measured),
     )
