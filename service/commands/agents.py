@@ -54,12 +54,8 @@ def refresh(
     announce_new_lake(lake)
     opened = Lake(lake, create=True)
     progress = messages()
-    refreshed = refresh(opened, rows, fetch, datetime.now(UTC))
-    outcomes = list(
-        track(
-            refreshed, "Fetching lists", len(rows), console=progress, transient=True, disable=not progress.is_terminal
-        )
-    )
+    refreshed, is_hidden = refresh(opened, rows, fetch, datetime.now(UTC)), not progress.is_terminal
+    outcomes = [*track(refreshed, "Fetching lists", len(rows), console=progress, transient=True, disable=is_hidden)]
     kept = snapshots(opened)
     cells = []
     for row, _, problem in outcomes:
@@ -67,12 +63,9 @@ def refresh(
         last = (f"{len(snapshot.networks):,}", to_text(snapshot.fetched_at)) if snapshot else ("", "never")
         cells.append((row.name, row.operator, *last, problem))
     print_rows(("list", "operator", "networks", "fetched at", "problem"), cells)
-    failed = sum(outcome.snapshot is None for outcome in outcomes)
-    if failed:
-        typer.echo(
-            f"{failed} of {plural(len(rows), 'list')} could not be refreshed; their last versions are kept.",
-            err=True,
-        )
+    if failed := sum(outcome.snapshot is None for outcome in outcomes):
+        text = f"{failed} of {plural(len(rows), 'list')} could not be refreshed; their last versions are kept."
+        typer.echo(text, err=True)
         raise typer.Exit(1)
 
 

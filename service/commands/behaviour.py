@@ -2,7 +2,6 @@
 
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -10,10 +9,9 @@ from data import Lake
 from data.text import plural
 from service.commands.answers import print_answer
 from service.commands.filters import WithParameters, open_lake
-from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, existing_organization
+from service.commands.options import DEFAULT_LAKE, FormatOption, LakeOption, OrganizationOption, existing_organization
 
 app = typer.Typer(help="Show disguised bots, and count them as bots or not.", rich_markup_mode=None)
-FormatOption = Annotated[str, typer.Option("--format", help="table, json, csv or parquet")]
 
 
 @app.command("on")
@@ -70,12 +68,9 @@ def explain(
     landed = sum(row["visits"] for row in rows)
     moved = sum(row["visits"] for row in rows if row["is_enough"])
     waiting = sum(row["visits"] for row in rows if row["day"] in unjudged)
-    typer.echo(
-        f"{plural(landed, 'visit')} imported as people's; {moved:,} of them "
-        f"{'count' if is_on else 'would count'} as bots; {waiting:,} are of days that are not judged yet."
-        + ("" if is_on else " Behaviour is off."),
-        err=True,
-    )
+    verb, off = ("count", "") if is_on else ("would count", " Behaviour is off.")
+    people = f"{plural(landed, 'visit')} imported as people's; {moved:,} of them {verb} as bots"
+    typer.echo(f"{people}; {waiting:,} are of days that are not judged yet.{off}", err=True)
 
 
 def _switch(lake: Path, organization: str, *, on: bool) -> None:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -19,14 +19,9 @@ if TYPE_CHECKING:
     from data.rules.ip_verification import Verifier
     from data.visits import Classification
 
+    _Rules = tuple[Classifier, Verifier]
+
 KEYS: Final = ("user_agent", "referrer", "url", "ip")
-
-
-class _ClassificationRules(NamedTuple):
-    """The classifier, and the verifier with the IP lists of the lake, if there is a lake."""
-
-    classifier: "Classifier"
-    verifier: "Verifier"
 
 
 def classify(
@@ -56,7 +51,8 @@ def classify(
         _explain(fields, _rules(lake))
 
 
-def _rules(lake: Path) -> _ClassificationRules:
+def _rules(lake: Path) -> "_Rules":
+    """The classifier, and the verifier with the IP lists of the lake, if there is a lake."""
     from data.rules.classifier import Classifier
     from data.rules.ip_verification import Verifier
     from data.store.ip_list_files import snapshots
@@ -66,7 +62,7 @@ def _rules(lake: Path) -> _ClassificationRules:
         opened = Lake(lake)
         lists = snapshots(opened)
         opened.manifest.close()
-    return _ClassificationRules(Classifier(), Verifier(lists))
+    return Classifier(), Verifier(lists)
 
 
 def _request(fields: dict[str, str]) -> "Request":
@@ -75,40 +71,40 @@ def _request(fields: dict[str, str]) -> "Request":
     return Request.from_url(fields["user_agent"], fields["referrer"], fields["url"])
 
 
-def _classification(fields: dict[str, str], rules: _ClassificationRules) -> "Classification":
-    claimed = rules.classifier.classify(_request(fields))
-    return rules.verifier.verify(claimed, fields["ip"], datetime.now(UTC).date()) if fields["ip"] else claimed
+def _classification(fields: dict[str, str], rules: "_Rules") -> "Classification":
+    classifier, verifier = rules
+    claimed = classifier.classify(_request(fields))
+    return verifier.verify(claimed, fields["ip"], datetime.now(UTC).date()) if fields["ip"] else claimed
 
 
-def _explain(fields: dict[str, str], rules: _ClassificationRules) -> None:
+def _explain(fields: dict[str, str], rules: "_Rules") -> None:
     """Print the classification of a request, the result of the IP verification, and every rule that matches."""
     from rich.table import Table
 
-    classification = _classification(fields, rules)
+    classification, (classifier, verifier) = _classification(fields, rules), rules
     table = Table(show_header=False, box=None, pad_edge=False)
     for name, value in classification._asdict().items():
         table.add_row(name, printable(value or ""))
     table.add_row("", "")
-    match, *others = rules.classifier.matches(_request(fields))
+    match, *others = classifier.matches(_request(fields))
     table.add_row("decided by", f"{match.rule}  {match.evidence}".rstrip())
     if fields["ip"]:
-        verdict = rules.verifier.verdict(match.classification.agent, fields["ip"], datetime.now(UTC).date())
+        verdict = verifier.verdict(match.classification.agent, fields["ip"], datetime.now(UTC).date())
         is_disguised = classification.detection_method == "ip_range" and classification.confidence == "medium"
         reason = f"{classification.agent} behind a browser's name" if is_disguised else verdict.reason
         table.add_row("address", printable(reason))
-    for method in rules.verifier.verification_methods(match.classification.agent):
+    for method in verifier.verification_methods(match.classification.agent):
         table.add_row("to verify", method)
     for other in others:
         alternative = other.classification
         name = alternative.agent or alternative.ai_source or alternative.agent_kind or ""
-        table.add_row(
-            "else", f"{alternative.bot_category} {name}".rstrip() + f": {other.rule}  {other.evidence}".rstrip()
-        )
-    table.add_row("rules", rules.classifier.rules_version)
+        rule = f"{other.rule}  {other.evidence}".rstrip()
+        table.add_row("else", f"{f'{alternative.bot_category} {name}'.rstrip()}: {rule}")
+    table.add_row("rules", classifier.rules_version)
     console().print(table)
 
 
-def _classify_lines(name: str, rules: _ClassificationRules) -> None:
+def _classify_lines(name: str, rules: "_Rules") -> None:
     """Print one result per line, in order; an error object for an invalid line. Raises BadInput if there was one."""
     import orjson
 
@@ -125,9 +121,8 @@ def _classify_lines(name: str, rules: _ClassificationRules) -> None:
             output.flush()  # the writer of stdin may wait for each result
     output.flush()
     if failed:
-        raise BadInput(
-            f"{name}: {plural(failed, 'line')} could not be classified; an error was printed for each in its place."
-        )
+        lines = f"{name}: {plural(failed, 'line')} could not be classified"
+        raise BadInput(f"{lines}; an error was printed for each in its place.")
 
 
 def _lines(name: str) -> Iterator[bytes]:

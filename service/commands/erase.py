@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import closing
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -58,7 +58,9 @@ def erase(
     from data.maintenance.erasure import Eraser
     from data.publish.publisher import follow_erasures
 
-    criteria = _criteria(short_code, domain, no_domain, since, before, visitor, everything)
+    flags = {"--short-code": short_code, "--domain": domain, "--no-domain": "yes" if no_domain else None,
+             "--since": since, "--before": before, "--visitor": visitor}  # fmt: skip
+    criteria = _criteria(flags, everything)
     check_can_ask(yes, dry_run)
     opened = Lake(lake)
     existing_organization(opened, organization)
@@ -84,10 +86,8 @@ def report_due(followed: "Collection[Followed]") -> None:
     """Say which copies may still hold what was deleted, and end with exit code 1 if any does."""
     due = [copy for copy in followed if copy.problem]
     for copy in due:
-        typer.echo(
-            printable(f"Not done at {copy.target} for {copy.organization}: {copy.problem} "
-                      "A running server tries again, and so does `traffic publish`."), err=True,
-        )  # fmt: skip
+        problem = printable(f"Not done at {copy.target} for {copy.organization}: {copy.problem}")
+        typer.echo(f"{problem} A running server tries again, and so does `traffic publish`.", err=True)
     if due:
         raise typer.Exit(1)
 
@@ -114,39 +114,24 @@ def finish(lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
     raise FilesInUse("the files are deleted, but a process still reads manifest.sqlite; stop it and run this again.")
 
 
-def _criteria(
-    short_code: str | None,
-    domain: str | None,
-    no_domain: bool,
-    since: str | None,
-    before: str | None,
-    visitor: str | None,
-    everything: bool,
-) -> "Criteria":
+def _criteria(flags: Mapping[str, str | None], everything: bool) -> "Criteria":
     """The criteria given by the flags. Raises BadInput."""
     from data.maintenance.erasure import Criteria
 
-    without = "yes" if no_domain else None
-    flags = {"--short-code": short_code, "--domain": domain, "--no-domain": without, "--since": since,
-             "--before": before, "--visitor": visitor}  # fmt: skip
-    given = [name for name, value in flags.items() if value is not None]
-    for name in given:
-        if not flags[name]:  # such as an unset shell variable, which would delete more than intended
+    given = {name: value for name, value in flags.items() if value is not None}
+    for name, value in given.items():
+        if not value:  # such as an unset shell variable, which would delete more than intended
             raise BadInput(f"{name} is empty.")
     if everything and given:
         raise BadInput(f"--all means every visit; remove --all or {' and '.join(given)}.")
     if not everything and not given:
         raise BadInput(f"choose what to delete: {', '.join(flags)}, or --all.")
-    if domain and no_domain:
+    if {"--domain", "--no-domain"} <= given.keys():
         raise BadInput("--domain and --no-domain exclude each other.")
-    return Criteria(
-        short_code,
-        domain,
-        no_domain or None,
-        None if visitor is None else _visitor(visitor),
-        None if since is None else day_of("--since", since),
-        None if before is None else day_of("--before", before),
-    )
+    visitor = _visitor(given["--visitor"]) if "--visitor" in given else None
+    since, before = (day_of(name, given[name]) if name in given else None for name in ("--since", "--before"))
+    is_without = True if "--no-domain" in given else None
+    return Criteria(given.get("--short-code"), given.get("--domain"), is_without, visitor, since, before)
 
 
 def _visitor(text: str) -> int:

@@ -185,9 +185,11 @@ class _Status:
 
 def _summary(landed: "FollowTotals") -> str:
     last = f", the last of {landed.last_visit_at:%Y-%m-%d %H:%M:%S} UTC" if landed.last_visit_at else ""
-    rejected = (
-        f"; {plural(landed.rejected, 'line')} not read, noted in {landed.rejects_file}" if landed.rejected else ""
-    )
-    invalid = f"; {plural(landed.invalid_domains, 'visit')} with an invalid host" if landed.invalid_domains else ""
-    assets = f"; {plural(landed.assets, 'request')} for assets left out" if landed.assets else ""
-    return f"{plural(landed.visits, 'visit')} imported{last}; {landed.read}{rejected}{invalid}{assets}."
+    text = f"{plural(landed.visits, 'visit')} imported{last}; {landed.read}"
+    if landed.rejected:
+        text += f"; {plural(landed.rejected, 'line')} not read, noted in {landed.rejects_file}"
+    if landed.invalid_domains:
+        text += f"; {plural(landed.invalid_domains, 'visit')} with an invalid host"
+    if landed.assets:
+        text += f"; {plural(landed.assets, 'request')} for assets left out"
+    return f"{text}."

@@ -55,13 +55,11 @@ def list_hooks(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE
         typer.echo(f"{organization} has no hooks; `traffic hooks create` makes one.", err=True)
         return
     cells = []
-    for hook in hooks:
-        state = "yes" if hook.active else f"no. {hook.disabled_reason or ''}".strip()
-        if hook.paused_until:
-            state = f"paused until {_time(hook.paused_until)}"
-        times = _time(hook.last_success_at), _time(hook.last_failure_at)
-        events = ", ".join(hook.events)
-        cells.append((hook.id, hook.name, hook.url, events, state, *times, str(hook.consecutive_failures)))
+    for one in hooks:
+        state = "yes" if one.active else f"no. {one.disabled_reason or ''}".strip()
+        state = f"paused until {_time(one.paused_until)}" if one.paused_until else state
+        times = _time(one.last_success_at), _time(one.last_failure_at)
+        cells.append((one.id, one.name, one.url, ", ".join(one.events), state, *times, str(one.consecutive_failures)))
     print_rows(("id", "name", "URL", "events", "active", "last success", "last failure", "failures"), cells)
 
 

@@ -27,11 +27,7 @@ OLD: Final = timedelta(days=30)
 
 DomainOption = Annotated[str, typer.Option(help="domain of lines that name no host; required where none does")]
 FormatOption = Annotated[
-    str,
-    typer.Option(
-        "--format",
-        help=f"auto, or one of {', '.join(FORMATS)}; for Parquet files: ndjson",
-    ),
+    str, typer.Option("--format", help=f"auto, or one of {', '.join(FORMATS)}; for Parquet files: ndjson")
 ]
 NginxLogFormatOption = Annotated[
     str,
@@ -140,10 +136,8 @@ def importer_of(lake: Lake, trusted_proxies: str, geoip: str) -> "Importer":
 
             countries = country_database(lake, Path(geoip) if geoip else None)
     except BadInput as error:
-        _print(
-            f"traffic: {error}; countries are unknown unless the log contains them; "
-            "`traffic countries` sets up a database."
-        )
+        unknown = "countries are unknown unless the log contains them; `traffic countries` sets up a database."
+        _print(f"traffic: {error}; {unknown}")
     return Importer(lake, proxies=setting("trusted_proxies").read(trusted_proxies), countries=countries)
 
 
@@ -172,13 +166,6 @@ def _print_categories(summary: "Summary") -> None:
         _print(f"  {category:{category_width}}  {count:{count_width}}  {share}")
 
 
-def _preview(summary: "Summary") -> None:
-    """Print the short codes, by which one sees whether a log was understood."""
-    share = 100 * summary.with_short_code / summary.visits
-    codes = f", such as {', '.join(summary.short_codes)}" if summary.short_codes else ""
-    _print(f"  {share:.1f} % of paths match the short-code pattern{codes}")
-
-
 def _warn(summary: "Summary", zone: str) -> None:
     """Warn of a log that was probably not understood, and of one that default queries do not include."""
     from data.local_time import today
@@ -189,12 +176,10 @@ def _warn(summary: "Summary", zone: str) -> None:
     if age >= OLD:
         from queries import DEFAULT_RANGE, RANGES
 
-        days = f"--start-date {summary.first_day} --end-date {summary.last_day}"
-        longer = [name for name, length in RANGES.items() if age < timedelta(days=length)]
-        _print(
-            f"  warning: its newest visit is older than the default range of queries, {DEFAULT_RANGE}: "
-            f"ask with {' or '.join([*(f'--range {name}' for name in longer), days])}"
-        )
+        ways = [f"--range {name}" for name, length in RANGES.items() if age < timedelta(days=length)]
+        ways.append(f"--start-date {summary.first_day} --end-date {summary.last_day}")
+        older = f"older than the default range of queries, {DEFAULT_RANGE}"
+        _print(f"  warning: its newest visit is {older}: ask with {' or '.join(ways)}")
     for erasure in summary.erasures:
         _print(f"  warning: {erasure}; this log may contain them")
 
@@ -213,8 +198,10 @@ def _report(file: Path, summary: "Summary", domain: str, dry_run: bool, zone: st
     if summary.visits:
         _print_categories(summary)
         _print(f"  days {summary.first_day} to {summary.last_day} ({zone})")
-        if dry_run:
-            _preview(summary)
+        if dry_run:  # by its short codes one sees whether a log was understood
+            share = 100 * summary.with_short_code / summary.visits
+            codes = f", such as {', '.join(summary.short_codes)}" if summary.short_codes else ""
+            _print(f"  {share:.1f} % of paths match the short-code pattern{codes}")
         _warn(summary, zone)
     if summary.begun_without_domain:
         _print(f"  earlier lines were imported without a domain; these have {domain}")

@@ -24,8 +24,7 @@ def detect(
     organization: OrganizationOption,
     is_dry_run: Annotated[bool, typer.Option("--dry-run", help="print what was found, and change no job")] = False,
     explain: Annotated[
-        bool,
-        typer.Option("--explain", help="print what each detector looks for and nearly found, and change no job"),
+        bool, typer.Option("--explain", help="print what each detector looks for and nearly found, and change no job")
     ] = False,
     as_of: Annotated[str, typer.Option(help="the day after the 28 days to examine, YYYY-MM-DD; default: today")] = "",
     lake: LakeOption = DEFAULT_LAKE,

@@ -188,17 +188,11 @@ def measure_shipped(organization: OrganizationOption, lake: LakeOption = DEFAULT
     with opened_detection(lake, organization) as detection:
         run = detection.measure_outcomes(datetime.now(UTC))
     rows = [
-        {
-            "id": job_id,
-            "outcome": outcome.status,
-            "judged_by": outcome.judged_by,
-            "before": f"{outcome.before.events:,} of {outcome.before.visits:,}",
-            "after": f"{outcome.after.events:,} of {outcome.after.visits:,}",
-            "probability": outcome.probability,
-            "until": outcome.until,
-        }
-        for job_id, outcome in run.outcomes.items()
-    ]
+        {"id": job_id, "outcome": one.status, "judged_by": one.judged_by,
+         "before": f"{one.before.events:,} of {one.before.visits:,}",
+         "after": f"{one.after.events:,} of {one.after.visits:,}", "probability": one.probability, "until": one.until}
+        for job_id, one in run.outcomes.items()
+    ]  # fmt: skip
     if rows:
         print_answer(rows, "table")
     if run.failed:

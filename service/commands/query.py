@@ -13,7 +13,7 @@ import typer
 from data import BadInput, Lake
 from service.commands.answers import check_format, check_parts, print_answer, select_columns
 from service.commands.filters import open_lake
-from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, RawOption, flag
+from service.commands.options import DEFAULT_LAKE, FormatOption, LakeOption, OrganizationOption, RawOption, flag
 from service.settings import read_settings, setting
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def query(
     organization: OrganizationOption,
     context: typer.Context,
     no_domain: NoDomainOption = False,
-    output: Annotated[str, typer.Option("--format", help="table, json, csv or parquet")] = "table",
+    output: FormatOption = "table",
     part: Annotated[str, typer.Option(help="print only this member of an answer with several parts")] = "",
     columns: Annotated[str, typer.Option(help="print only these columns, separated by commas")] = "",
     is_raw: RawOption = False,
@@ -59,7 +59,11 @@ def query(
         raise BadInput("--engine answers endpoints; SQL of your own runs on this machine.")
     check_format(output, is_raw=is_raw)
     entry = _entry(name)
-    answered = _part_of(entry, part) if part else entry
+    members = dict(entry.members) if entry else {}
+    if part and part not in members:
+        known = f"use {', '.join(members)}." if members else "this answer has none."
+        raise BadInput(f"unknown part {part!r}; {known}")
+    answered = members[part] if part else entry
     if answered:
         outline = _outline(answered)
         select_columns(outline, columns)
@@ -113,9 +117,8 @@ def views(
     if hint:
         typer.echo(hint, err=True)
     if opened.keep_seeds():
-        typer.echo(
-            f"The lake is read-only and lacks the empty files that the script reads: keep {opened.seeds}.", err=True
-        )
+        lacking = "The lake is read-only and lacks the empty files that the script reads"
+        typer.echo(f"{lacking}: keep {opened.seeds}.", err=True)
 
 
 def _entry(name: str) -> "Entry | None":
@@ -129,16 +132,6 @@ def _entry(name: str) -> "Entry | None":
     if name.endswith(".sql"):
         return None
     raise BadInput(f"unknown endpoint {name!r}; use one of {', '.join(ENTRIES)}, or a .sql file.")
-
-
-def _part_of(entry: "Entry | None", part: str) -> "Entry":
-    """One member of an entry. Raises BadInput for an unknown one, and for a file of SQL, which has none."""
-    members = dict(entry.members) if entry else {}
-    if part not in members:
-        raise BadInput(
-            f"unknown part {part!r}; " + (f"use {', '.join(members)}." if members else "this answer has none.")
-        )
-    return members[part]
 
 
 def _outline(entry: "Entry") -> "Result":
@@ -180,10 +173,8 @@ def _answer_of_cluster(
     from queries import Warehouse, open_cluster
 
     cancelled = threading.Event()
-    with (
-        closing(open_cluster(lake, Warehouse(lake, values), options, values)) as engine,
-        ThreadPoolExecutor(1) as thread,
-    ):
+    opening = closing(open_cluster(lake, Warehouse(lake, values), options, values))
+    with opening as engine, ThreadPoolExecutor(1) as thread:
         answering = thread.submit(lambda: engine.answer(entry, engine.variables(scope), cancelled))
         try:
             with Console(stderr=True).status("Waiting for the cluster …"):

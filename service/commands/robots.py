@@ -13,7 +13,7 @@ from data.text import plural
 from service.commands.answers import check_format, print_answer
 from service.commands.filters import open_lake
 from service.commands.job_options import opened_jobs
-from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
+from service.commands.options import DEFAULT_LAKE, FormatOption, LakeOption, OrganizationOption
 from service.commands.printing import printable
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Plan what AI crawlers may fetch, and check it.")
 DomainOption = Annotated[str, typer.Option(help="only visits to this domain")]
-FormatOption = Annotated[str, typer.Option("--format", help="table, json, csv or parquet")]
 
 
 @app.command("plan")

@@ -57,6 +57,4 @@ def _sign_in_command(settings: Settings, port: int) -> str:
     flags = {"--host": settings.host, "--port": str(port), "--lake": str(settings.lake)}
     if settings.base_path:
         flags["--base-path"] = settings.base_path
-    return " ".join(
-        ["traffic sign-in --org ORGANIZATION", *(f"{name} {quote(value)}" for name, value in flags.items())]
-    )
+    return f"traffic sign-in --org ORGANIZATION {' '.join(f'{name} {quote(value)}' for name, value in flags.items())}"

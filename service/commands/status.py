@@ -18,7 +18,7 @@ from service.commands.options import DEFAULT_LAKE, LakeOption
 from service.commands.printing import console, printable
 
 if TYPE_CHECKING:
-    from data.maintenance.status import LakeStatus, OrganizationStatus
+    from data.maintenance.status import LakeStatus
     from data.store.copies import Copy
 
     JobCounts = dict[str, dict[str, int]]
@@ -29,8 +29,7 @@ _UNITS: Final = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")
 
 
 def status(
-    output: Annotated[str, typer.Option("--format", help="table or json")] = "table",
-    lake: LakeOption = DEFAULT_LAKE,
+    output: Annotated[str, typer.Option("--format", help="table or json")] = "table", lake: LakeOption = DEFAULT_LAKE
 ) -> None:
     """Print the files and visits of each organization, pending visits, and when files were last checked.
 
@@ -68,10 +67,12 @@ def _print_organizations(status: "LakeStatus", now: datetime) -> None:
     for name in names:
         table.add_column(name, justify="right" if name in names[1:4] + names[6:] else "left")
     for name, data in (*status.organizations.items(), ("(total)", status.total)):
+        since = f" ({_age(data.oldest_pending_at, now)})" if data.oldest_pending_at else ""
         table.add_row(
             printable(name), f"{data.files:,}", f"{data.visits:,}", decimal(data.bytes),
             _moment(data.first_visit_at, data.first_day), _moment(data.last_visit_at, data.last_day),
-            f"{data.open_files:,}", f"{data.unmerged_days:,}", f"{data.unjudged_days:,}", _pending(data, now),
+            f"{data.open_files:,}", f"{data.unmerged_days:,}", f"{data.unjudged_days:,}",
+            f"{data.pending_visits:,}{since}",
         )  # fmt: skip
     console().print(table)
 
@@ -82,6 +83,10 @@ def _print_lake(
     from rich.filesize import decimal
     from rich.table import Table
 
+    totals: Counter[str] = Counter()
+    for statuses in jobs.values():
+        totals.update(statuses)
+    by_status = ", ".join(f"{count:,} {status}" for status, count in sorted(totals.items()))
     table = Table(box=None, show_header=False)
     for row in (
         ("lake", printable(str(lake.root))),
@@ -91,7 +96,7 @@ def _print_lake(
         ("oldest salt", _age(status.oldest_salt_at, now) if status.oldest_salt_at else "none"),
         ("agents refreshed", _age(status.agents_refreshed_at, now)),
         *((f"copy at {target}", text) for target, text in _copies(published, now)),
-        ("jobs", _jobs(jobs)),
+        ("jobs", printable(by_status) or "none"),
         ("rules", status.rules_version + (_RECLASSIFY if status.reclassify_due else "")),
     ):
         table.add_row(*row)
@@ -113,21 +118,8 @@ def _copies(published: "Sequence[Copy]", now: datetime) -> list[tuple[str, str]]
     return lines
 
 
-def _jobs(counts: "JobCounts") -> str:
-    """The jobs of all organizations by status."""
-    totals: Counter[str] = Counter()
-    for statuses in counts.values():
-        totals.update(statuses)
-    return printable(", ".join(f"{count:,} {status}" for status, count in sorted(totals.items()))) or "none"
-
-
 def _moment(moment: datetime | None, day: object) -> str:
     return to_text(moment) if moment else str(day or "")
-
-
-def _pending(organization: "OrganizationStatus", now: datetime) -> str:
-    since = f" ({_age(organization.oldest_pending_at, now)})" if organization.oldest_pending_at else ""
-    return f"{organization.pending_visits:,}{since}"
 
 
 def _age(moment: datetime | None, now: datetime) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from service.clock import to_text
 from service.commands.printing import console, messages, printable
@@ -34,6 +34,11 @@ class PrintedColumn:
     is_text: bool = False  # only texts are shortened; numbers, times and flags are whole or left out
     header: str = ""
 
+    @property
+    def least(self) -> int:
+        """Its width when its texts are as short as they may be."""
+        return min(self.width, _MIN_TEXT) if self.is_text else self.width
+
 
 def print_table(answer: "Result", is_wide: bool = False) -> None:
     """Print an answer to stdout; on a terminal fitted into its width unless `is_wide`, and stderr tells what is not.
@@ -56,12 +61,14 @@ def fit(rows: Sequence[dict[str, Any]], width: int | None) -> tuple[list[Printed
     percentage last), then texts are shortened in the middle, the widest first. If everything fits as it is and there
     is room, a bar follows percentage. None: every column as it is.
     """
+    from rich.cells import cell_len
+
     columns = [_column(name, [row[name] for row in rows]) for name in rows[0]]
     if width is None:
         return columns, []
     if _total(columns) <= width:
         return _with_bar(columns, rows, width - _total(columns)), []
-    columns = [replace(column, width=_broken_width(column)) for column in columns]
+    columns = [replace(one, width=max(map(cell_len, (*_name_parts(one.name), *one.cells)))) for one in columns]
     fitting = _leave_out(columns, width)
     left_out = [column.name for column in columns if column not in fitting]
     return [_set_width(column) for column in _shrink_texts(fitting, width)], left_out
@@ -119,13 +126,8 @@ def _print_one(answer: "Result", title: str, width: int | None) -> None:
     columns, left_out = fit(rows or [{"nothing in this scope": None}], width)
     table = Table(title=title or None, title_justify="left", box=None, padding=(0, _GAP // 2), pad_edge=False)
     for column in columns:
-        table.add_column(
-            column.header,
-            justify="right" if column.is_number else "left",
-            width=column.width,
-            no_wrap=True,
-            vertical="bottom",
-        )
+        justify: Literal["right", "left"] = "right" if column.is_number else "left"
+        table.add_column(column.header, justify=justify, width=column.width, no_wrap=True, vertical="bottom")
     for number in range(len(rows)):
         table.add_row(*(column.cells[number] for column in columns))
     terminal = console(is_wide=width is None)
@@ -159,13 +161,6 @@ def _total(columns: Sequence[PrintedColumn]) -> int:
     return sum(column.width for column in columns) + _GAP * (len(columns) - 1)
 
 
-def _broken_width(column: PrintedColumn) -> int:
-    """The width of a column whose header is broken after each underscore."""
-    from rich.cells import cell_len
-
-    return max(map(cell_len, (*_name_parts(column.name), *column.cells)))
-
-
 def _name_parts(name: str) -> list[str]:
     return re.findall(r"[^_]*_+|[^_]+", name) or [name]
 
@@ -175,14 +170,10 @@ def _leave_out(columns: list[PrintedColumn], width: int) -> list[PrintedColumn]:
     last = [columns[0], *(column for name in _LEFT_OUT_LAST for column in columns[1:] if column.name == name)]
     fitting = list(columns)
     for column in [*(column for column in reversed(columns) if column not in last), *reversed(last[1:])]:
-        if sum(_min_width(one) for one in fitting) + _GAP * (len(fitting) - 1) <= width:
+        if sum(one.least for one in fitting) + _GAP * (len(fitting) - 1) <= width:
             break
         fitting.remove(column)
     return fitting
-
-
-def _min_width(column: PrintedColumn) -> int:
-    return min(column.width, _MIN_TEXT) if column.is_text else column.width
 
 
 def _shrink_texts(columns: list[PrintedColumn], width: int) -> list[PrintedColumn]:
@@ -216,10 +207,7 @@ def _with_bar(columns: list[PrintedColumn], rows: Sequence[dict[str, Any]], room
     largest = max(shares)
     if min(shares) < 0 or largest == 0 or not all(map(isfinite, shares)):
         return columns
-    bars = tuple(_bar(round(8 * width * share / largest)) for share in shares)
+    eighths = [round(8 * width * share / largest) for share in shares]
+    bars = tuple("█" * (number // 8) + _EIGHTHS[number % 8] for number in eighths)
     position = [column.name for column in columns].index("percentage") + 1
     return [*columns[:position], PrintedColumn("", bars, width), *columns[position:]]
-
-
-def _bar(eighths: int) -> str:
-    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8]

@@ -49,9 +49,8 @@ async def reply_to(message: object, toolbox: Toolbox, version: str) -> Reply:
         parameters = message.get("params") or {}
         if not isinstance(parameters, dict) or not isinstance(parameters.get("_meta", {}), dict):
             raise RpcError(INVALID_PARAMETERS, "params and its _meta must be objects.")
-        result = await _result(
-            message["method"], parameters, toolbox, {"name": "traffic-analytics", "version": version}
-        )
+        server = {"name": "traffic-analytics", "version": version}
+        result = await _result(message["method"], parameters, toolbox, server)
     except RpcError as error:
         return Reply(error.status, {**head, "error": error.error})
     return Reply(200, {**head, "result": result})
@@ -67,26 +66,16 @@ async def _result(
 ) -> dict[str, Any]:
     requested = parameters.get("_meta", {}).get(_VERSION_KEY)
     if requested not in (None, MODERN):
-        raise RpcError(
-            UNSUPPORTED_VERSION, f"Use version {MODERN}.", data={"supported": [MODERN], "requested": requested}
-        )
+        versions = {"supported": [MODERN], "requested": requested}
+        raise RpcError(UNSUPPORTED_VERSION, f"Use version {MODERN}.", data=versions)
     match method:
         case "server/discover":
-            return {
-                "supportedVersions": [MODERN],
-                "capabilities": {"tools": {}},
-                "instructions": INSTRUCTIONS,
-                "_meta": {_SERVER_KEY: server},
-                **_CACHEABLE,
-            }
+            known = {"supportedVersions": [MODERN], "_meta": {_SERVER_KEY: server}, **_CACHEABLE}
+            return {**known, "capabilities": {"tools": {}}, "instructions": INSTRUCTIONS}
         case "initialize":
-            protocol = parameters.get("protocolVersion")
-            return {
-                "protocolVersion": protocol if protocol in HANDSHAKE else HANDSHAKE[-1],
-                "capabilities": {"tools": {}},
-                "serverInfo": server,
-                "instructions": INSTRUCTIONS,
-            }
+            asked = parameters.get("protocolVersion")
+            known = {"protocolVersion": asked if asked in HANDSHAKE else HANDSHAKE[-1], "serverInfo": server}
+            return {**known, "capabilities": {"tools": {}}, "instructions": INSTRUCTIONS}
         case "ping":
             return {}
         case "tools/list":

@@ -43,10 +43,16 @@ _LISTED: Final = (
 _ALL_PARAMETERS: Final = ENTRIES["bot-traffic"]
 """The entry that accepts every parameter, as SQL of one's own does."""
 _PARAMETERS: Final = {name: {**row.schema, "description": row.description} for name, row in PARAMETERS.items()}
-_MAX_TOKENS: Final = {
-    "type": "string",
-    "description": f"about how long the answer may be: 500 to {MAX_TOKENS}; {DEFAULT_TOKENS} if it is not given",
-}
+
+
+def _text(description: str) -> dict[str, Any]:
+    """The JSON Schema of an argument."""
+    return {"type": "string", "description": description}
+
+
+_MAX_TOKENS: Final = _text(
+    f"about how long the answer may be: 500 to {MAX_TOKENS}; {DEFAULT_TOKENS} if it is not given"
+)
 """What every tool takes."""
 
 
@@ -105,60 +111,45 @@ class Toolbox:
         self._sources = sources
         endpoints = {name: entry for name, entry in ENTRIES.items() if name != "cache-stats"}
         listed = "\n".join(f"- {name}: {entry.description}" for name, entry in endpoints.items())
-        endpoint = {"type": "string", "enum": list(endpoints), "description": "which report"}
-        agent = {"type": "string", "description": "User-Agent header"}
+        endpoint = _text("which report") | {"enum": list(endpoints)}
         tools = [
             Tool(
-                "query",
-                f"One report over the visits in some days. Reports:\n{listed}",
-                {"endpoint": endpoint, **_PARAMETERS},
-                ["endpoint"],
-                self._query,
+                "query", f"One report over the visits in some days. Reports:\n{listed}",
+                {"endpoint": endpoint, **_PARAMETERS}, ["endpoint"], self._query,
             ),
             Tool(
-                "classify",
-                "How a request would be classified, and by which rule, with evidence.",
+                "classify", "How a request would be classified, and by which rule, with evidence.",
                 {
-                    "user_agent": agent,
-                    "referrer": {"type": "string", "description": "Referer header"},
-                    "url": {"type": "string", "description": "the request: a URL, or a path with its query"},
+                    "user_agent": _text("User-Agent header"), "referrer": _text("Referer header"),
+                    "url": _text("the request: a URL, or a path with its query"),
                 },
-                ["user_agent"],
-                self._in_thread(self._classify),
+                ["user_agent"], self._in_thread(self._classify),
             ),
             Tool(
-                "links",
-                f"Short codes and their target URLs; at most {MAX_ROWS:,}.",
-                {"search": {"type": "string", "description": "text that the code, domain or target URL contains"}},
-                [],
-                self._in_thread(self._links),
+                "links", f"Short codes and their target URLs; at most {MAX_ROWS:,}.",
+                {"search": _text("text that the code, domain or target URL contains")},
+                [], self._in_thread(self._links),
             ),
             Tool(
-                "jobs",
-                f"Findings to act on, newest first; {DEFAULT_JOBS} unless limit says otherwise.",
+                "jobs", f"Findings to act on, newest first; {DEFAULT_JOBS} unless limit says otherwise.",
                 {
-                    "status": {"type": "string", "enum": list(STATUSES), "description": "only jobs of this status"},
-                    "limit": {"type": "string", "description": f"1 to {MAX_JOBS}; {DEFAULT_JOBS} if it is not given"},
+                    "status": _text("only jobs of this status") | {"enum": list(STATUSES)},
+                    "limit": _text(f"1 to {MAX_JOBS}; {DEFAULT_JOBS} if it is not given"),
                 },
-                [],
-                self._in_thread(self._jobs),
+                [], self._in_thread(self._jobs),
             ),
             Tool(
-                "job",
-                "One job, with its evidence, its patch or other implementation, its outcome and its history.",
-                {"id": {"type": "string", "description": "as the tool jobs has it"}},
-                ["id"],
-                self._in_thread(self._job),
+                "job", "One job, with its evidence, its patch or other implementation, its outcome and its history.",
+                {"id": _text("as the tool jobs has it")}, ["id"], self._in_thread(self._job),
             ),
-        ]
+        ]  # fmt: skip
         if sources.run_sql:
             description = (
                 "Rows of one SELECT (DuckDB) over the visits in some days. Begin with SHOW TABLES or "
                 f"DESCRIBE visits_in_scope; at most {MAX_ROWS:,} rows."
             )
-            sql = {"type": "string", "description": "one SELECT statement"}
-            call = self._in_thread(self._run_sql)
-            tools.append(Tool("run_sql", description, {"sql": sql, **_PARAMETERS}, ["sql"], call))
+            taken, call = {"sql": _text("one SELECT statement"), **_PARAMETERS}, self._in_thread(self._run_sql)
+            tools.append(Tool("run_sql", description, taken, ["sql"], call))
         self._tools = {tool.name: tool for tool in tools}
 
     @property
@@ -188,7 +179,9 @@ class Toolbox:
         return lambda arguments, tokens: self._sources.in_thread(lambda: text(arguments, tokens))
 
     async def _query(self, arguments: Mapping[str, str], tokens: int) -> str:
-        entry = _entry(arguments.get("endpoint", ""))
+        entry = ENTRIES.get(name := arguments.get("endpoint", ""))
+        if entry is None:
+            raise BadInput(f"unknown endpoint {name!r}; use one of {', '.join(ENTRIES)}.")
         parameters = _parameters_of(arguments, entry)
         body = await self._sources.answer(entry, parameters)
 
@@ -244,12 +237,6 @@ class Toolbox:
 
 def _rules() -> str:
     return f"rules {rules_version()}."
-
-
-def _entry(name: str) -> Entry:
-    if name not in ENTRIES:
-        raise BadInput(f"unknown endpoint {name!r}; use one of {', '.join(ENTRIES)}.")
-    return ENTRIES[name]
 
 
 def _number(arguments: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
