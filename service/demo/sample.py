@@ -82,13 +82,8 @@ OTHERS: Final = (
     ("python-requests/2.32.3", 8), ("curl/8.9.1", 5), ("Go-http-client/1.1", 5),
 )  # fmt: skip
 STRAYS: Final = (
-    ("/", 8),
-    ("/robots.txt", 6),
-    ("/favicon.ico", 4),
-    ("/wp-login.php", 3),
-    ("/.env", 3),
-    ("/sitemap.xml", 2),
-)
+    ("/", 8), ("/robots.txt", 6), ("/favicon.ico", 4), ("/wp-login.php", 3), ("/.env", 3), ("/sitemap.xml", 2),
+)  # fmt: skip
 
 MIX: Final = (("people", 62), ("referred", 3), ("assistants", 6), ("trainers", 8), ("coders", 1), ("others", 20))
 GROWTH: Final = {"referred": 1.8, "assistants": 1.9, "trainers": 1.3, "coders": 2.6}

@@ -99,9 +99,8 @@ def _has_room(connection: sqlite3.Connection, hook_id: str, name: str, now: date
     try:
         check_room(connection, hook_id, name)
     except HookConflict:
-        if not connection.execute(
-            "SELECT 1 FROM hooks WHERE id = ? AND paused_until > ?", [hook_id, to_text(now)]
-        ).fetchall():
+        is_paused = "SELECT 1 FROM hooks WHERE id = ? AND paused_until > ?"
+        if not connection.execute(is_paused, [hook_id, to_text(now)]).fetchall():
             raise
         reason = f"{MAX_PENDING} messages waited, and the receiver did not answer."
         deactivate(connection, hook_id, reason, now)
@@ -144,12 +143,6 @@ def add_delivery(
     return delivery_id
 
 
-def store_address(connection: sqlite3.Connection, url: str) -> None:
-    """Store where links begin: the public origin of the server and its base path, or the latter only."""
-    connection.execute("DELETE FROM server_address")
-    connection.execute("INSERT INTO server_address VALUES (?)", [url])
-
-
 def read_address(connection: sqlite3.Connection) -> str:
     """Where the links of messages begin; "" before a server has run."""
     row = connection.execute("SELECT url FROM server_address").fetchone()
@@ -183,12 +176,8 @@ def message(organization: str, event: str, job: Mapping[str, Any], now: datetime
     """
     shown = dict(job)
     path = f"{base_url}/jobs/{job['id']}"
-    links = {
-        "self": path,
-        "actions": f"{path}/actions",
-        "implementations": f"{path}/implementations",
-        "dashboard": f"{base_url}/app/jobs/{job['id']}",
-    }
+    links = {"self": path, "actions": f"{path}/actions", "implementations": f"{path}/implementations"}
+    links["dashboard"] = f"{base_url}/app/jobs/{job['id']}"
     evidence = shown.get("evidence") or {}
     rows = list(evidence.get("rows", ()))[:MAX_ROWS]
     while True:

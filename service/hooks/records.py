@@ -22,13 +22,8 @@ DEFAULT_EVENTS: Final[tuple[Event, ...]] = ("job.approved",)
 DeliveryStatus = Literal["pending", "delivered", "dead"]
 
 HookName = Annotated[str, Meta(min_length=1, max_length=MAX_NAME_LENGTH, description="printable characters")]
-HookUrl = Annotated[
-    str,
-    Meta(
-        max_length=MAX_URL_LENGTH,
-        description="https, without user and fragment; http only into networks that the operator names",
-    ),
-]
+_URL_RULE = "https, without user and fragment; http only into networks that the operator names"
+HookUrl = Annotated[str, Meta(max_length=MAX_URL_LENGTH, description=_URL_RULE)]
 HookEvents = Annotated[
     tuple[Event, ...],
     Meta(min_length=1, description="what is sent to it", extra_json_schema={"default": [*DEFAULT_EVENTS]}),

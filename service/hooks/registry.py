@@ -16,26 +16,9 @@ from data import BadInput, check_organization
 from data.hosts import normalized_host
 from service.clock import Clock, to_text, utc_now
 from service.control_database import ControlDatabase
-from service.hooks.outbox import (
-    TEST_EVENT,
-    HookConflict,
-    add_delivery,
-    check_room,
-    deactivate,
-    message,
-    read_address,
-    read_deliveries,
-    store_address,
-)
-from service.hooks.records import (
-    DEFAULT_EVENTS,
-    EVENTS,
-    MAX_NAME_LENGTH,
-    MAX_URL_LENGTH,
-    Delivery,
-    Hook,
-    HookChanges,
-)
+from service.hooks import outbox
+from service.hooks.outbox import TEST_EVENT, HookConflict
+from service.hooks.records import DEFAULT_EVENTS, EVENTS, MAX_NAME_LENGTH, MAX_URL_LENGTH, Delivery, Hook, HookChanges
 from service.hooks.signature import new_secret
 from service.setting_values import Network
 
@@ -84,9 +67,7 @@ class Hooks:
         self._check(name, url, events)
         hook_id, secret, now = f"hook_{secrets.token_hex(10)}", new_secret(), to_text(self._clock())
         with self.database.transaction() as connection:
-            (count,) = connection.execute(
-                "SELECT count(*) FROM hooks WHERE organization = ?", [organization]
-            ).fetchone()
+            ((count,),) = connection.execute("SELECT count(*) FROM hooks WHERE organization = ?", [organization])
             if count >= MAX_HOOKS:
                 raise BadInput(f"{organization} has {MAX_HOOKS} hooks, which is the maximum; delete one first.")
             connection.execute(
@@ -96,13 +77,20 @@ class Hooks:
             )
         return self.hook(organization, hook_id), secret
 
-    def of(self, organization: str) -> list[Hook]:
-        """Every hook of an organization, oldest first."""
-        return self._hooks(organization)
+    def of(self, organization: str, hook_id: str = "") -> list[Hook]:
+        """Every hook of an organization, oldest first; or only the one with this id."""
+        rows = self.database.rows(
+            "SELECT id, name, url, events, active, created_at, created_by, substr(secret, -4), "
+            "secret_rotated_at, previous_secret_until, last_success_at, last_failure_at, consecutive_failures, "
+            "paused_until, disabled_reason FROM hooks "
+            "WHERE organization = ? AND ? IN ('', id) ORDER BY created_at, rowid",
+            [organization, hook_id],
+        )
+        return [Hook.from_row(row) for row in rows]
 
     def hook(self, organization: str, hook_id: str) -> Hook:
         """One hook. Raises NoSuchHook."""
-        found = self._hooks(organization, hook_id)
+        found = self.of(organization, hook_id) if hook_id else []
         if not found:
             raise _no_such_hook(organization, hook_id)
         return found[0]
@@ -128,7 +116,7 @@ class Hooks:
                     [hook_id],
                 )
             elif changes.active is False:
-                deactivate(connection, hook_id, None, self._clock())
+                outbox.deactivate(connection, hook_id, None, self._clock())
         return self.hook(organization, hook_id)
 
     def delete(self, organization: str, hook_id: str) -> Hook:
@@ -167,19 +155,22 @@ class Hooks:
             if pending:
                 raise HookConflict(f"the test {pending[0]} is still to be delivered; replay it to send it at once.")
             _prepare(connection, hook_id)
-            body = message(organization, TEST_EVENT, _test_job(organization, now), now, read_address(connection))
-            return add_delivery(connection, organization, hook_id, TEST_EVENT, body, job_id=None, now=now)
+            body = outbox.message(
+                organization, TEST_EVENT, _test_job(organization, now), now, outbox.read_address(connection)
+            )
+            return outbox.add_delivery(connection, organization, hook_id, TEST_EVENT, body, job_id=None, now=now)
 
     def deliveries(self, organization: str, hook_id: str) -> list[Delivery]:
         """The newest MAX_DELIVERIES deliveries to a hook, newest first. Raises NoSuchHook."""
         self.hook(organization, hook_id)
         with self.database.snapshot() as connection:
-            return read_deliveries(connection, organization, hook_id=hook_id)
+            return outbox.read_deliveries(connection, organization, hook_id=hook_id)
 
     def store_address(self, url: str) -> None:
         """Store where the links of messages begin: the public origin and the base path of the server."""
         with self.database.transaction() as connection:
-            store_address(connection, url)
+            connection.execute("DELETE FROM server_address")
+            connection.execute("INSERT INTO server_address VALUES (?)", [url])
 
     def replay(self, organization: str, hook_id: str, delivery_id: str) -> str:
         """Send a message again, with the same id and bytes, at once; all attempts are free again. Returns its id.
@@ -208,16 +199,6 @@ class Hooks:
             ).fetchall():
                 raise _no_such_hook(organization, hook_id)
             yield connection
-
-    def _hooks(self, organization: str, hook_id: str = "") -> list[Hook]:
-        rows = self.database.rows(
-            "SELECT id, name, url, events, active, created_at, created_by, substr(secret, -4), "
-            "secret_rotated_at, previous_secret_until, last_success_at, last_failure_at, consecutive_failures, "
-            "paused_until, disabled_reason FROM hooks "
-            "WHERE organization = ? AND ? IN ('', id) ORDER BY created_at, rowid",
-            [organization, hook_id],
-        )
-        return [Hook.from_row(row) for row in rows]
 
     def _check(self, name: str | None, url: str | None, events: Sequence[str] | None) -> None:
         """Check what is not None. Raises BadInput."""
@@ -261,7 +242,7 @@ def _prepare(connection: sqlite3.Connection, hook_id: str, *, is_waiting: bool =
     """End the pause of a hook to which a person sends something at once. Raises HookConflict if it has no room."""
     ((name,),) = connection.execute("UPDATE hooks SET paused_until = NULL WHERE id = ? RETURNING name", [hook_id])
     if not is_waiting:
-        check_room(connection, hook_id, name)
+        outbox.check_room(connection, hook_id, name)
 
 
 def _no_such_hook(organization: str, hook_id: str) -> NoSuchHook:
@@ -275,13 +256,8 @@ def _events_text(events: Sequence[str]) -> str:
 def _test_job(organization: str, now: datetime) -> dict[str, object]:
     """A job that does not exist, for trying out a hook."""
     return {
-        "id": "job_00000000000000000000",
-        "organization": organization,
-        "type": "manual",
-        "status": "approved",
-        "title": "A test of this hook",
-        "created_at": now,
-        "updated_at": now,
+        "id": "job_00000000000000000000", "organization": organization, "type": "manual", "status": "approved",
+        "title": "A test of this hook", "created_at": now, "updated_at": now,
         "summary": "This job does not exist. It shows that messages arrive and that their signature is right.",
         "is_test": True,
-    }
+    }  # fmt: skip

@@ -50,7 +50,7 @@ class Sender:
         self._clock = clock
         self._log = log
         self._on_delivered = on_delivered
-        self._thread = threading.Thread(target=self._run, name="hooks", daemon=True)
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._send()), name="hooks", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake = asyncio.Event()
         self._is_stopped = False
@@ -115,13 +115,9 @@ class Sender:
                 error=attempt.error, ms=attempt.ms,
             )  # fmt: skip
 
-    def _run(self) -> None:
-        with asyncio.Runner() as runner:
-            self._loop = runner.get_loop()
-            runner.run(self._send())
-
     async def _send(self) -> None:
         """Send until stopped: whatever is due at once, then what an attempt that ends or a second that passes frees."""
+        self._loop = asyncio.get_running_loop()
         while not self._is_stopped:
             self._wake.clear()
             while not self._is_stopped and (claimed := await self._next()):

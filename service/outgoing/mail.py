@@ -94,16 +94,11 @@ class Mailer:
         """
         server = self._server
         return _Client(
-            hostname=server.host,
-            sock=connected,
-            local_hostname=await in_daemon_thread(socket.getfqdn),
-            username=server.user or None,
-            password=server.password or None,
-            use_tls=server.tls,
+            hostname=server.host, sock=connected, local_hostname=await in_daemon_thread(socket.getfqdn),
+            username=server.user or None, password=server.password or None, use_tls=server.tls,
             start_tls=True if server.password and not server.tls else None,
-            validate_certs=server.tls or bool(server.password),
-            timeout=REPLY_SECONDS,
-        )
+            validate_certs=server.tls or bool(server.password), timeout=REPLY_SECONDS,
+        )  # fmt: skip
 
     async def _transfer(
         self, client: SMTP, message: EmailMessage, sender: str, recipients: tuple[str, ...]

@@ -37,13 +37,10 @@ class JobReader:
             "WHERE organization = ? AND implementations.status = 'shipped' AND shipped_at IS NOT NULL",
             [organization],
         )
-        return Events(
-            [
-                ShippedFix(job, title, domain, code, today(zone, from_text(at)))
-                for job, title, domain, code, at in shipped
-            ],
-            [date.fromisoformat(day) for day, _, before in self.rules(organization) if before],
-        )
+        fixes = [
+            ShippedFix(one, title, domain, code, today(zone, from_text(at))) for one, title, domain, code, at in shipped
+        ]
+        return Events(fixes, [date.fromisoformat(day) for day, _, before in self.rules(organization) if before])
 
     def rules(self, organization: str) -> list[tuple[str, str, str | None]]:
         """The days from which on visits were judged by other rules, the rules, and those before."""

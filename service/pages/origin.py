@@ -18,11 +18,8 @@ class OriginChecker:
         """Whether the browser speaks https: by TRAFFIC_PUBLIC_URL, or by X-Forwarded-Proto of a trusted proxy."""
         if self._public_url:
             return self._public_url.startswith("https://")
-        peer = request.client.host if request.client else ""
-        return (
-            self._sources.is_trusted(peer)
-            and request.headers.get("x-forwarded-proto", "").split(",")[0].strip() == "https"
-        )
+        peer, protocols = request.client.host if request.client else "", request.headers.get("x-forwarded-proto", "")
+        return self._sources.is_trusted(peer) and protocols.split(",")[0].strip() == "https"
 
     def origin(self, request: Request) -> str:
         """The origin under which the browser sees the pages, such as https://traffic.example."""
@@ -31,7 +28,8 @@ class OriginChecker:
 
     def is_exposed(self, request: Request) -> bool:
         """Whether cookie and pages cross a network without encryption: plain http from another machine."""
-        return not self.is_https(request) and not _is_loopback(self._sources.of(request.scope))
+        source = self._sources.of(request.scope)  # ::1 belongs to the source ::/64 of the rate limiter
+        return not self.is_https(request) and source != "::/64" and not source.startswith("127.")
 
     def check_same_origin(self, request: Request) -> None:
         """Raise Forbidden unless a request that may have effects was made by one of our own pages.
@@ -42,8 +40,3 @@ class OriginChecker:
         is_ours = site == "same-origin" if site else request.headers.get("origin") == self.origin(request)
         if not is_ours:
             raise Forbidden("This request does not come from a page of this server.", "Open the page and try again.")
-
-
-def _is_loopback(source: str) -> bool:
-    """Whether a source of the rate limiter is this machine; ::1 belongs to the source ::/64."""
-    return source == "::/64" or source.startswith("127.")

@@ -161,9 +161,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         check_size(self.url, self.headers, self._unparsed_bytes + CHUNK_BYTES)
         check_headers(self.headers, self.parser.get_http_version(), is_upgrade=self.parser.should_upgrade())
         if len(self.pipeline) >= MAX_PIPELINED:
-            raise MalformedRequest(
-                "Too many requests wait on this connection.", "Wait for answers before you send more."
-            )
+            fix = "Wait for answers before you send more."
+            raise MalformedRequest("Too many requests wait on this connection.", fix)
         self._begin_exchange()
         self.headers = []  # so that trailers do not change the headers of a running request
         self._state = _State.BODY
@@ -179,18 +178,11 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self.scope["query_string"] = url.query or b""
         is_answering = self._is_answering()
         self.cycle = exchange = Exchange(
-            self.scope,
-            self.transport,
-            self.flow,
-            self.logger,
-            self.access_logger,
-            access_log=False,
-            default_headers=self.server_state.default_headers,
-            message_event=asyncio.Event(),
+            self.scope, self.transport, self.flow, self.logger, self.access_logger, access_log=False,
+            default_headers=self.server_state.default_headers, message_event=asyncio.Event(),
             expect_100_continue=self.expect_100_continue,
-            keep_alive=version != "1.0" and self.parser.should_keep_alive(),
-            on_response=self.on_response_complete,
-        )
+            keep_alive=version != "1.0" and self.parser.should_keep_alive(), on_response=self.on_response_complete,
+        )  # fmt: skip
         exchange.on_response = partial(self._finish_exchange, exchange)
         if is_answering:
             self.flow.pause_reading()

@@ -164,17 +164,9 @@ def _config(
     app: ASGIApp, protocol: type[HttpToolsProtocol], lifespan: Literal["on", "off"], grace_seconds: int
 ) -> uvicorn.Config:
     return uvicorn.Config(
-        app,
-        http=protocol,
-        loop="asyncio",
-        ws="none",
-        log_level="warning",
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        lifespan=lifespan,
-        timeout_graceful_shutdown=grace_seconds,
-    )
+        app, http=protocol, loop="asyncio", ws="none", log_level="warning", access_log=False, proxy_headers=False,
+        server_header=False, lifespan=lifespan, timeout_graceful_shutdown=grace_seconds,
+    )  # fmt: skip
 
 
 def _connection_capacity() -> int:

@@ -37,16 +37,11 @@ class Comparison:
         if not before[name]:
             return None
         tenths = change_in_tenths(now[name], before[name])
-        direction = (tenths > 0) - (tenths < 0)
+        sign = "±+−"[(tenths > 0) - (tenths < 0)]
         arrow, words = change_in_words(tenths)
-        return {
-            "text": f"{'±+−'[direction]}{abs(tenths) // 10:,}.{abs(tenths) % 10} %",
-            "arrow": arrow,
-            "words": words,
-            "spans": self.spans,
-            "now": f"{now[name]:,}",
-            "before": f"{before[name]:,}",
-        }
+        figures = {"spans": self.spans, "now": f"{now[name]:,}", "before": f"{before[name]:,}"}
+        text = f"{sign}{abs(tenths) // 10:,}.{abs(tenths) % 10} %"
+        return {"text": text, "arrow": arrow, "words": words, **figures}
 
 
 def complete_days(
@@ -62,12 +57,8 @@ def complete_days(
         end -= timedelta(1)
     length = (end - scope.start_date).days + 1
     start_before = scope.start_date - timedelta(max(length, 0))
-    if (
-        length < 1
-        or first_day is None
-        or start_before < first_day
-        or any(start_before <= day <= end for day in unjudged)
-    ):
+    has_unjudged = any(start_before <= day <= end for day in unjudged)
+    if length < 1 or first_day is None or start_before < first_day or has_unjudged:
         return None
     now = replace(scope, end_date=end, traffic_type=None)
     return Comparison(now, replace(now, start_date=start_before, end_date=scope.start_date - timedelta(1)))

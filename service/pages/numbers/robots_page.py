@@ -33,8 +33,7 @@ def endpoint(context: PageContext) -> Endpoint:
             plan = robots.cost(found, chosen)
         if request.method == "POST":
             return await context.made_job(
-                request,
-                lambda jobs, *who: robots.make_job(jobs, organization, plan, name, (first, last), *who),
+                request, lambda jobs, *who: robots.make_job(jobs, organization, plan, name, (first, last), *who)
             )
         shown = {
             **layout(context, request, "ai", None),
