@@ -23,7 +23,6 @@ from data.store.pending import backlog
 from queries import CATALOG, Engine, Warehouse, load_traffic_values, open_cluster
 from service.api_keys import ApiKeys
 from service.clock import Clock, utc_now
-from service.cluster import cluster_options
 from service.control_database import ControlDatabase
 from service.hooks.delivery import HookClient
 from service.hooks.registry import Hooks
@@ -60,7 +59,7 @@ from service.mcp.tools import Toolbox
 from service.metrics import Metrics, ObservedMetric
 from service.pages.middleware import Pages
 from service.pages.services import PageServices
-from service.settings import Settings
+from service.settings import Settings, cluster_options
 
 if TYPE_CHECKING:
     from data.ingest.live import LiveIngest

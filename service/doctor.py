@@ -22,9 +22,8 @@ from data.store.files import has_room, link_problem, sync
 from data.text import plural
 from queries import ENTRIES, ClusterOptions, Scope, Warehouse, open_cluster
 from service.api_keys import ApiKeys
-from service.cluster import cluster_options
 from service.control_database import ControlDatabase
-from service.settings import SETTINGS, Settings, read_settings
+from service.settings import SETTINGS, Settings, cluster_options, read_settings
 
 PREFIX: Final = "TRAFFIC_"
 MISSPELT: Final = 0.75

@@ -9,7 +9,7 @@ service/settings.md are made from that.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from data import SHORT_CODE_PATTERN, BadInput
 from data.store.target import parse_target
@@ -32,6 +32,9 @@ from service.setting_values import (
     parse_switch,
     whole_number,
 )
+
+if TYPE_CHECKING:
+    from queries import ClusterOptions
 
 Value = TypeVar("Value")
 
@@ -181,3 +184,14 @@ def read_settings(environ: Mapping[str, str], **flags: str) -> Settings:
         if missing:
             raise BadInput(f"{one.variable} needs {missing} too.")
     return Settings(**{one.name: one.read(texts[one.name]) for one in SETTINGS})
+
+
+def cluster_options(settings: Settings) -> "ClusterOptions | None":
+    """Which cluster the settings name (TRAFFIC_ENGINE and what goes with it); None if they name none."""
+    from queries import ClusterOptions  # noqa: PLC0415  # slow, and commands import this file
+
+    if not settings.engine:
+        return None
+    lake = settings.engine_lake or settings.publish
+    is_published = bool(lake) and lake == settings.publish
+    return ClusterOptions(settings.engine, settings.engine_from, settings.engine_timeout, lake, is_published)

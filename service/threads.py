@@ -1,12 +1,21 @@
-"""Blocking work on behalf of an event loop."""
+"""Blocking work on behalf of an event loop, and the priority of threads: queries let the event loop go first."""
 
+import os
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
-from typing import TypeVar, TypeVarTuple
+from contextlib import suppress
+from typing import Final, TypeVar, TypeVarTuple
 
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
+NICENESS: Final = 5
+"""Of threads that query, above the process's own: beside another program's busy thread, one gets a quarter of a core.
+
+With 10 it gets a tenth, and queries on a machine that others keep busy run into their time limit. Only for threads that
+hardly hold the interpreter's lock: a thread that holds it while others have the core stops the event loop.
+"""
 
 
 async def in_thread(threads: Executor, work: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
@@ -34,3 +43,14 @@ async def in_daemon_thread(work: Callable[[*Arguments], Result], *arguments: *Ar
 
     threading.Thread(target=run, name="in-daemon-thread", daemon=True).start()
     return await asyncio.wrap_future(result)
+
+
+def lower_priority() -> None:
+    """Let this thread, and those that it will start, go after others.
+
+    Only Linux has a priority of each thread; a sandbox that forbids the system call keeps them all equal.
+    """
+    if sys.platform == "linux":
+        niceness = os.getpriority(os.PRIO_PROCESS, os.getpid()) + NICENESS
+        with suppress(PermissionError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness)

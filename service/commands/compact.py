@@ -10,7 +10,7 @@ from data import Lake
 from data.text import plural
 from service.commands.options import DEFAULT_LAKE, LakeOption, flag
 from service.commands.printing import progress_bar
-from service.settings import read_settings, setting
+from service.settings import cluster_options, read_settings, setting
 
 
 def compact(
@@ -29,7 +29,6 @@ def compact(
     from data.maintenance.compaction import Compactor
     from data.store.pending import flush_all
     from queries import RollupBuilder, Warehouse, open_cluster
-    from service.cluster import cluster_options
 
     flags = {"engine": engine, "engine_from": engine_from, "engine_lake": engine_lake}
     options = cluster_options(read_settings(os.environ, **flags))

@@ -14,7 +14,7 @@ from data import BadInput, Lake
 from service.commands.answers import check_format, check_parts, print_answer, select_columns
 from service.commands.filters import open_lake
 from service.commands.options import DEFAULT_LAKE, FormatOption, LakeOption, OrganizationOption, RawOption, flag
-from service.settings import read_settings, setting
+from service.settings import cluster_options, read_settings, setting
 
 if TYPE_CHECKING:
     from queries import ClusterOptions, Entry, OwnSql, Result, Scope, TrafficValue
@@ -156,8 +156,6 @@ def _cluster(engine: str, engine_lake: str) -> "ClusterOptions | None":
     """The cluster that the flags name, whatever the environment says; None if they name none."""
     if not engine:
         return None
-    from service.cluster import cluster_options
-
     options = cluster_options(read_settings(os.environ, engine=engine, engine_from="0", engine_lake=engine_lake))
     return options and replace(options, seconds=MAX_CLUSTER_SECONDS)
 

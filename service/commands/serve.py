@@ -7,7 +7,7 @@ from shlex import quote
 from typing import Annotated
 
 from service.commands.options import DEFAULT_LAKE, LakeOption, announce_new_lake, flag
-from service.settings import Settings, read_settings, setting
+from service.settings import Settings, cluster_options, read_settings, setting
 
 
 def serve(
@@ -24,7 +24,6 @@ def serve(
     """
     settings = read_settings(os.environ, host=host, port=port, base_path=base_path, lake=str(lake))
     from service.app import create_app
-    from service.cluster import cluster_options
     from service.logs import Log, LogHandler
     from service.server.run import listen, serve_on
 

@@ -13,8 +13,7 @@ from typing import Final
 
 from service.http.errors import Overloaded
 from service.http.turns import Asker, Askers, Turns
-from service.priority import lower_priority
-from service.threads import Result, in_thread
+from service.threads import Result, in_thread, lower_priority
 
 MAX_REQUESTS: Final = 32
 """Requests of one asker whose queries run or wait; a dashboard is one request. Its further requests get Overloaded."""

@@ -20,7 +20,7 @@ from service.http.errors import InvalidBody, NotFound, Overloaded
 from service.http.group_commit import GroupCommit
 from service.http.responses import JsonResponse
 from service.http.schemas import StoredLink
-from service.priority import lower_priority
+from service.threads import lower_priority
 
 EVERY_DOMAIN: Final = "*"
 """Stands in an address for the domain of a link for every domain."""

@@ -10,8 +10,7 @@ from data.visits import VISITS
 from queries import ClusterUnavailable, FilesGone, Scope, cluster_sources
 from queries.cluster_sources import PublishedCopy
 from queries.variables import scope_variables
-from service.cluster import cluster_options
-from service.settings import read_settings
+from service.settings import cluster_options, read_settings
 from tests.support.visits import land, links, visit
 
 ACME = Scope("acme", date(2026, 3, 1), date(2026, 3, 31))

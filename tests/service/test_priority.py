@@ -12,7 +12,7 @@ import pytest
 from queries import Warehouse
 from service.http.lanes import Workers
 from service.http.turns import Asker
-from service.priority import NICENESS
+from service.threads import NICENESS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a priority of each thread")
 
