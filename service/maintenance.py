@@ -234,9 +234,10 @@ class Maintenance:
         """Make a job of each source of visits that has fallen silent."""
         update_silences(self._lake, Jobs(self._control), self._clock())
 
-    def send_mail(self) -> bool:
+    def send_mail(self) -> None:
         """Send the reports of the week, if mail is set up."""
-        return self._mail is not None and self._mail.send_due()
+        if self._mail:
+            self._mail.send_due()
 
 
 Step = Callable[[Maintenance], bool | None]

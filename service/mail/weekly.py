@@ -92,8 +92,8 @@ class WeeklyMail:
         self._warehouse: Warehouse | None = None
         self._warned: set[tuple[str, date]] = set()
 
-    def send_due(self) -> bool:
-        """Send the reports that are due. One that fails is logged once and does not stop the others. Returns False."""
+    def send_due(self) -> None:
+        """Send the reports that are due. One that fails is logged once and does not stop the others."""
         now = self._clock()
         for organization in self._recipients:
             week = Week.due(self._lake.manifest.zone(organization), now)
@@ -111,7 +111,6 @@ class WeeklyMail:
             else:
                 for problem in problems:
                     _LOG.warning("the weekly report of %s: %s", organization, problem)
-        return False
 
     def interrupt(self) -> None:
         """Stop the report that is being made or sent, and all that follow."""
