@@ -23,7 +23,7 @@ from service.http.answers import Answers
 from service.http.authentication import Caller
 from service.http.bodies import read_body, reject_body
 from service.http.compression import GZIP, VARY, compress, wants_gzip
-from service.http.errors import BodyTooLarge, InvalidBody, NotFound, PreconditionFailed, StateConflict
+from service.http.errors import BodyTooLarge, InvalidBody, PreconditionFailed, StateConflict, sentence
 from service.http.operations import OPERATIONS, Operation
 from service.http.query_string import parse_query, parse_scope
 from service.http.responses import JsonResponse
@@ -99,15 +99,11 @@ def endpoint_of(one: Operation, handler: Handler) -> Endpoint:
 
 @contextmanager
 def _problems() -> Iterator[None]:
-    """Turn the errors of jobs, hooks, keys and links into problems of the API."""
+    """Turn the errors of jobs, hooks, keys and links into problems of the API, except those of PROBLEMS."""
     try:
         yield
-    except InvalidParameter:
+    except (InvalidParameter, JobNotFound, NoSuchHook):
         raise
-    except JobNotFound as error:
-        raise NotFound(_sentence(error), "GET /jobs lists the jobs of the organization.") from error
-    except NoSuchHook as error:
-        raise NotFound("Hook or delivery not found.", "List the hooks to see their ids.") from error
     except JobConflict as error:
         known = {"status": error.status, "version": error.version}
         state: dict[str, Any] = {name: value for name, value in known.items() if value is not None}
@@ -115,14 +111,9 @@ def _problems() -> Iterator[None]:
     except HookConflict as error:
         raise StateConflict(str(error)) from error
     except TooLarge as error:
-        raise BodyTooLarge(_sentence(error), "Send less text.") from error
+        raise BodyTooLarge(sentence(error), "Send less text.") from error
     except BadInput as error:
-        raise InvalidBody("The body is invalid.", _sentence(error)) from error
-
-
-def _sentence(error: Exception) -> str:
-    text = str(error)
-    return text[:1].upper() + text[1:]
+        raise InvalidBody("The body is invalid.", sentence(error)) from error
 
 
 def report_endpoint(entry: Entry, answers: Answers, targets: LinkIndex, clock: Clock) -> Endpoint:

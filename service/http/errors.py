@@ -33,6 +33,8 @@ from typing import ClassVar, Final
 
 from data import OutdatedManifest
 from queries import ClusterTimeout, InvalidParameter, QueryTimeout
+from service.hooks.registry import NoSuchHook
+from service.jobs.states import JobNotFound
 
 
 class Problem(Exception):
@@ -229,15 +231,25 @@ class StorageUnavailable(Problem):
         super().__init__(f"Nothing was stored: {reason}.", f"Send the same again later{remedy}.")
 
 
-PROBLEMS: Final = (Problem, InvalidParameter, QueryTimeout)
+PROBLEMS: Final = (Problem, InvalidParameter, QueryTimeout, JobNotFound, NoSuchHook)
 """What endpoints and pages raise for the client to see."""
 
 
-def problem_of(error: Problem | InvalidParameter | QueryTimeout) -> Problem:
+def problem_of(error: Problem | InvalidParameter | QueryTimeout | JobNotFound | NoSuchHook) -> Problem:
     """The problem to send for one of PROBLEMS."""
     match error:
         case InvalidParameter():
             return ParameterRefused(error.problem, error.remedy)
         case QueryTimeout():
             return TooSlow(error)
+        case JobNotFound():
+            return NotFound(sentence(error), "GET /jobs lists the jobs of the organization.")
+        case NoSuchHook():
+            return NotFound("Hook or delivery not found.", "List the hooks to see their ids.")
     return error
+
+
+def sentence(error: Exception) -> str:
+    """The message of an error, which begins a response."""
+    text = str(error)
+    return text[:1].upper() + text[1:]

@@ -108,8 +108,8 @@ class _JobPages:
             await self._jobs.database.write(
                 lambda: write(caller.organization, job_id, what, who, now, version=version, **more)
             )
-        except JobNotFound as error:
-            raise NotFound from error
+        except JobNotFound:
+            raise
         except JobChanged as error:
             changed = f"Nothing was done: the job has changed since you opened it. It is {error.status} now."
             return await self.job(request, 412, f"{changed} Review it below, then decide again.", fields)
@@ -126,10 +126,7 @@ class _JobPages:
         """One job, with the problem of a form and what was typed into it."""
         session: Session = request.scope["session"]
         organization, job_id = session.organization, request.path_params["id"]
-        try:
-            job, content = await self._jobs.database.read(self._jobs.with_content, organization, job_id)
-        except JobNotFound as error:
-            raise NotFound from error
+        job, content = await self._jobs.database.read(self._jobs.with_content, organization, job_id)
         implementation = job.implementation
         takes_implementation = job.status in {"approved", "sent"}
         takes_redirect = session.caller.may_write and takes_implementation and job.action_id == ADD_REDIRECT

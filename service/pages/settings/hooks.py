@@ -1,7 +1,7 @@
 """Settings > Agent Hooks: their settings and deliveries. For editors only."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -9,15 +9,12 @@ from starlette.routing import Route
 
 from data import BadInput
 from service.hooks.outbox import HookConflict
-from service.hooks.records import DEFAULT_EVENTS, EVENTS, Hook, HookChanges
-from service.hooks.registry import NoSuchHook
-from service.http.errors import Forbidden, NotFound
+from service.hooks.records import DEFAULT_EVENTS, EVENTS, HookChanges
+from service.http.errors import Forbidden
 from service.pages.context import PageContext
 from service.pages.forms import form_fields
 from service.pages.sessions import Session
 from service.pages.settings.pages import tab_page
-
-Result = TypeVar("Result")
 
 
 def routes(context: PageContext) -> list[Route]:
@@ -53,7 +50,7 @@ class _HookPages:
             name, url = fields.get("name", "").strip(), fields.get("url", "").strip()
             events = [event for event in EVENTS if event in fields]
             try:
-                hook, made = await self._write(
+                hook, made = await self._hooks.database.write(
                     lambda: self._hooks.create(organization, name, url, events, created_by=session.caller.name)
                 )
             except BadInput as error:
@@ -68,11 +65,8 @@ class _HookPages:
     async def hook(self, request: Request, status: int = 200, problem: str = "", made: str | None = None) -> Response:
         """One hook and its deliveries, with the problem of a form, or a secret that was made."""
         organization, hook_id = _editor(request), request.path_params["id"]
-        try:
-            hook: Hook = await self._hooks.database.read(self._hooks.hook, organization, hook_id)
-            deliveries = await self._hooks.database.read(self._hooks.deliveries, organization, hook_id)
-        except NoSuchHook as error:
-            raise NotFound from error
+        hook = await self._hooks.database.read(self._hooks.hook, organization, hook_id)
+        deliveries = await self._hooks.database.read(self._hooks.deliveries, organization, hook_id)
         content: dict[str, Any] = {"hook": hook, "deliveries": deliveries, "problem": problem, "made": made}
         return await tab_page(self._context, request, "agent-hooks", "settings_agent_hook.html", status, **content)
 
@@ -84,14 +78,16 @@ class _HookPages:
     async def rotate(self, request: Request) -> Response:
         """Give a hook a new secret and show it this once."""
         organization, hook_id = _editor(request), request.path_params["id"]
-        _, made = await self._write(lambda: self._hooks.rotate(organization, hook_id))
+        _, made = await self._hooks.database.write(lambda: self._hooks.rotate(organization, hook_id))
         return await self.hook(request, made=made)
 
     async def activate(self, request: Request) -> Response:
         """Make a hook active, or, with `active` off, inactive."""
         organization, hook_id = _editor(request), request.path_params["id"]
         is_active = (await form_fields(request)).get("active") == "on"
-        await self._write(lambda: self._hooks.change(organization, hook_id, HookChanges(active=is_active)))
+        await self._hooks.database.write(
+            lambda: self._hooks.change(organization, hook_id, HookChanges(active=is_active))
+        )
         return self._to_hook(request)
 
     async def delete(self, request: Request) -> Response:
@@ -99,7 +95,7 @@ class _HookPages:
         organization, hook_id = _editor(request), request.path_params["id"]
         if (await form_fields(request)).get("confirmed") != "on":
             return await self.hook(request, problem="Nothing was deleted: tick the box to confirm.")
-        await self._write(lambda: self._hooks.delete(organization, hook_id))
+        await self._hooks.database.write(lambda: self._hooks.delete(organization, hook_id))
         return RedirectResponse(self._root, 303)
 
     async def replay(self, request: Request) -> Response:
@@ -110,17 +106,10 @@ class _HookPages:
     async def _started(self, request: Request, work: Callable[[], object]) -> Response:
         """The hook's page after a message was put into its outbox; with the reason if it may not be."""
         try:
-            await self._write(work)
+            await self._hooks.database.write(work)
         except HookConflict as error:
             return await self.hook(request, 409, str(error))
         return self._to_hook(request)
-
-    async def _write(self, work: Callable[[], Result]) -> Result:
-        """The result of a change of hooks. Raises NotFound or BadInput."""
-        try:
-            return await self._hooks.database.write(work)
-        except NoSuchHook as error:
-            raise NotFound from error
 
     def _to_hook(self, request: Request) -> Response:
         return RedirectResponse(f"{self._root}/{request.path_params['id']}", 303)
