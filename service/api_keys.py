@@ -91,10 +91,11 @@ class ApiKeys:
 
         If `organization` is given, only a key of that organization is revoked.
         """
-        sql = (
-            "UPDATE keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL AND ? IN ('', organization) RETURNING 1"
-        )
-        if not self.database.rows(sql, [to_text(self._clock()), key_id, organization]):
+        if not self.database.rows(
+            "UPDATE keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL AND ? IN ('', organization) "
+            "RETURNING id",
+            [to_text(self._clock()), key_id, organization],
+        ):
             raise BadInput(f"no active key {key_id!r}; `traffic keys list` shows them.")
 
     def find(self, key: str) -> Key | None:
@@ -109,8 +110,9 @@ class ApiKeys:
         key_id, hour = key_id_of(key), hour_text(self._clock())
         if self._last_use_hours.get(key_id) != hour:
             self._last_use_hours[key_id] = hour
-            sql = "UPDATE keys SET last_used_at = ? WHERE id = ?"
-            self.database.write_later(self.database.rows, sql, [hour, key_id])
+            self.database.write_later(
+                self.database.rows, "UPDATE keys SET last_used_at = ? WHERE id = ?", [hour, key_id]
+            )
 
     def organizations(self) -> set[str]:
         """Every organization that has or had a key."""

@@ -157,8 +157,10 @@ def check_sync(lake: Lake, clock: Callable[[], float] = time.perf_counter) -> Ch
 
 def check_files(lake: Lake) -> Check:
     """Whether this user can read every live file; their bytes are up to `traffic verify`."""
-    sql = "SELECT path FROM registered_files WHERE deletable_at IS NULL ORDER BY path"
-    paths = [lake.root / path for (path,) in lake.manifest.rows(sql)]
+    paths = [
+        lake.root / path
+        for (path,) in lake.manifest.rows("SELECT path FROM registered_files WHERE deletable_at IS NULL ORDER BY path")
+    ]
     if link := next(filter(None, (link_problem(lake.root, path) for path in paths)), ""):
         return Check("broken", "files", f"{link}.")
     problems = [(path, problem) for path in paths if (problem := _unreadable(path))]

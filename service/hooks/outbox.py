@@ -99,8 +99,9 @@ def _has_room(connection: sqlite3.Connection, hook_id: str, name: str, now: date
     try:
         check_room(connection, hook_id, name)
     except HookConflict:
-        is_paused = "SELECT 1 FROM hooks WHERE id = ? AND paused_until > ?"
-        if not connection.execute(is_paused, [hook_id, to_text(now)]).fetchall():
+        if not connection.execute(
+            "SELECT 1 FROM hooks WHERE id = ? AND paused_until > ?", [hook_id, to_text(now)]
+        ).fetchall():
             raise
         reason = f"{MAX_PENDING} messages waited, and the receiver did not answer."
         deactivate(connection, hook_id, reason, now)

@@ -133,8 +133,9 @@ class WeeklyMail:
         if self._cancelled.is_set():
             return []
         key = [organization, week.first_day.isoformat()]
-        note = "INSERT INTO weekly_mails VALUES (?, ?, ?) ON CONFLICT DO NOTHING RETURNING 1"
-        if not self._database.rows(note, [*key, to_text(now)]):  # another server has noted, and sends it
+        if not self._database.rows(
+            "INSERT INTO weekly_mails VALUES (?, ?, ?) ON CONFLICT DO NOTHING RETURNING 1", [*key, to_text(now)]
+        ):  # another server has noted, and sends it
             return []
         try:
             return self._mailer.send(message, self._sender, recipients)

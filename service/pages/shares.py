@@ -88,8 +88,12 @@ class ShareStore:
 
     def shares_of(self, organization: str) -> list[Share]:
         """Every share of an organization, newest first."""
-        sql = _SELECT + "WHERE organization = ? ORDER BY created_at DESC, id"
-        return [Share(*row) for row in self.database.rows(sql, [to_text(self._clock()), organization])]
+        return [
+            Share(*row)
+            for row in self.database.rows(
+                _SELECT + "WHERE organization = ? ORDER BY created_at DESC, id", [to_text(self._clock()), organization]
+            )
+        ]
 
     def record_use(self, share: Share) -> None:
         """Store when a share was last used, to the hour. For information only."""
@@ -99,8 +103,13 @@ class ShareStore:
 
     def revoke(self, share_id: str, organization: str) -> bool:
         """Revoke a share of an organization. False unless one with this id is active."""
-        sql = "UPDATE shares SET revoked_at = ? WHERE id = ? AND organization = ? AND revoked_at IS NULL RETURNING id"
-        return bool(self.database.rows(sql, [to_text(self._clock()), share_id, organization]))
+        return bool(
+            self.database.rows(
+                "UPDATE shares SET revoked_at = ? WHERE id = ? AND organization = ? AND revoked_at IS NULL "
+                "RETURNING id",
+                [to_text(self._clock()), share_id, organization],
+            )
+        )
 
 
 def fixed_filters(fields: Mapping[str, str]) -> str:
