@@ -32,6 +32,7 @@ class OldManifest(NamedTuple):
     pending: Sequence[tuple[Any, ...]] = ()
     copies: Sequence[tuple[Any, ...]] = ()
     marks: Sequence[tuple[int, str]] = ()
+    behaviour_off: Sequence[tuple[str]] = ()
     objects: Sequence[tuple[Any, ...]] = ()
     generation: int = 0
 
@@ -63,6 +64,7 @@ def read_old_manifest(path: Path) -> OldManifest | None:
                 manifest.rows("SELECT * FROM pending ORDER BY id"),
                 manifest.rows("SELECT * FROM copies"),
                 manifest.rows("SELECT * FROM marks"),
+                manifest.rows("SELECT * FROM behaviour_off"),
                 manifest.rows(_OBJECTS),
                 manifest.rows("SELECT number FROM generation")[0][0],
             )

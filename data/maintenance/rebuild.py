@@ -53,8 +53,7 @@ class Rebuild:
 
     def __init__(self, root: Path, progress: Progress = unseen) -> None:
         self.root = root
-        self.old = read_old_manifest(root / "manifest.sqlite")
-        """What is left of the old manifest; None: nothing."""
+        self.old = read_old_manifest(root / "manifest.sqlite")  # what is left of the old manifest; None: nothing
         self._copy = GenerationCopy(root)
         self._generation = max(self.old.generation if self.old else 0, self._copy.number()) + 1
         self.plan: RebuildPlan = plan_rebuild(root, self.old.file_names if self.old else {}, progress)
@@ -63,7 +62,11 @@ class Rebuild:
         """Build the new manifest beside the old one, then replace it; a copy of the old one is kept."""
         staged = self.root / ".staging" / f"manifest-{uuid.uuid4()}.sqlite"
         damaged = list(self.plan.damaged)
-        self._count_once(staged.parent)
+        for repetition in self.plan.repetitions:  # the files that have visits of older ones are replaced
+            gone = [repetition.file, *repetition.unfinished]
+            self.plan.counted = [file for file in self.plan.counted if file not in gone]
+            self.plan.replaced += gone
+            self.plan.counted.append(without_repeated(repetition, staged.parent))
         try:
             with closing(Manifest(staged)) as manifest:
                 self._fill(manifest, damaged, progress)
@@ -81,15 +84,6 @@ class Rebuild:
             for path in staged.parent.glob(f"{staged.name}*"):
                 path.unlink()
 
-    def _count_once(self, staging: Path) -> None:
-        """Replace the files that have visits of older ones."""
-        plan = self.plan
-        for repetition in plan.repetitions:
-            gone = [repetition.file, *repetition.unfinished]
-            plan.counted = [file for file in plan.counted if file not in gone]
-            plan.replaced += gone
-            plan.counted.append(without_repeated(repetition, staging))
-
     def _fill(self, manifest: Manifest, damaged: list[str], progress: Progress) -> None:
         plan, old = self.plan, self.old or OldManifest()
         hashes = {path.rpartition("/")[2]: sha256 for path, sha256, _ in old.files}
@@ -104,9 +98,8 @@ class Rebuild:
                 damaged.append(str(error))
             done += (self.root / file.path).stat().st_size if file.path.exists() else 0
             progress(min(done, size), size)
-        dead = [
-            _record(file, self.root, "") for file in plan.replaced if file.path.is_relative_to(self.root / "visits")
-        ]
+        here = self.root / "visits"
+        dead = [_record(file, self.root, "") for file in plan.replaced if file.path.is_relative_to(here)]
         with manifest.transaction() as db:
             self._insert_batches(db, old)
             insert_files(db, [*landed, *dead])
@@ -115,11 +108,13 @@ class Rebuild:
             organizations = {file.organization for file in [*landed, *dead]}
             epochs = dict.fromkeys(organizations, 0) | dict(old.epochs)
             db.executemany("INSERT INTO epochs VALUES (?, ?)", [(name, epoch + 1) for name, epoch in epochs.items()])
+            db.executemany("INSERT INTO zones VALUES (?, ?)", self._zones(old))
             db.executemany("INSERT INTO last_runs VALUES (?, ?)", old.last_runs)
             db.executemany("INSERT INTO erasures VALUES (?, ?, ?, ?, ?)", old.erasures)
-            db.executemany("INSERT INTO zones VALUES (?, ?)", self._zones(old))
             db.executemany("INSERT INTO copies VALUES (?, ?, ?, ?, ?, ?, ?)", old.copies)
             db.executemany("INSERT INTO marks VALUES (?, ?)", old.marks)
+            db.executemany("INSERT INTO arrivals VALUES (?, ?, ?, ?, ?)", old.arrivals)
+            db.executemany("INSERT INTO behaviour_off VALUES (?)", old.behaviour_off)
             self._insert_pending(db, old)
             db.execute("UPDATE generation SET number = ?", [self._generation])
             for organization, links in newest_links(self.root).items():
@@ -181,7 +176,6 @@ class Rebuild:
         db.executemany("INSERT INTO pending VALUES (?, ?, ?, ?, ?, ?)", rows)
         for row in sorted([*old.received, *((organization, *part.times) for organization, part in ranges)]):
             note_received(db, *row)
-        db.executemany("INSERT INTO arrivals VALUES (?, ?, ?, ?, ?)", old.arrivals)
         last = max([0, *(part.last for _, part in ranges), *(row[0] for row in old.pending)])
         db.execute("DELETE FROM sqlite_sequence WHERE name = 'pending'")
         db.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('pending', ?)", [last])

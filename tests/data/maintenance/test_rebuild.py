@@ -25,6 +25,7 @@ from data.maintenance.rebuild import Rebuild, locked_for_rebuild
 from data.maintenance.reclassification import Reclassifier
 from data.maintenance.unknown import unknown_files
 from data.maintenance.verification import verify_lake
+from data.store.behaviour import switch_behaviour, uses_behaviour
 from data.store.manifest import READERS_GRACE
 from data.store.pending import backlog, enqueue, flush_all
 from queries import ENDPOINTS, ENTRIES, RollupBuilder, Scope, Warehouse
@@ -227,11 +228,13 @@ def test_an_older_copy_put_back_hides_newer_visits_until_it_is_rebuilt(root: Pat
 def test_a_healthy_manifest_loses_nothing_by_a_rebuild(root: Path) -> None:
     with opened(root) as lake:
         Compactor(lake).run()
+        switch_behaviour(lake.manifest, "acme", on=False)
         wait(lake, "waiting")
         batches, there = lake.manifest.batches("acme", ""), every_visit(lake)
     assert rebuilt(root).pending == 2
     with opened(root) as lake:
         assert (lake.manifest.batches("acme", ""), every_visit(lake)) == (batches, there)
+        assert not uses_behaviour(lake.manifest, "acme")
         assert (backlog(lake.manifest).visits, flush_all(lake)) == (2, 2)
         assert paths(lake)["/waiting"] == 2
 
