@@ -1,9 +1,7 @@
 """A DuckDB engine that reads some folders of a lake and nothing else, with limits on memory, disk and time."""
 
-import os
 import re
 import threading
-import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
@@ -13,7 +11,7 @@ import duckdb
 
 from data import BadInput, TrafficError
 from data.store.files import link_problem
-from data.store.lake_folders import LakeFolders
+from data.store.lake_folders import LakeFolders, spill_folder
 from data.store.rollups import ROLLUPS_FOLDER
 from queries.definitions import define_relations
 from queries.traffic_values import TrafficValue, load_traffic_values
@@ -119,7 +117,9 @@ class LockedEngine:
                     yield cursor
                 if is_kept and engine is self._duckdb:
                     closing_stack.pop_all()
-                    self._keep(_IdleCursor(engine, variables, cursor))
+                    with self._idle_lock:
+                        self._idle.append(_IdleCursor(engine, variables, cursor))
+                    self._close_idle(MAX_IDLE_CURSORS)
         except duckdb.Error as error:
             if isinstance(error, duckdb.FatalException | duckdb.InternalException):
                 self._replace(engine)
@@ -150,11 +150,6 @@ class LockedEngine:
                     return self._idle.pop(place).cursor
         return None
 
-    def _keep(self, idle: _IdleCursor) -> None:
-        with self._idle_lock:
-            self._idle.append(idle)
-        self._close_idle(MAX_IDLE_CURSORS)
-
     def _close_idle(self, most: int) -> None:
         """Close the oldest idle cursors until there are at most so many."""
         with self._idle_lock:
@@ -164,21 +159,19 @@ class LockedEngine:
     def _as_traffic_error(self, error: duckdb.Error, cancelled: threading.Event) -> TrafficError:
         """The TrafficError to raise for an error of the engine."""
         message = " ".join(_QUOTED_LINE.sub(r" In line \1: \2", str(error)).split())
+        denied = _DENIED_FILE.search(message)
         match error:
             case duckdb.InterruptException() if not cancelled.is_set():
                 return QueryTimeout(f"the query ran longer than {self._seconds:g} seconds and was stopped.")
-            case duckdb.PermissionException() if problem := self._link_problem(message):
+            case duckdb.PermissionException() if denied and (
+                problem := link_problem(self._folders.root, Path(denied[1]))
+            ):
                 return QueryFailed(f"{problem}.")
             case duckdb.IOException():
                 return FilesGone(message)
             case duckdb.FatalException():
                 return EngineLost(message)
         return QueryFailed(message)
-
-    def _link_problem(self, message: str) -> str:
-        """Why the engine may not read a file of the lake that it names."""
-        named = _DENIED_FILE.search(message)
-        return link_problem(self._folders.root, Path(named[1])) if named else ""
 
     def _new(self) -> duckdb.DuckDBPyConnection:
         engine = duckdb.connect(config=_CONFIG)
@@ -202,13 +195,11 @@ class LockedEngine:
     def _lock(self, engine: duckdb.DuckDBPyConnection) -> None:
         """Limit queries to reading the folders, set memory and time limits, and lock the configuration.
 
-        Each engine spills into its own folder, because DuckDB 1.5 mixes up the spill files of two engines; the spill
-        folder is readable implicitly.
+        The folder into which it spills is readable implicitly.
         """
         if self._memory:
             engine.execute("SET memory_limit = $memory", {"memory": self._memory})
-        spill_folder = self._folders.staging / f"engine-{os.getpid()}-{uuid.uuid4().hex}"
-        engine.execute("SET temp_directory = $folder", {"folder": str(spill_folder)})
+        engine.execute("SET temp_directory = $folder", {"folder": spill_folder(self._folders.staging)})
         engine.execute("SET max_temp_directory_size = $max", {"max": MAX_SPILL})
         with suppress(duckdb.CatalogException):  # not in DuckDB 1.5, where the watchdog alone has to do
             engine.execute("SET GLOBAL max_execution_time = $ms", {"ms": max(1, round(self._seconds * 1000))})

@@ -7,7 +7,6 @@ import io
 import os
 import pickle
 import re
-import shutil
 import subprocess
 import sys
 import threading
@@ -19,7 +18,8 @@ from subprocess import DEVNULL
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from data import BadInput, Lake, check_organization
-from data.store.lake_folders import LakeFolders
+from data.processes import python_path
+from data.store.lake_folders import LakeFolders, delete_spilled
 from queries.locked_engine import QUERY_TIMEOUT_SECONDS, EngineLost, FilesGone, QueryFailed, QueryTimeout
 from queries.prelude import public_names
 from queries.scope import Scope
@@ -117,10 +117,9 @@ class _Process:
         with theirs:
             self._child = subprocess.Popen(  # noqa: S603  # this Python, and text of ours
                 [sys.executable, "-P", "-c", _PROGRAM, str(theirs.fileno()), str(os.getpid())],
-                cwd="/", env=_ENVIRONMENT | {"PYTHONPATH": os.pathsep.join(filter(os.path.isabs, sys.path))},
-                pass_fds=[theirs.fileno()], stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL,
+                cwd="/", env=_ENVIRONMENT | {"PYTHONPATH": python_path()}, pass_fds=[theirs.fileno()],
+                stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL,
             )  # fmt: skip
-        self.pid = self._child.pid
         with suppress(ConnectionError):  # it has ended already: the first question says so
             self._connection.send(options)
 
@@ -151,32 +150,25 @@ class _Process:
         self._child.kill()
         self._child.wait()
         self._connection.close()
-        for folder in self._options.folders.staging.glob(f"engine-{self.pid}-*"):
-            shutil.rmtree(folder, ignore_errors=True)
+        delete_spilled(self._options.folders.staging, self._child.pid)
 
     def _exchange(self, query: OwnQuery) -> tuple[list[Any], list[str]]:
         """The batches that it sends for a query; and class and message, if it failed."""
         batches: list[Any] = []
         left = self._options.memory_bytes
-        deadline = time.monotonic() + _START_SECONDS
-        if self._is_ready:
-            deadline = self._ask(query)
+        if not self._is_ready:
+            kind, values, _ = self._receive(time.monotonic() + _START_SECONDS, left)
+            if kind == "failed":
+                return [], values
+            self._is_ready = True
+        self._connection.send(query)
+        deadline = time.monotonic() + self._options.seconds + _KILLED_AFTER
         while True:
             kind, values, size = self._receive(deadline, left)
-            match kind:
-                case "ready":
-                    self._is_ready = True
-                    deadline = self._ask(query)
-                case "done" | "failed":
-                    return batches, values
-                case _:
-                    batches += values
-                    left -= size
-
-    def _ask(self, query: OwnQuery) -> float:
-        """Send a query. Returns the deadline of its answer."""
-        self._connection.send(query)
-        return time.monotonic() + self._options.seconds + _KILLED_AFTER
+            if kind in ("done", "failed"):
+                return batches, values
+            batches += values
+            left -= size
 
     def _receive(self, deadline: float, most: int) -> tuple[str, list[Any], int]:
         """One message: its word, its values, and about how many bytes these take here.

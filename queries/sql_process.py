@@ -52,10 +52,8 @@ class OwnQuery(NamedTuple):
 
     text: str
     variables: Variables
-    max_rows: int | None
-    """After which nothing more is read; None: all rows."""
-    is_arrow: bool
-    """Whether batches are Arrow streams instead of lists of tuples."""
+    max_rows: int | None  # after which nothing more is read; None: all rows
+    is_arrow: bool  # whether batches are Arrow streams instead of lists of tuples
 
 
 def main() -> None:

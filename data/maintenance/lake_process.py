@@ -5,7 +5,6 @@ The server would keep some of it; and where there is not enough, the system ends
 
 import importlib
 import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -14,8 +13,9 @@ from pathlib import Path
 from typing import Final
 
 from data.errors import Conflict, LakeDamaged, TrafficError
-from data.processes import end_without
+from data.processes import end_without, python_path
 from data.store.lake import Lake
+from data.store.lake_folders import delete_spilled
 
 NICENESS: Final = 5
 """Above the server's own: queries go first."""
@@ -39,14 +39,13 @@ class LakeProcess:
         called = [str(self._lake.root), work.__module__, work.__name__, *arguments]
         self._running = subprocess.Popen(  # noqa: S603  # this Python, and a module of ours
             [sys.executable, "-P", "-m", __name__, str(os.getpid()), *called],
-            env={"PYTHONPATH": os.pathsep.join(filter(os.path.isabs, sys.path))},
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+            env={"PYTHONPATH": python_path()}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         if self._is_interrupted:  # before there was a process to end
             self._running.kill()
         _, written = self._running.communicate()
-        for folder in self._lake.staging.glob(f"engine-{self._running.pid}-*"):  # spilled, if it was ended
-            shutil.rmtree(folder, ignore_errors=True)
+        delete_spilled(self._lake.staging, self._running.pid)
         if self._is_interrupted:
             raise Conflict(f"{work.__name__} was interrupted.")
         if code := self._running.returncode:

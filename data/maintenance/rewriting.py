@@ -1,7 +1,5 @@
 """Functions for rewriting live files, shared by compaction, erasure, reclassification and rollups."""
 
-import os
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import date
@@ -16,6 +14,7 @@ from data.errors import Conflict, LakeDamaged
 from data.progress import Progress
 from data.store.footers import replacing_footer
 from data.store.lake import Lake
+from data.store.lake_folders import spill_folder
 from data.store.landing import Staged, new_path, write_visits
 from data.store.manifest import LandedFile
 from data.visits import VISITS
@@ -85,8 +84,7 @@ def rewriting_engine(staging: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     with closing(duckdb.connect()) as engine:
         engine.execute("SET TimeZone = 'UTC'")
         limit_memory(engine)
-        spill_folder = staging / f"engine-{os.getpid()}-{uuid.uuid4().hex}"  # DuckDB mixes up those of two engines
-        engine.execute("SET temp_directory = $folder", {"folder": str(spill_folder)})
+        engine.execute("SET temp_directory = $folder", {"folder": spill_folder(staging)})
         try:
             yield engine
         except duckdb.Error as error:

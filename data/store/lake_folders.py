@@ -1,5 +1,7 @@
 """The folders of a lake, and its seeds. This module opens no database."""
 
+import os
+import shutil
 import uuid
 from collections.abc import Mapping
 from functools import cached_property
@@ -33,18 +35,13 @@ class LakeFolders:
     def __init__(self, root: Path, seeds: Path) -> None:
         """`seeds` is where seeds and staged files are written: `root`, unless the lake is read-only."""
         self.root, self.seeds = root, seeds
-        self.staging = seeds / ".staging"
-        """The folder where files are written before they are committed."""
+        self.staging = seeds / ".staging"  # the folder where files are written before they are committed
         self.rejects = root / "rejects"
         """The folder with the numbers of lines that could not be parsed, and the reasons."""
-        self.ip_lists = root / "ip-lists"
-        """The folder of IP lists, which operators publish for their agents."""
-        self.country_database = root / "countries" / "countries.mmdb"
-        """The file that `traffic countries` sets up."""
-        self.salts = root / "salts.sqlite"
-        """The database of the daily salts, which backups leave out."""
-        self.links_root = root / "links"
-        """The folder with the links of all organizations."""
+        self.ip_lists = root / "ip-lists"  # the folder of IP lists, which operators publish for their agents
+        self.country_database = root / "countries" / "countries.mmdb"  # the file that `traffic countries` sets up
+        self.salts = root / "salts.sqlite"  # the database of the daily salts, which backups leave out
+        self.links_root = root / "links"  # the folder with the links of all organizations
 
     def links_folder(self, organization: str) -> Path:
         """The folder of one organization's links, which exists only if it has any."""
@@ -68,6 +65,17 @@ class LakeFolders:
         path = self.seeds / name
         write_durably(schema.empty_table(), self.staging / f"seed-{uuid.uuid4()}.parquet", path, metadata)
         return str(path)
+
+
+def spill_folder(staging: Path) -> str:
+    """A new folder for what one engine of this process spills: DuckDB mixes up the files of two."""
+    return str(staging / f"engine-{os.getpid()}-{uuid.uuid4().hex}")
+
+
+def delete_spilled(staging: Path, process: int) -> None:
+    """Delete what the engines of a process that was ended spilled."""
+    for folder in staging.glob(f"engine-{process}-*"):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _has_columns(path: Path, schema: pa.Schema) -> bool:
