@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Union
 
 from data import Lake
-from data.store.epochs import OrganizationState
+from data.store.organizations import OrganizationState
 from queries.catalog import Entry, template
 from queries.locked_engine import QUERY_TIMEOUT_SECONDS, LockedEngine
 from queries.scope import Scope

@@ -28,11 +28,11 @@ from data.rules.referrers import INTERNAL, is_internal
 from data.signals import ATTACKED
 from data.store import pending
 from data.store.clock import is_recent
-from data.store.ip_list_files import snapshots
+from data.store.ip_list_files import changed_at, snapshots
 from data.store.lake import Lake
 from data.store.link_index import NO_LINKS, IndexedLinks, LinkIndex
+from data.store.organizations import ZoneChanged
 from data.store.packing import Packed, pack
-from data.store.zones import ZoneChanged
 from data.visits import SHORT_CODE_PATTERN, Classification, columns_filled_by
 
 MAX_DAYS: Final = 366
@@ -140,7 +140,7 @@ class LiveIngest:
             return
         self._refreshed_at = now
         self._salts.clear()
-        lists_changed_at = self._lake.ip_lists.stat().st_mtime_ns  # of the folder: each list is replaced as a whole
+        lists_changed_at = changed_at(self._lake)
         if lists_changed_at != self._lists_changed_at:
             self._lists_changed_at = lists_changed_at
             try:
@@ -152,7 +152,9 @@ class LiveIngest:
     def _packed(self, facts: list[ReportedVisit], organization: str) -> Packed:
         zone = self._lake.manifest.zone(organization)
         dated = [_Dated(fact, utc_offset(fact.visited_at, zone)) for fact in facts]
-        salts = self._salts_for(zone, {visit.day for visit in dated})
+        salts, days = self._salts[zone], {visit.day for visit in dated}
+        if days - salts.keys():
+            salts |= daily_salts(self._lake.salts, days, self._now(), zone)
         shared: dict[_SharedKey, int] = {}
         links = self._links_of(organization)
         rows = [self._row(visit, organization, salts, shared, links) for visit in dated]
@@ -168,12 +170,6 @@ class LiveIngest:
             dict(zip((*Classification._fields, *_ORIGIN), columns_shared, strict=True)),
             zone,
         )
-
-    def _salts_for(self, zone: str, days: set[date]) -> dict[date, str]:
-        salts = self._salts[zone]
-        if days - salts.keys():
-            salts |= daily_salts(self._lake.salts, days, self._now(), zone)
-        return salts
 
     def _row(
         self,

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from datetime import date
 
-from data.store.epochs import begin_epoch
 from data.store.manifest import LandedFile, Manifest
+from data.store.organizations import begin_epoch
 from data.visits import check_organization
 
 

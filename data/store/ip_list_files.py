@@ -30,6 +30,11 @@ def snapshots(lake: Lake) -> dict[str, Snapshot]:
     return {path.stem: _read(path) for path in sorted(lake.ip_lists.glob("*.json"))}
 
 
+def changed_at(lake: Lake) -> int:
+    """When any list was last replaced: the time of change of their folder, in nanoseconds since 1970."""
+    return lake.ip_lists.stat().st_mtime_ns
+
+
 def refresh(
     lake: Lake, rows: Iterable[IpList], fetch: Callable[[IpList], bytes], now: datetime
 ) -> Iterable[RefreshResult]:

@@ -16,11 +16,10 @@ from data.errors import Conflict
 from data.local_time import DEFAULT_ZONE, today
 from data.store.batches import Batch, batch_of, put_batch
 from data.store.clock import TOLERANCE, format_time, unchecked_bounds
-from data.store.epochs import OrganizationState, begin_epoch, state_of
 from data.store.files import check_identity, identity
+from data.store.organizations import OrganizationState, begin_epoch, check_zone_is, define_today_in, set_zone, state_of
 from data.store.schema import open_database, transaction
 from data.store.tables import MIGRATIONS
-from data.store.zones import check_zone_is, define_today_in, set_zone
 from data.visits import SCHEMA_VERSION
 
 Connect = Callable[[Path, Sequence[str], str], sqlite3.Connection]
@@ -104,8 +103,7 @@ class Manifest:
         self._state_reader, self._reading_state = connect(path, MIGRATIONS, ""), threading.Lock()  # nor for a read
         define_today_in(self._reader)
         self._opened = path, identity(path)
-        self.session = 0
-        """Of the visits that are enqueued by this object (footers.session_of); 0: none was yet."""
+        self.session = 0  # of the visits that are enqueued by this object (footers.session_of); 0: none was yet
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -152,8 +150,11 @@ class Manifest:
                 db.execute(_EXPIRE_LINE, [format_time(batch.imported_at + READERS_GRACE), continues.id])
             insert_files(db, publish())
 
-    def replace_files(self, replacement: Replacement, publish: Publisher) -> None:
-        """Replace live files of one organization in one transaction. Raises Conflict unless all are live."""
+    def replace_files(self, replacement: Replacement, publish: Publisher) -> list[LandedFile]:
+        """Replace live files of one organization in one transaction; return the new ones.
+
+        Raises Conflict unless all are live.
+        """
         organization, expiry = replacement.files[0].organization, format_time(replacement.deletable_at)
         with self.transaction() as db:
             for file in replacement.files:
@@ -162,7 +163,8 @@ class Manifest:
                 )
                 if expired.rowcount != 1:
                     raise Conflict(f"{file.path} was replaced by another process in the meantime; try again.")
-            insert_files(db, publish())
+            published = publish()
+            insert_files(db, published)
             if replacement.changes_answers or replacement.judges:
                 begin_epoch(db, organization)
             if replacement.changes_answers:  # rollups of these months are out of date
@@ -176,6 +178,7 @@ class Manifest:
                     "WHERE organization = ?",
                     [format_time(replacement.erased_at), organization],
                 )
+        return published
 
     def state(self, organization: str) -> OrganizationState:
         """The epoch and the zone of an organization.

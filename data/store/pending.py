@@ -20,8 +20,8 @@ from data.store.footers import SESSION_BITS, PendingRange, session_of
 from data.store.lake import Lake
 from data.store.landing import Landing
 from data.store.manifest import Manifest, insert_files
+from data.store.organizations import check_zone_is
 from data.store.packing import Packed, Unpacked, table_of, unpack
-from data.store.zones import check_zone_is
 from data.text import plural
 from data.visits import VISITS_OF_DAYS
 
@@ -47,9 +47,7 @@ class _PendingBatch(NamedTuple):
     body: bytes
 
 
-class _Unreadable(NamedTuple):
-    batch: _PendingBatch
-    error: LakeDamaged
+_Unreadable = list[tuple[_PendingBatch, LakeDamaged]]
 
 
 def enqueue(manifest: Manifest, visits: Mapping[str, Packed], now: datetime) -> None:
@@ -90,11 +88,11 @@ def flush_all(lake: Lake) -> int:
     if all of them were packed by a newer version of this program.
     """
     ((latest,),) = lake.manifest.rows("SELECT max(id) FROM pending")
-    moved, last, unreadable = 0, 0, list[_Unreadable]()
+    moved, last, unreadable = 0, 0, _Unreadable()
     while batches := _oldest(lake.manifest, last, latest):
         last = batches[-1].id
         tables = _tables_of(batches, unreadable)
-        skipped = {row.batch.id for row in unreadable}
+        skipped = {batch.id for batch, _ in unreadable}
         readable = [batch for batch in batches if batch.id not in skipped]
         try:
             _land(lake, readable, tables)
@@ -110,15 +108,15 @@ def check_pending(manifest: Manifest, organization: str = "") -> None:
     rows = manifest.rows(
         "SELECT id, organization, visits, received_at, body FROM pending WHERE ? IN ('', organization)", [organization]
     )
-    unreadable = list[_Unreadable]()
+    unreadable = _Unreadable()
     for row in rows:
         _read(_PendingBatch(*row), unreadable)
     _raise_for(unreadable)
 
 
-def _raise_for(unreadable: list[_Unreadable]) -> None:
+def _raise_for(unreadable: _Unreadable) -> None:
     """Raise LakeDamaged if a batch is damaged, NewerVersion if a newer version of this program wrote one."""
-    damaged = [row.batch for row in unreadable if not isinstance(row.error, NewerVersion)]
+    damaged = [batch for batch, error in unreadable if not isinstance(error, NewerVersion)]
     if damaged:
         visits, ids = sum(batch.visits for batch in damaged), ", ".join(str(batch.id) for batch in damaged[:5])
         organizations = ", ".join(sorted({batch.organization for batch in damaged}))
@@ -127,7 +125,7 @@ def _raise_for(unreadable: list[_Unreadable]) -> None:
             f"manifest's table pending: {ids}); restore the lake from a backup."
         )
     if unreadable:
-        raise unreadable[0].error
+        raise unreadable[0][1]
 
 
 def _oldest(manifest: Manifest, last: int, latest: int | None) -> list[_PendingBatch]:
@@ -142,15 +140,15 @@ def _oldest(manifest: Manifest, last: int, latest: int | None) -> list[_PendingB
     return [batch for batch in batches if session_of(batch.id) == session_of(batches[0].id)]
 
 
-def _read(batch: _PendingBatch, unreadable: list[_Unreadable]) -> Unpacked | None:
+def _read(batch: _PendingBatch, unreadable: _Unreadable) -> Unpacked | None:
     try:
         return unpack(batch.body)
     except LakeDamaged as error:
-        unreadable.append(_Unreadable(batch, error))
+        unreadable.append((batch, error))
         return None
 
 
-def _tables_of(batches: list[_PendingBatch], unreadable: list[_Unreadable]) -> dict[str, list[pa.Table]]:
+def _tables_of(batches: list[_PendingBatch], unreadable: _Unreadable) -> dict[str, list[pa.Table]]:
     """The visits of each organization, unpacked piece by piece."""
     tables = defaultdict[str, list[pa.Table]](list)
     ordered = sorted(batches, key=lambda batch: batch.organization)

@@ -146,6 +146,6 @@ MIGRATIONS: Final = (
 )
 """The migrations of the manifest: entry n migrates version n to n + 1. Never change an entry, only append.
 
-The tables are used in manifest.py, generation.py, pending.py, coverage.py, arrivals.py, objects.py, zones.py,
-rollups.py, link_files.py, erasures.py and maintenance/retention.py.
+The tables are used in manifest.py, generation.py, pending.py, coverage.py, arrivals.py, objects.py,
+organizations.py, rollups.py, link_files.py, erasures.py and maintenance/retention.py.
 """

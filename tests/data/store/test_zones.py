@@ -18,7 +18,7 @@ from data.maintenance.rebuild import Rebuild, locked_for_rebuild
 from data.maintenance.retention import ClockDoubtful, apply_retention, apply_retention_unattended
 from data.store import pending
 from data.store.footers import read_visit_file
-from data.store.zones import ZoneChanged
+from data.store.organizations import ZoneChanged
 from tests.support.visits import land, packed, visit
 
 TOKYO, PAGO, KIRITIMATI = "Asia/Tokyo", "Pacific/Pago_Pago", "Pacific/Kiritimati"

@@ -1,14 +1,21 @@
-"""The time zone of each organization, by which its visits are dated. It is set before the first visit, or stays UTC."""
+"""What is asked of an organization before every answer: its zone, and its epoch, which outdates earlier answers.
+
+The zone, by which its visits are dated, is set before the first visit, or stays UTC.
+"""
 
 import sqlite3
 from datetime import datetime
+from typing import Final, NamedTuple
 
 from data.errors import BadInput, Conflict
 from data.local_time import DEFAULT_ZONE, check_zone, today
 from data.visits import check_organization
 
-_ZONE = "SELECT zone FROM zones WHERE organization = ?"
-_HAS_VISITS = """
+_STATE: Final = """
+SELECT (SELECT epoch FROM epochs WHERE organization = :organization),
+    (SELECT zone FROM zones WHERE organization = :organization)
+"""
+_HAS_VISITS: Final = """
 SELECT 1 FROM batches WHERE organization = :organization
 UNION ALL SELECT 1 FROM files WHERE organization = :organization
 UNION ALL SELECT 1 FROM pending WHERE organization = :organization LIMIT 1
@@ -19,15 +26,29 @@ class ZoneChanged(Conflict):
     """An organization's zone was set while its first visits were being prepared in another one."""
 
 
-def zone_in(db: sqlite3.Connection, organization: str) -> str:
-    """The zone of an organization as a connection to the manifest sees it."""
-    row = db.execute(_ZONE, [organization]).fetchone()
-    return str(row[0]) if row else DEFAULT_ZONE
+class OrganizationState(NamedTuple):
+    """How often what had landed of an organization was changed, and the zone of its days."""
+
+    epoch: int
+    zone: str
+
+
+def state_of(db: sqlite3.Connection, organization: str) -> OrganizationState:
+    """The state of an organization, which need not have any visits, in one read."""
+    ((epoch, zone),) = db.execute(_STATE, {"organization": organization}).fetchall()
+    return OrganizationState(epoch or 0, zone or DEFAULT_ZONE)
+
+
+def begin_epoch(db: sqlite3.Connection, organization: str) -> None:
+    """Put all answers of an organization out of date. The caller has begun a transaction."""
+    db.execute(
+        "INSERT INTO epochs VALUES (?, 1) ON CONFLICT (organization) DO UPDATE SET epoch = epoch + 1", [organization]
+    )
 
 
 def check_zone_is(db: sqlite3.Connection, organization: str, zone: str) -> None:
     """Raise ZoneChanged if visits that were dated in `zone` are about to be committed to an organization of another."""
-    now = zone_in(db, organization)
+    now = state_of(db, organization).zone
     if now != zone:
         raise ZoneChanged(f"the time zone of {organization} was set to {now} in the meantime; try again.")
 
@@ -39,7 +60,7 @@ def set_zone(db: sqlite3.Connection, organization: str, zone: str) -> None:
     """
     check_organization(organization)
     check_zone(zone)
-    before = zone_in(db, organization)
+    before = state_of(db, organization).zone
     if before != zone and db.execute(_HAS_VISITS, {"organization": organization}).fetchone():
         raise BadInput(
             f"{organization} has visits whose days are those of {before}, so its zone stays; "
