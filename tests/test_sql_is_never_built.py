@@ -26,7 +26,6 @@ ALLOWED = {
     "queries/rollups.py:_count_relation": "three constants of that file",
     "queries/definitions.py:define_relations": "the SQL files of the package",
     "queries/warehouse.py:answer": "a template of the catalogue",
-    "data/ingest/pipeline.py:_queried": "the name of a SQL file of ours",
     "queries/warehouse.py:tables": "a template of the catalogue",
     "service/robots.py:offences": "a SQL file of ours, with values as parameters",
     "queries/sql_process.py:_batches": "somebody's own SELECT: of one organization's files, which it cannot write",

@@ -3,9 +3,11 @@
 Client addresses of log lines are kept in memory only, in these two modules.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from queue import Empty, SimpleQueue
 from typing import Final
 
 import duckdb
@@ -20,7 +22,7 @@ from data.logs.columns import Columns
 from data.logs.format_names import FORMATS
 from data.logs.nginx_log_format import NginxLogFormat
 from data.logs.reported import MAX_CLOCK_SKEW
-from data.logs.source import Block
+from data.logs.source import Block, Source
 from data.rules.paths import ASSET_PATTERN
 from data.rules.patterns import check_short_code_pattern
 from data.visits import SHORT_CODE_PATTERN, check_organization
@@ -45,8 +47,19 @@ class Options:
         check_organization(self.organization)
         if self.domain:
             check_host(self.domain, "--domain")
-        self._check_format()
         check_short_code_pattern(self.short_code_pattern)
+        known = ("auto", *FORMATS)
+        if self.log_format not in known:
+            raise BadInput(
+                f"{self.log_format!r} is not a known log format; use one of {', '.join(known)}. "
+                "A Parquet file is read as ndjson, a log of nginx's own format with --log-format."
+            )
+        if self.nginx_log_format and (self.log_format != "auto" or self.columns.renamed):
+            raise BadInput("--log-format describes the whole line; omit --format and --columns.")
+        if self.columns.renamed and self.log_format not in ("auto", *formats.NAMED_COLUMN_FORMATS):
+            raise BadInput(
+                f"--columns goes with {' and '.join(formats.NAMED_COLUMN_FORMATS)}, not with {self.log_format}."
+            )
 
     @property
     def flag(self) -> str:
@@ -64,20 +77,6 @@ class Options:
     def flagged(self, log_format: str) -> str:
         """The name of a format, followed by its flag if it needs one."""
         return f"{log_format} {self.flag}".rstrip()
-
-    def _check_format(self) -> None:
-        known = ("auto", *FORMATS)
-        if self.log_format not in known:
-            raise BadInput(
-                f"{self.log_format!r} is not a known log format; use one of {', '.join(known)}. "
-                "A Parquet file is read as ndjson, a log of nginx's own format with --log-format."
-            )
-        if self.nginx_log_format and (self.log_format != "auto" or self.columns.renamed):
-            raise BadInput("--log-format describes the whole line; omit --format and --columns.")
-        if self.columns.renamed and self.log_format not in ("auto", *formats.NAMED_COLUMN_FORMATS):
-            raise BadInput(
-                f"--columns goes with {' and '.join(formats.NAMED_COLUMN_FORMATS)}, not with {self.log_format}."
-            )
 
 
 @dataclass(frozen=True)
@@ -127,8 +126,14 @@ class BlockReader:
         log_format = "w3c" if log_format == "auto" else log_format  # auto: there are only directives so far
         lines = formats.split_lines(block.text, block.first_line)
         requests = self._line_reader.read(lines, log_format, self._context(block, options))
-        valid, rejects = _split_rejects(requests)
-        readable = _without_assets(valid) if options.skip_assets else valid
+        reason, valid, rejects = requests["reason"], requests, list[tuple[int, str]]()
+        if reason.null_count < len(reason):
+            rejected = requests.filter(reason.is_valid()).sort_by("number")
+            rejects = [*zip(rejected["number"].to_pylist(), rejected["reason"].to_pylist(), strict=True)]
+            valid = requests.filter(reason.is_null())
+        readable = valid
+        if options.skip_assets:
+            readable = valid.filter(pc.invert(pc.match_substring_regex(valid["target"], ASSET_PATTERN)))
         repaired = pc.sum(readable["is_repaired"]).as_py() or 0
         without_user_agent = pc.sum(pc.equal(readable["user_agent"], _NO_TEXT)).as_py() or 0
         tenant = Tenant(options.organization, options.domain, options.short_code_pattern)
@@ -151,15 +156,41 @@ class BlockReader:
         return formats.FormatContext(block.header, block.fields, options.columns, options.nginx_log_format, latest)
 
 
-def _split_rejects(requests: pa.Table) -> tuple[pa.Table, list[tuple[int, str]]]:
-    """The requests that could be parsed, and the line numbers of the others with the reasons."""
-    reason = requests["reason"]
-    if reason.null_count == len(reason):
-        return requests, []
-    rejected = requests.filter(reason.is_valid()).sort_by("number")
-    rejects = zip(rejected["number"].to_pylist(), rejected["reason"].to_pylist(), strict=True)
-    return requests.filter(reason.is_null()), list(rejects)
+class ReaderPool:
+    """Block readers, opened on demand: most logs have one block, and opening a reader takes as long as reading it."""
 
+    def __init__(self, open_reader: Callable[[], BlockReader]) -> None:
+        self._open_reader = open_reader
+        self._free: SimpleQueue[BlockReader] = SimpleQueue()
 
-def _without_assets(requests: pa.Table) -> pa.Table:
-    return requests.filter(pc.invert(pc.match_substring_regex(requests["target"], ASSET_PATTERN)))
+    def read(self, block: Block, log_format: str, options: Options) -> BlockResult:
+        """As BlockReader.read."""
+        with self._borrowed() as reader:
+            return reader.read(block, log_format, options)
+
+    def resolve_format(self, path: Source, block: Block, log_format: str, options: Options) -> str:
+        """As BlockReader.resolve_format. Raises BadInput naming the log."""
+        try:
+            with self._borrowed() as reader:
+                return reader.resolve_format(block, log_format, options)
+        except BadInput as error:
+            raise BadInput(f"{path}: {error}") from error
+
+    @contextmanager
+    def _borrowed(self) -> Iterator[BlockReader]:
+        """A reader for exclusive use inside the context. One that fails is closed, and not used again."""
+        try:
+            reader = self._free.get_nowait()
+        except Empty:
+            reader = self._open_reader()
+        try:
+            yield reader
+        except BaseException:
+            reader.close()
+            raise
+        self._free.put(reader)
+
+    def close(self, keep: int = 0) -> None:
+        """Close the idle readers, except `keep` of them."""
+        while self._free.qsize() > keep:
+            self._free.get_nowait().close()

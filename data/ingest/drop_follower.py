@@ -57,8 +57,7 @@ class DropFollower:
         progress: Progress = unseen,
     ) -> None:
         self.totals = DropTotals()
-        self.is_stopping = False
-        """Set this to end a tick early, after the current object."""
+        self.is_stopping = False  # set this to end a tick early, after the current object
         self._lake = lake
         self._importer = importer
         self._drop = drop
@@ -97,7 +96,11 @@ class DropFollower:
         """Land all new objects; return what was last wrong with one that has to wait."""
         self._importer.refresh_ip_lists()
         delete_old_salts(self._lake.salts, datetime.now(UTC))  # also when nothing lands
-        new = [dropped for page in self._drop.pages() for dropped in self._unknown(page)]
+        manifest, organization, new = self._lake.manifest, self._options.organization, list[Dropped]()
+        for page in self._drop.pages():
+            keys = [dropped.version.key for dropped in page]
+            known = known_versions(manifest, organization, self._drop.bucket, keys) | self._done
+            new += [dropped for dropped in page if dropped.version not in known]
         size, done, failures, error = sum(dropped.size for dropped in new), 0, 0, ""
         self.totals.size = size
         try:
@@ -114,11 +117,6 @@ class DropFollower:
         finally:
             self._note_repeated()
         return error
-
-    def _unknown(self, page: list[Dropped]) -> list[Dropped]:
-        keys = [dropped.version.key for dropped in page]
-        known = known_versions(self._lake.manifest, self._options.organization, self._drop.bucket, keys) | self._done
-        return [dropped for dropped in page if dropped.version not in known]
 
     def _land(self, dropped: Dropped) -> None:
         source = self._drop.source(dropped)

@@ -4,7 +4,7 @@ import io
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO, Final, Literal, NamedTuple, Protocol
+from typing import BinaryIO, Final, Literal, NamedTuple, TypeAlias
 
 from data.errors import BadInput
 from data.logs.source import Source
@@ -26,20 +26,7 @@ class Dropped(NamedTuple):
     size: int
 
 
-class Drop(Protocol):
-    """A place with objects. Its methods raise TargetUnavailable."""
-
-    bucket: str
-    """That of the versions of its objects."""
-
-    def pages(self) -> Iterator[list[Dropped]]:
-        """All objects that are not empty, in lists."""
-
-    def source(self, dropped: Dropped) -> Source | None:
-        """What the object is read from; None if it was deleted."""
-
-
-def open_drop(name: str) -> Drop:
+def open_drop(name: str) -> "Drop":
     """The folder or s3://bucket/prefix. Raises BadInput when there cannot be one."""
     return BucketDrop(parse_target(name)) if "://" in name else FolderDrop(Path(name))
 
@@ -48,6 +35,7 @@ class FolderDrop:
     """A folder and those below it. Files whose names begin with a dot are left alone."""
 
     bucket = "file://"
+    """That of the versions of its objects."""
 
     def __init__(self, folder: Path) -> None:
         """Raises BadInput unless the folder exists."""
@@ -56,7 +44,7 @@ class FolderDrop:
         self._folder = folder.absolute()
 
     def pages(self) -> Iterator[list[Dropped]]:
-        """See Drop. A file that was just written is left out."""
+        """All objects that are not empty, in lists, without files that were just written. Raises TargetUnavailable."""
         if not self._folder.is_dir():
             raise TargetUnavailable(f"{self._folder} cannot be read: it is not a folder any more.")
         page: list[Dropped] = []
@@ -69,7 +57,7 @@ class FolderDrop:
         yield page
 
     def source(self, dropped: Dropped) -> Source | None:
-        """See Drop."""
+        """What the object is read from; None if it was deleted."""
         path = Path("/", dropped.version.key)
         return path if path.exists() else None
 
@@ -95,7 +83,7 @@ class BucketDrop:
         self._prefix = f"{prefix}/" if prefix else ""
 
     def pages(self) -> Iterator[list[Dropped]]:
-        """See Drop."""
+        """All objects that are not empty, in lists. Raises TargetUnavailable."""
         for page in self._store.versions():
             yield [
                 Dropped(ObjectVersion(self.bucket, f"{self._prefix}{key}", etag), size)
@@ -104,13 +92,20 @@ class BucketDrop:
             ]
 
     def source(self, dropped: Dropped) -> Source | None:
-        """See Drop. An object of moderate size is downloaded now, before others have to wait for its import."""
+        """What the object is read from; None if it was deleted. Raises TargetUnavailable.
+
+        An object of moderate size is downloaded now, before others have to wait for its import.
+        """
         key = dropped.version.key.removeprefix(self._prefix)
         name = f"{self.bucket}/{dropped.version.key}"
         if dropped.size > IN_MEMORY_BYTES:
             return _Object(name, lambda _: io.BufferedReader(_Pieces(self._store, key, dropped.size), _PIECE_BYTES))
         body = self._store.get(key)
         return None if body is None else _Object(name, lambda _: io.BytesIO(body))
+
+
+Drop: TypeAlias = FolderDrop | BucketDrop
+"""A place with objects."""
 
 
 class _Object(NamedTuple):

@@ -20,15 +20,7 @@ import pyarrow.compute as pc
 
 from data.errors import BadInput
 from data.ingest.block_reader import BlockResult
-from data.ingest.importer import (
-    Importer,
-    Options,
-    Summary,
-    check_hosts,
-    initial_format,
-    read_block,
-    resolve_format,
-)
+from data.ingest.importer import Importer, Options, Summary, check_hosts, initial_format
 from data.ingest.rotation import LATE_SECONDS, Mark, RotatedFiles, first_mark
 from data.ingest.tail import ReadPosition, Tail
 from data.ingest.visitor_ids import delete_old_salts
@@ -93,8 +85,7 @@ class Follower:
     ) -> None:
         """Raises BadInput for a file that cannot be followed. The log may be created later."""
         self.totals = FollowTotals()
-        self.is_stopping = False
-        """Set this to end a tick early, after the current block."""
+        self.is_stopping = False  # set this to end a tick early, after the current block
         self._lake, self._importer, self._path, self._options = lake, importer, path, options
         self._notify = notify
         self._progress = progress
@@ -253,24 +244,21 @@ class Follower:
         has_lines = has_text(block.text)
         if has_lines and (log_format == "auto" or not tail.batch):
             try:
-                log_format = resolve_format(readers, self._path, block, log_format, self._options)
+                log_format = readers.resolve_format(self._path, block, log_format, self._options)
             except BadInput as error:
                 problem = str(error)
         fallback = "combined" if has_lines else "w3c"  # w3c accepts directives
-        part = read_block(readers, block, fallback if log_format == "auto" else log_format, self._options)
+        part = readers.read(block, fallback if log_format == "auto" else log_format, self._options)
         is_none = part.rejects and not (len(part.visits) or part.assets)
         if is_none and not tail.batch and not tail.position.offset:
             lines = plural(part.lines, "line")
-            self._refuse(problem or f"{self._path}: it has {lines}, but none in the {log_format} format.")
+            problem = problem or f"{self._path}: it has {lines}, but none in the {log_format} format."
+            if self._is_new:
+                raise BadInput(problem)
+            self._notify(f"{problem} Continuing with later lines.")  # which may be valid
         check_hosts(self._path, part, log_format, self._options, is_new=not tail.batch and not self.totals.visits)
         tail.log_format = log_format
         return part, before if before == "auto" and part.lines < MIN_SAMPLE_LINES else log_format
-
-    def _refuse(self, problem: str) -> None:
-        """Raise BadInput if nothing of the log was read before; otherwise notify, since later lines may be valid."""
-        if self._is_new:
-            raise BadInput(problem)
-        self._notify(f"{problem} Continuing with later lines.")
 
     def _count(self, tail: Tail, part: BlockResult) -> None:
         """Update the totals, and append rejected lines to the rejects file by number and reason."""

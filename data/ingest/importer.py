@@ -11,15 +11,14 @@ from typing import Final, TypeVar
 
 from data.errors import BadInput
 from data.hosts import normalized_host
-from data.ingest.block_reader import BlockReader, BlockResult, Options
+from data.ingest.block_reader import BlockReader, BlockResult, Options, ReaderPool
 from data.ingest.pipeline import Countries, Rules
-from data.ingest.reader_pool import ReaderPool
 from data.ingest.reimport_check import ReimportCheck
 from data.ingest.summary import Summary
 from data.ingest.visitor_ids import daily_salts
 from data.logs.format_names import HOSTLESS_FORMATS
 from data.logs.formats import has_text
-from data.logs.source import Block, Content, Source, blocks, identify
+from data.logs.source import Content, Source, blocks, identify
 from data.progress import Progress, unseen
 from data.rules.classifier import Classifier
 from data.rules.ip_lists import Network
@@ -28,7 +27,7 @@ from data.store.arrivals import delivered
 from data.store.batches import Batch, ObjectVersion, check_domain, longest
 from data.store.erasures import erasures_in
 from data.store.files import move_durably
-from data.store.ip_list_files import snapshots
+from data.store.ip_list_files import changed_at, snapshots
 from data.store.lake import Lake
 from data.store.landing import Landing
 from data.store.link_index import LinkIndex
@@ -73,20 +72,20 @@ class Importer:
         self._now = now
         self._classifier = _in_background(Classifier)  # meanwhile a log is hashed, and its first lines are parsed
         self._proxies = tuple(proxies)
-        self._lists_changed_ns = lake.ip_lists.stat().st_mtime_ns  # of the folder: each list is replaced as a whole
-        self._verifier = Verifier(snapshots(lake), self._proxies)
+        self._lists_changed_at = 0
         self._countries = countries
         self._links = LinkIndex(lake)
         self.readers = ReaderPool(self.reader)
         self._reimport: ReimportCheck | None = None  # of what was in the lake before the first import with `again`
+        self.refresh_ip_lists()
 
     def refresh_ip_lists(self) -> None:
         """Use the IP lists that are in the lake now."""
-        changed_ns = self._lake.ip_lists.stat().st_mtime_ns
-        if changed_ns != self._lists_changed_ns:
+        lists_changed_at = changed_at(self._lake)
+        if lists_changed_at != self._lists_changed_at:
             self._verifier = Verifier(snapshots(self._lake), self._proxies)
             self.readers.close()
-            self._lists_changed_ns = changed_ns
+            self._lists_changed_at = lists_changed_at
 
     def reader(self) -> BlockReader:
         """A new reader with this importer's rules, salts, IP lists, countries and links. The caller closes it."""
@@ -144,7 +143,10 @@ class Importer:
 
     def _run(self, log: _LogFile, options: Options, dry_run: bool, summary: Summary, progress: Progress) -> None:
         """Stage the new part of a log and commit it."""
-        landing = Landing(self._lake, options.organization, _landing_name(log))
+        name = log.content.sha256
+        if log.replaces:  # names of erased files are never used again
+            name += f"/{log.replaces.imported_at}"
+        landing = Landing(self._lake, options.organization, name)
         if log.replaces and log.replaces.id:
             landing.batch = log.replaces.id
         try:
@@ -156,7 +158,9 @@ class Importer:
                     f"the first, line {line:,}: {reason}."
                 )
             if log.reimport and summary.first_day and summary.last_day:
-                domains = self._domains(log, options, summary)
+                default, domains = normalized_host(options.domain), summary.domains
+                if domains <= {default}:  # all of the log's visits have the domain of the import
+                    domains = domains | set(map(normalized_host, log.earlier_domains))
                 log.reimport.run(log.path, summary.first_day, summary.last_day, domains)
                 summary.erasures = erasures_in(self._lake, options.organization, summary.first_day, summary.last_day)
             if not dry_run:
@@ -172,13 +176,6 @@ class Importer:
                     log.reimport.landed.add(landing.batch)
         finally:
             landing.discard()
-
-    @staticmethod
-    def _domains(log: _LogFile, options: Options, summary: Summary) -> set[str | None]:
-        """The domains of a log's visits; if all of them have the one of the import, those of earlier imports too."""
-        default = normalized_host(options.domain)
-        is_default = summary.domains <= {default}
-        return summary.domains | {normalized_host(domain) for domain in log.earlier_domains if is_default}
 
     def _stage(self, log: _LogFile, options: Options, landing: Landing, summary: Summary, progress: Progress) -> int:
         """Stage every visit of the new part of a log; return the offset after its last finished line."""
@@ -202,9 +199,9 @@ class Importer:
             with ThreadPoolExecutor(MAX_PARALLEL_BLOCKS) as pool:
                 for block in blocks(log.path, log.content, start):
                     if not is_resolved and has_text(block.text):
-                        resolved = resolve_format(self.readers, log.path, block, summary.log_format, options)
+                        resolved = self.readers.resolve_format(log.path, block, summary.log_format, options)
                         summary.log_format, is_resolved = resolved, True
-                    in_flight.append(pool.submit(read_block, self.readers, block, summary.log_format, options))
+                    in_flight.append(pool.submit(self.readers.read, block, summary.log_format, options))
                     if len(in_flight) > MAX_PARALLEL_BLOCKS:
                         yield in_flight.popleft().result()
                 while in_flight:
@@ -237,11 +234,6 @@ def _in_background(load: Callable[[], Loaded]) -> Future[Loaded]:
         pool.shutdown(wait=False)
 
 
-def _landing_name(log: _LogFile) -> str:
-    """What identifies the files of an import. Names of erased files are never used again."""
-    return f"{log.content.sha256}/{log.replaces.imported_at}" if log.replaces else log.content.sha256
-
-
 def initial_format(path: Source, before: Batch | None, options: Options) -> str:
     """The format from the options, or if it is auto, the format in which the log's beginning was imported.
 
@@ -262,18 +254,3 @@ def check_hosts(path: Source, part: BlockResult, log_format: str, options: Optio
     is_without = log_format in HOSTLESS_FORMATS or (is_new and not part.names_hosts)
     if options.needs_domain and not options.domain and len(part.visits) and is_without:
         raise BadInput(f"{path}: its lines ({log_format}) name no host; name it, such as --domain go.example.com.")
-
-
-def read_block(readers: ReaderPool, block: Block, log_format: str, options: Options) -> BlockResult:
-    """Read a block by one of the readers."""
-    with readers.borrow() as reader:
-        return reader.read(block, log_format, options)
-
-
-def resolve_format(readers: ReaderPool, path: Source, block: Block, log_format: str, options: Options) -> str:
-    """As BlockReader.resolve_format, by one of the readers. Raises BadInput naming the log."""
-    try:
-        with readers.borrow() as reader:
-            return reader.resolve_format(block, log_format, options)
-    except BadInput as error:
-        raise BadInput(f"{path}: {error}") from error

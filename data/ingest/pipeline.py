@@ -82,13 +82,11 @@ class Tenant(NamedTuple):
 class Rules:
     """What requests are classified with: the rules, the salts of visitor hashes, IP lists, countries of addresses."""
 
-    classifier: Callable[[], Classifier]
-    """Returns the rules, and waits until they are loaded."""
+    classifier: Callable[[], Classifier]  # returns the rules, and waits until they are loaded
     salts: Salts
     verifier: Verifier
     countries: Countries | None = None
-    links: Callable[[str], IndexedLinks] = lambda _organization: NO_LINKS
-    """Returns the links of an organization."""
+    links: Callable[[str], IndexedLinks] = lambda _organization: NO_LINKS  # returns the links of an organization
     zone: Callable[[str], str] = lambda _organization: DEFAULT_ZONE
     """Returns the zone of an organization, by which its visits are dated."""
 
@@ -144,7 +142,12 @@ class VisitBuilder:
             "program_pattern": paths.program_pattern,
             "attack_pattern": paths.attack_pattern,
         }
-        columns = self._queried("request_targets", "targets", {"target": targets}, patterns)
+        self._engine.register("targets", pa.table({"number": pa.arange(0, len(targets)), "target": targets}))
+        try:
+            table = self._engine.sql(read_sql("data.ingest", "sql/request_targets"), params=patterns).to_arrow_table()
+        finally:
+            self._engine.unregister("targets")  # they do not outlive their block
+        columns = {name: table[name].combine_chunks() for name in table.column_names}
         probed = pc.unique(columns["short_code"].filter(columns["is_malicious"])).drop_null()
         if len(probed):
             links = self._rules.links(tenant.organization)
@@ -164,16 +167,6 @@ class VisitBuilder:
             hashes = visitor_hashes(ordered, organization, day, clients.cast(pa.binary()))
         is_known = pc.invert(pc.is_in(ips.dictionary, pa.array(["", "-"]))).take(ip)
         return pc.if_else(is_known, hashes, None).take(visitors.indices)
-
-    def _queried(self, query: str, relation: str, columns: Columns, parameters: dict[str, str]) -> Columns:
-        """The result of sql/<query>.sql over a relation of these columns and a `number` for each row."""
-        numbers = pa.arange(0, len(next(iter(columns.values()))))
-        self._engine.register(relation, pa.table({"number": numbers, **columns}))
-        try:
-            table = self._engine.sql(read_sql("data.ingest", f"sql/{query}"), params=parameters).to_arrow_table()
-            return {name: table[name].combine_chunks() for name in table.column_names}
-        finally:
-            self._engine.unregister(relation)  # addresses and salts do not outlive their block
 
     def _countries(self, logged: DictionaryColumn, ips: DictionaryColumn) -> pa.Array:
         """The country of each row: as logged, otherwise looked up by the client address."""

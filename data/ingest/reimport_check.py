@@ -11,8 +11,7 @@ class ReimportCheck:
     """Knows the visits that are in a lake now. Later ones do not count, so several logs of one day can be imported."""
 
     def __init__(self, lake: Lake, organization: str) -> None:
-        self.landed: set[int] = set()
-        """The ids of the batches that were imported again since."""
+        self.landed: set[int] = set()  # the ids of the batches that were imported again since
         self._lake = lake
         self._organization = organization
         self._files = {file.path for file in lake.manifest.live_files(organization)}

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from data.errors import BadInput, Conflict
 from data.ingest.importer import Importer, Options, Summary
 from data.ingest.tail import ReadPosition, Tail
-from data.logs.source import Block, Content, identify
+from data.logs.source import Block, identify
 from data.progress import Progress
 from data.store.batches import Batch, longest
 from data.store.lake import Lake
@@ -32,7 +32,6 @@ _LATE_NS: Final = LATE_SECONDS * 10**9
 _MARGIN: Final = timedelta(days=1)
 _ROTATED: Final = re.compile(r"[._-]\d[\d._:TZ-]*(\.(gz|zst))?")
 """What rotation appends to the name of a log: a number or a time. Files with other endings may be anything."""
-
 
 _PREAMBLE: Final = re.compile(rb"(?:\xef\xbb\xbf)?(?:#[^\n]*\n|\r?\n)*")
 """Directives and empty lines, with which many logs begin."""
@@ -137,13 +136,11 @@ class RotatedFiles:
             for entry in os.scandir(self._path.parent):
                 if entry.name.startswith(self._path.name) and entry.name != self._path.name:
                     with suppress(OSError):
-                        found.append(self._sibling(Path(entry.path)))
-        return sorted((sibling for sibling in found if sibling), reverse=True)
-
-    def _sibling(self, path: Path) -> Sibling | None:
-        status = path.stat()
-        is_rotated = _ROTATED.fullmatch(path.name.removeprefix(self._path.name)) is not None
-        return Sibling(_stamp(status), path, is_rotated) if stat.S_ISREG(status.st_mode) else None
+                        status = Path(entry.path).stat()
+                        is_rotated = _ROTATED.fullmatch(entry.name.removeprefix(self._path.name)) is not None
+                        if stat.S_ISREG(status.st_mode):
+                            found.append(Sibling(_stamp(status), Path(entry.path), is_rotated))
+        return sorted(found, reverse=True)
 
     def _missing(
         self, siblings: list[Sibling], open_files: set[tuple[int, ...]], sibling_check: "_SiblingCheck"
@@ -223,16 +220,13 @@ class _SiblingCheck:
         if not before:
             _check(sibling, is_same=True)
         if mark > (before.size if before else 0):
-            self._register(content)
+            # it was imported as the beginning of a longer content: a copy of the log taken earlier
+            batch = Batch(self.options.organization, self.options.domain, content.sha256, content.size, content.size,
+                          0, datetime.now(UTC), "auto")  # fmt: skip
+            with self.lake.write_lock(), suppress(IntegrityError, Conflict):  # it was registered meanwhile
+                Landing(self.lake, self.options.organization).commit(batch, None)
             return SiblingState.LANDED
         return SiblingState.PARTIAL if before else SiblingState.UNKNOWN
-
-    def _register(self, content: Content) -> None:
-        """Register a content that was imported as the beginning of a longer one: a copy of the log taken earlier."""
-        batch = Batch(self.options.organization, self.options.domain, content.sha256, content.size, content.size, 0,
-                      datetime.now(UTC), "auto")  # fmt: skip
-        with self.lake.write_lock(), suppress(IntegrityError, Conflict):  # it was registered meanwhile
-            Landing(self.lake, self.options.organization).commit(batch, None)
 
 
 def _check(sibling: Sibling, is_same: bool = False) -> None:

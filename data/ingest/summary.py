@@ -6,7 +6,6 @@ from datetime import date
 from pathlib import Path
 from typing import Final
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from data.ingest.block_reader import BlockResult
@@ -69,14 +68,12 @@ class Summary:
         self.first_day = min(first, self.first_day or first)
         self.last_day = max(last, self.last_day or last)
         self.domains.update(pc.unique(part.visits["domain"]).to_pylist())
-        self._add_short_codes(part.visits["short_code"])
+        short_codes = part.visits["short_code"]
+        self.with_short_code += len(short_codes) - short_codes.null_count
+        if len(self.short_codes) < MAX_SHORT_CODES:
+            new = [code for code in pc.unique(short_codes).to_pylist() if code and code not in self.short_codes]
+            self.short_codes += new[: MAX_SHORT_CODES - len(self.short_codes)]
         for count in part.visits["bot_category"].value_counts().to_pylist():
             self.categories[count["values"]] += count["counts"]
         contradicted = part.visits["agent"].filter(pc.equal(part.visits["confidence"], "contradicted"))
         self.contradicted.update(contradicted.to_pylist())
-
-    def _add_short_codes(self, column: pa.ChunkedArray) -> None:
-        self.with_short_code += len(column) - column.null_count
-        if len(self.short_codes) < MAX_SHORT_CODES:
-            new = [code for code in pc.unique(column).to_pylist() if code and code not in self.short_codes]
-            self.short_codes += new[: MAX_SHORT_CODES - len(self.short_codes)]

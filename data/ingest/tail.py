@@ -64,14 +64,10 @@ class Tail:
             raise BadInput(f"{path} is not a regular file; give the path of the log itself.")
         self.path = path
         self.position = ReadPosition()
-        self.batch: Batch | None = None
-        """The import of this log's beginning, if there is one."""
-        self.deadline: float | None = None
-        """The time when a renamed log is closed, by the follower's clock."""
-        self.checked_size = -1
-        """The size of the file when it was last read to its end."""
-        self.log_format = "auto"
-        """The format of the last lines that were read."""
+        self.batch: Batch | None = None  # the import of this log's beginning, if there is one
+        self.deadline: float | None = None  # the time when a renamed log is closed, by the follower's clock
+        self.checked_size = -1  # the size of the file when it was last read to its end
+        self.log_format = "auto"  # the format of the last lines that were read
         self.rejects_file: Path | None = None
         self._head = b""  # the first bytes of what has landed
         self._handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -79,8 +75,7 @@ class Tail:
             os.close(self._handle)
             raise BadInput(f"{path} is compressed, so it cannot be followed; import it with `traffic import`.")
         status = os.fstat(self._handle)
-        self.file = status.st_dev, status.st_ino
-        """Device and inode, which renaming does not change."""
+        self.file = status.st_dev, status.st_ino  # device and inode, which renaming does not change
 
     @property
     def size(self) -> int:

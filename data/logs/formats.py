@@ -104,7 +104,9 @@ def first_lines(text: bytes, first_line: int) -> pa.Table:
 def split_lines(text: bytes, first_line: int) -> pa.Table:
     """The non-empty lines of `text` as a table (number, line). Undecodable bytes and NULs become U+FFFD."""
     clean = _clean(text.removeprefix(BOM) if first_line == 1 else text)
-    lines = pc.split_pattern(_single_string(clean), "\n").flatten()
+    ends = pa.array([0, len(clean)], pa.int64())
+    whole = pa.LargeStringArray.from_buffers(1, ends.buffers()[1], pa.py_buffer(clean))  # one string, not copied
+    lines = pc.split_pattern(whole, "\n").flatten()
     if clean.endswith(b"\n"):
         lines = lines.slice(0, len(lines) - 1)
     if b"\r" in clean:
@@ -118,12 +120,6 @@ def _clean(text: bytes) -> bytes:
     if not text.isascii():
         text = text.decode("utf-8", errors="replace").encode()
     return text.replace(b"\0", "\ufffd".encode()) if b"\0" in text else text
-
-
-def _single_string(text: bytes) -> pa.LargeStringArray:
-    """An array with `text` as its only string, without copying it."""
-    ends = pa.array([0, len(text)], pa.int64())
-    return pa.LargeStringArray.from_buffers(1, ends.buffers()[1], pa.py_buffer(text))
 
 
 class LineReader:

@@ -159,14 +159,10 @@ def parse_reported(row: Row, now: datetime) -> ReportedVisit:
         _method(reported.method or "GET"),
         reported.status or 200,
         reported.user_agent or "",
-        _referrer(reported.referrer) if reported.referrer else "",
+        _clean(reported.referrer or "").partition("#")[0].partition("?")[0],
         _country(reported.country or ""),
         reported.bytes_sent,
     )
-
-
-def _referrer(text: str) -> str:
-    return _clean(text).partition("#")[0].partition("?")[0]
 
 
 def _clean(text: str) -> str:
