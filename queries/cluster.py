@@ -15,7 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from data import Lake, TrafficError
-from data.store.epochs import OrganizationState
+from data.store.organizations import OrganizationState
 from queries.catalog import Entry
 from queries.cluster_options import ClusterOptions, ClusterTimeout, ClusterUnavailable
 from queries.cluster_sources import ClusterLake, PublishedCopy, SharedFolder
@@ -204,7 +204,10 @@ class Cluster:
                 make_views(session, variables, sources, self._values)
                 self._check_count(session.count("visits"), variables["visits"])
                 session.views_of, session.epoch = variables, sources.epoch
-            table = session.table(text, _arguments(variables))
+            scope = variables["scope"]
+            arguments = {name: str(value) if name.endswith("_date") else value for name, value in scope.items()}
+            arguments |= {name: variables.get(name) for name in (*FILTERS, *LISTING, "behaviour")}
+            table = session.table(text, arguments)
         except CLIENT_ERRORS as error:
             query.end()
             if query.is_interrupted and not query.is_given_up:
@@ -279,9 +282,3 @@ class Cluster:
                 f"the cluster at {self._options.shown_address} cannot read a file under {self._folder}: {meant}"
             )
         return meant
-
-
-def _arguments(variables: Variables) -> dict[str, Any]:
-    """The named parameters of the texts: the fields of a Scope, dates as text, and behaviour."""
-    scope = {name: value.isoformat() if name.endswith("_date") else value for name, value in variables["scope"].items()}
-    return {**scope, **{name: variables.get(name) for name in (*FILTERS, *LISTING, "behaviour")}}

@@ -14,16 +14,11 @@ CLUSTER_TIMEOUT_SECONDS: Final = 120.0
 class ClusterOptions:
     """Which cluster answers what."""
 
-    address: str = field(repr=False)
-    """As sc://host:15002; its parameters may hold a token."""
-    from_visits: int
-    """The cluster gives answers that would read this many visits or more on this machine."""
-    seconds: float = CLUSTER_TIMEOUT_SECONDS
-    """The time limit of each answer."""
-    folder: str = ""
-    """The lake's folder as the workers see it; empty: as this machine sees it."""
-    is_published: bool = False
-    """Whether `folder` is the target where the lake is published."""
+    address: str = field(repr=False)  # as sc://host:15002; its parameters may hold a token
+    from_visits: int  # the cluster gives answers that would read this many visits or more on this machine
+    seconds: float = CLUSTER_TIMEOUT_SECONDS  # the time limit of each answer
+    folder: str = ""  # the lake's folder as the workers see it; empty: as this machine sees it
+    is_published: bool = False  # whether `folder` is the target where the lake is published
 
     @property
     def shown_address(self) -> str:

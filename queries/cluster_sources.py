@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,24 +26,12 @@ MAX_SENT_BYTES: Final = 64 << 20
 class ClusterSources(NamedTuple):
     """What a session of a cluster reads as visits and as links."""
 
-    visits: list[str]
-    """Files, as the workers see them."""
+    visits: list[str]  # files, as the workers see them
     links: list[str]
-    sent_visits: pa.Table
-    """Rows that are in none of these files."""
+    sent_visits: pa.Table  # rows that are in none of these files
     sent_links: pa.Table
     epoch: int | None = None
     """If set, replaced files are among them, which are sure to stay only while the organization has this epoch."""
-
-
-class ClusterLake(Protocol):
-    """Where the workers of a cluster find a lake."""
-
-    def sources(self, variables: Variables) -> ClusterSources:
-        """What to read for a snapshot for a cluster. Raises FilesGone or ClusterUnavailable."""
-
-    def forget(self) -> None:
-        """Forget which files are there: one was missing."""
 
 
 class SharedFolder:
@@ -53,7 +41,7 @@ class SharedFolder:
         self._folder = folder
 
     def sources(self, variables: Variables) -> ClusterSources:
-        """See ClusterLake."""
+        """What to read for a snapshot for a cluster."""
         return ClusterSources(
             [f"{self._folder}/{file.path}" for file in variables[CLUSTER_FILES]],
             [f"{self._folder}/{path}" for path in variables["links"]],
@@ -62,7 +50,7 @@ class SharedFolder:
         )
 
     def forget(self) -> None:
-        """See ClusterLake."""
+        """Forget which files are there: one was missing."""
 
 
 class PublishedCopy:
@@ -74,7 +62,7 @@ class PublishedCopy:
         self._published = PublishedLake(lake, name)
 
     def sources(self, variables: Variables) -> ClusterSources:
-        """See ClusterLake."""
+        """What to read for a snapshot for a cluster. Raises FilesGone or ClusterUnavailable."""
         files, links = variables[CLUSTER_FILES], variables["links"]
         organization = files[0].organization if files else variables["scope"]["organization"]
         try:
@@ -93,7 +81,7 @@ class PublishedCopy:
         )
 
     def forget(self) -> None:
-        """See ClusterLake."""
+        """Forget which files are there: one was missing."""
         self._published.forget()
 
     def _rows_to_send(self, found: Published, organization: str) -> tuple[pa.Table, pa.Table]:
@@ -119,6 +107,10 @@ class PublishedCopy:
             f"rows or {MAX_SENT_BYTES >> 20} MiB of them are sent with a query; `traffic publish`, or a server with "
             "TRAFFIC_PUBLISH, publishes them."
         )
+
+
+ClusterLake: TypeAlias = SharedFolder | PublishedCopy
+"""Where the workers of a cluster find a lake."""
 
 
 def _read(paths: Sequence[Path], schema: pa.Schema) -> pa.Table:

@@ -6,7 +6,6 @@ from typing import Any, Final
 import pyarrow as pa
 
 from data.store.lake_folders import LINKS
-from data.store.manifest import LandedFile
 from data.visits import VISITS
 from queries.cluster_sources import ClusterSources
 from queries.connect import ClusterSession, coalesce, col, lit, make_dt_interval
@@ -28,10 +27,10 @@ def make_views(
     session: ClusterSession, variables: Variables, sources: ClusterSources, values: Sequence[dict[str, Any]]
 ) -> None:
     """Define the views of a snapshot over its visits and links. `values` is what visits are worth."""
-    organization = lit(_organization_of(variables[CLUSTER_FILES]))
+    (owner,) = {file.organization for file in variables[CLUSTER_FILES]} or {""}  # a text counts no other's visits
     local_time = col("visited_at") + make_dt_interval(mins=coalesce(col("utc_offset"), lit(0)).cast("int"))
     day = local_time.cast("date")
-    session.read_rows("visits", _VISITS, sources.visits, sources.sent_visits, organization=organization, day=day)
+    session.read_rows("visits", _VISITS, sources.visits, sources.sent_visits, organization=lit(owner), day=day)
     session.read_rows("links", _LINKS, sources.links, sources.sent_links)
     for name in ("high_cardinality_days", "days_without_domains"):
         session.put_rows(name, "day DATE", [(day,) for day in variables[name]])
@@ -39,13 +38,6 @@ def make_views(
     session.put_rows("traffic_values", "traffic_type STRING, ten_thousandths BIGINT, currency STRING", worth)
     subjects = [tuple(one[name] for name in ("number", *_SUBJECT)) for one in variables.get("subjects", ())]
     session.put_rows("subject", ", ".join(["number BIGINT", *(f"{name} STRING" for name in _SUBJECT)]), subjects)
-
-
-def _organization_of(files: Sequence[LandedFile]) -> str:
-    """The organization whose visits these files hold: a text for the cluster counts no others."""
-    organizations = {file.organization for file in files} or {""}
-    (organization,) = organizations
-    return organization
 
 
 def _ddl(schema: pa.Schema) -> str:

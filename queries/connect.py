@@ -115,10 +115,8 @@ class ClusterSession:
         self.spark = SparkSession.Builder().channelBuilder(connection).create()
         self.spark.client.set_retry_policies([])
         self.spark.client.disable_reattachable_execute()
-        self.views_of: Mapping[str, Any] | None = None
-        """The snapshot whose views were made."""
-        self.epoch: int | None = None
-        """That of their ClusterSources."""
+        self.views_of: Mapping[str, Any] | None = None  # the snapshot whose views were made
+        self.epoch: int | None = None  # that of their ClusterSources
 
     def table(self, text: str, arguments: Mapping[str, Any]) -> pa.Table:
         """The rows of a SELECT with named parameters.
@@ -184,11 +182,9 @@ class Query:
 
     def __init__(self, cancelled: threading.Event, seconds: float) -> None:
         self.cancelled = cancelled
-        self.seconds = seconds
-        """After which the watchdog interrupts it."""
+        self.seconds = seconds  # after which the watchdog interrupts it
         self.is_interrupted = False
-        self.is_given_up = False
-        """Whether the cluster did not end it in time, so that the connection was closed."""
+        self.is_given_up = False  # whether the cluster did not end it in time, so that the connection was closed
         self._tag = f"traffic-{uuid.uuid4().hex}"
         self._session: ClusterSession | None = None
         self._interrupting: threading.Thread | None = None

@@ -9,10 +9,10 @@ import re
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, TypeAlias
 
 from data.errors import BadInput, TrafficError
 from data.store.files import make_durably, sync
@@ -29,29 +29,6 @@ class TargetUnavailable(TrafficError):
     """A target cannot be reached, or refuses what is asked of it. A retry may work."""
 
 
-class ObjectStore(Protocol):
-    """Objects by key. Each method raises TargetUnavailable."""
-
-    @property
-    def name(self) -> str:
-        """The target as it is written in settings."""
-
-    def put(self, key: str, body: bytes | Path) -> str | None:
-        """Write an object, or replace it. Returns its version where the target keeps earlier ones; else None."""
-
-    def put_if_absent(self, key: str, body: bytes) -> bool:
-        """Write an object unless there is one of this key. Returns whether it was written."""
-
-    def get(self, key: str) -> bytes | None:
-        """The bytes of an object; None if there is none."""
-
-    def delete(self, keys: Iterable[str]) -> None:
-        """Delete objects, as far as they exist."""
-
-    def list(self, prefix: str) -> dict[str, int]:
-        """The keys below a folder, which ends with / or is "", with the bytes of each object."""
-
-
 def parse_target(text: str) -> str:
     """A target as it is written in settings, in its one form: an absolute folder or s3://bucket/prefix; "" for none.
 
@@ -64,25 +41,26 @@ def parse_target(text: str) -> str:
     return f"s3://{match['bucket']}/{(match['prefix'] or '').strip('/')}".rstrip("/")
 
 
-def open_target(name: str) -> ObjectStore:
+def open_target(name: str) -> "ObjectStore":
     """The target of that name, which may be out of reach. Raises BadInput if the extra `publish` is needed for it."""
     return Bucket(name) if name.startswith("s3://") else Folder(name)
 
 
 class Folder:
-    """A folder of a file system."""
+    """A folder of a file system. Each method raises TargetUnavailable."""
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.name = name  # the target as it is written in settings
         self._root = Path(name)
 
-    def put(self, key: str, body: bytes | Path) -> None:
-        """See ObjectStore."""
+    def put(self, key: str, body: bytes | Path) -> str | None:
+        """Write an object, or replace it. Returns its version where the target keeps earlier ones; else None."""
         with self._errors(), self._written(key, body) as partial:
             partial.rename(self._root / key)
+        return None
 
     def put_if_absent(self, key: str, body: bytes) -> bool:
-        """See ObjectStore."""
+        """Write an object unless there is one of this key. Returns whether it was written."""
         with self._errors(), self._written(key, body) as partial:
             try:
                 (self._root / key).hardlink_to(partial)
@@ -91,19 +69,19 @@ class Folder:
         return True
 
     def get(self, key: str) -> bytes | None:
-        """See ObjectStore."""
+        """The bytes of an object; None if there is none."""
         with self._errors(), suppress(FileNotFoundError):
             return (self._root / key).read_bytes()
         return None
 
     def delete(self, keys: Iterable[str]) -> None:
-        """See ObjectStore."""
+        """Delete objects, as far as they exist."""
         with self._errors():
             for key in keys:
                 (self._root / key).unlink(missing_ok=True)
 
     def list(self, prefix: str) -> dict[str, int]:
-        """See ObjectStore."""
+        """The keys below a folder, which ends with / or is "", with the bytes of each object."""
         with self._errors():
             files = [path for path in (self._root / prefix).rglob("*") if path.is_file()]
             return {path.relative_to(self._root).as_posix(): path.stat().st_size for path in files}
@@ -164,15 +142,13 @@ class Bucket:
             )
 
     def put(self, key: str, body: bytes | Path) -> str | None:
-        """See ObjectStore."""
-        if isinstance(body, bytes):
-            with self._errors():
-                return self._version(self._client.put(self._store, key, body))
-        with body.open("rb") as file, self._errors():
-            return self._version(self._client.put(self._store, key, file))
+        """See Folder."""
+        with nullcontext(body) if isinstance(body, bytes) else body.open("rb") as content, self._errors():
+            version: str | None = self._client.put(self._store, key, content)["version"]
+            return version
 
     def put_if_absent(self, key: str, body: bytes) -> bool:
-        """See ObjectStore."""
+        """See Folder."""
         with self._errors():
             try:
                 self._client.put(self._store, key, body, mode="create")
@@ -181,7 +157,7 @@ class Bucket:
             return True
 
     def get(self, key: str) -> bytes | None:
-        """See ObjectStore."""
+        """See Folder."""
         with self._errors():
             try:
                 return bytes(self._client.get(self._store, key).bytes())
@@ -202,21 +178,17 @@ class Bucket:
                 yield [(found["path"], found["size"], _etag(found)) for found in page]
 
     def delete(self, keys: Iterable[str]) -> None:
-        """See ObjectStore."""
-        for part in _batched(keys, _DELETED_AT_ONCE):
+        """See Folder."""
+        wanted = list(keys)
+        for first in range(0, len(wanted), _DELETED_AT_ONCE):
             with self._errors():
-                self._client.delete(self._store, part)
+                self._client.delete(self._store, wanted[first : first + _DELETED_AT_ONCE])
 
     def list(self, prefix: str) -> dict[str, int]:
-        """See ObjectStore."""
+        """See Folder."""
         with self._errors():
             pages = self._client.list(self._store, prefix or None)
             return {found["path"]: found["size"] for page in pages for found in page}
-
-    @staticmethod
-    def _version(answer: Mapping[str, Any]) -> str | None:
-        version: str | None = answer["version"]
-        return version
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -233,12 +205,10 @@ class Bucket:
             raise TargetUnavailable(f"{self.name} cannot be used: {reason}.") from None
 
 
+ObjectStore: TypeAlias = Folder | Bucket
+"""Objects by key."""
+
+
 def _etag(found: Mapping[str, Any]) -> str:
     """What is another for each content of an object, also where the store has no etags."""
     return found["e_tag"] or f"{found['last_modified'].isoformat()} {found['size']}"
-
-
-def _batched(keys: Iterable[str], size: int) -> Iterator[list[str]]:
-    """The keys in lists of so many at most."""
-    wanted = list(keys)
-    return (wanted[first : first + size] for first in range(0, len(wanted), size))
