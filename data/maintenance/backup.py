@@ -113,7 +113,7 @@ def _is_running(process: int) -> bool:
 
 def _fill(lake: Lake, partial: Path, progress: Progress) -> BackupResult:
     """Copy everything and sync it."""
-    with _LiveFiles(lake, partial, progress).copied() as (manifest, files):
+    with _live_files_copied(lake, partial, progress) as (manifest, files):
         if problem := outdated(lake.manifest, lake.root):
             raise OutdatedManifest(f"a backup would lack visits, as {problem}")
         ((pending,),) = manifest.execute("SELECT coalesce(sum(visits), 0) FROM pending")
@@ -128,71 +128,65 @@ def _fill(lake: Lake, partial: Path, progress: Progress) -> BackupResult:
         with _snapshot(lake, _CONTROL) as control:
             _write_database(control, partial / _CONTROL)
     for name in _FOLDERS:
-        _copy_folder(lake.root / name, partial / name)
+        (partial / name).mkdir()
+        for path in (lake.root / name).rglob("*"):
+            if path.is_file():
+                with suppress(FileNotFoundError), path.open("rb") as opened:  # just deleted
+                    _copy_file(opened, partial / path.relative_to(lake.root))
     for path in (*partial.rglob("*"), partial):
         sync(path)
     visits = [(file.visits, file.size) for file in files if file.visits is not None]
     return BackupResult(len(visits), sum(count for count, _ in visits), pending, sum(size for _, size in visits))
 
 
-class _LiveFiles:
-    """Copies the files of visits and links of a backup, consistent with a copy of the manifest."""
+@contextmanager
+def _live_files_copied(
+    lake: Lake, partial: Path, progress: Progress
+) -> Iterator[tuple[sqlite3.Connection, list[_File]]]:
+    """Copy the live files of visits and links; yield the copy of the manifest (in memory) and its live files.
 
-    def __init__(self, lake: Lake, partial: Path, progress: Progress) -> None:
-        self._lake = lake
-        self._partial = partial
-        self._progress = progress
-        self._copied: set[str] = set()
+    If a file is deleted before it is copied, start again with a new copy of the manifest.
+    """
+    copied: set[str] = set()
+    for _ in range(ATTEMPTS):
+        with _snapshot(lake, _MANIFEST) as manifest:
+            files = [_File(*row) for row in manifest.execute(_LIVE)]
+            if not _copy_live_files(lake, files, partial, copied, progress):
+                continue
+            for path in copied - {file.path for file in files}:  # erased after an earlier attempt copied them
+                erased = partial / path
+                erased.unlink()
+                with suppress(OSError):  # the folder is not empty
+                    erased.parent.rmdir()
+                    erased.parent.parent.rmdir()
+            yield manifest, files
+            return
+    raise Conflict("visits were erased repeatedly during the backup; try again later.")
 
-    @contextmanager
-    def copied(self) -> Iterator[tuple[sqlite3.Connection, list[_File]]]:
-        """Copy the live files; yield the copy of the manifest (in memory) and its live files.
 
-        If a file is deleted before it is copied, start again with a new copy of the manifest.
-        """
-        for _ in range(ATTEMPTS):
-            with _snapshot(self._lake, _MANIFEST) as manifest:
-                files = [_File(*row) for row in manifest.execute(_LIVE)]
-                if self._copy(files):
-                    self._drop_all_but(files)
-                    yield manifest, files
-                    return
-        raise Conflict("visits were erased repeatedly during the backup; try again later.")
+def _copy_live_files(lake: Lake, files: list[_File], partial: Path, copied: set[str], progress: Progress) -> bool:
+    """Copy files that are not `copied` yet, and add them; return False as soon as one was erased.
 
-    def _copy(self, files: list[_File]) -> bool:
-        """Copy files that earlier attempts have not copied; return False as soon as one was erased."""
-        done, size = 0, sum(file.size for file in files)
-        for file in files:
-            if file.path not in self._copied and not self._copy_one(file):
+    Raises LakeDamaged when one is live but missing or damaged.
+    """
+    done, size = 0, sum(file.size for file in files)
+    for file in files:
+        if file.path not in copied:
+            source = lake.root / file.path
+            try:
+                opened = source.open("rb")
+            except FileNotFoundError as error:
+                if lake.manifest.is_live(file.path):
+                    raise LakeDamaged(f"{source} is missing; restore it from an older backup.") from error
                 return False
-            self._copied.add(file.path)
-            done += file.size
-            self._progress(done, size)
-        return True
-
-    def _copy_one(self, file: _File) -> bool:
-        """Copy a file; return False if it was erased. Raises LakeDamaged when it is live but missing or damaged."""
-        source = self._lake.root / file.path
-        try:
-            opened = source.open("rb")
-        except FileNotFoundError as error:
-            if self._lake.manifest.is_live(file.path):
-                raise LakeDamaged(f"{source} is missing; restore it from an older backup.") from error
-            return False
-        with opened:
-            sha256 = _copy_file(opened, self._partial / file.path)
-        if sha256 != file.sha256:
-            raise LakeDamaged(f"{source} is damaged (its SHA-256 differs); restore it from an older backup.")
-        return True
-
-    def _drop_all_but(self, files: list[_File]) -> None:
-        """Delete copies of earlier attempts that are not in `files`, since they were erased meanwhile."""
-        for path in self._copied - {file.path for file in files}:
-            erased = self._partial / path
-            erased.unlink()
-            with suppress(OSError):  # the folder is not empty
-                erased.parent.rmdir()
-                erased.parent.parent.rmdir()
+            with opened:
+                sha256 = _copy_file(opened, partial / file.path)
+            if sha256 != file.sha256:
+                raise LakeDamaged(f"{source} is damaged (its SHA-256 differs); restore it from an older backup.")
+            copied.add(file.path)
+        done += file.size
+        progress(done, size)
+    return True
 
 
 @contextmanager
@@ -221,14 +215,6 @@ def _write_database(database: sqlite3.Connection, target: Path) -> None:
     """Write an in-memory database to a file that only its owner can read."""
     with _with_path(target), os.fdopen(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
         file.write(database.serialize())
-
-
-def _copy_folder(source: Path, target: Path) -> None:
-    target.mkdir()
-    for path in source.rglob("*"):
-        if path.is_file() and "organization=_seed" not in path.parts:  # seeds are created when a lake is opened
-            with suppress(FileNotFoundError), path.open("rb") as opened:  # just deleted
-                _copy_file(opened, target / path.relative_to(source))
 
 
 def _copy_file(source: BinaryIO, target: Path) -> str:

@@ -4,7 +4,7 @@ Visits that expire by age, in all organizations, are handled by retention.py.
 """
 
 import sqlite3
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
@@ -78,16 +78,12 @@ class ErasureResult:
 
     organization: str
     criteria: Criteria
-    ended_at: datetime
-    """When the last visit was removed from answers."""
+    ended_at: datetime  # when the last visit was removed from answers
     visits: int = 0
-    unknown_visits: int = 0
-    """Visits in files that the manifest does not know, which no query reads."""
+    unknown_visits: int = 0  # visits in files that the manifest does not know, which no query reads
     partitions: int = 0
-    before: list[LandedFile] = field(default_factory=list)
-    """The files that contained them."""
-    after: list[LandedFile] = field(default_factory=list)
-    """The new files with the other visits of those."""
+    before: list[LandedFile] = field(default_factory=list)  # the files that contained them
+    after: list[LandedFile] = field(default_factory=list)  # the new files with the other visits of those
     dead: list[str] = field(default_factory=list)
     """The paths of all files to delete: those of `before`, and earlier dead files that may contain the same visits."""
 
@@ -117,7 +113,10 @@ class Eraser:
             for number, partition in enumerate(work, 1):
                 self._run(engine, partition, dry_run, erased)
                 progress(number, len(work))
-            self._run_unknown(engine, dry_run, erased)
+            with self._lake.write_lock(), self._lake.rewrite_lock(organization=organization):
+                for path in unknown_files(self._lake, organization):
+                    if criteria.matches_day(partition_of(path)[1]):
+                        erased.unknown_visits += self._erase_unknown(engine, path, dry_run, criteria)
         if not dry_run:
             erased.ended_at = self._now()
             erased.dead = expire_now(self._lake.manifest, organization, criteria.before, erased.ended_at + GRACE)
@@ -150,7 +149,9 @@ class Eraser:
             with self._lake.write_lock(), self._lake.rewrite_lock(organization=partition.organization):
                 for file in self._lake.manifest.live_files(partition.organization, partition.day, partition.day):
                     limit_memory(engine, file.visits)
-                    count = self._count_erased(engine, file, erased.criteria)
+                    count = file.visits
+                    if not erased.criteria.selects_whole_days:  # otherwise it is not read, and may be damaged
+                        count = _count_matching(engine, readable(self._lake, file), erased.criteria)
                     if count:
                         files.append(file)
                         erased.visits += count
@@ -167,21 +168,20 @@ class Eraser:
                     if removed:
                         record, earlier = stage_removal_record(self._lake, removed)
                         staged.append(record)
-                    erased.after += self._replace_files([*files, *earlier], staged)
+                    now = self._now()
+                    replacement = Replacement([*files, *earlier], now + GRACE, changes_answers=True, erased_at=now)
+                    new = self._lake.manifest.replace_files(replacement, publisher(self._lake, staged))
+                    erased.after += [file for file in new if file.visits]
         finally:
             discard(self._lake, staged)
         erased.before += files
         erased.partitions += bool(files)
 
-    def _run_unknown(self, engine: duckdb.DuckDBPyConnection, dry_run: bool, erased: ErasureResult) -> None:
-        """Erase the visits in files that the manifest does not know. Raises LakeDamaged for one that cannot be read."""
-        with self._lake.write_lock(), self._lake.rewrite_lock(organization=erased.organization):
-            for path in unknown_files(self._lake, erased.organization):
-                if erased.criteria.matches_day(partition_of(path)[1]):
-                    erased.unknown_visits += self._erase_unknown(engine, path, dry_run, erased.criteria)
-
     def _erase_unknown(self, engine: duckdb.DuckDBPyConnection, path: Path, dry_run: bool, criteria: Criteria) -> int:
-        """Rewrite an unknown file without the visits that match; return how many did. What it records stays in it."""
+        """Rewrite a file that the manifest does not know without the visits that match; return how many did.
+
+        What it records stays in it. Raises LakeDamaged for one that cannot be read.
+        """
         try:
             file = read_visit_file(path)
         except LakeDamaged:
@@ -202,26 +202,6 @@ class Eraser:
         with replaced(path, self._lake.staging) as staged:
             _write_remaining(engine, [self._lake.seed_visits, str(path)], file.visits, staged, file.footer)
         return count
-
-    def _count_erased(self, engine: duckdb.DuckDBPyConnection, file: LandedFile, criteria: Criteria) -> int:
-        """How many visits of a file match. With criteria for whole days, the file is not read and may be damaged."""
-        if criteria.selects_whole_days:
-            return file.visits
-        return _count_matching(engine, readable(self._lake, file), criteria)
-
-    def _replace_files(self, files: Sequence[LandedFile], staged: Sequence[Staged]) -> list[LandedFile]:
-        """Replace live files of one organization by staged ones; return the new files that contain visits."""
-        published: list[LandedFile] = []
-        publish = publisher(self._lake, staged)
-
-        def publish_and_record() -> list[LandedFile]:
-            published.extend(publish())
-            return published
-
-        now = self._now()
-        replacement = Replacement(files, now + GRACE, changes_answers=True, erased_at=now)
-        self._lake.manifest.replace_files(replacement, publish_and_record)
-        return [file for file in published if file.visits]
 
 
 def _count_matching(engine: duckdb.DuckDBPyConnection, paths: list[str], criteria: Criteria) -> int:

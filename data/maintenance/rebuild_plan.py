@@ -22,13 +22,10 @@ from data.text import plural
 class Question(NamedTuple):
     """A question that only the operator can answer."""
 
-    text: str
-    """What was found, as a sentence without its end."""
+    text: str  # what was found, as a sentence without its end
     asks: str
-    files: list[VisitFile]
-    """Which do not count if the answer is no."""
-    repetitions: Sequence[Repetition] = ()
-    """Whose visits count once if the answer is yes."""
+    files: list[VisitFile]  # which do not count if the answer is no
+    repetitions: Sequence[Repetition] = ()  # whose visits count once if the answer is yes
 
 
 @dataclass
@@ -40,10 +37,8 @@ class RebuildPlan:
     """Files whose visits are in other files, or were erased. They are deleted a day after the rebuild."""
     repeated: list[VisitFile] = field(default_factory=list)
     """Other files that do not count. The new manifest does not know them."""
-    damaged: list[str] = field(default_factory=list)
-    """Why files cannot be read."""
-    questions: list[Question] = field(default_factory=list)
-    """All of their files are among `counted`."""
+    damaged: list[str] = field(default_factory=list)  # why files cannot be read
+    questions: list[Question] = field(default_factory=list)  # all of their files are among `counted`
     repetitions: list[Repetition] = field(default_factory=list)
     """Files that will count without the visits that older ones have."""
 
@@ -118,12 +113,10 @@ def _read_files(root: Path, plan: RebuildPlan, progress: Progress) -> list[Visit
 class _Rewrites(NamedTuple):
     """What the files that replaced others mean."""
 
-    replaced: set[str]
-    """The names of the files that were replaced."""
+    replaced: set[str]  # the names of the files that were replaced
     repeated: list[VisitFile]
     """Files that were to replace others, all of which newer files have replaced, or are still there."""
-    doubtful: list[VisitFile]
-    """Files with visits of which newer ones have some, too; others are nowhere else."""
+    doubtful: list[VisitFile]  # files with visits of which newer ones have some, too; others are nowhere else
 
 
 def _judge_rewrites(files: list[VisitFile]) -> _Rewrites:

@@ -93,7 +93,9 @@ class Reclassifier:
         try:
             with self._lake.write_lock(), self._lake.rewrite_lock(organization=partition.organization):
                 files = self._files_with_old_rules(engine, partition)
-                self._register_links(engine, partition.organization)
+                links = self._links.links(partition.organization)
+                engine.register("link_codes", pa.table({"short_code": links.short_codes}))
+                engine.register("link_domains", pa.table({"domain": pa.array(links.domains, pa.string())}))
                 for file in files:
                     if not dry_run:
                         staged.append(Staged(new_path(self._lake), *partition, file.visits, file.unfinished_of))
@@ -108,19 +110,12 @@ class Reclassifier:
     def _files_with_old_rules(self, engine: duckdb.DuckDBPyConnection, partition: Partition) -> list[LandedFile]:
         """The files of a partition that contain a visit of older rules."""
         files = self._lake.manifest.live_files(partition.organization, partition.day, partition.day)
-        today = {"rules_version": self._classifier.rules_version}
-        return [
-            file
-            for file in files
-            if engine.execute(
-                read_sql("data.maintenance", "sql/has_old_rules"), {"files": readable(self._lake, file), **today}
-            ).fetchall()[0][0]
-        ]
-
-    def _register_links(self, engine: duckdb.DuckDBPyConnection, organization: str) -> None:
-        links = self._links.links(organization)
-        engine.register("link_codes", pa.table({"short_code": links.short_codes}))
-        engine.register("link_domains", pa.table({"domain": pa.array(links.domains, pa.string())}))
+        found = []
+        for file in files:
+            asked = {"files": readable(self._lake, file), "rules_version": self._classifier.rules_version}
+            rows = engine.execute(read_sql("data.maintenance", "sql/has_old_rules"), asked).fetchall()
+            found += [file] if rows[0][0] else []
+        return found
 
     def _rewrite(
         self, engine: duckdb.DuckDBPyConnection, file: LandedFile, target: Path | None, changes: Changes

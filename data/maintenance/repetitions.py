@@ -47,14 +47,8 @@ def repetitions(
                 older = [one for one in suspects if one.footer.written_at < file.footer.written_at]
                 if file.path.name in newer and older:
                     with suppress(duckdb.Error):  # of a damaged file, which is reported when it is checked
-                        yield from _repetition(engine, file, older)
-
-
-def _repetition(engine: duckdb.DuckDBPyConnection, file: VisitFile, older: list[VisitFile]) -> Iterator[Repetition]:
-    """A file and those that have some of its visits, if there are any."""
-    having = [one for one in older if _repeated(engine, file, [one])]
-    if having:
-        yield Repetition(file, having, _repeated(engine, file, having))
+                        if having := [one for one in older if _repeated(engine, file, [one])]:
+                            yield Repetition(file, having, _repeated(engine, file, having))
 
 
 def _repeated(engine: duckdb.DuckDBPyConnection, file: VisitFile, others: list[VisitFile]) -> int:

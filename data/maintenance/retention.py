@@ -38,11 +38,9 @@ class ExpiredVisits(NamedTuple):
 class RetentionResult:
     """What expired, or in a dry run, what would expire."""
 
-    before: date
-    """The first day that is kept; where it is not the same day in all zones, the earliest of them."""
+    before: date  # the first day that is kept; where it is not the same day in all zones, the earliest of them
     ended: list[ExpiredVisits]
-    dead: list[str]
-    """The paths of all files to delete: those of expired days, including earlier dead files."""
+    dead: list[str]  # the paths of all files to delete: those of expired days, including earlier dead files
 
 
 def apply_retention(
@@ -96,7 +94,8 @@ def clock_problem(lake: Lake, now: datetime) -> str:
     rows = lake.manifest.rows("SELECT max(day) FROM files WHERE deletable_at IS NULL AND day <= ?", [today.isoformat()])
     newest = [date.fromisoformat(day) for (day,) in rows if day]
     if not newest or today - newest[0] > _DAY:  # files that the manifest does not know are looked at only if necessary
-        newest = sorted([*newest, *_unknown_days(lake, today)], reverse=True)
+        unknown = [partition_of(path)[1] for path in unknown_files(lake)]
+        newest = sorted([*newest, *(day for day in unknown if day <= today)], reverse=True)
     last_run = _recorded(lake, _RUN)
     if not newest or today - newest[0] <= _DAY or (last_run and is_recent(last_run, _DAY, now)):
         return ""
@@ -107,11 +106,6 @@ def clock_problem(lake: Lake, now: datetime) -> str:
 _DAY: Final = timedelta(days=1)
 _RUN: Final = "retention"
 _DOUBT: Final = "retention, doubted"
-
-
-def _unknown_days(lake: Lake, today: date) -> list[date]:
-    """The days up to today of files that the manifest does not know."""
-    return [day for day in (partition_of(path)[1] for path in unknown_files(lake)) if day <= today]
 
 
 def _was_doubted_yesterday(lake: Lake, now: datetime) -> bool:

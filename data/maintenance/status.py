@@ -72,7 +72,6 @@ SELECT sum(deletable_at IS NOT NULL), sum(iif(deletable_at IS NULL, 0, bytes)),
     min(iif(deletable_at IS NULL, checked_at, NULL)) FROM files
 """
 
-
 _LIVE: Final = "SELECT path FROM files WHERE deletable_at IS NULL AND visits > 0 ORDER BY day LIMIT ?"
 
 
@@ -99,15 +98,12 @@ class LakeStatus:
     """The status of a lake. Times are UTC."""
 
     manifest_version: int
-    manifest_problem: str
-    """Why nothing may be written: the manifest is older than the files; "" if it is not."""
+    manifest_problem: str  # why nothing may be written: the manifest is older than the files; "" if it is not
     organizations: dict[str, OrganizationStatus]
     total: OrganizationStatus
-    dead_files: int
-    """Replaced or expired files, which are deleted after their grace period."""
+    dead_files: int  # replaced or expired files, which are deleted after their grace period
     dead_bytes: int
-    oldest_check_at: datetime | None
-    """The oldest time at which the bytes of a live file were last verified."""
+    oldest_check_at: datetime | None  # the oldest time at which the bytes of a live file were last verified
     oldest_salt_at: datetime | None
     agents_refreshed_at: datetime | None
     clock_was_at: datetime | None
@@ -123,10 +119,11 @@ def status_of(lake: Lake, now: datetime) -> LakeStatus:
         organizations = _organizations(lake, now)
         ((version,),) = lake.manifest.rows("PRAGMA user_version")
         oldest_salt, newest_salt = _salt_times(lake)
-        latest = _latest_time(lake, newest_salt)
+        ((latest,),) = lake.manifest.rows(_LATEST_TIME, [format_time(newest_salt) if newest_salt else None])
         ((dead_files, dead_bytes, oldest_check),) = lake.manifest.rows(_FILES)
     except sqlite3.DatabaseError as error:
         raise LakeDamaged(f"the manifest of {lake.root} cannot be read ({error}); restore the lake.") from error
+    latest = _time(latest)
     return LakeStatus(
         manifest_version=version,
         manifest_problem=outdated(lake.manifest, lake.root),
@@ -247,11 +244,6 @@ def _day(text: str | None) -> date | None:
 
 def _time(text: str | None) -> datetime | None:
     return datetime.fromisoformat(text).astimezone(UTC) if text else None
-
-
-def _latest_time(lake: Lake, newest_salt: datetime | None) -> datetime | None:
-    ((latest,),) = lake.manifest.rows(_LATEST_TIME, [format_time(newest_salt) if newest_salt else None])
-    return _time(latest)
 
 
 def _salt_times(lake: Lake) -> tuple[datetime | None, datetime | None]:

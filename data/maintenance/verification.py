@@ -63,15 +63,21 @@ def verify_lake(lake: Lake, organization: str = "", progress: Progress = unseen)
         _report(result, name, _database_problem(lake, lake.root / name))
         if not (lake.root / name).exists():
             result.absent.append(name)
-    _check_seeds(lake, result)
+    for seed, schema in ((Path(lake.seed_visits), VISITS), (Path(lake.seed_links), LINKS)):
+        problem = _table_problem(seed, schema)
+        _report(result, os.path.relpath(seed, lake.root), problem and f"{problem}; delete it, and it will be recreated")
     try:
         _report(result, DATABASES[0], outdated(lake.manifest, lake.root))
-        _check_links(lake, organization, result)
+        for links in all_stored_links(lake, organization):
+            _report(result, links.path, _links_problem(lake, links))
         _check_visits(lake, organization, result, progress)
         for path in damaged_rollups(lake, organization):
             _report(result, path, "is damaged: its SHA-256 differs; run `traffic compact` to rebuild it")
         result.unknown = len(unknown_files(lake, organization))
-        _check_pending(lake, organization, result)
+        try:
+            check_pending(lake.manifest, organization)
+        except LakeDamaged as error:
+            _report(result, DATABASES[0], str(error))
     except sqlite3.DatabaseError as error:
         if not result.is_manifest_damaged:
             _report(result, DATABASES[0], f"cannot be used: {error}")
@@ -100,17 +106,6 @@ def integrity_error(database: sqlite3.Connection) -> str:
     """The first problem that SQLite's integrity_check reports; '' when there is none."""
     ((result, *_), *_) = database.execute("PRAGMA integrity_check").fetchall()
     return "" if result == "ok" else f"is damaged: {' '.join(result.split())}"
-
-
-def _check_seeds(lake: Lake, result: VerificationResult) -> None:
-    for name, schema in ((lake.seed_visits, VISITS), (lake.seed_links, LINKS)):
-        path, problem = Path(name), _table_problem(Path(name), schema)
-        _report(result, os.path.relpath(path, lake.root), problem and f"{problem}; delete it, and it will be recreated")
-
-
-def _check_links(lake: Lake, organization: str, result: VerificationResult) -> None:
-    for links in all_stored_links(lake, organization):
-        _report(result, links.path, _links_problem(lake, links))
 
 
 def _links_problem(lake: Lake, links: RegisteredFile) -> str:
@@ -181,10 +176,3 @@ def _footer_problem(file: LandedFile, footer: pq.FileMetaData, schema: pa.Schema
 def _types(schema: pa.Schema) -> dict[str, pa.DataType]:
     """The types of columns by name, to compare schemas regardless of order."""
     return {field.name: field.type for field in schema}
-
-
-def _check_pending(lake: Lake, organization: str, result: VerificationResult) -> None:
-    try:
-        check_pending(lake.manifest, organization)
-    except LakeDamaged as error:
-        _report(result, DATABASES[0], str(error))

@@ -63,10 +63,8 @@ class ForeignLog(TrafficError):
 class PublishedFile(NamedTuple):
     """A file of a published table."""
 
-    path: str
-    """In the table's folder, such as day=2026-11-20/….parquet."""
-    day: str
-    """Its partition; "" in a table without any."""
+    path: str  # in the table's folder, such as day=2026-11-20/….parquet
+    day: str  # its partition; "" in a table without any
     size: int
     rows: int | None
 
@@ -80,26 +78,19 @@ class TableChange(NamedTuple):
     """What the next version of a table has and has not."""
 
     added: Collection[PublishedFile]
-    removed: Collection[str]
-    """Paths."""
-    moved: Collection[str] = ()
-    """The paths of added and removed files in which no value changed, as after a merge."""
+    removed: Collection[str]  # paths
+    moved: Collection[str] = ()  # the paths of added and removed files in which no value changed, as after a merge
 
 
 @dataclass(frozen=True)
 class TableState:
     """A version of a table."""
 
-    version: int = -1
-    """-1 before the log exists."""
-    files: Mapping[str, PublishedFile] = field(default_factory=dict)
-    """By path."""
-    epoch: int = 0
-    """That of the organization when the version was written."""
-    schema: str = ""
-    """The columns, as the log writes them."""
-    checkpoint: int = -1
-    """The version of the last checkpoint."""
+    version: int = -1  # -1 before the log exists
+    files: Mapping[str, PublishedFile] = field(default_factory=dict)  # by path
+    epoch: int = 0  # that of the organization when the version was written
+    schema: str = ""  # the columns, as the log writes them
+    checkpoint: int = -1  # the version of the last checkpoint
 
 
 class DeltaLog:

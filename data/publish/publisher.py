@@ -7,9 +7,8 @@ never too few.
 
 import json
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -53,13 +52,10 @@ class Publication(NamedTuple):
     """What changed at a target for one organization."""
 
     organization: str
-    files: int
-    """That its tables have now, and had not before."""
+    files: int  # that its tables have now, and had not before
     bytes: int
-    removed: int
-    """Files that its tables no longer have."""
-    version: int
-    """Of the log of its visits."""
+    removed: int  # files that its tables no longer have
+    version: int  # of the log of its visits
 
 
 class Followed(NamedTuple):
@@ -67,8 +63,7 @@ class Followed(NamedTuple):
 
     target: str
     organization: str
-    problem: str
-    """Why it still has to follow; "": it holds nothing that was erased."""
+    problem: str  # why it still has to follow; "": it holds nothing that was erased
 
 
 class LakePublisher:
@@ -79,10 +74,8 @@ class LakePublisher:
         self._lake = lake
         self._target = open_target(name)
         self._now = now
-        self._states: dict[str, TableState] = {}
-        """The tables as this object wrote them, by folder."""
-        self._cleaned: dict[str, date] = {}
-        """The days on which it cleaned them."""
+        self._states: dict[str, TableState] = {}  # the tables as this object wrote them, by folder
+        self._cleaned: dict[str, date] = {}  # the days on which it cleaned them
         self._is_marked = False
         self._is_interrupted = threading.Event()
 
@@ -93,7 +86,9 @@ class LakePublisher:
         TargetUnavailable, ForeignLog, Conflict, LakeDamaged or OutdatedManifest, and BadInput if the target holds
         something else.
         """
-        with _exclusive(self._lake, wait) as has_lock:
+        folder = self._lake.staging / "publishing"
+        make_durably(folder)
+        with locked(folder, wait) as has_lock:  # excludes others that publish this lake, in any process
             if not has_lock:
                 return None
             self._lake.manifest.check_current()
@@ -114,9 +109,8 @@ class LakePublisher:
 
     def _publish(self, copy: Copy) -> Publication:
         organization, now, manifest = copy.organization, self._now(), self._lake.manifest
-        epoch, live, stored = manifest.epoch(organization), manifest.live_files(organization), stored_links(
-            self._lake, organization
-        )  # fmt: skip
+        epoch, live = manifest.epoch(organization), manifest.live_files(organization)
+        stored = stored_links(self._lake, organization)
         if manifest.epoch(organization) != epoch:
             raise Conflict(f"visits of {organization} were changed while they were published; try again.")
         visits, links = tables(self._target, organization)
@@ -130,7 +124,9 @@ class LakePublisher:
         changes = [self._update(visits, visit_files, epoch), self._update(links, link_files, 0)]
         is_due = copy.erasures > copy.followed
         for table in (visits, links):
-            if is_due or self._is_to_be_cleaned(table):
+            state = self._states[table.folder]
+            is_cleaned = self._cleaned.get(table.folder) == now.date()
+            if is_due or not is_cleaned or state.version - max(state.checkpoint, 0) >= MAX_VERSIONS:
                 self._clean(table, () if is_due else dead_paths(self._lake, organization))
         version = self._states[visits.folder].version
         if is_due or version != copy.version or not is_recent(copy.published_at or now, RECORDED_AFTER, now):
@@ -182,12 +178,6 @@ class LakePublisher:
                 moved |= {file.path, *replaced}
         return moved
 
-    def _is_to_be_cleaned(self, table: Table) -> bool:
-        """Whether it was not cleaned today, or readers have to read many versions of its log."""
-        state = self._states[table.folder]
-        is_cleaned = self._cleaned.get(table.folder) == self._now().date()
-        return not is_cleaned or state.version - max(state.checkpoint, 0) >= MAX_VERSIONS
-
     def _clean(self, table: Table, kept: Collection[str]) -> None:
         """Forget earlier versions, and delete every object that neither the log nor `kept` (paths) names."""
         state = self._states[table.folder]
@@ -233,12 +223,3 @@ def _mark(target: ObjectStore, mark: str) -> None:
             raise BadInput(f"{name} replaces objects that it should not (If-None-Match); choose another store.")
     if target.get(MARK) != body:
         raise BadInput(f"{name} holds the copy of another lake; choose another place, or delete what is there.")
-
-
-@contextmanager
-def _exclusive(lake: Lake, wait: bool) -> Iterator[bool]:
-    """Exclude others that publish this lake, in any process. Yields whether they are."""
-    folder = lake.staging / "publishing"
-    make_durably(folder)
-    with locked(folder, wait) as has_lock:
-        yield has_lock

@@ -14,13 +14,10 @@ from data.store.target import open_target
 class Published(NamedTuple):
     """The objects and files with the visits and links of one organization."""
 
-    visits: list[str]
-    """Objects, by their keys at the target."""
+    visits: list[str]  # objects, by their keys at the target
     links: list[str]
-    unpublished_visits: list[LandedFile]
-    """Files of the lake whose visits are in no object."""
-    unpublished_links: list[str]
-    """Paths of files of the lake."""
+    unpublished_visits: list[LandedFile]  # files of the lake whose visits are in no object
+    unpublished_links: list[str]  # paths of files of the lake
     epoch: int | None
     """While the organization has this epoch, replaced objects stand for the files that were merged from them; None if
     none has to."""

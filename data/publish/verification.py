@@ -15,8 +15,7 @@ from data.store.target import ObjectStore, open_target
 class CopyFinding(NamedTuple):
     """What is wrong at a target."""
 
-    place: str
-    """An object, or a target that cannot be reached."""
+    place: str  # an object, or a target that cannot be reached
     reason: str
 
 

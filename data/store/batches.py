@@ -15,11 +15,9 @@ from data.store.clock import format_time
 class ObjectVersion(NamedTuple):
     """A version of a log object."""
 
-    bucket: str
-    """s3://bucket, or file:// for a file of a drop folder."""
+    bucket: str  # s3://bucket, or file:// for a file of a drop folder
     key: str
-    etag: str
-    """Another one for each content of the key."""
+    etag: str  # another one for each content of the key
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,8 @@ class Copy(NamedTuple):
 
     target: str
     organization: str
-    version: int
-    """Of the log of its visits; -1 until one was written."""
-    published_at: datetime | None
-    """When it was last found to be what the manifest says."""
+    version: int  # of the log of its visits; -1 until one was written
+    published_at: datetime | None  # when it was last found to be what the manifest says
     erasures: int
     followed: int
     due_since: datetime | None

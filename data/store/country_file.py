@@ -19,10 +19,8 @@ class Download(NamedTuple):
 
     content: bytes
     description: str
-    address: str
-    """An address that was looked up in it."""
-    country: str
-    """The country of that address."""
+    address: str  # an address that was looked up in it
+    country: str  # the country of that address
 
 
 def country_database(lake: Lake, path: Path | None) -> CountryDatabase | None:

@@ -17,7 +17,6 @@ NETWORK: Final = frozenset({
 })  # fmt: skip
 """File systems of other machines, as Linux names them in /proc/self/mountinfo (proc_pid_mountinfo(5))."""
 
-
 UNREADABLE: Final = (OSError, ValueError, OverflowError, pa.ArrowException)
 """What reading a Parquet file raises when it is missing or damaged; ValueError when a name in it is not UTF-8."""
 
@@ -174,15 +173,10 @@ def sync(path: Path) -> None:
 def network_file_system(folder: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str | None:
     """The type of network file system that contains a folder; None for a local disk, or when it is unknown."""
     device = folder.stat().st_dev
+    number = f"{os.major(device)}:{os.minor(device)}"
     try:
-        lines = mounts.read_text("utf-8", errors="replace").splitlines()
+        lines = [line.split(" ") for line in mounts.read_text("utf-8", errors="replace").splitlines()]
     except OSError:
         return None  # not Linux
-    return next((kind for kind in map(_kind, lines, [device] * len(lines)) if kind in NETWORK), None)
-
-
-def _kind(mount: str, device: int) -> str:
-    """The file system type in a line of mountinfo if it describes the device; '' otherwise."""
-    fields = mount.split(" ")
-    is_device = len(fields) > 2 and fields[2] == f"{os.major(device)}:{os.minor(device)}"
-    return fields[fields.index("-") + 1] if is_device and "-" in fields[:-1] else ""
+    there = (fields for fields in lines if number in fields[2:3] and "-" in fields[:-1])
+    return next((kind for fields in there if (kind := fields[fields.index("-") + 1]) in NETWORK), None)

@@ -147,14 +147,18 @@ def replacing_footer(lake: Lake, files: Sequence[LandedFile], removals: Sequence
     )
     footers = [*removed, *kept]
     batches = merged_batches(batch for footer in footers for batch in footer.batches)
-    registered = _registered(lake, [batch.id for batch in batches])  # they may have grown
-    dead = _dead_names(lake, files[-1].organization)  # still on disk: no chain of files breaks where one is deleted
+    ids = json.dumps([batch.id for batch in batches])
+    registered = lake.manifest.rows("SELECT * FROM batches WHERE id IN (SELECT value FROM json_each(?))", [ids])
+    rows = lake.manifest.rows(
+        "SELECT path FROM files WHERE organization = ? AND deletable_at IS NOT NULL", [files[-1].organization]
+    )
+    dead = {Path(path).name for (path,) in rows}  # still on disk: no chain of files breaks where one is deleted
     earlier = [name for footer in removed for name in footer.replaces]
     earlier += [name for footer in footers for name in footer.replaces if name in dead]
     return footer_of(
         files[-1].organization,
         files[-1].day,
-        [*batches, *registered],
+        [*batches, *(record_of(batch_of(row)) for row in registered)],  # they may have grown
         pending=merged_ranges(part for footer in footers for part in footer.pending),
         replaces=[*(file.path for file in (*files, *removals)), *earlier],
         unfinished_of=files[-1].unfinished_of if len(files) == 1 else None,
@@ -162,33 +166,16 @@ def replacing_footer(lake: Lake, files: Sequence[LandedFile], removals: Sequence
     )
 
 
-def _dead_names(lake: Lake, organization: str) -> set[str]:
-    rows = lake.manifest.rows(
-        "SELECT path FROM files WHERE organization = ? AND deletable_at IS NOT NULL", [organization]
-    )
-    return {Path(path).name for (path,) in rows}
-
-
-def _registered(lake: Lake, ids: Sequence[int]) -> list[BatchRecord]:
-    """The records of batches as they are registered in the manifest."""
-    rows = lake.manifest.rows("SELECT * FROM batches WHERE id IN (SELECT value FROM json_each(?))", [json.dumps(ids)])
-    return [record_of(batch_of(row)) for row in rows]
-
-
 def merged_batches(records: Iterable[BatchRecord]) -> tuple[BatchRecord, ...]:
     """One record for each batch: the one of its longest content, with the first and the last time of any."""
     merged: dict[int, BatchRecord] = {}
     for record in records:
         other = merged.get(record.id, record)
-        longest = max(other, record, key=_extent)
+        longest = max(other, record, key=lambda one: (bool(one.imported_at), one.size, one.whole_size, one.visits))
         first_at, last_at = span((other.first_at, other.last_at), (record.first_at, record.last_at))
         version = other.object or record.object
         merged[record.id] = replace(longest, first_at=first_at, last_at=last_at, object=version)
     return tuple(merged[key] for key in sorted(merged))
-
-
-def _extent(record: BatchRecord) -> tuple[bool, int, int, int]:
-    return bool(record.imported_at), record.size, record.whole_size, record.visits
 
 
 def merged_ranges(ranges: Iterable[PendingRange]) -> tuple[PendingRange, ...]:

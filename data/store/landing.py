@@ -19,7 +19,7 @@ from data.store.arrivals import hours_of
 from data.store.batches import Batch
 from data.store.clock import format_time
 from data.store.coverage import span
-from data.store.files import move_durably, sha256_of, write_parquet
+from data.store.files import move_durably, move_into_lake, sha256_of, write_parquet
 from data.store.footers import (
     BatchRecord,
     Footer,
@@ -63,8 +63,7 @@ class Landing:
         self.visits = 0
         self.counts_hours = pending is not None
         """Whether `arrived` is filled: of what is reported, and of what a follower lands."""
-        self.batch = secrets.randbits(62)
-        """The id of the batch, chosen before it is committed."""
+        self.batch = secrets.randbits(62)  # the id of the batch, chosen before it is committed
         self._lake = lake
         self.organization = organization
         self._content = content
@@ -81,7 +80,9 @@ class Landing:
         """Write a table of VISITS_OF_DAYS, sorted by day, into one file for each day."""
         if not len(visits):
             return
-        self._span = span(self._span, _span_of(visits))
+        times = pc.min_max(visits["visited_at"]).as_py()
+        first_at, last_at = (format_time(times[name].replace(tzinfo=UTC)) for name in ("min", "max"))
+        self._span = span(self._span, (first_at, last_at))
         if self.counts_hours and not unfinished:
             self.arrived.update(hours_of(visits))
         days = pc.run_end_encode(visits["day"].combine_chunks())
@@ -168,13 +169,6 @@ class Landing:
         write_visits(visits, staged.path, self._footer(staged, [content]))
 
 
-def _span_of(visits: pa.Table) -> tuple[str, str]:
-    """The times of the first and the last of some visits."""
-    times = pc.min_max(visits["visited_at"])
-    first_at, last_at = (format_time(times[name].as_py().replace(tzinfo=UTC)) for name in ("min", "max"))
-    return first_at, last_at
-
-
 def new_path(lake: Lake) -> Path:
     """A new path in the staging folder with a unique name, which the file keeps."""
     return lake.staging / f"{uuid.uuid4()}.parquet"
@@ -202,7 +196,7 @@ def write_visits(visits: pa.Table | Iterable[pa.RecordBatch], path: Path, footer
         parts, schema = [visits], pa.schema([_keep_dictionary(field, visits.schema) for field in VISITS])
         same = _same_in_every_row(visits)
     else:
-        parts, schema = map(_table_of, visits), VISITS
+        parts, schema = (pa.Table.from_batches([batch]) for batch in visits), VISITS
     write_parquet(
         (_with_columns(part, schema) for part in parts),
         schema,
@@ -232,23 +226,19 @@ def _with_columns(visits: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.table(columns, schema.names).cast(schema)
 
 
-def _table_of(batch: pa.RecordBatch) -> pa.Table:
-    return pa.Table.from_batches([batch])
-
-
 def publisher(lake: Lake, staged: Sequence[Staged]) -> Publisher:
     """Hash staged files; return the function that moves them to their final paths inside a manifest transaction.
 
     The last one is moved last: once it is there, all are.
     """
     hashes = [sha256_of(file.path) for file in staged]
-    return lambda: _publish_all(lake, staged, hashes)
 
+    def publish() -> list[LandedFile]:
+        with ThreadPoolExecutor(MAX_PARALLEL_MOVES) as pool:
+            published = list(pool.map(_publish, [lake] * len(staged[:-1]), staged[:-1], hashes[:-1]))
+        return [*published, *map(_publish, [lake], staged[-1:], hashes[-1:])]
 
-def _publish_all(lake: Lake, staged: Sequence[Staged], hashes: Sequence[str]) -> list[LandedFile]:
-    with ThreadPoolExecutor(MAX_PARALLEL_MOVES) as pool:
-        published = list(pool.map(_publish, [lake] * len(staged[:-1]), staged[:-1], hashes[:-1]))
-    return [*published, *(_publish(lake, *last) for last in zip(staged[-1:], hashes[-1:], strict=True))]
+    return publish
 
 
 def discard(lake: Lake, staged: Sequence[Staged]) -> None:
@@ -276,10 +266,8 @@ def _path(organization: str, day: date, name: str) -> str:
 
 
 def _publish(lake: Lake, staged: Staged, sha256: str) -> LandedFile:
-    name = _path_of(staged)
-    move_durably(staged.path, lake.root / name)
-    stat = (lake.root / name).stat()
+    path, *moved = move_into_lake(staged.path, lake.root, _path_of(staged), sha256)
     return LandedFile(
-        staged.organization, staged.day, name, staged.visits, stat.st_size, sha256, stat.st_ctime_ns, stat.st_ino,
-        datetime.now(UTC), staged.unfinished_of, behaviour_version=staged.behaviour_version,
+        staged.organization, staged.day, path, staged.visits, *moved, datetime.now(UTC), staged.unfinished_of,
+        behaviour_version=staged.behaviour_version,
     )  # fmt: skip

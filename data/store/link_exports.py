@@ -47,10 +47,8 @@ class LinkExport(NamedTuple):
     """What a file of links holds."""
 
     links: list[Link]
-    left_out: list[str]
-    """What is wrong with each link that was left out: one sentence each, with its line."""
-    missing: int
-    """How many links more the service says it has, as when pages are missing."""
+    left_out: list[str]  # what is wrong with each link that was left out: one sentence each, with its line
+    missing: int  # how many links more the service says it has, as when pages are missing
 
 
 class _Row(NamedTuple):
@@ -83,16 +81,9 @@ def parse_columns(text: str) -> LinkShape:
         )
     if "target_url" not in given or not given.keys() & {"short_code", "short_url"}:
         raise BadInput(f"--columns {text!r}: it must name target_url, and short_code or short_url.")
-    return LinkShape(
-        format="csv",
-        kind="csv",
-        short_code=given.get("short_code", ""),
-        short_urls=(given["short_url"],) if "short_url" in given else (),
-        target_url=given["target_url"],
-        domain=given.get("domain", ""),
-        created_at=given.get("created_at", ""),
-        evidence="--columns",
-    )
+    short_urls = [given.pop("short_url")] if "short_url" in given else []
+    row = {**given, "short_urls": short_urls, "format": "csv", "kind": "csv", "evidence": "--columns"}
+    return msgspec.convert(row, LinkShape)
 
 
 def read_export(

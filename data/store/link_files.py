@@ -37,7 +37,10 @@ def replace_links(lake: Lake, organization: str, links: pa.Table) -> None:
         _publish(lake, organization, staged, now)
     finally:
         staged.unlink(missing_ok=True)
-    _delete_unregistered(lake, organization)
+    with suppress(sqlite3.OperationalError), lake.manifest.transaction():  # no other process moves files meanwhile
+        for path in lake.links_folder(organization).glob("*.parquet"):
+            if not lake.manifest.is_registered(str(path.relative_to(lake.root))):
+                path.unlink()  # a killed import left it
 
 
 def link_files(lake: Lake, organization: str) -> list[str]:
@@ -108,14 +111,6 @@ def insert_links(db: sqlite3.Connection, organization: str, links: RegisteredFil
         "VALUES (?, ?, ?, ?, ?, ?, ?)",
         [organization, *links, format_time(now)],
     )
-
-
-def _delete_unregistered(lake: Lake, organization: str) -> None:
-    """Delete what a killed import left of an organization's links. The caller has just replaced them."""
-    with suppress(sqlite3.OperationalError), lake.manifest.transaction():  # no other process moves files meanwhile
-        for path in lake.links_folder(organization).glob("*.parquet"):
-            if not lake.manifest.is_registered(str(path.relative_to(lake.root))):
-                path.unlink()
 
 
 def _imported_at(path: Path) -> str:

@@ -79,7 +79,13 @@ def change_links(
     """
     check_organization(organization)
     with nullcontext() if dry_run else locked(lake.links_root, wait=True):  # others that change links wait
-        changes = _changes(_links_before(lake, organization, replace), links, now, replace)
+        try:
+            before = links_of(lake, organization)
+        except LakeDamaged:
+            if not replace:
+                raise
+            before = []
+        changes = _changes(before, links, now, replace)
         if not dry_run and (replace or changes.added or changes.changed):
             replace_links(lake, organization, _table(organization, changes.links))
     return changes
@@ -127,15 +133,6 @@ def _table(organization: str, links: Iterable[Link]) -> pa.Table:
 
 def _links(table: pa.Table | pa.RecordBatch) -> list[Link]:
     return [Link(**row) for row in table.select(list(COLUMNS)).to_pylist()]
-
-
-def _links_before(lake: Lake, organization: str, replace: bool) -> list[Link]:
-    try:
-        return links_of(lake, organization)
-    except LakeDamaged:
-        if not replace:
-            raise
-        return []
 
 
 def _changes(before: Sequence[Link], links: Sequence[Link], now: datetime, replace: bool) -> LinkChanges:

@@ -30,7 +30,7 @@ def connect_read_only(path: Path, scratch: Path) -> sqlite3.Connection:
     try:
         return _connect(path, "mode=ro")
     except sqlite3.OperationalError:
-        if not any(_size(Path(f"{path}{log}")) for log in _LOGS):
+        if not any(size for size, _ in _state(path)[1:]):
             return _connect(path, "mode=ro&immutable=1")
     return _connect(_copied(path, scratch), "mode=rw")
 
@@ -87,7 +87,3 @@ def _state(path: Path) -> list[tuple[int, int]]:
     """The size and time of change of a database and its logs."""
     files = [Path(f"{path}{suffix}") for suffix in ("", *_LOGS)]
     return [(file.stat().st_size, file.stat().st_mtime_ns) if file.exists() else (0, 0) for file in files]
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0

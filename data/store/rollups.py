@@ -88,14 +88,6 @@ class RelationRows(NamedTuple):
     tables: list[pa.Table]
 
 
-class _StoredRollup(NamedTuple):
-    """A live rollup as registered in the manifest."""
-
-    file: RegisteredFile
-    sources: SourceFiles
-    days_without_domains: frozenset[date]
-
-
 def source_files_by_day(files: Iterable[LandedFile]) -> dict[date, frozenset[str]]:
     """The paths of visit files by their days."""
     paths_by_day: defaultdict[date, list[str]] = defaultdict(list)
@@ -113,13 +105,20 @@ def live_rollups(lake: Lake, organization: str, version: str, live: Sequence[Lan
     """The rollups that are valid for the given live visit files. Damaged ones are left out."""
     if not live:
         return LiveRollups([], frozenset(), frozenset())
-    wanted, files, days, without_domains = source_files_by_day(live), [], set(), set()
-    for stored in _stored_rollups(lake, organization, version, month_of(min(wanted)), max(wanted)):
-        counted = {day for day, paths in stored.sources.items() if wanted.get(day) == paths}
-        if counted and _is_intact(lake, stored.file):
-            files.append(f"{lake.root}/{stored.file.path}")
+    wanted, files, days, without_domains = source_files_by_day(live), [], set[date](), set[date]()
+    rows = lake.manifest.rows(
+        "SELECT path, bytes, sha256, changed_ns, inode, sources, days_without_domains FROM rollups "
+        "WHERE organization = ? AND version = ? AND month BETWEEN ? AND ? AND deletable_at IS NULL ORDER BY month",
+        [organization, version, month_of(min(wanted)).isoformat(), max(wanted).isoformat()],
+    )
+    for *columns, sources, wide_days in rows:
+        stored = RegisteredFile(*columns)
+        paths_by_day = {date.fromisoformat(day): paths for day, paths in json.loads(sources).items()}
+        counted = {day for day, paths in paths_by_day.items() if wanted.get(day) == frozenset(paths)}
+        if counted and _is_intact(lake, stored):
+            files.append(f"{lake.root}/{stored.path}")
             days |= counted
-            without_domains |= counted & stored.days_without_domains
+            without_domains |= counted.intersection(map(date.fromisoformat, json.loads(wide_days)))
     return LiveRollups(files, frozenset(days), frozenset(without_domains))
 
 
@@ -137,18 +136,6 @@ def months_to_count(
     versions = {"version": version, "judged_version": judged_version}
     rows = lake.manifest.rows(_MONTHS_TO_COUNT, {"now": now.isoformat(), "lost": lost, **bounds, **versions})
     return [(organization, date.fromisoformat(month)) for organization, month in rows]
-
-
-def _stored_rollups(lake: Lake, organization: str, version: str, start: date, end: date) -> Iterator[_StoredRollup]:
-    rows = lake.manifest.rows(
-        "SELECT path, bytes, sha256, changed_ns, inode, sources, days_without_domains FROM rollups "
-        "WHERE organization = ? AND version = ? AND month BETWEEN ? AND ? AND deletable_at IS NULL ORDER BY month",
-        [organization, version, start.isoformat(), end.isoformat()],
-    )
-    for *file, text, without_domains in rows:
-        sources = {date.fromisoformat(day): frozenset(paths) for day, paths in json.loads(text).items()}
-        days = frozenset(map(date.fromisoformat, json.loads(without_domains)))
-        yield _StoredRollup(RegisteredFile(*file), sources, days)
 
 
 def _is_intact(lake: Lake, file: RegisteredFile) -> bool:
@@ -234,7 +221,9 @@ def publish(lake: Lake, rollup: Rollup, staged: Path, now: datetime) -> None:
     name = f"{ROLLUPS_FOLDER}/organization={rollup.organization}/month={rollup.month}/{staged.name}"
     sources = {day.isoformat(): sorted(paths) for day, paths in sorted(rollup.sources.items())}
     with lake.manifest.transaction() as db:
-        _check_live(db, [path for paths in sources.values() for path in paths])
+        for path in chain(*sources.values()):
+            if not db.execute("SELECT 1 FROM files WHERE path = ? AND deletable_at IS NULL", [path]).fetchone():
+                raise Conflict(f"{path} was replaced by another process in the meantime; try again.")
         db.execute(
             "UPDATE rollups SET deletable_at = ? WHERE organization = ? AND month = ? AND deletable_at IS NULL",
             [format_time(now + READERS_GRACE), rollup.organization, rollup.month.isoformat()],
@@ -247,9 +236,3 @@ def publish(lake: Lake, rollup: Rollup, staged: Path, now: datetime) -> None:
             [rollup.organization, rollup.month.isoformat(), rollup.version, *file, format_time(now),
              json.dumps(sources), without_domains],
         )  # fmt: skip
-
-
-def _check_live(db: sqlite3.Connection, paths: list[str]) -> None:
-    for path in paths:
-        if not db.execute("SELECT 1 FROM files WHERE path = ? AND deletable_at IS NULL", [path]).fetchone():
-            raise Conflict(f"{path} was replaced by another process in the meantime; try again.")
