@@ -3,20 +3,10 @@
 from queries.catalog import CACHE_STATS, CATALOG, ENDPOINTS, ENTRIES, Entry, template, template_entries
 from queries.cluster_options import ClusterOptions, ClusterTimeout, ClusterUnavailable
 from queries.detectors import CRAWLER_PLAN, DETECTORS, JOB_KINDS, Detector, JobKind
-from queries.dictionary import describe, meaning_of, relations
+from queries.dictionary import describe, relations
 from queries.engine import Engine, open_cluster
 from queries.fields import Field
-from queries.findings import (
-    DETECTED_DAYS,
-    GUESSES,
-    REDIRECTED,
-    Finding,
-    days_before,
-    detect,
-    guesses,
-    measure_all,
-    redirected,
-)
+from queries.findings import DETECTED_DAYS, Finding, days_before, detect, guesses, measure_all, redirected
 from queries.hints import no_visits
 from queries.locked_engine import EngineLost, FilesGone, QueryFailed, QueryTimeout
 from queries.notebook import Reader, open_lake

@@ -17,28 +17,23 @@ class JobKind:
     """What jobs of one type are about, and how their outcome is measured."""
 
     type: str
-    subject: tuple[str, ...]
-    """The columns that name the subject of a job."""
+    subject: tuple[str, ...]  # the columns that name the subject of a job
     title: str
     """What was found. {where} is the link or the domain of the finding, {domain} its domain."""
-    summary: str
-    """Two sentences, which may also contain {days} and the sums of columns of the finding."""
+    summary: str  # two sentences, which may also contain {days} and the sums of columns of the finding
     action_id: str
     action_label: str
     implementation_type: Literal["patch", "edge_page", "manual"] = "patch"
     """The default type of its implementations."""
-    more_is_better: bool = False
-    """Whether the events of its measure are wanted; otherwise they are to become fewer."""
+    more_is_better: bool = False  # whether the events of its measure are wanted; otherwise they are to become fewer
     counts_refusals: bool = False
     """Whether every event of its measure is a request with the wrong answer: refused, missing, or a secret that was
     served. Then the answers alone show when the problem is gone."""
     closes_by_rate: bool = False
     """Whether a lower rate may close its jobs: only where benchmarks/README.md measured that rates seldom fall by
     themselves, and fewer is better."""
-    untrusted: tuple[str, ...] = ()
-    """The columns with untrusted text."""
-    sql: str = ""
-    """The SQL file, if it is not called like the type."""
+    untrusted: tuple[str, ...] = ()  # the columns with untrusted text
+    sql: str = ""  # the SQL file, if it is not called like the type
 
     @cached_property
     def measure(self) -> Entry:
@@ -51,12 +46,9 @@ class JobKind:
 class Detector(JobKind):
     """Finds jobs of one type. The rows of its SQL are its findings, the heaviest first, one for each subject."""
 
-    fields: tuple[Field, ...]
-    """The columns of a finding, after its domain."""
-    fetches: str = "agent_fetches"
-    """The column that counts requests, for the weight of a finding."""
-    people: str | None = None
-    """The column that counts people; each weighs as much as ten requests."""
+    fields: tuple[Field, ...]  # the columns of a finding, after its domain
+    fetches: str = "agent_fetches"  # the column that counts requests, for the weight of a finding
+    people: str | None = None  # the column that counts people; each weighs as much as ten requests
     compares_days: bool = False
     """Whether it compares some of its days with others: a day without its log would look like one without visits."""
     only: tuple[str, bool] | None = None

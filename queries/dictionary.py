@@ -47,7 +47,8 @@ def describe(own_sql: OwnSql, scope: Scope) -> Described:
         if relation in columns and column not in _BOOKKEEPING:
             columns[relation][column] = kind
     types = {name: kind for kinds in columns.values() for name, kind in kinds.items()}
-    meanings = _column_meanings()
+    declared = {field.name: field.meaning for field in vars(fields).values() if isinstance(field, fields.Field)}
+    meanings = _DERIVED | declared | {column.name: _meaning_of(column) for column in COLUMNS}
     return {
         "relations": [
             {"relation": name, "meaning": meaning, "columns": ", ".join(columns[name])}
@@ -57,18 +58,9 @@ def describe(own_sql: OwnSql, scope: Scope) -> Described:
     }
 
 
-def meaning_of(column: Column, quote: str = "") -> str:
+def _meaning_of(column: Column) -> str:
     """What a column of a visit means, with the values of the constant that its meaning names."""
-    return re.sub(
-        r"\b[A-Z]+_[A-Z_]+\b",
-        lambda found: ", ".join(f"{quote}{value}{quote}" for value in getattr(visits, found[0])),
-        column.meaning,
-    )
-
-
-def _column_meanings() -> dict[str, str]:
-    declared = {field.name: field.meaning for field in vars(fields).values() if isinstance(field, fields.Field)}
-    return _DERIVED | declared | {column.name: meaning_of(column) for column in COLUMNS}
+    return re.sub(r"\b[A-Z]+_[A-Z_]+\b", lambda found: ", ".join(getattr(visits, found[0])), column.meaning)
 
 
 def _head(sql: str) -> str:

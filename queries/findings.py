@@ -28,12 +28,10 @@ class Finding:
 
     type: str
     organization: str
-    subject: dict[str, str | None]
-    """The values that name it, by column."""
+    subject: dict[str, str | None]  # the values that name it, by column
     row: dict[str, Any]
     """The row of the detector's answer, ready for JSON: moments are text in UTC, with Z and whole seconds."""
-    weight: float
-    """Its requests in an average week, where a person counts as ten."""
+    weight: float  # its requests in an average week, where a person counts as ten
 
 
 def days_before(as_of: date) -> tuple[date, date]:
@@ -140,10 +138,9 @@ def _finding(detector: Detector, organization: str, row: dict[str, Any]) -> Find
         type=detector.type,
         organization=organization,
         subject={name: row[name] for name in detector.subject},
-        row={name: _json_value(value) for name, value in row.items()},
+        row={
+            name: f"{value.replace(microsecond=0).isoformat()}Z" if isinstance(value, datetime) else value
+            for name, value in row.items()
+        },
         weight=(fetches + _WEIGHT_OF_PERSON * people) / _WEEKS,
     )
-
-
-def _json_value(value: object) -> object:
-    return f"{value.replace(microsecond=0).isoformat()}Z" if isinstance(value, datetime) else value

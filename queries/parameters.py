@@ -78,12 +78,10 @@ class Parameter:
     kind: Literal["days", "filter", "word"]
     """What it selects visits by; "word": by a word that answers show, compared with case unless `parse` changes it."""
     description: str
-    label: str = ""
-    """Of its chip on a page; "" if it has none."""
+    label: str = ""  # of its chip on a page; "" if it has none
     parse: Callable[[str], str] = str
     """From its value to that of the field of Scope of its name. Raises InvalidParameter."""
-    schema: Mapping[str, Any] = field(default_factory=lambda: _TEXT)
-    """The values that it accepts, as JSON Schema."""
+    schema: Mapping[str, Any] = field(default_factory=lambda: _TEXT)  # the values that it accepts, as JSON Schema
     links_unknown: bool = True
     """Whether a row "unknown" of a page links to the visits without this word: not where most visits have none."""
 
@@ -181,23 +179,18 @@ def scope_from(query: Mapping[str, str], organization: str, today: date, targets
 def _days(query: Mapping[str, str], today: date, zone: Callable[[], str]) -> tuple[date, date]:
     if "start_date" in query and "end_date" in query:
         start, end = (parse_day(name, query[name], zone) for name in ("start_date", "end_date"))
-        return _date_range(start, end, today)
+        end = min(end, today)
+        if start > end:
+            remedy = "Use a day on or before end_date and today."
+            raise InvalidParameter("start_date", f"is after the last day, {end}", remedy)
+        if (end - start).days >= MAX_DAYS:
+            raise InvalidParameter("start_date", "is too far back", f"Ask for at most {MAX_DAYS:,} days.")
+        return start, end
     length = RANGES.get(query.get("range", DEFAULT_RANGE))
     if length is None:
         days = f"Use one of {', '.join(RANGES)}; or start_date and end_date."
         raise InvalidParameter("range", f"has the unknown value {_quoted(query['range'])}", days)
     return today - timedelta(days=length - 1), today
-
-
-def _date_range(start: date, end: date, today: date) -> tuple[date, date]:
-    end = min(end, today)
-    if start > end:
-        raise InvalidParameter(
-            "start_date", f"is after the last day, {end}", "Use a day on or before end_date and today."
-        )
-    if (end - start).days >= MAX_DAYS:
-        raise InvalidParameter("start_date", "is too far back", f"Ask for at most {MAX_DAYS:,} days.")
-    return start, end
 
 
 def parse_day(name: str, value: str, zone: Callable[[], str]) -> date:

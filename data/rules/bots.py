@@ -29,6 +29,7 @@ _KIND_OF_TAG: Final = {
 }
 _SEO = re.compile(r"\bseo\b|backlink|search engine optimi|link analysis", re.IGNORECASE)
 _ESCAPE = re.compile(r'((?:\\x[0-9a-fA-F]{2})+)|\\(["\\])')
+_FIRST_PRODUCT = re.compile(r"(?i)(?!mozilla)[\w.+-]{2,40}")
 HUMAN_CLASSIFICATION = Classification("human", None, None, None, None, None, None, "desktop", None, None)
 """A person with the default device type; operating system and browser are unknown."""
 
@@ -88,22 +89,24 @@ class BotRules:
             return
         lower = user_agent.lower()
         if self._any_agent.Match(lower):  # a quick check first: people's user agents match none of the patterns
-            for number in sorted(self._agent_set.Match(lower) or ()):
-                yield _agent_match(self._agents[number])
+            for row in (self._agents[number] for number in sorted(self._agent_set.Match(lower) or ())):
+                rule = f'agents.toml: {"exactly " if row.exact else ""}"{row.token}"'
+                yield RuleMatch(rule, row.evidence, agent_classification(row, row.confidence, "user_agent"))
         for number in sorted(self._crawler_set.Match(user_agent) or ()):
-            row = self._crawlers[number]
-            yield _crawler_match(row, user_agent, is_ours=_literal(row["pattern"]) in self._our_tokens)
-        for number in sorted(self._heuristic_set.Match(lower) or ()):
-            row = self._heuristics[number]
-            if row.unless is None or not _compiled(row.unless).search(lower):
-                yield _heuristic_match(row, user_agent)
+            crawler = self._crawlers[number]
+            yield _crawler_match(crawler, user_agent, is_ours=_literal(crawler["pattern"]) in self._our_tokens)
+        for heuristic in (self._heuristics[number] for number in sorted(self._heuristic_set.Match(lower) or ())):
+            if heuristic.unless is None or not _compiled(heuristic.unless).search(lower):
+                product = _FIRST_PRODUCT.match(user_agent)
+                classification = bot_classification(heuristic.agent_kind, product[0] if product else None)
+                yield RuleMatch(f"heuristics.toml: {heuristic.name}", heuristic.evidence, classification)
 
 
 def readable_user_agent(logged: str) -> str:
     """The user agent that a client sent, from a log: unescaped, at most 1,024 characters, '' when there is none."""
     text = logged[: 4 * MAX_USER_AGENT_LENGTH]
     if "\\" in text:
-        text = _ESCAPE.sub(lambda match: _decode_escapes(match[1]) if match[1] else match[2], text)
+        text = _ESCAPE.sub(_unescaped, text)
     for _ in range(2):  # older CloudFront logs are percent-encoded twice
         if " " not in text and ("%20" in text or "%2520" in text):
             text = unquote(text, errors="replace")
@@ -111,11 +114,6 @@ def readable_user_agent(logged: str) -> str:
         text = text.encode("utf-8", "replace").decode()  # replaces lone surrogates
     text = text[:MAX_USER_AGENT_LENGTH].strip(" \t\"'")
     return "" if text == "-" else text
-
-
-def _agent_match(row: Agent) -> RuleMatch:
-    rule = f'agents.toml: {"exactly " if row.exact else ""}"{row.token}"'
-    return RuleMatch(rule, row.evidence, agent_classification(row, row.confidence, "user_agent"))
 
 
 def _crawler_match(row: dict[str, Any], user_agent: str, is_ours: bool) -> RuleMatch:
@@ -141,16 +139,6 @@ def _kind_of(row: dict[str, Any]) -> str:
     return "other" if kind == "seo" and not is_seo else kind
 
 
-def _heuristic_match(row: Heuristic, user_agent: str) -> RuleMatch:
-    classification = bot_classification(row.agent_kind, _first_product(user_agent))
-    return RuleMatch(f"heuristics.toml: {row.name}", row.evidence, classification)
-
-
-def _first_product(user_agent: str) -> str | None:
-    match = re.match(r"[\w.+-]{2,40}", user_agent)
-    return match[0] if match and not match[0].lower().startswith("mozilla") else None
-
-
 @cache
 def _compiled(pattern: str) -> "re2._Regexp":
     return re2.compile(pattern)  # re2's own cache is limited to 128 patterns
@@ -173,5 +161,5 @@ def agent_pattern(token: str, exact: bool = False) -> str:
     return f"(?:^|[^a-z0-9]){escaped}" + ("" if token[-1] in "/ (-" else "(?:[^a-z0-9-]|$)")
 
 
-def _decode_escapes(escapes: str) -> str:
-    return bytes.fromhex(escapes.replace("\\x", "")).decode("utf-8", "replace")
+def _unescaped(found: re.Match[str]) -> str:
+    return bytes.fromhex(found[1].replace("\\x", "")).decode("utf-8", "replace") if found[1] else found[2]

@@ -2,7 +2,7 @@
 
 import re
 from functools import cache
-from typing import Final, NamedTuple
+from typing import Final
 
 import re2
 from ua_parser import Domain, RegexResolver, Resolver
@@ -13,14 +13,6 @@ from data.rules.tables import Browser, Device, load
 
 _FALSE_MATCHES: Final = re.compile("tablet pc|coolpad|padfone|phonepad|tech[ _]?pad|klipad|gpad_|dtv|letv")
 """Words that contain a pattern of a device but do not identify it, such as names of phones and of manufacturers."""
-
-
-class DeviceInfo(NamedTuple):
-    """The device type, operating system and browser of a person."""
-
-    device_type: str
-    operating_system: str | None
-    browser: str | None
 
 
 @cache
@@ -43,19 +35,13 @@ class DeviceRules:
         self._browser_names = {name: row.name for row in self._browsers for name in row.names}
         self._device_set = pattern_set(row.pattern for row in self._devices)
 
-    def device_info(self, user_agent: str) -> DeviceInfo:
+    def device_info(self, user_agent: str) -> tuple[str, str | None, str | None]:
         """The device type, operating system and browser of a person's (unescaped) user agent."""
         parsed = self._parse(user_agent, Domain.USER_AGENT | Domain.OS)
-        return DeviceInfo(
-            self.device_type(user_agent),
-            parsed.os.family if parsed.os else None,
-            self._browser(user_agent, parsed.user_agent.family if parsed.user_agent else None),
-        )
-
-    def _browser(self, user_agent: str, parsed: str | None) -> str | None:
-        """The one name of a browser that ua-parser knows as `parsed`."""
+        browser = parsed.user_agent.family if parsed.user_agent else None
         numbers: list[int] = self._browser_set.Match(user_agent.lower()) or []
-        return self._browsers[min(numbers)].name if numbers else self._browser_names.get(parsed or "", parsed)
+        browser = self._browsers[min(numbers)].name if numbers else self._browser_names.get(browser or "", browser)
+        return self.device_type(user_agent), parsed.os.family if parsed.os else None, browser
 
     def device_type(self, user_agent: str) -> str:
         """desktop, mobile or tablet. Televisions, consoles and cars are desktops."""

@@ -27,8 +27,7 @@ class Publisher(NamedTuple):
     """A publisher of country databases."""
 
     name: str
-    url: str
-    """Where its licence wants a link to lead, wherever its countries are shown."""
+    url: str  # where its licence wants a link to lead, wherever its countries are shown
 
 
 _PUBLISHERS: Final = {

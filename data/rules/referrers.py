@@ -95,7 +95,8 @@ class Campaigns:
         if row:
             classification = ai_referral(row.ai_source, row.confidence, "utm")
             return RuleMatch(f'campaigns.toml: "{row.utm_source}"', row.evidence, classification)
-        return self._match_host(source, "utm_source") or self._match_host(_referrer_parameter(query), "referrer")
+        referrer = _query_values(query).get("referrer", "").strip().lower() if "referrer=" in query else ""
+        return self._match_host(source, "utm_source") or self._match_host(referrer, "referrer")
 
     def _match_host(self, name: str, key: str) -> RuleMatch | None:
         address = host_and_path(name) if "." in name else None
@@ -124,10 +125,6 @@ def utm_values(query: str) -> tuple[str | None, ...]:
         return (None,) * len(UTM_FIELDS)
     values = _query_values(query)
     return tuple(values[name].strip()[:MAX_UTM_LENGTH] or None if name in values else None for name in UTM_FIELDS)
-
-
-def _referrer_parameter(query: str) -> str:
-    return _query_values(query).get("referrer", "").strip().lower() if "referrer=" in query else ""
 
 
 def _query_values(query: str) -> dict[str, str]:

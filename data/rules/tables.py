@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection
 from datetime import date
 from functools import cache
 from importlib import metadata, resources
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Final, TypeVar
 
 import msgspec
 import tomli
@@ -203,7 +203,7 @@ def load(row_type: type[AnyRow], name: str) -> list[AnyRow]:
 def _checked_rows(row_type: type[AnyRow], name: str, content: bytes) -> tuple[AnyRow, ...]:
     """The rows of a TOML file. Cached, because every import and every server checks its agents by them."""
     try:
-        tables = _parsed(content)
+        tables = tomli.loads(content.decode())
     except ValueError as error:
         raise ValueError(f"{name}.toml: {error}") from error
     key = row_type.__name__.lower()
@@ -217,12 +217,6 @@ def _checked_rows(row_type: type[AnyRow], name: str, content: bytes) -> tuple[An
         except msgspec.ValidationError as error:
             raise ValueError(f"{name}.toml, row {number}: {error}") from error
     return tuple(checked)
-
-
-@cache
-def _parsed(content: bytes) -> dict[str, Any]:
-    """Parse a TOML file. Cached, because several modules load the same file."""
-    return tomli.loads(content.decode())
 
 
 def rules_version() -> str:

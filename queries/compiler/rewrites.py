@@ -110,10 +110,6 @@ def _trunc(node: exp.TimestampTrunc) -> exp.Expr:
     return call("trunc", node.this, unit)
 
 
-def _shift(node: exp.BitwiseLeftShift) -> exp.Expr:
-    return call("shiftleft", node.this, exp.cast(node.expression.unnest(), "INT"))
-
-
 def _series(node: exp.GenerateSeries) -> exp.Expr:
     """A series that may be empty would count downwards: the end must be a literal, a parameter or x + 1."""
     start, end, step = node.args["start"], node.args["end"], node.args.get("step")
@@ -211,7 +207,7 @@ _REWRITES: Final[tuple[tuple[type[exp.Expr], Callable[..., exp.Expr]], ...]] = (
     (exp.Extract, _extract),
     (exp.DateDiff, _days_between),
     (exp.TimestampTrunc, _trunc),
-    (exp.BitwiseLeftShift, _shift),
+    (exp.BitwiseLeftShift, lambda node: call("shiftleft", node.this, exp.cast(node.expression.unnest(), "INT"))),
     (exp.GenerateSeries, _series),
     (exp.Select, write_out_unnest),
     (exp.Bracket, _bracket),

@@ -19,9 +19,7 @@ from data.visits import AI_CATEGORIES
 from queries import (
     CRAWLER_PLAN,
     DETECTORS,
-    GUESSES,
     JOB_KINDS,
-    REDIRECTED,
     Finding,
     OwnSql,
     Scope,
@@ -32,6 +30,7 @@ from queries import (
     template,
 )
 from queries.detectors import Detector
+from queries.findings import GUESSES, REDIRECTED
 from tests.faults.trials import scaled
 from tests.recount import FINDERS, MEASURED, find, measured
 from tests.support.sql import rows

@@ -12,7 +12,7 @@ IPHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605
 @pytest.fixture(scope="module")
 def browser():
     rules = DeviceRules()
-    return lambda user_agent: rules.device_info(user_agent).browser
+    return lambda user_agent: rules.device_info(user_agent)[2]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
