@@ -14,7 +14,7 @@ from data.errors import Conflict, TrafficError
 from data.maintenance.erasure import GRACE
 from data.maintenance.rewriting import skip_rest, stage_removal_record
 from data.maintenance.unknown import expire_unknown, partition_of, unknown_files
-from data.store.clock import format_time, is_recent
+from data.store.clock import format_time, is_recent, parse_time
 from data.store.dead_files import expire_now
 from data.store.lake import Lake
 from data.store.landing import discard, publisher
@@ -118,8 +118,8 @@ def _was_doubted_yesterday(lake: Lake, now: datetime) -> bool:
 
 
 def _recorded(lake: Lake, task: str) -> datetime | None:
-    rows = lake.manifest.rows("SELECT at FROM last_runs WHERE task = ?", [task])
-    return datetime.fromisoformat(rows[0][0]) if rows else None
+    ((at,),) = lake.manifest.rows("SELECT max(at) FROM last_runs WHERE task = ?", [task])
+    return parse_time(at)
 
 
 def _record(lake: Lake, task: str, now: datetime) -> None:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from data.errors import LakeDamaged
 from data.rules.tables import rules_version
-from data.store.clock import TOLERANCE, format_time
+from data.store.clock import TOLERANCE, format_time, parse_time
 from data.store.files import UNREADABLE
 from data.store.generation import outdated
 from data.store.lake import Lake
@@ -123,7 +123,7 @@ def status_of(lake: Lake, now: datetime) -> LakeStatus:
         ((dead_files, dead_bytes, oldest_check),) = lake.manifest.rows(_FILES)
     except sqlite3.DatabaseError as error:
         raise LakeDamaged(f"the manifest of {lake.root} cannot be read ({error}); restore the lake.") from error
-    latest = _time(latest)
+    latest = parse_time(latest)
     return LakeStatus(
         manifest_version=version,
         manifest_problem=outdated(lake.manifest, lake.root),
@@ -131,7 +131,7 @@ def status_of(lake: Lake, now: datetime) -> LakeStatus:
         total=_total(list(organizations.values())),
         dead_files=dead_files or 0,
         dead_bytes=dead_bytes or 0,
-        oldest_check_at=_time(oldest_check),
+        oldest_check_at=parse_time(oldest_check),
         oldest_salt_at=oldest_salt,
         agents_refreshed_at=_refreshed(lake.ip_lists),
         clock_was_at=latest if latest and latest > now + TOLERANCE else None,
@@ -175,7 +175,7 @@ def _organizations(lake: Lake, now: datetime, organization: str = "") -> dict[st
     ):
         days = _day(first), _day(last)
         statuses[name] = OrganizationStatus(
-            files, visits, size, *days, None, None, opened, unmerged, unjudged, waiting, _time(oldest)
+            files, visits, size, *days, None, None, opened, unmerged, unjudged, waiting, parse_time(oldest)
         )
     _add_times(lake, statuses, organization)
     return statuses
@@ -240,10 +240,6 @@ def _total(rows: list[OrganizationStatus]) -> OrganizationStatus:
 
 def _day(text: str | None) -> date | None:
     return date.fromisoformat(text) if text else None
-
-
-def _time(text: str | None) -> datetime | None:
-    return datetime.fromisoformat(text).astimezone(UTC) if text else None
 
 
 def _salt_times(lake: Lake) -> tuple[datetime | None, datetime | None]:

@@ -17,6 +17,11 @@ def format_time(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="microseconds")
 
 
+def parse_time(text: str | None) -> datetime | None:
+    """A time that format_time wrote; None if there is none."""
+    return datetime.fromisoformat(text) if text else None
+
+
 def unchecked_bounds(before: datetime | None) -> tuple[str, str]:
     """The first and the last `checked_at` that count as checked since `before`; without it, none do."""
     return (format_time(before), format_time(datetime.now(UTC) + TOLERANCE)) if before else ("~", "")

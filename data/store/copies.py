@@ -4,7 +4,7 @@ import secrets
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from data.store.clock import format_time
+from data.store.clock import format_time, parse_time
 from data.store.lake import Lake
 
 _COPIES: Final = (
@@ -29,7 +29,7 @@ class Copy(NamedTuple):
 def copies(lake: Lake, target: str = "", organization: str = "") -> list[Copy]:
     """The copies at one target or at all, of one organization or of all."""
     return [
-        Copy(name, owner, version, _time(at), erasures, followed, _time(since))
+        Copy(name, owner, version, parse_time(at), erasures, followed, parse_time(since))
         for name, owner, version, at, erasures, followed, since in lake.manifest.rows(_COPIES, [target, organization])
     ]
 
@@ -69,7 +69,3 @@ def mark_of(lake: Lake) -> str:
         db.execute("INSERT OR IGNORE INTO marks VALUES (1, ?)", [secrets.token_hex(16)])
         ((mark,),) = db.execute("SELECT mark FROM marks").fetchall()
         return str(mark)
-
-
-def _time(text: str | None) -> datetime | None:
-    return datetime.fromisoformat(text) if text else None

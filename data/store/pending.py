@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from data.errors import Conflict, LakeDamaged, NewerVersion
 from data.store.arrivals import Arrivals, note_arrivals
-from data.store.clock import format_time
+from data.store.clock import format_time, parse_time
 from data.store.coverage import note_received
 from data.store.footers import SESSION_BITS, PendingRange, session_of
 from data.store.lake import Lake
@@ -78,7 +78,7 @@ def _next_id(db: sqlite3.Connection, manifest: Manifest) -> int:
 def backlog(manifest: Manifest) -> Backlog:
     """The pending visits of all organizations."""
     ((visits, oldest),) = manifest.rows("SELECT coalesce(sum(visits), 0), min(received_at) FROM pending")
-    return Backlog(visits, datetime.fromisoformat(oldest) if oldest else None)
+    return Backlog(visits, parse_time(oldest))
 
 
 def flush_all(lake: Lake) -> int:
