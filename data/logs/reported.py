@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
 from itertools import islice
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -53,9 +53,6 @@ class Reported(msgspec.Struct, forbid_unknown_fields=True, gc=False):
         Meta(description="size of the response, where your server knows it"),
     ] = None
 
-
-SCHEMA: Final[dict[str, Any]] = msgspec.json.schema(Reported)["$defs"]["Reported"]
-"""JSON Schema of one reported request."""
 
 Row = bytes | msgspec.Raw
 """One JSON object, not yet parsed."""

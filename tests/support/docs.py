@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from data import visits
-from data.logs.reported import SCHEMA as REPORTED
+from data.logs.reported import Reported
 from data.signals import SIGNALS
 from queries import CATALOG, DETECTORS
 from queries.prelude import sql_text
@@ -73,9 +75,8 @@ def detector_table() -> str:
 
 
 def reported_table() -> str:
-    return table(
-        ("field", "meaning"), ((f"`{name}`", field["description"]) for name, field in REPORTED["properties"].items())
-    )
+    fields = msgspec.json.schema(Reported)["$defs"]["Reported"]["properties"]
+    return table(("field", "meaning"), ((f"`{name}`", field["description"]) for name, field in fields.items()))
 
 
 def signal_table() -> str:
