@@ -27,7 +27,10 @@ def normalized_host(text: str) -> str | None:
         return None
     host = parts[1]
     if host.startswith("["):
-        return _ipv6(host[1:-1])
+        try:
+            return f"[{socket.inet_ntop(socket.AF_INET6, socket.inet_pton(socket.AF_INET6, host[1:-1]))}]"
+        except OSError:
+            return None
     host = (host if host.isascii() else _a_labels(host)).lower().removesuffix(".")
     return host if len(host) <= _MAX_HOST and _NAME.fullmatch(host) else None
 
@@ -38,13 +41,6 @@ def check_host(text: str, what: str) -> str:
     if host is None:
         raise BadInput(f"{what} {HOST_RULE}.")
     return host
-
-
-def _ipv6(text: str) -> str | None:
-    try:
-        return f"[{socket.inet_ntop(socket.AF_INET6, socket.inet_pton(socket.AF_INET6, text))}]"
-    except OSError:
-        return None
 
 
 def _a_labels(host: str) -> str:

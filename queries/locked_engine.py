@@ -174,6 +174,10 @@ class LockedEngine:
         return QueryFailed(message)
 
     def _new(self) -> duckdb.DuckDBPyConnection:
+        """An engine that reads the folders and nothing else, with its limits, and whose configuration is locked.
+
+        The folder into which it spills is readable implicitly.
+        """
         engine = duckdb.connect(config=_CONFIG)
         engine.execute("SET TimeZone = 'UTC'")
         # files of the lake never change, so their footers are right for ever
@@ -182,21 +186,6 @@ class LockedEngine:
             engine.execute("SET threads = 1")
         set_variables(engine, self.values)
         define_relations(engine, self._folders)
-        self._lock(engine)
-        return engine
-
-    def _replace(self, broken: duckdb.DuckDBPyConnection) -> None:
-        """Replace a broken engine, unless another thread already did. Queries still running on it may finish."""
-        with self._replace_lock, suppress(duckdb.Error, BadInput):  # if it fails, the next query tries again
-            if self._duckdb is broken:
-                self._duckdb = self._new()
-                self._close_idle(0)
-
-    def _lock(self, engine: duckdb.DuckDBPyConnection) -> None:
-        """Limit queries to reading the folders, set memory and time limits, and lock the configuration.
-
-        The folder into which it spills is readable implicitly.
-        """
         if self._memory:
             engine.execute("SET memory_limit = $memory", {"memory": self._memory})
         engine.execute("SET temp_directory = $folder", {"folder": spill_folder(self._folders.staging)})
@@ -207,6 +196,14 @@ class LockedEngine:
         engine.execute("SET enable_external_access = FALSE")
         engine.execute("SET allowed_configs = ['allocator_background_threads']")
         engine.execute("SET lock_configuration = TRUE")
+        return engine
+
+    def _replace(self, broken: duckdb.DuckDBPyConnection) -> None:
+        """Replace a broken engine, unless another thread already did. Queries still running on it may finish."""
+        with self._replace_lock, suppress(duckdb.Error, BadInput):  # if it fails, the next query tries again
+            if self._duckdb is broken:
+                self._duckdb = self._new()
+                self._close_idle(0)
 
 
 def _readable(folders: LakeFolders, organization: str | None) -> list[str]:

@@ -10,10 +10,7 @@ TYPED: Final = ("scope", "subjects")
 
 
 def script(variables: dict[str, Any], hint: str = "") -> str:
-    """SQL text; after running it, any template returns the same rows as the Warehouse does for `variables`.
-
-    At last, it shows the hint.
-    """
+    """SQL that shows the hint, and after which any template returns the rows of the Warehouse for `variables`."""
     files = {name: value for name, value in variables.items() if name not in TYPED}
     settings = [f"SET VARIABLE {name} = {_literal(value)};" for name, value in files.items()]
     typed = [

@@ -107,10 +107,7 @@ class Warehouse:
 
 
 def _check_columns(entry: Entry, columns: list[tuple[str, str]]) -> None:
-    """Check that a template, detector or measure returns the columns that its entry declares: pairs of name and type.
-
-    Raises AssertionError.
-    """
+    """Raise AssertionError unless a template returns the columns that its entry declares: pairs of name and type."""
     declared = [(field.name, field.kind.sql) for field in entry.fields]
     if columns != declared:
         raise AssertionError(f"template {entry.name} returns {columns}, the catalog declares {declared}")

@@ -13,7 +13,7 @@ from typing import Final
 from data.errors import BadInput
 from data.ingest.dropped import Drop, Dropped
 from data.ingest.follower import FollowTotals
-from data.ingest.importer import Importer, Options, Summary
+from data.ingest.importer import Importer, Options
 from data.ingest.visitor_ids import LIFETIME, delete_old_salts
 from data.progress import Progress, unseen
 from data.store.batches import ObjectVersion
@@ -129,20 +129,6 @@ class DropFollower:
             self.totals.refused += 1
             self._notify(f"{error} It is left out until it changes.")
             return
-        self._count(source, summary)
-        if summary.batch:
-            self.totals.repeated += 1
-            self._repeated.append((dropped.version, summary.batch))
-        elif not summary.lines:
-            self._done.add(dropped.version)
-        if len(self._repeated) == _NOTED_AT_ONCE:
-            self._note_repeated()
-
-    def _note_repeated(self) -> None:
-        note_objects(self._lake.manifest, self._options.organization, self._repeated)
-        self._repeated = []
-
-    def _count(self, source: object, summary: Summary) -> None:
         self.totals.objects += 1
         self.totals.add(summary)
         if summary.cut_short:
@@ -154,3 +140,14 @@ class DropFollower:
                 f"{source} has visits of {summary.first_day}, older than 48 hours: they count, but visitors of such a "
                 "day of whom other visits landed more than 48 hours ago count once more."
             )
+        if summary.batch:
+            self.totals.repeated += 1
+            self._repeated.append((dropped.version, summary.batch))
+        elif not summary.lines:
+            self._done.add(dropped.version)
+        if len(self._repeated) == _NOTED_AT_ONCE:
+            self._note_repeated()
+
+    def _note_repeated(self) -> None:
+        note_objects(self._lake.manifest, self._options.organization, self._repeated)
+        self._repeated = []

@@ -1,7 +1,4 @@
-"""Verifies a lake: visits and links by their SHA-256, seeds, databases, and pending visits.
-
-Damage is reported, not repaired.
-"""
+"""Verifies a lake: visits and links by their SHA-256, seeds, databases, and pending visits. Damage is only reported."""
 
 import os
 import sqlite3

@@ -99,10 +99,7 @@ class Lake(LakeFolders):
 
     @contextmanager
     def write_lock(self) -> Iterator[None]:
-        """Exclude other imports, in any process. Waits until they are done, so everything they landed is visible.
-
-        Raises OutdatedManifest.
-        """
+        """Exclude other imports, in any process. Waits until all that they land is visible. Raises OutdatedManifest."""
         with locked(self.root, wait=True):
             self.manifest.check_current()
             yield

@@ -106,7 +106,11 @@ class Landing:
         rows = self._lake.manifest.rows("SELECT first_at, last_at FROM batches WHERE id = ?", [before])
         first_at, last_at = span(self._span, *rows)
         batch = replace(batch, id=self.batch, first_at=first_at, last_at=last_at)
-        self._lake.manifest.commit(batch, continues, self._finish(batch, continues), self.zone)
+        unfinished = self._lake.manifest.unfinished_files(continues) if continues else []
+        if unfinished and not self._staged:  # nothing landed in their place, which must be recorded
+            self._add(unfinished[-1].day, 0, None)
+            self._last_part = VISITS.empty_table()
+        self._lake.manifest.commit(batch, continues, self._publisher(record_of(batch), unfinished), self.zone)
 
     def publisher(self) -> Publisher:
         """Write and hash the staged files of visits that were pending; return what moves them to their final paths."""
@@ -116,15 +120,8 @@ class Landing:
         """Delete the staged files that were not committed."""
         discard(self._lake, self._staged)
 
-    def _finish(self, batch: Batch, continues: Batch | None) -> Publisher:
-        """Write the last file, which records the batch, and that it replaces the unfinished line of `continues`."""
-        unfinished = self._lake.manifest.unfinished_files(continues) if continues else []
-        if unfinished and not self._staged:  # nothing landed in their place, which must be recorded
-            self._add(unfinished[-1].day, 0, None)
-            self._last_part = VISITS.empty_table()
-        return self._publisher(record_of(batch), unfinished)
-
     def _publisher(self, record: BatchRecord, replaced: list[LandedFile]) -> Publisher:
+        """Write the last file, which records the batch, and which files of an unfinished line it replaces."""
         if self._last_part is not None:
             batches = [record, *(replacing_footer(self._lake, replaced).batches if replaced else ())]
             replaces = [file.path for file in replaced]

@@ -75,10 +75,7 @@ def intact_links(lake: Lake, stored: RegisteredFile) -> str:
 
 
 def all_stored_links(lake: Lake, organization: str = "", before: datetime | None = None) -> list[RegisteredFile]:
-    """The live files of links of one organization, or of all.
-
-    With `before`, only those whose bytes were last verified before that time.
-    """
+    """The live files of links of one organization, or of all; with `before`, only those last verified before it."""
     rows = lake.manifest.rows(
         f"{_LIVE} AND ? IN ('', organization) AND checked_at NOT BETWEEN ? AND ? ORDER BY organization",
         [organization, *unchecked_bounds(before)],

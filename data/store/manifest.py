@@ -151,10 +151,7 @@ class Manifest:
             insert_files(db, publish())
 
     def replace_files(self, replacement: Replacement, publish: Publisher) -> list[LandedFile]:
-        """Replace live files of one organization in one transaction; return the new ones.
-
-        Raises Conflict unless all are live.
-        """
+        """Replace live files of one organization at once; return the new ones. Raises Conflict unless all are live."""
         organization, expiry = replacement.files[0].organization, format_time(replacement.deletable_at)
         with self.transaction() as db:
             for file in replacement.files:

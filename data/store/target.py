@@ -30,10 +30,7 @@ class TargetUnavailable(TrafficError):
 
 
 def parse_target(text: str) -> str:
-    """A target as it is written in settings, in its one form: an absolute folder or s3://bucket/prefix; "" for none.
-
-    Raises BadInput.
-    """
+    """A target in its one form: an absolute folder or s3://bucket/prefix; "" for none. Raises BadInput."""
     if not text or "://" not in text:
         return str(Path(text).absolute()) if text else ""
     if not (match := _BUCKET.fullmatch(text)):

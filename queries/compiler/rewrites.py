@@ -124,9 +124,7 @@ def _series(node: exp.GenerateSeries) -> exp.Expr:
 
 
 def _bracket(node: exp.Bracket) -> exp.Expr:
-    """An element of a written list, by a number, or of a map that a subquery makes, by a text; or the first few of
-    list_sort(list(DISTINCT x)).
-    """
+    """An element of a written list or of a map that a subquery makes; or the first of list_sort(list(DISTINCT x))."""
     (index,) = node.expressions
     if isinstance(index, exp.Slice) and isinstance(node.this, exp.ArraySort):
         (value,) = node.this.this.this.expressions

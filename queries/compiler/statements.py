@@ -52,40 +52,31 @@ class Compiler:
         """The text for a template, a detector or measure (`jobs/…`), or the rows of a new rollup (`rollups/…`)."""
         folder, _, relation = name.rpartition("/")
         if folder == "rollups":
-            return self.compile(self._counted(relation), f"relations/{relation}", "visits_by_domain")
+            body = self._body("counted_" + relation.partition("_")[0])
+            for table in body.find_all(exp.Table):
+                if _function(table) == "query_table":
+                    table.replace(exp.to_table(relation))
+            return self.compile(body, f"relations/{relation}", "visits_by_domain")
         origin = name if folder else f"templates/{name}"
         return self.compile(sqlglot.parse_one(sql_text(origin), dialect="duckdb"), origin, "all_visits")
-
-    def _counted(self, relation: str) -> exp.Query:
-        """The statement that counts the rows of a relation."""
-        body = self._body("counted_" + relation.partition("_")[0])
-        for table in body.find_all(exp.Table):
-            if _function(table) == "query_table":
-                table.replace(exp.to_table(relation))
-        return body
 
     def compile(self, tree: exp.Expr, origin: str, source: str) -> str:
         """The text for one statement of DuckDB. `origin` is its file, without .sql, and `source` where visits are from.
 
         Raises Unsupported for a construct without a checked counterpart.
         """
+        needed: dict[str, exp.Query] = {}
         try:
-            statement = self._compiled(tree, source)
+            statement = self._carried(tree, source)
+            self._add_relations(statement, source, needed)
+            own = [(cte.alias, cte.this) for cte in statement.ctes]
+            statement.set("with_", None)
+            for name, query in [*needed.items(), *own]:  # the relations that it reads come before its own CTEs
+                statement.with_(name, as_=query, dialect="spark", copy=False)
+            check_names(statement)
         except Unsupported as error:
             raise Unsupported(f"queries/{origin}.sql: {error}") from error
         return statement.sql("spark", pretty=True, comments=False)
-
-    def _compiled(self, tree: exp.Expr, source: str) -> exp.Query:
-        """The statement with the relations that it reads as CTEs before its own."""
-        needed: dict[str, exp.Query] = {}
-        statement = self._carried(tree, source)
-        self._add_relations(statement, source, needed)
-        own = [(cte.alias, cte.this) for cte in statement.ctes]
-        statement.set("with_", None)
-        for name, query in [*needed.items(), *own]:
-            statement.with_(name, as_=query, dialect="spark", copy=False)
-        check_names(statement)
-        return statement
 
     def _add_relations(self, tree: exp.Query, source: str, needed: dict[str, exp.Query]) -> None:
         """Add the relations that a tree reads, each after those that it reads itself."""

@@ -71,10 +71,7 @@ def served_filters(relation: str) -> frozenset[str]:
 
 @cache
 def rollup_version(behaviour: bool) -> str:
-    """A hash of the definitions and of whether signals count, stored with each rollup.
-
-    Comments and white space do not change it.
-    """
+    """A hash, stored with each rollup, of whether signals count and of the definitions without comments and spaces."""
     texts = [sql_text(f"{folder}/{name}") for folder in FOLDERS if folder != "names" for name in _names(folder)]
     words = _COMMENT.sub("", "\n".join([*texts, sql_text("rollups")])).split()
     return hashlib.sha256(" ".join([*words, str(behaviour)]).encode()).hexdigest()[:16]
