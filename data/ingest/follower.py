@@ -103,7 +103,17 @@ class Follower:
         Raises BadInput when nothing of the log has landed yet and none of its lines can be parsed.
         """
         try:
-            self._tick()
+            self._importer.refresh_ip_lists()
+            self._detect_rotation()
+            for tail in self._tails():
+                self._follow(tail)
+            if self._live:
+                self.totals.position, self.totals.size = self._live.position.offset, self._live.size
+            for summary in self._rotated.catch_up(self._live, self._late, self._marks, self._progress):
+                self.totals.add(summary)
+                if self.is_stopping:
+                    break
+            delete_old_salts(self._lake.salts, datetime.now(UTC))  # also when nothing lands
         except (OSError, sqlite3.OperationalError) as error:
             if not self._last_error:
                 self._last_error = (isinstance(error, OSError) and error.strerror) or str(error)
@@ -131,19 +141,6 @@ class Follower:
 
     def _tails(self) -> list[Tail]:
         return [*self._late, *([self._live] if self._live else [])]
-
-    def _tick(self) -> None:
-        self._importer.refresh_ip_lists()
-        self._detect_rotation()
-        for tail in self._tails():
-            self._follow(tail)
-        if self._live:
-            self.totals.position, self.totals.size = self._live.position.offset, self._live.size
-        for summary in self._rotated.catch_up(self._live, self._late, self._marks, self._progress):
-            self.totals.add(summary)
-            if self.is_stopping:
-                break
-        delete_old_salts(self._lake.salts, datetime.now(UTC))  # also when nothing lands
 
     def _detect_rotation(self) -> None:
         """If the path now leads to another file, open that one and keep the old one for late lines."""

@@ -57,8 +57,12 @@ def back_up(lake: Lake, folder: Path, progress: Progress = unseen) -> BackupResu
     """
     target = folder.resolve()
     _check_target(target, lake)
-    _remove_leftovers(target)
-    partial = _partial(target, os.getpid())
+    prefix = f"{target.name}.partial-"
+    for path in target.parent.iterdir():  # killed backups to the same target leave their folders
+        owner = path.name.removeprefix(prefix)
+        if path.name.startswith(prefix) and owner.isdecimal() and not _is_running(int(owner)):
+            shutil.rmtree(path)
+    partial = target.with_name(f"{prefix}{os.getpid()}")
     try:
         partial.mkdir()
     except OSError as error:
@@ -83,19 +87,6 @@ def _check_target(target: Path, lake: Lake) -> None:
         raise BadInput(f"{target} is a mount point; choose a new folder on it.")
     if target.exists() and not (target.is_dir() and not any(target.iterdir())):
         raise BadInput(f"{target} already exists and is not empty; choose a new or empty folder.")
-
-
-def _partial(target: Path, owner: int | str) -> Path:
-    return target.with_name(f"{target.name}.partial-{owner}")
-
-
-def _remove_leftovers(target: Path) -> None:
-    """Delete the partial folders of killed backups to the same target."""
-    prefix = _partial(target, "").name
-    for path in target.parent.iterdir():
-        owner = path.name.removeprefix(prefix)
-        if path.name.startswith(prefix) and owner.isdecimal() and not _is_running(int(owner)):
-            shutil.rmtree(path)
 
 
 def _is_running(process: int) -> bool:

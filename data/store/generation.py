@@ -12,7 +12,7 @@ import os
 import re
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -103,16 +103,14 @@ class SharedManifest(Manifest):
 
     def __init__(self, path: Path, refuse_new: str, connect: Connect) -> None:
         """As a Manifest; waits while the manifest is being rebuilt."""
-        self._in_use: int | None = shared(path.parent)
         self._root, self._copy = path.parent, GenerationCopy(path.parent)
-        try:
+        with ExitStack() as in_use:
+            in_use.enter_context(shared(path.parent))
             super().__init__(path, refuse_new, connect)
             self._problem = ""
             with suppress(sqlite3.DatabaseError):  # it is damaged, which later reads report
                 self._problem = outdated(self, self._root)
-        except BaseException:
-            self._release()
-            raise
+            self._in_use = in_use.pop_all()
 
     def check_current(self) -> None:
         """Raise OutdatedManifest if nothing may be written."""
@@ -143,9 +141,4 @@ class SharedManifest(Manifest):
     def close(self) -> None:
         """Close the database."""
         super().close()
-        self._release()
-
-    def _release(self) -> None:
-        in_use, self._in_use = self._in_use, None
-        if in_use is not None:
-            os.close(in_use)
+        self._in_use.close()

@@ -34,7 +34,20 @@ def replace_links(lake: Lake, organization: str, links: pa.Table) -> None:
     now = datetime.now(UTC)
     try:
         write_parquet([links], LINKS, staged, metadata={_IMPORTED_AT: format_time(now)})
-        _publish(lake, organization, staged, now)
+        sha256 = sha256_of(staged)
+        target = lake.links_folder(organization) / f"{sha256}-{uuid.uuid4().hex[:8]}.parquet"  # readers keep the old
+        name = str(target.relative_to(lake.root))
+        try:
+            with lake.manifest.transaction() as db:
+                db.execute(
+                    "UPDATE links SET deletable_at = ? WHERE organization = ? AND deletable_at IS NULL",
+                    [format_time(now + READERS_GRACE), organization],
+                )
+                insert_links(db, organization, move_into_lake(staged, lake.root, name, sha256), now)
+        except BaseException:
+            if target.exists():
+                lake.delete_uncommitted([name])
+            raise
     finally:
         staged.unlink(missing_ok=True)
     with suppress(sqlite3.OperationalError), lake.manifest.transaction():  # no other process moves files meanwhile
@@ -81,24 +94,6 @@ def all_stored_links(lake: Lake, organization: str = "", before: datetime | None
         [organization, *unchecked_bounds(before)],
     )
     return [RegisteredFile(*row) for row in rows]
-
-
-def _publish(lake: Lake, organization: str, staged: Path, now: datetime) -> None:
-    """Make a staged file the live one. Its name is new, so readers of the old file are not disturbed."""
-    sha256 = sha256_of(staged)
-    target = lake.links_folder(organization) / f"{sha256}-{uuid.uuid4().hex[:8]}.parquet"
-    name = str(target.relative_to(lake.root))
-    try:
-        with lake.manifest.transaction() as db:
-            db.execute(
-                "UPDATE links SET deletable_at = ? WHERE organization = ? AND deletable_at IS NULL",
-                [format_time(now + READERS_GRACE), organization],
-            )
-            insert_links(db, organization, move_into_lake(staged, lake.root, name, sha256), now)
-    except BaseException:
-        if target.exists():
-            lake.delete_uncommitted([name])
-        raise
 
 
 def insert_links(db: sqlite3.Connection, organization: str, links: RegisteredFile, now: datetime) -> None:

@@ -5,7 +5,7 @@ import logging
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -17,15 +17,9 @@ NOTICE_AFTER_SECONDS: Final = 2.0
 """How long a lock is waited for in silence."""
 
 
-def shared(root: Path) -> int:
-    """Keep the lake at `root` open: no program has it exclusively until the returned handle is closed."""
-    handle = os.open(root / ".staging", os.O_RDONLY)
-    try:
-        _lock(handle, root / ".staging", fcntl.LOCK_SH)
-    except BaseException:
-        os.close(handle)
-        raise
-    return handle
+def shared(root: Path) -> AbstractContextManager[bool]:
+    """Keep the lake at `root` open: no program has it exclusively."""
+    return locked(root / ".staging", wait=True, is_shared=True)
 
 
 @contextmanager
@@ -51,7 +45,7 @@ def locked(folder: Path, wait: bool, *, is_shared: bool = False) -> Iterator[boo
         os.close(handle)
 
 
-def _lock(handle: int, folder: Path, kind: int, wait: bool = True) -> bool:
+def _lock(handle: int, folder: Path, kind: int, wait: bool) -> bool:
     """Lock an open folder, shared or exclusively; return whether it is locked now."""
     try:
         fcntl.flock(handle, kind | fcntl.LOCK_NB)

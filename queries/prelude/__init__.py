@@ -10,6 +10,8 @@ from functools import cache
 from importlib import resources
 from typing import Final, Literal
 
+from data.sql import read_sql
+
 FOLDERS: Final = ("prelude", "sources", "relations", "names")
 """Macros and scope; the views that visits are read from; the counts of them; names that templates look up. Each folder
 uses those before it, and stored rows depend on no name."""
@@ -35,10 +37,9 @@ def prelude() -> list[str]:
     return [sql_text(f"{folder}/{name}") for folder in FOLDERS for name in _names(folder)]
 
 
-@cache
 def sql_text(name: str) -> str:
     """The text of a SQL file; `name` is its path in queries/ without .sql."""
-    return resources.files("queries").joinpath(f"{name}.sql").read_text("utf-8")
+    return read_sql("queries", name)
 
 
 @cache
