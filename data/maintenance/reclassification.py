@@ -1,8 +1,8 @@
 """Applies the current rules to stored visits that older rules classified, partition by partition.
 
 Results that depend on the client address, or on parts of the request that are not stored, are kept. If a query string
-had both `referrer` and `utm_source`, only `utm_source` is stored and used. A referral by
-nothing but `referrer` in the query is lost once the path was taken for a probe.
+had both `referrer` and `utm_source`, only `utm_source` is stored and used. A referral by nothing but `referrer` in the
+query is lost once the path was taken for a probe.
 """
 
 from collections import Counter, defaultdict, deque

@@ -263,8 +263,8 @@ def _path(organization: str, day: date, name: str) -> str:
 
 
 def _publish(lake: Lake, staged: Staged, sha256: str) -> LandedFile:
-    path, *moved = move_into_lake(staged.path, lake.root, _path_of(staged), sha256)
+    file = move_into_lake(staged.path, lake.root, _path_of(staged), sha256)
     return LandedFile(
-        staged.organization, staged.day, path, staged.visits, *moved, datetime.now(UTC), staged.unfinished_of,
-        behaviour_version=staged.behaviour_version,
+        staged.organization, staged.day, file.path, staged.visits, file.size, sha256, file.changed_ns, file.inode,
+        datetime.now(UTC), staged.unfinished_of, behaviour_version=staged.behaviour_version,
     )  # fmt: skip

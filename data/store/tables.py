@@ -144,8 +144,4 @@ MIGRATIONS: Final = (
     CREATE INDEX contents ON batches (organization, sha256);
     """,
 )
-"""The migrations of the manifest: entry n migrates version n to n + 1. Never change an entry, only append.
-
-The tables are used in manifest.py, generation.py, pending.py, coverage.py, arrivals.py, objects.py,
-organizations.py, rollups.py, link_files.py, erasures.py and maintenance/retention.py.
-"""
+"""The migrations of the manifest: entry n migrates version n to n + 1. Never change an entry, only append."""
