@@ -19,7 +19,7 @@ from data.store.arrivals import hours_of
 from data.store.batches import Batch
 from data.store.clock import format_time
 from data.store.coverage import span
-from data.store.files import move_durably, move_into_lake, sha256_of, write_parquet
+from data.store.files import move_durably, sha256_of, write_parquet
 from data.store.footers import (
     BatchRecord,
     Footer,
@@ -263,8 +263,10 @@ def _path(organization: str, day: date, name: str) -> str:
 
 
 def _publish(lake: Lake, staged: Staged, sha256: str) -> LandedFile:
-    file = move_into_lake(staged.path, lake.root, _path_of(staged), sha256)
+    name = _path_of(staged)
+    move_durably(staged.path, lake.root / name)
+    stat = (lake.root / name).stat()
     return LandedFile(
-        staged.organization, staged.day, file.path, staged.visits, file.size, sha256, file.changed_ns, file.inode,
+        staged.organization, staged.day, name, staged.visits, stat.st_size, sha256, stat.st_ctime_ns, stat.st_ino,
         datetime.now(UTC), staged.unfinished_of, behaviour_version=staged.behaviour_version,
     )  # fmt: skip
