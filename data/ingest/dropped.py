@@ -3,6 +3,7 @@
 import io
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Final, Literal, NamedTuple, TypeAlias
 
@@ -49,8 +50,12 @@ class FolderDrop:
             raise TargetUnavailable(f"{self._folder} cannot be read: it is not a folder any more.")
         page: list[Dropped] = []
         for path in self._folder.rglob("[!.]*"):
-            if dropped := self._dropped(path):
-                page.append(dropped)
+            with suppress(FileNotFoundError):
+                stat = path.stat()
+                is_resting = abs(time.time() - stat.st_mtime) >= REST_SECONDS
+                if path.is_file() and stat.st_size and is_resting:
+                    etag = f"{stat.st_mtime_ns}-{stat.st_size}"
+                    page.append(Dropped(ObjectVersion(self.bucket, str(path), etag), stat.st_size))
             if len(page) == _PAGE:
                 yield page
                 page = []
@@ -60,16 +65,6 @@ class FolderDrop:
         """What the object is read from; None if it was deleted."""
         path = Path("/", dropped.version.key)
         return path if path.exists() else None
-
-    def _dropped(self, path: Path) -> Dropped | None:
-        try:
-            stat = path.stat()
-        except FileNotFoundError:
-            return None
-        is_resting = abs(time.time() - stat.st_mtime) >= REST_SECONDS
-        if not (path.is_file() and stat.st_size and is_resting):
-            return None
-        return Dropped(ObjectVersion(self.bucket, str(path), f"{stat.st_mtime_ns}-{stat.st_size}"), stat.st_size)
 
 
 class BucketDrop:

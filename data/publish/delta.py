@@ -112,7 +112,13 @@ class DeltaLog:
         checkpoint = json.loads(last)["version"] if last else -1
         names = (_NAME.fullmatch(key.rpartition("/")[2]) for key in self._target.list(f"{self._log}/"))
         versions = sorted(int(name[1]) for name in names if name and int(name[1]) >= checkpoint)
-        state = self._read_checkpoint(checkpoint) if checkpoint >= 0 else TableState()
+        state = TableState()
+        if checkpoint >= 0:
+            body = self._target.get(self._key(checkpoint, "checkpoint.parquet")) or b""
+            rows = pq.read_table(io.BytesIO(body), columns=["metaData", "add"]).to_pylist(maps_as_pydicts="strict")
+            (schema,) = {row["metaData"]["schemaString"] for row in rows if row["metaData"]}
+            files = _files_of(row["add"] for row in rows if row["add"])
+            state = TableState(checkpoint - 1, files, 0, schema, checkpoint)
         for version in versions:
             state = self._applied(state, version, self._target.get(self._key(version)) or b"")
         return state
@@ -175,13 +181,6 @@ class DeltaLog:
             "id": self._id, "format": {"provider": "parquet", "options": {}}, "schemaString": self._schema,
             "partitionColumns": self._partitions, "configuration": {}, "createdTime": 0,
         }  # fmt: skip
-
-    def _read_checkpoint(self, version: int) -> TableState:
-        body = self._target.get(self._key(version, "checkpoint.parquet")) or b""
-        rows = pq.read_table(io.BytesIO(body), columns=["metaData", "add"]).to_pylist(maps_as_pydicts="strict")
-        (schema,) = {row["metaData"]["schemaString"] for row in rows if row["metaData"]}
-        files = _files_of(row["add"] for row in rows if row["add"])
-        return TableState(version - 1, files, 0, schema, version)
 
     def _applied(self, state: TableState, version: int, body: bytes) -> TableState:
         """The state after a version of the log."""

@@ -134,26 +134,20 @@ class Classifier:
             yield RuleMatch(
                 f"the method {method!r}, which browsers do not open pages with", "", bot_classification("other")
             )
-        host, _ = self._find_referrer(referrer[:MAX_REFERRER_LENGTH])
+        host, row = self._find_referrer(referrer[:MAX_REFERRER_LENGTH])
         spammer = self.referrers.spammer(host) if host else None
         if spammer:
             spam = bot_classification("other", method="referrer")
             yield RuleMatch(f'spammers.toml: "{spammer.host}"', spammer.evidence, spam)
-        yield from self._ai_referral_matches(referrer, query)
-        yield _NO_MATCH
-
-    def _ai_referral_matches(self, referrer_header: str, query: str) -> Iterator[RuleMatch]:
-        """The AI product that sent a person, by campaign or referrer. Both together give high confidence."""
-        campaign = self._campaigns.match(query)
-        _, row = self._find_referrer(referrer_header[:MAX_REFERRER_LENGTH])
-        referrer = None
+        campaign, sender = self._campaigns.match(query), None
         if row and row.referrer_type == "ai":
             classification = ai_referral(row.ai_source, row.confidence, "referrer")
-            referrer = RuleMatch(f'referrers.toml: "{row.host}"', row.evidence, classification)
-        if campaign and referrer:
+            sender = RuleMatch(f'referrers.toml: "{row.host}"', row.evidence, classification)
+        if campaign and sender:
             classification = campaign.classification._replace(confidence="high")
-            yield campaign._replace(rule=f"{campaign.rule} and {referrer.rule}", classification=classification)
-        yield from (match for match in (campaign, referrer) if match)
+            yield campaign._replace(rule=f"{campaign.rule} and {sender.rule}", classification=classification)
+        yield from (match for match in (campaign, sender) if match)
+        yield _NO_MATCH
 
     def _find_referrer_uncached(self, referrer: str) -> tuple[str | None, Referrer | None]:
         address = host_and_path(referrer)

@@ -86,7 +86,10 @@ def _entries(text: str, form: str) -> list[str]:
     if form == "prefixes":
         return [network for entry in json.loads(text)["prefixes"] for network in _prefixes_of(entry)]
     if form.startswith("json:"):
-        return _list_of_texts(json.loads(text)[form.removeprefix("json:")])
+        entries = json.loads(text)[form.removeprefix("json:")]
+        if not isinstance(entries, list):
+            raise TypeError("not a list")
+        return entries
     if form == "geofeed":
         lines = (line.partition("#")[0].strip() for line in text.splitlines())
         return [line.partition(",")[0].strip() for line in lines if line]
@@ -104,9 +107,3 @@ def _network_of(entry: object) -> Network:
     if not isinstance(entry, str):
         raise TypeError(f"{entry!r} is not a network")
     return ipaddress.ip_network(entry, strict=False)
-
-
-def _list_of_texts(value: object) -> list[str]:
-    if not isinstance(value, list):
-        raise TypeError("not a list")
-    return value

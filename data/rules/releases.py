@@ -66,7 +66,10 @@ class BrowserReleases:
         The tables have none for versions newer than themselves.
         """
         day, years = self._superseded(user_agent)
-        return _years_later(day, years) if day else None
+        try:
+            return day and day.replace(year=day.year + years)
+        except ValueError:  # 29 February
+            return day and date(day.year + years, 3, 1)
 
     def stale_since(self, user_agent: str) -> date | None:
         """The day when half of the time until `outdated_since` is over: most people have a newer version by then."""
@@ -89,11 +92,3 @@ def _is_pair(system: int, safari: int) -> bool:
     if system < _FIRST_EQUAL or safari >= _FIRST_FREE:
         return system < _FIRST_EQUAL or system >= _FROZEN
     return system == safari
-
-
-def _years_later(day: date, years: int) -> date:
-    """The same date so many years later; 1 March for 29 February."""
-    try:
-        return day.replace(year=day.year + years)
-    except ValueError:
-        return date(day.year + years, 3, 1)

@@ -39,13 +39,6 @@ JOINS: Final = frozenset({("", ""), ("LEFT", ""), ("LEFT", "SEMI"), ("LEFT", "AN
 """Side and kind of joins, each with ON."""
 
 
-def check_names(statement: exp.Query) -> None:
-    """Raise Unsupported if two CTEs have one name: the generator for Spark moves them all to the top."""
-    names = [cte.alias for cte in statement.find_all(exp.CTE)]
-    if len(set(names)) < len(names):
-        raise Unsupported(f"two CTEs have one name, of {', '.join(sorted(names))}")
-
-
 def check_constructs(query: exp.Query) -> None:
     """Raise Unsupported for the first construct that was not checked."""
     for node in query.walk():

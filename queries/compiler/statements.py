@@ -6,7 +6,7 @@ from typing import Final
 import sqlglot
 from sqlglot import exp
 
-from queries.compiler.constructs import Unsupported, check_constructs, check_names
+from queries.compiler.constructs import Unsupported, check_constructs
 from queries.compiler.names import Describe, write_out_names
 from queries.compiler.rewrites import rewrite
 from queries.compiler.selects import parenthesized, without_needless_parens
@@ -73,7 +73,9 @@ class Compiler:
             statement.set("with_", None)
             for name, query in [*needed.items(), *own]:  # the relations that it reads come before its own CTEs
                 statement.with_(name, as_=query, dialect="spark", copy=False)
-            check_names(statement)
+            names = [cte.alias for cte in statement.find_all(exp.CTE)]
+            if len(set(names)) < len(names):  # the generator for Spark moves them all to the top
+                raise Unsupported(f"two CTEs have one name, of {', '.join(sorted(names))}")
         except Unsupported as error:
             raise Unsupported(f"queries/{origin}.sql: {error}") from error
         return statement.sql("spark", pretty=True, comments=False)
