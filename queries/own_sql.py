@@ -120,6 +120,7 @@ class _Process:
                 cwd="/", env=_ENVIRONMENT | {"PYTHONPATH": python_path()}, pass_fds=[theirs.fileno()],
                 stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL,
             )  # fmt: skip
+        self.pid = self._child.pid
         with suppress(ConnectionError):  # it has ended already: the first question says so
             self._connection.send(options)
 
@@ -150,7 +151,7 @@ class _Process:
         self._child.kill()
         self._child.wait()
         self._connection.close()
-        delete_spilled(self._options.folders.staging, self._child.pid)
+        delete_spilled(self._options.folders.staging, self.pid)
 
     def _exchange(self, query: OwnQuery) -> tuple[list[Any], list[str]]:
         """The batches that it sends for a query; and class and message, if it failed."""
