@@ -29,7 +29,7 @@ def define_relations(engine: duckdb.DuckDBPyConnection, lake: LakeFolders) -> No
     the file is written if it can be.
     """
     write_seed(lake, rollup_schema(engine))
-    set_variables(engine, empty_variables(lake))
+    set_variables(engine, {**empty_variables(lake), "traffic_values": []})
     file = relations_file(lake)
     if not _copied(engine, file):
         for text in prelude():

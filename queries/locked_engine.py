@@ -184,7 +184,6 @@ class LockedEngine:
         engine.execute("SET GLOBAL parquet_metadata_cache = $is_on", {"is_on": not self._in_background})
         if self._in_background:
             engine.execute("SET threads = 1")
-        set_variables(engine, self.values)
         define_relations(engine, self._folders)
         if self._memory:
             engine.execute("SET memory_limit = $memory", {"memory": self._memory})

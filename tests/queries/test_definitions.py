@@ -6,10 +6,11 @@ from contextlib import closing
 import duckdb
 import pytest
 
-from queries import definitions
+from queries import RollupBuilder, Warehouse, definitions
 from queries.definitions import define_relations
-from queries.variables import set_variables
+from queries.traffic_values import TrafficValue
 from tests.support.relations import of_a_lake
+from tests.support.visits import land, visit
 
 CATALOG = [
     "SELECT view_name, sql, column_count, comment FROM duckdb_views() WHERE NOT internal",
@@ -33,7 +34,6 @@ def file(lake, monkeypatch):
 def defined(lake):
     """What a new engine has, as sorted words: DuckDB writes the columns after EXCLUDE in any order."""
     with closing(duckdb.connect()) as engine:
-        set_variables(engine, {"traffic_values": []})
         define_relations(engine, lake)
         found = [engine.execute(question).fetchall() for question in CATALOG]
     assert all(found)
@@ -46,6 +46,17 @@ def test_an_engine_that_copies_the_relations_has_what_the_prelude_defines(lake, 
     assert defined(lake) == whole
     assert file.stat().st_ino == written
     assert {one.name for one in lake.staging.iterdir()} == set()
+
+
+def test_what_counts_days_ahead_binds_the_same_for_those_who_ask(lake, file):
+    land(lake, "acme", [visit()])
+    RollupBuilder(lake).run()
+    written = file.stat().st_ino
+    with closing(Warehouse(lake)) as warehouse:
+        assert warehouse.describe("FROM traffic_values") == dict.fromkeys(TrafficValue._fields, "VARCHAR") | {
+            "ten_thousandths": "BIGINT"
+        }
+    assert file.stat().st_ino == written
 
 
 def cut(file):
