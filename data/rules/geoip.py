@@ -50,10 +50,10 @@ class CountryDatabase:
             built_at = datetime.fromtimestamp(metadata.build_epoch, UTC)
         except (OSError, *_DAMAGE_ERRORS) as error:
             raise BadInput(f"{path} is not a valid country database in MaxMind's format: {error}") from error
-        self.description = f"{metadata.database_type} of {built_at:%Y-%m-%d}"
+        name = str(metadata.database_type)  # which is no text in a damaged file
+        self.description = f"{name} of {built_at:%Y-%m-%d}"
         """The name that its publisher gave it, and the day on which it was built."""
-        kind = metadata.database_type.lower()
-        self.publisher = next((who for begin, who in _PUBLISHERS.items() if kind.startswith(begin)), None)
+        self.publisher = next((who for begin, who in _PUBLISHERS.items() if name.lower().startswith(begin)), None)
         """Its publisher, if it is a well-known one."""
         self.lookup = lru_cache(1 << 16)(self._lookup_uncached)
 

@@ -131,6 +131,17 @@ def test_what_is_not_a_database_is_refused_naming_it(tmp_path, database):
             CountryDatabase(file)
 
 
+def test_a_database_whose_type_is_damaged_is_read_and_of_no_known_publisher(database):
+    path = database({HERE: MAXMIND})
+    content = path.read_bytes()
+    place = content.index(b"database_type") + len(b"database_type")
+    path.write_bytes(
+        content[:place] + bytes([content[place] ^ 0b110_00000]) + content[place + 1 :]
+    )  # text becomes bytes
+    assert CountryDatabase(path).publisher is None
+    assert CountryDatabase(path).lookup("81.2.69.7") == "DE"
+
+
 @settings(deadline=None, max_examples=40)
 @given(data=st.data())
 def test_a_database_whose_description_is_damaged_is_refused_or_read(tmp_path_factory, data):
