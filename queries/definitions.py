@@ -50,14 +50,17 @@ def relations_file(lake: LakeFolders) -> Path:
 
 def _copied(engine: duckdb.DuckDBPyConnection, file: Path) -> bool:
     """Whether the relations could be copied from a file. If not, the engine is as it was."""
-    with suppress(duckdb.Error):
+    try:
         engine.execute(_ATTACH_READ_ONLY, {"file": str(file)})
         try:
             engine.execute("COPY FROM DATABASE defined TO memory")
             return True
         finally:
             engine.execute("DETACH defined")
-    return False
+    except duckdb.InterruptException:
+        raise
+    except duckdb.Error:
+        return False
 
 
 def _keep(engine: duckdb.DuckDBPyConnection, file: Path, lake: LakeFolders) -> None:

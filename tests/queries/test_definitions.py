@@ -1,6 +1,7 @@
 """Relations are defined once for a lake; engines that copy what was defined then have the same."""
 
 import re
+import threading
 from contextlib import closing
 
 import duckdb
@@ -90,3 +91,15 @@ def test_the_file_replaces_those_of_other_versions(lake, file):
     (file.parent / "0.duckdb").write_bytes(b"of an older program")
     defined(lake)
     assert [*file.parent.iterdir()] == [file]
+
+
+def test_an_engine_that_is_interrupted_while_it_copies_defines_nothing(lake, file, monkeypatch):
+    forever = "SELECT count(*) FROM range(1_000_000_000_000) WHERE $file <> ''"
+    monkeypatch.setattr(definitions, "_ATTACH_READ_ONLY", forever)
+    with closing(duckdb.connect()) as engine:
+        timer = threading.Timer(0.3, engine.interrupt)
+        timer.start()
+        with pytest.raises(duckdb.InterruptException):
+            define_relations(engine, lake)
+        timer.join()
+    assert not file.exists()
