@@ -96,10 +96,17 @@ def test_the_file_replaces_those_of_other_versions(lake, file):
 def test_an_engine_that_is_interrupted_while_it_copies_defines_nothing(lake, file, monkeypatch):
     forever = "SELECT count(*) FROM range(1_000_000_000_000) WHERE $file <> ''"
     monkeypatch.setattr(definitions, "_ATTACH_READ_ONLY", forever)
+    is_over = threading.Event()
+
+    def interrupt(engine):
+        while not is_over.wait(0.1):  # one that comes between two queries does nothing
+            engine.interrupt()
+
     with closing(duckdb.connect()) as engine:
-        timer = threading.Timer(0.3, engine.interrupt)
-        timer.start()
+        interrupting = threading.Thread(target=interrupt, args=(engine,))
+        interrupting.start()
         with pytest.raises(duckdb.InterruptException):
             define_relations(engine, lake)
-        timer.join()
+        is_over.set()
+        interrupting.join()
     assert not file.exists()
