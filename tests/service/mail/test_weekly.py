@@ -33,24 +33,9 @@ def lake(lake):
     return lake
 
 
-class Brief:
-    """A report that takes no time to make."""
-
-    @classmethod
-    def load(cls, *_):
-        return cls()
-
-    def text(self):
-        return "Overview"
-
-    def html(self, now):
-        return f"<!doctype html>{now}"
-
-
 @pytest.fixture
-def weekly(lake, control, monkeypatch):
+def weekly(lake, control):
     """Makes the weekly mail of one server of the lake, which sends to this port at this time."""
-    monkeypatch.setattr("service.pages.numbers.report.Report", Brief)
 
     def weekly(port, now=SUNDAY, recipients=TO):
         return WeeklyMail(
