@@ -219,7 +219,6 @@ def _checked_rows(row_type: type[AnyRow], name: str, content: bytes) -> tuple[An
     return tuple(checked)
 
 
-@cache
 def rules_version() -> str:
     """Twelve hexadecimal digits that change whenever a table of rules or a rule package changes."""
     digest = hashlib.sha256()

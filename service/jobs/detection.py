@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Final, NamedTuple
 
 from data import BadInput, Lake, TrafficError
@@ -46,6 +46,7 @@ that its redirect was shipped."""
 MIN_REDIRECTED: Final = 3
 """Requests that must have been redirected since."""
 _LOG: Final = logging.getLogger(__name__)
+_rules_version: Final = cache(rules_version)  # which takes 5 ms
 
 Rows = Sequence[Mapping[str, object]]
 
@@ -71,7 +72,7 @@ def subject_of(  # noqa: PLR0917  # as the fields of what it makes
 ) -> DetectedSubject:
     """A finding of a query over some days as a job is made from it; `rows` are in place of its own."""
     sha256 = hashlib.sha256(template(query).encode()).hexdigest()
-    return DetectedSubject(kind, finding, query, days, sha256, rules_version(), rows, replay)
+    return DetectedSubject(kind, finding, query, days, sha256, _rules_version(), rows, replay)
 
 
 @dataclass(frozen=True)
