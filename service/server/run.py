@@ -3,14 +3,15 @@
 import asyncio
 import contextlib
 import gc
+import resource
 import signal
 import socket
-import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Final, Literal, cast
 
 import pyarrow as pa
 import uvicorn
+import uvloop
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -124,7 +125,7 @@ def serve_on(
     """
     gc.set_threshold(*GC_THRESHOLDS)
     pa.set_memory_pool(pa.system_memory_pool())  # Arrow's own keeps what a flush has freed
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(middleware, listener, on_ready, monitor))
 
 
@@ -171,10 +172,6 @@ def _config(
 
 def _connection_capacity() -> int:
     """Raise the limit of open files as needed. Returns the number of connections that fit into it."""
-    if sys.platform == "win32":
-        return MAX_OPEN
-    import resource  # noqa: PLC0415  # there is none for Windows
-
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MAX_OPEN + RESERVED_FILES
     if soft == resource.RLIM_INFINITY or soft >= wanted:
@@ -182,12 +179,3 @@ def _connection_capacity() -> int:
     soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     return max(soft - RESERVED_FILES, soft // 2)
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    if sys.platform == "win32":
-        return None
-    import uvloop  # noqa: PLC0415  # there is none for Windows
-
-    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
-    return factory

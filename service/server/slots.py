@@ -1,8 +1,10 @@
 """Limits on open connections per source and in all, and socket options of a connection."""
 
+import fcntl
 import socket
 import struct
 import sys
+import termios
 from collections import Counter
 from typing import Final
 
@@ -67,7 +69,4 @@ def unacknowledged_bytes(connection: socket.socket) -> int:
     """Bytes written but not yet acknowledged by the client; 0 on systems other than Linux."""
     if sys.platform != "linux":
         return 0
-    import fcntl  # noqa: PLC0415  # not on every platform
-    import termios  # noqa: PLC0415
-
     return int.from_bytes(fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, bytes(4)), sys.byteorder)
