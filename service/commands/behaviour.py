@@ -5,11 +5,10 @@ from pathlib import Path
 
 import typer
 
-from data import Lake
 from data.text import plural
 from service.commands.answers import print_answer
-from service.commands.filters import WithParameters, open_lake
-from service.commands.options import DEFAULT_LAKE, FormatOption, LakeOption, OrganizationOption, existing_organization
+from service.commands.filters import WithParameters
+from service.commands.options import DEFAULT_LAKE, FormatOption, LakeOption, OrganizationOption, open_lake
 
 app = typer.Typer(help="Show disguised bots, and count them as bots or not.", rich_markup_mode=None)
 
@@ -76,6 +75,5 @@ def explain(
 def _switch(lake: Path, organization: str, *, on: bool) -> None:
     from data.store.behaviour import switch_behaviour
 
-    opened = Lake(lake)
-    switch_behaviour(opened.manifest, existing_organization(opened, organization), on=on)
+    switch_behaviour(open_lake(lake, organization, must_write=True).manifest, organization, on=on)
     typer.echo(f"Behaviour is {'on' if on else 'off'} for {organization}.", err=True)

@@ -14,7 +14,7 @@ from data import BadInput, Lake
 from data.text import plural
 from service.clock import to_text
 from service.commands.confirmation import ask, check_can_ask
-from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, day_of, existing_organization
+from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, day_of, open_lake
 from service.commands.printing import printable, progress_bar
 from service.control_database import ControlDatabase
 
@@ -62,8 +62,7 @@ def erase(
              "--since": since, "--before": before, "--visitor": visitor}  # fmt: skip
     criteria = _criteria(flags, everything)
     check_can_ask(yes, dry_run)
-    opened = Lake(lake)
-    existing_organization(opened, organization)
+    opened = open_lake(lake, organization, must_write=True)
     eraser = Eraser(opened)
     if dry_run:
         planned = _run(eraser, organization, criteria, dry_run=True)

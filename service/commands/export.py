@@ -14,8 +14,8 @@ from data import BadInput, Lake
 from data.errors import Conflict
 from data.text import plural
 from service.commands.answers import check_format
-from service.commands.filters import WithParameters, open_lake
-from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, RawOption, flag
+from service.commands.filters import WithParameters
+from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, RawOption, flag, open_lake
 from service.commands.printing import progress_bar
 from service.settings import setting
 

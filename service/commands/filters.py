@@ -1,13 +1,11 @@
-"""What the commands that print numbers share: the parameters of the API as options, and an organization's lake."""
+"""The parameters of the API as options of the commands that print numbers."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import typer
 from typer.core import TyperOption
 
-from data import Lake
-from service.commands.options import Command, existing_organization, value_name
+from service.commands.options import Command, value_name
 
 if TYPE_CHECKING:
     from queries import Parameter
@@ -46,10 +44,3 @@ class WithParameters(Command):
         flag = f"--{row.name.replace('_', '-')}"
         meaning = self.changed_help.get(row.name, row.description)
         return TyperOption(param_decls=[flag], default="", metavar=value_name(row.name), help=meaning)
-
-
-def open_lake(lake: Path, organization: str) -> Lake:
-    """The lake, to be read only. Raises BadInput if it has no such organization."""
-    opened = Lake(lake, must_write=False)
-    existing_organization(opened, organization)
-    return opened

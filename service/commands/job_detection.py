@@ -8,8 +8,7 @@ import typer
 from data import Lake, TrafficError
 from data.text import plural
 from service.commands.answers import print_answer
-from service.commands.job_options import opened_detection
-from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, day_of
+from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, day_of, opened_detection
 from service.commands.printing import printable
 
 if TYPE_CHECKING:

@@ -9,8 +9,15 @@ import typer
 from data import BadInput, TrafficError, check_organization
 from service.commands.answers import check_format, print_answer
 from service.commands.job_detection import detect
-from service.commands.job_options import JobArgument, NoteOption, opened_detection, opened_jobs
-from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
+from service.commands.options import (
+    DEFAULT_LAKE,
+    JobArgument,
+    LakeOption,
+    NoteOption,
+    OrganizationOption,
+    opened_detection,
+    opened_jobs,
+)
 from service.commands.printing import printable, progress_bar
 from service.jobs.states import APPROVE_FIX, STATUSES
 

@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from data import BadInput
-from service.commands.filters import open_lake
-from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
+from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, open_lake
 from service.settings import read_settings
 
 

@@ -1,7 +1,6 @@
 """`traffic mcp`: the reports of one organization as tools of an assistant, over stdin and stdout."""
 
-from service.commands.filters import open_lake
-from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
+from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, open_lake
 
 
 def mcp(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE) -> None:

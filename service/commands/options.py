@@ -1,16 +1,21 @@
-"""Flags that several commands share, and checks of what they name."""
+"""Flags and arguments that several commands share, and how commands open the lake that is named."""
 
 import re
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperOption
 
 from data import BadInput, Lake, check_organization
 from service.settings import setting
+
+if TYPE_CHECKING:
+    from service.jobs.detection import Detection
+    from service.jobs.store import Jobs
 
 
 def value_name(name: str) -> str:
@@ -45,6 +50,8 @@ FormatOption = Annotated[str, typer.Option("--format", help="table, json, csv or
 RawOption = Annotated[
     bool, typer.Option("--raw", help="csv for programs: text as it is, even if a spreadsheet would run it")
 ]
+JobArgument = Annotated[str, typer.Argument(metavar="ID", help="the job's id, as `traffic jobs list` shows it")]
+NoteOption = Annotated[str | None, typer.Option(help="why, for the job's history")]
 DEFAULT_LAKE = Path(setting("lake").default)
 
 
@@ -91,3 +98,34 @@ def existing_organization(lake: Lake, organization: str) -> str:
     near = get_close_matches(organization, {*known, *with_keys})
     remedy = f"did you mean {' or '.join(near)}?" if near else "import a log for it first."
     raise BadInput(f"the lake at {lake.root} has no organization {organization!r}; {remedy}")
+
+
+def open_lake(lake: Path, organization: str, must_write: bool = False) -> Lake:
+    """The lake, to be read only unless it must be written. Raises BadInput if it has no such organization."""
+    opened = Lake(lake, must_write=must_write)
+    existing_organization(opened, organization)
+    return opened
+
+
+@contextmanager
+def opened_jobs(lake: Path) -> Iterator["Jobs"]:
+    """The jobs of a lake."""
+    from service.control_database import ControlDatabase
+    from service.jobs.store import Jobs
+
+    opened = Lake(lake)
+    with closing(opened.manifest), closing(ControlDatabase(opened)) as control:
+        yield Jobs(control)
+
+
+@contextmanager
+def opened_detection(lake: Path, organization: str) -> Iterator["Detection"]:
+    """The detectors of an organization, which exists in the lake, with its jobs and its visits."""
+    from queries import Warehouse
+    from service.jobs.detection import Detection
+
+    with opened_jobs(lake) as jobs:
+        opened = jobs.database.lake
+        existing_organization(opened, organization)
+        with closing(Warehouse(opened)) as warehouse:
+            yield Detection(warehouse, opened, jobs, organization)

@@ -12,8 +12,15 @@ import typer
 
 from data import BadInput, Lake
 from service.commands.answers import check_format, check_parts, print_answer, select_columns
-from service.commands.filters import open_lake
-from service.commands.options import DEFAULT_LAKE, FormatOption, LakeOption, OrganizationOption, RawOption, flag
+from service.commands.options import (
+    DEFAULT_LAKE,
+    FormatOption,
+    LakeOption,
+    OrganizationOption,
+    RawOption,
+    flag,
+    open_lake,
+)
 from service.settings import cluster_options, read_settings, setting
 
 if TYPE_CHECKING:

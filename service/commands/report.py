@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from service.commands.answers import check_format
-from service.commands.filters import WithParameters, open_lake
-from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
+from service.commands.filters import WithParameters
+from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, open_lake
 
 FORMATS = ("html", "text")
 

@@ -11,9 +11,7 @@ import typer
 from data import BadInput
 from data.text import plural
 from service.commands.answers import check_format, print_answer
-from service.commands.filters import open_lake
-from service.commands.job_options import opened_jobs
-from service.commands.options import DEFAULT_LAKE, FormatOption, LakeOption, OrganizationOption
+from service.commands.options import DEFAULT_LAKE, FormatOption, LakeOption, OrganizationOption, open_lake, opened_jobs
 from service.commands.printing import printable
 
 if TYPE_CHECKING:
