@@ -28,6 +28,11 @@ class Listing:
     filters: Filters
     given: dict[str, str]
     """Parameters of the list that are set, by name."""
+    search: str  # the text that links contain, in whatever case
+    is_unvisited: bool  # whether only links without visits are listed
+    sort: str  # the field that rows are sorted by
+    order: str  # of `_ORDERS`
+    part: int  # the number of the part, from 1
 
     @classmethod
     def parse(cls, query_string: bytes, filters: Filters) -> Self:
@@ -37,10 +42,11 @@ class Listing:
         for name, values in known.items():
             if given.get(name, values[0]) not in values:
                 raise InvalidParameter(name, "has an unknown value", f"Use one of {', '.join(values)}.")
-        part = given.get("part", "1")
+        part, sort = given.get("part", "1"), given.get("sort", "visits")
         if not (part.isascii() and part.isdigit() and len(part) <= len(str(MAX_PARTS)) and 1 <= int(part) <= MAX_PARTS):
             raise InvalidParameter("part", "is not a number of a page", f"Use 1 to {MAX_PARTS:,}.")
-        return cls(filters, given)
+        order = given.get("order", _SORTABLE[sort])
+        return cls(filters, given, given.get("search", ""), "visits" in given, sort, order, int(part))
 
     def scope(self, scope: Scope) -> Scope:
         """The scope of the answer that has this part."""
@@ -48,31 +54,6 @@ class Listing:
             scope, search=self.search or None, unvisited=self.is_unvisited or None, sorted_by=self.sort,
             ascending=self.order == "ascending", skipped=self.first - 1,
         )  # fmt: skip
-
-    @property
-    def search(self) -> str:
-        """The text that links contain, in whatever case."""
-        return self.given.get("search", "")
-
-    @property
-    def is_unvisited(self) -> bool:
-        """Whether only links without visits are listed."""
-        return "visits" in self.given
-
-    @property
-    def sort(self) -> str:
-        """The field that rows are sorted by."""
-        return self.given.get("sort", "visits")
-
-    @property
-    def order(self) -> str:
-        """Of `_ORDERS`."""
-        return self.given.get("order", _SORTABLE[self.sort])
-
-    @property
-    def part(self) -> int:
-        """The number of the part, from 1."""
-        return int(self.given.get("part", "1"))
 
     @property
     def first(self) -> int:
