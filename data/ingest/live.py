@@ -7,7 +7,6 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -17,7 +16,7 @@ import re2
 from data.errors import BadInput, LakeDamaged
 from data.ingest.visitor_ids import daily_salts, visitor_hash
 from data.local_time import local_day, utc_offset
-from data.logs.reported import ReportedVisit, Row, Submission, parse_reported
+from data.logs.reported import RefusedVisit, ReportedVisit, Row, Submission, parse_reported
 from data.rules.bots import readable_user_agent
 from data.rules.classifier import Classifier, Request, combine
 from data.rules.geoip import CountryDatabase
@@ -41,19 +40,11 @@ _LOG: Final = logging.getLogger(__name__)
 REFRESH_AFTER: Final = timedelta(minutes=1)
 
 
-@dataclass(frozen=True)
-class Refused:
-    """A visit that was refused, by its index in the request, from 0."""
-
-    index: int
-    error: str
-
-
 class IngestResult(NamedTuple):
     """How many visits of one submission were accepted, and which were refused."""
 
     accepted: int
-    refused: list[Refused]
+    refused: list[RefusedVisit]
 
 
 class _UserAgent(NamedTuple):
@@ -237,7 +228,7 @@ def _parse_rows(rows: Sequence[Row], now: datetime, facts: list[ReportedVisit]) 
             if len(days) == MAX_DAYS and fact.visited_at.date() not in days:
                 raise BadInput(f"the request contains visits of more than {MAX_DAYS} days; send fewer days per request")
         except BadInput as error:
-            refused.append(Refused(index, str(error)))
+            refused.append(RefusedVisit(index, str(error)))
         else:
             facts.append(fact)
             days.add(fact.visited_at.date())

@@ -58,6 +58,13 @@ Row = bytes | msgspec.Raw
 """One JSON object, not yet parsed."""
 
 
+class RefusedVisit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A visit that was not stored."""
+
+    index: Annotated[int, Meta(description="index of the visit in the request, from 0")]
+    error: Annotated[str, Meta(description="reason for the refusal")]
+
+
 class TooManyRows(BadInput):
     """A body has more than MAX_ROWS rows."""
 

@@ -4,13 +4,14 @@ import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from msgspec import to_builtins
 from starlette.requests import ClientDisconnect, Request
 
 from data import BadInput
 from data.logs.reported import MAX_ROWS, Row, Submission, TooManyRows, split_rows
 from service.http.errors import AllRefused, BodyTooLarge, InvalidBody, Overloaded
 from service.http.group_commit import STORAGE_ERRORS, GroupCommit
-from service.http.schemas import ReceivedVisits, RefusedVisit
+from service.http.schemas import ReceivedVisits
 
 if TYPE_CHECKING:
     from data.ingest.live import IngestResult, LiveIngest
@@ -53,9 +54,8 @@ class VisitReceiver:
             self._buffered_bytes -= len(body)
         self.accepted += landed.accepted
         if landed.refused and not landed.accepted:
-            raise AllRefused(landed.refused)
-        refused = [RefusedVisit(one.index, one.error) for one in landed.refused]
-        return ReceivedVisits(landed.accepted, len(refused), refused)
+            raise AllRefused(to_builtins(landed.refused))
+        return ReceivedVisits(landed.accepted, len(landed.refused), landed.refused)
 
     async def close(self) -> None:
         """Wait for the batches in progress and end the thread."""

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from data.logs.reported import RefusedVisit
 from data.store.links import MAX_TARGET_URL_LENGTH
 from service.api_keys import MAX_NAME_LENGTH
 from service.clock import Time
@@ -95,13 +96,6 @@ class RpcRequest(Struct, frozen=True):
     method: Literal["server/discover", "initialize", "ping", "tools/list", "tools/call"]
     id: str | int | UnsetType = UNSET
     params: dict[str, Any] | UnsetType = UNSET
-
-
-class RefusedVisit(Struct, frozen=True, forbid_unknown_fields=True):
-    """A visit that was not stored."""
-
-    index: Annotated[int, Meta(description="index of the visit in the request, from 0")]
-    error: Annotated[str, Meta(description="reason for the refusal")]
 
 
 class ReceivedVisits(Struct, frozen=True, forbid_unknown_fields=True):
