@@ -37,13 +37,12 @@ from data.progress import Progress, unseen
 from data.signals import BEHAVIOUR_VERSION
 from data.sql import read_sql
 from data.store.clock import TOLERANCE
-from data.store.dead_files import purge
 from data.store.files import ROW_GROUP
 from data.store.footers import replacing_footer
 from data.store.lake import Lake
 from data.store.landing import Staged, discard, new_path, publisher, write_visits
 from data.store.link_index import LinkIndex
-from data.store.manifest import READERS_GRACE, LandedFile, Replacement
+from data.store.manifest import READERS_GRACE, LandedFile, Replacement, purge
 
 Work: TypeAlias = list[DayMerge]
 """Days that are merged at once."""

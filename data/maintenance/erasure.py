@@ -32,13 +32,12 @@ from data.maintenance.unknown import partition_of, remove_all_visits, unknown_fi
 from data.progress import Progress, unseen
 from data.sql import read_sql
 from data.store.clock import TOLERANCE
-from data.store.dead_files import expire_now, purge
 from data.store.erasures import Erasure, record_erasure
 from data.store.files import ROW_GROUP
 from data.store.footers import Footer, read_visit_file, replacing_footer
 from data.store.lake import Lake
 from data.store.landing import Staged, discard, new_path, publisher, replaced, write_visits
-from data.store.manifest import LandedFile, Replacement
+from data.store.manifest import LandedFile, Replacement, expire_now, purge
 from data.store.pending import flush_all
 
 GRACE: Final = timedelta(seconds=15)

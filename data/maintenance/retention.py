@@ -15,10 +15,9 @@ from data.maintenance.erasure import GRACE
 from data.maintenance.rewriting import skip_rest, stage_removal_record
 from data.maintenance.unknown import expire_unknown, partition_of, unknown_files
 from data.store.clock import format_time, is_recent, parse_time
-from data.store.dead_files import expire_now
 from data.store.lake import Lake
 from data.store.landing import discard, publisher
-from data.store.manifest import LandedFile, Replacement
+from data.store.manifest import LandedFile, Replacement, expire_now
 
 
 class ClockDoubtful(TrafficError):

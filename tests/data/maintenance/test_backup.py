@@ -28,9 +28,8 @@ from data.maintenance.backup import ATTEMPTS, back_up
 from data.maintenance.compaction import Compactor
 from data.maintenance.verification import verify_lake
 from data.store import pending
-from data.store.dead_files import purge
 from data.store.lake import Lake
-from data.store.manifest import READERS_GRACE, Replacement
+from data.store.manifest import READERS_GRACE, Replacement, purge
 from queries import ENTRIES, Scope, Warehouse
 from service.api_keys import ApiKeys
 from service.control_database import ControlDatabase
