@@ -3,17 +3,16 @@
 import csv
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Final, TypeVar
 
 from data.errors import BadInput
 from data.hosts import normalized_host
 from data.ingest.block_reader import BlockReader, BlockResult, Options, ReaderPool
 from data.ingest.pipeline import Countries, Rules
-from data.ingest.reimport_check import ReimportCheck
 from data.ingest.summary import Summary
 from data.ingest.visitor_ids import daily_salts
 from data.logs.format_names import HOSTLESS_FORMATS
@@ -40,6 +39,31 @@ Loaded = TypeVar("Loaded")
 
 MAX_PARALLEL_BLOCKS: Final = 2
 """Blocks that are read in parallel. More do not help: classifying distinct values holds the interpreter lock."""
+
+
+class ReimportCheck:
+    """Whether a log may be imported again: the visits that are in a lake now must have been erased.
+
+    Later ones do not count, so several logs of one day can be imported.
+    """
+
+    def __init__(self, lake: Lake, organization: str) -> None:
+        self.landed: set[int] = set()  # the ids of the batches that were imported again since
+        self._lake = lake
+        self._organization = organization
+        self._files = {file.path for file in lake.manifest.live_files(organization)}
+
+    def run(self, log: object, first_day: date, last_day: date, domains: Collection[str | None]) -> None:
+        """Raise BadInput when there are visits of these days (inclusive) and domains; None stands for no domain."""
+        found: set[str | None] = set()
+        for file in self._lake.live_files(self._organization, first_day, last_day):
+            if file.path in self._files:
+                found |= set(domains) & self._lake.domains_in(file)
+        if found:
+            days = f"--since {first_day} --before {last_day + timedelta(days=1)}"
+            names = sorted(f"--domain {domain}" if domain else "--no-domain" for domain in found)
+            erase = " and ".join(f"`traffic erase --org {self._organization} {name} {days}`" for name in names)
+            raise BadInput(f"{log}: visits of its days and domain are in the lake; erase them first: {erase}.")
 
 
 @dataclass(frozen=True)
