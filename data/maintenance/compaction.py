@@ -136,7 +136,11 @@ class Compactor:
         for path in dead:
             (self._lake.root / path).unlink(missing_ok=True)
         purge(self._lake.manifest, dead)
-        return len(dead) + clear_unknown(self._lake) + sum(map(_delete_file, [*self._orphans(), *self._abandoned()]))
+        leftovers = clear_unknown(self._lake)
+        for leftover in (*self._orphans(), *self._abandoned()):
+            leftover.unlink(missing_ok=True)
+            leftovers += 1
+        return len(dead) + leftovers
 
     def _merge_intact(self, engine: duckdb.DuckDBPyConnection, result: CompactionResult, merges: Work) -> None:
         """Merge and judge days at once; if that fails, each by itself, which is added to the queue.
@@ -144,7 +148,8 @@ class Compactor:
         A file that cannot be read is named by what its bytes should be. Raises LakeDamaged.
         """
         try:
-            if self._process and merges[0].is_past and needs_more_memory(_visits_of(merges)):
+            visits = sum(file.visits for merge in merges for file in merge.files)
+            if self._process and merges[0].is_past and needs_more_memory(visits):
                 self._process.run(merge_day, *map(str, merges[0].partition), self._now().isoformat())
                 result.partitions += 1
             else:
@@ -240,10 +245,6 @@ def merge_day(lake: Lake, organization: str, day: str, now: str) -> None:
     Compactor(lake, lambda: datetime.fromisoformat(now)).merge_day(Partition(organization, date.fromisoformat(day)))
 
 
-def _visits_of(merges: Work) -> int:
-    return sum(file.visits for merge in merges for file in merge.files)
-
-
 def _organization_of(merges: Work) -> str:
     return merges[0].partition.organization
 
@@ -279,8 +280,3 @@ def _runs(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
     runs, visits = pc.run_end_encode(batch["output"]), batch.drop_columns(["output"])
     for number, (start, end) in zip(runs.values.to_pylist(), pairwise([0, *runs.run_ends.to_pylist()]), strict=True):
         yield number, visits.slice(start, end - start)
-
-
-def _delete_file(path: Path) -> bool:
-    path.unlink(missing_ok=True)
-    return True

@@ -68,7 +68,7 @@ def figure_of(panel: Panel) -> str:
     """The field by which rows of a table are compared; "" for rows without names, as hours have none."""
     entry = dict(panel.entry.members)[panel.part] if panel.part else panel.entry
     is_never_compared = panel.is_list or panel.has_jobs or entry.name in _UNEQUAL
-    if panel.chart not in {"", "map"} or is_never_compared or not _is_name(entry.fields[0].kind):
+    if panel.chart not in {"", "map"} or is_never_compared or entry.fields[0].kind.sql != "VARCHAR":
         return ""
     if panel.is_of_people:
         return "human_clicks"
@@ -77,7 +77,7 @@ def figure_of(panel: Panel) -> str:
 
 def names_of(entry: Entry) -> tuple[str, ...]:
     """The fields whose values name a row."""
-    return tuple(field.name for field in entry.fields if _is_name(field.kind))
+    return tuple(field.name for field in entry.fields if field.kind.sql == "VARCHAR")
 
 
 def compared_rows(
@@ -100,10 +100,6 @@ def compared_rows(
             change = change_in_tenths(row[figure], was) / 10
         compared.append({**row, "before": was, "change": change})
     return compared
-
-
-def _is_name(kind: object) -> bool:
-    return getattr(kind, "sql", "") == "VARCHAR"
 
 
 def change_in_tenths(now: int, before: int) -> int:
