@@ -182,7 +182,7 @@ def commands_to_run():
 
 
 @pytest.fixture
-def typed(workshop, monkeypatch, capsys):
+def typed(workshop, monkeypatch, capsys, forked_own_sql):
     """Runs a command line in the workshop: `traffic` in this process, anything else in a shell."""
     monkeypatch.chdir(workshop)
     for name in [name for name in os.environ if name.startswith("TRAFFIC_")]:

@@ -32,6 +32,9 @@ from tests.fixtures.make_lake import ANSWERS, ARCHIVE, NOW, ZONES, log_of
 from tests.recount import local_time, recount
 from tests.support.lakes import opened
 
+PARTS = {entry.name for _, entry in ENTRIES["dashboard"].members}
+NAMES = [name for name in ENDPOINTS if name not in PARTS]
+"""What is asked: the dashboard stands for the reports that it consists of."""
 DAYS = date(2026, 3, 10), date(2026, 3, 15)
 LATER = datetime(2026, 3, 20, 12, tzinfo=UTC)
 
@@ -39,7 +42,7 @@ LATER = datetime(2026, 3, 20, 12, tzinfo=UTC)
 def answers(lake, organization):
     with closing(Warehouse(lake)) as warehouse:
         variables = warehouse.variables(Scope(organization, *DAYS))
-        return {name: orjson.loads(encode(warehouse.answer(ENTRIES[name], variables))) for name in ENDPOINTS}
+        return {name: orjson.loads(encode(warehouse.answer(ENTRIES[name], variables))) for name in NAMES}
 
 
 def told_by(root):
@@ -77,8 +80,7 @@ def recounted(lake, organization):
     visits, scope = visits_of(lake, organization), Scope(organization, *DAYS)
     countries, behaviour = {"DE": "Germany", "US": "United States"}, organization == "acme"
     return {
-        name: orjson.loads(encode(recount(name, visits, scope, links, None, countries, behaviour)))
-        for name in ENDPOINTS
+        name: orjson.loads(encode(recount(name, visits, scope, links, None, countries, behaviour))) for name in NAMES
     }
 
 
@@ -121,7 +123,8 @@ def test_it_answers_as_it_did_and_accepts_what_was_shown_once(root):
     """Endpoints that were added since are left to the recount."""
     told = told_by(root)
     for organization, stored in STORED["answers"].items():
-        assert {name: told["answers"][organization][name] for name in stored} == stored
+        for name in stored.keys() & NAMES:
+            assert told["answers"][organization][name] == stored[name], name
     assert told["control"] == STORED["control"]
     with opened(root) as lake, closing(ControlDatabase(lake)) as control:
         assert ApiKeys(control, lambda: NOW).find(STORED["shown"]["key"]).organization == "acme"

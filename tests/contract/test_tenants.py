@@ -1,18 +1,17 @@
 """No tenant sees another: canaries in every field of one organization, hostile words in the questions of another."""
 
 import json
-import os
 import random
 from datetime import datetime
-from itertools import product
+from itertools import cycle, product
 
 import pytest
 
 from queries import CATALOG, PARAMETERS
+from tests.faults.trials import IS_LONG, SHARE
 from tests.support import identity
 from tests.support.visits import land, links, visit
 
-SHARE = os.environ.get("TRAFFIC_FAULTS", "1")
 CANARY = "canary"
 LINK = f"/links/*/{CANARY}-short_code"
 PATHS = [
@@ -52,8 +51,9 @@ _ODD = [
 
 
 def hostile():
-    """More than 300 values that mean harm."""
-    values = [f"x{quote} OR {logic}" for quote, logic in product(_QUOTED, _LOGIC)]
+    """More than a hundred values that mean harm; with `TRAFFIC_FAULTS=all` every quote before every condition."""
+    quoted = product(_QUOTED, _LOGIC) if IS_LONG else zip(_QUOTED, cycle(_LOGIC), strict=False)
+    values = [f"x{quote} OR {logic}" for quote, logic in quoted]
     values += [call.format(path) for call, path in product(_CALLS, _FILES)] + _FILES + _NAMES + _WORDS + _ODD
     return list(dict.fromkeys(values))
 
@@ -91,14 +91,14 @@ def test_the_other_organization_would_be_seen_if_one_could_see_it(client):
 
 
 def test_no_question_shows_a_word_of_another_organization(client, tell):
-    values, chance = hostile(), random.Random(int(SHARE) if SHARE.isdigit() else 0)
-    assert len(values) >= 300
-    asked = list(product(PATHS, NAMES, values))
-    if SHARE != "all":
-        pairs = list(product(PATHS, NAMES))
-        chance.shuffle(pairs)
-        asked = [(*pair, value) for pair, value in zip(pairs, values, strict=False)]  # every value once
-        assert {*PATHS, *NAMES} == {one for path, name, _ in asked for one in (path, name)}
+    values = hostile()
+    assert len(values) >= 100
+    if IS_LONG:
+        asked = product(PATHS, NAMES, values)
+    else:  # every value once, with all paths and names by turns
+        random.Random(SHARE).shuffle(values)
+        asked = zip(cycle(PATHS), cycle(NAMES), values, strict=False)
+    asked = [*asked]
     statuses = set()
     for path, name, value in asked:
         answer = client.get(path, params={name: value}, headers=as_("acme"))

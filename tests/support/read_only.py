@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,9 +19,13 @@ from tests.support.relations import share_file
 _MOUNTED = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
 
 
-def run_read_only(folder: Path, *commands: tuple[str, ...]) -> list[Run]:
-    """Run commands one after the other in a process that cannot write into a folder; skip where that is impossible."""
-    program = ["env", f"TMPDIR={folder.parent}", sys.executable, "-m", "tests.support.read_only", json.dumps(commands)]
+def run_read_only(folder: Path, relations: Path, *commands: tuple[str, ...]) -> list[Run]:
+    """Run commands one after the other in a process that cannot write into a folder; skip where that is impossible.
+
+    Their engines copy the relations from a file in another folder.
+    """
+    words = [sys.executable, "-m", "tests.support.read_only", str(relations), json.dumps(commands)]
+    program = ["env", f"TMPDIR={folder.parent}", *words]
     mounts = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--mount"]
     mounted = [*mounts, "sh", "-c", _MOUNTED, str(folder)]
     if shutil.which("unshare") and subprocess.run([*mounted, "true"], capture_output=True, check=False).returncode == 0:
@@ -60,7 +63,7 @@ def _run(arguments: list[str]) -> Run:
 
 
 if __name__ == "__main__":
-    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as relations:
-        share_file(patch, Path(relations))
-        runs = [_run(arguments) for arguments in json.loads(sys.argv[1])]
+    with pytest.MonkeyPatch.context() as patch:
+        share_file(patch, Path(sys.argv[1]))
+        runs = [_run(arguments) for arguments in json.loads(sys.argv[2])]
     print(json.dumps(runs))

@@ -107,7 +107,7 @@ def expected(copied_midway, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def read_only(copied_midway, tmp_path_factory):
+def read_only(copied_midway, tmp_path_factory, relations):
     """Every lake by what made it, once all commands have run in one process that could not write into any of them."""
     folder = tmp_path_factory.mktemp("read_only")
     (folder / "own.sql").write_text("SELECT count(*) AS visits FROM visits_in_scope")
@@ -123,7 +123,7 @@ def read_only(copied_midway, tmp_path_factory):
     commands = {name: refusing(folder, lake) if name == REFUSED else reading(folder, name, lake)
                 for name, lake in lakes.items()}  # fmt: skip
     before = {name: bytes_in(lake) for name, lake in lakes.items()}
-    runs = iter(run_read_only(folder / "lakes", *itertools.chain.from_iterable(commands.values())))
+    runs = iter(run_read_only(folder / "lakes", relations, *itertools.chain.from_iterable(commands.values())))
     return {name: ReadOnly(lake, before[name], [next(runs) for _ in commands[name]]) for name, lake in lakes.items()}
 
 
