@@ -126,18 +126,18 @@ def approved_as(connection: sqlite3.Connection, job: Job, approval: Approval) ->
     )
 
 
-def check_note(note: str | None) -> str | None:
-    """A note of an editor. Raises BadInput or TooLarge."""
-    return None if note is None else check_text("note", note, MAX_NOTE_LENGTH)
+def check_note(note: str | None) -> None:
+    """Check a note of an editor. Raises BadInput or TooLarge."""
+    if note is not None:
+        check_text("note", note, MAX_NOTE_LENGTH)
 
 
-def check_url(url: str) -> str:
-    """An https address, for example of a pull request. Raises BadInput or TooLarge."""
+def check_url(url: str) -> None:
+    """Check an https address, for example of a pull request. Raises BadInput or TooLarge."""
     if len(url) > MAX_URL_LENGTH:
         raise TooLarge(f"url has {len(url):,} characters; the maximum is {MAX_URL_LENGTH:,}.")
     if not _is_url(url, ("https",)):
         raise BadInput(f"url is {url[:100]!r}; it must be an https address without a user name.")
-    return url
 
 
 def _check_rule(content: bytes, job: Job) -> None:

@@ -112,10 +112,10 @@ def open_jobs_of_type(connection: sqlite3.Connection, organization: str, kind: s
     return [Job(*row) for row in rows]
 
 
-def delete_expired(connection: sqlite3.Connection, organization: str, before: str) -> list[str]:
+def delete_expired(connection: sqlite3.Connection, organization: str, before: str) -> None:
     """Delete the jobs that the service dismissed before a time and that stayed so, unless they have a shipped redirect.
 
-    Returns their ids. Their history, implementations and messages go with them.
+    Their history, implementations and messages go with them.
     """
     rows = connection.execute(
         "SELECT jobs.id FROM jobs JOIN job_history AS closing ON closing.id = (SELECT max(id) FROM job_history "
@@ -125,13 +125,11 @@ def delete_expired(connection: sqlite3.Connection, organization: str, before: st
         "AND content_type = 'application/json') ORDER BY jobs.id",
         [organization, before],
     )
-    expired = [job_id for (job_id,) in rows]
-    for job_id in expired:
+    for (job_id,) in rows.fetchall():
         delete_messages(connection, job_id)
         connection.execute("DELETE FROM implementations WHERE job_id = ?", [job_id])
         connection.execute("DELETE FROM job_history WHERE job_id = ?", [job_id])
         connection.execute("DELETE FROM jobs WHERE id = ?", [job_id])
-    return expired
 
 
 def read_shipped(connection: sqlite3.Connection, organization: str) -> list[ShippedJob]:

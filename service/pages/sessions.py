@@ -4,7 +4,6 @@ Only hashes of secrets are stored. All are rows of control.sqlite.
 """
 
 import secrets
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -229,9 +228,9 @@ class SessionStore:
 class Sessions:
     """The sessions of a running server: the store, and a small cache of it. Belongs to one event loop."""
 
-    def __init__(self, store: SessionStore, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, store: SessionStore) -> None:
         self.store = store
-        self._cached: TTLCache[str, Session] = TTLCache(MAX_CACHED, CACHE_SECONDS, clock)
+        self._cached: TTLCache[str, Session] = TTLCache(MAX_CACHED, CACHE_SECONDS)
 
     async def session(self, secret: str) -> Session | None:
         """The valid session of a cookie, remembered for CACHE_SECONDS."""
