@@ -3,11 +3,12 @@
 Tiles compare figures, tables compare rows: those of an answer with the rows of the same names in the answer before.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any, Final
 
+from data.maintenance.status import StoredSpan
 from queries import Entry, Scope
 from service.pages.formats import change_in_words, short_day
 from service.pages.numbers.panels import Panel
@@ -44,21 +45,20 @@ class Comparison:
         return {"text": text, "arrow": arrow, "words": words, **figures}
 
 
-def complete_days(
-    scope: Scope, today: date, first_day: date | None, unjudged: Collection[date] = ()
-) -> Comparison | None:
-    """The comparison for a scope, up to the last complete day that is judged.
+def complete_days(scope: Scope, today: date, stored: StoredSpan, missing: frozenset[date]) -> Comparison | None:
+    """The comparison for a scope, up to the last complete day that is judged and not `missing`, as no log covers it.
 
     None without such a day, if the days before precede the first visit, or if another of the days is not judged: bots
     in disguise would count as people on one side only.
     """
+    unjudged = stored.unjudged | missing
     end = min(scope.end_date, today - timedelta(1))
     while end in unjudged:
         end -= timedelta(1)
     length = (end - scope.start_date).days + 1
     start_before = scope.start_date - timedelta(max(length, 0))
     has_unjudged = any(start_before <= day <= end for day in unjudged)
-    if length < 1 or first_day is None or start_before < first_day or has_unjudged:
+    if length < 1 or stored.first_day is None or start_before < stored.first_day or has_unjudged:
         return None
     now = replace(scope, end_date=end, traffic_type=None)
     return Comparison(now, replace(now, start_date=start_before, end_date=scope.start_date - timedelta(1)))
@@ -66,7 +66,7 @@ def complete_days(
 
 def figure_of(panel: Panel) -> str:
     """The field by which rows of a table are compared; "" for rows without names, as hours have none."""
-    entry = dict(panel.entry.members)[panel.part] if panel.part else panel.entry
+    entry = panel.answer
     is_never_compared = panel.is_list or panel.has_jobs or entry.name in _UNEQUAL
     if panel.chart not in {"", "map"} or is_never_compared or entry.fields[0].kind.sql != "VARCHAR":
         return ""

@@ -94,7 +94,7 @@ class PageContent:
         """The days that tiles and tables are compared with; None where there are none, or nothing to compare."""
         if not self.stored or not (self.page.is_dashboard or self.filters.compares):
             return None
-        return comparison_of(self._scope, self.filters.today, self.stored, self.uncovered)
+        return complete_days(self._scope, self.filters.today, self.stored, self.uncovered)
 
     @cached_property
     def panels(self) -> tuple[Panel, ...]:
@@ -243,11 +243,6 @@ class PageContent:
         days = {"start_date": str(first), "end_date": str(min(last, self.filters.today))}
         query = self.filters.query_string(**days) if self.page is LINK else f"?{urlencode(days)}"
         return {"text": f"This organization has visits of {span}.", "link": f"Show {span}", "query": query}
-
-
-def comparison_of(scope: Scope, today: date, stored: StoredSpan, missing: frozenset[date]) -> Comparison | None:
-    """The days to compare of a scope; `missing` are those that nothing covers, as `uncovered` finds them."""
-    return complete_days(scope, today, stored.first_day, stored.unjudged | missing)
 
 
 def compared_pair(

@@ -15,8 +15,8 @@ from service.http.routing import Endpoint
 from service.pages.context import PageContext
 from service.pages.numbers import listing
 from service.pages.numbers.columns import BEFORE, CHANGE
-from service.pages.numbers.comparison import compared_rows, figure_of
-from service.pages.numbers.content import DASHBOARD, OF_PATHS, check_paths, compared_pair, comparison_of, uncovered
+from service.pages.numbers.comparison import compared_rows, complete_days, figure_of
+from service.pages.numbers.content import DASHBOARD, OF_PATHS, check_paths, compared_pair, uncovered
 from service.pages.numbers.views import PAGES
 
 COMPARED: Final = {one.entry.name: one for page in PAGES for one in page.panels if figure_of(one)}
@@ -46,7 +46,7 @@ def endpoint(context: PageContext) -> Endpoint:
             lake = context.services.lake
             stored = await context.in_thread(request, stored_span, lake, organization)
             missing = await context.in_thread(request, uncovered, lake, filters)
-            comparison = comparison_of(filters.scope_for(DASHBOARD), filters.today, stored, missing)
+            comparison = complete_days(filters.scope_for(DASHBOARD), filters.today, stored, missing)
             wanted = list(compared_pair(entry, filters, comparison)) if comparison else wanted
             scope = wanted[0][1]
         answer, *before = await context.load(request, wanted)

@@ -38,6 +38,11 @@ class Panel:
     empty: str = "No visits of this kind in this period."
 
     @property
+    def answer(self) -> Entry:
+        """The answer that it shows, or the part of one."""
+        return dict(self.entry.members)[self.part] if self.part else self.entry
+
+    @property
     def drawn(self) -> Set[str]:
         """The columns of the table that the chart draws."""
         return DRAWN.get(self.chart, set())

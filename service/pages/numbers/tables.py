@@ -151,7 +151,7 @@ def columns_of(panel: Panel, *, has_previous: bool = False, compares: bool = Fal
 
     A table that compares has only what names its rows, the figure, and what it was before.
     """
-    columns = {field.name: column_of(field) for field in fields_of(panel)}
+    columns = {field.name: column_of(field) for field in panel.answer.fields}
     if panel.is_of_people:
         columns[SHARE_OF_PEOPLE.field] = SHARE_OF_PEOPLE
     if panel.chart == "series":
@@ -189,13 +189,6 @@ def _with_others(row: Row) -> Row:
     if OTHER.field in row:
         return row
     return {**row, OTHER.field: row["total_visits"] - row["human_clicks"] - row["ai_visits"]}
-
-
-def fields_of(panel: Panel) -> Sequence[Any]:
-    """The fields of the answer, or of the part of it, that a panel shows."""
-    if panel.part:
-        return dict(panel.entry.members)[panel.part].fields
-    return panel.entry.fields
 
 
 def _row(  # noqa: PLR0917  # one row of the table of a panel

@@ -19,7 +19,7 @@ from service.pages.numbers.invented_page import INVENTED, claim_endpoint, job_ce
 from service.pages.numbers.layout import NAVIGATION, layout
 from service.pages.numbers.listing import Listing
 from service.pages.numbers.run_it_yourself import commands
-from service.pages.numbers.tables import CellLinks, fields_of
+from service.pages.numbers.tables import CellLinks
 
 TRAFFIC_TYPES: Final = (
     ("", "All"), ("ai_assistant", "Assistants"), ("ai_training", "Training"), ("ai_coding_agent", "Coding agents"),
@@ -31,7 +31,7 @@ TABS: Final = {
 }
 """Of some pages: the traffic types to choose from, and what each is called."""
 AGENT: Final = Page("agents", "Agent", "What this agent asks for, and how it is answered.", panels.AGENT)
-_ABOUT_SOURCES: Final = [one for one in panels.AI if {"ai_source", "tool"} & {f.name for f in fields_of(one)}]
+_ABOUT_SOURCES: Final = [one for one in panels.AI if {"ai_source", "tool"} & {f.name for f in one.answer.fields}]
 SOURCE: Final = Page(
     "ai", "AI", "What this platform fetches, and whom it sends.",
     tuple(sorted([_ABOUT_SOURCES[0], panels.SOURCE_LINKS, *_ABOUT_SOURCES[1:]], key=lambda one: not one.is_wide)),
