@@ -51,16 +51,6 @@ class Page:
     key: str = ""  # the keyboard shortcut that opens it
     is_dashboard: bool = False  # with tiles, and one answer for all panels
 
-    @property
-    def has_list(self) -> bool:
-        """Whether it shows a part of all links."""
-        return any(panel.entry is lists.ENTRY for panel in self.panels)
-
-    @property
-    def has_paths(self) -> bool:
-        """Whether it shows paths, which are counted from visits."""
-        return any(panel.entry in OF_PATHS for panel in self.panels)
-
 
 OVERVIEW: Final = Page(
     "", "Overview", "People, AI-related and other automated visits.", panels.OVERVIEW, "g o", is_dashboard=True

@@ -14,7 +14,7 @@ from service.pages import formats
 from service.pages.context import PageContext
 from service.pages.filters import Filters
 from service.pages.numbers import panels, robots_page
-from service.pages.numbers.content import LINK, OVERVIEW, Page, PageContent, check_paths, uncovered
+from service.pages.numbers.content import LINK, OF_PATHS, OVERVIEW, Page, PageContent, check_paths, uncovered
 from service.pages.numbers.invented_page import INVENTED, claim_endpoint, job_cells
 from service.pages.numbers.layout import NAVIGATION, layout
 from service.pages.numbers.listing import Listing
@@ -145,12 +145,13 @@ class View:
         missing = await self.context.in_thread(self.request, uncovered, self.context.services.lake, self.filters)
         zone = self.context.services.lake.manifest.zone(self.filters.organization)
         events = await self.context.control.read(self.context.jobs.events, self.filters.organization, zone)
-        listing = Listing.parse(self.request.scope["query_string"], self.filters) if self.page.has_list else None
+        has_list = any(panel.is_list for panel in self.page.panels)
+        listing = Listing.parse(self.request.scope["query_string"], self.filters) if has_list else None
         cells = await job_cells(self.context, self.request, self.filters) if self.page is INVENTED else None
         content = PageContent(
             self.page, self.answer_filters, self.stored, links, hours_begun, missing, listing, events, cells
         )
-        if self.page.has_paths:
+        if any(panel.entry in OF_PATHS for panel in self.page.panels):
             for scope in (content.filters.scope, *([content.comparison.before] if content.comparison else ())):
                 await self.context.in_thread(self.request, check_paths, self.context.services.lake, scope)
         loaded = await self.context.load(self.request, content.wanted)
