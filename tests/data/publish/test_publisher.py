@@ -234,6 +234,15 @@ def test_after_many_versions_readers_begin_with_a_checkpoint(lake, there, publis
     assert_whole(lake, there)
 
 
+def test_that_a_copy_is_still_what_the_manifest_says_is_recorded_every_two_minutes(lake, there):
+    land(lake, "acme", [at(2)])
+    recorded = []
+    for minutes in (0, 1, 3):
+        LakePublisher(lake, str(there), lambda: NOW + timedelta(minutes=minutes)).publish("acme")  # noqa: B023
+        recorded.append(copies(lake)[0].published_at)
+    assert recorded == [NOW, NOW, NOW + timedelta(minutes=3)]
+
+
 def test_a_publication_that_is_interrupted_goes_on_later(lake, there):
     land(lake, "acme", [at(2), at(3)])
     publisher = LakePublisher(lake, str(there))

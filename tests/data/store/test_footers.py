@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
+import pyarrow.parquet as pq
 import pytest
 
 from data.errors import LakeDamaged
@@ -13,6 +14,7 @@ from data.maintenance.retention import apply_retention
 from data.store.clock import format_time
 from data.store.footers import SESSION_BITS, PendingRange, merged_ranges, read_visit_file
 from data.store.pending import enqueue, flush_all
+from data.visits import VISITS
 from tests.faults.lakes import line
 from tests.support.visits import land, packed, visit
 
@@ -138,3 +140,6 @@ def test_a_damaged_footer_is_named(lake, tmp_path):
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
     with pytest.raises(LakeDamaged, match=r"a\.parquet cannot be read"):
         read_visit_file(tmp_path / "a.parquet")
+    pq.write_table(VISITS.empty_table(), tmp_path / "b.parquet")
+    with pytest.raises(LakeDamaged, match=r"b\.parquet cannot be read: this program did not write it"):
+        read_visit_file(tmp_path / "b.parquet")
