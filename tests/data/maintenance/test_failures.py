@@ -1,5 +1,6 @@
 """A compaction, erasure or reclassification that fails, is stopped or killed on its way: no day is ever half of one and
-half of the other, and the next run does the rest.
+half of the other, and the next run does the rest. At each step some of them fail and the others are killed; with
+`TRAFFIC_FAULTS=all` all of them do both.
 """
 
 import shutil
@@ -15,6 +16,7 @@ from data.maintenance.compaction import Compactor
 from data.maintenance.erasure import Criteria, Eraser, delete_files, truncate_wal
 from data.maintenance.reclassification import Reclassifier
 from data.store.lake import Lake
+from tests.faults.trials import IS_LONG
 from tests.support.lakes import everything_in, fail_at, landed, opened, strays
 from tests.support.user_agents import CHROME, GPTBOT
 from tests.support.visits import land, visit
@@ -66,7 +68,10 @@ def mixed(tmp_path_factory):
     return root
 
 
-@pytest.fixture(scope="module", params=[compact, erase, reclassify], ids=lambda run: run.__name__)
+RUNS = (compact, erase, reclassify)
+
+
+@pytest.fixture(scope="module", params=RUNS, ids=lambda run: run.__name__)
 def case(request, mixed, day_by_day, tmp_path_factory):
     module = {compact: "compaction", erase: "erasure", reclassify: "reclassification"}[request.param]
     with opened(shutil.copytree(mixed, tmp_path_factory.mktemp("case") / "done")) as lake:
@@ -105,19 +110,23 @@ STEPS = {
 """What has the function of each step."""
 
 
-@pytest.mark.parametrize("is_killed", [False, True])
-@pytest.mark.parametrize(("name", "call"), [("replace_files", 1), *((name, 2) for name in STEPS)])
-def test_a_failure_leaves_each_day_as_it_was_or_done(case, tmp_path, monkeypatch, name, call, is_killed):
-    """Before anything is done, or after each step of the second day."""
-    with opened(shutil.copytree(case.root, tmp_path / "lake")) as lake:
-        with monkeypatch.context() as patch:
-            if is_killed:  # nothing is tidied up
-                patch.setattr(f"data.maintenance.{case.module}.discard", lambda *_: None)
-            owner = STEPS[name].format(case.module)
-            fail_at(patch, lake.manifest if owner == "manifest" else owner, name, call, is_done=call > 1)
-            with pytest.raises(OSError, match="No space left"):
-                case.run(lake)
-        assert_whole_and_finished_by_the_next_run(case, lake, has_strays=is_killed)
+FAILING = [("replace_files", 1), *((name, 2) for name in STEPS)]
+"""Before anything is done, or after each step of the second day."""
+
+
+@pytest.mark.parametrize("place", range(len(FAILING)), ids=[f"{name}-{call}" for name, call in FAILING])
+def test_a_failure_leaves_each_day_as_it_was_or_done(case, tmp_path, monkeypatch, place):
+    name, call = FAILING[place]
+    owner = STEPS[name].format(case.module)
+    for is_killed in (False, True) if IS_LONG else [(place + RUNS.index(case.run)) % 2 == 1]:
+        with opened(shutil.copytree(case.root, tmp_path / f"lake-{is_killed}")) as lake:
+            with monkeypatch.context() as patch:
+                if is_killed:  # nothing is tidied up
+                    patch.setattr(f"data.maintenance.{case.module}.discard", lambda *_: None)
+                fail_at(patch, lake.manifest if owner == "manifest" else owner, name, call, is_done=call > 1)
+                with pytest.raises(OSError, match="No space left"):
+                    case.run(lake)
+            assert_whole_and_finished_by_the_next_run(case, lake, has_strays=is_killed)
 
 
 @pytest.mark.parametrize("is_done", [False, True])

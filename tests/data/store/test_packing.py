@@ -31,7 +31,7 @@ ROWS = st.lists(
 
 
 @given(st.lists(ROWS, min_size=1, max_size=4))
-@settings(max_examples=int(os.environ.get("TRAFFIC_EXAMPLES", "50")), deadline=None)
+@settings(max_examples=int(os.environ.get("TRAFFIC_EXAMPLES", "20")), deadline=None)
 def test_visits_of_several_packs_come_out_in_their_order(packs):
     table = table_of([unpack(packed(rows).body) for rows in packs])
     assert table.cast(VISITS_OF_DAYS).column_names == VISITS_OF_DAYS.names
