@@ -32,7 +32,7 @@ thorough, brief = (
         derandomize="TRAFFIC_EXAMPLES" not in os.environ,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
     )
-    for examples in (EXAMPLES, max(EXAMPLES // 5, 4))
+    for examples in (EXAMPLES, max(EXAMPLES // 5, 3))
 )
 
 VALUES = [TrafficValue(name, number * 12_345, "EUR") for number, name in enumerate(BOT_CATEGORIES)]
