@@ -68,7 +68,7 @@ def zoned(tmp_path_factory):
     """One log of the weeks in which clocks change, imported by organizations of four zones."""
     folder = tmp_path_factory.mktemp("zoned")
     log, lake = folder / "access.log", folder / "lake"
-    Sample(2_000, dt.date(2026, 4, 8), days=40, links=60).write(log)
+    Sample(1_000, dt.date(2026, 4, 8), days=40, links=60).write(log)
     for organization, zone in ZONES.items():
         traffic("zone", "set", zone, "--org", organization, "--lake", lake)
         traffic("import", log, "--org", organization, "--lake", lake)

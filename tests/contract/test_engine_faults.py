@@ -147,7 +147,7 @@ def test_a_query_too_large_for_its_memory_is_an_error_and_the_next_one_is_answer
     monkeypatch.setattr(queries.warehouse, "template", with_condition(large))
     land(lake, "acme", [visit()])
     with opened(lake, memory="12MB") as client:
-        for _ in range(3):
+        for _ in range(2):
             failed = client.get(f"/analytics/devices?{WEEK}&domain=large")
             assert failed.status_code == 500
             assert failed.json()["error"] == "The request failed."
@@ -450,7 +450,7 @@ def test_a_client_that_leaves_stops_its_query_and_gives_its_place_back(served):
 
 def test_a_query_goes_on_until_the_last_of_those_who_wait_has_left(served):
     stopped = []
-    for number in range(scaled(4, 100)):
+    for number in range(scaled(2, 100)):
         domain = f"ever{number}"
         first = served.begin(devices(domain))
         served.wait_until("began", domain)
@@ -469,7 +469,7 @@ def test_a_query_goes_on_until_the_last_of_those_who_wait_has_left(served):
 
 
 def test_a_shared_answer_survives_the_disconnect_of_one_caller(served):
-    for number in range(scaled(2, 50)):
+    for number in range(scaled(1, 50)):
         dashboard = served.begin(f"/analytics/dashboard?{WEEK}&domain=while{number}")
         served.wait_until("began", f"while{number}")
         same, staying = (served.begin(devices(f"while{number}")) for _ in range(2))
@@ -541,7 +541,7 @@ def test_a_file_that_crashes_the_engine_fails_only_its_own_request(served, share
     for thread in asking:
         thread.start()
     ended = 0
-    for _ in range(scaled(4, 100)):
+    for _ in range(scaled(2, 100)):
         status, body = served.ask(f"/analytics/traffic-overview?{WEEK}&domain=go.example", key)
         if status != 200:  # DuckDB 1.5 survives the file
             assert (status, json.loads(body)["error"]) == (500, "The request failed.")

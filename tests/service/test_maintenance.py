@@ -426,6 +426,7 @@ def test_one_damaged_file_does_not_keep_the_others_from_being_looked_at(lake, cl
             db.execute("UPDATE files SET checked_at = '2026-03-01T00:00:00.000000+00:00' WHERE path = ?", [first.path])
     findings = look(chores)
     assert [second.path in trouble for trouble in findings].count(True) == 1
+    assert look(chores) == []  # no round tells again what an earlier one has told
 
 
 # Troubles

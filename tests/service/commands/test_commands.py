@@ -336,6 +336,7 @@ def test_views_describe_every_column_that_a_query_can_read(filled):
     assert columns["daily_protocols"] == "day, protocol, visits, human_clicks, ai_visits, unique_visitors"
     assert "visits_in_scope" in program("views", *options, "--describe").out
     assert "--format goes with --describe" in refused(program("views", *options, "--format", "json"))
+    assert "csv" in refused(program("views", *options, "--describe", "--format", "csv"))
 
 
 # The program as a whole

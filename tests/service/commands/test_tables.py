@@ -92,6 +92,11 @@ def test_wide_shows_all_and_columns_choose(terminal):
     assert (head.split(), row.split()) == (["visits", "short_code"], ["1,500", "sale"])
 
 
+def test_an_empty_line_ends_each_part_of_an_answer(terminal):
+    parts = [line for line in terminal("weekly-trend") if not line.strip()]
+    assert len(parts) == 2
+
+
 def test_one_object_is_shown_from_top_to_bottom_and_no_text_of_a_stranger_controls_the_terminal(terminal):
     shown = dict(line.split() for line in terminal("traffic-overview"))
     assert shown["total_visits"] == shown["human_clicks"] == "1,500"

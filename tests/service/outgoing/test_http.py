@@ -300,9 +300,9 @@ def copy(source, target):
 
 
 def test_a_proxy_that_refuses_is_named_as_the_cause_and_none_is_asked_for_addresses_of_no_proxy(receiver, monkeypatch):
-    proxy, there = receiver(["HTTP/1.0 502 Bad Gateway\r\n\r\n"]), receiver(["no TLS"])
+    proxy, there = receiver(["HTTP/1.0 300 Multiple Choices\r\n\r\n"]), receiver(["no TLS"])
     monkeypatch.setenv("https_proxy", f"127.0.0.1:{proxy.port}")
-    with pytest.raises(OutgoingError, match="the proxy answered with HTTP status 502"):
+    with pytest.raises(OutgoingError, match="the proxy answered with HTTP status 300"):
         fetched("https://login.example/keys")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with pytest.raises(OutgoingError, match="SSL"):
