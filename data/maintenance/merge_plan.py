@@ -1,11 +1,11 @@
 """Which files of which days are merged: all of a past day into one, which is judged, those of an open day if many."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from itertools import accumulate
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
-from data.maintenance.rewriting import Partition
+from data.maintenance.rewriting import Partition, needs_more_memory
 from data.store.clock import is_recent
 from data.store.lake import Lake
 from data.store.manifest import LandedFile
@@ -26,6 +26,10 @@ class DayMerge(NamedTuple):
     partition: Partition
     files: list[LandedFile]
     is_past: bool
+
+
+Work: TypeAlias = list[DayMerge]
+"""Days that are merged at once."""
 
 
 def days_to_merge(lake: Lake, now: datetime, quiet_period: timedelta, organization: str | None) -> list[DayMerge]:
@@ -59,10 +63,10 @@ def _days(lake: Lake, now: datetime, organization: str | None) -> list[Partition
     return [Partition(organization, date.fromisoformat(day)) for organization, day in rows]
 
 
-def at_once(merges: Iterable[DayMerge]) -> list[list[DayMerge]]:
+def at_once(merges: Iterable[DayMerge]) -> list[Work]:
     """The merges in groups to be done together: small past days of one organization."""
-    groups: list[list[DayMerge]] = []
-    filling: dict[str, list[DayMerge]] = {}
+    groups: list[Work] = []
+    filling: dict[str, Work] = {}
     for merge in merges:
         group = filling.get(merge.partition.organization, [])
         if group and merge.is_past and _is_small([*group, merge]):
@@ -74,10 +78,28 @@ def at_once(merges: Iterable[DayMerge]) -> list[list[DayMerge]]:
     return groups
 
 
-def _is_small(group: Sequence[DayMerge]) -> bool:
+def _is_small(group: Work) -> bool:
     files = [file for merge in group for file in merge.files]
-    visits, size = sum(file.visits for file in files), sum(file.size for file in files)
-    return len(files) <= FILES_AT_ONCE and visits <= VISITS_AT_ONCE and size <= BYTES_AT_ONCE
+    size = sum(file.size for file in files)
+    return len(files) <= FILES_AT_ONCE and visits_of(group) <= VISITS_AT_ONCE and size <= BYTES_AT_ONCE
+
+
+def side_by_side(groups: Iterable[Work], most: int) -> list[list[Work]]:
+    """The groups in rows to be done side by side: of one organization, and as many visits as one engine rewrites."""
+    rows: list[list[Work]] = []
+    for group in groups:
+        row = rows[-1] if rows else []
+        is_same = bool(row) and row[0][0].partition.organization == group[0].partition.organization
+        if is_same and len(row) < most and not needs_more_memory(sum(map(visits_of, [*row, group]))):
+            row.append(group)
+        else:
+            rows.append([group])
+    return rows
+
+
+def visits_of(group: Work) -> int:
+    """How many visits the files of a group have."""
+    return sum(file.visits for merge in group for file in merge.files)
 
 
 def merged_apart(files: Iterable[LandedFile]) -> Iterator[list[LandedFile]]:

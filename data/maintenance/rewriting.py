@@ -1,6 +1,7 @@
 """Functions for rewriting live files, shared by compaction, erasure, reclassification and rollups."""
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from datetime import date
 from itertools import groupby
@@ -116,28 +117,43 @@ def until_memory_suffices(rewrite: Callable[[int], None], sizes: Sequence[int]) 
             return
 
 
+def run_side_by_side(rewrites: Sequence[Callable[[], None]]) -> None:
+    """Call each in a thread of its own. All are tried before an error is raised, other errors before a Conflict."""
+    if len(rewrites) == 1:  # in this thread, in which Ctrl-C interrupts it
+        rewrites[0]()
+        return
+    with ThreadPoolExecutor(len(rewrites)) as pool:
+        running = [pool.submit(rewrite) for rewrite in rewrites]
+    errors = [error for done in running if (error := done.exception())]
+    for error in sorted(errors, key=lambda error: isinstance(error, Conflict)):
+        raise error
+
+
 class InterruptibleEngine:
-    """The rewriting engine of a task of maintenance, open while the task runs, which another thread may interrupt."""
+    """The rewriting engine of a task of maintenance, open while the task runs, which another thread may interrupt.
+
+    It may be opened several times: each is an engine of its own, and all are interrupted.
+    """
 
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
-        self._connection: duckdb.DuckDBPyConnection | None = None
+        self._connections: list[duckdb.DuckDBPyConnection] = []
 
     @contextmanager
     def open(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """A rewriting_engine of one thread: the other cores are left to queries."""
         with rewriting_engine(self._lake.staging) as connection:
             connection.execute("SET threads = 1")
-            self._connection = connection
+            self._connections.append(connection)
             try:
                 yield connection
             finally:
-                self._connection = None
+                self._connections.remove(connection)
 
     def interrupt(self) -> None:
-        """Cancel the query that runs, from another thread: it ends with LakeDamaged. Otherwise does nothing."""
-        with suppress(duckdb.Error):  # the connection may have just been closed
-            if connection := self._connection:
+        """Cancel the queries that run, from another thread: they end with LakeDamaged. Otherwise does nothing."""
+        for connection in [*self._connections]:
+            with suppress(duckdb.Error):  # the connection may have just been closed
                 connection.interrupt()
 
 

@@ -26,7 +26,7 @@ def compact(
 
     Example: traffic compact
     """
-    from data.maintenance.compaction import Compactor
+    from data.maintenance.compaction import COMMAND_THREADS, Compactor
     from data.store.pending import flush_all
     from queries import RollupBuilder, Warehouse, open_cluster
 
@@ -34,7 +34,7 @@ def compact(
     options = cluster_options(read_settings(os.environ, **flags))
     opened = Lake(lake)
     flush_all(opened)
-    compactor = Compactor(opened)
+    compactor = Compactor(opened, threads=COMMAND_THREADS)
     with progress_bar("Compacting") as progress:
         done = compactor.run(progress=progress)
     with progress_bar("Counting") as progress, ExitStack() as stack:

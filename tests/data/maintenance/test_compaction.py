@@ -10,18 +10,19 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from itertools import chain
 from pathlib import Path
 
 import duckdb
 import pyarrow.parquet as pq
 import pytest
 
-from data.errors import LakeDamaged, TrafficError
+from data.errors import Conflict, LakeDamaged, TrafficError
 from data.ingest.importer import Importer, Options
 from data.maintenance import compaction as compacting
 from data.maintenance import merge_plan
 from data.maintenance.compaction import ABANDONED_AFTER, CompactionResult, Compactor
-from data.maintenance.merge_plan import MAX_OPEN_FILES, DayMerge, at_once
+from data.maintenance.merge_plan import MAX_OPEN_FILES, DayMerge, at_once, side_by_side
 from data.maintenance.reclassification import Reclassifier
 from data.maintenance.rewriting import Partition
 from data.store import pending
@@ -43,8 +44,8 @@ ACME = Options("acme")
 pytestmark = pytest.mark.usefixtures("one_reader")
 
 
-def compact(lake, at=NOW, **how):
-    return Compactor(lake, lambda: at).run(**how)
+def compact(lake, at=NOW, threads=1, **how):
+    return Compactor(lake, lambda: at, threads=threads).run(**how)
 
 
 def files_of(lake, organization="acme"):
@@ -100,7 +101,7 @@ def test_every_answer_is_the_same_to_the_byte_and_every_visit_keeps_every_column
         before, visits_before = answers(), visits()
         assert b'"total_visits":605' in before["traffic-overview"]
         assert numbers(lake) == {3: 15, 4: 15, 5: 15, 6: 20}
-        done = compact(lake)
+        done = compact(lake, threads=2)
         past = sum(file.visits for day, files in files_of(lake).items() if day < TODAY for file in files)
         assert (done.partitions, done.files_before, done.files_after) == (4, 15 * 3 + 20, 4)
         assert done.visits > past
@@ -250,8 +251,11 @@ def test_small_past_days_of_one_organization_are_merged_at_once():
     def merge(day, organization="acme", is_past=True, files=1, **one):
         return DayMerge(Partition(organization, date(2026, 3, day)), [replace(file, **one)] * files, is_past)
 
+    def named(group):
+        return [(one.partition.organization, one.partition.day.day) for one in group]
+
     def grouped(*merges):
-        return [[(one.partition.organization, one.partition.day.day) for one in group] for group in at_once(merges)]
+        return [*map(named, at_once(merges))]
 
     assert grouped(merge(1), merge(1, "b"), merge(6, is_past=False), merge(2), merge(2, "b")) == [
         [("acme", 1), ("acme", 2)], [("b", 1), ("b", 2)], [("acme", 6)],
@@ -259,6 +263,15 @@ def test_small_past_days_of_one_organization_are_merged_at_once():
     for most in ({"visits": 50_000}, {"size": 8 << 20}, {"files": 50}):
         assert grouped(*(merge(day, **most) for day in (1, 2, 3))) == [[("acme", 1), ("acme", 2)], [("acme", 3)]]
     assert grouped(merge(1, visits=1 << 30), merge(2), merge(3)) == [[("acme", 1)], [("acme", 2), ("acme", 3)]]
+    large = [[merge(day, visits=2_500_000)] for day in range(1, 6)]
+    for groups, most, rows in (
+        (large, 1, [1, 1, 1, 1, 1]),
+        (large, 2, [2, 2, 1]),
+        (large, 3, [2, 2, 1]),  # three of them would need more memory than one day has
+        ([large[0], [merge(1, "b")], [merge(2, "b")]], 2, [1, 2]),  # an organization is rewritten under its own lock
+    ):
+        assert [len(row) for row in side_by_side(groups, most)] == rows
+        assert [*chain(*side_by_side(groups, most))] == groups
 
 
 def test_an_empty_lake_has_nothing_to_compact(lake):
@@ -331,8 +344,8 @@ def assert_as_before_or_done(two_days, done):
     assert strays(lake) == ([], set())
 
 
-@pytest.mark.parametrize("damage", ["flipped", "missing"])
-def test_a_damaged_file_is_named_once_the_other_days_are_merged_and_its_day_is_left(two_days, damage):
+@pytest.mark.parametrize(("damage", "threads"), [("flipped", 1), ("flipped", 2), ("missing", 1)])
+def test_a_damaged_file_is_named_once_the_other_days_are_merged_and_its_day_is_left(two_days, damage, threads):
     lake, before, _ = two_days
     (broken, *_) = files_of(lake)[date(2026, 3, 4)]
     path = lake.root / broken.path
@@ -344,7 +357,7 @@ def test_a_damaged_file_is_named_once_the_other_days_are_merged_and_its_day_is_l
         path.write_bytes(content[:-20] + b"x" + content[-19:])
     for how in ({}, {"limit": 1}):
         with pytest.raises(LakeDamaged, match=path.name):
-            compact(lake, **how)
+            compact(lake, threads=threads, **how)
         assert numbers(lake) == {4: 3, 5: 1}
         assert len(names(lake) & before) == 3
     path.write_bytes(content)
@@ -378,14 +391,30 @@ def test_of_days_that_would_be_merged_at_once_one_that_cannot_be_holds_up_no_oth
     assert numbers(lake) == {3: 1, 4: 2 if damage == "overwritten" else 1, 5: 1}
 
 
+def test_a_damaged_file_is_named_though_the_day_that_is_merged_beside_it_was_changed(two_days, monkeypatch):
+    lake, read = two_days[0], compacting.readable
+    changed, damaged = (files_of(lake)[date(2026, 3, day)][0] for day in (4, 5))
+
+    def late(lake, *files):
+        if changed in files:
+            raise Conflict(changed.path)
+        return read(lake, *files)
+
+    monkeypatch.setattr(compacting, "readable", late)
+    (lake.root / damaged.path).unlink()
+    with pytest.raises(LakeDamaged, match=Path(damaged.path).name):
+        compact(lake, threads=2)
+
+
 SLOW = """
 SELECT * FROM read_parquet($files, hive_partitioning := FALSE)
 WHERE (SELECT sum(a.range + b.range) FROM range(1000000) a, range(1000000) b) > 0
 """
 
 
-def test_a_merge_that_is_interrupted_counts_for_nothing(two_days, monkeypatch):
-    compactor, told = Compactor(two_days[0], lambda: NOW), []
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_merge_that_is_interrupted_counts_for_nothing(two_days, monkeypatch, threads):
+    compactor, told = Compactor(two_days[0], lambda: NOW, threads=threads), []
 
     def run():
         try:
