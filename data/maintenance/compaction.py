@@ -117,7 +117,7 @@ class Compactor:
         if not self._queue:
             return result
         with ExitStack() as stack:
-            engines = [stack.enter_context(self._engine.open()) for _ in range(self._threads)]
+            engines = [stack.enter_context(self._engine.open()) for _ in range(max(map(len, self._queue)))]
             merge = partial(self._merge_each, engines, result)
             rewrite_each(self._lake, self._queue, _organization_of, merge, wait=wait, limit=limit, progress=progress)
         return result
