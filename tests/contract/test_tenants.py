@@ -99,6 +99,7 @@ def test_no_question_shows_a_word_of_another_organization(client, tell):
         random.Random(SHARE).shuffle(values)
         asked = zip(cycle(PATHS), cycle(NAMES), values, strict=False)
     asked = [*asked]
+    assert {*PATHS, *NAMES} == {one for path, name, _ in asked for one in (path, name)}
     statuses = set()
     for path, name, value in asked:
         answer = client.get(path, params={name: value}, headers=as_("acme"))
