@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from data import BadInput, Lake, check_organization
 from data.processes import python_path
 from data.store.lake_folders import LakeFolders, delete_spilled
+from data.text import bytes_of_memory
 from queries.locked_engine import QUERY_TIMEOUT_SECONDS, EngineLost, FilesGone, QueryFailed, QueryTimeout
 from queries.prelude import public_names
 from queries.scope import Scope
@@ -69,7 +70,7 @@ class OwnSql:
         self._lake = lake
         self._memory = memory
         folders = LakeFolders(lake.root, lake.seeds)
-        self._options = EngineOptions(folders, organization, values, _bytes_of(memory), seconds)
+        self._options = EngineOptions(folders, organization, values, bytes_of_memory(memory), seconds)
         self._lock = threading.Lock()
         self._process = _Process(self._options, memory)
 
@@ -204,16 +205,7 @@ def _suggest(unknown: re.Match[str]) -> str:
     return f'{unknown[1]} Did you mean "{nearest}"?'
 
 
-def _bytes_of(memory: str) -> int:
-    """An amount of memory as a number, such as 300000000 for "300MB". Raises BadInput."""
-    found = re.fullmatch(r"(\d+) ?([MG]i?B)", memory)
-    if not found:
-        raise BadInput(f"{memory!r} is not an amount of memory; write it like 300MB or 4GB.")
-    return int(found[1]) * _UNITS[found[2]]
-
-
 _UNKNOWN_TABLE: Final = re.compile(r'^(Catalog Error: Table with name (\S+) does not exist!) Did you mean "[^"]*"\?')
-_UNITS: Final = {"MB": 10**6, "GB": 10**9, "MiB": 2**20, "GiB": 2**30}
 _PROGRAM: Final = "from queries.sql_process import main; main()"
 _ENVIRONMENT: Final = {
     "MALLOC_ARENA_MAX": "2",  # else each thread takes 64 MB of the address space for its own

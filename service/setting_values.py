@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from data import SHORT_CODE_PATTERN, BadInput, is_organization
+from data.text import bytes_of_memory
 
 JWT_ALGORITHMS: Final = ("RS256", "ES256", "EdDSA")
 """Signature algorithms that may be allowed. No HS256: its secret would have to be shared with the provider."""
@@ -101,8 +102,7 @@ def parse_engine(text: str) -> str:
 
 def parse_memory(text: str) -> str:
     """An amount of memory as DuckDB reads it."""
-    if not re.fullmatch(r"[1-9]\d{0,5} ?[MG]i?B", text):
-        raise BadInput(f"{text!r} is not an amount of memory; write it like 300MB or 4GB.")
+    bytes_of_memory(text)
     return text
 
 

@@ -1,10 +1,19 @@
-"""Text for people."""
+"""Text for people, and from them."""
 
 import pytest
 
-from data.text import plural
+from data import BadInput
+from data.text import bytes_of_memory, plural
 
 
 @pytest.mark.parametrize(("count", "text"), [(0, "0 visits"), (1, "1 visit"), (2, "2 visits"), (2_000, "2,000 visits")])
 def test_a_number_and_its_noun_agree(count, text):
     assert plural(count, "visit") == text
+
+
+def test_an_amount_of_memory_is_read_as_duckdb_reads_it():
+    amounts = {"1MB": 10**6, "300MB": 3 * 10**8, "4 GB": 4 * 10**9, "2MiB": 2 << 20, "999999GiB": 999_999 << 30}
+    assert {text: bytes_of_memory(text) for text in amounts} == amounts
+    for text in ("0MB", "", "300", "300kB", "-1MB", "1.5GB", "1000000GB", "\uff13MB", "300MB ", "300mb"):
+        with pytest.raises(BadInput, match=f"^'{text}' is not an amount of memory; write it like 300MB or 4GB.$"):
+            bytes_of_memory(text)
