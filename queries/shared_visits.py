@@ -18,11 +18,7 @@ from queries.variables import IN_MEMORY, Variables, set_variables
 MAX_SHARED_VISITS: Final = 300_000
 """Visits that are in memory at once for the answers of a dashboard; at most 50 MB."""
 
-MIN_SHARED_FILES: Final = 2
-"""Files of days that no rollup covers, from which on their visits are read once: each relation would open them all."""
-
 _BY_DAY: Final = "SELECT day, count(*) FROM all_visits GROUP BY day ORDER BY day"
-_UNCOVERED: Final = "SELECT sum(num_rows) FROM parquet_file_metadata(getvariable('uncovered_files')['paths'])"
 _VISITS: Final = (
     "SELECT COLUMNS(lambda name: list_contains($columns, name)) FROM query_table($source) "
     "WHERE day BETWEEN $first AND $last"
@@ -41,7 +37,7 @@ def share_visits(
 
     These are the visits of days that no rollup covers and, for relations that rollups do not serve, all in scope. Where
     those are more than MAX_SHARED_VISITS, so many are read at a time, and what stays are the rows of the relations that
-    count them. Returned unchanged if it is not worth it. Raises what a query may raise.
+    count them. Returned unchanged if there are none. Raises what a query may raise.
     """
     read = _relations_of(entries) - variables.get(IN_MEMORY, {}).keys()
     variables = _share_uncovered(engine, variables, _relations_from("uncovered_visits", read, variables), cancelled)
@@ -51,11 +47,7 @@ def share_visits(
 def _share_uncovered(
     engine: LockedEngine, variables: Variables, relations: Sequence[str], cancelled: threading.Event | None
 ) -> Variables:
-    if not relations or len(variables["uncovered_files"]["paths"]) <= MIN_SHARED_FILES:  # the first one is empty
-        return variables
-    with engine.cursor(variables, cancelled) as cursor:
-        ((visits,),) = cursor.execute(_UNCOVERED).fetchall()
-    if visits > MAX_SHARED_VISITS:
+    if not relations or not 0 < variables["uncovered_files"]["visits"] <= MAX_SHARED_VISITS:
         return variables
     uncovered = _read(engine, variables, relations, "uncovered_visits", cancelled=cancelled)
     return _with_source(variables, relations, "uncovered_visits", {"uncovered_visits": uncovered})

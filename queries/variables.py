@@ -166,10 +166,11 @@ def one_source(view: str) -> dict[str, str]:
 
 
 def visit_files(lake: LakeFolders, files: Sequence[LandedFile]) -> dict[str, Any]:
-    """The visit files in the shape that read_visits() expects: the seed and their paths, and whether columns differ."""
+    """Visit files as read_visits() expects them: the seed and their paths, whether columns differ, and their visits."""
     return {
         "paths": [lake.seed_visits, *(f"{lake.root}/{file.path}" for file in files)],
         "schemas_differ": any(file.schema_version < SCHEMA_VERSION for file in files),
+        "visits": sum(file.visits for file in files),
     }
 
 
@@ -194,7 +195,7 @@ _SERVED_WHERE_TAKEN: Final = frozenset({"traffic_type"})
 """Filters of few answers only, which read relations that serve them."""
 _SCOPE: Final = ("organization", "start_date", "end_date")
 """The fields of the SQL type scope."""
-_VISIT_FILES: Final = "CAST($value AS STRUCT(paths VARCHAR[], schemas_differ BOOLEAN))"
+_VISIT_FILES: Final = "CAST($value AS STRUCT(paths VARCHAR[], schemas_differ BOOLEAN, visits BIGINT))"
 _SET: Final = {
     **{name: f"SET VARIABLE {name} = $value" for name in (*FILTERS, *LISTING)},
     "scope": "SET VARIABLE scope = CAST($value AS scope)",

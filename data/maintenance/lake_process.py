@@ -18,7 +18,7 @@ from data.store.lake import Lake
 from data.store.lake_folders import delete_spilled
 
 NICENESS: Final = 5
-"""Above the server's own: queries go first."""
+"""Above the server's own, as that of queries: its event loop and the visits that arrive go first."""
 _ERRORS: Final = {error.__name__: error for error in (Conflict, LakeDamaged)}
 
 
