@@ -1,7 +1,8 @@
 """Live visits at a high rate for minutes: whether flushing, compaction and rollups keep up, and what cold answers take.
 
 They arrive for all organizations of the largest world, as many for each as it has of the stored ones. Who posts, who
-asks and who serves are processes of their own.
+asks and who serves are processes of their own. Begun before FIRST_HOUR of service/jobs/daily.py, no jobs are looked for
+meanwhile; after it, those of all organizations, as the server has just started.
 
 Tried, and not built. Counts of an open day made when visits are stored: dashboards in an eighth to a fourteenth of
 the processor time, but 2.5 to 4.8 times the bytes of the visits and 9 to 18 times the work of writing them. One file
