@@ -35,9 +35,9 @@ def share_visits(
 ) -> Variables:
     """The snapshot with what these answers count read into memory, to be shared by these answers only.
 
-    These are the visits of days that no rollup covers and, for relations that rollups do not serve, all in scope. Where
-    those are more than MAX_SHARED_VISITS, so many are read at a time, and what stays are the rows of the relations that
-    count them. Returned unchanged if there are none. Raises what a query may raise.
+    These are the visits of days that no rollup covers, unless they are more than MAX_SHARED_VISITS, and, for relations
+    that rollups do not serve, all in scope: where those are more, so many are read at a time, and what stays are the
+    rows of the relations that count them. Returned unchanged if there is nothing to share. Raises what a query raises.
     """
     read = _relations_of(entries) - variables.get(IN_MEMORY, {}).keys()
     variables = _share_uncovered(engine, variables, _relations_from("uncovered_visits", read, variables), cancelled)
