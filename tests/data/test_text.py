@@ -1,5 +1,6 @@
 """Text for people, and from them."""
 
+import duckdb
 import pytest
 
 from data import BadInput
@@ -14,6 +15,13 @@ def test_a_number_and_its_noun_agree(count, text):
 def test_an_amount_of_memory_is_read_as_duckdb_reads_it():
     amounts = {"1MB": 10**6, "300MB": 3 * 10**8, "4 GB": 4 * 10**9, "2MiB": 2 << 20, "999999GiB": 999_999 << 30}
     assert {text: bytes_of_memory(text) for text in amounts} == amounts
+    with duckdb.connect() as engine:
+        for text, size in amounts.items():
+            limits = []
+            for amount in (text, f"{size}B"):
+                engine.execute("SET memory_limit = $amount", {"amount": amount})
+                limits += engine.execute("SELECT current_setting('memory_limit')").fetchall()
+            assert limits[0] == limits[1], text
     for text in ("0MB", "", "300", "300kB", "-1MB", "1.5GB", "1000000GB", "\uff13MB", "300MB ", "300mb"):
         with pytest.raises(BadInput, match=f"^'{text}' is not an amount of memory; write it like 300MB or 4GB.$"):
             bytes_of_memory(text)
