@@ -6,7 +6,16 @@ from queries.detectors import CRAWLER_PLAN, DETECTORS, JOB_KINDS, Detector, JobK
 from queries.dictionary import describe, relations
 from queries.engine import Engine, open_cluster
 from queries.fields import Field
-from queries.findings import DETECTED_DAYS, Finding, days_before, detect, guesses, measure_all, redirected
+from queries.findings import (
+    DETECTED_DAYS,
+    Finding,
+    days_before,
+    detect,
+    guesses,
+    measure_all,
+    redirected,
+    share_detected,
+)
 from queries.hints import no_visits
 from queries.locked_engine import EngineLost, FilesGone, QueryFailed, QueryTimeout
 from queries.notebook import Reader, open_lake

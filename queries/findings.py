@@ -12,6 +12,7 @@ from queries.detectors import DETECTORS, Detector, JobKind
 from queries.engine import Engine
 from queries.fields import as_nullable
 from queries.scope import Scope
+from queries.variables import IN_MEMORY, Variables
 from queries.warehouse import Result
 
 DETECTED_DAYS: Final = 28
@@ -47,21 +48,35 @@ def detect(
     cancelled: threading.Event | None = None,
     *,
     explain: bool = False,
+    shared: Variables | None = None,
 ) -> list[Finding]:
     """The findings of the 28 complete days before `as_of`, the heaviest first, at most 100.
 
     Days that were not judged are left out, unless behaviour is switched off. `cancelled` is that of `Engine.answer`.
-    With `explain`, all that the detector considers are findings, whatever its thresholds; not on a cluster.
+    With `explain`, all that the detector considers are findings, whatever its thresholds; not on a cluster. `shared` is
+    what `share_detected` read of the same days.
 
     Raises QueryTimeout, QueryFailed, FilesGone, EngineLost; LakeDamaged for a damaged file.
     """
-    variables = engine.variables(Scope(organization, *days_before(as_of), only_judged=True))
+    variables = shared or engine.variables(_detected_scope(organization, as_of))
     asked = {**variables, "explain": True} if explain else variables
     rows = _as_rows(engine.answer(detector.entry, asked, cancelled))
     if detector.only:
         column, value = detector.only
         rows = [row for row in rows if row[column] is value]
     return [_finding(detector, organization, row) for row in rows]
+
+
+def share_detected(
+    engine: Engine, organization: str, as_of: date, cancelled: threading.Event | None = None
+) -> Variables | None:
+    """What all detectors read, read once for them; None if that is too much to keep. Raises what `detect` raises.
+
+    Their files may be gone after erasures, so it is not kept for longer than a run of all detectors.
+    """
+    variables = engine.variables(_detected_scope(organization, as_of))
+    shared = engine.with_shared_visits(variables, [one.entry for one in DETECTORS.values()], cancelled)
+    return shared if IN_MEMORY in shared else None
 
 
 def measure_all(  # noqa: PLR0917  # whose visits, of what and when: called in this order everywhere
@@ -108,6 +123,10 @@ def guesses(engine: Engine, organization: str, subject: Mapping[str, str | None]
     They were answered three times or more in the 28 days before `as_of`, or are links. Raises what `detect` raises.
     """
     return _about(engine, GUESSES, organization, [subject], days_before(as_of), None)
+
+
+def _detected_scope(organization: str, as_of: date) -> Scope:
+    return Scope(organization, *days_before(as_of), only_judged=True)
 
 
 def _about(  # noqa: PLR0917  # as measure_all

@@ -1,4 +1,4 @@
-"""What several answers share, such as those of a dashboard under a filter: the visits that they count are read once."""
+"""What several answers share, as those of a dashboard under a filter or the detectors: their visits are read once."""
 
 import re
 import threading
@@ -37,11 +37,14 @@ def share_visits(
 
     These are the visits of days that no rollup covers, unless they are more than MAX_SHARED_VISITS, and, for relations
     that rollups do not serve, all in scope: where those are more, so many are read at a time, and what stays are the
-    rows of the relations that count them. Returned unchanged if there is nothing to share. Raises what a query raises.
+    rows of the relations that count them. For detectors, these are the visits in scope, and the failures of paths among
+    them, unless there may be more than MAX_SHARED_VISITS. Returned unchanged if there is nothing to share. Raises what
+    a query raises.
     """
     read = _relations_of(entries) - variables.get(IN_MEMORY, {}).keys()
     variables = _share_uncovered(engine, variables, _relations_from("uncovered_visits", read, variables), cancelled)
-    return _share_all(engine, variables, _relations_from("all_visits", read, variables), cancelled)
+    variables = _share_all(engine, variables, _relations_from("all_visits", read, variables), cancelled)
+    return _share_detected(engine, variables, entries, cancelled)
 
 
 def _share_uncovered(
@@ -49,7 +52,8 @@ def _share_uncovered(
 ) -> Variables:
     if not relations or not 0 < variables["uncovered_files"]["visits"] <= MAX_SHARED_VISITS:
         return variables
-    uncovered = _read(engine, variables, relations, "uncovered_visits", cancelled=cancelled)
+    columns = columns_of_relations(relations)
+    uncovered = _read(engine, variables, columns, "uncovered_visits", cancelled=cancelled)
     return _with_source(variables, relations, "uncovered_visits", {"uncovered_visits": uncovered})
 
 
@@ -64,9 +68,24 @@ def _share_all(
     variables = {**variables, "high_cardinality_days": [day for (day,) in cut]}
     if sum(visits for _, visits in visits_by_day) > MAX_SHARED_VISITS:
         counted = _count_by_period(engine, variables, relations, periods_of(visits_by_day), cancelled)
-        return {**variables, IN_MEMORY: {**variables.get(IN_MEMORY, {}), **counted}}
-    visits = _read(engine, variables, relations, "all_visits", cancelled=cancelled)
+        return _with_rows(variables, counted)
+    visits = _read(engine, variables, columns_of_relations(relations), "all_visits", cancelled=cancelled)
     return _with_source(variables, relations, "shared_visits", {"shared_visits": visits})
+
+
+def _share_detected(
+    engine: LockedEngine, variables: Variables, entries: Sequence[Entry], cancelled: threading.Event | None
+) -> Variables:
+    texts = [template(leaf.name) for entry in entries for leaf in template_entries(entry)]
+    are_detectors = any("detected_visits" in _identifiers(text) for text in texts)
+    if not are_detectors or not 0 < variables["files"]["visits"] <= MAX_SHARED_VISITS:
+        return variables
+    named = set[str]().union(*map(_identifiers, [*texts, sql_text("prelude/7_jobs")]))
+    columns = [*named.intersection(VISITS.names), *_ALWAYS_READ]
+    visits = _read(engine, variables, columns, "visits_in_scope", cancelled=cancelled)
+    variables = _with_rows(variables, {"visits_in_scope": _with_words_once(visits)})
+    with engine.cursor(variables, cancelled) as cursor:
+        return _with_rows(variables, {"failing_paths": cursor.table("failing_paths").to_arrow_table()})
 
 
 def _count_by_period(
@@ -79,9 +98,10 @@ def _count_by_period(
     """All rows of these relations, counted from the visits of one period after the other."""
     with engine.cursor(variables, cancelled) as cursor:
         answered = cursor.sql("FROM answered_links").to_arrow_table()
+    columns = columns_of_relations(relations)
     counted: dict[str, list[pa.Table]] = {relation: [] for relation in relations}
     for period in periods:
-        visits = _read(engine, variables, relations, "all_visits", period=period, cancelled=cancelled)
+        visits = _read(engine, variables, columns, "all_visits", period=period, cancelled=cancelled)
         read = {"answered_links": answered, "shared_visits": visits}
         with engine.cursor(_with_source(variables, relations, "shared_visits", read), cancelled) as cursor:
             for relation, rows in counted.items():
@@ -101,14 +121,14 @@ def _with_words_once(table: pa.Table) -> pa.Table:
 def _read(
     engine: LockedEngine,
     variables: Variables,
-    relations: Sequence[str],
+    columns: Sequence[str],
     source: str,
     *,
     period: tuple[date, date] = (date.min, date.max),
     cancelled: threading.Event | None,
 ) -> pa.Table:
-    """The visits of a source in the days of a period, both included, with the columns that these relations read."""
-    asked = {"columns": columns_of_relations(relations), "source": source, "first": period[0], "last": period[1]}
+    """The visits of a source in the days of a period, both included, with these columns."""
+    asked = {"columns": columns, "source": source, "first": period[0], "last": period[1]}
     with engine.cursor(variables, cancelled) as cursor:
         return cursor.sql(_VISITS, params=asked).to_arrow_table().combine_chunks()  # many chunks would be slow to read
 
@@ -118,7 +138,12 @@ def _with_source(
 ) -> Variables:
     """The snapshot in which these relations count the visits of one of the tables that were read into memory."""
     sources = {**variables["sources"], **dict.fromkeys(relations, f"{source}_in_memory")}
-    return {**variables, "sources": sources, IN_MEMORY: {**variables.get(IN_MEMORY, {}), **read}}
+    return _with_rows({**variables, "sources": sources}, read)
+
+
+def _with_rows(variables: Variables, read: Mapping[str, pa.Table]) -> Variables:
+    """The snapshot with these tables in memory."""
+    return {**variables, IN_MEMORY: {**variables.get(IN_MEMORY, {}), **read}}
 
 
 def _relations_of(entries: Iterable[Entry]) -> set[str]:

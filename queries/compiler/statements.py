@@ -171,6 +171,8 @@ def _name_tables(tree: exp.Expr, source: str) -> None:
         function = _function(table) or ("read_parquet" if isinstance(table.this, exp.ReadParquet) else "")
         if function == "visits_to_count_from":
             name = table.this.expressions[1].name
+        elif function == "detected_visits":
+            name = "visits_in_scope"
         elif function == "shared":
             name = table.this.expressions[0].name
         elif function == "query_table":

@@ -9,7 +9,7 @@ SELECT
     count(DISTINCT visitor) FILTER (is_refused) AS visitors,
     count(DISTINCT day) FILTER (is_refused) AS days,
     min(visited_at) FILTER (is_refused) AS first_seen, max(visited_at) FILTER (is_refused) AS last_seen
-FROM (SELECT *, is_refused(status) AS is_refused, is_in_last_days(day, 7) AS is_recent FROM visits_in_scope)
+FROM (SELECT *, is_refused(status) AS is_refused, is_in_last_days(day, 7) AS is_recent FROM detected_visits())
 WHERE bot_category IN ('ai_assistant', 'ai_coding_agent') AND agent IS NOT NULL AND NOT is_malicious
 GROUP BY domain, agent
 HAVING is_found(total_if(1, is_refused) >= 20 AND count(DISTINCT day) FILTER (is_refused) >= 2

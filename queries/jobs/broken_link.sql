@@ -4,12 +4,12 @@
 -- one browser or visitor makes is a flood.
 WITH paths AS (
     SELECT domain, path, max(short_code) AS code, max(visited_at) FILTER (is_answered(status)) AS answered_at
-    FROM visits_in_scope GROUP BY domain, path
+    FROM detected_visits() GROUP BY domain, path
 ), broken AS (
     SELECT
         missed.*, paths.code, missed.failures - missed.people AS agent_fetches, missed.people AS ai_referrals,
         missed.people > 0 AND paths.answered_at IS NULL AND missed.path <> '/' AND links.short_code IS NULL AS is_invented
-    FROM failing_paths AS missed
+    FROM shared('failing_paths') AS missed
     JOIN paths ON paths.domain IS NOT DISTINCT FROM missed.domain AND paths.path = missed.path
     LEFT JOIN (SELECT DISTINCT short_code FROM links_in_scope) AS links ON links.short_code = paths.code
     WHERE missed.kind = 'broken_link' AND is_found(missed.days >= 2 AND missed.failures + 9 * missed.people >= 10

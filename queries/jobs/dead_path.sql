@@ -11,7 +11,7 @@ SELECT
     dead.domain, dead.path, dead.short_code, whole.visits, dead.failures AS missing,
     share(dead.failures, whole.visits) AS percentage, dead.referred, dead.audience, dead.visitors, dead.top_agent,
     dead.top_share, dead.top_paths, dead.days, dead.first_seen, dead.last_seen
-FROM failing_paths AS dead
+FROM shared('failing_paths') AS dead
 JOIN whole ON whole.domain IS NOT DISTINCT FROM dead.domain AND whole.template = dead.path
 WHERE dead.kind = 'dead_path' AND is_found(
     dead.failures >= 10 AND dead.visitors >= 5 AND dead.days >= 3 AND 2 * dead.failures >= whole.visits

@@ -7,7 +7,7 @@ WITH asked AS (
         total_if(1, is_success(status)) AS answers, max(bytes_sent) FILTER (is_success(status)) AS size,
         min(visited_at) FILTER (is_success(status)) AS first_seen,
         max(visited_at) FILTER (is_success(status)) AS last_seen, max(visited_at) AS asked_at
-    FROM visits_in_scope WHERE is_malicious AND path <> '' GROUP BY ALL
+    FROM detected_visits() WHERE is_malicious AND path <> '' GROUP BY ALL
 ), paths AS (
     SELECT domain, path, total(answers) AS of_path, max(size) AS size, count(DISTINCT day) FILTER (answers > 0) AS days
     FROM asked GROUP BY domain, path HAVING total(answers) > 0 AND max(last_seen) >= max(asked_at)

@@ -4,7 +4,7 @@ WITH daily AS (
     SELECT
         domain, name_of(agent, user_agent) AS agent, day, count(*) AS visits, count(DISTINCT visitor) AS visitors,
         total_if(1, status >= 400) AS errors, min(visited_at) AS first_seen, max(visited_at) AS last_seen
-    FROM visits_in_scope GROUP BY domain, name_of(agent, user_agent), day
+    FROM detected_visits() GROUP BY domain, name_of(agent, user_agent), day
 ), whole AS (
     SELECT domain, day, total(visits) AS of_day FROM daily GROUP BY domain, day
 ), usual AS (

@@ -5,7 +5,7 @@ SELECT
     total_if(1, is_refused(status)) AS refused, 'other' AS audience, count(DISTINCT visitor) AS visitors,
     count(DISTINCT day) AS days,
     min(visited_at) AS first_seen, max(visited_at) AS last_seen
-FROM visits_in_scope
+FROM detected_visits()
 WHERE confidence = 'contradicted' AND agent IS NOT NULL
 GROUP BY domain, agent
 HAVING is_found((count(*) >= 50 OR total_if(1, is_malicious) >= 5) AND count(DISTINCT day) >= 2

@@ -12,7 +12,7 @@ WITH sent AS (
         SELECT *, sum(early) OVER (PARTITION BY domain, short_code, ai_source, name) AS of_name,
             sum(early) OVER (PARTITION BY domain, short_code, ai_source, visitor) AS of_visitor
         FROM (SELECT *, CASE WHEN is_in_last_days(day, 14) THEN 0 ELSE 1 END AS early,
-            name_of(agent, user_agent) AS name FROM visits_in_scope)
+            name_of(agent, user_agent) AS name FROM detected_visits())
         WHERE is_referral(bot_category) AND short_code IS NOT NULL AND ai_source IS NOT NULL
     ) GROUP BY domain, short_code, ai_source
 ), tested AS (

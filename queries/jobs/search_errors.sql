@@ -10,7 +10,7 @@ SELECT
     errors.domain, whole.visits, errors.failures AS errors, share(errors.failures, whole.visits) AS percentage,
     errors.audience, errors.visitors, errors.top_agent, errors.top_share, errors.top_paths, errors.days, errors.first_seen,
     errors.last_seen
-FROM failing_paths AS errors JOIN whole ON whole.domain IS NOT DISTINCT FROM errors.domain
+FROM shared('failing_paths') AS errors JOIN whole ON whole.domain IS NOT DISTINCT FROM errors.domain
 WHERE errors.kind = 'search_errors' AND is_found(
     errors.failures >= 10 AND errors.days >= 3 AND 100 * errors.failures >= whole.visits
     AND 100 * whole.recent_errors >= whole.recent_visits)

@@ -10,7 +10,7 @@ SELECT
     errors.domain, errors.path, errors.short_code, whole.visits, errors.failures AS errors,
     share(errors.failures, whole.visits) AS percentage, errors.people, errors.audience, errors.visitors,
     errors.top_agent, errors.top_share, errors.top_paths, errors.days, errors.first_seen, errors.last_seen
-FROM failing_paths AS errors
+FROM shared('failing_paths') AS errors
 JOIN whole ON whole.domain IS NOT DISTINCT FROM errors.domain AND whole.template = errors.path
 WHERE errors.kind = 'server_errors' AND is_found(
     errors.failures >= 20 AND errors.days >= 2 AND 20 * errors.failures >= whole.visits

@@ -6,7 +6,7 @@ WITH counts AS (
         CASE WHEN bot_category = 'ai_training' THEN agent END AS name,
         CASE WHEN bot_category = 'ai_training' THEN day END AS crawled_on, count(*) AS visits,
         total_if(1, confidence = 'verified') AS verified, min(visited_at) AS first_seen, max(visited_at) AS last_seen
-    FROM visits_in_scope GROUP BY ALL
+    FROM detected_visits() GROUP BY ALL
 ), domains AS (
     SELECT domain, total(visits) AS visits FROM counts GROUP BY domain
 ), returned AS (

@@ -53,6 +53,10 @@ CREATE MACRO is_flood(number, of_name, agent, of_visitor, visitor) AS number >= 
 -- Whether a subject has what a detector asks for. `traffic jobs detect --explain` shows those that have not, too.
 CREATE MACRO is_found(condition) AS condition OR coalesce(getvariable('explain'), FALSE);
 
+-- The visits in scope, from memory if several detectors share them. With views that read them, shared() would call itself.
+CREATE MACRO detected_visits() AS TABLE
+FROM query_table(CASE WHEN is_in_memory('visits_in_scope') THEN 'visits_in_scope_in_memory' ELSE 'visits_in_scope' END);
+
 -- Requests by people, AI products and search crawlers, with the detector that counts them as a failure. Errors that search
 -- crawlers get are those of a domain.
 CREATE VIEW path_requests AS
@@ -63,7 +67,7 @@ SELECT
         WHEN is_not_found(status) AND audience = 'people' AND NOT is_asked_of_every_host(path) THEN 'dead_path' END AS kind
 FROM (
     SELECT *, CASE WHEN is_person(bot_category) THEN 'people' WHEN is_ai(bot_category) THEN 'AI' ELSE 'search' END AS audience
-    FROM visits_in_scope
+    FROM detected_visits()
     WHERE path <> '' AND NOT is_malicious
         AND (is_person(bot_category) OR is_ai(bot_category) OR bot_category = 'search_crawler')
 );
@@ -77,7 +81,7 @@ UNION ALL
 SELECT
     'broken_link' AS kind, domain, path AS template, short_code, path, name_of(agent, user_agent) AS name, agent, visitor,
     CASE WHEN is_person(bot_category) THEN 'people' ELSE 'AI' END AS audience, referrer, confidence, day, visited_at
-FROM visits_in_scope
+FROM detected_visits()
 WHERE is_not_found(status) AND is_ai(bot_category) AND NOT is_malicious AND path <> '' AND NOT is_asked_of_every_host(path);
 
 -- The failures of a detector by subject.

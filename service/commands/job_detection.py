@@ -12,7 +12,7 @@ from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOptio
 from service.commands.printing import printable
 
 if TYPE_CHECKING:
-    from queries import Detector, Engine
+    from queries import Detector, Engine, Variables
 
 _MOMENTS: Final = ("first_seen", "last_seen")
 _MAX_FOUND: Final = 100
@@ -32,18 +32,19 @@ def detect(
 
     Example: traffic jobs detect --org acme --dry-run
     """
-    from queries import DETECTORS, days_before
+    from queries import DETECTORS, days_before, share_detected
 
     now = datetime.now(UTC)
     with opened_detection(lake, organization) as detection:
         day = day_of("--as-of", as_of) if as_of else detection.lake.manifest.today(organization, now)
         _warn_of_unjudged_days(detection.lake, organization, day)
+        shared = share_detected(detection.engine, organization, day) if explain or is_dry_run else None
         if explain:
             for detector in DETECTORS.values():
-                typer.echo(_explanation(detection.engine, detector, organization, day))
+                typer.echo(_explanation(detection.engine, detector, organization, day, shared))
             return
         if is_dry_run:
-            findings = [finding for detector in DETECTORS.values() for finding in detection.find(detector, day)]
+            findings = [finding for one in DETECTORS.values() for finding in detection.find(one, day, shared)]
             rows = [{"type": finding.type, "weight": finding.weight, **finding.subject} for finding in findings]
             columns = dict.fromkeys(name for row in rows for name in row)
             if rows:
@@ -70,13 +71,15 @@ def _warn_of_unjudged_days(lake: Lake, organization: str, day: date) -> None:
         typer.echo(f"Not judged yet, so left out: {plural(unjudged, 'day')}; run `traffic compact`.", err=True)
 
 
-def _explanation(engine: "Engine", detector: "Detector", organization: str, day: date) -> str:
+def _explanation(
+    engine: "Engine", detector: "Detector", organization: str, day: date, shared: "Variables | None"
+) -> str:
     """What a detector looks for, how many subjects it found and considered, and the heaviest that it did not find."""
     from queries import detect
     from service.jobs.texts import harmless
 
-    found = detect(engine, detector, organization, day)
-    considered = detect(engine, detector, organization, day, explain=True)
+    found = detect(engine, detector, organization, day, shared=shared)
+    considered = detect(engine, detector, organization, day, explain=True, shared=shared)
     subjects = [finding.subject for finding in found]
     below = next((finding.row for finding in considered if finding.subject not in subjects), None)
     candidates = f"{len(considered)} or more" if len(considered) >= _MAX_FOUND else str(len(considered))

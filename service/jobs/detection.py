@@ -26,10 +26,12 @@ from queries import (
     Engine,
     Finding,
     JobKind,
+    Variables,
     days_before,
     detect,
     measure_all,
     redirected,
+    share_detected,
     template,
 )
 from service.jobs.findings import DetectedSubject, fingerprint_of
@@ -93,10 +95,11 @@ class Detection:
 
         A detector that fails does not stop the others.
         """
-        runs = []
+        runs, shared = [], None
         for detector in DETECTORS.values():
             try:
-                findings = self.find(detector, as_of)
+                shared = shared or share_detected(self.engine, self.organization, as_of, self.cancelled)
+                findings = self.find(detector, as_of, shared)
             except TrafficError as error:
                 runs.append(DetectionRun(detector.type, [], Counter(), str(error)))
                 continue
@@ -107,9 +110,9 @@ class Detection:
         self.jobs.dismiss_gone(self.organization, [run.type for run in runs if not run.error], now)
         return runs
 
-    def find(self, detector: Detector, as_of: date) -> list[Finding]:
+    def find(self, detector: Detector, as_of: date, shared: Variables | None = None) -> list[Finding]:
         """What `detect` finds; of a detector that compares days, only where all of its days are covered and judged."""
-        findings = detect(self.engine, detector, self.organization, as_of, self.cancelled)
+        findings = detect(self.engine, detector, self.organization, as_of, self.cancelled, shared=shared)
         if not detector.compares_days:
             return findings
         domains = {finding.subject["domain"] for finding in findings}

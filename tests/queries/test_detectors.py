@@ -27,12 +27,14 @@ from queries import (
     days_before,
     detect,
     measure_all,
+    share_detected,
     template,
 )
 from queries.detectors import Detector
 from queries.findings import GUESSES, REDIRECTED
 from tests.faults.trials import scaled
 from tests.recount import FINDERS, MEASURED, find, measured
+from tests.support.lakes import files_of
 from tests.support.sql import rows
 from tests.support.tables import examples, tables
 from tests.support.visits import Visit, land, links, visit
@@ -107,6 +109,11 @@ class World:
     def found(self, job_type: str, organization: str, as_of: date = AS_OF) -> list[Finding]:
         return detect(self.warehouse, DETECTORS[job_type], organization, as_of)
 
+    def found_in_memory(self, job_type: str, organization: str, as_of: date = AS_OF) -> list[Finding]:
+        """The same, as all detectors find it in a run."""
+        shared = share_detected(self.warehouse, organization, as_of)
+        return detect(self.warehouse, DETECTORS[job_type], organization, as_of, shared=shared)
+
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
@@ -122,7 +129,7 @@ def owned(visits: Iterable[Visit], organization: str) -> list[Visit]:
 
 def check(world: World, job_type: str, visits: list[Visit], organization: str, as_of: date = AS_OF) -> list[Finding]:
     """What a detector finds, after a recount by hand of its rows and of what is measured of each subject."""
-    found, mine = world.found(job_type, organization, as_of), owned(visits, organization)
+    found, mine = world.found_in_memory(job_type, organization, as_of), owned(visits, organization)
     expected = find(job_type, mine, organization, as_of, [{**link, "organization": organization} for link in LINKS])
     assert [repr(finding.row) for finding in found] == [repr(as_row(row)) for row in expected]
     subjects, days = [finding.subject for finding in found], (date(2026, 1, 1), AS_OF)
@@ -164,8 +171,8 @@ def test_the_same_days_give_the_same_findings_to_their_organization_alone(world,
     visits = visits_of(POSITIVES[job_type]) + unidentified
     organization = world.organization(visits)
     found = world.found(job_type, organization)
-    assert found == world.found(job_type, organization) != []
-    assert world.found(job_type, stranger) == []
+    assert found == world.found(job_type, organization) == world.found_in_memory(job_type, organization) != []
+    assert world.found(job_type, stranger) == world.found_in_memory(job_type, stranger) == []
     assert measure_all(world.warehouse, detector, stranger, [found[0].subject], *days_before(AS_OF))[0] == []
     variables = world.warehouse.variables(Scope(organization, *days_before(AS_OF)))
     assert world.warehouse.answer(detector.measure, variables) == []  # of no subject
@@ -199,14 +206,30 @@ def test_a_person_weighs_as_much_as_ten_requests(world):
     assert found.weight == 8 / 4 + 10 * 4 / 4
 
 
-def test_an_operator_gets_the_same_rows_when_he_runs_the_files_as_his_own_queries(world):
-    """Of an organization in which every detector finds what is planted for it, on a domain of its own."""
-    streams = [
+def planted() -> list[Visit]:
+    """What every detector finds, on a domain of its own."""
+    return visits_of(
         (kind, number, days, {"domain": f"{job_type}.example"} | columns)
-        for job_type, planted in POSITIVES.items()
-        for kind, number, days, columns in planted
-    ]
-    organization = world.organization(visits_of(streams))
+        for job_type, streams in POSITIVES.items()
+        for kind, number, days, columns in streams
+    )
+
+
+def test_all_detectors_read_visits_once_unless_these_are_too_many_to_keep(world, monkeypatch):
+    organization = world.organization(planted())
+    found = {job_type: world.found(job_type, organization) for job_type in DETECTORS}
+    shared = share_detected(world.warehouse, organization, AS_OF)
+    with monkeypatch.context() as patched:
+        patched.setattr("queries.shared_visits.MAX_SHARED_VISITS", len(planted()) - 1)
+        assert share_detected(world.warehouse, organization, AS_OF) is None
+    for file in files_of(world.lake, organization):
+        (world.lake.root / file.path).unlink()
+    for job_type, detector in DETECTORS.items():
+        assert detect(world.warehouse, detector, organization, AS_OF, shared=shared) == found[job_type] != []
+
+
+def test_an_operator_gets_the_same_rows_when_he_runs_the_files_as_his_own_queries(world):
+    organization = world.organization(planted())
     with closing(OwnSql(world.lake, organization)) as own_sql:
         for job_type, detector in DETECTORS.items():
             own = own_sql.sql(template(detector.entry.name), Scope(organization, *days_before(AS_OF)))
