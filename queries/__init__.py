@@ -37,6 +37,7 @@ from queries.parameters import (
 )
 from queries.rollups import RelationCounter, RollupBuilder
 from queries.scope import Scope
+from queries.shared_visits import MAX_SHARED_VISITS
 from queries.shell import script
 from queries.traffic_values import TrafficValue, load_traffic_values
 from queries.variables import Variables, is_for_cluster

@@ -203,7 +203,8 @@ def measure_shipped(organization: OrganizationOption, lake: LakeOption = DEFAULT
     if rows:
         print_answer(rows, "table")
     if run.failed:
-        raise TrafficError(f"{', '.join(run.failed)} could not be measured; run it again, or leave it to the server.")
+        why = "; ".join(f"{job_id} could not be measured: {error.rstrip('.')}" for job_id, error in run.failed.items())
+        raise TrafficError(f"{why}. Run it again, or leave it to the server.")
     if not rows:
         typer.echo("No shipped job waits for its outcome.", err=True)
 

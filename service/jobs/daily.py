@@ -4,14 +4,16 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from datetime import date, datetime, timedelta
 from typing import Final
 
-from data import Lake
+from data import Lake, TrafficError
 from data.local_time import today
+from data.maintenance.lake_process import LakeProcess
 from data.maintenance.status import stored_span
 from data.rules.tables import rules_version
-from queries import Engine, days_before
+from queries import MAX_SHARED_VISITS, Engine, Warehouse, days_before
 from service.clock import to_text
 from service.control_database import ControlDatabase
 from service.jobs.detection import Detection
@@ -36,15 +38,26 @@ class DailyDetection:
     """Runs everything once a day for each organization of a lake. Several servers of a lake share the work."""
 
     def __init__(
-        self, lake: Lake, jobs: Jobs, clock: Callable[[], datetime], open_engine: Callable[[float], Engine]
+        self,
+        lake: Lake,
+        jobs: Jobs,
+        clock: Callable[[], datetime],
+        open_engine: Callable[[float], Engine],
+        memory: str = "",
     ) -> None:
-        """`open_engine` starts an engine with a time limit in seconds, which takes longer than most runs on it."""
+        """`open_engine` starts an engine with a time limit in seconds, which takes longer than most runs on it.
+
+        With `memory`, such as "300MB", the run of an organization with more visits than detectors share is in a process
+        of its own, whose queries may use as much.
+        """
         self.failures = 0
         """Detectors that did not run, and outcomes that were not measured, since the start."""
         self._lake = lake
         self._jobs = jobs
         self._clock = clock
         self._open_engine = open_engine
+        self._memory = memory
+        self._process = LakeProcess(lake)
         self._cancelled = threading.Event()
         self._engine: Engine | None = None
         self._failed: set[str] = set()
@@ -67,7 +80,7 @@ class DailyDetection:
             if is_due and not self._waits(organization, day, now):
                 self._failed.add(organization)
                 try:
-                    self._run(organization, zone, now)
+                    self._run(organization, day, now)
                 except Exception:
                     self.failures += 1
                     raise
@@ -79,6 +92,7 @@ class DailyDetection:
     def interrupt(self) -> None:
         """Stop the detector that runs, and all that follow. They run again at the next start."""
         self._cancelled.set()
+        self._process.interrupt()
         if self._engine:
             self._engine.stop(self._cancelled)
 
@@ -96,22 +110,62 @@ class DailyDetection:
         self._waiting[organization] = left, since if left == before else now
         return bool(left) and now - self._waiting[organization][1] < MAX_WAIT
 
-    def _run(self, organization: str, zone: str, now: datetime) -> None:
-        started_at, day = time.monotonic(), today(zone, now)
-        engine = self._engine = self._engine or self._open_engine(QUERY_SECONDS)
-        detection = Detection(engine, self._lake, self._jobs, organization, self._cancelled)
-        runs = detection.update_jobs(day, now)
-        if self._cancelled.is_set():
-            return
-        measured = detection.measure_outcomes(now)
-        if self._cancelled.is_set():
-            return
-        self.failures += len(measured.failed) + sum(bool(run.error) for run in runs)
-        for run in runs:
-            if run.error:
-                _LOG.warning("the detector %s did not run for %s: %s", run.type, organization, run.error)
-        findings, ms = sum(len(run.findings) for run in runs), round((time.monotonic() - started_at) * 1_000)
-        self._jobs.database.rows(
-            "INSERT OR REPLACE INTO detection_runs VALUES (?, ?, ?, ?, ?, ?)",
-            [organization, day.isoformat(), rules_version(), findings, ms, to_text(now)],
-        )
+    def _run(self, organization: str, day: date, now: datetime) -> None:
+        if self._memory and _visits(self._lake, organization, day) > MAX_SHARED_VISITS:
+            problems = self._run_in_process(organization, day, now)
+        else:
+            engine = self._engine = self._engine or self._open_engine(QUERY_SECONDS)
+            detection = Detection(engine, self._lake, self._jobs, organization, self._cancelled)
+            problems = _run_all(detection, day, now)
+        self.failures += len(problems)
+        for problem in problems:
+            _LOG.warning(problem)
+
+    def _run_in_process(self, organization: str, day: date, now: datetime) -> list[str]:
+        try:
+            self._process.run(detect_jobs, organization, now.isoformat(), self._memory)
+        except TrafficError as error:
+            if self._cancelled.is_set():
+                return []
+            if last_run(self._jobs.database, organization) != day:  # it comes again tomorrow, as what fails here does
+                _record_run(self._jobs, organization, day, now)
+            return [str(error)]
+        return []
+
+
+def detect_jobs(lake: Lake, organization: str, now: str, memory: str) -> None:
+    """The run of one organization, for LakeProcess; the time is in ISO 8601. Raises TrafficError if a part failed."""
+    moment = datetime.fromisoformat(now)
+    with (
+        closing(ControlDatabase(lake)) as control,
+        closing(Warehouse(lake, [], memory, QUERY_SECONDS, in_background=True)) as warehouse,
+    ):
+        detection = Detection(warehouse, lake, Jobs(control), organization)
+        problems = _run_all(detection, lake.manifest.today(organization, moment), moment)
+    if problems:
+        raise TrafficError("; ".join(problems))
+
+
+def _run_all(detection: Detection, day: date, now: datetime) -> list[str]:
+    """Run the detectors and measure outcomes, and note that. Returns what could not be done; nothing if cancelled."""
+    started_at, organization = time.monotonic(), detection.organization
+    runs = detection.update_jobs(day, now)
+    measured = detection.measure_outcomes(now)
+    if detection.cancelled and detection.cancelled.is_set():
+        return []
+    findings, ms = sum(len(run.findings) for run in runs), round((time.monotonic() - started_at) * 1_000)
+    _record_run(detection.jobs, organization, day, now, findings=findings, ms=ms)
+    failed = [f"the detector {run.type} did not run for {organization}: {run.error}" for run in runs if run.error]
+    return [*failed, *(f"the outcome of {job} was not measured: {error}" for job, error in measured.failed.items())]
+
+
+def _record_run(jobs: Jobs, organization: str, day: date, now: datetime, *, findings: int = 0, ms: int = 0) -> None:
+    jobs.database.rows(
+        "INSERT OR REPLACE INTO detection_runs VALUES (?, ?, ?, ?, ?, ?)",
+        [organization, day.isoformat(), rules_version(), findings, ms, to_text(now)],
+    )
+
+
+def _visits(lake: Lake, organization: str, day: date) -> int:
+    """How many visits detectors read on a day."""
+    return sum(file.visits for file in lake.manifest.live_files(organization, *days_before(day)))

@@ -4,7 +4,6 @@ The server does it once a day, `traffic jobs` at will: both make the same jobs f
 """
 
 import hashlib
-import logging
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -47,7 +46,6 @@ DAYS_WITHOUT: Final = 14
 that its redirect was shipped."""
 MIN_REDIRECTED: Final = 3
 """Requests that must have been redirected since."""
-_LOG: Final = logging.getLogger(__name__)
 _rules_version: Final = cache(rules_version)  # which takes 5 ms
 
 Rows = Sequence[Mapping[str, object]]
@@ -66,7 +64,7 @@ class MeasureRun(NamedTuple):
     """What was measured of shipped jobs, by job, and the jobs that could not be measured."""
 
     outcomes: dict[str, MeasuredOutcome]
-    failed: list[str]
+    failed: dict[str, str]  # why
 
 
 def subject_of(  # noqa: PLR0917  # as the fields of what it makes
@@ -133,7 +131,7 @@ class Detection:
 
         A job that cannot be measured now waits on, and does not stop the others.
         """
-        run = MeasureRun({}, [])
+        run = MeasureRun({}, {})
         with suppress(TrafficError):  # it comes again tomorrow
             self.mark_shipped(now)
         for job in self.jobs.shipped(self.organization):
@@ -143,8 +141,7 @@ class Detection:
             except TrafficError as error:
                 if self.cancelled and self.cancelled.is_set():
                     break
-                _LOG.warning("the outcome of %s was not measured: %s", job.id, error)
-                run.failed.append(job.id)
+                run.failed[job.id] = str(error)
                 continue
             with suppress(JobNotFound, JobConflict):  # it was withdrawn meanwhile
                 self.jobs.set_outcome(self.organization, job.id, outcome_record(measured, now), now)

@@ -152,7 +152,7 @@ def test_a_plan_is_judged_by_what_its_agents_still_get(lake, today, since, outco
     with open_store(Jobs, lake) as jobs, closing(Warehouse(lake)) as warehouse:
         job = make_job(jobs, "acme", plan, "robots.txt", days, ANNA, then)
         jobs.set_implementation_status("acme", job.id, 1, ANNA, then, status="shipped")
-        assert Detection(warehouse, lake, jobs, "acme").measure_outcomes(now).failed == []
+        assert Detection(warehouse, lake, jobs, "acme").measure_outcomes(now).failed == {}
         found = jobs.record("acme", job.id)
     assert (found.outcome.status, found.outcome.judged_by, found.status == "resolved") == (outcome, "rate", False)
     assert "140 of " in found.outcome.verdict

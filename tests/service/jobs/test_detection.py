@@ -89,7 +89,7 @@ def test_measures_are_cancelled_like_detectors(detection, shipped, jobs, lake, o
     cancelled.set()
     warehouse = Warehouse(lake, [])
     try:
-        assert Detection(warehouse, lake, jobs, "acme", cancelled).measure_outcomes(NOW) == ({}, [])
+        assert Detection(warehouse, lake, jobs, "acme", cancelled).measure_outcomes(NOW) == ({}, {})
     finally:
         warehouse.close()
     assert only().outcome.checked_at is None
@@ -176,6 +176,49 @@ def test_a_run_that_is_interrupted_is_not_noted(detection, jobs):
     detection.interrupt()
     detection.run_next()
     assert last_run(jobs.database, "acme") is None
+
+
+@pytest.fixture
+def in_process(lake, jobs, monkeypatch):
+    """The daily detection of a lake whose organization acme has more visits than are shared, with so much memory."""
+
+    def opened(memory="100MB"):
+        failing(lake, 1, 2, 3)
+        Compactor(lake, lambda: NOW).run()
+        monkeypatch.setattr("service.jobs.daily.MAX_SHARED_VISITS", 29)
+        return DailyDetection(lake, jobs, lambda: NOW, None, memory)
+
+    return opened
+
+
+def test_an_organization_with_many_visits_has_a_process_of_its_own(in_process, jobs, only):
+    daily = in_process()
+    assert [daily.run_next(), daily.run_next(), daily.failures] == [True, False, 0]
+    assert only().type == "server_errors"
+    assert jobs.database.rows("SELECT day, findings FROM detection_runs") == [(NOW.date().isoformat(), 1)]
+
+
+@pytest.mark.parametrize(
+    ("memory", "problem"),
+    [("100MB", "the detector server_errors did not run for acme: "), ("1MB", "the process of detect_jobs acme ")],
+    ids=["damaged", "memory"],
+)
+def test_a_process_that_fails_is_told_of_and_not_started_again_on_that_day(
+    in_process, jobs, lake, caplog, memory, problem
+):
+    daily = in_process(memory)
+    for file in files_of(lake):
+        (lake.root / file.path).write_bytes(b"damaged")
+    assert [daily.run_next(), daily.run_next(), daily.failures] == [True, False, 1]
+    assert problem in caplog.text
+    assert last_run(jobs.database, "acme") == NOW.date()
+
+
+def test_a_process_that_is_interrupted_changes_nothing(in_process, jobs, caplog):
+    daily = in_process()
+    daily.interrupt()
+    daily.run_next()
+    assert (jobs.of("acme"), last_run(jobs.database, "acme"), daily.failures, caplog.text) == ([], None, 0, "")
 
 
 def test_one_engine_serves_all_organizations_of_a_day_and_is_closed_then(detection, engines, jobs):
