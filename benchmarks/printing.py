@@ -35,7 +35,7 @@ def document_of(told: Mapping[str, Any], figures: Iterable[Figure], document: st
     """
     machine, versions = told["machine"], [f"{name} {known}" for name, known in told["versions"].items() if known]
     measured_on = [
-        told["at"][:10],
+        f"{told['at'][:16].replace('T', ' ')} UTC",
         f"{machine['cores']} cores, {machine['machine']}, Python {machine['python']}",
         ", ".join(versions),
         f"runs: {told['runs']}, organizations: {told['organizations']}",

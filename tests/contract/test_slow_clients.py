@@ -259,20 +259,24 @@ def test_the_time_that_an_answer_takes_is_not_the_clients(port_and_header):
     """Long computations at once: each waits longer than any deadline of its client."""
     port, header = port_and_header
     dashboard = LARGE.replace(b"time-series", b"dashboard")
-    paths = [dashboard.replace(b"1926", b"%d" % (1926 + number)) for number in range(6)]
-    begun = time.monotonic()
+    longest = HURRIED["IDLE_TIMEOUT_SECONDS"] + 2 * HURRIED["SWEEP_SECONDS"]
 
     def ask(number):
         with connected(port, f"127.4.8.{1 + number}") as connection:
             # the next request is there before the answer: else this side, if it is slow, may be idle for too long
-            connection.sendall(request(paths[number], header) + request(b"/healthz", b"Connection: close"))
+            path = dashboard.replace(b"1926", b"%d" % (1926 + number))
+            connection.sendall(request(path, header) + request(b"/healthz", b"Connection: close"))
             assert [answer.status for answer in answers_in(rest_on(connection))] == [200, 200]
-            return time.monotonic() - begun
+            return time.monotonic()
 
-    with ThreadPoolExecutor(len(paths)) as callers:  # none waits for another before it reads
-        took = sorted(callers.map(ask, range(len(paths))))
-    print(f"answered after {took[0]:.1f} to {took[-1]:.1f} s, where 0.5 s of silence end a connection")
-    assert took[-1] > HURRIED["IDLE_TIMEOUT_SECONDS"] + 2 * HURRIED["SWEEP_SECONDS"]
+    for many in (6, 12, 24, 48):  # on a fast machine the first are answered too soon
+        begun = time.monotonic()
+        with ThreadPoolExecutor(many) as callers:  # none waits for another before it reads
+            took = max(callers.map(ask, range(many, 2 * many))) - begun
+        print(f"{many} were answered after {took:.1f} s at most, where 0.5 s of silence end a connection")
+        if took > longest:
+            return
+    pytest.fail(f"48 of the largest answers took {took:.1f} s")
 
 
 def test_a_large_answer_is_read_slowly_and_whole(port_and_header):
