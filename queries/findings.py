@@ -72,7 +72,7 @@ def share_detected(
 ) -> Variables | None:
     """What all detectors read, read once for them; None if that is too much to keep. Raises what `detect` raises.
 
-    Their files may be gone after erasures, so it is not kept for longer than a run of all detectors.
+    Keep it for one run of all detectors: a visit that is erased meanwhile is still in it.
     """
     variables = engine.variables(_detected_scope(organization, as_of))
     shared = engine.with_shared_visits(variables, [one.entry for one in DETECTORS.values()], cancelled)

@@ -77,7 +77,7 @@ def _share_detected(
     engine: LockedEngine, variables: Variables, entries: Sequence[Entry], cancelled: threading.Event | None
 ) -> Variables:
     texts = [template(leaf.name) for entry in entries for leaf in template_entries(entry)]
-    are_detectors = any("detected_visits" in _identifiers(text) for text in texts)
+    are_detectors = any("detected_visits()" in text for text in texts)
     if not are_detectors or not 0 < variables["files"]["visits"] <= MAX_SHARED_VISITS:
         return variables
     named = set[str]().union(*map(_identifiers, [*texts, sql_text("prelude/7_jobs")]))

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -19,6 +20,8 @@ from data.store.lake_folders import delete_spilled
 
 NICENESS: Final = 5
 """Above the server's own, as that of queries: its event loop and the visits that arrive go first."""
+RETRY_SECONDS: Final = 3_600.0
+"""A call whose process failed, as without memory, fails in the same way for so long, and is then made again."""
 _ERRORS: Final = {error.__name__: error for error in (Conflict, LakeDamaged)}
 
 
@@ -29,13 +32,19 @@ class LakeProcess:
         self._lake = lake
         self._running: subprocess.Popen[str] | None = None
         self._is_interrupted = False
+        self._failures: dict[tuple[str, ...], tuple[float, str]] = {}
+        """When a call failed and why, by its function and the first two arguments: what follows is the time."""
 
     def run(self, work: Callable[..., None], *arguments: str) -> None:
         """Call a function of a module with the lake and these arguments.
 
         Raises Conflict and LakeDamaged as the function does, Conflict when it is interrupted, and TrafficError when
-        the process fails otherwise, such as without memory.
+        the process fails otherwise, such as without memory, and then again for RETRY_SECONDS, without a process.
         """
+        call = (work.__name__, *arguments[:2])
+        failed_at, why = self._failures.get(call, (-RETRY_SECONDS, ""))
+        if time.monotonic() - failed_at < RETRY_SECONDS:
+            raise TrafficError(why)
         called = [str(self._lake.root), work.__module__, work.__name__, *arguments]
         self._running = subprocess.Popen(  # noqa: S603  # this Python, and a module of ours
             [sys.executable, "-P", "-m", __name__, str(os.getpid()), *called],
@@ -50,11 +59,12 @@ class LakeProcess:
             raise Conflict(f"{work.__name__} was interrupted.")
         if code := self._running.returncode:
             name, _, message = written.strip().rpartition("\n")[2].partition(": ")
-            raise _ERRORS.get(name, TrafficError)(
-                message if name in _ERRORS
-                else f"the process of {work.__name__} {' '.join(arguments)} ended with {code}"
-                f"{f': {message}' if message else ', probably for lack of memory'}."
-            )  # fmt: skip
+            if name in _ERRORS:
+                raise _ERRORS[name](message)
+            why = f": {message}" if message else ", probably for lack of memory"
+            why = f"the process of {' '.join(call)} ended with {code}{why}."
+            self._failures[call] = time.monotonic(), why
+            raise TrafficError(why)
 
     def interrupt(self) -> None:
         """End the process, from another thread. It changes nothing then."""

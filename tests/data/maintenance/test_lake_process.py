@@ -85,10 +85,24 @@ def test_a_damaged_file_is_named(lake):
 
 def test_a_process_that_is_killed_is_reported_and_leaves_nothing_behind(lake, slow_start):
     merging = LakeProcess(lake)
-    with pytest.raises(
-        TrafficError, match=r"the process of merge_day acme 2026-03-04 .* ended with -9, probably for lack"
-    ):
+    with pytest.raises(TrafficError, match="the process of merge_day acme 2026-03-04 ended with -9, probably for lack"):
         merge_while(merging, lambda: os.kill(merging._running.pid, signal.SIGKILL))
+
+
+def test_a_call_whose_process_failed_is_made_again_an_hour_later_and_others_at_once(lake, slow_start, monkeypatch):
+    merging = LakeProcess(lake)
+    with pytest.raises(TrafficError) as failure:
+        merge_while(merging, lambda: os.kill(merging._running.pid, signal.SIGKILL))
+    monkeypatch.undo()  # a process starts at once
+    first = merging._running
+    with pytest.raises(TrafficError, match=f"^{failure.value}$"):
+        merging.run(*MERGE[:3], (NOW + timedelta(minutes=30)).isoformat())
+    assert merging._running is first
+    merging.run(merge_day, "acme", str(DAY.date() - timedelta(days=1)), NOW.isoformat())
+    assert files(lake) == [(3, 1, True), (4, 1, False), (4, 1, False)]
+    monkeypatch.setattr("data.maintenance.lake_process.RETRY_SECONDS", 0.0)
+    merging.run(*MERGE)
+    assert files(lake) == [(3, 1, True), (4, 2, True)]
 
 
 def test_an_interrupted_process_is_ended_and_changes_nothing(lake, slow_start):
