@@ -1,4 +1,4 @@
-"""The Dockerfile: what a linter says of it, and its own steps in an empty folder, without a container.
+"""The Dockerfile: what a linter says of it, and what its own steps install in an empty folder, without a container.
 
 Python is that of the tests, and uv installs what pip would, from its cache; `TRAFFIC_FAULTS=all` runs pip itself.
 The base image and the user of the image are not part of this.
@@ -11,6 +11,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path, PurePath
 
 import pytest
@@ -18,6 +19,7 @@ import pytest
 from tests.service.deploy.programs import DEPLOY, accepts, checked, free_port, moved, running
 from tests.support.docs import ROOT
 
+LINE = '203.0.113.7 - - [01/Mar/2026:10:00:00 +0000] "GET /launch HTTP/1.1" 302 0 "-" "GPTBot/1.2"\n'
 PIP = """#!/bin/sh
 exec {uv} pip install --quiet --python "${{0%pip}}python" $(echo "$@" | sed 's/install --no-cache-dir//')
 """
@@ -131,6 +133,18 @@ def image(tmp_path_factory):
     return image
 
 
+@pytest.fixture
+def program(image, tmp_path):
+    """Runs the installed `traffic` in an empty folder; returns what it prints."""
+
+    def run(*arguments, **variables):
+        environ = image.environ | {"TRAFFIC_LAKE": "lake"} | variables
+        command = ["traffic", *arguments]
+        return subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=True).stdout
+
+    return run
+
+
 def test_a_linter_finds_nothing_in_the_dockerfile():
     linter = Path(sys.executable).parent / "hadolint"
     if not linter.exists():
@@ -160,3 +174,25 @@ def test_the_steps_of_the_dockerfile_install_a_server_that_is_healthy(image, tel
     assert (image.root / "lake/manifest.sqlite").exists()
     size = sum(file.lstat().st_size for file in (image.root / "opt").rglob("*") if not file.is_symlink())
     tell(megabytes_beside_the_base_image=round(size / 1e6))
+
+
+def test_an_installed_program_imports_answers_and_reports(program, tmp_path):
+    (tmp_path / "access.log").write_text(LINE)
+    program("import", "access.log", "--org", "acme", "--domain", "go.example.com")
+    scope = ("--org", "acme", "--start-date", "2026-03-01", "--end-date", "2026-03-01")
+    assert "GPTBot,OpenAI" in program("query", "bot-traffic", *scope, "--format", "csv")
+    report = program("report", *scope)
+    assert report.startswith("<!doctype html>")
+    assert "GPTBot" in report or "OpenAI" in report
+
+
+def test_an_installed_program_says_its_version_and_completes_its_commands(program):
+    assert program("--version") == f"traffic {version('traffic-analytics')}\n"
+    asked = {"_TRAFFIC_COMPLETE": "complete_bash", "COMP_WORDS": "traffic que", "COMP_CWORD": "1"}  # as bash asks
+    assert program(**asked).split() == ["query"]
+
+
+def test_the_packages_that_are_installed_fit_each_other(image):
+    command = [shutil.which("uv"), "pip", "check", "--python", image.root / "opt/traffic/bin/python"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
