@@ -191,12 +191,13 @@ KILLS = scaled(2, 60)
 
 
 class Writer(threading.Thread):
-    """A server that writes unique lines, now and then a piece of one first, to a log that is rotated meanwhile."""
+    """A server that writes unique lines, now and then a piece of one first, to a log that is then rotated, too."""
 
     def __init__(self, log):
         super().__init__()
         self.log = log
         self.lines = self.rotations = 0
+        self.is_read = threading.Event()  # what was rotated before the first start is not followed
         self.is_over = threading.Event()
 
     def run(self):
@@ -209,7 +210,7 @@ class Writer(threading.Thread):
                 file.write(part)
                 file.flush()
             self.lines += 1
-            if self.lines > 100 and choice.random() < 0.01:  # the server goes on in the old file for a while
+            if self.is_read.is_set() and choice.random() < 0.02:  # the server goes on in the old file for a while
                 self.log.rename(self.log.with_name(f"access.log.{self.rotations:03}"))
                 self.rotations += 1
             elif not self.log.exists() and choice.random() < 0.1:
@@ -224,12 +225,14 @@ def test_a_process_killed_again_and_again_loses_and_doubles_nothing(lake, follow
     writer.start()
     process = follow(log, every="0.01")
     until(lambda: paths(lake), process)
+    writer.is_read.set()
     for _ in range(KILLS):
         ends.append(process.end(signal.SIGKILL).code)
         process.err.unlink()
         process = follow(log, every="0.01")
         until_told(process)
         time.sleep(choice.uniform(0, 0.3))
+    until(lambda: writer.rotations, process)
     writer.is_over.set()
     writer.join()
     until(lambda: paths(lake).total() >= writer.lines, process)
