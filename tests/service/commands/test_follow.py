@@ -210,12 +210,13 @@ class Writer(threading.Thread):
                 file.write(part)
                 file.flush()
             self.lines += 1
-            if self.is_read.is_set() and choice.random() < 0.02:  # the server goes on in the old file for a while
+            if not self.log.exists():  # it goes on in the old file for a while
+                if choice.random() < 0.1:
+                    file.close()
+                    file = self.log.open("a")
+            elif self.is_read.is_set() and choice.random() < 0.02:
                 self.log.rename(self.log.with_name(f"access.log.{self.rotations:03}"))
                 self.rotations += 1
-            elif not self.log.exists() and choice.random() < 0.1:
-                file.close()
-                file = self.log.open("a")
         file.close()
 
 
