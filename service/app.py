@@ -88,8 +88,8 @@ class _Parts:
             opened = Warehouse(lake, values, settings.memory, seconds, in_background=True)
             return open_cluster(lake, opened, replace(options, seconds=seconds), values) if options else opened
 
-        in_process = "" if options else settings.memory
-        self.detection = DailyDetection(lake, self.jobs, clock, detecting_engine, in_process)
+        memory_of_process = "" if options else settings.memory  # many visits are the cluster's
+        self.detection = DailyDetection(lake, self.jobs, clock, detecting_engine, memory_of_process)
         mail = None
         if settings.smtp and settings.mail_to:
             mail = WeeklyMail(

@@ -42,9 +42,9 @@ class LakeProcess:
         the process fails otherwise, such as without memory, and then again for RETRY_SECONDS, without a process.
         """
         call = (work.__name__, *arguments[:2])
-        failed_at, why = self._failures.get(call, (-RETRY_SECONDS, ""))
-        if time.monotonic() - failed_at < RETRY_SECONDS:
-            raise TrafficError(why)
+        failure = self._failures.get(call)
+        if failure and time.monotonic() - failure[0] < RETRY_SECONDS:
+            raise TrafficError(failure[1])
         called = [str(self._lake.root), work.__module__, work.__name__, *arguments]
         self._running = subprocess.Popen(  # noqa: S603  # this Python, and a module of ours
             [sys.executable, "-P", "-m", __name__, str(os.getpid()), *called],

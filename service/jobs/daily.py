@@ -123,7 +123,7 @@ class DailyDetection:
 
     def _run_in_process(self, organization: str, day: date, now: datetime) -> list[str]:
         try:
-            self._process.run(detect_jobs, organization, now.isoformat(), self._memory)
+            self._process.run(detect_jobs, organization, self._memory, now.isoformat())
         except TrafficError as error:
             if self._cancelled.is_set():
                 return []
@@ -133,7 +133,7 @@ class DailyDetection:
         return []
 
 
-def detect_jobs(lake: Lake, organization: str, now: str, memory: str) -> None:
+def detect_jobs(lake: Lake, organization: str, memory: str, now: str) -> None:
     """The run of one organization, for LakeProcess; the time is in ISO 8601. Raises TrafficError if a part failed."""
     moment = datetime.fromisoformat(now)
     with (

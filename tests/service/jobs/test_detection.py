@@ -199,19 +199,23 @@ def test_an_organization_with_many_visits_has_a_process_of_its_own(in_process, j
 
 
 @pytest.mark.parametrize(
-    ("memory", "problem"),
-    [("100MB", "the detector server_errors did not run for acme: "), ("1MB", "the process of detect_jobs acme ")],
-    ids=["damaged", "memory"],
+    ("memory", "is_damaged", "problem"),
+    [
+        ("100MB", True, "the detector server_errors did not run for acme: "),
+        ("1MB", False, "Out of Memory Error"),
+        ("much", False, "the process of detect_jobs acme much ended with 1: "),  # before it can note its run
+    ],
+    ids=["damaged", "memory", "engine"],
 )
 def test_a_process_that_fails_is_told_of_and_not_started_again_on_that_day(
-    in_process, jobs, lake, caplog, memory, problem
+    in_process, jobs, lake, caplog, memory, is_damaged, problem
 ):
     daily = in_process(memory)
-    for file in files_of(lake):
+    for file in files_of(lake) if is_damaged else ():
         (lake.root / file.path).write_bytes(b"damaged")
     assert [daily.run_next(), daily.run_next(), daily.failures] == [True, False, 1]
     assert problem in caplog.text
-    assert last_run(jobs.database, "acme") == NOW.date()
+    assert (last_run(jobs.database, "acme"), jobs.of("acme")) == (NOW.date(), [])
 
 
 def test_a_process_that_is_interrupted_changes_nothing(in_process, jobs, caplog):
