@@ -3,10 +3,10 @@
 import secrets
 import sqlite3
 import time
-from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from itertools import accumulate, groupby
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ from data.store.coverage import note_received
 from data.store.footers import SESSION_BITS, PendingRange, session_of
 from data.store.lake import Lake
 from data.store.landing import Landing
-from data.store.manifest import Manifest, insert_files
+from data.store.manifest import Manifest, Publisher, insert_files
 from data.store.organizations import check_zone_is
 from data.store.packing import Packed, Unpacked, table_of, unpack
 from data.text import plural
@@ -91,14 +91,10 @@ def flush_all(lake: Lake) -> int:
     moved, last, unreadable = 0, 0, _Unreadable()
     while batches := _oldest(lake.manifest, last, latest):
         last = batches[-1].id
-        tables = _tables_of(batches, unreadable)
-        skipped = {batch.id for batch, _ in unreadable}
-        readable = [batch for batch in batches if batch.id not in skipped]
         try:
-            _land(lake, readable, tables)
+            moved += _flush(lake, batches, unreadable)
         except Conflict:
             break  # another process moves them
-        moved += sum(batch.visits for batch in readable)
     _raise_for(unreadable)
     return moved
 
@@ -148,32 +144,46 @@ def _read(batch: _PendingBatch, unreadable: _Unreadable) -> Unpacked | None:
         return None
 
 
-def _tables_of(batches: list[_PendingBatch], unreadable: _Unreadable) -> dict[str, list[pa.Table]]:
-    """The visits of each organization, unpacked piece by piece."""
-    tables = defaultdict[str, list[pa.Table]](list)
-    ordered = sorted(batches, key=lambda batch: batch.organization)
-    totals = accumulate(batch.visits for batch in ordered)
-    pieces = zip(ordered, totals, strict=True)
-    for (organization, _), piece in groupby(pieces, lambda one: (one[0].organization, one[1] // PIECE_VISITS)):
-        if parts := [part for batch, _ in piece if (part := _read(batch, unreadable))]:
-            tables[organization].append(table_of(parts))
-    return tables
+def _flush(lake: Lake, batches: list[_PendingBatch], unreadable: _Unreadable) -> int:
+    """Move batches into files, those of one organization after the other; return how many visits they have.
 
-
-def _land(lake: Lake, readable: list[_PendingBatch], tables: dict[str, list[pa.Table]]) -> None:
-    if not readable:
-        return
-    first, last = readable[0], readable[-1]
+    If some are found to be unreadable, all others are moved.
+    """
+    if not batches:
+        return 0
+    first, last, known = batches[0], batches[-1], len(unreadable)
     moved = PendingRange(first.id, last.id, first.received_at, last.received_at)
     content = str(first.id)  # what else is moved then is among what the next attempt moves
-    landings = [Landing(lake, organization, content, moved) for organization in tables]
+    landings, publishers = list[Landing](), list[Publisher]()
+    by_organization = attrgetter("organization")
     try:
-        for landing, pieces in zip(landings, tables.values(), strict=True):
-            landing.stage(_sorted(pa.concat_tables(pieces)))
-        _move(lake.manifest, [batch.id for batch in readable], moved, landings)
+        for organization, own in groupby(sorted(batches, key=by_organization), by_organization):
+            pieces = _tables_of(own, unreadable)
+            if len(unreadable) == known:
+                landings.append(Landing(lake, organization, content, moved))
+                landings[-1].stage(_sorted(pa.concat_tables(pieces)))
+                publishers.append(landings[-1].publisher())
+        if len(unreadable) == known:
+            _move(lake.manifest, [batch.id for batch in batches], moved, landings, publishers)
+            return sum(batch.visits for batch in batches)
     finally:
         for landing in landings:
             landing.discard()
+    skipped = {batch.id for batch, _ in unreadable}
+    return _flush(lake, [batch for batch in batches if batch.id not in skipped], unreadable)
+
+
+def _tables_of(batches: Iterable[_PendingBatch], unreadable: _Unreadable) -> list[pa.Table]:
+    """The visits of one organization, unpacked piece by piece."""
+    batches = [*batches]
+    pieces = zip(batches, accumulate(batch.visits for batch in batches), strict=True)
+    read = ([_read(batch, unreadable) for batch, _ in piece] for _, piece in groupby(pieces, _piece))
+    return [table_of(parts) for unpacked in read if (parts := [part for part in unpacked if part])]
+
+
+def _piece(one: tuple[_PendingBatch, int]) -> int:
+    """The number of the piece of a batch, from how many visits it and those before it have."""
+    return one[1] // PIECE_VISITS
 
 
 def _sorted(visits: pa.Table) -> pa.Table:
@@ -183,12 +193,13 @@ def _sorted(visits: pa.Table) -> pa.Table:
     return visits.unify_dictionaries().combine_chunks().take(pc.sort_indices(keys, _ORDER))
 
 
-def _move(manifest: Manifest, keys: list[int], moved: PendingRange, landings: list[Landing]) -> None:
-    publishers = [landing.publisher() for landing in landings]
+def _move(
+    manifest: Manifest, ids: list[int], moved: PendingRange, landings: list[Landing], publishers: list[Publisher]
+) -> None:
     with manifest.transaction() as db:
         for landing in landings:
             check_zone_is(db, landing.organization, landing.zone)
-        for key in keys:
+        for key in ids:
             if db.execute("DELETE FROM pending WHERE id = ?", [key]).rowcount != 1:
                 raise Conflict("these visits were moved by another process; try again.")
         for landing in landings:

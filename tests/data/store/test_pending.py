@@ -24,6 +24,7 @@ from data.ingest.live import LiveIngest
 from data.logs.reported import Submission
 from data.maintenance.compaction import ABANDONED_AFTER, Compactor
 from data.store import pending
+from data.store.landing import Landing
 from data.visits import VISITS
 from tests.support.lakes import everything_in, fail_at, paths, rows_of, strays
 from tests.support.visits import packed, unpacked, visit
@@ -368,6 +369,20 @@ def test_flushers_at_the_same_time_move_every_visit_once(lake, reopened, monkeyp
     assert sum(moved) == 40
     assert paths(lake) + paths(lake, "other") == {f"/{number}": 1 for number in range(40)}
     assert strays(lake) == ([], set())
+
+
+def test_visits_of_one_organization_are_written_before_those_of_the_next_are_unpacked(lake, monkeypatch):
+    for organization in ("acme", "other"):
+        keep(lake, "/", organization=organization)
+    steps = []
+
+    def noted(step, done):
+        return lambda *args: steps.append(step) or done(*args)
+
+    monkeypatch.setattr(pending, "table_of", noted("unpacked", pending.table_of))
+    monkeypatch.setattr(Landing, "publisher", noted("written", Landing.publisher))
+    assert pending.flush_all(lake) == 2
+    assert steps == ["unpacked", "written"] * 2
 
 
 def test_who_comes_second_leaves_nothing_behind(lake, reopened, monkeypatch):
