@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from data import Lake
-from data.maintenance.lake_process import LakeProcess
-from data.maintenance.rewriting import InterruptibleEngine, limit_memory, needs_more_memory, rewrite_each
+from data.maintenance.lake_process import MAX_VISITS_IN_SERVER, LakeProcess
+from data.maintenance.rewriting import InterruptibleEngine, limit_memory, rewrite_each
 from data.progress import Progress, unseen
 from data.store.behaviour import uses_behaviour
 from data.store.clock import is_recent
@@ -106,8 +106,8 @@ class RollupBuilder:
     ) -> None:
         """A past day is closed, and may be counted, once no file has landed in it for `quiet_period`.
 
-        Months with as many new visits as `counter` takes are counted by it. With `process`, a month with a day that
-        needs more memory than others is counted there.
+        Months with as many new visits as `counter` takes are counted by it. With `process`, a month with more
+        new visits than MAX_VISITS_IN_SERVER is counted there.
         """
         self._lake = lake
         self._clock = clock
@@ -167,9 +167,9 @@ class RollupBuilder:
         if not added:
             return
         chunks = _chunks(added)
-        most = max(sum(file.visits for file in chunk) for chunk in chunks)
-        is_for_counter = self._counter and self._counter.takes(sum(file.visits for file in added))
-        if self._process and needs_more_memory(most) and not is_for_counter:
+        visits = sum(file.visits for file in added)
+        is_for_counter = self._counter and self._counter.takes(visits)
+        if self._process and visits > MAX_VISITS_IN_SERVER and not is_for_counter:
             quiet = self._quiet_period.total_seconds()
             self._process.run(count_month, *map(str, month), self._clock().isoformat(), str(quiet))
             return
@@ -183,7 +183,7 @@ class RollupBuilder:
             elsewhere = {**elsewhere, "days_without_domains": before["days_without_domains"]}
             rows = self._rows_counted_elsewhere(self._counter, elsewhere, engine, before)
         else:
-            limit_memory(engine, most)
+            limit_memory(engine, max(sum(file.visits for file in chunk) for chunk in chunks))
             before["days_without_domains"] += _days_with_cut_domains(engine, before)
             rows = _rollup_rows(engine, self._lake, before, chunks)
         closed = frozenset(closed_days(before))

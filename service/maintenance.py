@@ -76,8 +76,8 @@ class Maintenance:
         self._mail = mail
         self._publisher = publisher
         self._to_publish: list[str] = []
-        self._process = LakeProcess(lake)
-        self._merger = Compactor(lake, clock, QUIET_PERIOD)
+        self._process, self._merging_process = LakeProcess(lake), LakeProcess(lake)
+        self._merger = Compactor(lake, clock, QUIET_PERIOD, self._merging_process)
         self._compactor = Compactor(lake, clock, QUIET_PERIOD, self._process)
         self._rollups = RollupBuilder(lake, clock, QUIET_PERIOD, counter, self._process)
         self._groups = [(every, [*group]) for every, group in groupby(TASKS, lambda task: task.every)]
@@ -96,7 +96,8 @@ class Maintenance:
         """Stop the background work, then flush the pending visits."""
         for running in self._running:
             running.cancel()
-        parts = (self._merger, self._compactor, self._rollups, self._process, self._publisher, self._detection)
+        processes = self._process, self._merging_process
+        parts = (*processes, self._merger, self._compactor, self._rollups, self._publisher, self._detection)
         for part in (*parts, self._mail):
             if part:
                 part.interrupt()

@@ -23,13 +23,12 @@ from msgspec.structs import replace
 
 from data.errors import Conflict, TrafficError
 from data.maintenance.judging import judge
-from data.maintenance.lake_process import LakeProcess
+from data.maintenance.lake_process import MAX_VISITS_IN_SERVER, LakeProcess
 from data.maintenance.merge_plan import DayMerge, Work, at_once, days_to_merge, merged_apart, side_by_side, visits_of
 from data.maintenance.rewriting import (
     InterruptibleEngine,
     Partition,
     limit_memory,
-    needs_more_memory,
     readable,
     rewrite_each,
     run_side_by_side,
@@ -82,8 +81,8 @@ class Compactor:
     ) -> None:
         """A past day is merged into one file when nothing has landed in it for `quiet_period`.
 
-        With `process`, a past day that needs more memory than others is merged there. With more `threads`, merges of
-        one organization are done side by side.
+        With `process`, a day of more than MAX_VISITS_IN_SERVER is merged there. With more `threads`, merges of one
+        organization are done side by side.
         """
         self._lake = lake
         self._now = now
@@ -123,7 +122,7 @@ class Compactor:
         return result
 
     def merge_day(self, partition: Partition) -> None:
-        """Merge and judge one past day, if that is due. The caller has the lock for rewriting files.
+        """Merge one day, if that is due, and judge it, if it is past. The caller has the lock for rewriting files.
 
         Raises Conflict when the day changes meanwhile, and LakeDamaged for a damaged file.
         """
@@ -165,8 +164,9 @@ class Compactor:
         A file that cannot be read is named by what its bytes should be. Raises LakeDamaged.
         """
         try:
-            if self._process and merges[0].is_past and needs_more_memory(visits_of(merges)):
-                self._process.run(merge_day, *map(str, merges[0].partition), self._now().isoformat())
+            if self._process and len(merges) == 1 and visits_of(merges) > MAX_VISITS_IN_SERVER:
+                quiet = self._quiet_period.total_seconds()
+                self._process.run(merge_day, *map(str, merges[0].partition), self._now().isoformat(), str(quiet))
                 result.partitions += 1
             else:
                 self._merge(engine, result, merges)
@@ -257,9 +257,10 @@ class Compactor:
             return math.inf
 
 
-def merge_day(lake: Lake, organization: str, day: str, now: str) -> None:
+def merge_day(lake: Lake, organization: str, day: str, now: str, quiet_seconds: str) -> None:
     """Compactor.merge_day at a time, for LakeProcess; day and time are in ISO 8601."""
-    Compactor(lake, lambda: datetime.fromisoformat(now)).merge_day(Partition(organization, date.fromisoformat(day)))
+    compactor = Compactor(lake, lambda: datetime.fromisoformat(now), timedelta(seconds=float(quiet_seconds)))
+    compactor.merge_day(Partition(organization, date.fromisoformat(day)))
 
 
 def _organization_of(groups: Sequence[Work]) -> str:

@@ -10,10 +10,10 @@ from typing import Final
 
 from data import Lake, TrafficError
 from data.local_time import today
-from data.maintenance.lake_process import LakeProcess
+from data.maintenance.lake_process import MAX_VISITS_IN_SERVER, LakeProcess
 from data.maintenance.status import stored_span
 from data.rules.tables import rules_version
-from queries import MAX_SHARED_VISITS, Engine, Warehouse, days_before
+from queries import Engine, Warehouse, days_before
 from service.clock import to_text
 from service.control_database import ControlDatabase
 from service.jobs.detection import Detection
@@ -111,7 +111,7 @@ class DailyDetection:
         return bool(left) and now - self._waiting[organization][1] < MAX_WAIT
 
     def _run(self, organization: str, day: date, now: datetime) -> None:
-        if self._memory and _visits(self._lake, organization, day) > MAX_SHARED_VISITS:
+        if self._memory and _visits(self._lake, organization, day) > MAX_VISITS_IN_SERVER:
             problems = self._run_in_process(organization, day, now)
         else:
             engine = self._engine = self._engine or self._open_engine(QUERY_SECONDS)

@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from data import Lake, LakeDamaged
-from data.maintenance import rewriting
 from data.maintenance.compaction import Compactor
 from data.maintenance.erasure import GRACE, Criteria, Eraser, delete_files
 from data.maintenance.lake_process import LakeProcess
@@ -430,11 +429,10 @@ def test_rollups_are_the_same_whether_visits_are_read_once_or_by_each_relation(l
     assert all_rows(lake) == all_rows(read_only.lake)
 
 
-def test_a_month_with_a_day_that_needs_more_memory_is_counted_by_a_process(lake, read_only, monkeypatch):
-    monkeypatch.setattr("queries.rollups.CHUNK_VISITS", 1)
-    process = LakeProcess(lake)
-    for most, months, code in ((99, 1, None), (3, 2, 0)):
-        monkeypatch.setattr(rewriting, "MEMORY_PER_VISIT", rewriting.MIN_MEMORY // most)
+def test_a_month_of_more_visits_than_a_server_counts_is_counted_by_a_process(lake, read_only, monkeypatch):
+    process, day = LakeProcess(lake), len(some(DAYS[0]))
+    for most, months, code in ((day, 1, None), (2 * day, 2, 0)):
+        monkeypatch.setattr("queries.rollups.MAX_VISITS_IN_SERVER", most)
         assert RollupBuilder(lake, process=process).run(limit=months) == months
         assert (process._running and process._running.returncode) == code
     assert all_rows(lake) == all_rows(read_only.lake)

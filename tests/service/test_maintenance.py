@@ -17,7 +17,6 @@ import pytest
 
 from data import LakeDamaged
 from data.ingest.visitor_ids import LIFETIME, daily_salts
-from data.maintenance import rewriting
 from data.maintenance.compaction import CompactionResult, Compactor
 from data.maintenance.merge_plan import MAX_OPEN_FILES
 from data.publish.publisher import LakePublisher
@@ -359,13 +358,23 @@ def test_days_of_one_organization_are_merged_at_a_time_unless_others_rewrite_its
 
 
 @pytest.mark.parametrize(("visits", "code"), [(2, 0), (1, None)])
-def test_a_past_day_that_needs_more_memory_is_closed_by_a_process(lake, chores, monkeypatch, visits, code):
-    monkeypatch.setattr(rewriting, "MEMORY_PER_VISIT", rewriting.MIN_MEMORY)
+def test_a_past_day_of_more_visits_than_a_server_merges_is_closed_by_a_process(lake, chores, monkeypatch, visits, code):
+    monkeypatch.setattr("data.maintenance.compaction.MAX_VISITS_IN_SERVER", 1)
     for _ in range(visits):
         land(lake, "acme", [visit(visited_at=datetime(2026, 3, 3))])
     assert [chores.close_days() for _ in range(2)] == [True, False]
     assert [(file.visits, bool(file.behaviour_version)) for file in live(lake).values()] == [(visits, True)]
     assert (chores._process._running and chores._process._running.returncode) == code
+
+
+@pytest.mark.parametrize(("most", "code"), [(MAX_OPEN_FILES, 0), (MAX_OPEN_FILES + 1, None)])
+def test_files_of_an_open_day_with_many_visits_are_merged_by_a_process(lake, chores, clock, monkeypatch, most, code):
+    monkeypatch.setattr("data.maintenance.compaction.MAX_VISITS_IN_SERVER", most)
+    for _ in range(MAX_OPEN_FILES + 1):
+        land(lake, "acme", [visit(visited_at=clock.now.replace(tzinfo=None))])
+    assert [chores.merge_open_days() for _ in range(2)] == [True, False]
+    assert [(file.visits, file.behaviour_version) for file in live(lake).values()] == [(MAX_OPEN_FILES + 1, 0)]
+    assert (chores._merging_process._running and chores._merging_process._running.returncode) == code
 
 
 def test_open_days_are_merged_while_past_days_are_closed(lake, chores, clock):

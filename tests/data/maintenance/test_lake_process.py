@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from data.errors import Conflict, LakeDamaged, TrafficError
-from data.maintenance import rewriting
 from data.maintenance.compaction import Compactor, merge_day
 from data.maintenance.lake_process import LakeProcess
 from tests.support.lakes import flipped
@@ -17,7 +16,7 @@ from tests.support.visits import land, visit
 
 DAY = datetime(2026, 3, 4, 12)
 NOW = DAY.replace(tzinfo=UTC) + timedelta(days=1)
-MERGE = (merge_day, "acme", str(DAY.date()), NOW.isoformat())
+MERGE = (merge_day, "acme", str(DAY.date()), NOW.isoformat(), "0")
 
 
 @pytest.fixture(autouse=True)
@@ -67,8 +66,8 @@ def test_a_day_is_merged_and_judged_and_no_other(lake):
 
 
 @pytest.mark.parametrize("most", [1, 2])
-def test_only_a_day_that_needs_more_memory_is_merged_elsewhere(lake, monkeypatch, most):
-    monkeypatch.setattr(rewriting, "MEMORY_PER_VISIT", rewriting.MIN_MEMORY // most)
+def test_only_a_day_of_more_visits_than_a_server_merges_is_merged_elsewhere(lake, monkeypatch, most):
+    monkeypatch.setattr("data.maintenance.compaction.MAX_VISITS_IN_SERVER", most)
     monkeypatch.setattr("data.maintenance.merge_plan.VISITS_AT_ONCE", 0)
     process = LakeProcess(lake)
     assert Compactor(lake, lambda: NOW, timedelta(0), process).run().partitions == 2
@@ -96,9 +95,9 @@ def test_a_call_whose_process_failed_is_made_again_an_hour_later_and_others_at_o
     monkeypatch.undo()  # a process starts at once
     first = merging._running
     with pytest.raises(TrafficError, match=f"^{failure.value}$"):
-        merging.run(*MERGE[:3], (NOW + timedelta(minutes=30)).isoformat())
+        merging.run(*MERGE[:3], (NOW + timedelta(minutes=30)).isoformat(), "0")
     assert merging._running is first
-    merging.run(merge_day, "acme", str(DAY.date() - timedelta(days=1)), NOW.isoformat())
+    merging.run(merge_day, "acme", str(DAY.date() - timedelta(days=1)), *MERGE[3:])
     assert files(lake) == [(3, 1, True), (4, 1, False), (4, 1, False)]
     monkeypatch.setattr("data.maintenance.lake_process.RETRY_SECONDS", 0.0)
     merging.run(*MERGE)

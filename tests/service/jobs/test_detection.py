@@ -185,7 +185,7 @@ def in_process(lake, jobs, monkeypatch):
     def opened(memory="100MB"):
         failing(lake, 1, 2, 3)
         Compactor(lake, lambda: NOW).run()
-        monkeypatch.setattr("service.jobs.daily.MAX_SHARED_VISITS", 29)
+        monkeypatch.setattr("service.jobs.daily.MAX_VISITS_IN_SERVER", 29)
         return DailyDetection(lake, jobs, lambda: NOW, None, memory)
 
     return opened
