@@ -177,13 +177,11 @@ def _tables_of(batches: Iterable[_PendingBatch], unreadable: _Unreadable) -> lis
     """The visits of one organization, unpacked piece by piece."""
     batches = [*batches]
     pieces = zip(batches, accumulate(batch.visits for batch in batches), strict=True)
-    read = ([_read(batch, unreadable) for batch, _ in piece] for _, piece in groupby(pieces, _piece))
-    return [table_of(parts) for unpacked in read if (parts := [part for part in unpacked if part])]
-
-
-def _piece(one: tuple[_PendingBatch, int]) -> int:
-    """The number of the piece of a batch, from how many visits it and those before it have."""
-    return one[1] // PIECE_VISITS
+    tables = []
+    for _, piece in groupby(pieces, lambda one: one[1] // PIECE_VISITS):
+        if parts := [part for batch, _ in piece if (part := _read(batch, unreadable))]:
+            tables.append(table_of(parts))
+    return tables
 
 
 def _sorted(visits: pa.Table) -> pa.Table:
