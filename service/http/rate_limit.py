@@ -47,6 +47,8 @@ class SlidingLog:
         now = self._clock()
         times = self._times.get(source)
         if times is None:
+            while self._times and now - next(iter(self._times.values()))[-1] >= WINDOW_SECONDS:
+                self._times.popitem(last=False)  # least recently seen, and nothing of it is counted any more
             if len(self._times) >= MAX_SOURCES:
                 self._times.popitem(last=False)
             times = self._times[source] = []  # a list, as it needs a tenth of the memory of a deque

@@ -289,6 +289,21 @@ def test_millions_of_forged_sources_cost_little_memory_and_no_other_caller(tell,
     tell(made_up_sources=sources, remembered=len(limiter), kilobytes=held >> 10)
 
 
+def test_a_source_is_forgotten_when_another_comes_once_nothing_of_it_is_counted():
+    clock = Clock()
+    log = SlidingLog(clock)
+    for source in ("a", "b"):
+        log.hit(source)
+        clock.now += 30
+    assert log.hit("b").remaining == 58
+    assert [*log._times] == ["a", "b"]
+    log.hit("c")
+    assert [*log._times] == ["b", "c"]
+    clock.now += WINDOW_SECONDS
+    log.hit("d")
+    assert [*log._times] == ["d"]
+
+
 def test_one_source_is_remembered_by_sixty_times_at_most():
     log = SlidingLog(Clock())
     for _ in range(10_000):
