@@ -16,8 +16,9 @@ import pyarrow as pa
 import pytest
 
 from data import LakeDamaged
+from data.errors import Conflict
 from data.ingest.visitor_ids import LIFETIME, daily_salts
-from data.maintenance.compaction import CompactionResult, Compactor
+from data.maintenance.compaction import CompactionResult, Compactor, merge_day
 from data.maintenance.merge_plan import MAX_OPEN_FILES
 from data.publish.publisher import LakePublisher
 from data.store import pending
@@ -550,6 +551,14 @@ def test_an_end_waits_for_what_is_under_way_and_flushes_what_came_meanwhile(
 
     asyncio.run(work())
     assert (waits(lake), paths(lake)) == (0, {**expected, "/b": 1})
+
+
+def test_an_end_ends_the_processes_in_which_files_are_merged_and_months_counted(lake, control, clock):
+    chores = Maintenance(lake, control, clock, None)
+    asyncio.run(chores.end())
+    for process in (chores._process, chores._merging_process):
+        with pytest.raises(Conflict, match="merge_day was interrupted"):
+            process.run(merge_day, "acme", "2026-03-03", NOW.isoformat(), "0")
 
 
 def test_an_end_on_a_full_disk_comes_and_what_waits_gets_its_file_at_the_next_one(
