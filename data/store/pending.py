@@ -3,7 +3,7 @@
 import secrets
 import sqlite3
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from itertools import accumulate, groupby
 from operator import attrgetter
@@ -158,7 +158,7 @@ def _flush(lake: Lake, batches: list[_PendingBatch], unreadable: _Unreadable) ->
     by_organization = attrgetter("organization")
     try:
         for organization, own in groupby(sorted(batches, key=by_organization), by_organization):
-            pieces = _tables_of(own, unreadable)
+            pieces = _tables_of([*own], unreadable)
             if len(unreadable) == known:
                 landings.append(Landing(lake, organization, content, moved))
                 landings[-1].stage(_sorted(pa.concat_tables(pieces)))
@@ -173,9 +173,8 @@ def _flush(lake: Lake, batches: list[_PendingBatch], unreadable: _Unreadable) ->
     return _flush(lake, [batch for batch in batches if batch.id not in skipped], unreadable)
 
 
-def _tables_of(batches: Iterable[_PendingBatch], unreadable: _Unreadable) -> list[pa.Table]:
+def _tables_of(batches: list[_PendingBatch], unreadable: _Unreadable) -> list[pa.Table]:
     """The visits of one organization, unpacked piece by piece."""
-    batches = [*batches]
     pieces = zip(batches, accumulate(batch.visits for batch in batches), strict=True)
     tables = []
     for _, piece in groupby(pieces, lambda one: one[1] // PIECE_VISITS):

@@ -11,6 +11,7 @@ import pytest
 from data.errors import Conflict, LakeDamaged, TrafficError
 from data.maintenance.compaction import Compactor, merge_day
 from data.maintenance.lake_process import LakeProcess
+from data.maintenance.merge_plan import MAX_OPEN_FILES
 from tests.support.lakes import flipped
 from tests.support.visits import land, visit
 
@@ -73,6 +74,16 @@ def test_only_a_day_of_more_visits_than_a_server_merges_is_merged_elsewhere(lake
     assert Compactor(lake, lambda: NOW, timedelta(0), process).run().partitions == 2
     assert files(lake) == [(3, 1, True), (4, 2, True)]
     assert bool(process._running) == (most == 1)
+
+
+def test_a_past_day_that_still_receives_visits_is_merged_elsewhere_and_not_judged(lake, monkeypatch):
+    monkeypatch.setattr("data.maintenance.compaction.MAX_VISITS_IN_SERVER", 1)
+    for number in range(MAX_OPEN_FILES):
+        land(lake, "acme", [visit(visited_at=DAY, visitor=number)])
+    process = LakeProcess(lake)
+    assert Compactor(lake, lambda: NOW, timedelta(hours=1), process).run().partitions == 1
+    assert files(lake) == [(3, 1, False), (4, MAX_OPEN_FILES + 2, False)]
+    assert process._running
 
 
 def test_a_damaged_file_is_named(lake):
