@@ -13,7 +13,8 @@ from data.visits import VISITS
 from queries.catalog import Entry, template, template_entries
 from queries.locked_engine import LockedEngine
 from queries.prelude import sql_text, view_names
-from queries.variables import IN_MEMORY, Variables, set_variables
+from queries.scope import FILTERS
+from queries.variables import IN_MEMORY, MAX_VALUES_PER_DAY, Variables, set_variables
 
 MAX_SHARED_VISITS: Final = 300_000
 """Visits that are in memory at once for the answers of a dashboard; at most 50 MB."""
@@ -24,6 +25,8 @@ _VISITS: Final = (
     "WHERE day BETWEEN $first AND $last"
 )
 _ROWS: Final = "FROM query_table(getvariable('relation') || '_counted')"
+_WORDS: Final = (("agent",), ("domain",), ("referrer",), ("utm_source", "utm_medium", "utm_campaign"))
+"""The columns by whose values relations are cut, of one relation after the other."""
 _ALWAYS_READ: Final = frozenset({"for_domain", "day"})
 """The columns that every relation reads, whatever it counts."""
 _COMMENT: Final = re.compile(r"--.*")
@@ -54,7 +57,15 @@ def _share_uncovered(
         return variables
     columns = columns_of_relations(relations)
     uncovered = _read(engine, variables, columns, "uncovered_visits", cancelled=cancelled)
+    if variables.keys().isdisjoint(FILTERS) and not _has_many_words(uncovered):
+        variables = {**variables, "high_cardinality_days": []}  # to plan a cut takes longer than to count
     return _with_source(variables, relations, "uncovered_visits", {"uncovered_visits": uncovered})
+
+
+def _has_many_words(visits: pa.Table) -> bool:
+    """Whether visits, those of all days together, have more words of any kind than a relation keeps of a day."""
+    words = ([column for column in columns if column in visits.column_names] for columns in _WORDS)
+    return any(visits.group_by(columns).aggregate([]).num_rows > MAX_VALUES_PER_DAY for columns in words if columns)
 
 
 def _share_all(

@@ -101,6 +101,7 @@ def fewer_words() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("queries.definitions.prelude", lambda: kept)
         patch.setattr("queries.variables.MAX_VALUES_PER_DAY", KEPT)
+        patch.setattr("queries.shared_visits.MAX_VALUES_PER_DAY", KEPT)
         patch.setattr("tests.recount.MAX_VALUES_PER_DAY", KEPT)
         yield
 
@@ -168,6 +169,27 @@ def test_visits_of_a_link_are_cut_only_on_days_of_which_rollups_show_that_words_
         CROWDED,
         BUSY,
     ]
+
+
+@pytest.mark.parametrize(
+    ("scope", "cut"),
+    [
+        (Scope("acme", BUSY, BUSY), []),
+        (Scope("acme", *DAYS), [CROWDED, BUSY]),
+        (Scope("acme", BUSY, BUSY, domain="0001.example"), [BUSY]),  # of the other visits nothing is known
+    ],
+    ids=["few", "many", "filtered"],
+)
+def test_visits_of_open_days_are_cut_only_if_they_have_more_words_than_are_kept(
+    warehouse, recounted, monkeypatch, scope, cut
+):
+    monkeypatch.setattr("queries.variables.live_rollups", lambda *_: NO_ROLLUPS)
+    variables = warehouse.variables(scope)
+    assert variables["high_cardinality_days"] == [CROWDED, BUSY][-len(variables["files"]["paths"]) + 1 :]
+    assert warehouse.with_shared_visits(variables, [ENTRIES["dashboard"]])["high_cardinality_days"] == cut
+    dashboard = answer(warehouse, "dashboard", scope)
+    assert dashboard["referrers"] == recounted("referrers", scope)
+    assert dashboard["botTraffic"] == recounted("bot-traffic", scope)
 
 
 @pytest.mark.usefixtures("counted")
