@@ -91,6 +91,10 @@ class Cluster:
             return variables
         return self._warehouse.with_shared_visits(variables, entries, cancelled)
 
+    def forget(self, variables: Variables) -> None:
+        """See Warehouse."""
+        self._warehouse.forget(variables)
+
     def state(self, organization: str) -> OrganizationState:
         """See Warehouse."""
         return self._warehouse.state(organization)

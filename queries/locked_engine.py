@@ -136,6 +136,14 @@ class LockedEngine:
         cancelled.set()
         self._watchdog.check_now()
 
+    def forget(self, snapshot: Variables) -> None:
+        """Close the idle cursors of a snapshot, which keep in memory what its answers shared."""
+        with self._idle_lock:
+            done = [idle for idle in self._idle if idle.variables is snapshot]
+            self._idle = [idle for idle in self._idle if idle.variables is not snapshot]
+        for idle in done:
+            idle.cursor.close()
+
     def close(self) -> None:
         """Close the engine."""
         self._watchdog.close()

@@ -1,7 +1,8 @@
 """Answers the entries of the catalog with their templates. It knows nothing of HTTP."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Union
 
 from data import Lake
@@ -57,6 +58,10 @@ class Warehouse:
         """The snapshot with what these answers count read once. Cancelled, and raises, as `answer`."""
         return share_visits(self._engine, variables, entries, cancelled)
 
+    def forget(self, variables: Variables) -> None:
+        """Let go of what the answers from a snapshot shared, once the last of them is there."""
+        self._engine.forget(variables)
+
     def state(self, organization: str) -> OrganizationState:
         """The zone of an organization, and its epoch, which outdates earlier answers when it rises."""
         return self._lake.manifest.state(organization)
@@ -67,8 +72,8 @@ class Warehouse:
         To cancel it from another thread, pass the event `cancelled` and call `stop` with it.
         """
         if entry.shape == "parts":
-            shared = self.with_shared_visits(variables, [entry], cancelled)
-            return {member: self.answer(part, shared, cancelled) for member, part in entry.members}
+            with self._sharing(variables, entry, cancelled) as shared:
+                return {member: self.answer(part, shared, cancelled) for member, part in entry.members}
         names = [field.name for field in entry.fields]
         with self._engine.cursor(variables, cancelled, is_kept=True) as cursor:
             result = cursor.execute(parsed(cursor, template(entry.name)))
@@ -79,8 +84,8 @@ class Warehouse:
     def tables(self, entry: Entry, variables: Variables) -> Tables:
         """The same answer as an Arrow table, or as a dict of them. Raises what `answer` raises."""
         if entry.shape == "parts":
-            shared = self.with_shared_visits(variables, [entry])
-            return {member: self.tables(part, shared) for member, part in entry.members}
+            with self._sharing(variables, entry) as shared:
+                return {member: self.tables(part, shared) for member, part in entry.members}
         with self._engine.cursor(variables, is_kept=True) as cursor:
             relation = cursor.sql(template(entry.name))
             _check_columns(
@@ -104,6 +109,18 @@ class Warehouse:
     def close(self) -> None:
         """Close the engine."""
         self._engine.close()
+
+    @contextmanager
+    def _sharing(
+        self, variables: Variables, entry: Entry, cancelled: threading.Event | None = None
+    ) -> Iterator[Variables]:
+        """A snapshot with what the parts of an entry share, until the last of them is answered."""
+        shared = self.with_shared_visits(variables, [entry], cancelled)
+        try:
+            yield shared
+        finally:
+            if shared is not variables:
+                self.forget(shared)
 
 
 def _check_columns(entry: Entry, columns: list[tuple[str, str]]) -> None:

@@ -68,6 +68,8 @@ class QueryBatch:
                 if self._snapshot and not self._snapshot.done():  # no query waits for it any more
                     self._engine.stop(self._snapshot_cancelled)
                     self._snapshot = None
+                elif self._snapshot and not self._snapshot.cancelled() and not self._snapshot.exception():
+                    self._engine.forget(self._snapshot.result())
 
     def _current_snapshot(self) -> asyncio.Task[Variables]:
         if self._snapshot is None:

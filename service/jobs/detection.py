@@ -105,6 +105,8 @@ class Detection:
             subjects = [subject_of(detector, detector.entry.name, finding, days) for finding in findings]
             results = Counter(self.jobs.upsert(subject, now) for subject in subjects)
             runs.append(DetectionRun(detector.type, findings, results))
+        if shared:
+            self.engine.forget(shared)
         self.jobs.dismiss_gone(self.organization, [run.type for run in runs if not run.error], now)
         return runs
 

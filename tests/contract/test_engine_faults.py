@@ -31,6 +31,7 @@ from queries import (
     template_entries,
 )
 from queries.locked_engine import QUERY_TIMEOUT_SECONDS, LockedEngine
+from queries.variables import IN_MEMORY
 from queries.watchdog import Watchdog
 from service.http.answers import Answers
 from service.http.cache import AnswerCache
@@ -330,6 +331,38 @@ def test_work_that_answers_share_stops_when_all_of_them_are_abandoned(lake):
         assert warehouse.stopped == [True]
     workers.close()
     assert b'"visits":1,' in body
+
+
+def ask_as_a_server(warehouse, entry, scope):
+    workers = Workers()
+    try:
+        asyncio.run(Answers(warehouse, AnswerCache(), workers).body(entry, scope))
+    finally:
+        workers.close()
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        ask_as_a_server,
+        lambda warehouse, entry, scope: warehouse.answer(entry, warehouse.variables(scope)),
+        lambda warehouse, entry, scope: warehouse.tables(entry, warehouse.variables(scope)),
+    ],
+    ids=["by a server", "as rows", "as tables"],
+)
+def test_what_answers_shared_is_in_memory_until_the_last_of_them_is_there(lake, monkeypatch, ask):
+    land(lake, "acme", [visit(country="FR")])
+    cursor, had = LockedEngine.cursor, []
+
+    def noting(engine, variables, *args, **options):
+        had.append(IN_MEMORY in variables)
+        return cursor(engine, variables, *args, **options)
+
+    monkeypatch.setattr(LockedEngine, "cursor", noting)
+    with closing(Warehouse(lake)) as warehouse:
+        ask(warehouse, ENTRIES["dashboard"], Scope("acme", *DAYS, country="FR"))
+        assert had.count(True) > len(ENTRIES["dashboard"].members)
+        assert [idle for idle in warehouse._engine._idle if IN_MEMORY in idle.variables] == []
 
 
 # The server

@@ -7,6 +7,7 @@ import pytest
 
 from data.store.behaviour import switch_behaviour
 from queries import Warehouse
+from queries.variables import IN_MEMORY
 from service.jobs.detection import Detection
 from tests.service.jobs.findings import NOW, ship
 from tests.support.visits import land, visit
@@ -62,6 +63,7 @@ def test_a_repair_closes_a_job_and_a_burst_a_flood_and_a_season_do_not(lake, job
     land(lake, "acme", [one for number in range(-28, 0) for one in happening(number)])
     with closing(Warehouse(lake)) as warehouse:
         Detection(warehouse, lake, jobs, "acme").update_jobs(NOW.date(), NOW)
+        assert not [idle for idle in warehouse._engine._idle if IN_MEMORY in idle.variables]
         (job,) = (one for one in jobs.of("acme") if one.path == "/pay")
         assert job.type == "server_errors"
         ship(jobs, job.id)
