@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ctypes
 import gc
 import resource
 import signal
@@ -33,6 +34,10 @@ RESERVED_FILES: Final = 512
 """Open files allowed in addition to connections."""
 GC_THRESHOLDS: Final = (50_000, 20, 100)
 """Arguments of gc.set_threshold: collect rarely, because thousands of row objects are created without cycles."""
+LARGE_BLOCK: Final = 131_072
+"""Bytes from which a block of memory is asked of the system, and returned as soon as it is freed."""
+M_MMAP_THRESHOLD: Final = -3
+"""A parameter of mallopt(3), from malloc.h."""
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -113,6 +118,19 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
+def _prepare_memory() -> None:
+    """Let memory that this process frees go back to the system.
+
+    After a large block is freed, glibc keeps others of up to its size in its heaps: under load, two thirds of these
+    were free. Fewer heaps would hold less, but threads that share one take a seventh longer.
+    """
+    gc.set_threshold(*GC_THRESHOLDS)
+    pa.set_memory_pool(pa.system_memory_pool())  # Arrow's own keeps what a flush has freed
+    library = ctypes.CDLL(None)
+    if hasattr(library, "mallopt"):  # of glibc
+        library.mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK)
+
+
 def serve_on(
     middleware: RequestMiddleware,
     listener: socket.socket,
@@ -123,8 +141,7 @@ def serve_on(
 
     `monitor` is a second application and its socket, served without limits until the first one has stopped.
     """
-    gc.set_threshold(*GC_THRESHOLDS)
-    pa.set_memory_pool(pa.system_memory_pool())  # Arrow's own keeps what a flush has freed
+    _prepare_memory()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(middleware, listener, on_ready, monitor))
 

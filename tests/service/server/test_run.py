@@ -1,17 +1,23 @@
 """The real server: signals, ports and prefixes."""
 
 import contextlib
+import ctypes
 import json
+import re
+import resource
 import signal
 import socket
+import threading
 import time
+from pathlib import Path
 
 import pytest
 
-from service.server.run import ACCEPT_SECONDS, SIGNAL_DEBOUNCE_SECONDS
+from service.server.run import ACCEPT_SECONDS, LARGE_BLOCK, SIGNAL_DEBOUNCE_SECONDS
 from tests.support.sockets import answer_on, request, rest_on
 
 SLOW = b"/analytics/dashboard?start_date=2016-02-01&end_date=2026-03-01"  # all of 3,682 days, with a line for each
+THREADS, BLOCKS = 8, 200  # large and small blocks of each thread
 
 
 def connected(port):
@@ -66,6 +72,65 @@ def wait_until_refused(port):
         while True:
             connected(port).close()
             time.sleep(0.01)
+
+
+def hold_and_free(asked):
+    """Once the file `asked` is there: hold large and small blocks in threads, free the large ones, and tell of it."""
+    while not asked.exists():
+        time.sleep(0.05)
+    before, kept, is_held = own_memory(), [], threading.Barrier(THREADS + 1)
+    bytes(20_000_000)  # after this, glibc would keep blocks up to its size
+
+    def work():
+        large = []
+        for _ in range(BLOCKS):
+            large.append(b"x" * LARGE_BLOCK)
+            kept.append(b"x" * 1_000)
+        is_held.wait()
+        is_held.wait()
+
+    threads = [threading.Thread(target=work) for _ in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    is_held.wait()
+    held = own_memory() - before
+    write_information(asked)
+    is_held.wait()
+    for thread in threads:
+        thread.join()
+    staged = asked.with_suffix(".staged")
+    staged.write_text(f"{held} {own_memory() - before}")
+    staged.rename(asked.with_suffix(".told"))
+
+
+def own_memory():
+    """Resident bytes of this process."""
+    return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * resource.getpagesize()
+
+
+def write_information(file):
+    """Let glibc write into a file what its heaps consist of."""
+    library = ctypes.CDLL(None)
+    library.fopen.restype = ctypes.c_void_p
+    stream = ctypes.c_void_p(library.fopen(str(file).encode(), b"w"))
+    library.malloc_info(0, stream)
+    library.fclose(stream)
+
+
+def test_memory_that_threads_freed_goes_back_to_the_system(lake, serving, tmp_path):
+    """Large blocks are asked of the system one by one, whatever was freed before."""
+    asked, told = tmp_path / "asked", tmp_path / "asked.told"
+    code = f"""
+import threading; from pathlib import Path; from tests.service.server.test_run import hold_and_free
+threading.Thread(target=hold_and_free, args=[Path({str(asked)!r})], daemon=True).start()
+"""
+    with serving(lake, before=code):
+        asked.touch()
+        while not told.exists():
+            time.sleep(0.05)
+    held, left = map(int, told.read_text().split())
+    assert left < held / 4
+    assert int(re.findall(r'type="mmap" count="(\d+)"', asked.read_text("ascii"))[-1]) > THREADS * BLOCKS / 2
 
 
 def test_a_second_signal_ends_at_once_despite_waiting_requests(lake, serving, key_of):
