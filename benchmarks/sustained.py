@@ -4,15 +4,16 @@ They arrive for all organizations of the largest world, as many for each as it h
 asks and who serves are processes of their own. Begun before FIRST_HOUR of service/jobs/daily.py, no jobs are looked for
 meanwhile; after it, those of all organizations, as the server has just started.
 
-Tried, and not built. Counts of an open day made when visits are stored: dashboards in an eighth to a fourteenth of
-the processor time, but 2.5 to 4.8 times the bytes of the visits and 9 to 18 times the work of writing them. One file
-for a month: a link's visits in an eighth of the time, but retention, erasure, reclassification, manifest and rollups
-all speak of one file for a day. Smaller row groups: 0.73 of the time at 1.29 of the bytes. Fewer arenas of the
-allocator, or what is free in them given back every five seconds: 2 to 25 MB. A lower limit for what a merge sorts:
-erasures that run out of it; to sort in ranges is what helped. What dashboards count of today, kept until
-a file of today is added: 86 instead of 131 ms on an idle server, but here a file is added every five seconds, and what
-is not kept takes up to a fifth longer. Maintenance at the lower priority of queries: beside four other busy programs,
-visits wait 1.1 instead of 0.35 s to be acknowledged, and three times as many are without a file.
+Tried, and not built. Counts of an open day made when visits are stored: dashboards in an eighth to a fourteenth of the
+processor time, but 2.5 to 4.8 times the bytes of the visits and 9 to 18 times the work of writing them. One file for a
+month: a link's visits in an eighth of the time, but retention, erasure, reclassification, manifest and rollups all
+speak of one file for a day. Smaller row groups: 0.73 of the time at 1.29 of the bytes. Two heaps for all threads: 20 MB
+less, but dashboards take a seventh longer where threads share one. What is free in heaps given back every five seconds:
+2 to 25 MB. A lower limit for what a merge sorts: erasures that run out of it; to sort in ranges is what helped. What
+dashboards count of today, kept until a file of today is added: 86 instead of 131 ms on an idle server, but here a file
+is added every five seconds, and what is not kept takes up to a fifth longer. Maintenance at the lower priority of
+queries: beside four other busy programs, visits wait 1.1 instead of 0.35 s to be acknowledged, and three times as many
+are without a file.
 """
 
 import json
