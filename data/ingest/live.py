@@ -174,7 +174,7 @@ class LiveIngest:
         fact = dated.fact
         domain, path, query = fact.target
         user_agent, classification, is_claim = self._user_agent(fact.user_agent)
-        by_referral, origin = self._referral(fact.method, fact.referrer, query)
+        by_referral, origin, signals = self._referral(fact.method, fact.referrer, query)
         if is_internal(origin[0], domain, links.domains):
             origin = (origin[0], INTERNAL, *origin[2:])
         ip, country, visitor = fact.ip, fact.country, None
@@ -187,7 +187,6 @@ class LiveIngest:
         short_code, path_kind = self._match_path(path)
         if path_kind == PROBE and links.has_short_code(short_code):
             path_kind = self._classifier.paths.kind(path, is_link=True)
-        signals = ATTACKED if self._classifier.paths.is_attack(query) else None
         number = shared.setdefault((classification, by_referral, path_kind, origin), len(shared))
         return (
             fact.visited_at, domain or None, short_code, path, fact.method, fact.status, country or None,
@@ -199,11 +198,13 @@ class LiveIngest:
         classification = self._classifier.classify_user_agent(user_agent)
         return _UserAgent(user_agent, classification, self._verifier.can_verify(classification))
 
-    def _referral_uncached(self, method: str, referrer: str, query: str) -> tuple[Classification, _Origin]:
-        """The classification by referral, and the origin."""
+    def _referral_uncached(self, method: str, referrer: str, query: str) -> tuple[Classification, _Origin, int | None]:
+        """The classification by referral, the origin, and the signals: ATTACKED if the query is an attack."""
         request = Request("", method, referrer, query)
         host, kind, utm = self._classifier.origin(request)
-        return self._classifier.classify_referral(request), (host, kind, *utm, self._classifier.rules_version)
+        origin = (host, kind, *utm, self._classifier.rules_version)
+        signals = ATTACKED if self._classifier.paths.is_attack(query) else None
+        return self._classifier.classify_referral(request), origin, signals
 
     def _match_path_uncached(self, path: str) -> tuple[str | None, str]:
         """The short code of a path (None without one), and the kind that the path has if the code is not a link's."""
