@@ -57,12 +57,12 @@ def _share_uncovered(
         return variables
     columns = columns_of_relations(relations)
     uncovered = _read(engine, variables, columns, "uncovered_visits", cancelled=cancelled)
-    if variables.keys().isdisjoint(FILTERS) and not _has_many_words(uncovered):
+    if variables.keys().isdisjoint(FILTERS) and not has_many_words(uncovered):
         variables = {**variables, "high_cardinality_days": []}  # to plan a cut takes longer than to count
     return _with_source(variables, relations, "uncovered_visits", {"uncovered_visits": uncovered})
 
 
-def _has_many_words(visits: pa.Table) -> bool:
+def has_many_words(visits: pa.Table) -> bool:
     """Whether visits, those of all days together, have more words of any kind than a relation keeps of a day."""
     words = ([column for column in columns if column in visits.column_names] for columns in _WORDS)
     return any(visits.group_by(columns).aggregate([]).num_rows > MAX_VALUES_PER_DAY for columns in words if columns)

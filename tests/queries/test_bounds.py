@@ -1,5 +1,6 @@
 """Strangers choose referrers, campaigns, agents and domains; they do not choose how large relations and answers get."""
 
+import math
 import re
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, timedelta
@@ -7,12 +8,14 @@ from functools import cache
 from itertools import product
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from data import Lake
 from data.store.rollups import LiveRollups
 from queries import ENTRIES, RollupBuilder, Scope, Warehouse
 from queries.prelude import prelude
+from queries.shared_visits import has_many_words
 from queries.variables import CUT_WORDS, MAX_VALUES_PER_DAY, closed_days
 from tests.recount import MAX_ROWS, OTHER_WORDS, recount
 from tests.recount import MAX_VALUES_PER_DAY as MAX_COUNTED
@@ -172,24 +175,36 @@ def test_visits_of_a_link_are_cut_only_on_days_of_which_rollups_show_that_words_
 
 
 @pytest.mark.parametrize(
-    ("scope", "cut"),
+    ("scope", "with_many_visits", "with_many_words"),
     [
-        (Scope("acme", BUSY, BUSY), []),
-        (Scope("acme", *DAYS), [CROWDED, BUSY]),
-        (Scope("acme", BUSY, BUSY, domain="0001.example"), [BUSY]),  # of the other visits nothing is known
+        (Scope("acme", BUSY, BUSY), [BUSY], []),
+        (Scope("acme", *DAYS), [CROWDED, BUSY], [CROWDED, BUSY]),
+        (Scope("acme", BUSY, BUSY, domain="0001.example"), [BUSY], [BUSY]),  # words of others are not read
     ],
     ids=["few", "many", "filtered"],
 )
 def test_visits_of_open_days_are_cut_only_if_they_have_more_words_than_are_kept(
-    warehouse, recounted, monkeypatch, scope, cut
+    warehouse, recounted, monkeypatch, scope, with_many_visits, with_many_words
 ):
     monkeypatch.setattr("queries.variables.live_rollups", lambda *_: NO_ROLLUPS)
     variables = warehouse.variables(scope)
-    assert variables["high_cardinality_days"] == [CROWDED, BUSY][-len(variables["files"]["paths"]) + 1 :]
-    assert warehouse.with_shared_visits(variables, [ENTRIES["dashboard"]])["high_cardinality_days"] == cut
+    assert variables["high_cardinality_days"] == with_many_visits
+    shared = warehouse.with_shared_visits(variables, [ENTRIES["dashboard"]])
+    assert shared["high_cardinality_days"] == with_many_words
     dashboard = answer(warehouse, "dashboard", scope)
     assert dashboard["referrers"] == recounted("referrers", scope)
     assert dashboard["botTraffic"] == recounted("bot-traffic", scope)
+
+
+@pytest.mark.usefixtures("fewer_words")
+@pytest.mark.parametrize("columns", CUT.values())
+def test_visits_have_many_words_if_one_kind_of_them_is_more_than_are_kept(columns):
+    each = math.ceil((KEPT + 1) ** (1 / len(columns)))  # values of a column
+    words = {name: [f"{one // each**place % each}" for one in range(KEPT + 1)] for place, name in enumerate(columns)}
+    others = {name: ["one"] * (KEPT + 1) for kind in CUT.values() for name in kind}
+    visits = pa.table(others | words)
+    assert has_many_words(visits)
+    assert not has_many_words(visits.slice(1))
 
 
 @pytest.mark.usefixtures("counted")
