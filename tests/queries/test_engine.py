@@ -11,7 +11,7 @@ from queries import ClusterOptions, Warehouse, open_cluster
 
 
 def test_without_the_extra_the_error_names_how_to_install_it(lake, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyspark", None)
+    monkeypatch.setitem(sys.modules, "grpc", None)  # of pyspark, parts may have been imported
     for module in ("queries.cluster", "queries.connect"):
         monkeypatch.delitem(sys.modules, module, raising=False)
     with (
