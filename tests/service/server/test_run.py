@@ -3,16 +3,16 @@
 import contextlib
 import ctypes
 import json
+import os
 import re
-import resource
 import signal
 import socket
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
+from benchmarks.servers import resident_mb
 from service.server.run import ACCEPT_SECONDS, LARGE_BLOCK, SIGNAL_DEBOUNCE_SECONDS
 from tests.support.sockets import answer_on, request, rest_on
 
@@ -78,7 +78,7 @@ def hold_and_free(asked):
     """Once the file `asked` is there: hold large and small blocks in threads, free the large ones, and tell of it."""
     while not asked.exists():
         time.sleep(0.05)
-    before, kept, is_held = own_memory(), [], threading.Barrier(THREADS + 1)
+    before, kept, is_held = resident_mb(os.getpid()), [], threading.Barrier(THREADS + 1)
     bytes(20_000_000)  # after this, glibc would keep blocks up to its size
 
     def work():
@@ -93,19 +93,14 @@ def hold_and_free(asked):
     for thread in threads:
         thread.start()
     is_held.wait()
-    held = own_memory() - before
+    held = resident_mb(os.getpid()) - before
     write_information(asked)
     is_held.wait()
     for thread in threads:
         thread.join()
     staged = asked.with_suffix(".staged")
-    staged.write_text(f"{held} {own_memory() - before}")
+    staged.write_text(f"{held} {resident_mb(os.getpid()) - before}")
     staged.rename(asked.with_suffix(".told"))
-
-
-def own_memory():
-    """Resident bytes of this process."""
-    return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * resource.getpagesize()
 
 
 def write_information(file):
@@ -126,9 +121,11 @@ threading.Thread(target=hold_and_free, args=[Path({str(asked)!r})], daemon=True)
 """
     with serving(lake, before=code):
         asked.touch()
+        end = time.monotonic() + 60
         while not told.exists():
+            assert time.monotonic() < end, "the threads ended without a word"
             time.sleep(0.05)
-    held, left = map(int, told.read_text().split())
+    held, left = map(float, told.read_text().split())
     assert left < held / 4
     assert int(re.findall(r'type="mmap" count="(\d+)"', asked.read_text("ascii"))[-1]) > THREADS * BLOCKS / 2
 
