@@ -8,8 +8,13 @@ from tests.service.commands.runs import called
 
 
 @pytest.fixture
-def traffic(monkeypatch):
-    """Runs `traffic` with some arguments, with the settings of the test only; nobody answers its questions."""
+def traffic(request, monkeypatch):
+    """Runs `traffic` with some arguments over the lake of a test, or that of its file, and with no other settings.
+
+    Its questions stay without an answer.
+    """
     for name in [name for name in os.environ if name.startswith("TRAFFIC_")]:
         monkeypatch.delenv(name)
+    for name in {"shared_lake", "lake"} & {*request.fixturenames}:
+        monkeypatch.setenv("TRAFFIC_LAKE", str(request.getfixturevalue(name).root))
     return called

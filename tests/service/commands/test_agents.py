@@ -3,51 +3,39 @@
 import json
 import re
 from collections import Counter
-from datetime import date
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Thread
 
-import pyarrow.parquet as pq
 import pytest
 from mmdb_writer import MMDBWriter
 from netaddr import IPSet
 
-from data.rules.tables import IpList, load
 from data.store.ip_list_files import snapshots
+from tests.service.commands.runs import refused
+from tests.support.lakes import rows_of
+from tests.support.user_agents import CHROME
 
 pytestmark = pytest.mark.usefixtures("one_reader")
-NAMES = [row.name for row in load(IpList, "ip_lists")]
 GPTBOT, PERSON = (
     f'5.5.5.5 - - [04/Mar/2026:10:05:03 +0000] "GET /sale HTTP/1.1" 302 5 "-" "{agent}"\n'
-    for agent in (
-        "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)",
-        "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36",
-    )
+    for agent in ("Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)", CHROME)
 )
 
 
 @pytest.fixture
-def program(traffic, lake, monkeypatch):
-    """Runs `traffic` over `lake` with some arguments, environment variables and lists of addresses."""
-    monkeypatch.setenv("no_proxy", "*")
-
-    def program(*arguments, lists=(), **environ):
-        with monkeypatch.context() as patch:
-            for name, value in {"TRAFFIC_LAKE": str(lake.root), **environ}.items():
-                patch.setenv(name, value)
-            if lists:
-                patch.setattr("data.rules.tables.load", lambda kind, name: [kind(**row) for row in lists])
-            return traffic(*arguments)
-
-    return program
+def folder(tmp_path, monkeypatch):
+    """An empty folder for lists, in that in which commands run."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lists").mkdir()
+    return tmp_path / "lists"
 
 
 @pytest.fixture
-def folder(tmp_path):
-    """An empty folder for lists."""
-    (tmp_path / "lists").mkdir()
-    return tmp_path / "lists"
+def refresh(traffic):
+    """Runs `traffic agents refresh` over the lists of the folder."""
+    return lambda *flags: traffic("agents", "refresh", "--from", "lists", *flags)
 
 
 def prefixes(*networks):
@@ -70,11 +58,11 @@ HEAD = ["list", "operator", "networks", "fetched at", "problem"]
 # traffic agents refresh
 
 
-def test_lists_in_a_folder_are_read_and_told(program, lake, folder):
+def test_lists_in_a_folder_are_read_and_told(refresh, lake, folder):
     (folder / "openai-gptbot.json").write_text(prefixes(*(f"20.42.{n}.0/24" for n in range(256)), "2603:1030::/48"))
     (folder / "meta-geofeed.csv").write_text("# ours\n31.13.24.0/21,IE,,,\n")
     (folder / "somebody-elses.json").write_text("no list of ours")
-    run = program("agents", "refresh", "--from", folder)
+    run = refresh()
     assert (run.code, run.err) == (0, "")
     head, *rows = cells(run)
     assert head == HEAD
@@ -84,15 +72,15 @@ def test_lists_in_a_folder_are_read_and_told(program, lake, folder):
     assert networks(lake, "meta-geofeed") == ["31.13.24.0/21"]
 
 
-def test_a_list_that_is_refused_ends_with_1_and_keeps_what_was_fetched_before(program, lake, folder):
+def test_a_list_that_is_refused_ends_with_1_and_keeps_what_was_fetched_before(refresh, lake, folder):
     (folder / "openai-gptbot.json").write_text(prefixes("20.42.10.0/24"))
-    before = cells(program("agents", "refresh", "--from", folder))[1]
+    before = cells(refresh())[1]
     (folder / "openai-gptbot.json").write_text("<html>404</html>")
     (folder / "perplexity-bot.json").write_text(prefixes("10.0.0.0/8"))
     (folder / "perplexity-user.json").write_text(prefixes("20.42.20.0/24", "20.42.21.0/24"))
     text = "[bold]20.42.10.0/24 [b][/b][link=https://x.example]x:warning:"
     (folder / "openai-searchbot.json").write_text(prefixes(text))
-    run = program("agents", "refresh", "--from", folder)
+    run = refresh()
     assert run.code == 1
     assert run.err == "3 of 4 lists could not be refreshed; their last versions are kept.\n"
     assert f"'{text}' does not appear to be an IPv4 or IPv6 network" in run.out
@@ -106,29 +94,26 @@ def test_a_list_that_is_refused_ends_with_1_and_keeps_what_was_fetched_before(pr
     assert sorted(snapshots(lake)) == ["openai-gptbot", "perplexity-user"]
 
 
-def test_a_folder_without_lists_is_refused_naming_it_and_one_with_some_makes_a_lake(program, folder, tmp_path):
+def test_a_folder_without_lists_is_refused_naming_it_and_one_with_some_makes_a_lake(refresh, folder, tmp_path):
     (folder / "file.json").write_text(prefixes("20.42.10.0/24"))
-    new = {"TRAFFIC_LAKE": str(tmp_path / "new-lake")}
     for name in ("lists", "nowhere", "lists/file.json"):
-        run = program("agents", "refresh", "--from", tmp_path / name, **new)
-        assert (run.code, run.out) == (2, "")
-        assert run.err == f"traffic: --from: no file <list>.* in {tmp_path / name}, such as openai-gptbot.json.\n"
-        assert not (tmp_path / "new-lake").exists()
+        told = refused(refresh("--from", tmp_path / name, "--lake", "new"))
+        assert told == f"traffic: --from: no file <list>.* in {tmp_path / name}, such as openai-gptbot.json."
+        assert not Path("new").exists()
     (folder / "file.json").rename(folder / "openai-gptbot.json")
-    assert program("agents", "refresh", "--from", folder, **new).code == 0
-    assert (tmp_path / "new-lake" / "ip-lists" / "openai-gptbot.json").exists()
+    assert refresh("--lake", "new").code == 0
+    assert Path("new/ip-lists/openai-gptbot.json").exists()
 
 
-def test_a_damaged_list_of_the_lake_ends_with_1_and_is_named(program, lake, folder):
+def test_a_damaged_list_of_the_lake_ends_with_1_and_is_named(refresh, lake, folder):
     (folder / "openai-gptbot.json").write_text(prefixes("20.42.10.0/24"))
     file = lake.ip_lists / "perplexity-bot.json"
     file.write_text("{")
     told = f"traffic: {file} cannot be read; delete it, or run `traffic agents refresh`.\n"
-    run = program("agents", "refresh", "--from", folder)
-    assert (run.code, run.out, run.err) == (1, "", told)
+    assert refresh() == (1, "", told)
     assert (lake.ip_lists / "openai-gptbot.json").exists()
     (folder / "perplexity-bot.json").write_text(prefixes("20.42.20.0/24"))
-    assert program("agents", "refresh", "--from", folder).code == 0
+    assert refresh().code == 0
     assert networks(lake, "perplexity-bot") == ["20.42.20.0/24"]
 
 
@@ -150,7 +135,7 @@ def site(folder):
         thread.join()
 
 
-def test_lists_are_fetched_from_their_addresses(program, lake, folder, site):
+def test_lists_are_fetched_from_their_addresses(traffic, lake, folder, site, monkeypatch):
     (folder / "one.json").write_text(prefixes("20.42.10.0/24"))
     (folder / "page.html").write_text("<p>20.42.20.0/24, 20.42.21.7</p>")
     usual = {"evidence": "https://docs.example/", "checked": "2026-03-01"}
@@ -159,7 +144,9 @@ def test_lists_are_fetched_from_their_addresses(program, lake, folder, site):
         usual | {"name": "two", "operator": "Second", "url": f"{site}/two.json", "format": "prefixes"},
         usual | {"name": "three", "operator": "Third", "url": f"{site}/page.html", "format": "text"},
     ]
-    run = program("agents", "refresh", lists=lists)
+    monkeypatch.setattr("data.rules.tables.load", lambda kind, name: [kind(**row) for row in lists])
+    monkeypatch.setenv("no_proxy", "*")
+    run = traffic("agents", "refresh")
     assert run.code == 1
     assert run.err == "1 of 3 lists could not be refreshed; their last versions are kept.\n"
     head, one, two, three = cells(run)
@@ -169,51 +156,56 @@ def test_lists_are_fetched_from_their_addresses(program, lake, folder, site):
     assert three[:3] == ["three", "Third", "2"]
     assert networks(lake, "three") == ["20.42.20.0/24", "20.42.21.7/32"]
     (folder / "two.json").write_text(prefixes("2603:1030::/48"))
-    again = program("agents", "refresh", lists=lists)
+    again = traffic("agents", "refresh")
     assert (again.code, again.err) == (0, "")
     assert sorted(snapshots(lake)) == ["one", "three", "two"]
 
 
-def imported(program, tmp_path, text, *flags, **environ):
-    (tmp_path / "access.log").write_text(text)
-    return program("import", tmp_path / "access.log", "--org", "acme", "--domain", "go.example", *flags, **environ)
+@pytest.fixture
+def imported(traffic, tmp_path):
+    """Runs `traffic import` on a text."""
+
+    def imported(text, *flags):
+        (tmp_path / "access.log").write_text(text)
+        return traffic("import", tmp_path / "access.log", "--org", "acme", "--domain", "go.example", *flags)
+
+    return imported
 
 
 def countries(lake):
     """How many visits acme has from each country."""
-    files = lake.visit_files("acme", date.min, date.max)
-    return Counter(country for file in files for country in pq.ParquetFile(file).read()["country"].to_pylist())
+    return Counter(row["country"] for row in rows_of(lake))
 
 
 @pytest.fixture
-def checked(program, lake, folder):
+def checked(refresh, lake, folder):
     """A list of GPTBot's addresses in the lake, fetched on the day of the log."""
     (folder / "openai-gptbot.json").write_text(prefixes("20.42.10.0/24"))
-    assert program("agents", "refresh", "--from", folder).code == 0
+    assert refresh().code == 0
     file = lake.ip_lists / "openai-gptbot.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"fetched_at": "2026-03-04T00:00:00+00:00"}))
 
 
 @pytest.mark.usefixtures("checked")
-def test_import_tells_of_agents_that_came_from_elsewhere_unless_by_a_trusted_proxy(program, lake, tmp_path):
+def test_import_tells_of_agents_that_came_from_elsewhere_unless_by_a_trusted_proxy(imported, lake, monkeypatch):
     inside = GPTBOT.replace("5.5.5.5", "20.42.10.7")
-    run = imported(program, tmp_path, GPTBOT * 2 + inside + PERSON, "--dry-run")
+    run = imported(GPTBOT * 2 + inside + PERSON, "--dry-run")
     assert (run.code, run.out) == (0, "")
     claim = "2 visits claiming to be GPTBot, but not from its operator's addresses: other_bot, contradicted"
     assert claim in run.err
     assert "TRAFFIC_TRUSTED_PROXIES" in run.err
     assert re.search(r"other_bot +2 +50\.0 %", run.err)
     assert "5.5.5.5" not in run.err
-    for run in (
-        imported(program, tmp_path, GPTBOT, "--dry-run", "--trusted-proxies", "10.0.0.0/8, 5.5.5.0/24"),
-        imported(program, tmp_path, GPTBOT, "--dry-run", TRAFFIC_TRUSTED_PROXIES="10.0.0.0/8,5.5.5.5"),
-    ):
+    for flags in (["--trusted-proxies", "10.0.0.0/8, 5.5.5.0/24"], []):
+        monkeypatch.setenv("TRAFFIC_TRUSTED_PROXIES", "10.0.0.0/8,5.5.5.5" if not flags else "")
+        run = imported(GPTBOT, "--dry-run", *flags)
         assert (run.code, "ai_training" in run.err, "contradicted" in run.err) == (0, True, False)
-    run = imported(program, tmp_path, GPTBOT, TRAFFIC_TRUSTED_PROXIES="5.5.5.5/24")
-    assert run.code == 2
-    assert re.fullmatch(r"traffic: TRAFFIC_TRUSTED_PROXIES or .+: 5\.5\.5\.5/24 has host bits set; .+\n", run.err)
+    monkeypatch.setenv("TRAFFIC_TRUSTED_PROXIES", "5.5.5.5/24")
+    told = refused(imported(GPTBOT))
+    assert re.fullmatch(r"traffic: TRAFFIC_TRUSTED_PROXIES or .+: 5\.5\.5\.5/24 has host bits set; .+", told)
+    monkeypatch.delenv("TRAFFIC_TRUSTED_PROXIES")
     (lake.ip_lists / "openai-gptbot.json").write_text("{")
-    run = imported(program, tmp_path, GPTBOT)
+    run = imported(GPTBOT)
     assert (run.code, run.out) == (1, "")
     assert run.err.endswith("openai-gptbot.json cannot be read; delete it, or run `traffic agents refresh`.\n")
     assert lake.manifest.organizations() == []
@@ -228,37 +220,23 @@ def database(tmp_path):
     return tmp_path / "countries.mmdb"
 
 
-def test_import_takes_countries_from_a_database_and_says_where_it_cannot_be_used(program, lake, tmp_path, database):
+def test_import_takes_countries_from_a_database_and_says_where_it_cannot_be_used(
+    imported, lake, tmp_path, database, monkeypatch
+):
     with_country = PERSON.rstrip("\n") + ' "FR"\n'
-    run = imported(program, tmp_path, PERSON * 2 + PERSON.replace("5.5.5.5", "5.5.6.5"), "--geoip", database)
+    run = imported(PERSON * 2 + PERSON.replace("5.5.5.5", "5.5.6.5"), "--geoip", database)
     assert (run.code, run.out) == (0, "")
     assert "countries are unknown" not in run.err
-    imported(program, tmp_path, PERSON + with_country, TRAFFIC_GEOIP=str(database))
+    monkeypatch.setenv("TRAFFIC_GEOIP", str(database))
+    imported(PERSON + with_country)
     assert countries(lake) == {"DE": 3, "FR": 1, None: 1}
     (tmp_path / "cut.mmdb").write_bytes(database.read_bytes()[:-50])
     for name in ("nowhere.mmdb", "cut.mmdb"):
-        text = PERSON.replace("/sale", f"/{name}") + with_country
-        run = imported(program, tmp_path, text, TRAFFIC_GEOIP=str(tmp_path / name))
+        monkeypatch.setenv("TRAFFIC_GEOIP", str(tmp_path / name))
+        run = imported(PERSON.replace("/sale", f"/{name}") + with_country)
         assert (run.code, run.out) == (0, "")
         (told,) = (row for row in run.err.splitlines() if row.startswith("traffic: "))
         assert told.startswith(f"traffic: {tmp_path / name} is not a valid country database in MaxMind's format: ")
         assert told.endswith("unless the log contains them; `traffic countries` sets up a database.")
         assert "2 visits imported from 2 lines" in run.err
     assert countries(lake) == {"DE": 3, "FR": 3, None: 3}
-
-
-def test_classify_explains_an_address_by_lists_of_a_folder_that_is_named_relatively(
-    program, lake, folder, tmp_path, monkeypatch
-):
-    (folder / "openai-gptbot.json").write_text(prefixes("20.42.10.0/24"))
-    monkeypatch.chdir(tmp_path)
-    run = program("agents", "refresh", "--from", "lists")
-    assert (run.code, run.err) == (0, "")
-    asked = ("classify", "--user-agent", GPTBOT.split('"')[-2], "--ip")
-    inside, outside = ({row[0]: row[1:] for row in cells(program(*asked, ip))} for ip in ("20.42.10.7", "5.5.5.5"))
-    day = snapshots(lake)["openai-gptbot"].fetched_at.date()
-    assert inside["confidence"] == ["verified"]
-    assert inside["address"] == [f"inside openai-gptbot of {day}"]
-    assert outside["confidence"] == ["contradicted"]
-    assert outside["address"] == ["outside openai-gptbot, and it comes from no other addresses"]
-    assert inside["to verify"] == outside["to verify"] == ["ip:openai-gptbot"]

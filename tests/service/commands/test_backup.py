@@ -10,11 +10,11 @@ from tests.support.visits import land, packed, visit
 def test_a_backup_counts_pending_visits_and_ends_with_1_at_a_damaged_file(lake, traffic, tmp_path):
     land(lake, "acme", [visit()])
     pending.enqueue(lake.manifest, {"acme": packed([visit()] * 3)}, datetime.now(UTC))
-    err = traffic("backup", tmp_path / "copy", "--lake", lake.root).err
+    err = traffic("backup", tmp_path / "copy").err
     assert ": 1 file with 1 visit and 3 not yet in a file (" in err
     (file,) = lake.manifest.live_files("acme")
     (lake.root / file.path).write_bytes(b"")
-    code, out, err = traffic("backup", tmp_path / "other", "--lake", lake.root)
+    code, out, err = traffic("backup", tmp_path / "other")
     assert (code, out) == (1, "")
     assert re.fullmatch(rf"traffic: [^\n]*{file.path}[^\n]*backup\.\n", err)
     assert not (tmp_path / "other").exists()

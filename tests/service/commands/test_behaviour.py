@@ -23,7 +23,7 @@ def behaviour(lake, traffic):
     land(lake, "acme", [visit(**old), probe, visit(visited_at=datetime(2026, 3, 4, 12), visitor=2), *many])
     Compactor(lake).run()
     land(lake, "acme", [visit(visited_at=datetime(2026, 3, 5), signals=1)])
-    return lambda *arguments: traffic("behaviour", *arguments, "--org", "acme", "--lake", lake.root)
+    return lambda *arguments: traffic("behaviour", *arguments, "--org", "acme")
 
 
 def test_it_explains_which_signals_visits_have_and_which_of_them_count_as_bots(behaviour):
@@ -36,7 +36,7 @@ def test_it_explains_which_signals_visits_have_and_which_of_them_count_as_bots(b
 
 def test_switched_off_it_explains_what_would_count_and_nothing_does(behaviour, lake, traffic):
     def bots():
-        run = traffic("query", "disguised", "--org", "acme", *DAYS, "--lake", lake.root, "--format", "json")
+        run = traffic("query", "disguised", "--org", "acme", *DAYS, "--format", "json")
         return [row["visits"] for row in run.json if row["signal"] == "total"]
 
     assert bots() == [1]

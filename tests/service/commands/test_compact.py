@@ -7,8 +7,6 @@ import threading
 import time
 from datetime import UTC, datetime
 
-import pytest
-
 from data.maintenance.compaction import ABANDONED_AFTER, Compactor
 from data.store import pending
 from data.store.manifest import READERS_GRACE
@@ -18,12 +16,6 @@ from tests.support.visits import land, packed, visit
 KILLS = int(os.environ.get("TRAFFIC_KILLS", "2"))
 
 
-@pytest.fixture
-def compact(traffic, lake):
-    """Runs `traffic compact` over the lake of a test."""
-    return lambda *flags: traffic("compact", *flags, "--lake", lake.root)
-
-
 def land_files(lake, days, files):
     """Land so many files of each day, with two visits in each."""
     for number in range(files):
@@ -31,34 +23,34 @@ def land_files(lake, days, files):
         land(lake, "acme", rows * 2)
 
 
-def test_replaced_files_are_swept_once_their_grace_is_over(lake, compact):
+def test_replaced_files_are_swept_once_their_grace_is_over(lake, traffic):
     land(lake, "acme", [visit()] * 1_500)
     land(lake, "acme", [visit()])
     Compactor(lake, lambda: datetime.now(UTC) - READERS_GRACE).run()
     land(lake, "acme", [visit()] * 2)
     merged = "Merged 2 files with 1,503 visits into 1, in 1 day, 1 now judged"
     said = f"{merged}; built rollups for 1 month; deleted 2 obsolete files.\n"
-    assert compact() == (0, "", said)
+    assert traffic("compact") == (0, "", said)
     assert sum(paths(lake).values()) == 1_503
 
 
-def test_what_waits_gets_its_file_first(lake, compact):
+def test_what_waits_gets_its_file_first(lake, traffic):
     for number in range(3):
         rows = packed([visit(path=f"/{number}")])
         pending.enqueue(lake.manifest, {"acme": rows}, datetime.now(UTC))
     land_files(lake, [4], 1)
-    assert compact()[0] == 0
+    assert traffic("compact")[0] == 0
     assert pending.backlog(lake.manifest) == (0, None)
     assert numbers(lake) == {4: 1}
     assert paths(lake) == {"/0": 1, "/1": 1, "/2": 1, "/4-0": 2}
 
 
-def test_a_damaged_file_is_named_once_the_rest_is_done(lake, compact):
+def test_a_damaged_file_is_named_once_the_rest_is_done(lake, traffic):
     land_files(lake, (3, 4, 5), 2)
     (broken, *_) = [file for file in lake.manifest.live_files("acme") if file.day.day == 4]
     path = lake.root / broken.path
     path.write_bytes(path.read_bytes()[:-1] + b"x")
-    code, out, err = compact()
+    code, out, err = traffic("compact")
     assert (code, out, err.count("\n")) == (1, "", 1)
     assert path.name in err
     assert "restore it from a backup" in err

@@ -66,7 +66,7 @@ def test_new_visits_have_countries_once_a_download_is_set_up_and_past_ones_have_
 ):
     assert import_one() == [""]
     file = download(name)
-    run = traffic("countries", file, "--lake", lake.root)
+    run = traffic("countries", file)
     assert (run.code, run.out) == (0, "")
     checked, changed, then = run.err.splitlines()
     assert checked.startswith(f"{file}: DBIP-Country-Lite of 20")
@@ -80,24 +80,24 @@ def test_new_visits_have_countries_once_a_download_is_set_up_and_past_ones_have_
 def test_a_newer_file_replaces_the_database_and_one_that_is_named_is_used_instead(
     traffic, lake, download, import_one, monkeypatch
 ):
-    traffic("countries", download(), "--lake", lake.root)
-    run = traffic("countries", download(record={"country": "FR"}), "--lake", lake.root)
+    traffic("countries", download())
+    run = traffic("countries", download(record={"country": "FR"}))
     assert f"It replaces {lake.country_database}." in run.err
     assert import_one() == ["FR"]
     other = download("other.mmdb", {"country": "IT"})
     assert import_one("--geoip", other) == ["FR", "IT"]
     monkeypatch.setenv("TRAFFIC_GEOIP", str(other))
-    run = traffic("countries", download(), "--lake", lake.root)
+    run = traffic("countries", download())
     assert run.err.endswith(f"TRAFFIC_GEOIP names {other}, which is used instead: unset it.\n")
 
 
 def test_a_server_looks_reported_visits_up_in_it_and_a_backup_contains_it(traffic, lake, download, opened, tmp_path):
-    traffic("countries", download(), "--lake", lake.root)
+    traffic("countries", download())
     with opened(lake) as client:
         assert client.post("/visits", content='{"path": "/a", "ip": "5.5.5.5"}').status_code == 202
     flush_all(lake)
     assert [row["country"] for row in rows_of(lake)] == ["DE"]
-    assert traffic("backup", tmp_path / "copy", "--lake", lake.root).code == 0
+    assert traffic("backup", tmp_path / "copy").code == 0
     assert Lake(tmp_path / "copy").country_database.read_bytes() == lake.country_database.read_bytes()
 
 

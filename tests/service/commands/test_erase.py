@@ -3,7 +3,6 @@
 import json
 import os
 import pty
-import re
 import sqlite3
 import time
 from contextlib import closing
@@ -16,7 +15,6 @@ from data.maintenance import erasure as erasing
 from data.store.files import sha256_of
 from data.store.pending import enqueue
 from service.commands import erase as erase_command
-from tests.service.commands.runs import refused
 from tests.support.lakes import rows_of
 from tests.support.tables import examples
 from tests.support.visits import land, packed, visit
@@ -40,7 +38,7 @@ def grace(monkeypatch):
 @pytest.fixture
 def erase(traffic, lake):
     """Runs `traffic erase` over the lake of a test, for acme."""
-    return lambda *flags: traffic("erase", "--org", "acme", "--lake", lake.root, *flags)
+    return lambda *flags: traffic("erase", "--org", "acme", *flags)
 
 
 def paths(lake, organization="acme"):
@@ -122,20 +120,6 @@ def test_what_a_server_has_acknowledged_goes_too(lake, erase, key_of):
     fill(lake)
     assert erase("--all", "--yes").json["visits"] == 12
     assert (paths(lake), paths(lake, "other")) == ([], ["/sent"] * 3)
-
-
-@pytest.fixture(scope="module")
-def filled(shared_lake):
-    fill(shared_lake)
-    return shared_lake
-
-
-@examples("flags", "told")
-def test_criteria_that_cannot_be_meant_or_that_are_not_confirmed_are_refused(filled, traffic, flags, told):
-    erase = ("erase", "--org", "acme", "--lake", filled.root)
-    assert told in refused(traffic(*erase, *flags, "--yes"))
-    assert re.search("--yes.*--dry-run|--dry-run.*--yes", refused(traffic(*erase, "--all")))  # there is no terminal
-    assert len(rows_of(filled)) == 9
 
 
 def test_a_damaged_file_ends_with_1_and_no_receipt(lake, erase):

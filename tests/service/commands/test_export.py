@@ -11,9 +11,7 @@ import pytest
 
 from data.store.locks import locked
 from queries import ENTRIES, Reader, template_entries
-from tests.service.commands.runs import refused
 from tests.support.forks import ROOT
-from tests.support.tables import examples
 from tests.support.visits import land, visit
 
 FORMULA = '=HYPERLINK("https://evil.example")'
@@ -48,9 +46,7 @@ def shared_lake(shared_lake, ago):
 @pytest.fixture
 def export(traffic, shared_lake, tmp_path):
     """Exports acme's answers into a folder."""
-    return lambda *flags: traffic(
-        "export", "--org", "acme", "--to", tmp_path / "to", "--lake", shared_lake.root, *flags
-    )
+    return lambda *flags: traffic("export", "--org", "acme", "--to", tmp_path / "to", *flags)
 
 
 def campaigns_in(path):
@@ -98,7 +94,7 @@ def test_a_csv_file_has_the_bytes_that_a_query_prints(export, traffic, shared_la
     export("--endpoints", "top-links,ai-sources", "--format", "csv")
     written = files_in(tmp_path / "to")
     printed = traffic("query", "top-links", "--org", "acme", "--start-date", ago(1), "--end-date", ago(1),
-                      "--format", "csv", "--lake", shared_lake.root)  # fmt: skip
+                      "--format", "csv")  # fmt: skip
     assert written[place("top-links", ago(1), "csv")] == printed.out.encode()
     assert written[place("ai-sources", ago(1), "csv")] == b"ai_source,visits,percentage,agent_fetches,ai_referrals\r\n"
 
@@ -109,7 +105,7 @@ def test_a_formula_of_a_stranger_is_text_in_csv_unless_it_is_raw(export, traffic
         assert export("--endpoints", "utm-campaigns", "--format", "csv", "--again", *flags).code == 0
         path = tmp_path / "to" / place("utm-campaigns", ago(1), "csv")
         assert campaigns_in(path) == [text]
-        query = ("query", "utm-campaigns", "--org", "acme", *days, "--format", "csv", "--lake", shared_lake.root)
+        query = ("query", "utm-campaigns", "--org", "acme", *days, "--format", "csv")
         assert traffic(*query, *flags).out.encode() == path.read_bytes()
 
 
@@ -187,9 +183,3 @@ def test_two_exports_do_not_write_into_one_folder_at_a_time(export, tmp_path):
     assert run.err.endswith("wait until it has ended.\n")
     assert files_in(tmp_path / "to") == {}
     assert export("--endpoints", "devices").code == 0
-
-
-@examples("flags", "message")
-def test_what_cannot_be_exported_is_refused(export, shared_lake, tmp_path, flags, message):
-    assert message in refused(export(*(word.replace("%LAKE%", str(shared_lake.root)) for word in flags)))
-    assert not (tmp_path / "to").exists()

@@ -8,7 +8,6 @@ import pytest
 from data import Lake
 from queries import PARAMETERS, Reader
 from tests.conftest import NOW
-from tests.service.commands.runs import refused
 from tests.support.visits import land, links, visit
 
 DAY = datetime(2026, 3, 10, 9, 30)
@@ -79,9 +78,7 @@ def test_every_face_has_every_filter(client, filled, reader, traffic, name):
     answer = over_http(client, name)
     assert sum(row["visits"] for row in answer) == 1
     assert by_assistant(client, name) == answer
-    printed = traffic(
-        "query", ENDPOINT, "--org", "acme", "--lake", filled.root, "--format", "json", *flags_of(asked(name))
-    )
+    printed = traffic("query", ENDPOINT, "--org", "acme", "--format", "json", *flags_of(asked(name)))
     assert json.loads(printed.out) == answer
     table = reader.query(ENDPOINT, organization="acme", **asked(name))
     assert [(row["agent"], row["visits"]) for row in table.to_pylist()] == [("GPTBot", 1)]
@@ -92,22 +89,19 @@ def test_views_set_and_a_report_shows_what_they_are_filtered_by(filled, traffic)
         DAYS | COLUMNS | {"traffic_type": "other_bot"},
         {"range": "30d", "target_url": VALUES["target_url"]},
     ):
-        script = traffic("views", "--org", "acme", "--lake", filled.root, *flags_of(values)).out
+        script = traffic("views", "--org", "acme", *flags_of(values)).out
         names = {"short_code" if name == "target_url" else name for name in values} - {"range", *DAYS}
         assert [name for name in names if f"SET VARIABLE {name} = '" not in script] == []
     flags = flags_of(DAYS | COLUMNS)
-    text = traffic("report", "--org", "acme", "--lake", filled.root, "--format", "text", *flags).out
+    text = traffic("report", "--org", "acme", "--format", "text", *flags).out
     assert [f"{PARAMETERS[name].label}: {value}" in text for name, value in COLUMNS.items()] == [True] * len(COLUMNS)
-    assert "--traffic-type" in refused(
-        traffic("report", "--org", "acme", "--lake", filled.root, "--traffic-type", "ai")
-    )
 
 
 def test_an_export_has_a_folder_for_each_filter(filled, traffic, tmp_path):
     days = ("--start-date", DAY.date(), "--end-date", date(2026, 3, 11), "--endpoints", "devices,domain-breakdown")
     filters = ("--short-code", "launch", "--path", "/launch", "--country", "de")
     for flags in (days, (*days, *filters)):
-        traffic("export", "--org", "acme", "--lake", filled.root, "--to", tmp_path, "--format", "csv", *flags)
+        traffic("export", "--org", "acme", "--to", tmp_path, "--format", "csv", *flags)
     files = {str(path.relative_to(tmp_path)): path.read_text() for path in tmp_path.rglob("*.csv")}
     whole, day = "organization=acme", f"day={DAY.date()}/rows.csv"
     words = "country=DE/path=%2Flaunch"

@@ -11,7 +11,7 @@ from tests.support.control import open_store
 
 def test_a_test_is_pending_then_replayed_and_a_disabled_hook_says_why(traffic, lake):
     def hooks(*words):
-        run = traffic("hooks", *words, "--org", "acme", "--lake", lake.root)
+        run = traffic("hooks", *words, "--org", "acme")
         assert run.code == 0, run
         return run
 

@@ -23,7 +23,7 @@ def run(lake, tmp_path, traffic):
     def run(text, *flags):
         path = tmp_path / "access.log"
         path.write_text(text, "utf-8")
-        flags = ("--org", "acme", "--domain", "go.example", "--lake", lake.root, *flags)
+        flags = ("--org", "acme", "--domain", "go.example", *flags)
         code, printed, told = traffic("import", path, *flags)
         assert printed == ""
         return told, code
@@ -79,7 +79,7 @@ def test_a_log_that_landed_without_a_domain_is_erased_and_lands_again_with_one(
     told, code = run(line("/a"), "--again")
     (command,) = re.findall("`traffic (erase --org acme .*?)`", told)
     assert (code, command) == (2, "erase --org acme --no-domain --since 2026-03-04 --before 2026-03-05")
-    assert traffic(*command.split(), "--yes", "--lake", lake.root).code == 0
+    assert traffic(*command.split(), "--yes").code == 0
     told, code = run(line("/a"), "--again")
     assert (code, "1 visit imported from 1 line" in told) == (0, True)
     assert paths(lake) == [("go.example", "/a")]

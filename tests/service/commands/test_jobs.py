@@ -28,7 +28,7 @@ def jobs(traffic, lake):
     store.upsert(broken("/gone"), NOW)
     store.upsert(broken("/\x1b[2Jwiped"), NOW)
     store.database.close()
-    return lambda *arguments: traffic("jobs", *arguments, "--lake", lake.root)
+    return lambda *arguments: traffic("jobs", *arguments)
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_a_path_is_redirected_where_a_guess_leads_and_exported_once_it_is_shippe
     run = jobs("redirect", job_id, "https://example.com/")
     assert (run.code, run.out) == (0, "")
     assert '"from":"/gone","to":"https://example.com/"' in run.err
-    export = ("links", "export", "--org", "acme", "--domain", "go.example.com", "--lake", lake.root, "--format")
+    export = ("links", "export", "--org", "acme", "--domain", "go.example.com", "--format")
     with open_store(Jobs, lake) as store:
         store.upsert(broken("/a/b"), NOW)
         other = next(row.id for row in store.of("acme") if row.path == "/a/b")
@@ -138,9 +138,9 @@ def test_verify_finds_a_damaged_implementation(jobs, job_id, traffic, lake):
     jobs("approve", job_id)
     with open_store(Jobs, lake) as store:
         store.attach("acme", job_id, Draft("patch", "text/plain", "Disallow: /"), ANNA, NOW)
-    assert traffic("verify", "--lake", lake.root).code == 0
+    assert traffic("verify").code == 0
     with closing(sqlite3.connect(lake.root / "control.sqlite")) as database, database:
         database.execute("UPDATE implementations SET content = x'00'")
-    run = traffic("verify", "--lake", lake.root)
+    run = traffic("verify")
     assert run.code == 1
     assert run.out == f"control.sqlite: implementation 1 of {job_id} is damaged: its SHA-256 differs\n"

@@ -3,7 +3,6 @@
 import pytest
 
 from service.settings import setting
-from tests.service.commands.runs import refused
 from tests.service.outgoing.mail_servers import Mailbox, smtp_server
 from tests.support.visits import land, visit
 
@@ -16,7 +15,7 @@ def mail(traffic, lake, monkeypatch):
     def mail(*flags, **settings):
         for name, value in settings.items():
             monkeypatch.setenv(setting(name).variable, value)
-        return traffic("mail", "--org", "acme", "--lake", lake.root, *flags)
+        return traffic("mail", "--org", "acme", *flags)
 
     return mail
 
@@ -36,11 +35,8 @@ def test_a_mail_is_sent_at_will_as_often_as_wanted(mail):
     assert "refused every recipient" in refused_all.err
 
 
-def test_a_dry_run_needs_no_server_and_what_is_missing_is_named(mail):
+def test_a_dry_run_needs_no_server(mail):
     out = mail("--to", "a@acme.example", "--dry-run").out
     assert "To: a@acme.example\n" in out
     assert "Subject: Traffic of acme, " in out
     assert "\nOverview of acme, " in out
-    assert "--to" in refused(mail())
-    assert "TRAFFIC_SMTP" in refused(mail("--to", "a@acme.example"))
-    assert "'x' is not a mail address" in refused(mail("--to", "x"))

@@ -79,7 +79,7 @@ def test_a_command_that_writes_refuses_until_the_manifest_is_rebuilt(outdated, t
         monkeypatch.setattr(f"data.maintenance.{module}.GRACE", timedelta(0))
     (tmp_path / "access.log").write_text(log("new", 3))
     places = {"log": tmp_path / "access.log", "backup": tmp_path / "backup"}
-    words = [command, *(word.format(**places) for word in COMMANDS[command]), "--lake", outdated.root]
+    words = [command, *(word.format(**places) for word in COMMANDS[command])]
     run = traffic(*words)
     assert run.code == 1, run
     assert "until all programs are stopped and `traffic rebuild` is run" in run.err.splitlines()[-1]
@@ -89,13 +89,13 @@ def test_a_command_that_writes_refuses_until_the_manifest_is_rebuilt(outdated, t
 
 
 def test_commands_that_look_say_so(outdated, traffic):
-    verify = traffic("verify", "--lake", outdated.root)
+    verify = traffic("verify")
     assert (verify.code, verify.out.startswith("manifest.sqlite: ")) == (1, True)
     assert "run `traffic rebuild`" in verify.err
-    assert "traffic rebuild" in traffic("status", "--format", "json", "--lake", outdated.root).json["manifest_problem"]
+    assert "traffic rebuild" in traffic("status", "--format", "json").json["manifest_problem"]
     broken = [
         check for check in examine({"TRAFFIC_LAKE": str(outdated.root)}, datetime.now(UTC)) if check.level == "broken"
     ]
     assert [check.subject for check in broken] == ["manifest"]
-    query = traffic("query", "traffic-overview", "--org", "acme", "--format", "json", "--lake", outdated.root)
+    query = traffic("query", "traffic-overview", "--org", "acme", "--format", "json")
     assert query.code == 0

@@ -12,7 +12,6 @@ from contextlib import closing
 from datetime import date, datetime, timedelta
 
 import pyarrow.parquet as pq
-import pytest
 
 from data import Lake
 from data.ingest.importer import Importer, Options
@@ -24,12 +23,6 @@ from tests.support.user_agents import CHROME, GPTBOT
 from tests.support.visits import land, visit
 
 START, END = date(1, 1, 1), date(9999, 12, 31)
-
-
-@pytest.fixture
-def reclassify(traffic, lake):
-    """Runs `traffic reclassify` over the lake of a test."""
-    return lambda *flags: traffic("reclassify", *flags, "--lake", lake.root)
 
 
 def visits(lake, organization="acme"):
@@ -63,45 +56,45 @@ def table(out):
     return [re.split(r"\s{2,}", line.strip()) for line in out.splitlines()]
 
 
-def test_the_table_of_moves_goes_to_stdout_and_the_summary_to_stderr(lake, reclassify):
+def test_the_table_of_moves_goes_to_stdout_and_the_summary_to_stderr(lake, traffic):
     nothing = "0 of 0 visits in 0 days reclassified; 0 of them with a different result.\n"
-    assert reclassify() == (0, "", nothing)
+    assert traffic("reclassify") == (0, "", nothing)
     land(lake, "acme", MOVED)
     land(lake, "other", [visit(visited_at=datetime(2026, 3, 5), user_agent=CHROME)] * 1200)
     land(lake, "other", [visit(rules_version=rules_version())])
-    dry = reclassify("--dry-run", "--org", "acme")
+    dry = traffic("reclassify", "--dry-run", "--org", "acme")
     assert (dry.code, table(dry.out)) == (0, TABLE)
     assert dry.err == "8 of 8 visits in 1 day would be reclassified; 7 of them with a different result.\n"
     assert categories(lake) == {"human": 8}
-    run = reclassify()
+    run = traffic("reclassify")
     assert (run.code, table(run.out)[1:3]) == (
         0,
         [["human", "(other details)", "1,202", CHROME], ["human", "ai_training", "4", "GPTBot/1.2"]],
     )
     assert run.err == "1,208 of 1,209 visits in 2 days reclassified; 1,207 of them with a different result.\n"
-    again = reclassify()
+    again = traffic("reclassify")
     assert again == (0, "", "0 of 1,209 visits in 0 days reclassified; 0 of them with a different result.\n")
 
 
-def test_a_user_agent_is_shown_whole_as_it_is_and_cannot_steer_the_terminal(lake, reclassify):
+def test_a_user_agent_is_shown_whole_as_it_is_and_cannot_steer_the_terminal(lake, traffic):
     agents = ["GPTBot/" + "9" * 1000, "GPTBot/1.2 [en] (X11)", "GPTBot/1.2 [link=x] [/red] \\[b]"]
     agents.append(readable_user_agent(r"GPTBot/1.2 \x1b]0;owned\x07"))
     for number, agent in enumerate(agents):
         for name in (f"acme{number}", "other"):
             land(lake, name, [visit(user_agent=agent)])
-        run = reclassify("--org", f"acme{number}")
+        run = traffic("reclassify", "--org", f"acme{number}")
         shown = agent.replace("\x1b", "\ufffd").replace("\x07", "\ufffd")
         assert (run.code, table(run.out)[-1]) == (0, ["human", "ai_training", "1", shown])
         assert categories(lake, f"acme{number}") == {"ai_training": 1}
     assert categories(lake, "other") == {"human": len(agents)}
 
 
-def test_a_damaged_file_ends_with_1_names_the_file_and_keeps_what_was_done(lake, reclassify):
+def test_a_damaged_file_ends_with_1_names_the_file_and_keeps_what_was_done(lake, traffic):
     for day in (3, 4, 5):
         land(lake, "acme", [visit(visited_at=datetime(2026, 3, day), user_agent=GPTBOT)])
     damaged = lake.root / lake.manifest.live_files("acme", date(2026, 3, 4), date(2026, 3, 4))[0].path
     with flipped(damaged):
-        run = reclassify()
+        run = traffic("reclassify")
     assert (run.code, run.out) == (1, "")
     assert re.fullmatch(rf"traffic: [^\n]*{damaged.name}[^\n]*\n", run.err)
     assert categories(lake) == {"ai_training": 1, "human": 2}
@@ -159,7 +152,7 @@ def test_a_killed_run_leaves_whole_partitions_and_the_next_ones_do_the_rest(lake
                 [row[name] for name in facts] for row in before[place]
             ]
     assert -signal.SIGKILL in ends
-    run = traffic("reclassify", "--lake", lake.root)
+    run = traffic("reclassify")
     assert run.code == 0
     todo = len(before) - done
     assert run.err.startswith(f"{12 * todo} of {12 * len(before)} visits in {todo} days")

@@ -10,7 +10,6 @@ from mmdb_writer import MMDBWriter
 from data.maintenance.compaction import Compactor
 from queries import ENDPOINTS
 from service.pages.numbers.world_map import MAP_SHAPES
-from tests.service.commands.runs import refused
 from tests.service.pages.reading import as_shown, as_text, read, tables, tile_values
 from tests.support.tables import examples
 from tests.support.visits import land, links, visit
@@ -58,7 +57,7 @@ def report(traffic, shared_lake, printed):
 
     def report(*flags):
         if flags not in printed:
-            printed[flags] = traffic("report", "--org", "acme", "--lake", shared_lake.root, *flags)
+            printed[flags] = traffic("report", "--org", "acme", *flags)
         return printed[flags]
 
     return report
@@ -120,14 +119,9 @@ def test_an_organization_without_visits_of_these_days_gets_an_empty_report(repor
     assert "No visits" in report("--format", "text", *days).out
 
 
-@examples("flags", "named")
-def test_a_bad_flag_is_refused(report, flags, named):
-    assert named in refused(report(*flags))
-
-
 def test_it_links_to_the_publisher_of_the_lakes_country_database(traffic, lake):
     land(lake, "acme", [visit()])
     lake.country_database.parent.mkdir(exist_ok=True)
     MMDBWriter(4, "DBIP-Country-Lite", ["en"], "", ipv4_compatible=False).to_db_file(str(lake.country_database))
-    run = traffic("report", "--org", "acme", "--lake", lake.root)
+    run = traffic("report", "--org", "acme")
     assert 'a database of <a href="https://db-ip.com" rel="noreferrer">DB-IP</a>.' in run.out

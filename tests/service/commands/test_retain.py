@@ -23,7 +23,7 @@ def test_it_waits_until_no_query_reads_the_files_and_keeps_a_record_of_what_was_
         assert old.exists()
 
     monkeypatch.setattr(time, "sleep", sleep)
-    retain = ("retain", "--yes", "--lake", lake.root, "--days")
+    retain = ("retain", "--yes", "--days")
     assert "in 15 s" in traffic(*retain, "30").err
     assert (sum(slept), old.exists()) == (15, False)
     del slept[:]

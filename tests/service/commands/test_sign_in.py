@@ -16,7 +16,7 @@ def opened_by(lake, address):
 
 
 def test_a_link_opens_one_session_of_the_role_and_the_days_of_the_flags(traffic, lake):
-    flags = ("--org", "acme", "--new", "--lake", lake.root)
+    flags = ("--org", "acme", "--new")
     link, of_a_viewer = (
         traffic("sign-in", *flags).out,
         traffic("sign-in", *flags, "--role", "viewer", "--days", "2").out,

@@ -29,7 +29,7 @@ def filled(lake):
 
 
 def test_a_status_is_a_table_for_people_and_json_for_programs(filled, traffic):
-    run = traffic("status", "--lake", filled.root)
+    run = traffic("status")
     assert (run.code, run.err) == (0, "")
     head, *rows = [re.split(r"\s{2,}", line.strip()) for line in run.out.splitlines()]
     assert " ".join(head) == ("organization files visits bytes first visit last visit open unmerged unjudged pending")
@@ -40,7 +40,7 @@ def test_a_status_is_a_table_for_people_and_json_for_programs(filled, traffic):
     assert told["to be deleted"][0].startswith("1 file (")
     assert (told["oldest salt"], told["agents refreshed"]) == (["30 hours ago"], ["never"])
     assert told["lake"] == [str(filled.root)]
-    told = traffic("status", "--format", "json", "--lake", filled.root).json
+    told = traffic("status", "--format", "json").json
     acme, other = told["organizations"]
     assert [acme.pop("bytes"), other.pop("bytes")] == [
         sum(file.size for file in files_of(filled, name)) for name in ("acme", "other")
