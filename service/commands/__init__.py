@@ -93,25 +93,15 @@ app.command("publish")(publish.publish)
 app.command("backup")(backup.backup)
 app.command("status")(status.status)
 app.command("doctor")(doctor.doctor)
-app.add_typer(agents.app, name="agents")
-app.add_typer(behaviour.app, name="behaviour")
-app.add_typer(hooks.app, name="hooks")
-app.add_typer(jobs.app, name="jobs")
-app.add_typer(keys.app, name="keys")
-app.add_typer(links.app, name="links")
-app.add_typer(robots.app, name="robots")
-app.add_typer(zone.app, name="zone")
-
-
-def _first_sentence(docstring: str) -> str:
-    """The first sentence of a docstring, on one line."""
-    return " ".join(docstring.split()).partition(". ")[0].rstrip(".") + "."
-
-
-for _group in (app, agents.app, behaviour.app, hooks.app, jobs.app, keys.app, links.app, robots.app, zone.app):
-    for _command in _group.registered_commands:  # without a short help, lists of commands cut it
+_GROUPS = {_module.__name__.rpartition(".")[2]: _module.app
+           for _module in (agents, behaviour, hooks, jobs, keys, links, robots, zone)}  # fmt: skip
+for _name, _group in _GROUPS.items():
+    app.add_typer(_group, name=_name)
+for _group in (app, *_GROUPS.values()):
+    for _command in _group.registered_commands:  # without a short help, the first sentence, lists of commands cut it
         _command.cls = _command.cls if issubclass(_command.cls or typer.core.TyperCommand, Command) else Command
-        _command.short_help = _first_sentence((_command.callback and _command.callback.__doc__) or "")
+        _words = " ".join(((_command.callback and _command.callback.__doc__) or "").split())
+        _command.short_help = f"{_words.partition('. ')[0].rstrip('.')}."
 
 
 def main() -> None:

@@ -62,8 +62,17 @@ def print_answer(answer: "Result", output: str, is_wide: bool = False, is_raw: b
         rows = answer if isinstance(answer, list) else [answer]
         if output == "csv":
             print_csv(list(rows[0]) if rows else [], rows, is_raw)
+        elif sys.stdout.isatty():
+            raise BadInput(
+                "Parquet is binary and cannot be shown on a terminal; redirect it to a file with > answer.parquet."
+            )
         else:
-            sys.stdout.buffer.write(_parquet(rows))
+            import pyarrow as pa
+            import pyarrow.parquet as pq
+
+            sink = pa.BufferOutputStream()
+            pq.write_table(pa.Table.from_pylist(rows), sink)
+            sys.stdout.buffer.write(sink.getvalue())
 
 
 def print_csv(names: Sequence[str], rows: Iterable[Mapping[str, Any]], is_raw: bool = False) -> None:
@@ -76,16 +85,3 @@ def print_csv(names: Sequence[str], rows: Iterable[Mapping[str, Any]], is_raw: b
 def _write_text(body: bytes) -> None:
     """Write JSON or CSV to stdout; if that is a terminal, without characters that control it."""
     sys.stdout.buffer.write(escaped(body.decode()).encode() if sys.stdout.isatty() else body)
-
-
-def _parquet(rows: list[dict[str, Any]]) -> bytes:
-    if sys.stdout.isatty():
-        raise BadInput(
-            "Parquet is binary and cannot be shown on a terminal; redirect it to a file with > answer.parquet."
-        )
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    sink = pa.BufferOutputStream()
-    pq.write_table(pa.Table.from_pylist(rows), sink)
-    return bytes(sink.getvalue())

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -42,27 +43,22 @@ def classify(
 
     Example: traffic classify --user-agent "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"
     """
-    fields = dict(zip(KEYS, (user_agent or "", referrer, url, ip), strict=True))
-    if bool(jsonl) is (user_agent is not None) or (jsonl and any(fields.values())):
-        raise BadInput('give a request with --user-agent ("" for none), or many with --jsonl.')
-    if jsonl:
-        _classify_lines(jsonl, _rules(lake))
-    else:
-        _explain(fields, _rules(lake))
-
-
-def _rules(lake: Path) -> "_Rules":
-    """The classifier, and the verifier with the IP lists of the lake, if there is a lake."""
     from data.rules.classifier import Classifier
     from data.rules.ip_verification import Verifier
     from data.store.ip_list_files import snapshots
 
+    fields = dict(zip(KEYS, (user_agent or "", referrer, url, ip), strict=True))
+    if bool(jsonl) is (user_agent is not None) or (jsonl and any(fields.values())):
+        raise BadInput('give a request with --user-agent ("" for none), or many with --jsonl.')
     lists = {}
     if (lake / "manifest.sqlite").exists():
-        opened = Lake(lake)
-        lists = snapshots(opened)
-        opened.manifest.close()
-    return Classifier(), Verifier(lists)
+        with closing((opened := Lake(lake)).manifest):
+            lists = snapshots(opened)
+    rules = Classifier(), Verifier(lists)
+    if jsonl:
+        _classify_lines(jsonl, rules)
+    else:
+        _explain(fields, rules)
 
 
 def _request(fields: dict[str, str]) -> "Request":

@@ -46,11 +46,6 @@ def demo(
 
     Example: traffic demo
     """
-    with tempfile.TemporaryDirectory(prefix="traffic-demo-") as folder:
-        _run(Path(folder), port, visits, target)
-
-
-def _run(folder: Path, port: int, visits: int, target: str) -> None:
     from service.api_keys import ApiKeys
     from service.app import create_app
     from service.control_database import ControlDatabase
@@ -58,71 +53,64 @@ def _run(folder: Path, port: int, visits: int, target: str) -> None:
     from service.server.run import listen, serve_on
 
     console = messages()
-    lake = Lake(folder / "lake", create=True)
-    _fill(lake, folder, visits, console)
-    control = ControlDatabase(lake)
-    key = ApiKeys(control).create_key("demo", "demo")
-    try:
-        listener = listen("127.0.0.1", port)
-    except BadInput:
-        listener = listen("127.0.0.1", 0)
-    port = listener.getsockname()[1]
-    values = str(folder / "values.toml")
-    settings = read_settings(
-        os.environ, lake=str(lake.root), host="127.0.0.1", values=values, port=str(port), publish=target
-    )
-    address = f"http://127.0.0.1:{port}{settings.base_path}"
-    dashboard = enter_url(settings, SessionStore(control).create_link("demo", is_reusable=True))
+    with tempfile.TemporaryDirectory(prefix="traffic-demo-") as folder:
+        lake = Lake(Path(folder) / "lake", create=True)
+        _fill(lake, Path(folder), visits, console)
+        control = ControlDatabase(lake)
+        key = ApiKeys(control).create_key("demo", "demo")
+        try:
+            listener = listen("127.0.0.1", port)
+        except BadInput:
+            listener = listen("127.0.0.1", 0)
+        port = listener.getsockname()[1]
+        settings = read_settings(
+            os.environ,
+            lake=str(lake.root), host="127.0.0.1", values=f"{folder}/values.toml", port=str(port), publish=target,
+        )  # fmt: skip
+        address = f"http://127.0.0.1:{port}{settings.base_path}"
+        dashboard = enter_url(settings, SessionStore(control).create_link("demo", is_reusable=True))
 
-    def ready() -> None:
-        console.print(f"Serving at {address}  (Ctrl-C stops and deletes the sample).")
-        console.print(f"Commands read it with --lake {lake.root}\n")
-        console.print(f"Dashboard: {dashboard}\n\nOr ask the API:\n")
-        print(f'curl -H "Authorization: Bearer {key}" "{address}/analytics/traffic-overview?range=30d"', flush=True)
+        def ready() -> None:
+            console.print(f"Serving at {address}  (Ctrl-C stops and deletes the sample).")
+            console.print(f"Commands read it with --lake {lake.root}\n")
+            console.print(f"Dashboard: {dashboard}\n\nOr ask the API:\n")
+            print(f'curl -H "Authorization: Bearer {key}" "{address}/analytics/traffic-overview?range=30d"', flush=True)
 
-    serve_on(create_app(settings), listener, ready)
-    console.print("\nStopped; the sample is deleted.")
+        serve_on(create_app(settings), listener, ready)
+        console.print("\nStopped; the sample is deleted.")
 
 
 def _fill(lake: Lake, folder: Path, visits: int, console: "Console") -> None:
     from data.ingest.importer import Importer, Options
+    from data.rules.tables import IpList, load
+    from data.store.ip_list_files import refresh
     from data.store.link_exports import read_export
     from data.store.links import change_links
     from service.demo.countries import SampleCountries
     from service.demo.decisions import decide
-    from service.demo.problems import write_repairs
+    from service.demo.problems import IP_LIST, IP_LIST_CONTENT, write_problems, write_repairs
     from service.demo.sample import Sample
 
     now = datetime.now(UTC)
     sample = Sample(visits, now.date(), DAYS, last_second=now.hour * 3_600 + now.minute * 60 + now.second)
     with console.status(f"Generating {plural(visits, 'visit')} on {DAYS} days …"):
+        write_problems(folder / "problems.log", now.date())
+        write_repairs(folder / "repairs.log", now.date())
         sample.write(folder / "access.log")
         sample.write_links(folder / "links.csv")
         (folder / "values.toml").write_text(_VALUES, "utf-8")
     with console.status("Importing them as a log …"):
-        problems = _import_problems(lake, folder, now)
-        write_repairs(folder / "repairs.log", now.date())
-        problems += Importer(lake, countries=SampleCountries()).run(folder / "repairs.log", Options("demo")).visits
-        summary = Importer(lake, countries=SampleCountries()).run(folder / "access.log", Options("demo"))
+        rows = [row for row in load(IpList, "ip_lists") if row.name == IP_LIST]
+        for result in refresh(lake, rows, lambda _: IP_LIST_CONTENT, now):  # by which impostors are known
+            if result.error:
+                raise BadInput(result.error)
+        problems, repairs, summary = (
+            Importer(lake, countries=SampleCountries()).run(folder / f"{name}.log", Options("demo"))
+            for name in ("problems", "repairs", "access")
+        )
         change_links(lake, "demo", read_export(folder / "links.csv", now).links, now)
-    total = plural(problems + summary.visits, "generated visit")
+    total = plural(problems.visits + repairs.visits + summary.visits, "generated visit")
     console.print(f"{total} imported, {summary.first_day} to {summary.last_day}.")
     judge_past_days(lake, "demo")
     with console.status("Measuring what was repaired …"):
         decide(lake, "demo", now)
-
-
-def _import_problems(lake: Lake, folder: Path, now: datetime) -> int:
-    """Import the requests in which every detector finds something, and the list of addresses they need. How many."""
-    from data.ingest.importer import Importer, Options
-    from data.rules.tables import IpList, load
-    from data.store.ip_list_files import refresh
-    from service.demo.countries import SampleCountries
-    from service.demo.problems import IP_LIST, IP_LIST_CONTENT, write_problems
-
-    rows = [row for row in load(IpList, "ip_lists") if row.name == IP_LIST]
-    for result in refresh(lake, rows, lambda _: IP_LIST_CONTENT, now):
-        if result.error:
-            raise BadInput(result.error)
-    write_problems(folder / "problems.log", now.date())
-    return Importer(lake, countries=SampleCountries()).run(folder / "problems.log", Options("demo")).visits

@@ -64,13 +64,13 @@ def erase(
     check_can_ask(yes, dry_run)
     opened = open_lake(lake, organization, must_write=True)
     eraser = Eraser(opened)
-    if dry_run:
+    if dry_run or not yes:
         planned = _run(eraser, organization, criteria, dry_run=True)
-        _announce(planned)
-        _print_receipt(planned, _erase_evidence(opened, organization, criteria, dry_run=True), None)
-        return
-    if not yes:
-        _announce(_run(eraser, organization, criteria, dry_run=True))
+        files = plural(len(planned.before), "file")
+        typer.echo(f"{_summary(planned)} would be deleted, in {files}. This cannot be undone.", err=True)
+        if dry_run:
+            _print_receipt(planned, _erase_evidence(opened, organization, criteria, dry_run=True), None)
+            return
         ask("Delete them?")
     erased = _run(eraser, organization, criteria)
     typer.echo(f"Removed {_summary(erased)} from all answers.", err=True)
@@ -156,11 +156,6 @@ def _erase_evidence(lake: Lake, organization: str, criteria: "Criteria", dry_run
 
 def _summary(erased: "ErasureResult") -> str:
     return f"{plural(erased.visits, 'visit')} of {erased.organization} on {plural(erased.partitions, 'day')}"
-
-
-def _announce(planned: "ErasureResult") -> None:
-    files = plural(len(planned.before), "file")
-    typer.echo(f"{_summary(planned)} would be deleted, in {files}. This cannot be undone.", err=True)
 
 
 def _print_receipt(

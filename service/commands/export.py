@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from queries import Entry, Scope, Warehouse
 
 FORMATS: Final = ("parquet", "csv")
-_YESTERDAY: Final = "yesterday"
-_STAGED: Final = ".staged"
 _MAX_SECONDS: Final = 600
 """Of one query, for which no client waits."""
 
@@ -69,7 +67,8 @@ def export(
         raise BadInput(f"{folder} is inside the lake; choose a folder outside of it.")
     with_values = load_traffic_values(Path(values) if values else None)
     with closing(opened.manifest), closing(Warehouse(opened, with_values, seconds=_MAX_SECONDS)) as warehouse:
-        scopes = _scopes(opened, organization, context.obj, entries)
+        yesterday = opened.manifest.today(organization, datetime.now(UTC)) - timedelta(days=1)
+        scopes = _scopes(opened, organization, context.obj, entries, yesterday)
         folders = {}
         for name, scope in scopes.items():
             partitions = {"organization": scope.organization, **scope.filters}
@@ -77,7 +76,7 @@ def export(
             folders[name] = folder.joinpath(name, *hive)
         paths = {
             (day, name): folders[name] / f"day={day}" / f"rows.{output}"
-            for day in _days(opened, organization, None if everything else scopes[min(scopes)])
+            for day in _days(opened, organization, None if everything else scopes[min(scopes)], yesterday)
             for name in entries
         }
         missing = {key: path for key, path in paths.items() if again or not path.exists()}
@@ -102,14 +101,13 @@ def _entries(names: str) -> dict[str, "Entry"]:
 
 
 def _scopes(
-    lake: Lake, organization: str, parameters: dict[str, str], entries: dict[str, "Entry"]
+    lake: Lake, organization: str, parameters: dict[str, str], entries: dict[str, "Entry"], yesterday: date
 ) -> dict[str, "Scope"]:
     """The scopes that parameters of the API mean to these entries, by their names. Raises InvalidParameter."""
     from data.store.link_index import LinkIndex
     from queries import scope_from, validate
 
-    yesterday = _yesterday(lake, organization)
-    if parameters["range"] in ("", _YESTERDAY):
+    if parameters["range"] in ("", "yesterday"):
         only_yesterday = {"start_date": str(yesterday), "end_date": str(yesterday)}
         parameters = only_yesterday | {name: value for name, value in parameters.items() if value and name != "range"}
     links = LinkIndex(lake)
@@ -119,13 +117,8 @@ def _scopes(
     }
 
 
-def _yesterday(lake: Lake, organization: str) -> date:
-    return lake.manifest.today(organization, datetime.now(UTC)) - timedelta(days=1)
-
-
-def _days(lake: Lake, organization: str, scope: "Scope | None") -> list[date]:
+def _days(lake: Lake, organization: str, scope: "Scope | None", yesterday: date) -> list[date]:
     """The complete days of a scope that have visits, or all that have some."""
-    yesterday = _yesterday(lake, organization)
     stored = {file.day for file in lake.manifest.live_files(organization) if file.day <= yesterday}
     if scope is None:
         return sorted(stored)
@@ -151,11 +144,12 @@ def _write_files(
 
     Each is written beside them, synced, and renamed. What a killed export left there is overwritten by the next one.
     """
-    from data.store.files import make_durably, move_durably
+    from data.store.files import make_durably, move_durably, sync, write_parquet
     from data.store.locks import locked
+    from service.csv_files import csv_of
 
     make_durably(folder)
-    staged, done = folder / _STAGED, 0
+    staged, done = folder / ".staged", 0
     with locked(folder, wait=False) as has_lock, progress_bar("Exporting") as progress:
         if not has_lock:
             raise Conflict(f"another export writes to {folder}: wait until it has ended.")
@@ -164,20 +158,13 @@ def _write_files(
             variables = {scope: warehouse.variables(scope) for scope in set(scopes_of_day.values())}
             for name, scope in scopes_of_day.items():
                 path = paths[day, name]
-                _write(warehouse.tables(entries[name], variables[scope]), staged, path.suffix, is_raw)
+                table: pa.Table = warehouse.tables(entries[name], variables[scope])
+                if path.suffix == ".parquet":
+                    write_parquet([table], table.schema, staged)
+                else:
+                    staged.write_bytes(csv_of(table.column_names, table.to_pylist(), is_raw=is_raw))
+                    sync(staged)
                 move_durably(staged, path)
                 done += 1
                 progress(done, len(paths))
         staged.unlink(missing_ok=True)
-
-
-def _write(table: "pa.Table", path: Path, suffix: str, is_raw: bool) -> None:
-    """Write a table as a file of this kind, and sync it."""
-    from data.store.files import sync, write_parquet
-    from service.csv_files import csv_of
-
-    if suffix == ".parquet":
-        write_parquet([table], table.schema, path)
-    else:
-        path.write_bytes(csv_of(table.column_names, table.to_pylist(), is_raw=is_raw))
-        sync(path)

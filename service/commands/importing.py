@@ -84,7 +84,11 @@ def import_logs(
         importer = importer_of(opened, trusted_proxies, geoip)
         _print(f"Lake: {lake.absolute()}")
         if again and not (yes or dry_run):
-            _ask_about_erasures([_run(importer, file, options, dry_run=True, again=True) for file in files])
+            planned = [_run(importer, file, options, dry_run=True, again=True) for file in files]
+            if erasures := sorted({str(erasure) for summary in planned for erasure in summary.erasures}):
+                _print(f"These logs may contain what was erased: {'; '.join(erasures)}.")
+                check_can_ask(yes=False)
+                ask("Import it again?")
         for file in files:
             summaries.append(_run(importer, file, options, dry_run, again))
             _report(file, summaries[-1], options.domain, dry_run, opened.manifest.zone(organization))
@@ -147,25 +151,6 @@ def _run(importer: "Importer", file: Path, options: "Options", dry_run: bool, ag
         return importer.run(file, options, dry_run, progress, again)
 
 
-def _ask_about_erasures(summaries: list["Summary"]) -> None:
-    """Ask whether to restore what was erased by link or visitor in the days of these logs, if anything was."""
-    erasures = sorted({str(erasure) for summary in summaries for erasure in summary.erasures})
-    if erasures:
-        typer.echo(f"These logs may contain what was erased: {'; '.join(erasures)}.", err=True)
-        check_can_ask(yes=False)
-        ask("Import it again?")
-
-
-def _print_categories(summary: "Summary") -> None:
-    rows = [
-        (category, f"{count:,}", f"{100 * count / summary.visits:.1f} %")
-        for category, count in summary.categories.most_common()
-    ]
-    category_width, count_width = (max(len(row[column]) for row in rows) for column in (0, 1))
-    for category, count, share in rows:
-        _print(f"  {category:{category_width}}  {count:{count_width}}  {share}")
-
-
 def _warn(summary: "Summary", zone: str) -> None:
     """Warn of a log that was probably not understood, and of one that default queries do not include."""
     from data.local_time import today
@@ -196,7 +181,10 @@ def _report(file: Path, summary: "Summary", domain: str, dry_run: bool, zone: st
     named = f" ({summary.log_format})" if summary.log_format else ""
     _print(f"{file}: {visits} {outcome} from {lines}{grown}{named}.")
     if summary.visits:
-        _print_categories(summary)
+        categories = [(category, count, f"{count:,}") for category, count in summary.categories.most_common()]
+        widths = max(len(category) for category, *_ in categories), max(len(text) for *_, text in categories)
+        for category, count, text in categories:
+            _print(f"  {category:{widths[0]}}  {text:{widths[1]}}  {100 * count / summary.visits:.1f} %")
         _print(f"  days {summary.first_day} to {summary.last_day} ({zone})")
         if dry_run:  # by its short codes one sees whether a log was understood
             share = 100 * summary.with_short_code / summary.visits

@@ -250,10 +250,8 @@ def _print_record(record: dict[str, Any]) -> None:
     for name, member in members.items():
         if member:
             typer.echo(f"\n{name}")
-            rows = member if isinstance(member, list) else [member]
-            print_answer([{key: _plain(value) for key, value in row.items()} for row in rows], "table", is_wide=True)
-
-
-def _plain(value: object) -> object:
-    """The value of a cell; a nested object as its members."""
-    return " ".join(f"{name}={member}" for name, member in value.items()) if isinstance(value, dict) else value
+            rows = [dict(row) for row in (member if isinstance(member, list) else [member])]
+            for row in rows:  # a nested object as its members
+                nested = {key: value.items() for key, value in row.items() if isinstance(value, dict)}
+                row |= {key: " ".join(f"{name}={value}" for name, value in pairs) for key, pairs in nested.items()}
+            print_answer(rows, "table", is_wide=True)

@@ -11,8 +11,6 @@ from service.commands.answers import check_format
 from service.commands.filters import WithParameters
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, open_lake
 
-FORMATS = ("html", "text")
-
 
 class ReportCommand(WithParameters):
     """All of the overview's numbers are of every traffic type."""
@@ -33,7 +31,7 @@ def report(
     from queries import Warehouse
     from service.pages.numbers.report import Report
 
-    check_format(output, FORMATS)
+    check_format(output, ("html", "text"))
     opened, now = open_lake(lake, organization), datetime.now(UTC)
     with closing(Warehouse(opened)) as warehouse:
         made = Report.load(opened, warehouse, organization, context.obj, opened.manifest.today(organization, now))

@@ -7,7 +7,7 @@ from shlex import quote
 from typing import Annotated
 
 from service.commands.options import DEFAULT_LAKE, LakeOption, announce_new_lake, flag
-from service.settings import Settings, cluster_options, read_settings, setting
+from service.settings import cluster_options, read_settings, setting
 
 
 def serve(
@@ -28,12 +28,13 @@ def serve(
     from service.server.run import listen, serve_on
 
     listener = listen(settings.host, settings.port)
+    port = listener.getsockname()[1]
     announce_new_lake(settings.lake)
     log = Log(sys.stdout.buffer)
     logging.getLogger().addHandler(LogHandler(log))
     app = create_app(settings, log=log)
     name = f"[{settings.host}]" if ":" in settings.host else settings.host
-    url = f"http://{name}:{listener.getsockname()[1]}{settings.base_path}/"
+    url = f"http://{name}:{port}{settings.base_path}/"
     monitor = None
     if settings.monitor_port is not None:
         monitor = app.monitor, listen("127.0.0.1", settings.monitor_port)
@@ -44,16 +45,10 @@ def serve(
         print(f"Queries that read {options.from_visits:,} visits or more {counted}", file=sys.stderr)
     served = f"Serving {settings.lake} at {url}  (Ctrl-C stops)"
     if settings.pages:
-        served += f"\nSign in to its dashboard: {_sign_in_command(settings, listener.getsockname()[1])}"
+        flags = {"host": settings.host, "port": str(port), "lake": str(settings.lake), "base-path": settings.base_path}
+        words = " ".join(f"--{name} {quote(value)}" for name, value in flags.items() if value)
+        served += f"\nSign in to its dashboard: traffic sign-in --org ORGANIZATION {words}"
     try:
         serve_on(app, listener, lambda: print(served, file=sys.stderr, flush=True), monitor)
     finally:
         log.close()
-
-
-def _sign_in_command(settings: Settings, port: int) -> str:
-    """The command that prints a link to this server."""
-    flags = {"--host": settings.host, "--port": str(port), "--lake": str(settings.lake)}
-    if settings.base_path:
-        flags["--base-path"] = settings.base_path
-    return f"traffic sign-in --org ORGANIZATION {' '.join(f'{name} {quote(value)}' for name, value in flags.items())}"

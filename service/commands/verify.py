@@ -1,7 +1,6 @@
 """`traffic verify`: checks a lake for damaged files."""
 
 from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -34,7 +33,13 @@ def verify(
     from service.control_database import CONTROL, read_control
     from service.jobs.implementation_tables import damaged_contents
 
-    opened = _open(lake)
+    try:
+        opened = Lake(lake, must_write=False)
+    except LakeDamaged as error:  # told like any damaged file
+        typer.echo(printable(str(error)))
+        raise LakeDamaged(
+            "without its manifest nothing can be checked: run `traffic rebuild`, or restore the lake from a backup."
+        ) from error
     with closing(opened.manifest):
         if organization:
             existing_organization(opened, organization)
@@ -51,17 +56,6 @@ def verify(
     _print_summary(result)
     if result.findings:
         raise typer.Exit(1)
-
-
-def _open(lake: Path) -> Lake:
-    """Open the lake. A manifest that cannot be opened is printed like any damaged file. Raises LakeDamaged."""
-    try:
-        return Lake(lake, must_write=False)
-    except LakeDamaged as error:
-        typer.echo(printable(str(error)))
-        raise LakeDamaged(
-            "without its manifest nothing can be checked: run `traffic rebuild`, or restore the lake from a backup."
-        ) from error
 
 
 _ABSENT: Final = {
