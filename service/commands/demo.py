@@ -88,14 +88,14 @@ def _fill(lake: Lake, folder: Path, visits: int, console: "Console") -> None:
     from data.store.links import change_links
     from service.demo.countries import SampleCountries
     from service.demo.decisions import decide
-    from service.demo.problems import IP_LIST, IP_LIST_CONTENT, write_problems, write_repairs
+    from service.demo.problems import IP_LIST, IP_LIST_CONTENT, REPAIRED_REQUESTS, REQUESTS, write_log
     from service.demo.sample import Sample
 
     now = datetime.now(UTC)
     sample = Sample(visits, now.date(), DAYS, last_second=now.hour * 3_600 + now.minute * 60 + now.second)
     with console.status(f"Generating {plural(visits, 'visit')} on {DAYS} days …"):
-        write_problems(folder / "problems.log", now.date())
-        write_repairs(folder / "repairs.log", now.date())
+        write_log(folder / "problems.log", REQUESTS, now.date())
+        write_log(folder / "repairs.log", REPAIRED_REQUESTS, now.date())
         sample.write(folder / "access.log")
         sample.write_links(folder / "links.csv")
         (folder / "values.toml").write_text(_VALUES, "utf-8")

@@ -25,7 +25,16 @@ class WithParameters(Command):
     def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401  # of private types
         """All arguments and options; `--help` is the last."""
         *own, help_option = super().get_params(ctx)
-        return [*own, *map(self._option, self._parameters()), help_option]
+        options = [
+            TyperOption(
+                param_decls=[f"--{row.name.replace('_', '-')}"],
+                default="",
+                metavar=value_name(row.name),
+                help=self.changed_help.get(row.name, row.description),
+            )
+            for row in self._parameters()
+        ]
+        return [*own, *options, help_option]
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401  # of a private type
         """Run it. Warns of a day without its other end, which has no effect."""
@@ -39,8 +48,3 @@ class WithParameters(Command):
         from queries import PARAMETERS
 
         return [row for name, row in PARAMETERS.items() if name not in self.left_out]
-
-    def _option(self, row: "Parameter") -> TyperOption:
-        flag = f"--{row.name.replace('_', '-')}"
-        meaning = self.changed_help.get(row.name, row.description)
-        return TyperOption(param_decls=[flag], default="", metavar=value_name(row.name), help=meaning)

@@ -79,8 +79,10 @@ def query(
     opened = open_lake(lake, organization)
     scope = _scope(opened, entry or ENTRIES["bot-traffic"], organization, context.obj, no_domain)
     with_values = load_traffic_values(Path(values) if values else None)
-    if answered and (options := _cluster(engine, engine_lake)):
-        answer = _answer_of_cluster(options, opened, answered, scope, with_values)
+    flags = {"engine": engine, "engine_from": "0", "engine_lake": engine_lake}  # whatever the environment says
+    cluster = cluster_options(read_settings(os.environ, **flags)) if engine else None
+    if answered and cluster:
+        answer = _answer_of_cluster(cluster, opened, answered, scope, with_values)
     elif answered:
         with closing(Warehouse(opened, with_values, memory)) as warehouse:
             answer = warehouse.answer(answered, warehouse.variables(scope))
@@ -159,14 +161,6 @@ def _scope(lake: Lake, entry: "Entry", organization: str, parameters: dict[str, 
     return replace(scope, no_domain=no_domain or None)
 
 
-def _cluster(engine: str, engine_lake: str) -> "ClusterOptions | None":
-    """The cluster that the flags name, whatever the environment says; None if they name none."""
-    if not engine:
-        return None
-    options = cluster_options(read_settings(os.environ, engine=engine, engine_from="0", engine_lake=engine_lake))
-    return options and replace(options, seconds=MAX_CLUSTER_SECONDS)
-
-
 def _answer_of_cluster(
     options: "ClusterOptions", lake: Lake, entry: "Entry", scope: "Scope", values: "list[TrafficValue]"
 ) -> "Result":
@@ -177,7 +171,7 @@ def _answer_of_cluster(
 
     from queries import Warehouse, open_cluster
 
-    cancelled = threading.Event()
+    cancelled, options = threading.Event(), replace(options, seconds=MAX_CLUSTER_SECONDS)
     opening = closing(open_cluster(lake, Warehouse(lake, values), options, values))
     with opening as engine, ThreadPoolExecutor(1) as thread:
         answering = thread.submit(lambda: engine.answer(entry, engine.variables(scope), cancelled))

@@ -83,10 +83,16 @@ def _print_lake(
     from rich.filesize import decimal
     from rich.table import Table
 
-    totals: Counter[str] = Counter()
-    for statuses in jobs.values():
-        totals.update(statuses)
+    totals = sum(map(Counter, jobs.values()), Counter[str]())
     by_status = ", ".join(f"{count:,} {status}" for status, count in sorted(totals.items()))
+    copies = []
+    for target, found in groupby(published, lambda copy: copy.target):
+        each = list(found)
+        oldest = min((copy.published_at for copy in each if copy.published_at), default=None)
+        due = [copy.due_since for copy in each if copy.due_since]
+        warning = f"; may hold visits erased {_age(min(due), now)}: run `traffic publish`" if due else ""
+        whole = f"{plural(len(each), 'organization')}, whole {_age(oldest, now)}{warning}"
+        copies.append((f"copy at {printable(target)}", whole))
     table = Table(box=None, show_header=False)
     for row in (
         ("lake", printable(str(lake.root))),
@@ -95,7 +101,7 @@ def _print_lake(
         ("oldest check of a file", _age(status.oldest_check_at, now)),
         ("oldest salt", _age(status.oldest_salt_at, now) if status.oldest_salt_at else "none"),
         ("agents refreshed", _age(status.agents_refreshed_at, now)),
-        *((f"copy at {target}", text) for target, text in _copies(published, now)),
+        *copies,
         ("jobs", printable(by_status) or "none"),
         ("rules", status.rules_version + (_RECLASSIFY if status.reclassify_due else "")),
     ):
@@ -104,18 +110,6 @@ def _print_lake(
         was = f"was ahead: times up to {_moment(status.clock_was_at, None)} were recorded; they count as old"
         table.add_row("clock", was)
     console().print(table)
-
-
-def _copies(published: "Sequence[Copy]", now: datetime) -> list[tuple[str, str]]:
-    """Each target where visits are published, and how old the oldest copy there is."""
-    lines = []
-    for target, found in groupby(published, lambda copy: copy.target):
-        each = list(found)
-        oldest = min((copy.published_at for copy in each if copy.published_at), default=None)
-        due = [copy.due_since for copy in each if copy.due_since]
-        warning = f"; may hold visits erased {_age(min(due), now)}: run `traffic publish`" if due else ""
-        lines.append((printable(target), f"{plural(len(each), 'organization')}, whole {_age(oldest, now)}{warning}"))
-    return lines
 
 
 def _moment(moment: datetime | None, day: object) -> str:

@@ -45,7 +45,7 @@ def print_table(answer: "Result", is_wide: bool = False) -> None:
 
     Members of an answer with several parts follow each other under their names.
     """
-    _print_parts(answer, "", None if is_wide or not sys.stdout.isatty() else console().width)
+    _print(answer, "", None if is_wide or not sys.stdout.isatty() else console().width)
 
 
 def parts_of(answer: "Result") -> dict[str, "Result"]:
@@ -69,9 +69,18 @@ def fit(rows: Sequence[dict[str, Any]], width: int | None) -> tuple[list[Printed
     if _total(columns) <= width:
         return _with_bar(columns, rows, width - _total(columns)), []
     columns = [replace(one, width=max(map(cell_len, (*_name_parts(one.name), *one.cells)))) for one in columns]
-    fitting = _leave_out(columns, width)
+    fitting = list(columns)
+    last = [columns[0], *(column for name in _LEFT_OUT_LAST for column in columns[1:] if column.name == name)]
+    for column in [*(column for column in reversed(columns) if column not in last), *reversed(last[1:])]:
+        if sum(one.least for one in fitting) + _GAP * (len(fitting) - 1) <= width:
+            break
+        fitting.remove(column)
+    widths = [min(column.width, width) for column in fitting]
+    for _ in range(sum(widths) + _GAP * (len(widths) - 1) - width):
+        widest = max(range(len(widths)), key=lambda index: (fitting[index].is_text, widths[index]))
+        widths[widest] -= 1
     left_out = [column.name for column in columns if column not in fitting]
-    return [_set_width(column) for column in _shrink_texts(fitting, width)], left_out
+    return [_wrapped(column, width) for column, width in zip(fitting, widths, strict=True)], left_out
 
 
 def shorten(text: str, width: int) -> str:
@@ -109,17 +118,13 @@ def text_of(value: object) -> str:
     return text
 
 
-def _print_parts(answer: "Result", title: str, width: int | None) -> None:
-    parts = parts_of(answer)
-    for name, member in parts.items():
-        _print_parts(member, f"{title}.{name}".strip("."), width)
-    if not parts:
-        _print_one(answer, title, width)
-
-
-def _print_one(answer: "Result", title: str, width: int | None) -> None:
+def _print(answer: "Result", title: str, width: int | None) -> None:
     from rich.table import Table
 
+    if parts := parts_of(answer):
+        for name, member in parts.items():
+            _print(member, f"{title}.{name}".strip("."), width)
+        return
     rows = answer if isinstance(answer, list) else [answer]
     if width is not None and isinstance(answer, dict):  # one object is easier to read from top to bottom
         rows = [{"field": name, "value": value} for name, value in answer.items()]
@@ -165,36 +170,16 @@ def _name_parts(name: str) -> list[str]:
     return re.findall(r"[^_]*_+|[^_]+", name) or [name]
 
 
-def _leave_out(columns: list[PrintedColumn], width: int) -> list[PrintedColumn]:
-    """The columns that fit if every text is as short as it may be."""
-    last = [columns[0], *(column for name in _LEFT_OUT_LAST for column in columns[1:] if column.name == name)]
-    fitting = list(columns)
-    for column in [*(column for column in reversed(columns) if column not in last), *reversed(last[1:])]:
-        if sum(one.least for one in fitting) + _GAP * (len(fitting) - 1) <= width:
-            break
-        fitting.remove(column)
-    return fitting
-
-
-def _shrink_texts(columns: list[PrintedColumn], width: int) -> list[PrintedColumn]:
-    widths = [min(column.width, width) for column in columns]
-    excess = sum(widths) + _GAP * (len(columns) - 1) - width
-    for _ in range(excess):
-        widest = max(range(len(widths)), key=lambda index: (columns[index].is_text, widths[index]))
-        widths[widest] -= 1
-    return [replace(column, width=new) for column, new in zip(columns, widths, strict=True)]
-
-
-def _set_width(column: PrintedColumn) -> PrintedColumn:
-    """The column with cells and header wrapped to its width."""
+def _wrapped(column: PrintedColumn, width: int) -> PrintedColumn:
+    """The column with its header and its cells in a width."""
     lines: list[str] = []
     for word in _name_parts(column.name):
-        if lines and len(lines[-1]) + len(word) <= column.width:
+        if lines and len(lines[-1]) + len(word) <= width:
             lines[-1] += word
         else:
             lines.append(word)
-    header = "\n".join(shorten(line, column.width) for line in lines)
-    return replace(column, header=header, cells=tuple(shorten(cell, column.width) for cell in column.cells))
+    header = "\n".join(shorten(line, width) for line in lines)
+    return replace(column, width=width, header=header, cells=tuple(shorten(cell, width) for cell in column.cells))
 
 
 def _with_bar(columns: list[PrintedColumn], rows: Sequence[dict[str, Any]], room: int) -> list[PrintedColumn]:

@@ -65,7 +65,6 @@ _ABSENT: Final = {
 
 
 def _print_summary(result: "VerificationResult") -> None:
-    """Print the summary to stderr."""
     from rich.filesize import decimal
 
     summary = (

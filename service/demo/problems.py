@@ -4,7 +4,7 @@ They are the same every day. People and agents come from a range reserved for be
 agents come from one that was taken out of use (RFC 7526), since an address that cannot be public proves nothing.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import date, timedelta
 from pathlib import Path
 from random import Random
@@ -24,7 +24,7 @@ _CHATGPT: Final = "https://chatgpt.com/"
 _DOCS: Final = "docs.example.com"
 
 
-class _Requests(NamedTuple):
+class Requests(NamedTuple):
     """Requests for one path, spread evenly over some days."""
 
     times: int
@@ -38,42 +38,42 @@ class _Requests(NamedTuple):
     network: str = "198.18.77"  # of an agent
 
 
-_REQUESTS: Final = (
+REQUESTS: Final = (
     # broken_link: it led somewhere until three weeks ago
-    _Requests(6, 20, 27, DOMAINS[1], "/spring-guide", 302),
-    _Requests(30, 1, 12, DOMAINS[1], "/spring-guide", 404, _CHATGPT_USER),
-    _Requests(6, 1, 12, DOMAINS[1], "/spring-guide", 404, referrer=_CHATGPT),
+    Requests(6, 20, 27, DOMAINS[1], "/spring-guide", 302),
+    Requests(30, 1, 12, DOMAINS[1], "/spring-guide", 404, _CHATGPT_USER),
+    Requests(6, 1, 12, DOMAINS[1], "/spring-guide", 404, referrer=_CHATGPT),
     # invented_link
-    _Requests(8, 1, 14, DOMAINS[0], "/pricing-2026", 404, referrer=_CHATGPT),
+    Requests(8, 1, 14, DOMAINS[0], "/pricing-2026", 404, referrer=_CHATGPT),
     # ai_attention_gap
-    _Requests(40, 1, 28, DOMAINS[0], "/setup-guide", 302, _CHATGPT_USER),
+    Requests(40, 1, 28, DOMAINS[0], "/setup-guide", 302, _CHATGPT_USER),
     # blocked_agent
-    _Requests(34, 1, 20, _DOCS, "/", 403, _CLAUDE_USER),
-    _Requests(6, 1, 20, _DOCS, "/start", 200, _CLAUDE_USER),
+    Requests(34, 1, 20, _DOCS, "/", 403, _CLAUDE_USER),
+    Requests(6, 1, 20, _DOCS, "/start", 200, _CLAUDE_USER),
     # impersonated_agent
-    _Requests(60, 1, 9, DOMAINS[0], "/archive", 302, _GPTBOT, network="192.88.99"),
+    Requests(60, 1, 9, DOMAINS[0], "/archive", 302, _GPTBOT, network="192.88.99"),
     # server_errors
-    _Requests(100, 1, 10, DOMAINS[0], "/checkout", 302),
-    _Requests(40, 1, 10, DOMAINS[0], "/checkout", 502),
+    Requests(100, 1, 10, DOMAINS[0], "/checkout", 302),
+    Requests(40, 1, 10, DOMAINS[0], "/checkout", 502),
     # search_errors
-    _Requests(40, 1, 10, _DOCS, "/search", 503, _GOOGLEBOT),
+    Requests(40, 1, 10, _DOCS, "/search", 503, _GOOGLEBOT),
     # dead_path: a page of the site links to it
-    _Requests(24, 1, 12, DOMAINS[1], "/handbook/old/", 404, referrer="https://link.example.org/"),
+    Requests(24, 1, 12, DOMAINS[1], "/handbook/old/", 404, referrer="https://link.example.org/"),
     # exposed_path
-    _Requests(4, 1, 4, _DOCS, "/.env", 200, _SCANNER),
+    Requests(4, 1, 4, _DOCS, "/.env", 200, _SCANNER),
     # referral_drop
-    _Requests(40, 15, 28, DOMAINS[0], "/autumn-sale", 302, referrer=_CHATGPT),
-    _Requests(6, 1, 14, DOMAINS[0], "/autumn-sale", 302, referrer=_CHATGPT),
+    Requests(40, 15, 28, DOMAINS[0], "/autumn-sale", 302, referrer=_CHATGPT),
+    Requests(6, 1, 14, DOMAINS[0], "/autumn-sale", 302, referrer=_CHATGPT),
     # catch_all
-    _Requests(3, 1, 9, "static.example.com", "/.env", 200, _SCANNER),
-    _Requests(3, 1, 9, "static.example.com", "/.git/config", 200, _SCANNER),
-    _Requests(3, 1, 9, "static.example.com", "/backup.sql", 200, _SCANNER),
+    Requests(3, 1, 9, "static.example.com", "/.env", 200, _SCANNER),
+    Requests(3, 1, 9, "static.example.com", "/.git/config", 200, _SCANNER),
+    Requests(3, 1, 9, "static.example.com", "/backup.sql", 200, _SCANNER),
     # flood
-    _Requests(1_200, 3, 3, "static.example.com", "/", 200, _SCANNER),
-    _Requests(60, 1, 12, "static.example.com", "/", 200),
+    Requests(1_200, 3, 3, "static.example.com", "/", 200, _SCANNER),
+    Requests(60, 1, 12, "static.example.com", "/", 200),
     # training_without_return
-    _Requests(150, 1, 28, _DOCS, "/start", 200, _BYTESPIDER),
-    _Requests(120, 1, 28, _DOCS, "/start", 200),
+    Requests(150, 1, 28, _DOCS, "/start", 200, _BYTESPIDER),
+    Requests(120, 1, 28, _DOCS, "/start", 200),
 )
 
 
@@ -100,34 +100,21 @@ REPAIRS: Final = (
 )  # fmt: skip
 """Of the first, the log says that it helped; of the second, that it changed nothing; of the third, that its rate fell,
 while that of its control did not."""
-_REPAIRED_REQUESTS: Final = (
-    _Requests(60, 13, 42, DOMAINS[1], "/team-page", 404, _CHATGPT_USER),
-    _Requests(24, 1, 12, DOMAINS[1], "/team-page", 302, _CHATGPT_USER),
-    _Requests(120, 1, 60, DOMAINS[1], "/press-kit", 404, _CLAUDE_USER),
-    _Requests(90, 31, 60, DOMAINS[0], "/signup", 502),
-    _Requests(240, 1, 60, DOMAINS[0], "/signup", 302),
+REPAIRED_REQUESTS: Final = (
+    Requests(60, 13, 42, DOMAINS[1], "/team-page", 404, _CHATGPT_USER),
+    Requests(24, 1, 12, DOMAINS[1], "/team-page", 302, _CHATGPT_USER),
+    Requests(120, 1, 60, DOMAINS[1], "/press-kit", 404, _CLAUDE_USER),
+    Requests(90, 31, 60, DOMAINS[0], "/signup", 502),
+    Requests(240, 1, 60, DOMAINS[0], "/signup", 302),
     # the control, about which nothing was done
-    _Requests(100, 11, 60, DOMAINS[0], "/checkout", 502),
-    _Requests(240, 11, 60, DOMAINS[0], "/checkout", 302),
+    Requests(100, 11, 60, DOMAINS[0], "/checkout", 502),
+    Requests(240, 11, 60, DOMAINS[0], "/checkout", 302),
 )
 
 
-def problem_lines(as_of: date) -> list[str]:
-    """Log lines of the 28 days before `as_of` in the vhost-combined format, without newlines, ordered by time."""
-    return [line for _, line in sorted(_timed_lines(_REQUESTS, as_of))]
-
-
-def write_problems(path: Path, as_of: date) -> None:
-    """Write the lines as one log file."""
-    path.write_text("".join(f"{line}\n" for line in problem_lines(as_of)), "ascii")
-
-
-def write_repairs(path: Path, as_of: date) -> None:
-    """Write a log of the 60 days before `as_of` in which REPAIRS were made."""
-    path.write_text("".join(f"{line}\n" for _, line in sorted(_timed_lines(_REPAIRED_REQUESTS, as_of))), "ascii")
-
-
-def _timed_lines(requests: Sequence[_Requests], as_of: date) -> Iterator[tuple[tuple[date, int], str]]:
+def write_log(path: Path, requests: Sequence[Requests], as_of: date) -> None:
+    """Write requests of the days before `as_of` as lines in the vhost-combined format, ordered by time."""
+    lines = []
     for place, one in enumerate(requests):
         for number in range(one.times):
             day = as_of - timedelta(days=one.newest + number % (one.oldest - one.newest + 1))
@@ -138,4 +125,5 @@ def _timed_lines(requests: Sequence[_Requests], as_of: date) -> Iterator[tuple[t
             agent = one.agent or browser_of(random.choice(PLATFORMS), random, day)
             address = f"{one.network}.{number % 64}" if one.agent else f"198.19.{(place * 37 + number) % 256}.{number}"
             request = f'"GET {one.path} HTTP/1.1" {one.status} 0 "{one.referrer}" "{agent}"'
-            yield (day, second), f"{one.domain}:443 {address} - - [{moment}] {request}"
+            lines.append((day, second, f"{one.domain}:443 {address} - - [{moment}] {request}\n"))
+    path.write_text("".join(line for _, _, line in sorted(lines)), "ascii")

@@ -170,8 +170,7 @@ class _Day:
         self._progress = number / max(1, sample.days - 1)
         self._stamp = f"{day.day:02}/{MONTHS[day.month - 1]}/{day.year}"
         self._codes = sample.codes()
-        is_last = day == sample.last_day
-        self._seconds = sample.last_second if is_last else _DAY_SECONDS
+        self._seconds = sample.last_second if day == sample.last_day else _DAY_SECONDS
         self._known: dict[int, tuple[str, str]] = {}
         self._code_weights = list(accumulate(link_weights(len(self._codes))))
         self._burst = self._random.choice(self._codes) if bursts(number) else None

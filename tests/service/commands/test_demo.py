@@ -2,7 +2,7 @@
 
 import io
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import date, timedelta
 
 import pytest
 from rich.console import Console
@@ -11,7 +11,7 @@ from data import Lake
 from queries import DETECTORS, ENTRIES, Scope, Warehouse, detect, measure_all
 from service.commands.demo import _fill
 from service.control_database import ControlDatabase
-from service.demo.problems import problem_lines
+from service.demo.problems import REQUESTS, write_log
 from service.jobs.store import Jobs
 from tests.support.tables import tables
 
@@ -60,10 +60,11 @@ def test_of_three_repairs_the_log_says_that_two_helped_one_beside_its_control_an
     assert (outcomes["/signup"].others, early.events > 50, late.events > 10) == (1, True, True)
 
 
-def test_planted_problems_are_the_same_every_day_and_before_it():
-    as_of = datetime(2026, 3, 1, tzinfo=UTC).date()
-    lines = problem_lines(as_of)
-    assert lines == problem_lines(as_of)
+def test_planted_problems_are_the_same_every_day_and_before_it(tmp_path):
+    for name in ("one", "two"):
+        write_log(tmp_path / name, REQUESTS, date(2026, 3, 1))
+    lines = (tmp_path / "one").read_text().splitlines()
+    assert lines == (tmp_path / "two").read_text().splitlines()
     assert "01/Feb/2026" in lines[0]
     assert "28/Feb/2026" in lines[-1]
     assert 500 < len(lines) < 2_500
