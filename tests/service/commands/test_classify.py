@@ -2,11 +2,10 @@
 
 import json
 import re
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import crawleruseragents
-import pyarrow.parquet as pq
 import pytest
 
 from data.ingest.importer import Importer, Options
@@ -15,6 +14,7 @@ from data.rules.tables import IpList, load
 from data.store.ip_list_files import refresh, snapshots
 from data.visits import Classification
 from tests.service.commands.runs import refused, run
+from tests.support.lakes import rows_of
 from tests.support.user_agents import CHROME_ON_WINDOWS as CHROME
 from tests.support.user_agents import GPTBOT
 
@@ -281,10 +281,8 @@ def landed(lake, rows, targets):
     log.write_text("".join(lines), "utf-8")
     summary = Importer(lake).run(log, Options("acme", log_format="combined"))
     assert (summary.visits, summary.rejected) == (len(rows), 0)
-    files = lake.visit_files("acme", date(2026, 3, 4), date(2026, 3, 4))
-    visits = [visit for file in files for visit in pq.ParquetFile(file).read().to_pylist()]
-    by_place = {int(re.match(r"/(\d+)", visit["path"])[1]): {name: visit[name] for name in KEYS} for visit in visits}
-    return [by_place[number] for number in range(len(rows))]
+    found = {int(re.match(r"/(\d+)", visit["path"])[1]): visit for visit in rows_of(lake)}
+    return [{name: found[number][name] for name in KEYS} for number in range(len(rows))]
 
 
 def test_a_log_is_classified_as_its_lines_are_whose_paths_are_not_queries(classify, lake):

@@ -44,8 +44,7 @@ def import_one(traffic, tmp_path, lake):
     def import_one(*flags):
         with (tmp_path / "access.log").open("a") as log:
             log.write(PERSON)
-        run = traffic("import", tmp_path / "access.log", "--org", "acme", "--domain", "a.example",
-                      "--lake", lake.root, *flags)  # fmt: skip
+        run = traffic("import", tmp_path / "access.log", "--org", "acme", "--domain", "a.example", *flags)
         assert run.code == 0, run.err
         return sorted(row["country"] or "" for row in rows_of(lake))
 
@@ -118,16 +117,15 @@ def test_what_is_not_a_country_database_is_refused_and_no_lake_is_made(traffic, 
 
 
 def test_what_has_no_countries_is_refused_and_doctor_says_how_to_replace_a_broken_database(traffic, lake, download):
-    at = ("--lake", lake.root)
-    assert "only those in logs are known; `traffic countries` sets up a database." in traffic("doctor", *at).out
-    traffic("countries", download(), *at)
-    assert "they are looked up in DBIP-Country-Lite of 20" in traffic("doctor", *at).out
+    assert "only those in logs are known; `traffic countries` sets up a database." in traffic("doctor").out
+    traffic("countries", download())
+    assert "they are looked up in DBIP-Country-Lite of 20" in traffic("doctor").out
     before = lake.country_database.read_bytes()
     operators = download("operators.mmdb", {"autonomous_system_number": 64496})
-    assert "has no countries; `traffic countries` names" in refused(traffic("countries", operators, *at))
+    assert "has no countries; `traffic countries` names" in refused(traffic("countries", operators))
     assert lake.country_database.read_bytes() == before
     assert list(lake.staging.iterdir()) == []
     lake.country_database.write_bytes(b"")
-    run = traffic("doctor", *at)
+    run = traffic("doctor")
     assert run.code == 1
     assert "run `traffic countries`, or set another in TRAFFIC_GEOIP." in run.out

@@ -1,6 +1,7 @@
 """`traffic export`: one file for each endpoint and day, whole or not there, and never written for nothing."""
 
 import csv
+import io
 import re
 import signal
 from datetime import datetime, timedelta
@@ -47,11 +48,6 @@ def shared_lake(shared_lake, ago):
 def export(traffic, shared_lake, tmp_path):
     """Exports acme's answers into a folder."""
     return lambda *flags: traffic("export", "--org", "acme", "--to", tmp_path / "to", *flags)
-
-
-def campaigns_in(path):
-    with path.open(newline="") as file:
-        return [row["utm_campaign"] for row in csv.DictReader(file)]
 
 
 def files_in(folder):
@@ -104,7 +100,7 @@ def test_a_formula_of_a_stranger_is_text_in_csv_unless_it_is_raw(export, traffic
     for flags, text in ((), f"'{FORMULA}"), (("--raw",), FORMULA):
         assert export("--endpoints", "utm-campaigns", "--format", "csv", "--again", *flags).code == 0
         path = tmp_path / "to" / place("utm-campaigns", ago(1), "csv")
-        assert campaigns_in(path) == [text]
+        assert [row["utm_campaign"] for row in csv.DictReader(io.StringIO(path.read_text()))] == [text]
         query = ("query", "utm-campaigns", "--org", "acme", *days, "--format", "csv")
         assert traffic(*query, *flags).out.encode() == path.read_bytes()
 
@@ -142,36 +138,23 @@ setattr(files, name, killing)
 """
 
 
-ALL_OF_SOME = ["--all", "--endpoints", ",".join(SOME)]
-
-
-def command(lake, folder, *flags):
-    return ["export", "--org", "acme", "--to", str(folder), "--lake", str(lake.root), *ALL_OF_SOME, *flags]
-
-
 @pytest.mark.parametrize(("name", "call", "output"), [("sync", 16, "parquet"), ("move_durably", 6, "csv")])
 def test_an_export_that_is_killed_between_two_steps_leaves_whole_files_and_goes_on(
     export, forks, shared_lake, tmp_path, name, call, output
 ):
-    words = command(shared_lake, tmp_path / "to", "--format", output)
+    flags = ("--all", "--endpoints", ",".join(SOME), "--format", output)
+    words = ("export", "--org", "acme", "--to", tmp_path / "to", "--lake", shared_lake.root, *flags)
     run = forks.start(*words, before=KILLED.format(name=name, call=call))
     _, told = run.communicate()
     assert run.returncode == -signal.SIGKILL, told
-    goes_on(export, tmp_path, output)
-
-
-def goes_on(export, tmp_path, output):
-    """What was written is whole and stays as it is, and the next run adds the rest and nothing else.
-
-    A run that nobody kills writes the same bytes.
-    """
+    # what was written is whole and stays, the next run adds the rest only, and one that nobody kills writes the same
     left = {path: body for path, body in files_in(tmp_path / "to").items() if not path.startswith(".")}
     assert len(left) > 0
-    assert export(*ALL_OF_SOME, "--format", output).code == 0
+    assert export(*flags).code == 0
     whole = files_in(tmp_path / "to")
     assert len(whole) == sum(SOME.values()) * len(AGES)
     assert left.items() <= whole.items()
-    assert export(*ALL_OF_SOME, "--format", output, "--again").err.endswith(f"{len(whole)} files written, 0 kept.\n")
+    assert export(*flags, "--again").err.endswith(f"{len(whole)} files written, 0 kept.\n")
     assert files_in(tmp_path / "to") == whole
 
 

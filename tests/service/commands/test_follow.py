@@ -75,11 +75,6 @@ def until(is_so, process):
         time.sleep(0.03)
 
 
-def until_told(process):
-    """Wait until a process has written something."""
-    until(lambda: process.told, process)
-
-
 @pytest.fixture
 def log(tmp_path):
     (tmp_path / "logs").mkdir()
@@ -231,7 +226,7 @@ def test_a_process_killed_again_and_again_loses_and_doubles_nothing(lake, follow
         ends.append(process.end(signal.SIGKILL).code)
         process.err.unlink()
         process = follow(log, every="0.01")
-        until_told(process)
+        until(lambda process=process: process.told, process)
         time.sleep(choice.uniform(0, 0.3))
     until(lambda: writer.rotations, process)
     writer.is_over.set()

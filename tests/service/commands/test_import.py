@@ -1,9 +1,8 @@
 """`traffic import` beside the clock and other programs; what it prints otherwise is in transcripts/import.txt."""
 
 import re
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
-import pyarrow.parquet as pq
 import pytest
 
 from data.ingest.importer import Importer, Options
@@ -11,6 +10,7 @@ from data.logs.formats import FORMATS
 from data.maintenance import erasure
 from queries import DEFAULT_RANGE, RANGES
 from service.commands.importing import OLD
+from tests.support.lakes import rows_of
 from tests.support.user_agents import CHROME
 
 pytestmark = pytest.mark.usefixtures("one_reader")
@@ -31,11 +31,6 @@ def run(lake, tmp_path, traffic):
     return run
 
 
-def paths(lake):
-    files = lake.visit_files("acme", date(2026, 1, 1), date(2030, 12, 31))
-    return [(visit["domain"], visit["path"]) for file in files for visit in pq.ParquetFile(file).read().to_pylist()]
-
-
 def line(path, at=datetime(2026, 3, 4, 10, 5, 3)):
     return f'203.0.113.7 - - [{at:%d/%b/%Y:%H:%M:%S} +0000] "GET {path} HTTP/1.1" 200 5 "-" "{CHROME}"\n'
 
@@ -53,7 +48,7 @@ def test_lines_of_the_day_after_tomorrow_are_counted_and_not_read(lake, run):
 def test_a_binary_ends_with_one_clear_line(lake, run):
     for content in ("a\rb\n", "\x7fELF\0\r\0\n", "\r\0"):
         told, code = run(content)
-        assert (code, paths(lake)) == (2, [])
+        assert (code, rows_of(lake)) == (2, [])
         assert re.fullmatch(r"traffic: .*no known log format matches.*", told.splitlines()[-1])
 
 
@@ -82,7 +77,7 @@ def test_a_log_that_landed_without_a_domain_is_erased_and_lands_again_with_one(
     assert traffic(*command.split(), "--yes").code == 0
     told, code = run(line("/a"), "--again")
     assert (code, "1 visit imported from 1 line" in told) == (0, True)
-    assert paths(lake) == [("go.example", "/a")]
+    assert [(row["domain"], row["path"]) for row in rows_of(lake)] == [("go.example", "/a")]
 
 
 def test_the_help_names_every_format_and_shows_how_logs_are_described(traffic):

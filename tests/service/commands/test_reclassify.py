@@ -11,24 +11,19 @@ from collections import Counter
 from contextlib import closing
 from datetime import date, datetime, timedelta
 
-import pyarrow.parquet as pq
-
 from data import Lake
 from data.ingest.importer import Importer, Options
 from data.rules.bots import readable_user_agent
 from data.rules.tables import rules_version
 from tests.faults.trials import scaled
-from tests.support.lakes import flipped
+from tests.support.lakes import files_of, flipped, read
 from tests.support.user_agents import CHROME, GPTBOT
 from tests.support.visits import land, visit
-
-START, END = date(1, 1, 1), date(9999, 12, 31)
 
 
 def visits(lake, organization="acme"):
     """Every live visit of an organization, the day of each beside it."""
-    files = lake.manifest.live_files(organization, START, END)
-    return [(file.day, row) for file in files for row in pq.ParquetFile(lake.verified_path(file)).read().to_pylist()]
+    return [(file.day, row) for file in files_of(lake, organization) for row in read(lake, file)]
 
 
 def categories(lake, organization="acme"):

@@ -103,16 +103,6 @@ Disallow: /
     assert told in refused(robots("plan", "--org", "acme", "--block", "OpenAI:coding"))
 
 
-def test_the_numbers_of_a_plan_are_those_of_a_count_over_raw_visits(robots, today):
-    days = {today - timedelta(days=number) for number in range(1, 29)}
-    visits = [one for one in planned(today) if one["visited_at"].date() in days]
-    trained = [one for one in visits if one["agent"] == "GPTBot" and one["confidence"] != "contradicted"]
-    at_risk = sum(one["bot_category"] == "ai_referral" and one["ai_source"] == "ChatGPT" for one in visits)
-    out = robots("plan", "--org", "acme", "--block", "OpenAI:trained").out
-    assert f": {len(trained)} requests and {sum(one['bytes_sent'] for one in trained)} bytes saved." in out
-    assert f"At risk: {at_risk} visits" in out
-
-
 def test_a_plan_becomes_one_approved_job_with_its_file_and_what_ignored_the_present_one(
     robots, traffic, shared_lake, closed
 ):
