@@ -51,6 +51,12 @@ LIMIT = 0.4
 """Seconds that a query may take in these tests."""
 
 
+@pytest.fixture
+def workers():
+    with closing(Workers()) as workers:
+        yield workers
+
+
 # A query out of time
 
 
@@ -70,7 +76,6 @@ def test_a_query_out_of_time_is_stopped_and_the_next_one_answered(lake, by):
                 rows(warehouse, sql, variables)
             took.append(time.monotonic() - begun)
             assert warehouse.answer(OVERVIEW, variables)["total_visits"] == 1
-    print(f"stopped by {by}: after {', '.join(f'{seconds:.2f}' for seconds in took)} s of {LIMIT}")
     assert max(took) < 5
 
     class Deaf:
@@ -90,10 +95,9 @@ def test_a_query_out_of_time_is_stopped_and_the_next_one_answered(lake, by):
     watchdog.close()
 
 
-def test_a_query_that_waits_for_its_turn_does_not_use_up_its_time(lake, monkeypatch):
+def test_a_query_that_waits_for_its_turn_does_not_use_up_its_time(lake, monkeypatch, workers):
     land(lake, "acme", [visit()])
     monkeypatch.setattr(queries.warehouse, "template", with_condition("sleep_ms(300) IS NULL"))
-    workers = Workers()
     many = 5 * ((os.cpu_count() or 1) + 1)
 
     async def ask(answers):
@@ -105,10 +109,9 @@ def test_a_query_that_waits_for_its_turn_does_not_use_up_its_time(lake, monkeypa
         bodies = asyncio.run(ask(Answers(warehouse, AnswerCache(), workers)))
         assert [body.startswith(b'{"total_visits":0,') for body in bodies] == [True] * many
         assert time.monotonic() - begun > 1
-        workers.close()
 
 
-def test_what_a_cluster_counted_of_a_dashboard_that_took_too_long_is_kept(lake):
+def test_what_a_cluster_counted_of_a_dashboard_that_took_too_long_is_kept(lake, workers):
     land(lake, "acme", [visit()])
     slow, asked = ["geographic"], []
 
@@ -119,7 +122,7 @@ def test_what_a_cluster_counted_of_a_dashboard_that_took_too_long_is_kept(lake):
                 raise ClusterTimeout("the query ran longer than 120 seconds on the cluster; it was stopped.")
             return super().answer(entry, variables, cancelled)
 
-    dashboard, workers = ENTRIES["dashboard"], Workers()
+    dashboard = ENTRIES["dashboard"]
 
     async def ask(answers):
         with pytest.raises(ClusterTimeout):
@@ -134,7 +137,6 @@ def test_what_a_cluster_counted_of_a_dashboard_that_took_too_long_is_kept(lake):
             name for name, _ in dashboard.members
         }
         assert asked == ["geographic"]
-        workers.close()
 
 
 def test_a_query_out_of_time_is_told_what_to_do():
@@ -219,13 +221,12 @@ def test_an_engine_that_a_file_ends_is_replaced(lake):
             with pytest.raises(duckdb.FatalException):
                 ended.execute("SELECT 1")
             assert warehouse.answer(OVERVIEW, good)["total_visits"] == 1
-        print(f"engine lost: {len(took)} times, replaced after {1000 * max(took):.0f} ms at most")
         assert max(took) < 10
 
 
-def test_a_query_on_an_engine_that_has_ended_is_worth_asking_again_at_once_or_when_the_lake_is_back(lake):
+def test_a_query_on_an_engine_that_has_ended_is_worth_asking_again_at_once_or_when_the_lake_is_back(lake, workers):
     land(lake, "acme", [visit()])
-    with closing(Warehouse(lake)) as warehouse, closing(Workers()) as workers:
+    with closing(Warehouse(lake)) as warehouse:
         variables = warehouse.variables(Scope("acme", *DAYS))
         warehouse._engine._duckdb = Ended()
         with pytest.raises(EngineLost):
@@ -268,9 +269,9 @@ class Gated(Warehouse):
 
 
 @pytest.mark.parametrize("first", ["dashboard", "devices"])
-def test_who_comes_while_the_one_before_leaves_is_answered(lake, first):
+def test_who_comes_while_the_one_before_leaves_is_answered(lake, workers, first):
     land(lake, "acme", [visit()])
-    scope, workers = Scope("acme", *DAYS), Workers()
+    scope = Scope("acme", *DAYS)
 
     async def ask(warehouse):
         cache = AnswerCache()
@@ -294,7 +295,6 @@ def test_who_comes_while_the_one_before_leaves_is_answered(lake, first):
 
     with closing(Gated(lake)) as warehouse:
         (found,), (left,) = asyncio.run(ask(warehouse))
-        workers.close()
     assert b'"visits":1,' in found
     assert isinstance(left, asyncio.CancelledError)
 
@@ -312,9 +312,9 @@ class Sharing(Warehouse):
         return super().with_shared_visits(variables, entries, cancelled)
 
 
-def test_work_that_answers_share_stops_when_all_of_them_are_abandoned(lake):
+def test_work_that_answers_share_stops_when_all_of_them_are_abandoned(lake, workers):
     land(lake, "acme", [visit(country="FR")])
-    scope, workers = Scope("acme", *DAYS, country="FR"), Workers()
+    scope = Scope("acme", *DAYS, country="FR")
 
     async def ask(warehouse):
         answers = Answers(warehouse, AnswerCache(), workers)
@@ -329,16 +329,12 @@ def test_work_that_answers_share_stops_when_all_of_them_are_abandoned(lake):
     with closing(Sharing(lake)) as warehouse:
         body = asyncio.run(ask(warehouse))
         assert warehouse.stopped == [True]
-    workers.close()
     assert b'"visits":1,' in body
 
 
 def ask_as_a_server(warehouse, entry, scope):
-    workers = Workers()
-    try:
+    with closing(Workers()) as workers:
         asyncio.run(Answers(warehouse, AnswerCache(), workers).body(entry, scope))
-    finally:
-        workers.close()
 
 
 @pytest.mark.parametrize(
@@ -477,8 +473,6 @@ def test_a_client_that_leaves_stops_its_query_and_gives_its_place_back(served):
         connection = served.begin(devices(f"ever{number}"))
         served.wait_until("began", f"ever{number}")
         stopped.append(served.leave(connection, f"ever{number}"))
-    told = f"{len(stopped)} clients left: queries stopped after {1000 * statistics.median(stopped):.0f} ms"
-    print(f"{told}, {1000 * max(stopped):.0f} ms at most")
     assert max(stopped) < QUERY_TIMEOUT_SECONDS / 2
     assert statistics.median(stopped) < 2
     assert served.ask(devices("go.example"))[0] == 200
@@ -500,7 +494,6 @@ def test_a_query_goes_on_until_the_last_of_those_who_wait_has_left(served):
         begun = len(served.times("began", domain))
         assert begun <= (os.cpu_count() or 1) + 1  # the others of the dashboard never began
         served.wait_until("ended", domain, begun)
-    print(f"{len(stopped)} pairs left: queries stopped {1000 * max(stopped):.0f} ms at most after the second")
     assert max(stopped) < QUERY_TIMEOUT_SECONDS / 2
 
 
@@ -525,14 +518,13 @@ def test_overload_is_shed_at_once_while_what_is_held_and_health_are_answered(ser
     many = scaled(64, 200)
     assert served.ask(devices("go.example"))[0] == 200
     with ExitStack() as stack:
-        begun = time.monotonic()
+        begun, refused = time.monotonic(), set()
         waiting = [stack.enter_context(served.begin(devices(f"ever{number}"))) for number in range(many)]
-        refused = {}
         while len(refused) < many - MAX_REQUESTS:
-            refused |= {connection: time.monotonic() - begun for connection in waiting if has_come(connection)}
+            refused |= {connection for connection in waiting if has_come(connection)}
             waiting = [connection for connection in waiting if connection not in refused]
             assert time.monotonic() - begun < QUERY_TIMEOUT_SECONDS  # which would end them, too
-        easy = {path: [timed(served, path) for _ in range(10)] for path in (devices("go.example"), "/healthz")}
+        assert max(timed(served, path) for path in (devices("go.example"), "/healthz") for _ in range(10)) < 5
         assert served.ask("/jobs")[0] == served.ask("/analytics/cache-stats")[0] == 200
         assert not any(has_come(connection) for connection in waiting)
         for connection in refused:
@@ -541,11 +533,6 @@ def test_overload_is_shed_at_once_while_what_is_held_and_health_are_answered(ser
             assert headers[b"content-type"] == b"application/json"
             assert list(json.loads(body)) == ["error", "message"]
             assert json.loads(body)["error"] == "The service is overloaded."
-    held, health = ([round(1000 * statistics.median(answers)), round(1000 * max(answers))] for answers in easy.values())
-    slowest = 1000 * max(refused.values())
-    print(f"{many} at once: {len(waiting)} admitted, {len(refused)} refused within {slowest:.0f} ms of the first;")
-    print(f"meanwhile held answers took {held} ms, health {health} ms (median, most)")
-    assert max(max(answers) for answers in easy.values()) < 5
     until(lambda: served.ask(devices("quiet.example"))[0] == 200)
 
 
@@ -576,19 +563,15 @@ def test_a_file_that_crashes_the_engine_fails_only_its_own_request(served, share
     ]
     for thread in asking:
         thread.start()
-    ended = 0
     for _ in range(scaled(2, 100)):
         status, body = served.ask(f"/analytics/traffic-overview?{WEEK}&domain=go.example", key)
         if status != 200:  # DuckDB 1.5 survives the file
             assert (status, json.loads(body)["error"]) == (500, "The request failed.")
-            ended += 1
         until(lambda: served.ask("/healthz")[0] == 200)
         time.sleep(0.1)
     stop.set()
     for thread in asking:
         thread.join()
-    counts = {name: {status: statuses.count(status) for status in set(statuses)} for name, statuses in told.items()}
-    print(f"engine ended {ended} times under load; statuses meanwhile: {counts}")
     assert set(told["acme"]) == {200}
     assert set(told["health"]) <= {200, 500}
 
