@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final
 
 import typer
 
@@ -11,33 +11,22 @@ from service.commands.options import DEFAULT_LAKE, LakeOption, announce_new_lake
 from service.commands.printing import printable
 from service.settings import setting
 
-
-class FreeDatabase(NamedTuple):
-    """A country database that costs nothing."""
-
-    name: str
-    licence: str
-    asks: str
-    """What its licence asks for."""
-    url: str
-    """The page that offers it and names its licence."""
-
-
 FREE_DATABASES: Final = (
-    FreeDatabase(
+    (
         "DB-IP Lite", "CC BY 4.0, no account", "link to DB-IP where its countries are shown",
         "https://db-ip.com/db/download/ip-to-country-lite",
     ),
-    FreeDatabase(
+    (
         "IPinfo Lite", "CC BY-SA 4.0, free account", "name IPinfo where its countries are shown",
         "https://ipinfo.io/developers/ipinfo-lite-database",
     ),
-    FreeDatabase(
+    (
         "GeoLite2 Country", "GeoLite End User License Agreement, free account",
         "name MaxMind; delete an outdated file within 30 days",
         "https://dev.maxmind.com/geoip/geolite2-free-geolocation-data",
     ),
 )  # fmt: skip
+"""Country databases that cost nothing: name, licence, what it asks for, and the page that offers them and names it."""
 
 
 def countries(
@@ -52,8 +41,8 @@ def countries(
     Example: traffic countries dbip-country-lite-2026-11.mmdb.gz
     """
     if file is None:
-        for source in FREE_DATABASES:
-            typer.echo(f"{source.name} ({source.licence}; {source.asks})\n  {source.url}")
+        for name, licence, asks, url in FREE_DATABASES:
+            typer.echo(f"{name} ({licence}; {asks})\n  {url}")
         typer.echo("Download one in the format MMDB, then run: traffic countries FILE", err=True)
         return
     from data.store.country_file import read_download, set_up

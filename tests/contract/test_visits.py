@@ -24,6 +24,7 @@ from data.store.packing import table_of, unpack
 from service.http import live_visits as receiving
 from service.maintenance import FLUSH_AFTER
 from tests.support import identity
+from tests.support.lakes import fail_at
 from tests.support.sockets import answer_on, request
 from tests.support.user_agents import CHROME, GPTBOT
 
@@ -425,14 +426,8 @@ def test_of_a_group_that_cannot_be_kept_no_visit_is_acknowledged(client, lake, g
     wait_at(gate, 0)
     others = [gate.begin(client, row(f"/{number}")) for number in range(4)]
     wait_at(gate, 4)
-    turns = itertools.count(1)
-
-    def failing(*args, keep=pending.enqueue):
-        if next(turns) == 2:
-            raise sqlite3.OperationalError("database or disk is full")
-        keep(*args)
-
-    monkeypatch.setattr(pending, "enqueue", failing)
+    full = sqlite3.OperationalError("database or disk is full")
+    fail_at(monkeypatch, pending, "enqueue", 2, error=full)
     gate.set()
     assert [sender.result().status_code for sender in (first, *others)] == [202] + [503] * 4
     assert send(client, row("/after")).status_code == 202

@@ -1,20 +1,16 @@
-"""`traffic agents refresh`, and what its lists and a database of countries change in `traffic import`."""
+"""`traffic agents refresh`, and what its lists change in `traffic import`."""
 
 import json
 import re
-from collections import Counter
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
 import pytest
-from mmdb_writer import MMDBWriter
-from netaddr import IPSet
 
 from data.store.ip_list_files import snapshots
 from tests.service.commands.runs import refused
-from tests.support.lakes import rows_of
 from tests.support.user_agents import CHROME
 
 pytestmark = pytest.mark.usefixtures("one_reader")
@@ -172,11 +168,6 @@ def imported(traffic, tmp_path):
     return imported
 
 
-def countries(lake):
-    """How many visits acme has from each country."""
-    return Counter(row["country"] for row in rows_of(lake))
-
-
 @pytest.fixture
 def checked(refresh, lake, folder):
     """A list of GPTBot's addresses in the lake, fetched on the day of the log."""
@@ -209,34 +200,3 @@ def test_import_tells_of_agents_that_came_from_elsewhere_unless_by_a_trusted_pro
     assert (run.code, run.out) == (1, "")
     assert run.err.endswith("openai-gptbot.json cannot be read; delete it, or run `traffic agents refresh`.\n")
     assert lake.manifest.organizations() == []
-
-
-@pytest.fixture
-def database(tmp_path):
-    """A database that knows 5.5.5.0/24 to be in Germany."""
-    writer = MMDBWriter(4, "Country", ["en"], "CountryDatabase")
-    writer.insert_network(IPSet(["5.5.5.0/24"]), {"country": {"iso_code": "DE"}})
-    writer.to_db_file(str(tmp_path / "countries.mmdb"))
-    return tmp_path / "countries.mmdb"
-
-
-def test_import_takes_countries_from_a_database_and_says_where_it_cannot_be_used(
-    imported, lake, tmp_path, database, monkeypatch
-):
-    with_country = PERSON.rstrip("\n") + ' "FR"\n'
-    run = imported(PERSON * 2 + PERSON.replace("5.5.5.5", "5.5.6.5"), "--geoip", database)
-    assert (run.code, run.out) == (0, "")
-    assert "countries are unknown" not in run.err
-    monkeypatch.setenv("TRAFFIC_GEOIP", str(database))
-    imported(PERSON + with_country)
-    assert countries(lake) == {"DE": 3, "FR": 1, None: 1}
-    (tmp_path / "cut.mmdb").write_bytes(database.read_bytes()[:-50])
-    for name in ("nowhere.mmdb", "cut.mmdb"):
-        monkeypatch.setenv("TRAFFIC_GEOIP", str(tmp_path / name))
-        run = imported(PERSON.replace("/sale", f"/{name}") + with_country)
-        assert (run.code, run.out) == (0, "")
-        (told,) = (row for row in run.err.splitlines() if row.startswith("traffic: "))
-        assert told.startswith(f"traffic: {tmp_path / name} is not a valid country database in MaxMind's format: ")
-        assert told.endswith("unless the log contains them; `traffic countries` sets up a database.")
-        assert "2 visits imported from 2 lines" in run.err
-    assert countries(lake) == {"DE": 3, "FR": 3, None: 3}

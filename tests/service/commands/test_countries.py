@@ -39,14 +39,14 @@ def download(tmp_path):
 
 @pytest.fixture
 def import_one(traffic, tmp_path, lake):
-    """Imports one more request of 5.5.5.5, and gives the countries of all visits."""
+    """Imports one more request of 5.5.5.5, or others; the countries of all visits, and what was told."""
 
-    def import_one(*flags):
+    def import_one(*flags, lines=PERSON):
         with (tmp_path / "access.log").open("a") as log:
-            log.write(PERSON)
+            log.write(lines)
         run = traffic("import", tmp_path / "access.log", "--org", "acme", "--domain", "a.example", *flags)
-        assert run.code == 0, run.err
-        return sorted(row["country"] or "" for row in rows_of(lake))
+        assert (run.code, run.out) == (0, ""), run
+        return sorted(row["country"] or "" for row in rows_of(lake)), run.err
 
     return import_one
 
@@ -54,8 +54,8 @@ def import_one(traffic, tmp_path, lake):
 def test_without_a_file_it_names_free_databases_their_licences_and_where_they_are(traffic, tmp_path):
     run = traffic("countries", "--lake", tmp_path / "new")
     assert (run.code, run.err) == (0, "Download one in the format MMDB, then run: traffic countries FILE\n")
-    for source in FREE_DATABASES:
-        assert f"{source.name} ({source.licence}; {source.asks})\n  {source.url}\n" in run.out
+    for name, licence, asks, url in FREE_DATABASES:
+        assert f"{name} ({licence}; {asks})\n  {url}\n" in run.out
     assert not (tmp_path / "new").exists()
 
 
@@ -63,7 +63,7 @@ def test_without_a_file_it_names_free_databases_their_licences_and_where_they_ar
 def test_new_visits_have_countries_once_a_download_is_set_up_and_past_ones_have_none(
     traffic, lake, download, import_one, name
 ):
-    assert import_one() == [""]
+    assert import_one()[0] == [""]
     file = download(name)
     run = traffic("countries", file)
     assert (run.code, run.out) == (0, "")
@@ -73,7 +73,7 @@ def test_new_visits_have_countries_once_a_download_is_set_up_and_past_ones_have_
     assert changed == f"It is copied to {lake.country_database}."
     assert "restart `traffic serve`" in then
     assert "Past visits get none" in then
-    assert import_one() == ["", "DE"]
+    assert import_one()[0] == ["", "DE"]
 
 
 def test_a_newer_file_replaces_the_database_and_one_that_is_named_is_used_instead(
@@ -82,12 +82,28 @@ def test_a_newer_file_replaces_the_database_and_one_that_is_named_is_used_instea
     traffic("countries", download())
     run = traffic("countries", download(record={"country": "FR"}))
     assert f"It replaces {lake.country_database}." in run.err
-    assert import_one() == ["FR"]
+    assert import_one()[0] == ["FR"]
     other = download("other.mmdb", {"country": "IT"})
-    assert import_one("--geoip", other) == ["FR", "IT"]
+    assert import_one("--geoip", other)[0] == ["FR", "IT"]
     monkeypatch.setenv("TRAFFIC_GEOIP", str(other))
     run = traffic("countries", download())
     assert run.err.endswith(f"TRAFFIC_GEOIP names {other}, which is used instead: unset it.\n")
+
+
+def test_a_log_may_name_countries_itself_and_import_says_which_database_cannot_be_used(
+    import_one, download, monkeypatch, tmp_path
+):
+    named, database = PERSON.replace("\n", ' "FR"\n'), download()
+    found, told = import_one("--geoip", database, lines=PERSON + PERSON.replace("5.5.5.5", "5.5.6.5") + named)
+    assert (found, "countries are unknown" in told) == (["", "DE", "FR"], False)
+    (tmp_path / "cut.mmdb").write_bytes(database.read_bytes()[:-50])
+    for number, name in enumerate(("nowhere.mmdb", "cut.mmdb"), 1):
+        monkeypatch.setenv("TRAFFIC_GEOIP", str(tmp_path / name))
+        found, told = import_one(lines=PERSON + named)
+        (line,) = (row for row in told.splitlines() if row.startswith("traffic: "))
+        assert line.startswith(f"traffic: {tmp_path / name} is not a valid country database in MaxMind's format: ")
+        assert line.endswith("unless the log contains them; `traffic countries` sets up a database.")
+        assert found == sorted(["", "DE", "FR"] + ["", "FR"] * number)
 
 
 def test_a_server_looks_reported_visits_up_in_it_and_a_backup_contains_it(traffic, lake, download, opened, tmp_path):
