@@ -29,8 +29,6 @@ NOT_REACHED: Final = (
     "themselves, log files that were imported, and answers that were given before."
 )
 LOG_WAIT_SECONDS: Final = 600
-_DECIMAL: Final = re.compile(r"-?\d{1,19}", re.ASCII)
-_HEXADECIMAL: Final = re.compile(r"0x[0-9a-f]{1,16}", re.IGNORECASE)
 
 
 def erase(
@@ -127,19 +125,17 @@ def _criteria(flags: Mapping[str, str | None], everything: bool) -> "Criteria":
         raise BadInput(f"choose what to delete: {', '.join(flags)}, or --all.")
     if {"--domain", "--no-domain"} <= given.keys():
         raise BadInput("--domain and --no-domain exclude each other.")
-    visitor = _visitor(given["--visitor"]) if "--visitor" in given else None
+    visitor, text = None, given.get("--visitor", "")
+    if re.fullmatch(r"0x[0-9a-f]{1,16}", text, re.IGNORECASE):  # its bits
+        visitor = int.from_bytes(int(text, 16).to_bytes(8), signed=True)
+    elif re.fullmatch(r"-?\d{1,19}", text, re.ASCII) and -(1 << 63) <= int(text) < 1 << 63:
+        visitor = int(text)
+    elif text:
+        must = "it must be a signed number of 64 bits, like -42, or its bits, like 0x2a"
+        raise BadInput(f"--visitor is {text!r}; {must}.")
     since, before = (day_of(name, given[name]) if name in given else None for name in ("--since", "--before"))
     is_without = True if "--no-domain" in given else None
     return Criteria(given.get("--short-code"), given.get("--domain"), is_without, visitor, since, before)
-
-
-def _visitor(text: str) -> int:
-    """The hash as visits store it, with a sign; hexadecimal digits are its bits."""
-    if _HEXADECIMAL.fullmatch(text):
-        return int.from_bytes(int(text, 16).to_bytes(8), signed=True)
-    if _DECIMAL.fullmatch(text) and -(1 << 63) <= int(text) < 1 << 63:
-        return int(text)
-    raise BadInput(f"--visitor is {text!r}; it must be a signed number of 64 bits, like -42, or its bits, like 0x2a.")
 
 
 def _run(eraser: "Eraser", organization: str, criteria: "Criteria", dry_run: bool = False) -> "ErasureResult":

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from data import Lake, TrafficError
+from data import TrafficError
 from data.text import plural
 from service.commands.answers import print_answer
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, day_of, opened_detection
@@ -32,12 +32,15 @@ def detect(
 
     Example: traffic jobs detect --org acme --dry-run
     """
+    from data.maintenance.status import stored_span
     from queries import DETECTORS, days_before, share_detected
 
     now = datetime.now(UTC)
     with opened_detection(lake, organization) as detection:
         day = day_of("--as-of", as_of) if as_of else detection.lake.manifest.today(organization, now)
-        _warn_of_unjudged_days(detection.lake, organization, day)
+        first, last = days_before(day)
+        if unjudged := sum(first <= one <= last for one in stored_span(detection.lake, organization).unjudged):
+            typer.echo(f"Not judged yet, so left out: {plural(unjudged, 'day')}; run `traffic compact`.", err=True)
         shared = share_detected(detection.engine, organization, day) if explain or is_dry_run else None
         if explain:
             for detector in DETECTORS.values():
@@ -50,8 +53,9 @@ def detect(
             if rows:
                 print_answer([{name: row.get(name) for name in columns} for row in rows], "table")
             else:
-                start, end = days_before(day)
-                typer.echo(f"The detectors found nothing from {start} to {end}; --explain shows near misses.", err=True)
+                typer.echo(
+                    f"The detectors found nothing from {first} to {last}; --explain shows near misses.", err=True
+                )
             return
         runs = detection.update_jobs(day, now)
     counts = ("created", "refreshed", "reopened", "ignored")
@@ -59,16 +63,6 @@ def detect(
     print_answer(rows, "table")
     if any(run.error for run in runs):
         raise TrafficError("some detectors did not run; their jobs are unchanged.")
-
-
-def _warn_of_unjudged_days(lake: Lake, organization: str, day: date) -> None:
-    """Say how many of the days that detectors examine are not judged yet, and so are left out."""
-    from data.maintenance.status import stored_span
-    from queries import days_before
-
-    first, last = days_before(day)
-    if unjudged := sum(first <= one <= last for one in stored_span(lake, organization).unjudged):
-        typer.echo(f"Not judged yet, so left out: {plural(unjudged, 'day')}; run `traffic compact`.", err=True)
 
 
 def _explanation(

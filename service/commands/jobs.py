@@ -75,8 +75,19 @@ def show(
         record = to_builtins(jobs.record(jobs.organization_of(job_id), job_id), builtin_types=(datetime, date))
     if output == "json":
         print_answer(record, output)
-    else:
-        _print_record(record)
+        return
+    evidence, implementation = record.pop("evidence"), record.pop("implementation")
+    lists = {name: record.pop(name) for name in ("actions", "outcome", "history", "deliveries")}
+    print_answer([{"field": name, "value": value} for name, value in record.items()], "table", is_wide=True)
+    members = {"evidence": evidence and evidence["rows"], "implementation": implementation, **lists}
+    for name, member in members.items():
+        if member:
+            typer.echo(f"\n{name}")
+            rows = [dict(row) for row in (member if isinstance(member, list) else [member])]
+            for row in rows:  # a nested object as its members
+                nested = {key: value.items() for key, value in row.items() if isinstance(value, dict)}
+                row |= {key: " ".join(f"{name}={value}" for name, value in pairs) for key, pairs in nested.items()}
+            print_answer(rows, "table", is_wide=True)
 
 
 @app.command()
@@ -239,19 +250,3 @@ def _act(lake: Path, job_id: str, action_id: str, note: str | None, approval: "A
         organization, now = jobs.organization_of(job_id), datetime.now(UTC)
         record = jobs.act(organization, job_id, action_id, COMMAND_LINE, now, note=note, approval=approval)
     typer.echo(f"{job_id} is {record.status}: {printable(record.title)}", err=True)
-
-
-def _print_record(record: dict[str, Any]) -> None:
-    """Print a job as tables: its fields, then the lists under their names."""
-    evidence, implementation = record.pop("evidence"), record.pop("implementation")
-    lists = {name: record.pop(name) for name in ("actions", "outcome", "history", "deliveries")}
-    print_answer([{"field": name, "value": value} for name, value in record.items()], "table", is_wide=True)
-    members = {"evidence": evidence and evidence["rows"], "implementation": implementation, **lists}
-    for name, member in members.items():
-        if member:
-            typer.echo(f"\n{name}")
-            rows = [dict(row) for row in (member if isinstance(member, list) else [member])]
-            for row in rows:  # a nested object as its members
-                nested = {key: value.items() for key, value in row.items() if isinstance(value, dict)}
-                row |= {key: " ".join(f"{name}={value}" for name, value in pairs) for key, pairs in nested.items()}
-            print_answer(rows, "table", is_wide=True)

@@ -28,11 +28,9 @@ if TYPE_CHECKING:
 
 NoDomainOption = Annotated[bool, typer.Option("--no-domain", help="only visits without a domain")]
 ValuesOption = Annotated[str, flag("values")]
-MemoryOption = Annotated[str, flag("memory")]
 EngineOption = Annotated[
     str, typer.Option(help="cluster that answers instead of this machine, without a time limit, as sc://host:15002")
 ]
-EngineLakeOption = Annotated[str, flag("engine_lake")]
 _DAYS = "--start-date and --end-date"
 MAX_CLUSTER_SECONDS = 24 * 3600.0
 """The time limit of a query on a cluster."""
@@ -49,9 +47,9 @@ def query(
     is_raw: RawOption = False,
     is_wide: Annotated[bool, typer.Option("--wide", help="whole columns, wider than the terminal")] = False,
     values: ValuesOption = setting("values").default,
-    memory: MemoryOption = setting("memory").default,
+    memory: Annotated[str, flag("memory")] = setting("memory").default,
     engine: EngineOption = "",
-    engine_lake: EngineLakeOption = "",
+    engine_lake: Annotated[str, flag("engine_lake")] = "",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
     """Print an answer, with the same rows as GET /analytics/NAME; with --format json the bytes are identical.

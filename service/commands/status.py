@@ -52,29 +52,24 @@ def status(
         members = {"organizations": organizations, "copies": [copy._asdict() for copy in published], "jobs": jobs}
         typer.echo(encode({"lake": str(opened.root), **asdict(lake_status), **members}))
     else:
-        _print_organizations(lake_status, now)
+        from rich.filesize import decimal
+        from rich.table import Table
+
+        names = ("organization", "files", "visits", "bytes", "first visit", "last visit", "open", "unmerged",
+                 "unjudged", "pending")  # fmt: skip
+        table = Table(box=None)
+        for name in names:
+            table.add_column(name, justify="right" if name in names[1:4] + names[6:] else "left")
+        for name, data in (*lake_status.organizations.items(), ("(total)", lake_status.total)):
+            since = f" ({_age(data.oldest_pending_at, now)})" if data.oldest_pending_at else ""
+            table.add_row(
+                printable(name), f"{data.files:,}", f"{data.visits:,}", decimal(data.bytes),
+                _moment(data.first_visit_at, data.first_day), _moment(data.last_visit_at, data.last_day),
+                f"{data.open_files:,}", f"{data.unmerged_days:,}", f"{data.unjudged_days:,}",
+                f"{data.pending_visits:,}{since}",
+            )  # fmt: skip
+        console().print(table)
         _print_lake(opened, lake_status, jobs, published, now)
-
-
-def _print_organizations(status: "LakeStatus", now: datetime) -> None:
-    """Print a table with one line for each organization, and the total."""
-    from rich.filesize import decimal
-    from rich.table import Table
-
-    names = ("organization", "files", "visits", "bytes", "first visit", "last visit", "open", "unmerged", "unjudged",
-             "pending")  # fmt: skip
-    table = Table(box=None)
-    for name in names:
-        table.add_column(name, justify="right" if name in names[1:4] + names[6:] else "left")
-    for name, data in (*status.organizations.items(), ("(total)", status.total)):
-        since = f" ({_age(data.oldest_pending_at, now)})" if data.oldest_pending_at else ""
-        table.add_row(
-            printable(name), f"{data.files:,}", f"{data.visits:,}", decimal(data.bytes),
-            _moment(data.first_visit_at, data.first_day), _moment(data.last_visit_at, data.last_day),
-            f"{data.open_files:,}", f"{data.unmerged_days:,}", f"{data.unjudged_days:,}",
-            f"{data.pending_visits:,}{since}",
-        )  # fmt: skip
-    console().print(table)
 
 
 def _print_lake(
