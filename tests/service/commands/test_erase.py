@@ -122,15 +122,6 @@ def test_what_a_server_has_acknowledged_goes_too(lake, erase, key_of):
     assert (paths(lake), paths(lake, "other")) == ([], ["/sent"] * 3)
 
 
-def test_a_damaged_file_ends_with_1_and_no_receipt(lake, erase):
-    fill(lake)
-    damaged = lake.root / lake.manifest.live_files("acme")[0].path
-    damaged.write_bytes(b"no Parquet")
-    run = erase("--short-code", "sale", "--yes")
-    assert (run.code, run.out) == (1, "")
-    assert damaged.name in run.err
-
-
 @pytest.mark.parametrize(("answer", "left"), [("n", 9), ("y", 6)])
 def test_on_a_terminal_it_shows_what_would_go_and_asks(lake, forks, answer, left):
     fill(lake)
