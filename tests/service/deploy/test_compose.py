@@ -3,13 +3,12 @@
 Paths, names and ports of the containers are replaced by those of a folder of the test; nothing else is changed.
 """
 
-import json
 import re
 import shlex
 import sys
-from http.client import HTTPConnection
 from pathlib import Path
 
+import httpx2
 import pytest
 import yaml
 
@@ -81,30 +80,25 @@ def deployment(tmp_path):
 
 
 def ask(port, host, path, **headers):
-    """The status, the headers and the body of an answer of Caddy."""
-    connection = HTTPConnection("127.0.0.1", port, timeout=60)
-    connection.request("GET", path, headers={"Host": f"{host}:{port}", **headers})
-    answer = connection.getresponse()
-    body = answer.read()
-    connection.close()
-    return answer.status, answer.headers, body
+    """An answer of Caddy."""
+    headers["Host"] = f"{host}:{port}"
+    return httpx2.get(f"http://127.0.0.1:{port}{path}", headers=headers, trust_env=False, timeout=60)
 
 
 def test_its_services_count_one_visit_from_the_log_of_caddy_to_the_api(deployment, key_of):
     deployment.configure()
     with deployment.started_caddy(), deployment.started("traffic", lambda: accepts(deployment.monitor)):
-        status, headers, _ = ask(deployment.links, "go.localhost", "/launch", **{"User-Agent": "GPTBot/1.2"})
-        assert (status, headers["Location"]) == (302, "https://example.com/launch")
-        assert ask(deployment.dashboard, "dashboard.localhost", "/healthz")[0] == 200  # no visit
+        answer = ask(deployment.links, "go.localhost", "/launch", **{"User-Agent": "GPTBot/1.2"})
+        assert (answer.status_code, answer.headers["Location"]) == (302, "https://example.com/launch")
+        assert ask(deployment.dashboard, "dashboard.localhost", "/healthz").status_code == 200  # no visit
 
         deployment.followed()
         with opened(deployment.root / "lake") as lake:
-            token = {"Authorization": f"Bearer {key_of(lake)}"}
-        status, _, body = ask(
-            deployment.dashboard, "dashboard.localhost", "/analytics/traffic-overview?range=7d", **token
-        )
-    assert status == 200
-    assert (json.loads(body)["total_visits"], json.loads(body)["ai_training_requests"]) == (1, 1)
+            key = key_of(lake)
+        path = "/analytics/traffic-overview?range=7d"
+        answer = ask(deployment.dashboard, "dashboard.localhost", path, Authorization=f"Bearer {key}")
+    assert answer.status_code == 200
+    assert (answer.json()["total_visits"], answer.json()["ai_training_requests"]) == (1, 1)
 
 
 def test_visits_count_once_when_caddy_rotates_its_log_while_follow_is_down(deployment):
