@@ -7,7 +7,6 @@ import os
 import pty
 import random
 import re
-import resource
 import signal
 import sys
 import threading
@@ -151,35 +150,6 @@ def test_what_cannot_be_followed_ends_with_one_line_and_2(follow, log, content, 
     (sentence,) = [text for text in run.err.splitlines() if not text.startswith("Lake: ")]
     assert sentence.startswith("traffic: ")
     assert told in sentence
-
-
-@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="only Linux lets one process limit another")
-def test_a_full_disk_is_told_once_and_nothing_is_lost(lake, follow, log):
-    log.write_text(line("/a"))
-    reader, writer = os.pipe()
-    process = follow(log, err=type(log)(f"/proc/{os.getpid()}/fd/{writer}"))  # a pipe knows no such limit
-    until(lambda: paths(lake), process)
-    resource.prlimit(process.process.pid, resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
-    with log.open("a") as file:
-        file.write(line("/b"))
-    told = b""
-    while b"Nothing is lost" not in told:
-        told += os.read(reader, 10_000)
-    with log.open("a") as file:
-        file.write(line("/c"))
-    time.sleep(0.2)  # some ticks
-    assert paths(lake) == Counter(("/a",))
-    resource.prlimit(process.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    while b"stored again" not in told:
-        told += os.read(reader, 10_000)
-    until(lambda: len(paths(lake)) == 3, process)
-    assert process.end().code == 0
-    os.close(writer)
-    while more := os.read(reader, 10_000):
-        told += more
-    os.close(reader)
-    assert told.count(b"Nothing is lost") == told.count(b"stored again") == 1
-    assert paths(lake) == Counter(("/a", "/b", "/c"))
 
 
 KILLS = scaled(2, 60)
