@@ -7,8 +7,6 @@ from data.maintenance import erasure as erasing
 from data.maintenance import retention as retaining
 from tests.support.visits import land, visit
 
-DAYS = {"start_date": "2026-03-02", "end_date": "2026-03-08"}
-
 
 def test_it_waits_until_no_query_reads_the_files_and_keeps_a_record_of_what_was_removed(lake, traffic, monkeypatch):
     for name, ages in (("acme", (40, 40, 39, 2)), ("other", (400, 0)), ("young", (1,))):
@@ -34,14 +32,3 @@ def test_it_waits_until_no_query_reads_the_files_and_keeps_a_record_of_what_was_
     traffic(*retain, "30")
     traffic(*retain, "1", "--dry-run")
     assert slept == []
-
-
-def test_a_cached_answer_is_not_given_once_its_days_are_too_old(lake, client):
-    land(lake, "acme", [visit()] * 3)
-
-    def visits():
-        return client.get("/analytics/traffic-overview", params=DAYS).json()["total_visits"]
-
-    assert visits() == visits() == 3
-    retaining.apply_retention(lake, 30, datetime(2026, 4, 20, tzinfo=UTC))
-    assert visits() == 0
