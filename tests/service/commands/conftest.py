@@ -15,6 +15,7 @@ def traffic(request, monkeypatch):
     """
     for name in [name for name in os.environ if name.startswith("TRAFFIC_")]:
         monkeypatch.delenv(name)
-    for name in {"shared_lake", "lake"} & {*request.fixturenames}:
-        monkeypatch.setenv("TRAFFIC_LAKE", str(request.getfixturevalue(name).root))
+    for name in ("shared_lake", "lake"):
+        if name in request.fixturenames:
+            monkeypatch.setenv("TRAFFIC_LAKE", str(request.getfixturevalue(name).root))
     return called
