@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Final
+from typing import TYPE_CHECKING, Annotated, ClassVar
 from urllib.parse import quote
 
 import typer
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from queries import Entry, Scope, Warehouse
-
-FORMATS: Final = ("parquet", "csv")
-_MAX_SECONDS: Final = 600
-"""Of one query, for which no client waits."""
 
 
 class ExportCommand(WithParameters):
@@ -58,7 +54,7 @@ def export(
     """
     from queries import Warehouse, load_traffic_values
 
-    check_format(output, FORMATS, is_raw=is_raw)
+    check_format(output, ("parquet", "csv"), is_raw=is_raw)
     if everything and any(context.obj[name] for name in ("range", "start_date", "end_date")):
         raise BadInput("--all is every day; leave out --range, --start-date and --end-date.")
     entries = _entries(endpoints)
@@ -66,7 +62,7 @@ def export(
     if folder.resolve().is_relative_to(opened.root.resolve()):
         raise BadInput(f"{folder} is inside the lake; choose a folder outside of it.")
     with_values = load_traffic_values(Path(values) if values else None)
-    with closing(opened.manifest), closing(Warehouse(opened, with_values, seconds=_MAX_SECONDS)) as warehouse:
+    with closing(opened.manifest), closing(Warehouse(opened, with_values, seconds=600)) as warehouse:  # no client waits
         yesterday = opened.manifest.today(organization, datetime.now(UTC)) - timedelta(days=1)
         scopes = _scopes(opened, organization, context.obj, entries, yesterday)
         folders = {}

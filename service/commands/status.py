@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     JobCounts = dict[str, dict[str, int]]
 
-_FORMATS: Final = ("table", "json")
-_RECLASSIFY: Final = "; older rules classified some visits: run `traffic reclassify`"
 _UNITS: Final = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 
 
@@ -40,7 +38,7 @@ def status(
     from service.control_database import read_control
     from service.jobs.tables import count_by_status
 
-    check_format(output, _FORMATS)
+    check_format(output, ("table", "json"))
     opened, now = Lake(lake, must_write=False), datetime.now(UTC)
     with closing(opened.manifest), read_control(opened) as control:
         lake_status, jobs = status_of(opened, now), count_by_status(control) if control else {}
@@ -84,10 +82,11 @@ def _print_lake(
     for target, found in groupby(published, lambda copy: copy.target):
         each = list(found)
         oldest = min((copy.published_at for copy in each if copy.published_at), default=None)
-        due = [copy.due_since for copy in each if copy.due_since]
-        warning = f"; may hold visits erased {_age(min(due), now)}: run `traffic publish`" if due else ""
+        erased = [copy.due_since for copy in each if copy.due_since]
+        warning = f"; may hold visits erased {_age(min(erased), now)}: run `traffic publish`" if erased else ""
         whole = f"{plural(len(each), 'organization')}, whole {_age(oldest, now)}{warning}"
         copies.append((f"copy at {printable(target)}", whole))
+    due = "; older rules classified some visits: run `traffic reclassify`" if status.reclassify_due else ""
     table = Table(box=None, show_header=False)
     for row in (
         ("lake", printable(str(lake.root))),
@@ -98,7 +97,7 @@ def _print_lake(
         ("agents refreshed", _age(status.agents_refreshed_at, now)),
         *copies,
         ("jobs", printable(by_status) or "none"),
-        ("rules", status.rules_version + (_RECLASSIFY if status.reclassify_due else "")),
+        ("rules", f"{status.rules_version}{due}"),
     ):
         table.add_row(*row)
     if status.clock_was_at:
