@@ -103,18 +103,29 @@ class Authenticator:
         header = _authorization_header(headers)
         if header is None:
             raise Unauthorized
-        token = _bearer_token(header)
+        scheme, _, rest = header.partition(b" ")
+        bearer = rest.lstrip(b" ")  # after one blank or more (RFC 9110, 11.4)
+        is_token = 0 < len(bearer) <= MAX_TOKEN_LENGTH and b" " not in bearer and bearer.isascii()
+        if scheme.lower() != b"bearer" or not is_token:
+            raise Unauthorized
+        token = bearer.decode("ascii")
         if token.startswith(KEY_PREFIX):
-            caller, expires_at = await self._authenticate_api_key(token)
-            self._add_to_cache(header, caller, API_KEY_CACHE_SECONDS, expires_at, self._jwks_generation())
+            key = await self._api_keys.database.read(self._api_keys.find, token)
+            if key is None or key.state == "revoked":
+                raise Unauthorized
+            if key.state == "expired":
+                fix = "Create another one under Settings > API keys, or by `traffic keys create` on the server."
+                raise Unauthorized(f"The API key {key.id} expired at {key.expires_at}.", fix)
+            self._api_keys.record_use(token)
+            caller = Caller(key.organization, "editor", key.id, is_key=True)
+            expires_at = datetime.fromisoformat(key.expires_at).timestamp() if key.expires_at else inf
+            seconds, generation = API_KEY_CACHE_SECONDS, self._jwks_generation()
         else:
             claims, generation = await self._verify(token, self._settings.jwt_audience)
             caller = self._caller_from(claims)
-            self._add_to_cache(header, caller, TOKEN_CACHE_SECONDS, float(claims["exp"]), generation)
+            expires_at, seconds = float(claims["exp"]), TOKEN_CACHE_SECONDS
+        self._add_to_cache(header, caller, seconds, expires_at, generation)
         return caller
-
-    def _jwks_generation(self) -> int:
-        return self._jwks.generation if self._jwks else 0
 
     def _add_to_cache(self, header: bytes, caller: Caller, seconds: float, expires_at: float, generation: int) -> None:
         now = self._clock()
@@ -123,16 +134,8 @@ class Authenticator:
             self._callers.popitem(last=False)
         self._callers[header] = caller, now + seconds, expires_at, generation
 
-    async def _authenticate_api_key(self, token: str) -> tuple[Caller, float]:
-        key = await self._api_keys.database.read(self._api_keys.find, token)
-        if key is None or key.state == "revoked":
-            raise Unauthorized
-        if key.state == "expired":
-            fix = "Create another one under Settings > API keys, or by `traffic keys create` on the server."
-            raise Unauthorized(f"The API key {key.id} expired at {key.expires_at}.", fix)
-        self._api_keys.record_use(token)
-        expires_at = datetime.fromisoformat(key.expires_at).timestamp() if key.expires_at else inf
-        return Caller(key.organization, "editor", key.id, is_key=True), expires_at
+    def _jwks_generation(self) -> int:
+        return self._jwks.generation if self._jwks else 0
 
     async def authenticate_id_token(self, token: str, client_id: str, nonce: str) -> Caller:
         """The user that an ID token names, issued to this client and for this nonce.
@@ -152,30 +155,26 @@ class Authenticator:
         return self._caller_from(claims)
 
     async def _verify(self, token: str, audience: str) -> tuple[dict[str, Any], int]:
-        """The claims of a valid token, and the generation of the key set. Raises Unauthorized."""
+        """The claims of a token, verified as in RFC 8725, and the generation of the key set. Raises Unauthorized."""
         if self._jwks is None:
             raise Unauthorized
         try:
             key, generation = await self._jwks.key(jwt.get_unverified_header(token).get("kid"))
-            return self._claims(token, key, audience), generation
+            allowed = [name for name in self._settings.jwt_algorithms if name == key.algorithm_name]
+            verified = jwt.decode_complete(
+                token, key.key, algorithms=allowed, audience=audience, issuer=self._settings.jwt_issuer,
+                leeway=LEEWAY_SECONDS, options={"require": list(REQUIRED_CLAIMS)},
+            )  # fmt: skip
+            claims: dict[str, Any] = verified["payload"]
+            if str(verified["header"].get("typ", "JWT")).lower() not in TOKEN_TYPES:
+                raise ValueError("the typ of the token is not allowed")
+            if not all(_is_valid_time(claims[name]) for name in ("exp", "iat", "nbf") if name in claims):
+                raise ValueError("a time claim is not a valid time")
+            if not 0 < claims["exp"] - claims["iat"] <= self._settings.jwt_lifetime * 3_600:
+                raise ValueError("the lifetime of the token is too long")
         except (jwt.PyJWTError, ValueError, TypeError, OverflowError) as error:
             raise Unauthorized from error
-
-    def _claims(self, token: str, key: jwt.PyJWK, audience: str) -> dict[str, Any]:
-        """Verify a token as in RFC 8725. Raises PyJWTError, ValueError, TypeError or OverflowError."""
-        allowed = [name for name in self._settings.jwt_algorithms if name == key.algorithm_name]
-        verified = jwt.decode_complete(
-            token, key.key, algorithms=allowed, audience=audience, issuer=self._settings.jwt_issuer,
-            leeway=LEEWAY_SECONDS, options={"require": list(REQUIRED_CLAIMS)},
-        )  # fmt: skip
-        claims: dict[str, Any] = verified["payload"]
-        if str(verified["header"].get("typ", "JWT")).lower() not in TOKEN_TYPES:
-            raise ValueError("the typ of the token is not allowed")
-        if not all(_is_valid_time(claims[name]) for name in ("exp", "iat", "nbf") if name in claims):
-            raise ValueError("a time claim is not a valid time")
-        if not 0 < claims["exp"] - claims["iat"] <= self._settings.jwt_lifetime * 3_600:
-            raise ValueError("the lifetime of the token is too long")
-        return claims
+        return claims, generation
 
     def _caller_from(self, claims: dict[str, Any]) -> Caller:
         organization = claims.get(self._settings.jwt_organization_claim, self._settings.jwt_organization)
@@ -226,12 +225,3 @@ def _authorization_header(headers: list[tuple[bytes, bytes]]) -> bytes | None:
     """The header; None unless there is exactly one."""
     values = [value for name, value in headers if name == b"authorization"]
     return values[0] if len(values) == 1 else None
-
-
-def _bearer_token(header: bytes) -> str:
-    """The token of `Bearer <token>`, with one blank or more between them (RFC 9110, 11.4)."""
-    scheme, _, rest = header.partition(b" ")
-    token = rest.lstrip(b" ")
-    if scheme.lower() != b"bearer" or not 0 < len(token) <= MAX_TOKEN_LENGTH or b" " in token or not token.isascii():
-        raise Unauthorized
-    return token.decode("ascii")

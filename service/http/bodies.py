@@ -46,7 +46,11 @@ async def read_body(request: Request, kind: type[Body], max_bytes: int) -> Body:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        raise InvalidBody(_problem(str(error)), fix) from error
+        # what msgspec says, as a sentence that begins with the field
+        where = _WHERE.search(str(error))
+        what = _WHERE.sub("", str(error))
+        subject = f"`{where[1]}`" if where and where[1] else "The body"
+        raise InvalidBody(f"{subject} is invalid: {what[:1].lower()}{what[1:]}.", fix) from error
 
 
 def reject_body(request: Request) -> None:
@@ -54,11 +58,3 @@ def reject_body(request: Request) -> None:
     for name, value in request.scope["headers"]:
         if name == b"transfer-encoding" or (name == b"content-length" and value != b"0"):
             raise InvalidBody("This endpoint takes no body.", "Send parameters in the query string.")
-
-
-def _problem(message: str) -> str:
-    """What msgspec says of a value, as a sentence about a body that begins with the field."""
-    where = _WHERE.search(message)
-    what = _WHERE.sub("", message)
-    subject = f"`{where[1]}`" if where and where[1] else "The body"
-    return f"{subject} is invalid: {what[:1].lower()}{what[1:]}."

@@ -147,22 +147,32 @@ class AnswerCache:
         counts = self._counts.get(organization, Counter()).copy()
         for name, hits in [(name, counts[name, "hits"]) for name in parts]:
             counts.update({(part, "hits"): hits for part in parts[name]})
-        of_each = [_row(name, cached[name], counts, [name], now) for name in names]
-        return [_row("total", [answer for name in names for answer in cached[name]], counts, names, now), *of_each]
+        rows = []
+        for scope, of in [("total", names), *((name, [name]) for name in names)]:
+            hits, misses, evictions = (
+                sum(counts[name, what] for name in of) for what in ("hits", "misses", "evictions")
+            )
+            requests, answers = hits + misses, [answer for name in of for answer in cached[name]]
+            rows.append(
+                {
+                    "scope": scope,
+                    "entries": len(answers),
+                    "hits": hits,
+                    "misses": misses,
+                    "hit_rate": ((20_000 * hits + requests) // (2 * requests)) / 100 if requests else None,
+                    "evictions": evictions,
+                    "bytes": sum(answer.size for answer in answers),
+                    "ttl_seconds": TTL_SECONDS,
+                    "oldest_age_seconds": max((int(now - answer.stored_at) for answer in answers), default=None),
+                }
+            )
+        return rows
 
     async def _shared(self, key: CacheKey, asker: Asker, compute: Compute, store: Callable[[bytes], None]) -> bytes:
         """The result of the computation with this key that runs, or is started now and its result stored."""
         while computation := self._computation(key):
             with suppress(Overloaded):
                 return await self._result(computation, asker)
-        return await self._result(self._start(key, compute, store), asker)
-
-    def _computation(self, key: CacheKey) -> _Computation | None:
-        """That which computes an answer now and is not being cancelled."""
-        computation = self._running.get(key)
-        return None if computation is None or computation.task.cancelling() else computation
-
-    def _start(self, key: CacheKey, compute: Compute, store: Callable[[bytes], None]) -> _Computation:
         askers: Counter[Asker] = Counter()
 
         async def run() -> bytes:
@@ -173,7 +183,12 @@ class AnswerCache:
         task = asyncio.create_task(run())
         computation = self._running[key] = _Computation(task, askers)
         task.add_done_callback(lambda done: self._finished(key, done))
-        return computation
+        return await self._result(computation, asker)
+
+    def _computation(self, key: CacheKey) -> _Computation | None:
+        """That which computes an answer now and is not being cancelled."""
+        computation = self._running.get(key)
+        return None if computation is None or computation.task.cancelling() else computation
 
     async def _result(self, computation: _Computation, asker: Asker) -> bytes:
         """Wait for a computation. When the last waiting call ends, cancel it."""
@@ -194,21 +209,3 @@ class AnswerCache:
             del self._running[key]
         if not done.cancelled():
             done.exception()  # retrieve it, so that asyncio does not warn about an unretrieved exception
-
-
-def _row(
-    scope: str, cached: list[CachedAnswer], counts: Counter[tuple[str, str]], names: list[str], now: float
-) -> dict[str, Any]:
-    hits, misses, evictions = (sum(counts[name, what] for name in names) for what in ("hits", "misses", "evictions"))
-    requests = hits + misses
-    return {
-        "scope": scope,
-        "entries": len(cached),
-        "hits": hits,
-        "misses": misses,
-        "hit_rate": ((20_000 * hits + requests) // (2 * requests)) / 100 if requests else None,
-        "evictions": evictions,
-        "bytes": sum(answer.size for answer in cached),
-        "ttl_seconds": TTL_SECONDS,
-        "oldest_age_seconds": max((int(now - answer.stored_at) for answer in cached), default=None),
-    }

@@ -1,8 +1,7 @@
 """An endpoint for each operation and each report: it checks and reads the request, and encodes what answers it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,22 +13,21 @@ from starlette.routing import Route
 from data import BadInput
 from data.local_time import today
 from data.store.link_index import LinkIndex
-from queries import CACHE_STATS, Entry, InvalidParameter, scope_from
+from queries import CACHE_STATS, Entry, parameters_of, scope_from
 from service.clock import Clock
 from service.encoding import encode as encode_answer
 from service.hooks.outbox import HookConflict
-from service.hooks.registry import NoSuchHook
 from service.http.answers import Answers
 from service.http.authentication import Caller
 from service.http.bodies import read_body, reject_body
 from service.http.compression import GZIP, VARY, compress, wants_gzip
-from service.http.errors import BodyTooLarge, InvalidBody, PreconditionFailed, StateConflict, sentence
+from service.http.errors import PROBLEMS, BodyTooLarge, InvalidBody, PreconditionFailed, StateConflict, sentence
 from service.http.operations import OPERATIONS, Operation
-from service.http.query_string import parse_query, parse_scope
+from service.http.query_string import parse_parameters, parse_scope
 from service.http.responses import JsonResponse
 from service.http.routing import Endpoint
 from service.jobs.records import JobRecord
-from service.jobs.states import JobChanged, JobConflict, JobNotFound, TooLarge
+from service.jobs.states import JobChanged, JobConflict, TooLarge
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,10 @@ def _by_method(endpoints: Mapping[str, Endpoint]) -> Endpoint:
 
 
 def endpoint_of(one: Operation, handler: Handler) -> Endpoint:
-    """The endpoint of an operation. The version of a job that it returns is the entity tag, too."""
+    """The endpoint of an operation, which makes problems of the errors of jobs, hooks, keys and links.
+
+    The version of a job that it returns is the entity tag, too.
+    """
     status = int(next(iter(one.answers)))
 
     async def endpoint(request: Request) -> Response:
@@ -86,34 +87,28 @@ def endpoint_of(one: Operation, handler: Handler) -> Endpoint:
             one.check(request.scope["caller"])
             if request.method == "GET":
                 reject_body(request)
-        with _problems():
+        try:
             body = await read_body(request, one.body, one.max_bytes) if one.max_bytes else None
             result = await handler(Call(request, body))
+        except PROBLEMS:
+            raise
+        except JobConflict as error:
+            known = {"status": error.status, "version": error.version}
+            state: dict[str, Any] = {name: value for name, value in known.items() if value is not None}
+            problem = PreconditionFailed if isinstance(error, JobChanged) else StateConflict
+            raise problem(str(error), **state) from error
+        except HookConflict as error:
+            raise StateConflict(str(error)) from error
+        except TooLarge as error:
+            raise BodyTooLarge(sentence(error), "Send less text.") from error
+        except BadInput as error:
+            raise InvalidBody("The body is invalid.", sentence(error)) from error
         if isinstance(result, Response):
             return result
         headers = {"ETag": f'"{result.version}"'} if isinstance(result, JobRecord) else {}
         return JsonResponse(encode(result), status, headers)
 
     return endpoint
-
-
-@contextmanager
-def _problems() -> Iterator[None]:
-    """Turn the errors of jobs, hooks, keys and links into problems of the API, except those of PROBLEMS."""
-    try:
-        yield
-    except (InvalidParameter, JobNotFound, NoSuchHook):
-        raise
-    except JobConflict as error:
-        known = {"status": error.status, "version": error.version}
-        state: dict[str, Any] = {name: value for name, value in known.items() if value is not None}
-        raise (PreconditionFailed if isinstance(error, JobChanged) else StateConflict)(str(error), **state) from error
-    except HookConflict as error:
-        raise StateConflict(str(error)) from error
-    except TooLarge as error:
-        raise BodyTooLarge(sentence(error), "Send less text.") from error
-    except BadInput as error:
-        raise InvalidBody("The body is invalid.", sentence(error)) from error
 
 
 def report_endpoint(entry: Entry, answers: Answers, targets: LinkIndex, clock: Clock) -> Endpoint:
@@ -127,7 +122,7 @@ def report_endpoint(entry: Entry, answers: Answers, targets: LinkIndex, clock: C
         query_string, day = request.scope["query_string"], today(zone, clock())
         scope = parse_scope(query_string, entry, organization, day, targets)
         if scope is None:  # the links are read, so not on the event loop
-            query = parse_query(query_string, entry)
+            query = parse_parameters(query_string, parameters_of(entry))
             scope = await asyncio.to_thread(scope_from, query, organization, day, targets)
         if entry is CACHE_STATS:
             return JsonResponse(encode_answer(answers.statistics(organization)), headers={"X-Time-Zone": zone})

@@ -4,7 +4,6 @@ import asyncio
 import sqlite3
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from data import OutdatedManifest
@@ -16,12 +15,6 @@ Outcome = TypeVar("Outcome")
 
 STORAGE_ERRORS: Final = (OSError, sqlite3.OperationalError, OutdatedManifest)
 """What is raised when nothing can be stored now."""
-
-
-@dataclass(frozen=True)
-class _PendingChange(Generic[Change, Outcome]):
-    change: Change
-    done: asyncio.Future[Outcome]
 
 
 class GroupCommit(Generic[Change, Outcome]):
@@ -36,8 +29,8 @@ class GroupCommit(Generic[Change, Outcome]):
         """`make` makes changes of a group durable, all or none; `name` and `initializer` are the thread's."""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=name, initializer=initializer)
         self._make = make
-        self._pending: dict[str, list[_PendingChange[Change, Outcome]]] = {}
-        """By group, in the order of their turns."""
+        self._pending: dict[str, list[tuple[Change, asyncio.Future[Outcome]]]] = {}
+        """Changes that wait, each with the outcome to be: by group, in the order of their turns."""
         self._work: asyncio.Task[None] | None = None
 
     def count_pending(self, group: str) -> int:
@@ -47,7 +40,7 @@ class GroupCommit(Generic[Change, Outcome]):
     async def add(self, group: str, change: Change) -> Outcome:
         """Make a change durably. Raises StorageUnavailable and what `make` raises; then nothing was changed."""
         done: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        self._pending.setdefault(group, []).append(_PendingChange(change, done))
+        self._pending.setdefault(group, []).append((change, done))
         if self._work is None or self._work.done():
             self._work = asyncio.create_task(self._make_all())
         return await done
@@ -56,27 +49,23 @@ class GroupCommit(Generic[Change, Outcome]):
         while self._pending:
             group = next(iter(self._pending))
             pending = self._pending.pop(group)
+            outcomes: Sequence[Outcome | Exception]
             try:
-                outcomes = await in_thread(self._thread, self._make, group, [one.change for one in pending])
+                outcomes = await in_thread(self._thread, self._make, group, [change for change, _ in pending])
             except STORAGE_ERRORS as error:
-                _settle(pending, [StorageUnavailable(error)] * len(pending))
+                outcomes = [StorageUnavailable(error)] * len(pending)
             except Exception as error:  # noqa: BLE001  # raised in every request
-                _settle(pending, [error] * len(pending))
-            else:
-                _settle(pending, outcomes)
+                outcomes = [error] * len(pending)
+            for (_, done), outcome in zip(pending, outcomes, strict=True):
+                if done.cancelled():
+                    continue  # its client disconnected
+                if isinstance(outcome, Exception):
+                    done.set_exception(outcome)
+                else:
+                    done.set_result(outcome)
 
     async def close(self) -> None:
         """Wait for the changes and end the thread."""
         if self._work:
             await self._work
         self._thread.shutdown()
-
-
-def _settle(pending: Sequence[_PendingChange[Change, Outcome]], outcomes: Sequence[Outcome | Exception]) -> None:
-    for one, outcome in zip(pending, outcomes, strict=True):
-        if one.done.cancelled():
-            continue  # its client disconnected
-        if isinstance(outcome, Exception):
-            one.done.set_exception(outcome)
-        else:
-            one.done.set_result(outcome)

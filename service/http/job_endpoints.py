@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-from typing import Final
 
 from msgspec.json import encode
 from msgspec.structs import asdict
@@ -23,8 +22,6 @@ from service.jobs.manual import manual_job
 from service.jobs.records import Actor, ImplementationWithContent, JobRecord
 from service.jobs.redirects import ADD_REDIRECT, RedirectGuess, redirect_guesses
 from service.jobs.store import Jobs
-
-_VERSION: Final = re.compile(r'"(\d{1,15})"')
 
 
 def job_handlers(store: Jobs, warehouse: Warehouse, workers: Workers, clock: Clock) -> dict[str, Handler]:
@@ -116,5 +113,5 @@ def _version(call: Call) -> int | None:
     header = call.request.headers.get("if-match")
     if header is None or header == "*":
         return None
-    match = _VERSION.fullmatch(header.strip())
+    match = re.fullmatch(r'"(\d{1,15})"', header.strip())
     return int(match[1]) if match else -1

@@ -122,7 +122,13 @@ class JwksClient:
     def _fetch(self, reading: Future[None]) -> None:
         """Read the keys and use them. On an error, keep the last good keys; log it unless it is the same as before."""
         try:
-            body = _read_source(self._source)
+            if "://" in self._source:
+                body = asyncio.run(fetch(self._source, FETCH_TIMEOUT_SECONDS, MAX_BYTES))
+            else:
+                with Path(self._source).open("rb") as file:
+                    body = file.read(MAX_BYTES + 1)
+            if len(body) > MAX_BYTES:
+                raise ValueError("the file is too large for a key set")
             keys = _parse_keys(body)
         except (OutgoingError, OSError, *_INVALID) as error:
             self._failures += 1
@@ -138,17 +144,6 @@ class JwksClient:
             self.generation += is_changed  # last, so that the new generation is never seen with the old keys
         finally:
             reading.set_result(None)
-
-
-def _read_source(source: str) -> bytes:
-    """The content of a file or URL. Raises OutgoingError, OSError or ValueError."""
-    if "://" in source:
-        return asyncio.run(fetch(source, FETCH_TIMEOUT_SECONDS, MAX_BYTES))
-    with Path(source).open("rb") as file:
-        body = file.read(MAX_BYTES + 1)
-    if len(body) > MAX_BYTES:
-        raise ValueError("the file is too large for a key set")
-    return body
 
 
 def _parse_keys(body: bytes) -> dict[str | None, jwt.PyJWK]:

@@ -1,14 +1,14 @@
 """Receives live visits. Requests are collected into batches and acknowledged only when their visits are durable."""
 
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Final
 
 from msgspec import to_builtins
 from starlette.requests import ClientDisconnect, Request
 
 from data import BadInput
-from data.logs.reported import MAX_ROWS, Row, Submission, TooManyRows, split_rows
+from data.logs.reported import MAX_ROWS, Submission, TooManyRows, split_rows
 from service.http.errors import AllRefused, BodyTooLarge, InvalidBody, Overloaded
 from service.http.group_commit import STORAGE_ERRORS, GroupCommit
 from service.http.schemas import ReceivedVisits
@@ -49,7 +49,14 @@ class VisitReceiver:
                     raise Overloaded
                 if len(body) > MAX_BODY_BYTES:
                     raise BodyTooLarge(f"The body is larger than {MAX_BODY_BYTES >> 20} MiB.")
-            landed = await self._pending.add("", Submission(organization, _parse_rows(bytes(body))))
+            try:
+                rows = split_rows(bytes(body))
+            except TooManyRows as error:
+                raise BodyTooLarge(f"The body holds more than {MAX_ROWS:,} visits.") from error
+            except BadInput as error:
+                fix = "Send an array of objects, or one object on each line."
+                raise InvalidBody("The body is not a JSON array.", fix) from error
+            landed = await self._pending.add("", Submission(organization, rows))
         finally:
             self._buffered_bytes -= len(body)
         self.accepted += landed.accepted
@@ -78,13 +85,3 @@ async def body_chunks(request: Request) -> AsyncIterator[bytes]:
             yield chunk
     except ClientDisconnect as error:
         raise InvalidBody("Incomplete body: shorter than Content-Length.", "Send all of it.") from error
-
-
-def _parse_rows(body: bytes) -> Sequence[Row]:
-    try:
-        return split_rows(body)
-    except TooManyRows as error:
-        raise BodyTooLarge(f"The body holds more than {MAX_ROWS:,} visits.") from error
-    except BadInput as error:
-        fix = "Send an array of objects, or one object on each line."
-        raise InvalidBody("The body is not a JSON array.", fix) from error

@@ -63,9 +63,32 @@ class RequestMiddleware:
             return
         started_at = time.perf_counter()
         decision = self.limiter.check(scope)
-        request_id, headers = self._identify(decision)
-        app = self._app if decision.accepted else self._refusing(scope, self.limiter.refusal(decision))
-        status = await self._run(app, scope, receive, send, request_id, headers)
+        request_id, added = self._identify(decision)
+        app, status = self._app, 0
+        if not decision.accepted:
+            refusal = self.limiter.refusal(decision)
+            # For CORS headers, the application answers cross-origin requests; browsers send preflights by themselves.
+            is_cross_origin = scope["method"] != "OPTIONS" and any(name == b"origin" for name, _ in scope["headers"])
+            if is_cross_origin or self._renders_refusals(scope["path"]):
+                scope["refusal"] = refusal
+            else:
+                app = render(refusal)
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                present = {name for name, _ in message["headers"]}
+                message["headers"] = message["headers"] + [pair for pair in added if pair[0] not in present]
+            await send(message)
+
+        try:
+            await app(scope, receive, send_with_headers)
+        except Exception as error:  # noqa: BLE001  # a bug must not end a connection without a response
+            if self._log:
+                self._log.line("error", "failure", id=request_id, **error_fields(error))
+            if not status:
+                await render(InternalError())(scope, receive, send_with_headers)
         caller = scope.get("caller")
         method = scope["method"] if scope["method"] in _METHODS else ""
         outcome = Outcome(method, self._route_of(scope["path"]), status, caller and caller.organization)
@@ -83,39 +106,6 @@ class RequestMiddleware:
         """The id of a request, and the headers that are added to its response."""
         request_id = f"{self._prefix}{next(self._request_counter):08x}"
         return request_id, [(b"x-request-id", request_id.encode()), *_SECURITY, *self.limiter.headers(decision)]
-
-    def _refusing(self, scope: Scope, refusal: Problem) -> ASGIApp:
-        """The application that answers 429: self._app for pages, and for cross-origin requests (for CORS headers)."""
-        # Preflights (OPTIONS) are sent by the browser itself.
-        is_cross_origin = scope["method"] != "OPTIONS" and any(name == b"origin" for name, _ in scope["headers"])
-        if not is_cross_origin and not self._renders_refusals(scope["path"]):
-            return render(refusal)
-        scope["refusal"] = refusal
-        return self._app
-
-    async def _run(  # noqa: PLR0917  # ASGI
-        self, app: ASGIApp, scope: Scope, receive: Receive, send: Send, request_id: str, added: RawHeaders
-    ) -> int:
-        """Run the application and add headers to its response. Returns the status, 0 if none was sent."""
-        status = 0
-
-        async def send_with_headers(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                headers = message["headers"]
-                present = {name for name, _ in headers}
-                message["headers"] = headers + [pair for pair in added if pair[0] not in present]
-            await send(message)
-
-        try:
-            await app(scope, receive, send_with_headers)
-        except Exception as error:  # noqa: BLE001  # a bug must not end a connection without a response
-            if self._log:
-                self._log.line("error", "failure", id=request_id, **error_fields(error))
-            if not status:
-                await render(InternalError())(scope, receive, send_with_headers)
-        return status
 
     def _record(self, request_id: str, outcome: Outcome, seconds: float) -> None:
         """Add a request to metrics and log. Route and method are known names, never text from the client."""

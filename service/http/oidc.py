@@ -150,24 +150,19 @@ class OidcClient:
             return metadata
         if self._clock() < self._failed_until:
             raise ProviderUnavailable
+        issuer, endpoints = self._settings.jwt_issuer, ("authorization_endpoint", "token_endpoint")
         try:
-            metadata = await self._read_metadata()
+            metadata = await self._fetch(f"{issuer.rstrip('/')}/.well-known/openid-configuration")
+            if metadata.get("issuer") != issuer:
+                raise self._unavailable("the issuer in its discovery document is not TRAFFIC_JWT_ISSUER")
+            if not all(is_allowed_url(str(metadata.get(name))) for name in endpoints):
+                raise self._unavailable("an endpoint in its discovery document is not an https address")
+            if not isinstance(metadata.get("token_endpoint_auth_methods_supported") or [], list):
+                raise self._unavailable("token_endpoint_auth_methods_supported in its discovery document is not a list")
         except ProviderUnavailable:
             self._failed_until = self._clock() + FAILURE_SECONDS
             raise
         self._metadata = metadata, self._clock() + METADATA_SECONDS
-        return metadata
-
-    async def _read_metadata(self) -> dict[str, Any]:
-        """Fetch and check the discovery document. Raises ProviderUnavailable."""
-        issuer = self._settings.jwt_issuer
-        metadata = await self._fetch(f"{issuer.rstrip('/')}/.well-known/openid-configuration")
-        if metadata.get("issuer") != issuer:
-            raise self._unavailable("the issuer in its discovery document is not TRAFFIC_JWT_ISSUER")
-        if not all(is_allowed_url(str(metadata.get(name))) for name in ("authorization_endpoint", "token_endpoint")):
-            raise self._unavailable("an endpoint in its discovery document is not an https address")
-        if not isinstance(metadata.get("token_endpoint_auth_methods_supported") or [], list):
-            raise self._unavailable("token_endpoint_auth_methods_supported in its discovery document is not a list")
         return metadata
 
     async def _fetch(

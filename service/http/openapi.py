@@ -1,12 +1,12 @@
 """The OpenAPI document, generated from the catalog of reports and the rows of all other operations."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
 
-from queries import CATALOG, PARAMETERS, Entry, Field, parameters_of
+from queries import CATALOG, PARAMETERS, Entry, parameters_of
 from service.http.operations import OPERATIONS, Operation
 from service.http.schemas import Error
 
@@ -54,7 +54,17 @@ def document(base_path: str) -> dict[str, Any]:
     types = [type_ for one in OPERATIONS for type_ in (*one.answers.values(), *_bodies(one).values()) if type_]
     schemas, components = msgspec.json.schema_components([Error, *types], ref_template="#/components/schemas/{name}")
     schema_of = dict(zip(map(repr, types), schemas[1:], strict=True))
-    paths: dict[str, Any] = {f"/analytics/{entry.name}": _report(entry, parameters_of(entry)) for entry in CATALOG}
+    paths: dict[str, Any] = {
+        f"/analytics/{entry.name}": {
+            "get": {
+                "operationId": entry.name,
+                "summary": entry.description,
+                "parameters": [_ref("parameters", name) for name in parameters_of(entry)],
+                "responses": {"200": _response(json_schema(entry)), **_failures(_ERRORS)},
+            }
+        }
+        for entry in CATALOG
+    }
     for one in OPERATIONS:
         method, path = one.route.split()
         paths.setdefault(path, {})[method.lower()] = _operation(one, schema_of)
@@ -92,19 +102,13 @@ def json_schema(entry: Entry) -> Schema:
     """The JSON Schema of the answer of an entry."""
     if entry.shape == "parts":
         return _object({name: json_schema(part) for name, part in entry.members})
-    row = _object({field.name: _property(field) for field in entry.fields})
+    properties: dict[str, Schema] = {}
+    for field in entry.fields:
+        kind = field.kind.schema
+        nullable = {"type": [kind["type"], "null"]} if field.nullable else {}
+        properties[field.name] = {**kind, "description": field.meaning, **nullable}
+    row = _object(properties)
     return row if entry.shape == "row" else {"type": "array", "items": row}
-
-
-def _report(entry: Entry, parameters: Sequence[str]) -> dict[str, Any]:
-    return {
-        "get": {
-            "operationId": entry.name,
-            "summary": entry.description,
-            "parameters": [_ref("parameters", name) for name in parameters],
-            "responses": {"200": _response(json_schema(entry)), **_failures(_ERRORS)},
-        }
-    }
 
 
 def _operation(one: Operation, schema_of: dict[str, Schema]) -> dict[str, Any]:
@@ -158,7 +162,7 @@ def _response(schema: Schema | None, description: str = "The answer.") -> dict[s
     return {"description": description, "headers": headers, "content": content}
 
 
-def _failures(statuses: Sequence[str] | dict[str, str]) -> dict[str, dict[str, str]]:
+def _failures(statuses: Iterable[str]) -> dict[str, dict[str, str]]:
     return {status: _ref("responses", status) for status in statuses}
 
 
@@ -170,8 +174,3 @@ def _ref(kind: str, name: str) -> dict[str, str]:
 def _object(properties: dict[str, Any]) -> Schema:
     """The schema of an object with exactly these properties."""
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
-
-
-def _property(field: Field) -> Schema:
-    schema = {**field.kind.schema, "description": field.meaning}
-    return {**schema, "type": [schema["type"], "null"]} if field.nullable else schema

@@ -11,20 +11,9 @@ from data.logs.reported import MAX_ROWS, Reported
 from service.hooks.outbox import MAX_DELIVERIES, TEST_EVENT
 from service.hooks.records import Delivery, Hook, HookChanges, HookWithSecret, NewHook, StartedDelivery
 from service.hooks.registry import MAX_HOOKS
+from service.http import schemas
 from service.http.authentication import Caller
 from service.http.errors import Forbidden
-from service.http.schemas import (
-    ApiKey,
-    CreatedApiKey,
-    ImplementationProgress,
-    JobDecision,
-    LinkTarget,
-    NewApiKey,
-    NewJob,
-    ReceivedVisits,
-    RpcRequest,
-    StoredLink,
-)
 from service.jobs.implementations import RULE, Draft
 from service.jobs.records import ImplementationWithContent, JobRecord, JobRow
 from service.jobs.redirects import RedirectGuess, ShippedRedirect
@@ -85,7 +74,7 @@ JOBS: Final = (
     Operation("GET /jobs", "jobs", "Every job of the organization, newest first.", {"200": list[JobRow]}),
     Operation(
         "POST /jobs", "create-job", "Write a job by hand. Title and summary stay as they are written.",
-        {"201": JobRecord}, writer, NewJob, 64 * _KIB, "409",
+        {"201": JobRecord}, writer, schemas.NewJob, 64 * _KIB, "409",
         examples={"link": {"title": "The launch link is old", "summary": "Redirect it to v2.", "short_code": "launch"}},
     ),
     Operation(
@@ -101,7 +90,7 @@ JOBS: Final = (
     ),
     Operation(
         "POST /jobs/{id}/actions", "act-on-job", "Review, approve, dismiss, resolve or reopen a job.",
-        {"200": JobRecord}, writer, JobDecision, 64 * _KIB, "409 412",
+        {"200": JobRecord}, writer, schemas.JobDecision, 64 * _KIB, "409 412",
         "`action_id` is review, dismiss, resolve, reopen, `approve_fix` (which approves the job's own action) or the "
         "id of that action. What the status does not allow is 409.",
         {"approve": {"action_id": "approve_fix", "implementation_type": "patch"},
@@ -128,7 +117,7 @@ JOBS: Final = (
     Operation(
         "POST /jobs/{id}/implementations/{number}/status", "set-implementation-status",
         "Mark an implementation as accepted, shipped or withdrawn. Shipped starts the outcome.",
-        {"200": JobRecord}, writer, ImplementationProgress, 64 * _KIB, "409 412",
+        {"200": JobRecord}, writer, schemas.ImplementationProgress, 64 * _KIB, "409 412",
         examples={"shipped": {"status": "shipped", "shipped_at": "2026-11-20T10:00:00Z"}},
     ),
     Operation(
@@ -183,41 +172,41 @@ OTHERS: Final = (
     Operation(
         "POST /visits", "visits",
         "Send live visits. Durable when acknowledged; included in answers computed 12 s later.",
-        {"202": ReceivedVisits}, writer,
+        {"202": schemas.ReceivedVisits}, writer,
         {"application/json": Annotated[list[Reported], Meta(max_length=MAX_ROWS)], "application/x-ndjson": str},
         description="Refused visits are reported by their index; the others are stored. If all are refused, the answer "
         "is 400. Visits sent twice count twice. A request that timed out may have been stored or not.",
     ),
     Operation(
         "POST /mcp", "mcp", "One message of the Model Context Protocol: the reports as tools of an assistant.",
-        {"200": Json, "400": Json, "404": Json, "202": None}, body=RpcRequest,
+        {"200": Json, "400": Json, "404": Json, "202": None}, body=schemas.RpcRequest,
         description="Stateless: one JSON-RPC request, one answer. A notification has no answer.",
     ),
     Operation(
-        "GET /links/{domain}/{short_code}", "get-link", "Where a short code leads.", {"200": StoredLink}
+        "GET /links/{domain}/{short_code}", "get-link", "Where a short code leads.", {"200": schemas.StoredLink}
     ),
     Operation(
         "PUT /links/{domain}/{short_code}", "put-link",
         "Add a link (201), or change where it leads (200). Roles that may write only.",
-        {"200": StoredLink, "201": StoredLink}, writer, LinkTarget, 16 * _KIB,
+        {"200": schemas.StoredLink, "201": schemas.StoredLink}, writer, schemas.LinkTarget, 16 * _KIB,
     ),
     Operation(
         "DELETE /links/{domain}/{short_code}", "delete-link",
-        "Remove a link; its visits stay. Roles that may write only.", {"200": StoredLink}, writer,
+        "Remove a link; its visits stay. Roles that may write only.", {"200": schemas.StoredLink}, writer,
     ),
     Operation(
         "GET /settings/api-keys", "list-api-keys",
         "Every API key of the organization, oldest first. Identity tokens of roles that may write only.",
-        {"200": list[ApiKey]}, key_manager,
+        {"200": list[schemas.ApiKey]}, key_manager,
     ),
     Operation(
         "POST /settings/api-keys", "create-api-key",
         "Create an API key. Identity tokens of roles that may write only.",
-        {"201": CreatedApiKey}, key_manager, NewApiKey, 4 * _KIB,
+        {"201": schemas.CreatedApiKey}, key_manager, schemas.NewApiKey, 4 * _KIB,
     ),
     Operation(
         "DELETE /settings/api-keys/{id}", "revoke-api-key",
-        "Revoke an API key; a running server refuses it within 5 s.", {"200": ApiKey}, key_manager,
+        "Revoke an API key; a running server refuses it within 5 s.", {"200": schemas.ApiKey}, key_manager,
     ),
     Operation("GET /healthz", "health", "Whether the service can answer queries.", {"200": Json}, is_public=True),
     Operation("GET /openapi.json", "openapi", "This document.", {"200": Json}, is_public=True),

@@ -2,9 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from queries import ClusterUnavailable, Engine, EngineLost, Entry, FilesGone, Scope, Variables, is_for_cluster
@@ -43,7 +41,11 @@ class QueryBatch:
         Raises Overloaded, ClusterDown, and what Engine.answer raises. After FilesGone or EngineLost the query is
         retried with a new snapshot, MAX_RETRIES times at most. Cancelling the coroutine cancels the query.
         """
-        with self._admitted(entry, askers):
+        if not self._askers:
+            self._lane = self._workers
+            self._lane.admit(self._scope.organization, self.asker)
+        self._askers[entry.name] = askers
+        try:
             for _ in range(MAX_RETRIES):
                 snapshot = self._current_snapshot()
                 try:
@@ -52,15 +54,6 @@ class QueryBatch:
                     if self._snapshot is snapshot:  # otherwise another query of this batch has renewed it
                         self._snapshot = None
             return await self._answer(entry, self._current_snapshot())
-
-    @contextmanager
-    def _admitted(self, entry: Entry, askers: Collection[Asker]) -> Iterator[None]:
-        if not self._askers:
-            self._lane = self._workers
-            self._lane.admit(self._scope.organization, self.asker)
-        self._askers[entry.name] = askers
-        try:
-            yield
         finally:
             del self._askers[entry.name]
             if not self._askers:
@@ -74,10 +67,15 @@ class QueryBatch:
     def _current_snapshot(self) -> asyncio.Task[Variables]:
         if self._snapshot is None:
             cancelled = self._snapshot_cancelled = threading.Event()
+
+            def take() -> Variables:
+                variables = self._engine.variables(self._scope)
+                if len(self._entries) == 1:
+                    return variables
+                return self._engine.with_shared_visits(variables, self._entries, cancelled)
+
             taking = self._workers.compute(
-                self._scope.organization,
-                lambda: [asker for askers in self._askers.values() for asker in askers],
-                partial(self._take_snapshot, cancelled),
+                self._scope.organization, lambda: [asker for askers in self._askers.values() for asker in askers], take
             )
             self._snapshot = asyncio.create_task(taking)
             # without anything left that awaits it, its error is ignored
@@ -103,9 +101,3 @@ class QueryBatch:
         except asyncio.CancelledError:
             self._engine.stop(cancelled)
             raise
-
-    def _take_snapshot(self, cancelled: threading.Event) -> Variables:
-        variables = self._engine.variables(self._scope)
-        if len(self._entries) == 1:
-            return variables
-        return self._engine.with_shared_visits(variables, self._entries, cancelled)

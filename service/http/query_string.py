@@ -13,13 +13,8 @@ MAX_CACHED_QUERY_BYTES: Final = 512
 """Longer query strings are parsed every time, so that the cache stays small."""
 
 
-def parse_query(query_string: bytes, entry: Entry) -> Mapping[str, str]:
-    """The parameters of `entry` in a query string. Raises InvalidParameter if one is given twice or is too long."""
-    return parse_parameters(query_string, parameters_of(entry))
-
-
 def parse_parameters(query_string: bytes, known: Collection[str]) -> Mapping[str, str]:
-    """The parameters of these names in a query string, as `parse_query` has those of an entry."""
+    """The parameters of these names in a query string. Raises InvalidParameter if one is given twice or too long."""
     pairs = parse_qsl(query_string.decode("latin-1"), keep_blank_values=True, errors="replace")
     return select_parameters(pairs, known)
 
@@ -27,7 +22,7 @@ def parse_parameters(query_string: bytes, known: Collection[str]) -> Mapping[str
 def parse_scope(query_string: bytes, entry: Entry, organization: str, today: date, targets: LinkIndex) -> Scope | None:
     """The scope that a query string asks `entry` for; None if the links must be read for it. Raises InvalidParameter.
 
-    Cached without the links, which change: use parse_query and scope_from for these, in a thread.
+    Cached without the links, which change: use parse_parameters and scope_from for these, in a thread.
     """
     parse = _parse_scope if len(query_string) <= MAX_CACHED_QUERY_BYTES else _parse_scope.__wrapped__
     return parse(query_string, parameters_of(entry), organization, today, targets)

@@ -99,10 +99,6 @@ def _milliseconds(decision: RateLimitDecision) -> int:
     return max(1, math.ceil(decision.wait_seconds * 1000))
 
 
-_Hop = tuple[str, bool]
-"""The source that an address belongs to, and whether it is a trusted proxy."""
-
-
 class SourceResolver:
     """Finds the source address of a request: an IPv4 address, or the /64 network of an IPv6 address."""
 
@@ -122,7 +118,12 @@ class SourceResolver:
             return source
         lines = [value.decode("latin-1") for name, value in scope["headers"] if name == b"x-forwarded-for"]
         for written in reversed(",".join(lines).split(",")):
-            hop = self._resolve_hop(_without_port(written.strip()))
+            text = written.strip()  # some proxies add a port: `1.2.3.4:5` or `[::1]:5`
+            if text.startswith("["):
+                text = text[1:].partition("]")[0]
+            elif text.count(":") == 1:
+                text = text.partition(":")[0]
+            hop = self._resolve_hop(text)
             if hop is None:
                 break
             source, is_trusted = hop
@@ -135,8 +136,8 @@ class SourceResolver:
         hop = self._resolve_hop(peer)
         return hop is not None and hop[1]
 
-    def _resolve_hop_uncached(self, text: str) -> _Hop | None:
-        """The source of an address, in its normal form; None if `text` is not an IP address.
+    def _resolve_hop_uncached(self, text: str) -> tuple[str, bool] | None:
+        """The source of an address, and whether that is a trusted proxy; None if `text` is not an IP address.
 
         The zone of an IPv6 address (`fe80::1%eth0`, RFC 4007) is left out.
         """
@@ -150,10 +151,3 @@ class SourceResolver:
         if address.version == 4:
             return str(address), is_trusted
         return str(ipaddress.ip_network((int(address) >> 64 << 64, 64))), is_trusted
-
-
-def _without_port(hop: str) -> str:
-    """An address without port and brackets: some proxies write `1.2.3.4:5` or `[::1]:5`."""
-    if hop.startswith("["):
-        return hop[1:].partition("]")[0]
-    return hop.partition(":")[0] if hop.count(":") == 1 else hop

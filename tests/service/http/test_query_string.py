@@ -10,18 +10,20 @@ from hypothesis import strategies as st
 
 from data import Lake
 from data.store.link_index import LinkIndex
-from queries import ENTRIES, PARAMETERS, InvalidParameter, Scope
-from service.http.query_string import parse_query, parse_scope
+from queries import ENTRIES, PARAMETERS, InvalidParameter, Scope, parameters_of
+from service.http.query_string import parse_parameters, parse_scope
 
-DEVICES, BOTS = (ENTRIES[name] for name in ("devices", "bot-traffic"))
+DEVICES = ENTRIES["devices"]
 
 
 def test_a_query_string_is_read_as_forms_are():
-    read = parse_query(b"domain=a%2Eb+c&short_code=%C3%BC&unknown=1&range=&end_date", DEVICES)
-    assert read == {"domain": "a.b c", "short_code": "ü"}
-    assert parse_query(b"", DEVICES) == {}
-    assert parse_query(b"&&=&=x&;domain=a", DEVICES) == {}
-    assert parse_query(b"domain=%ff", DEVICES) == {"domain": "\ufffd"}
+    for query, read in (
+        (b"domain=a%2Eb+c&short_code=%C3%BC&unknown=1&range=&end_date", {"domain": "a.b c", "short_code": "ü"}),
+        (b"", {}),
+        (b"&&=&=x&;domain=a", {}),
+        (b"domain=%ff", {"domain": "\ufffd"}),
+    ):
+        assert parse_parameters(query, parameters_of(DEVICES)) == read
 
 
 def test_the_scope_of_a_query_string_is_that_of_the_caller_and_the_day(tmp_path):
@@ -53,6 +55,6 @@ def test_a_query_string_that_names_a_target_has_no_scope_without_the_links(tmp_p
 )
 def test_any_query_string_gives_words_or_a_refusal(query):
     with contextlib.suppress(InvalidParameter):
-        found = parse_query(query, BOTS)
+        found = parse_parameters(query, PARAMETERS)
         assert all(found.values())
         assert set(found) <= {*PARAMETERS}
