@@ -5,6 +5,8 @@ service computes an answer or makes a client wait does not count.
 """
 
 import asyncio
+import socket
+import struct
 import time
 from collections.abc import Iterable
 from enum import Enum
@@ -20,7 +22,7 @@ from service.http.errors import HeadersTooLarge, MalformedRequest, Problem, Requ
 from service.http.middleware import RequestMiddleware
 from service.server.exchange import Exchange, encode_head
 from service.server.headers import MAX_HEADER_BYTES, MAX_URL_BYTES, check_headers, check_size
-from service.server.slots import ConnectionSlots, set_reset_on_close, unacknowledged_bytes
+from service.server.slots import ConnectionSlots, unacknowledged_bytes
 
 SWEEP_SECONDS: Final = 0.5
 """Between two sweeps over the connections; the precision of all deadlines."""
@@ -130,24 +132,22 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             return
         try:
             for begin in range(0, len(data), CHUNK_BYTES):
-                self._feed(data[begin : begin + CHUNK_BYTES])
+                chunk = data[begin : begin + CHUNK_BYTES]
+                self._unparsed_bytes += len(chunk)
+                while chunk:
+                    try:
+                        self.parser.feed_data(chunk)
+                        break
+                    except httptools.HttpParserUpgrade as upgrade:  # not supported: continue with the next request
+                        chunk = chunk[upgrade.args[0] :]
+                if self._unparsed_bytes > MAX_UNPARSED_BYTES:
+                    raise HeadersTooLarge
+                if self._state is _State.HEADER:
+                    check_size(self.url, self.headers, self._unparsed_bytes + CHUNK_BYTES)
         except (httptools.HttpParserError, Problem) as error:
             cause = error if isinstance(error, Problem) else error.__context__
             self._reject(cause if isinstance(cause, Problem) else MalformedRequest())
         self._received_at = self.limits.now
-
-    def _feed(self, data: bytes) -> None:
-        self._unparsed_bytes += len(data)
-        while data:
-            try:
-                self.parser.feed_data(data)
-                break
-            except httptools.HttpParserUpgrade as upgrade:  # upgrades are not supported: continue with the next request
-                data = data[upgrade.args[0] :]
-        if self._unparsed_bytes > MAX_UNPARSED_BYTES:
-            raise HeadersTooLarge
-        if self._state is _State.HEADER:
-            check_size(self.url, self.headers, self._unparsed_bytes + CHUNK_BYTES)
 
     def on_message_begin(self) -> None:
         """A request begins."""
@@ -157,20 +157,17 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._unparsed_bytes = 0
 
     def on_headers_complete(self) -> None:
-        """Check the header and start the application. Raises UrlTooLong, HeadersTooLarge or MalformedRequest."""
+        """Check the header, and start the application or let the request wait for the one before it.
+
+        Raises UrlTooLong, HeadersTooLarge or MalformedRequest.
+        """
+        version = self.parser.get_http_version()
         check_size(self.url, self.headers, self._unparsed_bytes + CHUNK_BYTES)
-        check_headers(self.headers, self.parser.get_http_version(), is_upgrade=self.parser.should_upgrade())
+        check_headers(self.headers, version, is_upgrade=self.parser.should_upgrade())
         if len(self.pipeline) >= MAX_PIPELINED:
             fix = "Wait for answers before you send more."
             raise MalformedRequest("Too many requests wait on this connection.", fix)
-        self._begin_exchange()
-        self.headers = []  # so that trailers do not change the headers of a running request
-        self._state = _State.BODY
-        self._state_since = self.limits.now
-
-    def _begin_exchange(self) -> None:
-        """Start the application, or let the request wait for the one before it."""
-        url, version = httptools.parse_url(self.url), self.parser.get_http_version()
+        url = httptools.parse_url(self.url)
         self.scope["method"] = self.parser.get_method().decode("ascii")
         self.scope["http_version"] = version
         self.scope["path"] = unquote(url.path.decode("ascii"))
@@ -189,6 +186,9 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self.pipeline.appendleft((exchange, self.app))
         else:
             self._start_asgi_task(exchange, self.app)
+        self.headers = []  # so that trailers do not change the headers of a running request
+        self._state = _State.BODY
+        self._state_since = self.limits.now
 
     def on_body(self, body: bytes) -> None:
         """A chunk of a body was received."""
@@ -260,9 +260,6 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             return False
         if self.flow.read_paused or (self._is_answering() and self.cycle.waiting_for_100_continue):
             self._state_since = self._received_at = self.limits.now
-        return self._close_expired()
-
-    def _close_expired(self) -> bool:
         now = self.limits.now - SWEEP_SECONDS  # events may be up to one sweep later than recorded
         in_state, idle = now - self._state_since, now - self._received_at
         idle_timeout = self._idle_timeout if self._state is _State.IDLE else LINGER_SECONDS
@@ -278,7 +275,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 
     def abort(self) -> None:
         """Reset this connection at once, so that the system discards unread data, too."""
-        set_reset_on_close(self.transport.get_extra_info("socket"))
+        linger = struct.pack("ii", 1, 0)  # on, for 0 seconds
+        self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
         self.transport.abort()
 
     def _is_stalled(self) -> bool:

@@ -10,9 +10,6 @@ from service.http.errors import Problem
 _CONTROLS: Final = bytes({*range(0x20), 0x7F} - {ord("\t")})
 """Bytes that no header may contain."""
 
-_WITHOUT_BODY: Final = (204, 304)
-"""Statuses of responses that never have a body."""
-
 Headers = list[tuple[bytes, bytes]]
 
 
@@ -35,7 +32,10 @@ class Exchange(RequestResponseCycle):
         return event
 
     async def send(self, message: ASGISendEvent) -> None:
-        """Take an ASGI message. Raises RuntimeError for a response that cannot be sent."""
+        """Take an ASGI message. Raises RuntimeError for a response that cannot be sent.
+
+        That is also one with control characters in its headers, or with a wrong Content-Length.
+        """
         if message["type"] == "http.response.start":
             self._status, self._headers = message["status"], self.default_headers + list(message["headers"])
             return
@@ -46,24 +46,20 @@ class Exchange(RequestResponseCycle):
             await self.flow.drain()
         self.disconnected = self.disconnected or self.transport.is_closing()  # uvicorn tells the last request only
         if not self.disconnected:
-            self.transport.write(self._encode(message.get("body", b"")))
+            body, headers = message.get("body", b""), self._headers
+            if self.scope["method"] == "HEAD" or self._status in (204, 304):  # which never have a body
+                body = b""
+            elif (b"content-length", b"%d" % len(body)) not in headers:
+                raise RuntimeError("the header Content-Length is not the length of the body.")
+            if (b"connection", b"close") in headers:
+                self.keep_alive = False
+            elif not self.keep_alive:
+                headers.append((b"connection", b"close"))
+            self.transport.write(encode_head(self._status, headers) + body)
             self.response_started = self.response_complete = True
             self.waiting_for_100_continue = False
             self.message_event.set()
             self.on_response()
-
-    def _encode(self, body: bytes) -> bytes:
-        """The bytes of the response. Raises RuntimeError for control characters and for a wrong Content-Length."""
-        headers = self._headers
-        if self.scope["method"] == "HEAD" or self._status in _WITHOUT_BODY:
-            body = b""
-        elif (b"content-length", b"%d" % len(body)) not in headers:
-            raise RuntimeError("the header Content-Length is not the length of the body.")
-        if (b"connection", b"close") in headers:
-            self.keep_alive = False
-        elif not self.keep_alive:
-            headers.append((b"connection", b"close"))
-        return encode_head(self._status, headers) + body
 
 
 def encode_head(status: int, headers: Headers) -> bytes:

@@ -7,6 +7,7 @@ import gc
 import resource
 import signal
 import socket
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Final, Literal, cast
 
@@ -20,7 +21,7 @@ from data import BadInput
 from service.http.middleware import RequestMiddleware
 from service.metrics import ObservedMetric
 from service.server.connection import WRITE_TIMEOUT_SECONDS, ConnectionLimits, LimitedHttpProtocol
-from service.server.slots import MAX_OPEN, ConnectionSlots, set_unacknowledged_timeout
+from service.server.slots import MAX_OPEN, ConnectionSlots
 
 SHUTDOWN_SECONDS: Final = 10
 """Maximum time from the signal to the end of the process."""
@@ -74,7 +75,12 @@ class _MainServer(_Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Let running requests finish, for at most DRAIN_SECONDS."""
-        abort = asyncio.get_running_loop().call_later(DRAIN_SECONDS, self._abort_connections)
+
+        def abort_connections() -> None:
+            for connection in [*self.server_state.connections]:
+                cast("LimitedHttpProtocol", connection).abort()
+
+        abort = asyncio.get_running_loop().call_later(DRAIN_SECONDS, abort_connections)
         for server in self.servers:
             server.close()
         await asyncio.sleep(ACCEPT_SECONDS)
@@ -82,29 +88,24 @@ class _MainServer(_Server):
         abort.cancel()
         self._sweep.cancel()
 
-    def _abort_connections(self) -> None:
-        for connection in [*self.server_state.connections]:
-            cast("LimitedHttpProtocol", connection).abort()
-
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Stop gracefully at the first signal, at once at the second."""
         loop = asyncio.get_running_loop()
+
+        def stop() -> None:
+            if not self.should_exit:
+                self.should_exit = True
+                loop.call_later(SIGNAL_DEBOUNCE_SECONDS, restore_default_signals)
+
+        def restore_default_signals() -> None:  # the next one kills: safe, as acknowledged visits are durable already
+            for number in _SIGNALS:
+                loop.remove_signal_handler(number)
+                signal.signal(number, signal.SIG_DFL)
+
         for number in _SIGNALS:
-            loop.add_signal_handler(number, self._stop)
+            loop.add_signal_handler(number, stop)
         yield
-
-    def _stop(self) -> None:
-        if not self.should_exit:
-            self.should_exit = True
-            asyncio.get_running_loop().call_later(SIGNAL_DEBOUNCE_SECONDS, _restore_default_signals)
-
-
-def _restore_default_signals() -> None:
-    """Let the next signal kill the process. This is safe: acknowledged visits are durable already."""
-    for number in _SIGNALS:
-        asyncio.get_running_loop().remove_signal_handler(number)
-        signal.signal(number, signal.SIG_DFL)
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -114,7 +115,8 @@ def listen(host: str, port: int) -> socket.socket:
         listener = socket.create_server((host, port), family=family, backlog=2_048)
     except OSError as error:
         raise BadInput(f"cannot serve on {host}:{port} ({error.strerror}); choose another --host or --port.") from error
-    set_unacknowledged_timeout(listener, WRITE_TIMEOUT_SECONDS)
+    if sys.platform == "linux":  # drop connections whose client acknowledges no data for so long, also after close()
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * WRITE_TIMEOUT_SECONDS))
     return listener
 
 
@@ -142,22 +144,17 @@ def serve_on(
     `monitor` is a second application and its socket, served without limits until the first one has stopped.
     """
     _prepare_memory()
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(middleware, listener, on_ready, monitor))
-
-
-async def _serve(
-    middleware: RequestMiddleware,
-    listener: socket.socket,
-    on_ready: Callable[[], None],
-    monitor: tuple[ASGIApp, socket.socket] | None,
-) -> None:
     slots = ConnectionSlots(middleware.limiter.sources, _connection_capacity())
     middleware.metrics.add(ObservedMetric("traffic_connections", "Open connections.", lambda: len(slots)))
     limits = ConnectionLimits(middleware, slots)
-    config = _config(middleware, limits.protocol(), "on", SHUTDOWN_SECONDS)
-    async with _serve_monitoring(monitor):
-        await _MainServer(config, on_ready, limits).serve([listener])
+
+    async def serve() -> None:
+        config = _config(middleware, limits.protocol(), "on", SHUTDOWN_SECONDS)
+        async with _serve_monitoring(monitor):
+            await _MainServer(config, on_ready, limits).serve([listener])
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(serve())
 
 
 @contextlib.asynccontextmanager

@@ -1,8 +1,7 @@
-"""Limits on open connections per source and in all, and socket options of a connection."""
+"""Limits on open connections per source and in all, and what of a connection is not acknowledged yet."""
 
 import fcntl
 import socket
-import struct
 import sys
 import termios
 from collections import Counter
@@ -14,8 +13,6 @@ MAX_PER_SOURCE: Final = 64
 MAX_OPEN: Final = 2_048
 SMALL_SOURCE_CONNECTIONS: Final = 4
 """Only sources with fewer connections may use the last eighth of all slots: a few sources cannot use them all."""
-
-_RESET: Final = struct.pack("ii", 1, 0)  # SO_LINGER: on, for 0 seconds
 
 
 class ConnectionSlots:
@@ -52,17 +49,6 @@ class ConnectionSlots:
         self._by_source[source] -= 1
         if not self._by_source[source]:
             del self._by_source[source]
-
-
-def set_reset_on_close(connection: socket.socket) -> None:
-    """Make close() send a reset and discard data that the client has not read (SO_LINGER of 0)."""
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-
-
-def set_unacknowledged_timeout(listener: socket.socket, seconds: float) -> None:
-    """Drop connections whose client acknowledges no data for so long, also after close(). Linux only."""
-    if sys.platform == "linux":
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * seconds))
 
 
 def unacknowledged_bytes(connection: socket.socket) -> int:
