@@ -81,18 +81,14 @@ async def _result(
         case "tools/list":
             return {"tools": toolbox.definitions, **_CACHEABLE}
         case "tools/call":
-            return await _call(parameters, toolbox)
+            name, arguments = parameters.get("name"), parameters.get("arguments") or {}
+            if not isinstance(name, str) or not isinstance(arguments, dict):
+                raise RpcError(INVALID_PARAMETERS, "Name a tool and its arguments.")
+            try:
+                text, failed = await toolbox.call(name, arguments), False
+            except KeyError:
+                raise RpcError(INVALID_PARAMETERS, f"Unknown tool {json.dumps(name)}.") from None
+            except ToolFailed as error:
+                text, failed = str(error), True
+            return {"content": [{"type": "text", "text": text}], "isError": failed, "resultType": "complete"}
     raise RpcError(METHOD_NOT_FOUND, f"Unknown method {json.dumps(method)}.", 404)
-
-
-async def _call(parameters: Mapping[str, Any], toolbox: Toolbox) -> dict[str, Any]:
-    name, arguments = parameters.get("name"), parameters.get("arguments") or {}
-    if not isinstance(name, str) or not isinstance(arguments, dict):
-        raise RpcError(INVALID_PARAMETERS, "Name a tool and its arguments.")
-    try:
-        text, failed = await toolbox.call(name, arguments), False
-    except KeyError:
-        raise RpcError(INVALID_PARAMETERS, f"Unknown tool {json.dumps(name)}.") from None
-    except ToolFailed as error:
-        text, failed = str(error), True
-    return {"content": [{"type": "text", "text": text}], "isError": failed, "resultType": "complete"}

@@ -40,20 +40,12 @@ _LISTED: Final = (
     "id", "status", "priority", "type", "title", "domain", "short_code", "path", "implementation_status",
     "outcome_status", "last_detected_at", "updated_at",
 )  # fmt: skip
-_ALL_PARAMETERS: Final = ENTRIES["bot-traffic"]
-"""The entry that accepts every parameter, as SQL of one's own does."""
 _PARAMETERS: Final = {name: {**row.schema, "description": row.description} for name, row in PARAMETERS.items()}
 
 
 def _text(description: str) -> dict[str, Any]:
     """The JSON Schema of an argument."""
     return {"type": "string", "description": description}
-
-
-_MAX_TOKENS: Final = _text(
-    f"about how long the answer may be: 500 to {MAX_TOKENS}; {DEFAULT_TOKENS} if it is not given"
-)
-"""What every tool takes."""
 
 
 @dataclass(frozen=True)
@@ -94,9 +86,10 @@ class Tool:
     @property
     def definition(self) -> dict[str, Any]:
         """As `tools/list` returns it."""
+        length = f"about how long the answer may be: 500 to {MAX_TOKENS}; {DEFAULT_TOKENS} if it is not given"
         schema = {
             "type": "object",
-            "properties": {**self.properties, "max_tokens": _MAX_TOKENS},
+            "properties": {**self.properties, "max_tokens": _text(length)},
             "required": list(self.required),
             "additionalProperties": False,
         }
@@ -226,7 +219,7 @@ class Toolbox:
         return object_with_content(f"A job. {source} {_DATA}", to_builtins(record), content, tokens)
 
     def _run_sql(self, arguments: Mapping[str, str], tokens: int) -> str:
-        parameters = _parameters_of(arguments, _ALL_PARAMETERS)
+        parameters = _parameters_of(arguments, ENTRIES["bot-traffic"])  # which accepts every one, as own SQL does
         run_sql = self._sources.run_sql
         assert run_sql  # noqa: S101  # the tool exists only with it
         result = run_sql(arguments.get("sql", ""), parameters)
