@@ -148,7 +148,9 @@ async def _opened(
     def is_allowed(address: Address) -> bool:
         return networks is None or is_in(address, networks) or (is_tls and is_public(address))
 
-    proxy = _proxy_of(host) if is_tls and networks is None else None
+    # of the environment, for an operator's own https URLs
+    address = getproxies().get("https", "") if is_tls and networks is None and not proxy_bypass(host) else ""
+    proxy = urlsplit(address if "://" in address else f"//{address}") if address else None
     via = (proxy.hostname or "", proxy.port or 443) if proxy else (host, port)
     connected = await connect(*via, deadline, is_allowed)
     try:
@@ -163,12 +165,6 @@ async def _opened(
     except BaseException:
         connected.close()
         raise
-
-
-def _proxy_of(host: str) -> SplitResult | None:
-    """The proxy of the environment for https URLs of a host."""
-    proxy = "" if proxy_bypass(host) else getproxies().get("https", "")
-    return urlsplit(proxy if "://" in proxy else f"//{proxy}") if proxy else None
 
 
 async def _open_tunnel(connected: socket.socket, proxy: SplitResult, target: str) -> None:

@@ -8,14 +8,7 @@ from email.message import EmailMessage
 from functools import partial
 from typing import Final, cast
 
-from aiosmtplib import SMTP
-from aiosmtplib.errors import (
-    SMTPAuthenticationError,
-    SMTPException,
-    SMTPRecipientRefused,
-    SMTPResponseException,
-    SMTPServerDisconnected,
-)
+from aiosmtplib import SMTP, errors
 
 from data import TrafficError
 from service.mail_settings import SmtpServer
@@ -52,13 +45,13 @@ class Mailer:
             return asyncio.run(self._send(message, sender, recipients))
         except asyncio.CancelledError:
             raise self._failed("did not finish before this program ended") from None
-        except SMTPAuthenticationError as error:
+        except errors.SMTPAuthenticationError as error:
             raise self._failed(f"refused the user or the password ({error.code})") from None
-        except SMTPResponseException as error:
+        except errors.SMTPResponseException as error:
             raise self._failed(f"answered {_reply(error)}") from error
         except TimeoutError as error:
             raise self._failed("did not answer in time") from error
-        except (OutgoingError, SMTPException, OSError) as error:
+        except (OutgoingError, errors.SMTPException, OSError) as error:
             raise self._failed(f"could not be used ({error.__cause__ or error})") from error
 
     def interrupt(self) -> None:
@@ -68,8 +61,12 @@ class Mailer:
             self._cancel()
 
     async def _send(self, message: EmailMessage, sender: str, recipients: tuple[str, ...]) -> list[str]:
-        """Raises what `send` translates."""
-        task = asyncio.current_task()
+        """Raises what `send` translates.
+
+        A password is sent within TLS only, to a server whose certificate is valid. Without one, TLS is used where it is
+        offered, whatever the certificate: a mail server of one's own often has one that it signed itself.
+        """
+        server, task = self._server, asyncio.current_task()
         if task:
             self._cancel = partial(asyncio.get_running_loop().call_soon_threadsafe, task.cancel)
         if self._is_interrupted:
@@ -77,28 +74,19 @@ class Mailer:
         async with asyncio.timeout(CONVERSATION_SECONDS):
             deadline = asyncio.get_running_loop().time() + CONNECT_SECONDS
             async with asyncio.timeout_at(deadline):
-                connected = await connect(self._server.host, self._server.port, deadline)
+                connected = await connect(server.host, server.port, deadline)
             with connected:
-                client = await self._client(connected)
+                client = _Client(
+                    hostname=server.host, sock=connected, local_hostname=await in_daemon_thread(socket.getfqdn),
+                    username=server.user or None, password=server.password or None, use_tls=server.tls,
+                    start_tls=True if server.password and not server.tls else None,
+                    validate_certs=server.tls or bool(server.password), timeout=REPLY_SECONDS,
+                )  # fmt: skip
                 try:
                     await client.connect()
                     return await self._transfer(client, message, sender, recipients)
                 finally:
                     client.close()
-
-    async def _client(self, connected: socket.socket) -> "_Client":
-        """A client of this connection, which will secure it and sign in.
-
-        A password is sent within TLS only, to a server whose certificate is valid. Without one, TLS is used where it is
-        offered, whatever the certificate: a mail server of one's own often has one that it signed itself.
-        """
-        server = self._server
-        return _Client(
-            hostname=server.host, sock=connected, local_hostname=await in_daemon_thread(socket.getfqdn),
-            username=server.user or None, password=server.password or None, use_tls=server.tls,
-            start_tls=True if server.password and not server.tls else None,
-            validate_certs=server.tls or bool(server.password), timeout=REPLY_SECONDS,
-        )  # fmt: skip
 
     async def _transfer(
         self, client: SMTP, message: EmailMessage, sender: str, recipients: tuple[str, ...]
@@ -108,16 +96,16 @@ class Mailer:
         for recipient in recipients:
             try:
                 await client.rcpt(recipient)
-            except SMTPRecipientRefused as error:
+            except errors.SMTPRecipientRefused as error:
                 problems.append(f"{recipient} was refused: {_reply(error)}.")
         if len(problems) == len(recipients):
             raise self._failed(f"refused every recipient: {' '.join(problems)}".rstrip("."))
         try:
             await client.data(message.as_bytes())
-        except (SMTPServerDisconnected, OSError, asyncio.CancelledError):  # also a deadline, and an interruption
+        except (errors.SMTPServerDisconnected, OSError, asyncio.CancelledError):  # also a deadline, and an interruption
             problems.append(f"The mail server {self._server.host} did not confirm the mail, which may have arrived.")
         else:
-            with suppress(SMTPException, OSError, asyncio.CancelledError):  # the message is delivered already
+            with suppress(errors.SMTPException, OSError, asyncio.CancelledError):  # the message is delivered already
                 await client.quit()
         return problems
 
@@ -135,7 +123,7 @@ class _Client(SMTP):
         super().close()
 
 
-def _reply(error: SMTPResponseException) -> str:
+def _reply(error: errors.SMTPResponseException) -> str:
     """A server's reply, which is untrusted text, on one line."""
     text = "".join(letter if letter.isprintable() else " " for letter in error.message)
     return f"{error.code} {text[:MAX_REPLY]}"
