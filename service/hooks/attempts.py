@@ -173,22 +173,18 @@ def _record_failure(
     pause = min(attempt.retry_after or timedelta(0), MAX_RETRY_AFTER)
     if attempt.error:
         pause = SCHEDULE[min(failures, len(SCHEDULE) - 1)] * jitter
-    elif _refuses_every_message(connection, claimed, since):
-        pause = max(pause, SCHEDULE[min(failures - REFUSED_MESSAGES + 1, len(SCHEDULE) - 1)] * jitter)
+    else:
+        others = connection.execute(  # that got errors since the hook's last success
+            "SELECT 1 FROM deliveries WHERE hook_id = ? AND status = 'pending' "
+            "AND coalesce(attempted_at, created_at) >= ? AND status_code IS NOT NULL AND id <> ? LIMIT ?",
+            [hook_id, since, claimed.id, REFUSED_MESSAGES - 1],
+        ).fetchall()
+        if len(others) == REFUSED_MESSAGES - 1:
+            pause = max(pause, SCHEDULE[min(failures - REFUSED_MESSAGES + 1, len(SCHEDULE) - 1)] * jitter)
     connection.execute(
         "UPDATE hooks SET paused_until = ? WHERE id = ?", [to_text(now + pause) if pause else None, hook_id]
     )
     return pause
-
-
-def _refuses_every_message(connection: sqlite3.Connection, claimed: ClaimedDelivery, since: str) -> bool:
-    """Whether this and REFUSED_MESSAGES - 1 other messages of a hook got errors since its last success."""
-    others = connection.execute(
-        "SELECT 1 FROM deliveries WHERE hook_id = ? AND status = 'pending' "
-        "AND coalesce(attempted_at, created_at) >= ? AND status_code IS NOT NULL AND id <> ? LIMIT ?",
-        [claimed.hook_id, since, claimed.id, REFUSED_MESSAGES - 1],
-    ).fetchall()
-    return len(others) == REFUSED_MESSAGES - 1
 
 
 def delete_old(connection: sqlite3.Connection, now: datetime) -> None:

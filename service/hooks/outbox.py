@@ -18,7 +18,6 @@ from service.encoding import encode
 from service.hooks.records import Delivery
 
 TEST_EVENT: Final = "hook.test"
-_UPDATED: Final = "job.updated"
 MAX_PENDING: Final = 100
 """Messages about what people did that may wait for one hook."""
 LEASE: Final = timedelta(seconds=60)
@@ -67,7 +66,13 @@ def enqueue(
             continue
         named = event
         if by_service:
-            named = _withdraw(connection, hook_id, job["id"], event, now)
+            withdrawn = connection.execute(
+                "DELETE FROM deliveries WHERE hook_id = :hook AND job_id = :job AND status = 'pending' "
+                f"AND is_replaceable AND NOT {_IS_CLAIMED} RETURNING event",
+                {"hook": hook_id, "job": job["id"], **lease_bounds(now)},
+            ).fetchall()
+            if withdrawn and event == "job.updated":  # a receiver that does not know the job gets job.created
+                named = withdrawn[0][0]
         elif not _has_room(connection, hook_id, name, now):
             continue
         body = message(organization, named, job, now, address)
@@ -76,19 +81,6 @@ def enqueue(
         )
         count += 1
     return count
-
-
-def _withdraw(connection: sqlite3.Connection, hook_id: str, job_id: str, event: str, now: datetime) -> str:
-    """Delete the pending message about what the service found of a job. Returns the event of the one that replaces it.
-
-    An update keeps the event of what it replaces: a receiver that does not know a job gets `job.created`.
-    """
-    rows = connection.execute(
-        "DELETE FROM deliveries WHERE hook_id = :hook AND job_id = :job AND status = 'pending' AND is_replaceable "
-        f"AND NOT {_IS_CLAIMED} RETURNING event",
-        {"hook": hook_id, "job": job_id, **lease_bounds(now)},
-    ).fetchall()
-    return str(rows[0][0]) if rows and event == _UPDATED else event
 
 
 def _has_room(connection: sqlite3.Connection, hook_id: str, name: str, now: datetime) -> bool:

@@ -6,7 +6,7 @@ import secrets
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -155,9 +155,13 @@ class Hooks:
             if pending:
                 raise HookConflict(f"the test {pending[0]} is still to be delivered; replay it to send it at once.")
             _prepare(connection, hook_id)
-            body = outbox.message(
-                organization, TEST_EVENT, _test_job(organization, now), now, outbox.read_address(connection)
-            )
+            job = {
+                "id": "job_00000000000000000000", "organization": organization, "type": "manual", "status": "approved",
+                "title": "A test of this hook", "created_at": now, "updated_at": now,
+                "summary": "This job does not exist. It shows that messages arrive and that their signature is right.",
+                "is_test": True,
+            }  # fmt: skip
+            body = outbox.message(organization, TEST_EVENT, job, now, outbox.read_address(connection))
             return outbox.add_delivery(connection, organization, hook_id, TEST_EVENT, body, job_id=None, now=now)
 
     def deliveries(self, organization: str, hook_id: str) -> list[Delivery]:
@@ -251,13 +255,3 @@ def _no_such_hook(organization: str, hook_id: str) -> NoSuchHook:
 
 def _events_text(events: Sequence[str]) -> str:
     return json.dumps([event for event in EVENTS if event in events])
-
-
-def _test_job(organization: str, now: datetime) -> dict[str, object]:
-    """A job that does not exist, for trying out a hook."""
-    return {
-        "id": "job_00000000000000000000", "organization": organization, "type": "manual", "status": "approved",
-        "title": "A test of this hook", "created_at": now, "updated_at": now,
-        "summary": "This job does not exist. It shows that messages arrive and that their signature is right.",
-        "is_test": True,
-    }  # fmt: skip
