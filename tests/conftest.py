@@ -1,8 +1,10 @@
 """What the tests of the service share: a lake, the application asked in process, and the program on a real socket."""
 
+import asyncio
 import functools
 import gc
 import importlib
+import inspect
 import itertools
 import os
 import re
@@ -348,6 +350,15 @@ def pytest_runtest_makereport(item, call):
         if not reason.startswith(INAPPLICABLE):
             report.outcome, report.longrepr = "failed", f"TRAFFIC_TESTS=all lets no test skip: {reason}"
     return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    """Run a test that is a coroutine in an event loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}))
+    return True
 
 
 MEMORY_DISK = Path("/dev/shm")  # pytest makes folders of its own in it

@@ -24,6 +24,7 @@ from service.http.authentication import (
 )
 from service.http.jwks import MIN_REFRESH_INTERVAL_SECONDS, JwksClient
 from tests.faults.trials import scaled
+from tests.support.clock import Clock
 from tests.support.tables import examples, tables
 from tests.support.tokens import (
     ABSENT,
@@ -39,7 +40,6 @@ from tests.support.tokens import (
     RSA,
     SIGNERS,
     STRANGER,
-    Clock,
     caller,
     claims,
     encoded,

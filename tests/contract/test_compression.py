@@ -14,6 +14,7 @@ from service.http.compression import MIN_BYTES, wants_gzip
 from service.http.lanes import Workers
 from service.http.turns import Asker
 from tests.conftest import NOW
+from tests.support.clock import Clock
 from tests.support.tables import examples_at_once
 from tests.support.visits import land, visit
 
@@ -74,41 +75,35 @@ def compressed(monkeypatch):
     return bodies
 
 
-def test_an_answer_is_compressed_once_while_it_is_cached_and_counts_in_its_bytes(lake, compressed):
+@pytest.fixture
+def held(lake):
+    """Answers of a lake whose cache has a clock."""
     land(lake, "acme", [visit()])
-    now, workers, warehouse = [0.0], Workers(), Warehouse(lake)
-    held = Answers(warehouse, AnswerCache(lambda: now[0]), workers)
+    workers, warehouse, clock = Workers(), Warehouse(lake), Clock()
+    yield Answers(warehouse, AnswerCache(clock), workers), clock
+    workers.close()
+    warehouse.close()
 
-    async def ask(_=None):
+
+async def test_an_answer_is_compressed_once_while_it_is_cached_and_counts_in_its_bytes(held, compressed):
+    held, clock = held
+
+    async def ask():
         body = await held.body(DASHBOARD, MARCH)
         return body, await held.compressed(DASHBOARD, MARCH, Asker(), body)
 
-    async def at_once():
-        return await asyncio.gather(*map(ask, range(50)))
-
-    def size():
-        return next(row["bytes"] for row in held.statistics("acme") if row["scope"] == "dashboard")
-
-    (body, packed), *others = asyncio.run(at_once())
+    (body, packed), *others = await asyncio.gather(*(ask() for _ in range(50)))
+    size = next(row["bytes"] for row in held.statistics("acme") if row["scope"] == "dashboard")
     assert {(body, packed)} == set(others)
-    assert (gzip.decompress(packed), compressed, size()) == (body, [body], len(body) + len(packed))
-    now[0] = cache.TTL_SECONDS - 1
-    assert (asyncio.run(ask()), len(compressed)) == ((body, packed), 1)
-    now[0] += 1
-    assert (asyncio.run(ask()), len(compressed)) == ((body, packed), 2)
-    workers.close()
-    warehouse.close()
+    assert (gzip.decompress(packed), compressed, size) == (body, [body], len(body) + len(packed))
+    for seconds, times in ((cache.TTL_SECONDS - 1, 1), (1, 2)):
+        clock.now += seconds
+        assert (await ask(), len(compressed)) == ((body, packed), times)
 
 
-def test_an_answer_that_is_not_cached_is_compressed_as_it_was_given(lake, compressed):
+async def test_an_answer_that_is_not_cached_is_compressed_as_it_was_given(held, compressed):
     """Such as one whose visits were erased while it was being computed: nobody else gets it."""
-    workers, warehouse, old = Workers(), Warehouse(lake), b"[1]"
-    held = Answers(warehouse, AnswerCache(), workers)
-
-    async def ask():
-        return await asyncio.gather(*(held.compressed(DASHBOARD, MARCH, Asker(), body) for body in (old, b"[2]")))
-
-    assert [gzip.decompress(packed) for packed in asyncio.run(ask())] == [old, b"[2]"]
+    held, _ = held
+    packed = await asyncio.gather(*(held.compressed(DASHBOARD, MARCH, Asker(), body) for body in (b"[1]", b"[2]")))
+    assert [gzip.decompress(one) for one in packed] == [b"[1]", b"[2]"]
     assert held._cache.get(CacheKey.of(DASHBOARD.name, MARCH)) is None
-    workers.close()
-    warehouse.close()

@@ -23,6 +23,7 @@ from service.http.jwks import (
     REFRESH_SECONDS,
     JwksClient,
 )
+from tests.support.clock import Clock
 from tests.support.tables import examples_at_once
 from tests.support.tokens import (
     EC,
@@ -33,7 +34,6 @@ from tests.support.tokens import (
     NEXT,
     RSA,
     STRANGER,
-    Clock,
     caller,
     encoded,
     entered,
@@ -153,129 +153,106 @@ def unknown(number):
 # How often, and who waits
 
 
-def test_first_requests_share_one_reading_of_which_a_leaving_client_takes_nothing(gates, provider):
+def answering_late(body):
+    """What a provider does that ponders before it answers."""
+    return lambda line, released: (released.wait(60), line.write(b"HTTP/1.0 200 OK\r\n\r\n" + body))
+
+
+async def test_first_requests_share_one_reading_of_which_a_leaving_client_takes_nothing(gates, provider):
     gate, _ = gates(provider.address)
-    provider.act = answer_when_released
-
-    async def together():
-        asking = [asyncio.create_task(entered(gate, fresh())) for _ in range(50)]
-        while not provider.asked:
-            await asyncio.sleep(0.001)
-        for leaving in asking[:25]:
-            leaving.cancel()
-        provider.released.set()
-        return await asyncio.gather(*asking, return_exceptions=True)
-
-    found = asyncio.run(together())
+    provider.act = answering_late(KEYS.encode())
+    asking = [asyncio.create_task(entered(gate, fresh())) for _ in range(50)]
+    while not provider.asked:
+        await asyncio.sleep(0.001)
+    for leaving in asking[:25]:
+        leaving.cancel()
+    provider.released.set()
+    found = await asyncio.gather(*asking, return_exceptions=True)
     assert all(isinstance(one, asyncio.CancelledError) for one in found[:25])
     assert all(one.organization == "acme" for one in found[25:])
     assert len(provider.asked) == 1
 
 
-def answer_when_released(line, released):
-    released.wait(60)
-    line.write(b"HTTP/1.0 200 OK\r\n\r\n" + KEYS.encode())
-
-
-def test_cached_keys_serve_without_waiting_until_new_keys_replace_them(gates, provider, clock):
+async def test_cached_keys_serve_without_waiting_until_new_keys_replace_them(gates, provider, clock):
     gate, keys = gates(provider.address)
-
-    async def follow():
-        good = fresh()
-        assert await entered(gate, good)
-        clock.now += REFRESH_SECONDS - 1
+    good = fresh()
+    assert await entered(gate, good)
+    clock.now += REFRESH_SECONDS - 1
+    assert await entered(gate, fresh())
+    assert len(provider.asked) == 1
+    provider.act = answering_late(NEW_KEYS)
+    clock.now += 1
+    for _ in range(50):  # while the provider ponders
         assert await entered(gate, fresh())
-        assert len(provider.asked) == 1
-        provider.act = lambda line, released: (released.wait(60), line.write(b"HTTP/1.0 200 OK\r\n\r\n" + NEW_KEYS))
-        clock.now += 1
-        for _ in range(50):  # while the provider ponders
-            assert await entered(gate, fresh())
-            assert not keys._refresh.done()
-        provider.released.set()
-        await settled(keys)
-        assert len(provider.asked) == 2
-        assert await entered(gate, fresh(key=NEXT, headers={"kid": "next"}))
-        assert await entered(gate, good) is None
-        assert await entered(gate, fresh()) is None
-
-    asyncio.run(follow())
+        assert not keys._refresh.done()
+    provider.released.set()
+    await settled(keys)
+    assert len(provider.asked) == 2
+    assert await entered(gate, fresh(key=NEXT, headers={"kid": "next"}))
+    assert [await entered(gate, old) for old in (good, fresh())] == [None, None]
 
 
-def test_keys_are_refreshed_without_requests(gates, provider, monkeypatch):
+async def test_keys_are_refreshed_without_requests(gates, provider, monkeypatch):
     monkeypatch.setattr(jwks, "REFRESH_SECONDS", -0.9)  # and a second later
     monkeypatch.setattr(jwks, "MIN_REFRESH_INTERVAL_SECONDS", 0.05)
     gate, _ = gates(provider.address, time.monotonic)
-
-    async def idle():
-        assert await entered(gate, fresh())
+    assert await entered(gate, fresh())
+    async with asyncio.timeout(60):
         while len(provider.asked) < 2:
             await asyncio.sleep(0.01)
 
-    asyncio.run(asyncio.wait_for(idle(), 60))
 
-
-def test_new_keys_are_seen_within_35_seconds_at_any_time_and_under_load(gates, providers):
+async def test_new_keys_are_seen_within_35_seconds_at_any_time_and_under_load(gates, providers):
     waited, busiest = [], 0
     for offset in (0, 5, 29, 31, 59):
-        clock = Clock()
-        provider = providers(clock)
+        provider = providers(clock := Clock())
         gate, keys = gates(provider.address, clock)
-
-        async def follow(offset=offset, clock=clock, provider=provider, gate=gate, keys=keys):
-            assert await entered(gate, fresh())
-            for second in range(200):
-                await entered(gate, unknown(second))
-                if second == offset:
-                    provider.body = NEW_KEYS
-                if second > offset and await entered(gate, token(NEXT, headers={"kid": "next"})):
-                    return second - offset
-                await settled(keys)
-                clock.now += 1
-            return 200
-
-        waited.append(asyncio.run(follow()))
+        assert await entered(gate, fresh())
+        for second in range(200):
+            await entered(gate, unknown(second))
+            if second == offset:
+                provider.body = NEW_KEYS
+            if second > offset and await entered(gate, token(NEXT, headers={"kid": "next"})):
+                break
+            await settled(keys)
+            clock.now += 1
+        waited.append(second - offset)
         busiest = max(busiest, provider.most_in_a_minute())
     print(f"rotation: seen after {min(waited)} to {max(waited)} s, at most {busiest} readings a minute")
     assert max(waited) <= 35
     assert busiest <= 2
 
 
-def test_two_thousand_unknown_kids_neither_flood_the_provider_nor_stop_valid_tokens(gates, provider, clock):
+def of_ec():
+    """A token of the key `ec` that no gate has seen before."""
+    return fresh(key=EC, algorithm="ES256", headers={"kid": "ec"})
+
+
+async def test_two_thousand_unknown_kids_neither_flood_the_provider_nor_stop_valid_tokens(gates, provider, clock):
     gate, keys = gates(provider.address)
-
-    async def flood():
-        accepted = 0
-        for number in range(2_000):
-            clock.now += 0.06  # two minutes in all
-            assert await entered(gate, unknown(number)) is None
-            if number % 20 == 0:
-                accepted += bool(await entered(gate, fresh(key=EC, algorithm="ES256", headers={"kid": "ec"})))
-        await settled(keys)
-        return accepted
-
-    assert asyncio.run(flood()) == 100
+    for number in range(2_000):
+        clock.now += 0.06  # two minutes in all
+        assert await entered(gate, unknown(number)) is None
+        assert number % 20 or await entered(gate, of_ec())
+    await settled(keys)
     print(f"2,000 unknown kids: {len(provider.asked)} readings in two minutes")
     assert len(provider.asked) <= 5
     assert provider.most_in_a_minute() <= 2
 
 
-def test_pauses_grow_while_a_provider_fails_and_the_first_answer_ends_them(gates, provider, clock):
+async def test_pauses_grow_while_a_provider_fails_and_the_first_answer_ends_them(gates, provider, clock):
     gate, _ = gates(provider.address)
     provider.status, began = 503, clock.now
-
-    async def knock(seconds):
-        for second in range(seconds):
-            assert await entered(gate, token_of("ec")) is None
-            assert await entered(gate, unknown(second)) is None
-            clock.now += 1
-
-    asyncio.run(knock(301))
+    for second in range(301):
+        assert await entered(gate, token_of("ec")) is None
+        assert await entered(gate, unknown(second)) is None
+        clock.now += 1
     assert [at - began for at in provider.asked] == [0, 5, 60, 80, 120, 180, 240, 300]
     provider.status = 200
     clock.now += MAX_PAUSE_SECONDS - 1
-    assert caller(gate, fresh())
+    assert await entered(gate, fresh())
     clock.now += MIN_REFRESH_INTERVAL_SECONDS
-    assert caller(gate, unknown(0)) is None
+    assert await entered(gate, unknown(0)) is None
     assert len(provider.asked) == 10
     assert provider.most_in_a_minute() <= 2
 
@@ -283,33 +260,27 @@ def test_pauses_grow_while_a_provider_fails_and_the_first_answer_ends_them(gates
 # Trouble
 
 
-def test_tokens_stay_valid_for_a_day_while_the_provider_is_down(gates, provider, clock):
+async def test_tokens_stay_valid_for_a_day_while_the_provider_is_down(gates, provider, clock):
     gate, keys = gates(provider.address)
-
-    async def day():
-        asked = accepted = 0
-        begun = clock.now
-        while (age := clock.now - begun) <= MAX_STALE_SECONDS:
-            if age == 12 * HOUR:
-                provider.start()
-                provider.status = 503
-            asked += 1
-            accepted += bool(await entered(gate, fresh(key=EC, algorithm="ES256", headers={"kid": "ec"})))
-            assert await entered(gate, unknown(asked)) is None
-            await settled(keys)
-            if age == 0:
-                provider.stop()
-            clock.now += 240
-        return asked, accepted
-
-    asked, accepted = asyncio.run(day())
-    print(f"24 h without a provider: {accepted} of {asked} valid tokens accepted")
-    assert accepted == asked >= 360
-    assert caller(gate, fresh()) is None
+    asked, begun = 0, clock.now
+    while (age := clock.now - begun) <= MAX_STALE_SECONDS:
+        if age == 12 * HOUR:
+            provider.start()
+            provider.status = 503
+        asked += 1
+        assert await entered(gate, of_ec()), age
+        assert await entered(gate, unknown(asked)) is None
+        await settled(keys)
+        if age == 0:
+            provider.stop()
+        clock.now += 240
+    print(f"24 h without a provider: {asked} valid tokens accepted")
+    assert asked >= 360
+    assert await entered(gate, fresh()) is None
     assert provider.most_in_a_minute() <= 2
     provider.status = 200
     clock.now += MAX_PAUSE_SECONDS
-    assert caller(gate, fresh())
+    assert await entered(gate, fresh())
 
 
 TROUBLES = [
@@ -335,8 +306,9 @@ def troubled(provider, trouble):
     vars(provider).update(usual)
 
 
-def test_no_bad_answer_opens_anything_or_replaces_good_keys(gates, provider, clock, caplog):
-    async def follow(gate, keys, trouble):
+async def test_no_bad_answer_opens_anything_or_replaces_good_keys(gates, provider, clock, caplog):
+    for trouble in TROUBLES:
+        gate, keys = gates(provider.address)
         with troubled(provider, trouble):
             assert await entered(gate, fresh()) is None
         clock.now += 5
@@ -347,9 +319,6 @@ def test_no_bad_answer_opens_anything_or_replaces_good_keys(gates, provider, clo
             await settled(keys)
             assert await entered(gate, fresh())
         assert keys._failures == 1
-
-    for trouble in TROUBLES:
-        asyncio.run(follow(*gates(provider.address), trouble))
         clock.now += 60
     assert provider.misled == []
     assert len(provider.asked) == 3 * len(TROUBLES)
@@ -358,39 +327,35 @@ def test_no_bad_answer_opens_anything_or_replaces_good_keys(gates, provider, clo
     assert all(text.startswith("The identity provider's keys cannot be read: ") for text in told)
 
 
-def test_a_trouble_is_told_once_and_again_after_it_was_over(gates, provider, clock, caplog):
+def reasons(caplog):
+    """Why the keys could not be read, as the log says."""
+    return [record.getMessage().partition(": ")[2] for record in caplog.records]
+
+
+async def test_a_trouble_is_told_once_and_again_after_it_was_over(gates, provider, clock, caplog):
     gate, _ = gates(provider.address)
     for status in (503, 503, 404, 200, 404):
         provider.status = status
         clock.now += REFRESH_SECONDS
-        caller(gate, unknown(0))
-    told = [record.getMessage().partition(": ")[2] for record in caplog.records]
-    assert told == ["HTTP status 503", "HTTP status 404", "HTTP status 404"]
+        await entered(gate, unknown(0))
+    assert reasons(caplog) == ["HTTP status 503", "HTTP status 404", "HTTP status 404"]
 
 
-def silent(line, released):
-    released.wait(60)
-
-
-def test_a_slow_provider_is_left_after_three_seconds(gates, providers, caplog):
+async def test_a_slow_provider_is_left_after_three_seconds(gates, providers, caplog):
     provider = providers()
+    provider.act = answering_late(b"")
     gate, keys = gates(provider.address, time.monotonic)
-    provider.act = silent
-
-    async def impatient():
-        assert await entered(gate, fresh()) is None
-        await settled(keys)
-
     begun = time.monotonic()
-    asyncio.run(impatient())
+    assert await entered(gate, fresh()) is None
+    await settled(keys)
     assert time.monotonic() - begun < 30
-    assert [record.getMessage().partition(": ")[2] for record in caplog.records] == ["no complete answer within 3 s"]
+    assert reasons(caplog) == ["no complete answer within 3 s"]
 
 
 def test_a_stop_does_not_wait_for_a_provider(gates, providers):
     provider = providers()
+    provider.act = answering_late(b"")
     gate, keys = gates(provider.address, time.monotonic)
-    provider.act = silent
 
     async def leave():
         asking = asyncio.create_task(entered(gate, fresh()))

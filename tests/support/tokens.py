@@ -83,13 +83,3 @@ async def entered(gate, token):
 def caller(gate, token):
     """Who the sender of a token is, asked from outside; None when refused."""
     return asyncio.run(entered(gate, token))
-
-
-class Clock:
-    """A clock that stands until it is moved."""
-
-    def __init__(self):
-        self.now = 1_000.0
-
-    def __call__(self):
-        return self.now

@@ -10,22 +10,13 @@ from service.hooks.delivery import Attempt, HookClient
 from service.hooks.outbox import enqueue
 from service.hooks.registry import Hooks
 from service.hooks.sender import Sender
+from tests.support.clock import Clock
 
 LOOPBACK = (ip_network("127.0.0.0/8"),)
 JOB = {"id": "job_0123456789abcdef0123", "type": "broken_link", "title": "Links that lead nowhere"}
 GONE = ["HTTP/1.1 410 Gone\r\n\r\n"]
-FAILS = ["HTTP/1.1 500 Oops\r\n\r\n"]
+FAILS, TAKES = ["HTTP/1.1 500 Oops\r\n\r\n"], ["HTTP/1.1 204 No Content\r\n\r\n"]
 TAKEN, FAILURE, SILENCE = Attempt(204, None, 1), Attempt(500, None, 1), Attempt(None, "timed_out", 15_000)
-
-
-class FakeClock:
-    """A clock that stands until it is moved."""
-
-    def __init__(self):
-        self.now = datetime.now(UTC).replace(microsecond=0)
-
-    def __call__(self):
-        return self.now
 
 
 class Outbox:
@@ -33,7 +24,7 @@ class Outbox:
 
     def __init__(self, lake):
         self.lake = lake
-        self.clock = FakeClock()
+        self.clock = Clock(datetime.now(UTC).replace(microsecond=0))
         self.hooks = Hooks(ControlDatabase(lake), LOOPBACK, clock=self.clock)
         self.sender = self.another()
 
@@ -42,6 +33,13 @@ class Outbox:
 
     def hook(self, url="http://127.0.0.1:9/", organization="acme", **how):
         return self.hooks.create(organization, "automation", url, **how)
+
+    def waiting(self, there=None, count=1, organization="acme", **how):
+        """A hook, of a receiver if there is one, and its secret; so many messages wait for it, each of another job."""
+        hook, secret = self.hook(**({"url": there.url} if there else {}), organization=organization, **how)
+        for number in range(count):
+            self.enqueue(job=JOB | ({"id": f"job_{number}"} if number else {}), organization=organization)
+        return hook, secret
 
     def enqueue(self, event="job.approved", job=JOB, organization="acme", **how):
         with self.hooks.database.transaction() as connection:

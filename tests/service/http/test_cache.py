@@ -18,20 +18,13 @@ from service.http.cache import TTL_SECONDS, AnswerCache, CacheKey
 from service.http.errors import Overloaded
 from service.http.lanes import MAX_REQUESTS, Workers
 from service.http.turns import Asker
+from tests.support.clock import Clock
 from tests.support.visits import land, visit
 
 OVERVIEW, DEVICES, DASHBOARD = (ENTRIES[name] for name in ("traffic-overview", "devices", "dashboard"))
 START, END = date(2026, 3, 1), date(2026, 3, 15)
 THREADS = (os.cpu_count() or 1) + 1
 MINE, THEIRS = Scope("acme", START, END), Scope("other", START, END)
-
-
-class Clock:
-    def __init__(self):
-        self.now = 0.0
-
-    def __call__(self):
-        return self.now
 
 
 class Engine(Warehouse):
@@ -73,7 +66,7 @@ def engine(lake):
 
 @pytest.fixture
 def clock():
-    return Clock()
+    return Clock(0.0)
 
 
 @pytest.fixture
@@ -84,12 +77,8 @@ def answers(engine, clock):
     workers.close()
 
 
-def test_equal_requests_at_once_run_each_query_once(answers, engine):
-    async def ask():
-        entries = (DASHBOARD, OVERVIEW, DEVICES) * 60
-        return await asyncio.gather(*(answers.body(entry, MINE) for entry in entries))
-
-    bodies = asyncio.run(ask())
+async def test_equal_requests_at_once_run_each_query_once(answers, engine):
+    bodies = await asyncio.gather(*(answers.body(entry, MINE) for entry in (DASHBOARD, OVERVIEW, DEVICES) * 60))
     assert len(set(bodies)) == 3
     assert all(body in bodies[0] for body in bodies[1:3])
     assert b'"total_visits":1,' in bodies[1]
@@ -97,160 +86,123 @@ def test_equal_requests_at_once_run_each_query_once(answers, engine):
     assert {name for name, _ in engine.computed} >= {part.name for _, part in DASHBOARD.members}
 
 
-def test_the_longest_queries_of_a_dashboard_begin_first(answers, engine):
+async def test_the_longest_queries_of_a_dashboard_begin_first(answers, engine):
     engine.open.clear()
-
-    async def ask():
-        asking = asyncio.create_task(answers.body(DASHBOARD, MINE))
-        while len(engine.computed) < min(THREADS - 1, len(DASHBOARD.members)):
-            await asyncio.sleep(0.001)
-        begun = {name for name, _ in engine.computed}
-        engine.open.set()
-        return begun, await asking
-
-    begun, body = asyncio.run(ask())
-    assert begun >= set(LONG)
+    asking = asyncio.create_task(answers.body(DASHBOARD, MINE))
+    while len(engine.computed) < min(THREADS - 1, len(DASHBOARD.members)):
+        await asyncio.sleep(0.001)
+    assert {name for name, _ in engine.computed} >= set(LONG)
+    engine.open.set()
+    assert list(json.loads(await asking)) == [name for name, _ in DASHBOARD.members]
     assert engine.snapshots == 1  # it looked at the manifest once
-    assert list(json.loads(body)) == [name for name, _ in DASHBOARD.members]
 
 
-def test_an_answer_is_held_for_five_minutes_and_not_longer(answers, engine, clock, lake):
-    async def ask():
-        first = await answers.body(OVERVIEW, MINE)
-        land(lake, "acme", [visit()])
-        clock.now = TTL_SECONDS - 0.001
-        assert await answers.body(OVERVIEW, MINE) == first
-        clock.now = TTL_SECONDS
-        second = await answers.body(OVERVIEW, MINE)
-        assert b'"total_visits":2,' in second
-
-    asyncio.run(ask())
+async def test_an_answer_is_held_for_five_minutes_and_not_longer(answers, engine, clock, lake):
+    first = await answers.body(OVERVIEW, MINE)
+    land(lake, "acme", [visit()])
+    clock.now = TTL_SECONDS - 0.001
+    assert await answers.body(OVERVIEW, MINE) == first
+    clock.now = TTL_SECONDS
+    assert b'"total_visits":2,' in await answers.body(OVERVIEW, MINE)
     assert sum(engine.computed.values()) == 2
 
 
-def test_a_dashboard_is_held_no_longer_than_its_oldest_member(answers, engine, clock):
-    async def ask():
-        await answers.body(DEVICES, MINE)
-        clock.now = 100
-        for _ in range(3):  # computed, assembled, cached as a whole
-            await answers.body(DASHBOARD, MINE)
-        assert engine.computed["devices", "acme"] == 1
-        clock.now = TTL_SECONDS
+async def test_a_dashboard_is_held_no_longer_than_its_oldest_member(answers, engine, clock):
+    await answers.body(DEVICES, MINE)
+    clock.now = 100
+    for _ in range(3):  # computed, assembled, cached as a whole
         await answers.body(DASHBOARD, MINE)
-
-    asyncio.run(ask())
+    assert engine.computed["devices", "acme"] == 1
+    clock.now = TTL_SECONDS
+    await answers.body(DASHBOARD, MINE)
     assert engine.computed["devices", "acme"] == 2
     assert engine.computed["traffic-overview", "acme"] == 1
 
 
-def test_the_epoch_is_read_once_for_all_requests_of_a_turn_and_again_in_the_next(answers, engine):
-    async def ask():
-        await answers.body(OVERVIEW, MINE)
-        engine.epochs = 0
-        for turn in range(3):
-            await asyncio.gather(*(answers.body(OVERVIEW, MINE) for _ in range(50)))
-            assert engine.epochs == turn + 1
-
-    asyncio.run(ask())
+async def test_the_epoch_is_read_once_for_all_requests_of_a_turn_and_again_in_the_next(answers, engine):
+    await answers.body(OVERVIEW, MINE)
+    engine.epochs = 0
+    for turn in range(3):
+        await asyncio.gather(*(answers.body(OVERVIEW, MINE) for _ in range(50)))
+        assert engine.epochs == turn + 1
 
 
-def test_organizations_and_scopes_never_share_an_answer(answers, engine):
-    async def ask():
-        scopes = [MINE, THEIRS, Scope("acme", START, END, domain="go.example"), Scope("Acme", START, END)]
-        scopes += [Scope("acme", START, date(2026, 3, 14)), Scope("acme", START, END, short_code="")]
-        bodies = await asyncio.gather(*(answers.body(OVERVIEW, scope) for scope in scopes))
-        return [int(body.split(b":")[1].split(b",")[0]) for body in bodies]
-
-    assert asyncio.run(ask()) == [1, 2, 1, 0, 1, 0]
+async def test_organizations_and_scopes_never_share_an_answer(answers, engine):
+    scopes = [MINE, THEIRS, Scope("acme", START, END, domain="go.example"), Scope("Acme", START, END)]
+    scopes += [Scope("acme", START, date(2026, 3, 14)), Scope("acme", START, END, short_code="")]
+    bodies = await asyncio.gather(*(answers.body(OVERVIEW, scope) for scope in scopes))
+    assert [json.loads(body)["total_visits"] for body in bodies] == [1, 2, 1, 0, 1, 0]
     assert sum(engine.computed.values()) == 6
 
 
-def test_a_failure_reaches_all_who_wait_and_is_not_cached(answers, engine):
-    async def ask():
-        engine.failure = RuntimeError("out of order")
-        failures = await asyncio.gather(*(answers.body(OVERVIEW, MINE) for _ in range(50)), return_exceptions=True)
-        assert {str(failure) for failure in failures} == {"out of order"}
-        engine.failure = None
-        assert b'"total_visits":1,' in await answers.body(OVERVIEW, MINE)
-
-    asyncio.run(ask())
+async def test_a_failure_reaches_all_who_wait_and_is_not_cached(answers, engine):
+    engine.failure = RuntimeError("out of order")
+    failures = await asyncio.gather(*(answers.body(OVERVIEW, MINE) for _ in range(50)), return_exceptions=True)
+    assert {str(failure) for failure in failures} == {"out of order"}
+    engine.failure = None
+    assert b'"total_visits":1,' in await answers.body(OVERVIEW, MINE)
     assert sum(engine.computed.values()) == 2
 
 
-def test_places_are_given_back_after_answers_failures_and_departures(answers, engine):
-    def scopes(year):
-        return [Scope("acme", date(year, 1, day), END) for day in range(1, 32)]
-
-    async def ask():
-        for round_, failure in enumerate((None, RuntimeError("out of order"), None)):
-            engine.failure = failure
-            tasks = [asyncio.create_task(answers.body(OVERVIEW, scope)) for scope in scopes(2020 + round_)]
-            await asyncio.sleep(0)
-            if round_ == 2:
-                for task in tasks:
-                    task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-        while answers._workers._requests:
-            await asyncio.sleep(0.01)
-        engine.failure = None
-        await answers.body(DASHBOARD, MINE)
-
-    asyncio.run(ask())
+async def test_places_are_given_back_after_answers_failures_and_departures(answers, engine):
+    for year, failure in ((2020, None), (2021, RuntimeError("out of order")), (2022, None)):
+        engine.failure = failure
+        scopes = [Scope("acme", date(year, 1, day), END) for day in range(1, 32)]
+        tasks = [asyncio.create_task(answers.body(OVERVIEW, scope)) for scope in scopes]
+        await asyncio.sleep(0)
+        if year == 2022:
+            for task in tasks:
+                task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    while answers._workers._requests:
+        await asyncio.sleep(0.01)
+    await answers.body(DASHBOARD, MINE)
 
 
-def test_past_the_last_place_a_request_is_refused_before_its_parts_begin_but_held_and_shared_answers_go_on(
+async def test_past_the_last_place_a_request_is_refused_before_its_parts_begin_but_held_and_shared_answers_go_on(
     answers, engine
 ):
-    async def ask():
-        await answers.body(DEVICES, MINE)
-        engine.open.clear()
-        scopes = [Scope("acme", START, END, domain=f"go{number}.example") for number in range(MAX_REQUESTS)]
-        tasks = [
-            asyncio.create_task(answers.body(OVERVIEW if number else DASHBOARD, scope))
-            for number, scope in enumerate(scopes)
-        ]
-        while not answers._workers.is_full("acme", Asker()):
-            await asyncio.sleep(0)
-        before = asyncio.all_tasks()
-        bodies = answers.bodies([OVERVIEW, DASHBOARD], MINE)
-        for refused in (answers.body(OVERVIEW, MINE), answers.body(DASHBOARD, MINE), bodies):
-            with pytest.raises(Overloaded):
-                refused.send(None)  # at its first step, without a task for each part
-        assert asyncio.all_tasks() == before
-        await answers.body(DEVICES, MINE)  # held
-        asked = [answers.body(OVERVIEW, scopes[7]), answers.bodies([OVERVIEW], scopes[7])]  # being computed
-        asked += [answers.body(OVERVIEW, THEIRS), answers.body(OVERVIEW, MINE, Asker("another key"))]
-        others = [asyncio.create_task(one) for one in asked]
-        await asyncio.sleep(0)
-        assert not any(one.done() for one in others)
-        engine.open.set()
-        await asyncio.gather(*tasks, *others)
-        await answers.body(OVERVIEW, MINE)
-
     assert MAX_REQUESTS == 32
-    asyncio.run(ask())
+    await answers.body(DEVICES, MINE)
+    engine.open.clear()
+    scopes = [Scope("acme", START, END, domain=f"go{number}.example") for number in range(MAX_REQUESTS)]
+    asked = [answers.body(OVERVIEW if number else DASHBOARD, scope) for number, scope in enumerate(scopes)]
+    tasks = [asyncio.create_task(one) for one in asked]
+    while not answers._workers.is_full("acme", Asker()):
+        await asyncio.sleep(0)
+    before = asyncio.all_tasks()
+    bodies = answers.bodies([OVERVIEW, DASHBOARD], MINE)
+    for refused in (answers.body(OVERVIEW, MINE), answers.body(DASHBOARD, MINE), bodies):
+        with pytest.raises(Overloaded):
+            refused.send(None)  # at its first step, without a task for each part
+    assert asyncio.all_tasks() == before
+    await answers.body(DEVICES, MINE)  # held
+    asked = [answers.body(OVERVIEW, scopes[7]), answers.bodies([OVERVIEW], scopes[7])]  # being computed
+    asked += [answers.body(OVERVIEW, THEIRS), answers.body(OVERVIEW, MINE, Asker("another key"))]
+    others = [asyncio.create_task(one) for one in asked]
+    await asyncio.sleep(0)
+    assert not any(one.done() for one in others)
+    engine.open.set()
+    await asyncio.gather(*tasks, *others)
+    await answers.body(OVERVIEW, MINE)
 
 
-def test_a_refused_caller_cancels_no_answer_that_others_wait_for(answers):
+async def test_a_refused_caller_cancels_no_answer_that_others_wait_for(answers):
     cache_key, full = CacheKey.of("devices", MINE), asyncio.Event()
 
     async def refused(_):
         await full.wait()
         raise Overloaded
 
-    async def ask():
-        first = asyncio.create_task(answers._cache.get_or_compute(cache_key, Asker("share", True), refused))
+    asked = ((Asker("share", True), refused), (Asker("owner"), lambda _: asyncio.sleep(0, b"[]")))
+    tasks = []
+    for asker, compute in asked:
+        tasks.append(asyncio.create_task(answers._cache.get_or_compute(cache_key, asker, compute)))
         await asyncio.sleep(0)
-        second = asyncio.create_task(
-            answers._cache.get_or_compute(cache_key, Asker("owner"), lambda _: asyncio.sleep(0, b"[]"))
-        )
-        await asyncio.sleep(0)
-        full.set()
-        with pytest.raises(Overloaded):
-            await first
-        return await second
-
-    assert asyncio.run(ask()) == b"[]"
+    full.set()
+    with pytest.raises(Overloaded):
+        await tasks[0]
+    assert await tasks[1] == b"[]"
 
 
 steps = st.lists(
@@ -264,8 +216,7 @@ steps = st.lists(
 @given(steps)
 def test_what_is_served_is_never_older_than_five_minutes_and_never_anothers(script):
     async def play():
-        clock = Clock()
-        answers = AnswerCache(clock)
+        answers = AnswerCache(clock := Clock(0.0))
         for organization, number, pause in script:
             key = CacheKey.of("devices", Scope(organization, START, date(2026, 3, 10 + number)))
             made = f"{organization} {number} {clock.now}".encode()
@@ -283,20 +234,16 @@ def test_what_is_served_is_never_older_than_five_minutes_and_never_anothers(scri
     asyncio.run(play())
 
 
-def test_the_cache_is_bounded_in_bytes_and_counts_what_it_drops(monkeypatch):
+async def test_the_cache_is_bounded_in_bytes_and_counts_what_it_drops(monkeypatch, clock):
     monkeypatch.setattr(cache, "MAX_BYTES", 10_000)
-
-    async def fill():
-        answers = AnswerCache(Clock())
-        for day in range(1, 16):
-            key = CacheKey.of("devices", Scope("acme", date(2026, 3, day), END))
-            await answers.get_or_compute(key, Asker(), lambda _: asyncio.sleep(0, b"x" * 1_000))
-        huge = CacheKey.of("browsers", MINE)
-        assert await answers.get_or_compute(huge, Asker(), lambda _: asyncio.sleep(0, b"x" * 10_000)) == b"x" * 10_000
-        assert answers.get(huge) is None
-        return answers.statistics("acme", ["devices", "browsers"])
-
-    total, devices, browsers = asyncio.run(fill())
+    answers = AnswerCache(clock)
+    for day in range(1, 16):
+        key = CacheKey.of("devices", Scope("acme", date(2026, 3, day), END))
+        await answers.get_or_compute(key, Asker(), lambda _: asyncio.sleep(0, b"x" * 1_000))
+    huge = CacheKey.of("browsers", MINE)
+    assert await answers.get_or_compute(huge, Asker(), lambda _: asyncio.sleep(0, b"x" * 10_000)) == b"x" * 10_000
+    assert answers.get(huge) is None
+    total, devices, browsers = answers.statistics("acme", ["devices", "browsers"])
     assert (devices["entries"], devices["bytes"], devices["evictions"]) == (6, 6_000, 9)
     assert browsers["entries"] == 0
     assert total == devices | {"scope": "total", "misses": 16}

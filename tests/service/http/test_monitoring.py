@@ -8,6 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from service.http.monitoring import HEALTH_CACHE_SECONDS, HealthCheck
 from service.metrics import Metrics, ObservedMetric
+from tests.support.clock import Clock
 from tests.support.visits import land, visit
 
 
@@ -36,32 +37,31 @@ def test_it_answers_without_token_and_limit_and_tells_what_was_asked(lake, servi
     assert values["process_resident_memory_bytes",] > 1 << 20
 
 
-def test_health_is_found_out_at_most_once_a_second_and_never_believed_longer():
-    now, probes, is_broken = [100.0], [], []
+async def test_health_is_found_out_at_most_once_a_second_and_never_believed_longer():
+    clock, probes, failure = Clock(), [], RuntimeError()
+    is_broken = False
 
     async def probe():
-        probes.append(now[0])
+        probes.append(clock.now)
+        await asyncio.sleep(0.01)
         if is_broken:
-            raise RuntimeError
+            raise failure
 
-    health = HealthCheck(probe, lambda: now[0])
-
-    def ask():
-        return asyncio.run(health.failure()) is None
-
-    assert [ask() for _ in range(50)] == [True] * 50
-    is_broken.append(True)
-    now[0] += HEALTH_CACHE_SECONDS - 0.01
-    assert ask()
-    now[0] += 0.02
-    assert [ask(), ask()] == [False, False]
-    is_broken.clear()
-    now[0] += HEALTH_CACHE_SECONDS
-    assert ask()
+    health = HealthCheck(probe, clock)
+    asked = await asyncio.gather(*(health.failure() for _ in range(50)))  # while it is found out
+    assert [*asked, await health.failure()] == [None] * 51
+    is_broken = True
+    clock.now += HEALTH_CACHE_SECONDS - 0.01
+    assert await health.failure() is None
+    clock.now += 0.02
+    assert [await health.failure() for _ in range(2)] == [failure] * 2
+    is_broken = False
+    clock.now += HEALTH_CACHE_SECONDS
+    assert await health.failure() is None
     assert len(probes) == 3
 
 
-def test_what_blocks_is_found_out_in_a_thread_and_the_rest_is_not():
+async def test_what_blocks_is_found_out_in_a_thread_and_the_rest_is_not():
     """The event loop serves everybody: it waits for no database."""
     threads = {}
 
@@ -73,18 +73,7 @@ def test_what_blocks_is_found_out_in_a_thread_and_the_rest_is_not():
         ObservedMetric("traffic_quick", "Told at once.", lambda: found("quick")),
         ObservedMetric("traffic_slow", "Read from a database.", lambda: found("slow"), blocks=True),
     ]
-    text = asyncio.run(Metrics(observed).text()).decode()
+    text = (await Metrics(observed).text()).decode()
     assert "traffic_quick 1.0" in text
     assert "traffic_slow 1.0" in text
     assert threads["quick"] is threading.current_thread() is not threads["slow"]
-
-
-def test_who_asks_while_health_is_found_out_is_told_what_is_found():
-    async def probe():
-        await asyncio.sleep(0.01)
-
-    async def ask():
-        health = HealthCheck(probe)
-        return await asyncio.gather(*(health.failure() for _ in range(5)))
-
-    assert asyncio.run(ask()) == [None] * 5

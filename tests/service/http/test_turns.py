@@ -39,99 +39,84 @@ async def order_of(*given):
      ([("a", ANNA), ("a", SHARE), ("a", SHARE, BEN), ("a", ANNA)], "anna a share+ben anna a share"),
      ([("a", ANNA), ("a", ANNA), ("a", ANNA, BEN), ("a", ANNA)], "anna anna+ben anna anna")],
 )  # fmt: skip
-def test_organizations_take_turns_and_within_one_its_askers_with_shares_last(given, order):
-    taken = asyncio.run(order_of(*given))
+async def test_organizations_take_turns_and_within_one_its_askers_with_shares_last(given, order):
+    taken = await order_of(*given)
     several = len({organization for organization, *_ in given}) > 1
     assert " ".join(one[0] if several else "+".join(one[1:]) for one in taken) == order
 
 
-def test_an_organization_never_takes_the_last_place_beside_one_that_it_has():
-    async def take():
-        turns = Turns(3)
-        mine = [asyncio.create_task(turns.take("a", lambda: [ANNA])) for _ in range(3)]
-        await asyncio.sleep(0)
-        assert [one.done() for one in mine] == [True, True, False]
-        await turns.take("b", lambda: [ANNA])
-        turns.give_back("b")
-        await asyncio.sleep(0)
-        assert not mine[2].done()
-        turns.give_back("a")
-        await mine[2]
-
-    asyncio.run(take())
+async def test_an_organization_never_takes_the_last_place_beside_one_that_it_has():
+    turns = Turns(3)
+    mine = [asyncio.create_task(turns.take("a", lambda: [ANNA])) for _ in range(3)]
+    await asyncio.sleep(0)
+    assert [one.done() for one in mine] == [True, True, False]
+    await turns.take("b", lambda: [ANNA])
+    turns.give_back("b")
+    await asyncio.sleep(0)
+    assert not mine[2].done()
+    turns.give_back("a")
+    await mine[2]
 
 
-def test_of_two_organizations_the_one_with_fewer_places_goes_first():
-    async def take():
-        turns = Turns(4)
-        for organization in "aab":
-            await turns.take(organization, lambda: [ANNA])
-        waiting = {organization: asyncio.create_task(turns.take(organization, lambda: [ANNA])) for organization in "ab"}
-        await asyncio.sleep(0)
-        assert not any(one.done() for one in waiting.values())  # each has a place, and one is left
-        await turns.take("c", lambda: [ANNA])
-        turns.give_back("c")
-        turns.give_back("a")  # as many as b has
-        await asyncio.sleep(0)
-        assert waiting["a"].done()
-        turns.give_back("a")
-        turns.give_back("a")
-        await waiting["b"]
-
-    asyncio.run(take())
+async def test_of_two_organizations_the_one_with_fewer_places_goes_first():
+    turns = Turns(4)
+    for organization in "aab":
+        await turns.take(organization, lambda: [ANNA])
+    waiting = {organization: asyncio.create_task(turns.take(organization, lambda: [ANNA])) for organization in "ab"}
+    await asyncio.sleep(0)
+    assert not any(one.done() for one in waiting.values())  # each has a place, and one is left
+    await turns.take("c", lambda: [ANNA])
+    turns.give_back("c")
+    turns.give_back("a")  # as many as b has
+    await asyncio.sleep(0)
+    assert waiting["a"].done()
+    turns.give_back("a")
+    turns.give_back("a")
+    await waiting["b"]
 
 
-def test_a_query_gets_the_turn_of_the_best_of_those_who_wait_when_it_is_given():
-    async def take():
-        turns, joined = Turns(1), [SHARE]
-        await turns.take("a", lambda: [ANNA])
-        early = asyncio.create_task(turns.take("a", lambda: [SHARE]))
-        late = asyncio.create_task(turns.take("a", lambda: joined))
-        await asyncio.sleep(0)
-        joined.append(BEN)
-        turns.give_back("a")
-        await late
-        assert not early.done()
-        turns.give_back("a")
-        await early
-
-    asyncio.run(take())
+async def test_a_query_gets_the_turn_of_the_best_of_those_who_wait_when_it_is_given():
+    turns, joined = Turns(1), [SHARE]
+    await turns.take("a", lambda: [ANNA])
+    early = asyncio.create_task(turns.take("a", lambda: [SHARE]))
+    late = asyncio.create_task(turns.take("a", lambda: joined))
+    await asyncio.sleep(0)
+    joined.append(BEN)
+    turns.give_back("a")
+    await late
+    assert not early.done()
+    turns.give_back("a")
+    await early
 
 
-def test_who_leaves_while_waiting_or_at_its_turn_keeps_no_place():
-    async def take():
-        turns = Turns(1)
-        await turns.take("a", lambda: [ANNA])
-        waiting, at_its_turn, last = (asyncio.create_task(turns.take("b", lambda: [BEN])) for _ in range(3))
-        await asyncio.sleep(0)
-        waiting.cancel()
-        turns.give_back("a")
-        at_its_turn.cancel()
-        await asyncio.wait_for(last, 5)
-        turns.give_back("b")
-        assert turns._free == 1
-        assert not turns._lines
-
-    asyncio.run(take())
+async def test_who_leaves_while_waiting_or_at_its_turn_keeps_no_place():
+    turns = Turns(1)
+    await turns.take("a", lambda: [ANNA])
+    waiting, at_its_turn, last = (asyncio.create_task(turns.take("b", lambda: [BEN])) for _ in range(3))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    turns.give_back("a")
+    at_its_turn.cancel()
+    await asyncio.wait_for(last, 5)
+    turns.give_back("b")
+    assert turns._free == 1
+    assert not turns._lines
 
 
-def test_a_place_is_given_back_when_the_query_ends_not_when_its_client_leaves():
-    async def ask():
-        lane, begun, end = Lane(1, "test"), asyncio.Event(), threading.Event()
-        loop = asyncio.get_running_loop()
+async def test_a_place_is_given_back_when_the_query_ends_not_when_its_client_leaves():
+    lane, begun, end = Lane(1, "test"), asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
 
-        def work():
-            loop.call_soon_threadsafe(begun.set)
-            return end.wait(30)
+    def work():
+        loop.call_soon_threadsafe(begun.set)
+        return end.wait(30)
 
-        leaving = asyncio.create_task(lane.compute("a", lambda: [ANNA], work))
-        await begun.wait()
-        leaving.cancel()
-        after = asyncio.create_task(lane.compute("b", lambda: [ANNA], lambda: "answered"))
-        await asyncio.sleep(0.05)
-        assert not after.done()
-        end.set()
-        assert await after == "answered"
-        lane.close()
-
-    asyncio.run(ask())
+    leaving = asyncio.create_task(lane.compute("a", lambda: [ANNA], work))
+    await begun.wait()
+    leaving.cancel()
+    after = asyncio.create_task(lane.compute("b", lambda: [ANNA], lambda: "answered"))
+    await asyncio.sleep(0.05)
+    assert not after.done()
+    end.set()
+    assert await after == "answered"
+    lane.close()
