@@ -11,7 +11,7 @@ from standardwebhooks import Webhook
 from service.hooks.attempts import DISABLED_FAILURES, JITTER, KEPT, SCHEDULE, delete_old, next_delivery
 from service.hooks.outbox import LEASE, MAX_MESSAGE_BYTES, MAX_PENDING, HookConflict, check_room, enqueue, message
 from service.hooks.records import EVENTS, HookChanges
-from tests.service.hooks.outboxes import FAILS, FAILURE, GONE, JOB, SILENCE, TAKEN
+from tests.service.hooks.outboxes import FAILS, FAILURE, GONE, JOB, SILENCE, TAKEN, TAKES
 
 
 def test_a_message_is_one_row_for_each_active_hook_that_subscribes_and_none_after_a_rollback(outbox):
@@ -38,20 +38,16 @@ def test_the_message_has_the_job_and_links(outbox):
     now = datetime(2026, 11, 22, 2, 37, 28, 9, tzinfo=UTC)
     job = JOB | {"evidence": {"rows": [{"n": n} for n in range(30)], "untrusted": []}}
     told = json.loads(message("acme", "job.created", job, now, "https://stats.example/base"))
-    assert told == {
-        "type": "job.created",
-        "timestamp": "2026-11-22T02:37:28Z",
-        "data": {
-            "organization": "acme",
-            "job": JOB | {"evidence": {"rows": [{"n": n} for n in range(10)], "untrusted": []}},
-            "links": {
-                "self": "https://stats.example/base/jobs/job_0123456789abcdef0123",
-                "actions": "https://stats.example/base/jobs/job_0123456789abcdef0123/actions",
-                "implementations": "https://stats.example/base/jobs/job_0123456789abcdef0123/implementations",
-                "dashboard": "https://stats.example/base/app/jobs/job_0123456789abcdef0123",
-            },
-        },
+    data, path = told.pop("data"), "https://stats.example/base/jobs/job_0123456789abcdef0123"
+    assert told == {"type": "job.created", "timestamp": "2026-11-22T02:37:28Z"}
+    assert data.pop("links") == {
+        "self": path,
+        "actions": f"{path}/actions",
+        "implementations": f"{path}/implementations",
+        "dashboard": path.replace("/jobs/", "/app/jobs/"),
     }
+    first_rows = {"rows": [{"n": n} for n in range(10)], "untrusted": []}
+    assert data == {"organization": "acme", "job": JOB | {"evidence": first_rows}}
     assert json.loads(message("acme", "job.created", JOB, now, ""))["data"]["links"]["self"] == f"/jobs/{JOB['id']}"
 
 
@@ -68,9 +64,7 @@ def test_rows_are_dropped_from_the_end_until_the_message_fits():
 
 
 def test_a_message_is_delivered_after_an_error_and_verified_by_the_standards_own_library(outbox, receiver):
-    there = receiver(FAILS, ["HTTP/1.1 204 No Content\r\n\r\n"])
-    hook, secret = outbox.hook(there.url)
-    outbox.enqueue()
+    hook, secret = outbox.waiting(there := receiver(FAILS, TAKES))
     assert len(outbox.run_until_dead(hook)) == 2
     delivery = outbox.only(hook)
     for got in there.requests:
@@ -85,9 +79,7 @@ def test_a_message_is_delivered_after_an_error_and_verified_by_the_standards_own
 
 
 def test_attempts_fall_on_the_schedule_over_76_hours_and_then_the_message_is_dead(outbox, receiver):
-    there = receiver(FAILS)
-    hook, _ = outbox.hook(there.url)
-    outbox.enqueue()
+    hook, _ = outbox.waiting(there := receiver(FAILS))
     times = outbox.run_until_dead(hook)
     assert len(times) == len(SCHEDULE) == 10
     pauses = [after - before for before, after in itertools.pairwise([0.0, *times])]
@@ -108,9 +100,7 @@ def test_attempts_fall_on_the_schedule_over_76_hours_and_then_the_message_is_dea
     ("header", "seconds"), [("7200", (7_200, 7_200)), ("99999999", (86_400, 86_400)), ("-1", (4, 6)), ("1", (4, 6))]
 )
 def test_retry_after_is_respected_for_a_day_at_most(outbox, receiver, header, seconds):
-    there = receiver([f"HTTP/1.1 429 Too Many Requests\r\nRetry-After: {header}\r\n\r\n"])
-    hook, _ = outbox.hook(there.url)
-    outbox.enqueue()
+    hook, _ = outbox.waiting(receiver([f"HTTP/1.1 429 Too Many Requests\r\nRetry-After: {header}\r\n\r\n"]))
     outbox.send_all()
     delivery = outbox.only(hook)
     pause = (delivery.next_attempt_at - delivery.attempted_at).total_seconds()
@@ -119,9 +109,8 @@ def test_retry_after_is_respected_for_a_day_at_most(outbox, receiver, header, se
 
 def test_410_ends_the_hook(outbox, receiver, caplog):
     there = receiver(GONE)
-    hook, _ = outbox.hook(f"{there.url}?token=canary")
-    outbox.enqueue()
-    outbox.enqueue()
+    there.url += "?token=canary"
+    hook, _ = outbox.waiting(there, 2)
     outbox.send_all()
     assert [one.status for one in outbox.hooks.deliveries("acme", hook.id)] == ["dead", "dead"]
     assert there.connections == 1
@@ -136,8 +125,7 @@ def test_a_hook_that_fails_often_for_five_days_is_disabled_and_can_be_activated(
     hook, _ = outbox.hook()
     began = outbox.clock()
     for number in range(DISABLED_FAILURES + 5):
-        outbox.clock.now = began + timedelta(days=5 if number == DISABLED_FAILURES + 4 else 4)
-        outbox.clock.now = began if number == 0 else outbox.clock.now
+        outbox.clock.now = began + timedelta(days={0: 0, DISABLED_FAILURES + 4: 5}.get(number, 4))
         assert outbox.enqueue() == 1
         outbox.hooks.database.rows("UPDATE hooks SET paused_until = NULL")
         outbox.finish(outbox.claim(), FAILURE)
@@ -173,13 +161,12 @@ def test_of_a_hook_one_delivery_is_under_way_at_a_time(outbox):
 
 
 def test_an_unfinished_delivery_is_due_again_after_its_lease(outbox):
-    outbox.hook()
-    outbox.enqueue()
+    outbox.waiting()
     lost = outbox.claim()
-    for seconds, is_due in ((LEASE - timedelta(seconds=1), False), (timedelta(seconds=1), True)):
-        outbox.clock.now += seconds
-        again = outbox.claim()
-        assert bool(again) is is_due
+    outbox.clock.now += LEASE - timedelta(seconds=1)
+    assert outbox.claim() is None
+    outbox.clock.now += timedelta(seconds=1)
+    again = outbox.claim()
     assert (again.id, again.body, again.attempts) == (lost.id, lost.body, 0)
     assert [outbox.finish(lost, FAILURE), outbox.finish(again, TAKEN)] == ["lost", "delivered"]
 
@@ -187,10 +174,8 @@ def test_an_unfinished_delivery_is_due_again_after_its_lease(outbox):
 def test_organizations_take_turns_and_so_do_the_hooks_of_one(outbox):
     names = {}
     for organization in ("acme", "acme", "acme", "other", "third"):
-        hook, _ = outbox.hook(organization=organization)
+        hook, _ = outbox.waiting(count=2, organization=organization)
         names[hook.id] = f"{organization}{len(names)}"
-        for number in range(2):
-            outbox.enqueue(job=JOB | {"id": f"job_{number}"}, organization=organization)
 
     def turn(count):
         claimed = [outbox.claim() for _ in range(count)]
@@ -200,16 +185,13 @@ def test_organizations_take_turns_and_so_do_the_hooks_of_one(outbox):
 
     assert turn(5) == ["acme0", "other3", "third4", "acme1", "acme2"]
     assert turn(4) == ["other3", "third4", "acme0", "acme1"]
-    new, _ = outbox.hook(organization="new")
+    new, _ = outbox.waiting(organization="new")
     names[new.id] = "new5"
-    outbox.enqueue(organization="new")
     assert turn(2) == ["new5", "acme2"]
 
 
 def test_a_receiver_that_does_not_answer_pauses_its_hook_with_all_its_messages(outbox):
-    hook, _ = outbox.hook()
-    for number in range(3):
-        outbox.enqueue(job=JOB | {"id": f"job_{number}"})
+    hook, _ = outbox.waiting(count=3)
     outbox.finish(outbox.claim(), SILENCE)
     paused = outbox.hooks.hook("acme", hook.id).paused_until
     assert timedelta(seconds=4) <= paused - outbox.clock() <= timedelta(seconds=6)
@@ -228,10 +210,7 @@ def test_a_receiver_that_does_not_answer_pauses_its_hook_with_all_its_messages(o
 
 
 def test_a_receiver_that_answers_three_messages_with_an_error_pauses_its_hook_until_it_takes_one(outbox, receiver):
-    there = receiver(*[FAILS] * 5, ["HTTP/1.1 204 No Content\r\n\r\n"])
-    hook, _ = outbox.hook(there.url)
-    for number in range(20):
-        outbox.enqueue(job=JOB | {"id": f"job_{number}"})
+    hook, _ = outbox.waiting(there := receiver(*[FAILS] * 5, TAKES), 20)
     for attempts, planned in ((3, SCHEDULE[1]), (4, SCHEDULE[2]), (5, SCHEDULE[3])):
         outbox.send_all()
         assert there.connections == attempts
@@ -245,14 +224,12 @@ def test_a_receiver_that_answers_three_messages_with_an_error_pauses_its_hook_un
 
 
 def test_a_message_that_is_refused_again_and_again_delays_no_other_and_they_keep_their_order(outbox, receiver):
-    there = receiver(*[FAILS] * 4, ["HTTP/1.1 204 No Content\r\n\r\n"])
-    hook, _ = outbox.hook(there.url)
-    outbox.enqueue()
+    hook, _ = outbox.waiting(there := receiver(*[FAILS] * 4, TAKES))
     for _ in range(4):
         outbox.clock.now = outbox.only(hook).next_attempt_at
         outbox.send_all()
-    for number in (2, 3):
-        outbox.enqueue(job=JOB | {"id": f"job_{number}"})
+    for job_id in ("job_2", "job_3"):
+        outbox.enqueue(job=JOB | {"id": job_id})
     outbox.send_all()
     assert [one.status for one in outbox.hooks.deliveries("acme", hook.id)] == ["delivered", "delivered", "pending"]
     outbox.clock.now += timedelta(days=1)
@@ -262,8 +239,7 @@ def test_a_message_that_is_refused_again_and_again_delays_no_other_and_they_keep
 
 
 def test_a_test_a_replay_and_another_address_end_a_pause(outbox):
-    hook, _ = outbox.hook()
-    outbox.enqueue()
+    hook, _ = outbox.waiting()
 
     def paused():
         outbox.finish(outbox.claim(), SILENCE)
@@ -333,16 +309,8 @@ def test_what_is_under_way_or_was_delivered_is_not_replaced(outbox):
     assert [one.event for one in outbox.hooks.deliveries("acme", hook.id)] == ["job.updated", "job.created"]
 
 
-def filled(outbox, **how):
-    """A hook for which as much waits as may."""
-    hook, _ = outbox.hook(**how)
-    for number in range(MAX_PENDING):
-        outbox.enqueue(job=JOB | {"id": f"job_{number}"})
-    return hook
-
-
 def test_what_a_person_does_beyond_100_messages_is_refused_naming_the_hook(outbox):
-    hook = filled(outbox)
+    hook, _ = outbox.waiting(count=MAX_PENDING)
     outbox.hook(events=["job.approved", "job.created"])
     pending = outbox.sender.pending()
     for refused in (outbox.enqueue, lambda: outbox.hooks.send_test("acme", hook.id)):
@@ -358,7 +326,7 @@ def test_what_a_person_does_beyond_100_messages_is_refused_naming_the_hook(outbo
 
 
 def test_a_paused_hook_with_100_messages_is_disabled_and_blocks_nothing(outbox, caplog):
-    hook = filled(outbox)
+    hook, _ = outbox.waiting(count=MAX_PENDING)
     outbox.finish(outbox.claim(), SILENCE)
     assert outbox.enqueue() == 0
     disabled = outbox.hooks.hook("acme", hook.id)
@@ -383,9 +351,7 @@ def test_a_hook_has_one_pending_test_at_most(outbox):
 
 
 def test_a_dead_message_can_be_replayed_for_30_days(outbox, receiver):
-    there = receiver(*[FAILS] * 10, ["HTTP/1.1 204 No Content\r\n\r\n"])
-    hook, _ = outbox.hook(there.url)
-    outbox.enqueue()
+    hook, _ = outbox.waiting(there := receiver(*[FAILS] * 10, TAKES))
     outbox.run_until_dead(hook)
     delivery = outbox.only(hook)
     outbox.clock.now += KEPT - timedelta(seconds=1)
@@ -414,10 +380,8 @@ def test_of_a_hook_that_is_sent_much_the_newest_finished_messages_are_kept(outbo
 
 
 def test_nothing_takes_more_steps_because_many_messages_wait_or_are_kept(outbox):
-    database, hooks = (
-        outbox.hooks.database,
-        {name: outbox.hook(organization=name)[0] for name in ("acme", "fails", "takes")},
-    )
+    database = outbox.hooks.database
+    hooks = {name: outbox.hook(organization=name)[0] for name in ("acme", "fails", "takes")}
 
     def fill(count):
         for organization, attempt in (("fails", FAILURE), ("takes", TAKEN)):
@@ -449,9 +413,7 @@ def test_nothing_takes_more_steps_because_many_messages_wait_or_are_kept(outbox)
 
 
 def test_a_hook_that_is_disabled_or_deleted_meanwhile_gets_no_further_attempt(outbox):
-    hook, _ = outbox.hook()
-    outbox.enqueue()
-    outbox.enqueue()
+    hook, _ = outbox.waiting(count=2)
     claimed = outbox.claim()
     outbox.hooks.change("acme", hook.id, HookChanges(active=False))
     assert outbox.finish(claimed, FAILURE) == "dead"
@@ -488,8 +450,7 @@ def test_during_a_rotation_both_secrets_verify_and_after_24_hours_the_new_one_on
 
 
 def test_what_follows_from_a_delivery_is_in_its_transaction(outbox, receiver):
-    there = receiver(FAILS, ["HTTP/1.1 204 No Content\r\n\r\n"])
-    hook, _ = outbox.hook(there.url)
+    hook, _ = outbox.waiting(receiver(FAILS, TAKES))
     told = []
 
     def on_delivered(connection, claimed, now):
@@ -499,7 +460,6 @@ def test_what_follows_from_a_delivery_is_in_its_transaction(outbox, receiver):
             raise ZeroDivisionError
 
     outbox.sender = outbox.another(on_delivered=on_delivered)
-    outbox.enqueue()
     outbox.send_all()
     assert told == []
     outbox.clock.now = outbox.only(hook).next_attempt_at

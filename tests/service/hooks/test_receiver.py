@@ -28,10 +28,8 @@ def documented(tmp_path):
     running = []
 
     def documented(secret):
-        command = [sys.executable, tmp_path / "receiver.py"]
-        process = subprocess.Popen(
-            command, env={"HOOK_SECRET": secret}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
+        command, how = [sys.executable, tmp_path / "receiver.py"], {"stderr": subprocess.DEVNULL, "text": True}
+        process = subprocess.Popen(command, env={"HOOK_SECRET": secret}, stdout=subprocess.PIPE, **how)
         running.append(process)
         while not is_listening(port):
             assert process.poll() is None

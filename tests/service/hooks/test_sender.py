@@ -16,7 +16,7 @@ from service.hooks.delivery import HookClient
 from service.hooks.outbox import LEASE
 from service.hooks.registry import Hooks
 from service.hooks.sender import SLOTS, Sender
-from tests.service.hooks.outboxes import JOB, LOOPBACK, Outbox
+from tests.service.hooks.outboxes import LOOPBACK, Outbox
 from tests.support.control import open_store
 from tests.support.lakes import opened
 
@@ -42,9 +42,7 @@ asyncio.run(one.deliver(one.claim()))
 
 
 def test_a_sender_that_is_killed_between_sending_and_recording_leads_to_the_same_message_again(outbox, receiver):
-    there = receiver()
-    hook, secret = outbox.hook(there.url)
-    outbox.enqueue()
+    hook, secret = outbox.waiting(there := receiver())
     run = subprocess.run([sys.executable, "-c", KILLED, str(outbox.lake.root)], check=False, timeout=300)
     assert run.returncode == -signal.SIGKILL
     assert outbox.only(hook).status == "pending"
@@ -86,15 +84,13 @@ def test_receivers_that_hang_delay_no_other_messages(outbox, receiver):
     hanging, there = receiver(["hang"]), receiver()
     outbox.clock = outbox.hooks._clock = utc_now
     for number in range(8):
-        for _ in range(20):
+        for _ in range(19):
             outbox.hook(hanging.url, f"hostile{number}")
-        for job in range(20):
-            outbox.enqueue(job=JOB | {"id": f"job_{job}"}, organization=f"hostile{number}")
+        outbox.waiting(hanging, 20, f"hostile{number}")
     sender = outbox.another(HookClient(LOOPBACK, seconds=600))
     sender.begin()
     hanging.wait_for(64)
-    outbox.hook(there.url)
-    outbox.enqueue()
+    outbox.waiting(there)
     there.wait_for(1)
     while outbox.sender.pending() > 8 * 20 * 20:  # until it is recorded, too
         time.sleep(0.01)
@@ -109,10 +105,7 @@ def test_receivers_that_hang_delay_no_other_messages(outbox, receiver):
 
 
 def test_a_hook_that_timed_out_is_not_asked_for_each_of_its_messages(outbox, receiver):
-    there = receiver(["hang"])
-    hook, _ = outbox.hook(there.url)
-    for job in range(20):
-        outbox.enqueue(job=JOB | {"id": f"job_{job}"})
+    hook, _ = outbox.waiting(receiver(["hang"]), 20)
     outbox.sender = outbox.another(HookClient(LOOPBACK, seconds=0.1))
     for seconds in SCHEDULE[:4]:
         outbox.clock.now += 1.5 * seconds
@@ -122,8 +115,7 @@ def test_a_hook_that_timed_out_is_not_asked_for_each_of_its_messages(outbox, rec
 
 def test_a_sender_survives_what_goes_wrong(outbox, receiver, caplog, monkeypatch):
     monkeypatch.setattr("service.hooks.sender.POLL_SECONDS", 0.01)
-    there = receiver()
-    outbox.hook(there.url)
+    outbox.waiting(there := receiver())
     failures = iter([OSError("canary"), OSError("canary")])
     failed = threading.Event()
 
@@ -136,7 +128,6 @@ def test_a_sender_survives_what_goes_wrong(outbox, receiver, caplog, monkeypatch
             return await super().post(*what)
 
     sender = outbox.another(Failing(LOOPBACK))
-    outbox.enqueue()
     sender.begin()
     assert failed.wait(60)
     there.wait_for(1)
