@@ -5,15 +5,14 @@ import json
 import socket
 import threading
 import time
-from contextlib import closing
 from datetime import datetime
 
 import pytest
 
-from data import Lake
 from data.maintenance.erasure import Criteria, Eraser
 from data.maintenance.reclassification import Reclassifier
 from tests.support import sockets
+from tests.support.lakes import opened
 from tests.support.sockets import answer_on
 from tests.support.visits import land, visit
 
@@ -29,11 +28,11 @@ class Asker:
     """Asks a server; each connection and each request may be of a source of its own, as through a proxy."""
 
     def __init__(self, port, key):
-        self._port = port
+        self.port = port
         self._key = b"Authorization: Bearer " + key.encode()
 
     def connected(self):
-        return socket.create_connection(("127.0.0.1", self._port), timeout=60)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=60)
 
     def request(self, path, *lines, source=None, **how):
         number = next(SOURCES) if source is None else source
@@ -47,24 +46,15 @@ class Asker:
         return answer_on(connection, has_body=how.get("method") != b"HEAD")
 
 
-@pytest.fixture
-def asker(lake, serving, key_of):
-    """Asks the real server over `lake`."""
-    land(lake, "acme", [visit()])
-    with serving(lake, trusted_proxies="127.0.0.1") as server:
-        yield Asker(server.port, key_of(lake))
-
-
 @pytest.fixture(scope="module")
-def shared_asker(shared_lake, serving, key_of):
-    """Asks a server over a lake that no test changes."""
+def asker(shared_lake, serving, key_of):
+    """Asks a real server as acme, which has a visit that no test changes."""
     land(shared_lake, "acme", [visit()])
     with serving(shared_lake, trusted_proxies="127.0.0.1") as server:
         yield Asker(server.port, key_of(shared_lake))
 
 
-def test_a_cached_answer_has_the_bytes_and_headers_of_the_computed_one(shared_asker):
-    asker = shared_asker
+def test_a_cached_answer_has_the_bytes_and_headers_of_the_computed_one(asker):
     with asker.connected() as connection:
         for path in (OVERVIEW, DASHBOARD, LARGE):
             source = next(SOURCES)
@@ -85,8 +75,7 @@ def test_a_cached_answer_has_the_bytes_and_headers_of_the_computed_one(shared_as
      ((b"Authorization: Bearer x",), {}, 401), ((b"Authorization: Bearer x", b"Authorization: Bearer x"), {}, 401),
      ((b"A: b", b"Cookie: c", b"Cookie: d"), {}, 200)],
 )  # fmt: skip
-def test_whatever_is_special_about_a_request_a_connection_stays_in_step(shared_asker, lines, how, status):
-    asker = shared_asker
+def test_whatever_is_special_about_a_request_a_connection_stays_in_step(asker, lines, how, status):
     with asker.connected() as connection:
         *_, body = asker.ask(connection, OVERVIEW)
         told, headers, again = asker.ask(connection, OVERVIEW, *lines, **how)
@@ -100,8 +89,7 @@ def test_whatever_is_special_about_a_request_a_connection_stays_in_step(shared_a
             assert asker.ask(connection, OVERVIEW)[::2] == (200, body)
 
 
-def test_requests_in_one_packet_are_answered_in_order_and_to_the_sixtieth(shared_asker):
-    asker = shared_asker
+def test_requests_in_one_packet_are_answered_in_order_and_to_the_sixtieth(asker):
     with asker.connected() as connection:
         for path in (OVERVIEW, DASHBOARD):
             asker.ask(connection, path)
@@ -137,22 +125,17 @@ class Watching(threading.Thread):
 
 def watched(asker, changes):
     """While others ask without pause, change the lake: when each change returned, and what was told."""
-    watching = [Watching(asker) for _ in range(4)]
-
-    def see_more():
+    watching, changed_at = [Watching(asker) for _ in range(4)], []
+    for thread in watching:
+        thread.start()
+    for change in (*changes, None):
         counts = [len(thread.told) for thread in watching]
         while any(len(thread.told) < count + 5 for thread, count in zip(watching, counts, strict=True)):
             assert all(thread.is_alive() for thread in watching)
             time.sleep(0.001)
-
-    for thread in watching:
-        thread.start()
-    changed_at = []
-    for change in changes:
-        see_more()
-        change()
-        changed_at.append(time.monotonic())
-    see_more()
+        if change:
+            change()
+            changed_at.append(time.monotonic())
     for thread in watching:
         thread.is_done = True
     for thread in watching:
@@ -160,16 +143,18 @@ def watched(asker, changes):
     return changed_at, [moment for thread in watching for moment in thread.told]
 
 
-def test_no_answer_asked_for_after_an_erasure_or_reclassification_returned_rests_on_what_was(lake, asker, tell):
+def test_no_answer_asked_for_after_an_erasure_or_reclassification_returned_rests_on_what_was(
+    shared_lake, asker, key_of, tell
+):
     """Rules find automata among people, then domains are erased one after the other, beside the server's process."""
     letters = "abcde"
-    land(lake, "acme", [visit(domain=f"{letter}.example") for letter in letters])
+    land(shared_lake, "other", [visit(), *(visit(domain=f"{letter}.example") for letter in letters)])
     agents = [visit(user_agent="GPTBot/1.2", visited_at=datetime(2026, 3, 4, hour), visitor=hour) for hour in range(5)]
-    land(lake, "acme", agents)
-    with closing((other := Lake(lake.root)).manifest):
-        eraser, changes = Eraser(other), [lambda: Reclassifier(other).run(["acme"])]
-        changes += [lambda one=one: eraser.run("acme", Criteria(domain=f"{one}.example")) for one in letters]
-        changed_at, told = watched(asker, changes)
+    land(shared_lake, "other", agents)
+    with opened(shared_lake.root) as lake:
+        eraser, changes = Eraser(lake), [lambda: Reclassifier(lake).run(["other"])]
+        changes += [lambda one=one: eraser.run("other", Criteria(domain=f"{one}.example")) for one in letters]
+        changed_at, told = watched(Asker(asker.port, key_of(shared_lake, "other")), changes)
     expected = [(11, 11), *((11 - erased, 0) for erased in range(6))]
     assert {counts for _, counts in told} == {*expected}
     for number, moment in enumerate(changed_at, 1):

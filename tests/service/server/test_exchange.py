@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import socket
+from contextlib import nullcontext
 
 import pytest
 from uvicorn.protocols.http.flow_control import FlowControl
@@ -14,32 +15,18 @@ BODY = {"type": "http.response.body", "body": b"ok"}
 WHOLE = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 
 
-def exchange_on(transport, flow, method="GET"):
-    log = logging.getLogger(__name__)
-    return Exchange(
-        {"method": method}, transport, flow, log, log, access_log=False, default_headers=[],
-        message_event=asyncio.Event(), expect_100_continue=False, keep_alive=True, on_response=lambda: None,
+async def exchanges(protocol, method="GET", count=1):
+    """Exchanges on a connection, its control of flow, and the client's end of it."""
+    ours, theirs = socket.socketpair()
+    transport, _ = await asyncio.get_running_loop().create_connection(protocol, sock=ours)
+    flow, log = FlowControl(transport), logging.getLogger(__name__)
+    return flow, theirs, *(
+        Exchange(
+            {"method": method}, transport, flow, log, log, access_log=False, default_headers=[],
+            message_event=asyncio.Event(), expect_100_continue=False, keep_alive=True, on_response=lambda: None,
+        )
+        for _ in range(count)
     )  # fmt: skip
-
-
-def sent(*messages, method="GET"):
-    """What a client receives, and whether a message was refused."""
-
-    async def send():
-        ours, theirs = socket.socketpair()
-        transport, _ = await asyncio.get_running_loop().create_connection(asyncio.Protocol, sock=ours)
-        exchange = exchange_on(transport, FlowControl(transport), method)
-        is_refused = False
-        try:
-            for message in messages:
-                await exchange.send(message)
-        except RuntimeError:
-            is_refused = True
-        transport.close()
-        with theirs:
-            return await asyncio.to_thread(theirs.makefile("rb").read), is_refused
-
-    return asyncio.run(send())
 
 
 EMPTY = {**START, "headers": []}
@@ -57,11 +44,17 @@ HEAD_ONLY = WHOLE.removesuffix(b"ok")
      *(([head, {**BODY, "body": body}], "GET", b"", True)  # of another length than declared
        for head, body in ((EMPTY, b"ok"), (START, b"o"), (START, b""), (START, b"ok!")))],
 )  # fmt: skip
-def test_a_response_is_one_head_and_one_body_as_long_as_declared(messages, method, received, is_refused):
-    assert sent(*messages, method=method) == (received, is_refused)
+async def test_a_response_is_one_head_and_one_body_as_long_as_declared(messages, method, received, is_refused):
+    _, theirs, exchange = await exchanges(asyncio.Protocol, method)
+    with pytest.raises(RuntimeError) if is_refused else nullcontext():
+        for message in messages:
+            await exchange.send(message)
+    exchange.transport.close()
+    with theirs:
+        assert await asyncio.to_thread(theirs.makefile("rb").read) == received
 
 
-def test_a_client_that_left_while_its_responses_waited_is_sent_nothing_more():
+async def test_a_client_that_left_while_its_responses_waited_is_sent_nothing_more():
     class Client(asyncio.Protocol):
         def pause_writing(self):
             flow.pause_writing()
@@ -69,26 +62,18 @@ def test_a_client_that_left_while_its_responses_waited_is_sent_nothing_more():
         def connection_lost(self, _):
             flow.resume_writing()
 
-    async def send():
-        nonlocal flow
-        ours, theirs = socket.socketpair()
-        transport, _ = await asyncio.get_running_loop().create_connection(Client, sock=ours)
-        flow = FlowControl(transport)
-        whole = {**BODY, "body": b"a" * (1 << 22)}
-        start = {**START, "headers": [(b"content-length", b"%d" % (1 << 22))]}
-        first, second = (exchange_on(transport, flow) for _ in range(2))
-        for message in (start, whole):
-            await first.send(message)
-        assert flow.write_paused
-        await second.send(start)
-        waiting = asyncio.create_task(second.send(whole))
-        await asyncio.sleep(0)
-        theirs.close()
-        await waiting
-        return first.response_complete, second.response_complete, second.disconnected
-
-    flow = None
-    assert asyncio.run(send()) == (True, False, True)
+    flow, theirs, first, second = await exchanges(Client, count=2)
+    whole = {**BODY, "body": b"a" * (1 << 22)}
+    start = {**START, "headers": [(b"content-length", b"%d" % (1 << 22))]}
+    for message in (start, whole):
+        await first.send(message)
+    assert flow.write_paused
+    await second.send(start)
+    waiting = asyncio.create_task(second.send(whole))
+    await asyncio.sleep(0)
+    theirs.close()
+    await waiting
+    assert (first.response_complete, second.response_complete, second.disconnected) == (True, False, True)
 
 
 def test_a_head_is_the_status_line_and_the_headers_without_control_characters():
