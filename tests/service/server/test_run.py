@@ -94,22 +94,17 @@ def hold_and_free(asked):
         thread.start()
     is_held.wait()
     held = resident_mb(os.getpid()) - before
-    write_information(asked)
+    library = ctypes.CDLL(None)  # glibc writes into the file what its heaps consist of
+    library.fopen.restype = ctypes.c_void_p
+    stream = ctypes.c_void_p(library.fopen(str(asked).encode(), b"w"))
+    library.malloc_info(0, stream)
+    library.fclose(stream)
     is_held.wait()
     for thread in threads:
         thread.join()
     staged = asked.with_suffix(".staged")
     staged.write_text(f"{held} {resident_mb(os.getpid()) - before}")
     staged.rename(asked.with_suffix(".told"))
-
-
-def write_information(file):
-    """Let glibc write into a file what its heaps consist of."""
-    library = ctypes.CDLL(None)
-    library.fopen.restype = ctypes.c_void_p
-    stream = ctypes.c_void_p(library.fopen(str(file).encode(), b"w"))
-    library.malloc_info(0, stream)
-    library.fclose(stream)
 
 
 def test_memory_that_threads_freed_goes_back_to_the_system(lake, serving, tmp_path):
