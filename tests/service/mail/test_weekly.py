@@ -3,8 +3,8 @@
 import email
 import email.policy
 import logging
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
@@ -50,14 +50,6 @@ def parsed(envelope):
     return email.message_from_bytes(envelope.content, policy=email.policy.default)
 
 
-def texts(envelope):
-    """The text and the attached HTML of a mail."""
-    message = parsed(envelope)
-    (attached,) = message.iter_attachments()
-    assert (message.get_content_type(), attached.get_content_type()) == ("multipart/mixed", "text/html")
-    return message.get_body(("plain",)).get_content(), attached.get_content()
-
-
 def warnings(caplog):
     return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
 
@@ -79,13 +71,14 @@ def test_a_server_mails_the_report_of_the_last_whole_week(lake, opened):
                 time.sleep(0.01)
     (mail,) = mailbox.mails
     assert (mail.mail_from, tuple(mail.rcpt_tos)) == ("traffic@acme.example", TO["acme"])
-    text, html = texts(mail)
-    assert text.startswith("Overview of acme, 2 Mar – 8 Mar 2026")
-    assert any(line.split()[:2] == ["Visits", "2"] for line in text.splitlines())
-    assert html.startswith("<!doctype html>")
     message = parsed(mail)
     assert "acme" in message["Subject"]
     assert message["Auto-Submitted"] == "auto-generated"
+    text, (html,) = message.get_body(("plain",)).get_content(), message.iter_attachments()
+    assert (message.get_content_type(), html.get_content_type()) == ("multipart/mixed", "text/html")
+    assert text.startswith("Overview of acme, 2 Mar – 8 Mar 2026")
+    assert any(line.split()[:2] == ["Visits", "2"] for line in text.splitlines())
+    assert html.get_content().startswith("<!doctype html>")
 
 
 def test_by_default_no_mail_is_sent(lake, opened, monkeypatch):
@@ -98,13 +91,10 @@ def test_by_default_no_mail_is_sent(lake, opened, monkeypatch):
 def test_a_report_is_sent_once_a_week_by_whichever_server(weekly):
     mailbox = Mailbox()
     with smtp_server(mailbox) as port:
-        first, second = weekly(port), weekly(port)
-        threads = [threading.Thread(target=one.send_due) for one in (first, second)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        first.send_due()
+        servers = [weekly(port), weekly(port)]
+        with ThreadPoolExecutor() as threads:
+            assert [*threads.map(WeeklyMail.send_due, servers)] == [None, None]
+        servers[0].send_due()
         assert len(mailbox.mails) == 1
         weekly(port, MONDAY).send_due()
         weekly(port, MONDAY + timedelta(days=3)).send_due()
@@ -150,14 +140,13 @@ def test_a_mail_that_was_not_confirmed_is_not_sent_twice(weekly, caplog):
 
 
 def test_the_end_of_a_server_interrupts_its_mail(weekly, caplog):
-    with ScriptedServer({"greeting": "hang"}) as server:
+    started_at = time.monotonic()
+    with ScriptedServer({"greeting": "hang"}) as server, ThreadPoolExecutor() as threads:
         mail = weekly(server.port)
-        thread = threading.Thread(target=mail.send_due)
-        started_at = time.monotonic()
-        thread.start()
+        sending = threads.submit(mail.send_due)
         assert server.connected.wait(PATIENCE)
         mail.interrupt()
-        thread.join()
+        assert sending.result() is None
     assert time.monotonic() - started_at < REPLY_SECONDS
     assert warnings(caplog) == []
 

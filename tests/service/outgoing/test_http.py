@@ -6,6 +6,7 @@ import ipaddress
 import socket
 import threading
 from base64 import b64encode
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from itertools import product
 from pathlib import Path
@@ -83,14 +84,9 @@ def test_a_message_is_sent_as_it_is(receiver):
     assert posted(f"{there.url}/a%20b?token=x&y#z") == 204
     (got,) = there.requests
     assert (got.first, got.body) == ("POST /hook/a%20b?token=x&y HTTP/1.1", BODY)
-    assert got.headers == {
-        "host": f"127.0.0.1:{there.port}",
-        "user-agent": "Traffic-Analytics/1",
-        "accept-encoding": "identity",
-        "connection": "close",
-        "content-length": str(len(BODY)),
-        "webhook-id": "evt_1",
-    }
+    ours = {"user-agent": "Traffic-Analytics/1", "accept-encoding": "identity", "connection": "close"}
+    about = {"host": f"127.0.0.1:{there.port}", "content-length": str(len(BODY)), "webhook-id": "evt_1"}
+    assert got.headers == ours | about
 
 
 def test_a_form_is_posted_with_the_headers_that_are_given(receiver):
@@ -186,9 +182,7 @@ def test_a_wrong_certificate_gets_no_message(receiver, authority, monkeypatch, t
         "unknown authority": lambda: Authority(tmp_path).context("hooks.example"),
         "expired": lambda: authority.context("hooks.example", timedelta(days=-1)),
         "other name": lambda: authority.context("other.example"),
-        "no TLS": lambda: None,
-        "closed": lambda: None,
-    }[wrong]()
+    }.get(wrong, lambda: None)()
     there = receiver([] if wrong == "closed" else ["no TLS here"], tls=tls)
     named(["127.0.0.1"])
     assert posted(f"https://hooks.example:{there.port}/") == "tls_failed"
@@ -237,8 +231,7 @@ def test_a_name_that_means_another_address_a_moment_later_leads_nowhere_else(rec
         url, own = f"http://rebinding.example:{there.port}/", (ipaddress.ip_network("127.0.0.2/32"),)
         assert posted(url, networks=own) == 204
         assert len(asked) == 1
-        assert posted(url, networks=own) == "address_not_allowed"
-        assert posted(url, networks=own) == "address_not_allowed"
+        assert [posted(url, networks=own) for _ in range(2)] == ["address_not_allowed"] * 2
         inner.setblocking(False)
         with pytest.raises(BlockingIOError):
             inner.accept()
@@ -280,16 +273,15 @@ def tunnel(port):
         with client, socket.create_connection(("127.0.0.1", port)) as server:
             asked.append(client.recv(65_536).decode())
             client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
-            back = threading.Thread(target=copy, args=(server, client))
-            back.start()
-            copy(client, server)
-            back.join()
+            with ThreadPoolExecutor() as threads:
+                back = threads.submit(copy, server, client)
+                copy(client, server)
+                back.result()
 
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=serve)
-        thread.start()
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor() as threads:
+        serving = threads.submit(serve)
         yield listener.getsockname()[1], asked
-        thread.join()
+        serving.result()
 
 
 def copy(source, target):
@@ -317,9 +309,8 @@ def moved(location):
 def test_a_download_follows_redirects_to_safe_addresses(receiver):
     there = receiver(moved("/newer"), moved("newest?v=1"), OK)
     assert asyncio.run(download(there.url, 60, 100)) == b"body"
-    assert [one.first for one in there.requests] == [
-        "GET /hook HTTP/1.1", "GET /newer HTTP/1.1", "GET /newest?v=1 HTTP/1.1"
-    ]  # fmt: skip
+    assert [one.first.split()[1] for one in there.requests] == ["/hook", "/newer", "/newest?v=1"]
+    assert {one.first.split()[0] for one in there.requests} == {"GET"}
 
 
 @examples("location", "reason")
