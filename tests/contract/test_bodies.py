@@ -11,18 +11,18 @@ from tests.support import identity
 from tests.support.control import open_store
 from tests.support.tables import tables
 
-LIMITS = {
-    "jobs": 64 << 10,
-    "actions": 64 << 10,
-    "implementations": 2 << 20,
-    "status": 64 << 10,
-    "hooks": 16 << 10,
-    "hook": 16 << 10,
-    "link": 16 << 10,
-    "keys": 4 << 10,
-    "mcp": 64 << 10,
+ROUTES = {
+    "jobs": ("POST", "/jobs", 64),
+    "actions": ("POST", "{new}/actions", 64),
+    "implementations": ("POST", "{approved}/implementations", 2_048),
+    "status": ("POST", "{approved}/implementations/1/status", 64),
+    "hooks": ("POST", "/agent-hooks", 16),
+    "hook": ("PATCH", "/agent-hooks/{hook}", 16),
+    "link": ("PUT", "/links/go.example/a", 16),
+    "keys": ("POST", "/settings/api-keys", 4),
+    "mcp": ("POST", "/mcp", 64),
 }
-"""Bytes of a body by route."""
+"""By their names, with the KiB of a body that each takes."""
 QUIET = {"name": "n", "url": "https://hooks.example/", "events": ["job.reopened"]}
 """A hook that is sent nothing of what happens here."""
 NOT_JSON = {
@@ -50,27 +50,15 @@ def send(client, shared_lake):
     with open_store(Jobs, shared_lake) as store:
         for path in ("/found", "/approved"):
             store.upsert(broken(path), NOW)
-    new, approved = (
-        next(f"/jobs/{row['id']}" for row in client.get("/jobs").json() if row["path"] == path)
-        for path in ("/found", "/approved")
-    )
-    hook = client.post("/agent-hooks", json=QUIET).json()
-    routes = {
-        "jobs": ("POST", "/jobs"),
-        "actions": ("POST", f"{new}/actions"),
-        "implementations": ("POST", f"{approved}/implementations"),
-        "status": ("POST", f"{approved}/implementations/1/status"),
-        "hooks": ("POST", "/agent-hooks"),
-        "hook": ("PATCH", f"/agent-hooks/{hook['id']}"),
-        "link": ("PUT", "/links/go.example/a"),
-        "keys": ("POST", "/settings/api-keys"),
-        "mcp": ("POST", "/mcp"),
-    }
+    jobs = {row["path"]: f"/jobs/{row['id']}" for row in client.get("/jobs").json()}
+    known = {"new": jobs["/found"], "approved": jobs["/approved"]}
+    known["hook"] = client.post("/agent-hooks", json=QUIET).json()["id"]
 
     def send(route, body):
-        return client.request(*routes[route], content=body)
+        method, path, _ = ROUTES[route]
+        return client.request(method, path.format(**known), content=body)
 
-    assert client.post(f"{approved}/actions", json={"action_id": "approve_fix"}).status_code == 200
+    assert client.post(f"{known['approved']}/actions", json={"action_id": "approve_fix"}).status_code == 200
     attached = {"implementation_type": "patch", "url": "https://git.example/7"}
     assert send("implementations", json.dumps(attached)).status_code == 201
     return send
@@ -83,7 +71,7 @@ def state(client):
     return [jobs, *(client.get(path).json() for path in paths)]
 
 
-@pytest.mark.parametrize("route", LIMITS)
+@pytest.mark.parametrize("route", ROUTES)
 def test_a_body_that_is_not_json_not_as_declared_or_too_large_is_refused_and_changes_nothing(client, send, route):
     before = state(client)
     for name, body in NOT_JSON.items():
@@ -92,9 +80,9 @@ def test_a_body_that_is_not_json_not_as_declared_or_too_large_is_refused_and_cha
     for body in (body for of_route, body in tables(__file__)["not as declared"] if of_route == route):
         response = send(route, body.encode("latin-1") if isinstance(body, str) else json.dumps(body))
         assert (response.status_code, list(response.json())) == (400, ["error", "message"]), body
-    limit = LIMITS[route]
-    assert send(route, b"[]".ljust(limit)).status_code == 400
-    response = send(route, b"[]".ljust(limit + 1))
+    *_, limit = ROUTES[route]
+    assert send(route, b"[]".ljust(limit << 10)).status_code == 400
+    response = send(route, b"[]".ljust((limit << 10) + 1))
     assert response.status_code == 413
-    assert response.json() == {"error": f"The body is larger than {limit >> 10} KiB.", "message": "Send less text."}
+    assert response.json() == {"error": f"The body is larger than {limit} KiB.", "message": "Send less text."}
     assert state(client) == before

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from data import Lake
 from service.http import openapi
 from service.jobs.store import Jobs
 from tests.service.jobs.findings import broken
@@ -52,25 +51,19 @@ def operations(schemathesis):
 def checks(schemathesis):
     """What every answer is checked for."""
     checks = schemathesis.specs.openapi.checks
-    return [
-        schemathesis.checks.not_a_server_error,
-        checks.status_code_conformance,
-        checks.content_type_conformance,
-        checks.response_schema_conformance,
-    ]
+    of_an_answer = [checks.status_code_conformance, checks.content_type_conformance, checks.response_schema_conformance]
+    return [schemathesis.checks.not_a_server_error, *of_an_answer]
 
 
 @pytest.fixture(scope="module")
-def asked(tmp_path_factory, serving):
+def asked(shared_lake, tmp_path_factory, serving):
     """Sends a case to a real server, as an identity-provider user of acme from a source of its own."""
-    folder = tmp_path_factory.mktemp("schemathesis")
-    lake = Lake(folder / "lake", create=True)
-    land(lake, "acme", [visit(), visit(bot_category="ai_assistant", ai_source="ChatGPT")])
-    with open_store(Jobs, lake) as jobs:
+    land(shared_lake, "acme", [visit(), visit(bot_category="ai_assistant", ai_source="ChatGPT")])
+    with open_store(Jobs, shared_lake) as jobs:
         jobs.upsert(broken(), datetime.now(UTC))
         (job,) = jobs.of("acme")
-    changes = identity.settings_of(folder) | {"trusted_proxies": "127.0.0.1"}
-    with serving(lake, **changes) as server:
+    changes = identity.settings_of(tmp_path_factory.mktemp("identity")) | {"trusted_proxies": "127.0.0.1"}
+    with serving(shared_lake, **changes) as server:
 
         def asked(case):
             number = next(SOURCES)
@@ -81,7 +74,6 @@ def asked(tmp_path_factory, serving):
             return case.call(base_url=server.address, headers=headers)
 
         yield asked
-    lake.manifest.close()
 
 
 @pytest.mark.parametrize("mode", ["positive", "negative"])

@@ -32,9 +32,8 @@ def run(tmp_path):
 
     def run(*command, **variables):
         environment = {**clean, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1", **variables}
-        done = subprocess.run(
-            [uv, *command], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-        )
+        how = {"cwd": tmp_path, "env": environment, "capture_output": True, "text": True}
+        done = subprocess.run([uv, *command], check=False, **how)
         if "error sending request" in done.stderr.lower() or "dns error" in done.stderr.lower():
             pytest.skip("the package index cannot be reached")
         assert done.returncode == 0, done.stdout + done.stderr
