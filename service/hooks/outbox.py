@@ -57,11 +57,11 @@ def enqueue(
     hook has MAX_PENDING messages waiting; if it is paused as well, it is disabled instead.
     """
     rows = connection.execute(
-        "SELECT id, name, events FROM hooks WHERE organization = ? AND active ORDER BY created_at, rowid",
+        "SELECT id, name, events, paused_until FROM hooks WHERE organization = ? AND active ORDER BY created_at, rowid",
         [organization],
     ).fetchall()
     address, count = read_address(connection), 0
-    for hook_id, name, events in rows:
+    for hook_id, name, events, paused_until in rows:
         if event not in json.loads(events):
             continue
         named = event
@@ -73,32 +73,21 @@ def enqueue(
             ).fetchall()
             if withdrawn and event == "job.updated":  # a receiver that does not know the job gets job.created
                 named = withdrawn[0][0]
-        elif not _has_room(connection, hook_id, name, now):
-            continue
+        else:
+            try:
+                check_room(connection, hook_id, name)
+            except HookConflict:
+                if paused_until is None or paused_until <= to_text(now):
+                    raise
+                reason = f"{MAX_PENDING} messages waited, and the receiver did not answer."
+                deactivate(connection, hook_id, reason, now)
+                continue
         body = message(organization, named, job, now, address)
         add_delivery(
             connection, organization, hook_id, named, body, job_id=job["id"], now=now, is_replaceable=by_service
         )
         count += 1
     return count
-
-
-def _has_room(connection: sqlite3.Connection, hook_id: str, name: str, now: datetime) -> bool:
-    """Whether the message of a person may wait for a hook; a paused one that has no room is disabled.
-
-    Raises HookConflict if a hook that is not paused has no room.
-    """
-    try:
-        check_room(connection, hook_id, name)
-    except HookConflict:
-        if not connection.execute(
-            "SELECT 1 FROM hooks WHERE id = ? AND paused_until > ?", [hook_id, to_text(now)]
-        ).fetchall():
-            raise
-        reason = f"{MAX_PENDING} messages waited, and the receiver did not answer."
-        deactivate(connection, hook_id, reason, now)
-        return False
-    return True
 
 
 def check_room(connection: sqlite3.Connection, hook_id: str, name: str) -> None:

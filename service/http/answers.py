@@ -151,7 +151,12 @@ class Answers:
 
 async def while_connected(answering: Awaitable[Result], receive: Receive) -> Result:
     """What is awaited. If the client disconnects first, cancels it and raises ClientDisconnected."""
-    answer, disconnect = asyncio.ensure_future(answering), asyncio.ensure_future(_disconnect(receive))
+
+    async def disconnected() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass  # ignore the rest of the body
+
+    answer, disconnect = asyncio.ensure_future(answering), asyncio.ensure_future(disconnected())
     try:
         await asyncio.wait({answer, disconnect}, return_when=asyncio.FIRST_COMPLETED)
         if not answer.done():
@@ -160,12 +165,6 @@ async def while_connected(answering: Awaitable[Result], receive: Receive) -> Res
     finally:
         answer.cancel()
         disconnect.cancel()
-
-
-async def _disconnect(receive: Receive) -> None:
-    """Wait until the client has disconnected."""
-    while (await receive())["type"] != "http.disconnect":
-        pass  # ignore the rest of the body
 
 
 async def _all_of(compute: Callable[[Entry], Coroutine[Any, Any, bytes]], entries: Sequence[Entry]) -> list[bytes]:

@@ -3,7 +3,7 @@
 Jobs, implementations, hooks and deliveries are declared where they are stored, in records.py of their rooms.
 """
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -14,8 +14,6 @@ from service.clock import Time
 from service.jobs.implementations import MAX_IMPLEMENTATIONS, Note, Url
 from service.jobs.manual import MAX_SUMMARY_LENGTH, MAX_TITLE_LENGTH
 from service.jobs.states import IMPLEMENTATION_TYPES, NewImplementationStatus
-
-_IMPLEMENTATION_TYPES: Final = ", ".join(IMPLEMENTATION_TYPES)
 
 
 class NewJob(Struct, frozen=True, forbid_unknown_fields=True):
@@ -31,7 +29,7 @@ class JobDecision(Struct, frozen=True, forbid_unknown_fields=True):
     """What is decided about a job."""
 
     action_id: Annotated[str, Meta(min_length=1)]
-    implementation_type: Annotated[str | None, Meta(description=_IMPLEMENTATION_TYPES)] = None
+    implementation_type: Annotated[str | None, Meta(description=", ".join(IMPLEMENTATION_TYPES))] = None
     implementation_id: Annotated[
         Annotated[int, Meta(ge=1, le=MAX_IMPLEMENTATIONS)] | Annotated[str, Meta(pattern="^[0-9]{1,2}$")] | None,
         Meta(description="the number of an earlier implementation of the job, which is in force again"),

@@ -26,7 +26,18 @@ def text_of(meaning: str, answer: object, tokens: int = DEFAULT_TOKENS) -> str:
     """
     room = max(CHARACTERS_OF_TOKEN * tokens - len(meaning) - _NOTE_LENGTH, 0)
     if not isinstance(answer, list):
-        return _object_text(meaning, answer, room)
+        max_rows = MAX_ENCODED_ROWS
+        text = json.dumps(_cut(answer, max_rows))
+        needed = len(text)
+        while len(text) > room and max_rows > 1:
+            max_rows //= 2
+            text = json.dumps(_cut(answer, max_rows))
+        more_rows = max_rows * room // len(text)
+        if max_rows < more_rows < 2 * max_rows and len(longer := json.dumps(_cut(answer, more_rows))) <= room:
+            max_rows, text = more_rows, longer
+        if max_rows < MAX_ENCODED_ROWS:
+            meaning += f" Only the first {max_rows:,} rows of each list, to save room; {_rest(meaning, needed)}."
+        return f"{meaning}\n{text}"
     rows, length = list[str](), 0
     for row in answer[:MAX_ENCODED_ROWS]:
         rows.append(json.dumps(_cut(row)))
@@ -52,21 +63,6 @@ def object_with_content(meaning: str, answer: dict[str, object], content: str | 
             encoded = json.dumps(content)
     text = text_of(meaning, answer, tokens - len(encoded) // CHARACTERS_OF_TOKEN - 10)
     return f'{text[:-1]}, "content": {encoded}}}'
-
-
-def _object_text(meaning: str, answer: object, room: int) -> str:
-    max_rows = MAX_ENCODED_ROWS
-    text = json.dumps(_cut(answer, max_rows))
-    needed = len(text)
-    while len(text) > room and max_rows > 1:
-        max_rows //= 2
-        text = json.dumps(_cut(answer, max_rows))
-    more_rows = max_rows * room // len(text)
-    if max_rows < more_rows < 2 * max_rows and len(longer := json.dumps(_cut(answer, more_rows))) <= room:
-        max_rows, text = more_rows, longer
-    if max_rows < MAX_ENCODED_ROWS:
-        meaning += f" Only the first {max_rows:,} rows of each list, to save room; {_rest(meaning, needed)}."
-    return f"{meaning}\n{text}"
 
 
 def _rest(meaning: str, needed: int) -> str:

@@ -120,19 +120,6 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _prepare_memory() -> None:
-    """Let memory that this process frees go back to the system.
-
-    After a large block is freed, glibc keeps others of up to its size in its heaps: under load, two thirds of these
-    were free. Fewer heaps would hold less, but threads that share one take a seventh longer.
-    """
-    gc.set_threshold(*GC_THRESHOLDS)
-    pa.set_memory_pool(pa.system_memory_pool())  # Arrow's own keeps what a flush has freed
-    library = ctypes.CDLL(None)
-    if hasattr(library, "mallopt"):  # of glibc
-        library.mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK)
-
-
 def serve_on(
     middleware: RequestMiddleware,
     listener: socket.socket,
@@ -143,7 +130,14 @@ def serve_on(
 
     `monitor` is a second application and its socket, served without limits until the first one has stopped.
     """
-    _prepare_memory()
+    gc.set_threshold(*GC_THRESHOLDS)
+    # Memory that is freed shall go back to the system. Arrow's own pool keeps what a flush has freed. After a large
+    # block is freed, glibc keeps others of up to its size in its heaps: under load, two thirds of these were free.
+    # Fewer heaps would hold less, but threads that share one take a seventh longer.
+    pa.set_memory_pool(pa.system_memory_pool())
+    library = ctypes.CDLL(None)
+    if hasattr(library, "mallopt"):  # of glibc
+        library.mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK)
     slots = ConnectionSlots(middleware.limiter.sources, _connection_capacity())
     middleware.metrics.add(ObservedMetric("traffic_connections", "Open connections.", lambda: len(slots)))
     limits = ConnectionLimits(middleware, slots)
