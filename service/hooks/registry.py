@@ -96,10 +96,7 @@ class Hooks:
         return found[0]
 
     def change(self, organization: str, hook_id: str, changes: HookChanges) -> Hook:
-        """Change a hook. Making it active clears its failures; otherwise what waits for it is dead.
-
-        Raises NoSuchHook or BadInput.
-        """
+        """Change a hook: active clears its failures, inactive ends what waits for it. Raises NoSuchHook or BadInput."""
         known: dict[str, Any] = msgspec.to_builtins(changes)  # without what stays
         name, url, events = known.get("name"), known.get("url"), known.get("events")
         self._check(name, url, events)
@@ -128,10 +125,7 @@ class Hooks:
         return deleted
 
     def rotate(self, organization: str, hook_id: str) -> tuple[Hook, str]:
-        """Give a hook a new secret; for ROTATION, messages are signed with the old one too. Raises NoSuchHook.
-
-        Returns the hook and its new secret, which is shown only here.
-        """
+        """Give a hook a new secret, shown only here; for ROTATION, the old one signs, too. Raises NoSuchHook."""
         secret, now = new_secret(), self._clock()
         with self._change(organization, hook_id) as connection:
             connection.execute(

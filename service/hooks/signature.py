@@ -17,10 +17,7 @@ def new_secret() -> str:
 
 
 def signature_headers(secrets: Iterable[str], message_id: str, timestamp: int, body: bytes) -> dict[str, str]:
-    """The three headers of a message, with one signature for each of these secrets.
-
-    `timestamp` is the time of this attempt, in seconds since 1970.
-    """
+    """The headers of a message, with a signature for each secret; `timestamp` is that of the attempt, as Unix time."""
     signed = b"%s.%d.%s" % (message_id.encode(), timestamp, body)
     signatures = (hmac.digest(base64.b64decode(one.removeprefix(_PREFIX)), signed, hashlib.sha256) for one in secrets)
     return {

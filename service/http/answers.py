@@ -28,10 +28,7 @@ _PARTS: Final = {
 
 
 class Answers:
-    """The answers of one lake as encoded JSON. Belongs to one event loop.
-
-    Used by the HTTP endpoints, and usable from other code in the same process: `await answers.body(entry, scope)`.
-    """
+    """The answers of one lake as encoded JSON. Belongs to one event loop."""
 
     def __init__(self, engine: Engine, cache: AnswerCache, workers: Workers) -> None:
         self._engine = engine

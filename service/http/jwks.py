@@ -71,10 +71,7 @@ class JwksClient:
             raise BadInput("TRAFFIC_JWKS must be a file or an https address (http on this machine only).")
 
     async def key(self, kid: object) -> tuple[jwt.PyJWK, int]:
-        """The key with this kid, and the generation of the key set. Raises PyJWTError when there is none.
-
-        If kid is None and there is only one key, it is that key.
-        """
+        """The key of a kid (None: the only key) and the generation of the key set. Raises PyJWTError without one."""
         kid = _valid_kid(kid)
         self._refresh_if_old()
         generation, key = self.generation, self._get(kid)

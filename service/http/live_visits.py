@@ -34,10 +34,7 @@ class VisitReceiver:
         """Number of visits stored since the start."""
 
     async def receive(self, request: Request, organization: str) -> ReceivedVisits:
-        """Store the visits of one request.
-
-        Raises AllRefused, InvalidBody, BodyTooLarge, Overloaded or StorageUnavailable.
-        """
+        """Store a request's visits. Raises AllRefused, InvalidBody, BodyTooLarge, Overloaded or StorageUnavailable."""
         if any(encoding.lower() != "identity" for encoding in request.headers.getlist("content-encoding")):
             raise InvalidBody("Content-Encoding is not supported.", "Send it without Content-Encoding.")
         body = bytearray()

@@ -141,10 +141,7 @@ class OidcClient:
         return _with_query(endpoint, parameters)
 
     async def _discover(self) -> dict[str, Any]:
-        """The provider's discovery document, kept for an hour; a failure, for FAILURE_SECONDS.
-
-        Raises ProviderUnavailable.
-        """
+        """The discovery document, kept for an hour; a failure, for FAILURE_SECONDS. Raises ProviderUnavailable."""
         metadata, until = self._metadata
         if self._clock() < until:
             return metadata

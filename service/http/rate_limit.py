@@ -1,7 +1,4 @@
-"""The rate limit: at most 60 requests in any 60 seconds for each source address.
-
-middleware.py applies it before authentication and routing.
-"""
+"""The rate limit: at most 60 requests in any 60 seconds for each source address."""
 
 import ipaddress
 import math
@@ -107,11 +104,7 @@ class SourceResolver:
         self._resolve_hop = lru_cache(4_096)(self._resolve_hop_uncached)
 
     def of(self, scope: Scope) -> str:
-        """The source of a request.
-
-        X-Forwarded-For is used only if the peer is a trusted proxy. It is read from the right up to the first address
-        that is not a trusted proxy.
-        """
+        """The source of a request; from a trusted proxy, the last in X-Forwarded-For that is not one either."""
         peer = scope["client"][0] if scope.get("client") else ""
         source, is_trusted = self._resolve_hop(peer) or (peer, False)
         if not is_trusted:
@@ -137,11 +130,8 @@ class SourceResolver:
         return hop is not None and hop[1]
 
     def _resolve_hop_uncached(self, text: str) -> tuple[str, bool] | None:
-        """The source of an address, and whether that is a trusted proxy; None if `text` is not an IP address.
-
-        The zone of an IPv6 address (`fe80::1%eth0`, RFC 4007) is left out.
-        """
-        try:
+        """The source of an address, and whether that is a trusted proxy; None if `text` is not an IP address."""
+        try:  # without the zone of an IPv6 address (`fe80::1%eth0`, RFC 4007)
             address = ipaddress.ip_address(text.partition("%")[0] if ":" in text else text)
         except ValueError:
             return None

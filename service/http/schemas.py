@@ -1,7 +1,4 @@
-"""The JSON bodies of the API that no room below declares: a struct validates, documents and encodes each.
-
-Jobs, implementations, hooks and deliveries are declared where they are stored, in records.py of their rooms.
-"""
+"""The JSON bodies of the API that no records.py below declares: a struct validates, documents and encodes each."""
 
 from typing import Annotated, Any, Literal
 

@@ -69,10 +69,7 @@ async def fetch(
 
 
 async def download(url: str, seconds: float, max_bytes: int) -> bytes:
-    """What an address answers with status 200, after at most MAX_REDIRECTS redirects to allowed addresses.
-
-    Raises OutgoingError.
-    """
+    """What an address answers with 200, after at most MAX_REDIRECTS redirects to allowed ones. Raises OutgoingError."""
     try:
         async with asyncio.timeout(seconds):
             for _ in range(MAX_REDIRECTS + 1):

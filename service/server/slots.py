@@ -29,10 +29,7 @@ class ConnectionSlots:
         return self._open
 
     def acquire(self, client: tuple[str, int] | None) -> str | None:
-        """Take a slot for a client. Returns the source to pass to release(), or None if the limit is reached.
-
-        The source of a trusted proxy is "".
-        """
+        """Take a slot. Returns the source for release(), "" for a trusted proxy; None if the limit is reached."""
         is_proxy = client is not None and self._sources.is_trusted(client[0])
         source = "" if is_proxy else self._sources.of({"client": client, "headers": []}) or "unknown"
         in_use = self._by_source[source] if source else 0
