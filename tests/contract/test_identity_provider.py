@@ -3,8 +3,9 @@
 import asyncio
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from unittest.mock import patch
 from urllib.parse import parse_qs, urlsplit
 
 import httpx2
@@ -61,8 +62,8 @@ class Provider:
         self.address = f"http://localhost:{self._port}/keys"
 
     def start(self):
-        self._server = ThreadingHTTPServer(("127.0.0.1", self._port), handler_of(self))
-        self._port = self._server.server_port
+        self._server = ThreadingHTTPServer(("127.0.0.1", self._port), Handler)
+        self._server.provider, self._port = self, self._server.server_port
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
         self._thread.start()
 
@@ -78,28 +79,25 @@ class Provider:
         return max(sum(at <= other < at + 60 for other in self.asked) for at in self.asked)
 
 
-def handler_of(provider):
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            if self.path != "/keys":
-                provider.misled.append(self.path)
-            else:
-                provider.asked.append(provider.clock())
-                if provider.act:
-                    with suppress(OSError):
-                        provider.act(self.wfile, provider.released)
-                    return
-            self.send_response(provider.status)
-            for name, value in provider.headers.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(provider.body)))
-            self.end_headers()
-            self.wfile.write(provider.body)
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        provider = self.server.provider
+        if self.path != "/keys":
+            provider.misled.append(self.path)
+        else:
+            provider.asked.append(provider.clock())
+            if provider.act:
+                with suppress(OSError):
+                    provider.act(self.wfile, provider.released)
+                return
+        self.send_response(provider.status)
+        for name, value in {**provider.headers, "Content-Length": str(len(provider.body))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(provider.body)
 
-        def log_message(self, *_):
-            pass
-
-    return Handler
+    def log_message(self, *_):
+        pass
 
 
 @pytest.fixture
@@ -298,22 +296,14 @@ TROUBLES = [
 ]  # fmt: skip
 
 
-@contextmanager
-def troubled(provider, trouble):
-    usual = {name: getattr(provider, name) for name in trouble}
-    vars(provider).update(trouble)
-    yield
-    vars(provider).update(usual)
-
-
 async def test_no_bad_answer_opens_anything_or_replaces_good_keys(gates, provider, clock, caplog):
     for trouble in TROUBLES:
         gate, keys = gates(provider.address)
-        with troubled(provider, trouble):
+        with patch.multiple(provider, **trouble):
             assert await entered(gate, fresh()) is None
         clock.now += 5
         assert await entered(gate, fresh())
-        with troubled(provider, trouble):
+        with patch.multiple(provider, **trouble):
             clock.now += REFRESH_SECONDS
             assert await entered(gate, fresh())
             await settled(keys)

@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from standardwebhooks import Webhook
 
 from service.clock import utc_now
-from service.hooks.attempts import SCHEDULE
 from service.hooks.delivery import HookClient
 from service.hooks.outbox import LEASE
 from service.hooks.registry import Hooks
@@ -102,15 +101,6 @@ def test_receivers_that_hang_delay_no_other_messages(outbox, receiver):
     assert counts[-1] - counts[0] <= 1
     assert 64 <= sum(counts) < SLOTS
     assert sender.outcomes == {"delivered": 1, "failed": 0, "dead": 0}
-
-
-def test_a_hook_that_timed_out_is_not_asked_for_each_of_its_messages(outbox, receiver):
-    hook, _ = outbox.waiting(receiver(["hang"]), 20)
-    outbox.sender = outbox.another(HookClient(LOOPBACK, seconds=0.1))
-    for seconds in SCHEDULE[:4]:
-        outbox.clock.now += 1.5 * seconds
-        outbox.send_all()
-    assert sum(one.attempts for one in outbox.hooks.deliveries("acme", hook.id)) == 4
 
 
 def test_a_sender_survives_what_goes_wrong(outbox, receiver, caplog, monkeypatch):

@@ -1,10 +1,12 @@
 """Cached answers on the wire: the same bytes on every kind of connection, in order, and never an erased visit."""
 
+import contextlib
 import itertools
 import json
 import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 
 import pytest
@@ -104,43 +106,33 @@ def test_requests_in_one_packet_are_answered_in_order_and_to_the_sixtieth(asker)
         assert connection.recv(1) == b""
 
 
-class Watching(threading.Thread):
-    """Asks for the same cached answer without pause: what it said, and when it was asked for."""
-
-    def __init__(self, asker):
-        super().__init__()
-        self._asker = asker
-        self.told = []
-        self.is_done = False
-
-    def run(self):
-        with self._asker.connected() as connection:
-            while not self.is_done:
-                asked_at = time.monotonic()
-                status, _, body = self._asker.ask(connection, OVERVIEW)
-                assert status == 200, body
-                told = json.loads(body)
-                self.told.append((asked_at, (told["total_visits"], told["human_clicks"])))
+def watch(asker, told, is_done):
+    """Ask for the same cached answer without pause: what it said, and when it was asked for."""
+    with asker.connected() as connection:
+        while not is_done.is_set():
+            asked_at = time.monotonic()
+            status, _, body = asker.ask(connection, OVERVIEW)
+            assert status == 200, body
+            answer = json.loads(body)
+            told.append((asked_at, (answer["total_visits"], answer["human_clicks"])))
 
 
 def watched(asker, changes):
     """While others ask without pause, change the lake: when each change returned, and what was told."""
-    watching, changed_at = [Watching(asker) for _ in range(4)], []
-    for thread in watching:
-        thread.start()
-    for change in (*changes, None):
-        counts = [len(thread.told) for thread in watching]
-        while any(len(thread.told) < count + 5 for thread, count in zip(watching, counts, strict=True)):
-            assert all(thread.is_alive() for thread in watching)
-            time.sleep(0.001)
-        if change:
-            change()
-            changed_at.append(time.monotonic())
-    for thread in watching:
-        thread.is_done = True
-    for thread in watching:
-        thread.join()
-    return changed_at, [moment for thread in watching for moment in thread.told]
+    told, changed_at, is_done = [[] for _ in range(4)], [], threading.Event()
+    with ThreadPoolExecutor(4) as threads, contextlib.ExitStack() as stack:
+        stack.callback(is_done.set)
+        watching = [threads.submit(watch, asker, one, is_done) for one in told]
+        for change in (*changes, None):
+            counts = [len(one) for one in told]
+            while any(len(one) < count + 5 for one, count in zip(told, counts, strict=True)):
+                assert not any(one.done() for one in watching)
+                time.sleep(0.001)
+            if change:
+                change()
+                changed_at.append(time.monotonic())
+    assert [one.result() for one in watching] == [None] * 4
+    return changed_at, [moment for one in told for moment in one]
 
 
 def test_no_answer_asked_for_after_an_erasure_or_reclassification_returned_rests_on_what_was(
