@@ -15,7 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import jwt
 
@@ -150,27 +150,21 @@ def _parse_keys(body: bytes) -> dict[str | None, jwt.PyJWK]:
         raise ValueError("not a key set")
     keys = {}
     for entry in entries:
-        with suppress(*_INVALID):  # skip entries that cannot be used
-            keys[_valid_kid(entry.get("kid"))] = _signing_key(entry)
+        with suppress(*_INVALID):  # skip entries that cannot, or must not, be used to verify signatures
+            algorithm = _ALGORITHMS[entry["kty"], entry.get("crv")]
+            if (
+                entry.get("alg", algorithm) != algorithm
+                or entry.get("use", "sig") != "sig"
+                or "verify" not in entry.get("key_ops", ["verify"])
+                or "d" in entry  # a published private key
+            ):
+                continue
+            key = jwt.PyJWK({name: entry[name] for name in _PUBLIC if name in entry}, algorithm)
+            if entry["kty"] != "RSA" or key.key.key_size in RSA_BITS:
+                keys[_valid_kid(entry.get("kid"))] = key
     if not keys:
         raise ValueError("a key set without a key for signatures")
     return keys
-
-
-def _signing_key(entry: dict[str, Any]) -> jwt.PyJWK:
-    """The key of an entry of a key set. Raises one of _INVALID if it must not be used to verify signatures."""
-    algorithm = _ALGORITHMS[entry["kty"], entry.get("crv")]
-    if (
-        entry.get("alg", algorithm) != algorithm
-        or entry.get("use", "sig") != "sig"
-        or "verify" not in entry.get("key_ops", ["verify"])
-        or "d" in entry  # a published private key
-    ):
-        raise ValueError("a key for something else")
-    key = jwt.PyJWK({name: entry[name] for name in _PUBLIC if name in entry}, algorithm)
-    if entry["kty"] == "RSA" and key.key.key_size not in RSA_BITS:
-        raise ValueError("a weak key")
-    return key
 
 
 def _valid_kid(kid: object) -> str | None:
