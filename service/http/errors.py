@@ -1,7 +1,7 @@
 """The errors of the HTTP API. Each is rendered as {"error", "message"} with its status by responses.py."""
 
 import errno
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import ClassVar, Final
 
 from data import OutdatedManifest
@@ -46,10 +46,6 @@ class AllRefused(Problem):
     error = "Every visit was rejected."
     message = "Correct them as `errors` says, then send them again."
 
-    def __init__(self, errors: Sequence[object]) -> None:
-        """`errors` are the reasons, as {index, error}."""
-        super().__init__(accepted=0, refused=len(errors), errors=errors)
-
 
 class CrossOriginRefused(Problem):
     status = 400
@@ -81,17 +77,10 @@ class MethodNotAllowed(Problem):
     status = 405
     error = "This path does not support this method."
 
-    def __init__(self, methods: Sequence[str]) -> None:
-        message = f"Use {', '.join(name for name in methods if name != 'HEAD')}."
-        super().__init__(message=message, headers={"Allow": ", ".join(methods)})
-
 
 class RequestTimeout(Problem):
     status = 408
     message = "Send it without pauses."
-
-    def __init__(self, part: str) -> None:
-        super().__init__(f"Timed out waiting for the {part} of the request.")
 
 
 class StateConflict(Problem):
@@ -117,18 +106,10 @@ class UrlTooLong(Problem):
     status = 414
     message = "Send shorter parameters."
 
-    def __init__(self, max_bytes: int) -> None:
-        super().__init__(f"The URL is longer than {max_bytes >> 10} KiB.")
-
 
 class RateLimited(Problem):
     status = 429
     error = "Rate limit exceeded."
-
-    def __init__(self, limit: int, retry_after_ms: int) -> None:
-        reason = f"{limit} requests per minute are answered for each source address."
-        message = f"Wait {-(-retry_after_ms // 1_000)} s: {reason}"
-        super().__init__(message=message, retryAfter=retry_after_ms, limit=limit, remaining=0)
 
 
 class HeadersTooLarge(Problem):

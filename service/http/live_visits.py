@@ -58,7 +58,7 @@ class VisitReceiver:
             self._buffered_bytes -= len(body)
         self.accepted += landed.accepted
         if landed.refused and not landed.accepted:
-            raise AllRefused(to_builtins(landed.refused))
+            raise AllRefused(accepted=0, refused=len(landed.refused), errors=to_builtins(landed.refused))
         return ReceivedVisits(landed.accepted, len(landed.refused), landed.refused)
 
     async def close(self) -> None:

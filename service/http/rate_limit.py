@@ -78,7 +78,10 @@ class RateLimiter:
 
     def refusal(self, decision: RateLimitDecision) -> RateLimited:
         """The error for a request that was not accepted."""
-        return RateLimited(LIMIT, _milliseconds(decision))
+        wait = _milliseconds(decision)
+        reason = f"{LIMIT} requests per minute are answered for each source address."
+        message = f"Wait {math.ceil(wait / 1000)} s: {reason}"
+        return RateLimited(message=message, retryAfter=wait, limit=LIMIT, remaining=0)
 
     def headers(self, decision: RateLimitDecision) -> list[tuple[bytes, bytes]]:
         """The four headers of a response. Reset is Unix time in seconds, Retry-After seconds to wait."""

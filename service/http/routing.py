@@ -58,7 +58,8 @@ class RouteTable(Router):
             raise NotFound(message=f"The routes are listed at {self._base_path}/openapi.json.")
         methods = route.methods or set()
         if scope["method"] not in methods:
-            raise MethodNotAllowed(sorted(methods))
+            fix = f"Use {', '.join(sorted(methods - {'HEAD'}))}."
+            raise MethodNotAllowed(message=fix, headers={"Allow": ", ".join(sorted(methods))})
         if "{" in route.path and (match := route.path_regex.match(scope["path"])):
             scope["path_params"] = match.groupdict()
         endpoint: Endpoint = route.endpoint

@@ -264,11 +264,11 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         in_state, idle = now - self._state_since, now - self._received_at
         idle_timeout = self._idle_timeout if self._state is _State.IDLE else LINGER_SECONDS
         if self._state is _State.HEADER and in_state > HEADER_TIMEOUT_SECONDS:
-            self._reject(RequestTimeout("header"))
+            self._reject(RequestTimeout("Timed out waiting for the header of the request."))
         elif self._state is not _State.HEADER and in_state > idle_timeout and not self._is_answering():
             self.transport.close()
         elif self._state is _State.BODY and (in_state > BODY_TIMEOUT_SECONDS or idle > BODY_IDLE_TIMEOUT_SECONDS):
-            self._reject(RequestTimeout("body"))
+            self._reject(RequestTimeout("Timed out waiting for the body of the request."))
         else:
             return False
         return True
