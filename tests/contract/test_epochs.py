@@ -1,6 +1,7 @@
 """Answers when history is classified anew or erased: what rests on the old visits is never given again."""
 
 import asyncio
+import json
 import threading
 from collections import Counter
 from contextlib import closing
@@ -15,6 +16,7 @@ from queries import ENDPOINTS, Scope, Warehouse
 from service.http.answers import Answers
 from service.http.cache import AnswerCache
 from service.http.lanes import Workers
+from tests.support.identity import bearer
 from tests.support.visits import land, visit
 
 DAYS = {"start_date": "2026-03-02", "end_date": "2026-03-08"}
@@ -26,46 +28,47 @@ STALE = [
 """Visits of automata that rules of another version took for people; a link has all but the first of each day."""
 
 
-def reclassify(lake, organization="acme"):
-    Reclassifier(lake).run([organization])
+def reclassify(lake):
+    Reclassifier(lake).run(["acme"])
 
 
-def erase(lake, organization="acme"):
-    Eraser(lake).run(organization, Criteria("sale"))
+def erase(lake):
+    Eraser(lake).run("acme", Criteria("sale"))
 
 
 CHANGES = [(reclassify, (0, 6, 4)), (erase, (2, 0, 0))]
 """What becomes of the ten visits of STALE, which count as people's before."""
 
 
-def asked(client, name="traffic-overview", **headers):
+def asked(client, name="traffic-overview", headers=None):
     response = client.get(f"/analytics/{name}", params=DAYS, headers=headers)
     assert response.status_code == 200, response.text
-    return response.content if name != "traffic-overview" else response.json()
+    return response.content
 
 
-def counts(answer):
+def counts(client):
     """People, AI-related and other visits."""
+    answer = json.loads(asked(client))
     return answer["human_clicks"], answer["ai_visits"], answer["other_visits"]
 
 
-def hits(client, **headers):
+def hits(client, headers=None):
     """How many answers of the caller's organization came out of the cache."""
     return client.get("/analytics/cache-stats", headers=headers).json()[0]["hits"]
 
 
 @pytest.mark.parametrize(("change", "changed"), CHANGES)
 def test_after_a_change_no_held_answer_is_given_but_those_of_other_organizations(lake, client, key_of, change, changed):
-    theirs = {"Authorization": f"Bearer {key_of(lake, 'other')}"}
+    theirs = bearer(key_of(lake, "other"))
     for name in ("acme", "other"):
         land(lake, name, STALE)
-    assert counts(asked(client)) == counts(asked(client)) == (10, 0, 0)
-    before = asked(client, **theirs)
+    assert counts(client) == counts(client) == (10, 0, 0)
+    before = asked(client, headers=theirs)
     land(lake, "other", [visit()])
     change(lake)
-    assert (counts(asked(client)), hits(client)) == (changed, 1)
-    assert (counts(asked(client)), hits(client)) == (changed, 2)
-    assert (asked(client, **theirs), hits(client, **theirs)) == (before, 1)
+    assert (counts(client), hits(client)) == (changed, 1)
+    assert (counts(client), hits(client)) == (changed, 2)
+    assert (asked(client, headers=theirs), hits(client, theirs)) == (before, 1)
 
 
 def test_every_endpoint_answers_as_a_server_that_was_started_afterwards(lake, client, opened):
@@ -81,21 +84,16 @@ def test_every_endpoint_answers_as_a_server_that_was_started_afterwards(lake, cl
 
 @pytest.mark.parametrize(
     ("words", "told", "changed"),
-    [
-        (["reclassify"], "10 of 10 visits in 2 days reclassified; 10 of them with a different result.\n", (0, 6, 4)),
-        (
-            ["erase", "--org", "acme", "--short-code", "sale", "--yes"],
-            "Removed 8 visits of acme on 2 days from all answers.\n",  # and it waits for readers
-            (2, 0, 0),
-        ),
-    ],
-)
+    [("reclassify", "10 of 10 visits in 2 days reclassified; 10 of them with a different result.\n", (0, 6, 4)),
+     ("erase --org acme --short-code sale --yes",
+      "Removed 8 visits of acme on 2 days from all answers.\n", (2, 0, 0))],  # and it waits for readers
+)  # fmt: skip
 def test_a_change_by_another_process_is_seen_at_once(lake, client, forks, words, told, changed):
     land(lake, "acme", STALE)
-    assert counts(asked(client)) == (10, 0, 0)
-    process = forks.start(*words, "--lake", lake.root)
+    assert counts(client) == (10, 0, 0)
+    process = forks.start(*words.split(), "--lake", lake.root)
     assert process.stderr.readline() == told
-    assert counts(asked(client)) == changed
+    assert counts(client) == changed
     process.kill()
     process.communicate()
 
@@ -103,11 +101,11 @@ def test_a_change_by_another_process_is_seen_at_once(lake, client, forks, words,
 def test_what_lands_waits_for_the_five_minutes_before_and_after_a_reclassification(lake, client):
     land(lake, "acme", STALE)
     for expected in ((10, 0, 0), (0, 7, 4)):
-        assert counts(asked(client)) == expected
+        assert counts(client) == expected
         land(lake, "acme", [visit(user_agent="GPTBot/1.2")])
-        assert counts(asked(client)) == expected
-        Reclassifier(lake).run(["acme"])
-    assert counts(asked(client)) == (0, 8, 4)
+        assert counts(client) == expected
+        reclassify(lake)
+    assert counts(client) == (0, 8, 4)
 
 
 def test_an_answer_is_held_on_where_nothing_of_the_organization_changed(lake, client):
@@ -119,10 +117,10 @@ def test_an_answer_is_held_on_where_nothing_of_the_organization_changed(lake, cl
         Reclassifier(lake).run(organizations, **how)
         assert asked(client) == first
     assert (hits(client), lake.manifest.epoch("acme")) == (3, 0)
-    Reclassifier(lake).run(["acme"])
+    reclassify(lake)
     second = asked(client)
     assert second != first
-    Reclassifier(lake).run(["acme"])  # under the rules of today, as it is already
+    reclassify(lake)  # under the rules of today, as it is already
     assert (asked(client), hits(client)) == (second, 4)
 
 

@@ -9,7 +9,7 @@ from service.jobs.implementations import MAX_CONTENT_BYTES, RULE
 from service.jobs.store import Jobs
 from tests.conftest import NOW
 from tests.service.jobs.findings import broken
-from tests.support import identity
+from tests.support.identity import as_, bearer
 from tests.support.visits import links
 
 RECORD = ["written_by", "evidence", "actions", "implementation", "outcome", "history", "deliveries"]
@@ -20,11 +20,10 @@ TEXT = {"implementation_type": "patch", "content_type": "text/plain", "content":
 
 
 @pytest.fixture(scope="module")
-def asked(shared_lake, opened, tmp_path_factory):
-    """The application, asked by an identity-provider user of acme."""
-    with opened(shared_lake, "", **identity.settings_of(tmp_path_factory.mktemp("identity"))) as client:
-        client.headers |= as_()
-        yield client
+def asked(with_provider):
+    """The application, asked by a user of acme."""
+    with_provider.headers |= as_()
+    return with_provider
 
 
 @pytest.fixture
@@ -45,10 +44,6 @@ def approved(asked, found):
     return found
 
 
-def as_(role="editor", organization="acme"):
-    return {"Authorization": f"Bearer {identity.token(organization, role)}"}
-
-
 def act(client, path, action_id, headers=None, **body):
     return client.post(f"{path}/actions", json={"action_id": action_id, **body}, headers=headers)
 
@@ -64,9 +59,8 @@ def test_from_finding_to_shipped_fix(asked, found):
     assert (response.status_code, response.headers["etag"], response.json()["status"]) == (200, '"2"', "approved")
     response = asked.post(f"{found}/implementations", json=PATCH)
     assert (response.status_code, response.json()["number"], response.json()["content"]) == (201, 1, REDIRECT)
-    response = asked.post(
-        f"{found}/implementations/1/status", json={"status": "shipped", "shipped_at": NOW.isoformat()}
-    )
+    done = {"status": "shipped", "shipped_at": NOW.isoformat()}
+    response = asked.post(f"{found}/implementations/1/status", json=done)
     assert (response.status_code, response.json()["implementation_status"]) == (200, "shipped")
     assert response.json()["outcome"]["status"] == "waiting"
     assert asked.get(f"{found}/implementations/1").json()["status"] == "shipped"
@@ -80,7 +74,7 @@ def test_a_redirect_is_typed_written_as_a_link_and_polled_by_its_entity_tag(aske
     links(shared_lake, "acme", [{"short_code": "gones", "target_url": "https://example.com/gones"}])
     (guess,) = asked.get(f"{approved}/guesses").json()
     assert (guess["redirect_to"], guess["path"], guess["visits"]) == ("https://example.com/gones", "/gones", 0)
-    assert asked.get(f"{approved}/guesses", headers=as_(organization="other")).status_code == 404
+    assert asked.get(f"{approved}/guesses", headers=as_("other")).status_code == 404
     body = {"implementation_type": "patch", "redirect_to": guess["redirect_to"]}
     assert asked.post(f"{approved}/implementations", json={**body, "redirect_to": "x"}).status_code == 400
     assert asked.get("/links/go.example.com/gone").status_code == 404
@@ -100,7 +94,7 @@ def test_a_redirect_is_typed_written_as_a_link_and_polled_by_its_entity_tag(aske
         assert (same.status_code, same.content, same.headers["etag"]) == (304, b"", after.headers["etag"])
     assert asked.get("/implementations/active?domain=other.example").json() == []
     assert asked.get("/implementations/active").json() == after.json()
-    assert asked.get("/implementations/active", headers=as_("viewer", "other")).json() == []
+    assert asked.get("/implementations/active", headers=as_("other", "viewer")).json() == []
 
 
 def test_html_leaves_only_as_a_json_string(asked, approved):
@@ -124,16 +118,16 @@ def writes(path):
 def test_viewers_read_everything_and_write_nothing(asked, found):
     before = asked.get(found).json()
     for role in ("viewer", "Viewer", None):
-        assert asked.get(found, headers=as_(role)).json() == before
+        assert asked.get(found, headers=as_(role=role)).json() == before
         for path, body in writes(found):
-            response = asked.post(path, json=body, headers=as_(role))
+            response = asked.post(path, json=body, headers=as_(role=role))
             assert (response.status_code, response.json()["error"]) == (403, "Viewers cannot write.")
     assert asked.get(found).json() == before
 
 
 def test_an_api_key_may_write(asked, shared_lake, key_of, found):
     key = key_of(shared_lake)
-    job = act(asked, found, "review", {"Authorization": f"Bearer {key}"}).json()
+    job = act(asked, found, "review", bearer(key)).json()
     line = job["history"][-1]
     assert (job["status"], line["actor"], line["actor_kind"]) == ("reviewed", key[:12], "key")
 
@@ -141,7 +135,7 @@ def test_an_api_key_may_write(asked, shared_lake, key_of, found):
 def test_a_job_of_another_organization_does_not_exist(asked, approved):
     asked.post(f"{approved}/implementations", json=TEXT)
     before = asked.get(approved).json()
-    other = as_(organization="other")
+    other = as_("other")
     reads = [approved, f"{approved}/implementations/1", "/jobs/job_x", "/jobs/job_x/implementations/1"]
     assert [asked.get(path, headers=other).status_code for path in reads] == [404] * 4
     for path, body in writes(approved)[1:]:
@@ -186,22 +180,17 @@ def test_a_job_by_hand_is_a_record_that_names_its_writer(asked):
     assert asked.get(f"/jobs/{job['id']}").json() == job
 
 
-LONGEST = [
-    ("/jobs", MANUAL, "title", "ü" * 200, "ü"),
-    ("/jobs", MANUAL, "summary", "ü" * 2_000, "ü"),
-    ("actions", {"action_id": "resolve"}, "note", "x" * 2_000, "x"),
-    ("implementations", TEXT, "content", "\x01" * MAX_CONTENT_BYTES, "\x01"),
-    ("implementations", TEXT, "note", "x" * 2_000, "x"),
-]
-"""Where a text is sent, in what body, the longest that fits, and what is too much with it."""
-
-
-@pytest.mark.parametrize(("where", "body", "name", "fits", "more"), LONGEST, ids=range(len(LONGEST)))
-def test_what_is_too_large_is_413_and_what_just_fits_is_taken(asked, approved, where, body, name, fits, more):
-    path = where if where.startswith("/") else f"{approved}/{where}"
-    response = asked.post(path, json={**body, name: fits + more})
+@pytest.mark.parametrize(
+    ("where", "body", "name", "letter", "most"),
+    [("/jobs", MANUAL, "title", "ü", 200), ("/jobs", MANUAL, "summary", "ü", 2_000),
+     ("{}/actions", {"action_id": "resolve"}, "note", "x", 2_000), ("{}/implementations", TEXT, "note", "x", 2_000),
+     ("{}/implementations", TEXT, "content", "\x01", MAX_CONTENT_BYTES)],
+)  # fmt: skip
+def test_what_is_too_large_is_413_and_what_just_fits_is_taken(asked, approved, where, body, name, letter, most):
+    path = where.format(approved)
+    response = asked.post(path, json={**body, name: letter * (most + 1)})
     assert (response.status_code, list(response.json())) == (413, ["error", "message"])
-    assert asked.post(path, json={**body, name: fits}).status_code in (200, 201)
+    assert asked.post(path, json={**body, name: letter * most}).status_code in (200, 201)
 
 
 def test_other_methods_and_bodies_are_not_known(asked, found):

@@ -10,7 +10,7 @@ from data.store.links import links_of
 from data.store.locks import locked
 from service.http import link_endpoints
 from service.http.link_endpoints import MAX_WAITING_EDITS
-from tests.support import identity
+from tests.support.identity import as_
 from tests.support.lakes import links_path
 from tests.support.tables import examples
 
@@ -18,19 +18,12 @@ NOW = "2026-03-15T12:00:00Z"
 NUMBERS = itertools.count(1)
 
 
-@pytest.fixture(scope="module")
-def served(shared_lake, opened, tmp_path_factory):
-    """The application, whose lake is `shared_lake`."""
-    with opened(shared_lake, "", **identity.settings_of(tmp_path_factory.mktemp("identity"))) as client:
-        yield client
-
-
 @pytest.fixture
-def client(served):
+def client(with_provider):
     """Asks as an editor of an organization that no other test has."""
-    served.organization = f"o{next(NUMBERS)}"
-    served.headers["Authorization"] = as_(served)["Authorization"]
-    return served
+    with_provider.organization = f"o{next(NUMBERS)}"
+    with_provider.headers |= as_(with_provider.organization)
+    return with_provider
 
 
 @pytest.fixture
@@ -45,10 +38,6 @@ def stored(client, shared_lake):
 
 def put(client, address, target_url="https://shop.example/", **how):
     return client.put(f"/links/{address}", json={"target_url": target_url}, **how)
-
-
-def as_(client, role="editor"):
-    return {"Authorization": f"Bearer {identity.token(client.organization, role)}"}
 
 
 def body(short_code, domain, target_url="https://shop.example/"):
@@ -68,12 +57,9 @@ def test_a_link_is_added_changed_read_and_removed(client, stored):
     assert [answer.json() for answer in answers] == [first, first, new, new, new]
     assert list(answers[0].json()) == ["short_code", "domain", "target_url", "created_at"]
     assert stored() == []
-    missing = {
-        "error": "Link not found.",
-        "message": "Check the domain and the short code; * is the domain of links for every domain.",
-    }
+    advice = "Check the domain and the short code; * is the domain of links for every domain."
     for answer in (client.get("/links/go.example/sale"), client.delete("/links/go.example/sale")):
-        assert (answer.status_code, answer.json()) == (404, missing)
+        assert (answer.status_code, answer.json()) == (404, {"error": "Link not found.", "message": advice})
 
 
 def test_a_star_is_every_domain_and_no_other(client, stored):
@@ -94,20 +80,20 @@ def test_a_new_link_resolves_a_target_at_once(client):
 
 def test_viewers_read_and_do_not_write(client, stored):
     put(client, "*/sale")
-    viewer = as_(client, "viewer")
+    viewer = as_(client.organization, "viewer")
     assert client.get("/links/*/sale", headers=viewer).json() == body("sale", "*")
     answers = [put(client, "*/sale", "https://x.example", headers=viewer), put(client, "*/x", headers=viewer),
                client.delete("/links/*/sale", headers=viewer)]  # fmt: skip
     refusal = {"error": "Viewers cannot write.", "message": "Use an API key, or an identity token of another role."}
     assert [(answer.status_code, answer.json()) for answer in answers] == [(403, refusal)] * 3
-    assert put(client, "*/sale", headers=as_(client)).status_code == 200
+    assert put(client, "*/sale", headers=as_(client.organization)).status_code == 200
     assert client.get("/links/*/sale", headers={"Authorization": ""}).status_code == 401
     assert stored() == [("", "sale", "https://shop.example/")]
 
 
 def test_links_of_another_organization_are_neither_read_nor_changed(client, stored):
     put(client, "*/sale")
-    other = {"Authorization": f"Bearer {identity.token('other')}"}
+    other = as_("other")
     assert client.get("/links/*/sale", headers=other).status_code == 404
     assert client.delete("/links/*/sale", headers=other).status_code == 404
     assert put(client, "*/sale", "https://other.example", headers=other).status_code == 201
@@ -117,18 +103,16 @@ def test_links_of_another_organization_are_neither_read_nor_changed(client, stor
 
 @examples("address", "error", "message")
 def test_an_address_that_no_link_can_have_is_refused(client, stored, address, error, message):
-    answer = client.put(f"/links/{address}", json={"target_url": "https://x.example"})
+    answer = put(client, address)
     assert (answer.status_code, answer.json()) == (400, {"error": error, "message": message})
     assert stored() == []
 
 
 def test_bodies_and_paths_that_have_no_place_here_are_refused(client):
-    assert client.request("GET", "/links/*/a", content=b"{}").status_code == 400
-    assert client.request("DELETE", "/links/*/a", content=b"{}").status_code == 400
+    assert {client.request(method, "/links/*/a", content=b"{}").status_code for method in ("GET", "DELETE")} == {400}
     assert client.post("/links/*/a").status_code == 405
-    assert [client.get(path).status_code for path in ("/links", "/links/*", "/links/*/a/b", "/links/*/a%2Fb")] == [
-        404
-    ] * 4
+    for path in ("/links", "/links/*", "/links/*/a/b", "/links/*/a%2Fb"):
+        assert client.get(path).status_code == 404
 
 
 def test_a_change_waits_for_other_programs_and_no_other_request_waits_for_it(client, shared_lake, stored, monkeypatch):

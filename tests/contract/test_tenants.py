@@ -9,7 +9,7 @@ import pytest
 
 from queries import CATALOG, PARAMETERS
 from tests.faults.trials import IS_LONG, SHARE
-from tests.support import identity
+from tests.support.identity import as_
 from tests.support.visits import land, links, visit
 
 CANARY = "canary"
@@ -21,15 +21,8 @@ NAMES = [*PARAMETERS, "organization", "org_id", "files", "scope"]
 
 _QUOTED = [f"{mark}{end}" for mark in ("'", '"', "`", "$$", "\\'", "''", "%27") for end in ("", ";", " --", "/*", ")")]
 _LOGIC = [
-    "1=1",
-    "true",
-    "organization='other'",
-    "1=1)",
-    "(SELECT 1)",
-    "domain IS NOT NULL",
-    "''=''",
-    "1 UNION SELECT 2",
-]
+    "1=1", "true", "organization='other'", "1=1)", "(SELECT 1)", "domain IS NOT NULL", "''=''", "1 UNION SELECT 2",
+]  # fmt: skip
 _CALLS = [
     "read_parquet('{}')", "glob('{}')", "read_text('{}')", "getvariable('files')", "getenv('HOME')",
     "(SELECT * FROM visits)", "current_setting('temp_directory')", "duckdb_settings()", "sqlite_master",
@@ -59,8 +52,8 @@ def hostile():
 
 
 @pytest.fixture(scope="module")
-def lake(shared_lake):
-    """acme's visits, and the visits of another whose every word is a canary."""
+def client(shared_lake, with_provider):
+    """The application over acme's visits, and the visits of another whose every word is a canary."""
     words = {
         name: f"{CANARY}-{name}"
         for name in ("domain", "short_code", "path", "ai_source", "agent", "operator", "operating_system", "browser",
@@ -70,17 +63,7 @@ def lake(shared_lake):
         land(shared_lake, "acme", [visit(bot_category=category, visited_at=datetime(2026, 3, 14, 1))])
         land(shared_lake, "other", [visit(**words, bot_category=category, visited_at=datetime(2026, 3, 14, 1))])
     links(shared_lake, "other", [{"short_code": f"{CANARY}-short_code", "target_url": f"https://{CANARY}.example/"}])
-    return shared_lake
-
-
-@pytest.fixture(scope="module")
-def client(lake, opened, tmp_path_factory):
-    with opened(lake, "", **identity.settings_of(tmp_path_factory.mktemp("identity"))) as client:
-        yield client
-
-
-def as_(organization):
-    return {"Authorization": f"Bearer {identity.token(organization)}"}
+    return with_provider
 
 
 def test_the_other_organization_would_be_seen_if_one_could_see_it(client):

@@ -24,3 +24,13 @@ def token(organization="acme", role="editor", sub="somebody"):
     now = int(time.time())
     told = {"iss": ISSUER, "aud": AUDIENCE, "sub": sub, "iat": now, "exp": now + 3_600, "org_id": organization}
     return jwt.encode(told | ({"role": role} if role else {}), _KEY, "ES256", {"kid": "one"})
+
+
+def bearer(text):
+    """The headers of a request with a token or a key."""
+    return {"Authorization": f"Bearer {text}"}
+
+
+def as_(organization="acme", role="editor", sub="somebody"):
+    """The headers of a request with a valid token."""
+    return bearer(token(organization, role, sub))

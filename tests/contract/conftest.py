@@ -1,0 +1,12 @@
+"""What tests of the contract share: the application, asked by users of an identity provider."""
+
+import pytest
+
+from tests.support import identity
+
+
+@pytest.fixture(scope="module")
+def with_provider(shared_lake, opened, tmp_path_factory):
+    """The application over `shared_lake`, which believes tests.support.identity; it is asked without a token."""
+    with opened(shared_lake, "", **identity.settings_of(tmp_path_factory.mktemp("identity"))) as client:
+        yield client
