@@ -93,19 +93,6 @@ def test_retry_after_is_the_whole_seconds_of_the_milliseconds(asked, before):
     assert asked().status_code == 200
 
 
-def test_a_source_is_answered_again_exactly_when_its_window_has_passed_and_refusals_do_not_count(asked):
-    for _ in range(LIMIT):
-        asked()
-    for number in range(10):
-        asked.clock.now = 1_000 + number * 5.9
-        assert asked().status_code == 429
-    assert asked.four(asked(source="198.51.100.2"))[:2] == (60, 59)  # no source counts for another
-    asked.clock.now = 1_059.999
-    assert asked().status_code == 429
-    asked.clock.now = 1_060.0
-    assert [asked().status_code for _ in range(LIMIT + 1)] == [200] * LIMIT + [429]
-
-
 def test_the_limit_stands_before_token_path_method_and_parameters(asked):
     asks = [("/jobs", "HEAD", 200), ("/nothing", "GET", 404), ("/analytics/devices?range=x", "GET", 400),
             ("/analytics/devices", "POST", 405), ("/openapi.json", "GET", 200)]  # fmt: skip
@@ -191,6 +178,7 @@ def test_the_log_does_what_a_naive_model_does_and_no_window_holds_more_than_sixt
                 "x-ratelimit-reset": math.ceil((tick + expected[2]) / 8) + 1_000_000,
                 "retry-after": 0 if expected[1] else math.ceil(expected[2] / 8),
             }
+            assert all(len(times) <= LIMIT for times in log._times.values())
             tick += pause
     for source in "ab":
         times = model.times(source)
@@ -215,20 +203,6 @@ def test_whatever_a_clock_says_a_429_tells_to_wait(start, pause, later):
         body = limiter.refusal(decision).body
         assert body["retryAfter"] >= 1
         assert wait == math.ceil(body["retryAfter"] / 1_000)
-
-
-def test_the_number_of_sources_remembered_is_bounded_and_an_active_one_stays(monkeypatch):
-    monkeypatch.setattr(limits, "MAX_SOURCES", 100)
-    clock = Clock()
-    log = SlidingLog(clock)
-    remaining = []
-    for number in range(5_000):
-        clock.now += 0.001
-        log.hit(f"2001:db8:{number:x}::/64")
-        if number % 50 == 0:
-            remaining.append(log.hit("198.51.100.1").remaining)
-        assert len(log._times) <= 100
-    assert remaining == [max(0, 59 - number) for number in range(100)]
 
 
 def test_millions_of_forged_sources_cost_little_memory_and_no_other_caller(tell, monkeypatch):
@@ -271,13 +245,6 @@ def test_a_source_is_forgotten_when_another_comes_once_nothing_of_it_is_counted(
     clock.now += WINDOW_SECONDS
     log.hit("d")
     assert [*log._times] == ["d"]
-
-
-def test_one_source_is_remembered_by_sixty_times_at_most():
-    log = SlidingLog(Clock())
-    for _ in range(10_000):
-        log.hit("a")
-    assert [len(times) for times in log._times.values()] == [LIMIT]
 
 
 # Who a source is

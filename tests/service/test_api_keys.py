@@ -16,28 +16,30 @@ import pytest
 from data import BadInput, LakeDamaged
 from service.api_keys import ApiKeys, is_well_formed_key
 from service.control_database import MIGRATIONS, ControlDatabase
+from tests.support.clock import Clock
 from tests.support.control import open_store, owner
 from tests.support.tables import examples
 from tests.support.visits import land, visit
 
+NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
 
 
 @pytest.fixture
-def control(lake):
-    control = ApiKeys(ControlDatabase(lake))
-    yield control
-    control.database.close()
+def keys(control):
+    return ApiKeys(control)
 
 
+@pytest.fixture
 def database(lake):
+    """The path of the database."""
     return lake.root / "control.sqlite"
 
 
-def test_a_key_has_the_form_that_scanners_know_and_is_like_no_other(control):
-    keys = [control.create_key("acme", "same") for _ in range(50)]
-    assert len({*keys}) == 50
-    for key in keys:
+def test_a_key_has_the_form_that_scanners_know_and_is_like_no_other(keys):
+    made = [keys.create_key("acme", "same") for _ in range(50)]
+    assert len({*made}) == 50
+    for key in made:
         assert re.fullmatch(r"tak_[0-9A-Za-z]{36}", key)
         number = 0
         for digit in key[-6:]:
@@ -48,120 +50,114 @@ def test_a_key_has_the_form_that_scanners_know_and_is_like_no_other(control):
         assert not is_well_formed_key(key[:place] + ("a" if key[place] != "a" else "b") + key[place + 1 :])
     for wrong in ("", "tak_", key[:-1], f"{key}0", f" {key}", key.upper(), key[:20] + "ü" + key[21:]):
         assert not is_well_formed_key(wrong)
-        assert owner(control, wrong) is None
+        assert owner(keys, wrong) is None
 
 
 @pytest.mark.parametrize("what", ["moved", "deleted", "replaced"])
-def test_nothing_is_written_into_a_database_that_is_no_longer_in_its_place(control, lake, tmp_path, what):
-    key, away = control.create_key("acme", "a"), tmp_path / "away"
-    database(lake).rename(away)
+def test_nothing_is_written_into_a_database_that_is_no_longer_in_its_place(keys, database, tmp_path, what):
+    key, away = keys.create_key("acme", "a"), tmp_path / "away"
+    database.rename(away)
     if what == "deleted":
         away.unlink()
     if what == "replaced":
-        shutil.copy(away, database(lake))
-    for write in (lambda: control.create_key("acme", "b"), lambda: control.revoke_key(key[:12])):
+        shutil.copy(away, database)
+    for write in (lambda: keys.create_key("acme", "b"), lambda: keys.revoke_key(key[:12])):
         with pytest.raises(OSError, match="moved or replaced"):
             write()
-    with pytest.raises(OSError, match="moved or replaced"), control.database.transaction():
+    with pytest.raises(OSError, match="moved or replaced"), keys.database.transaction():
         pass
-    assert [key.name for key in control.all_keys()] == ["a"]
+    assert [key.name for key in keys.all_keys()] == ["a"]
     if what == "moved":
-        away.rename(database(lake))
-        control.create_key("acme", "b")
+        away.rename(database)
+        keys.create_key("acme", "b")
 
 
-def test_the_database_keeps_no_key_and_lists_the_rest_oldest_first(control, lake):
-    keys = [control.create_key(*names) for names in (("acme", "first"), ("other", "second"))]
+def test_the_database_keeps_no_key_and_lists_the_rest_oldest_first(keys, lake, database):
+    made = [keys.create_key(*names) for names in (("acme", "first"), ("other", "second"))]
     for file in lake.root.glob("control.sqlite*"):
         content = file.read_bytes()
-        assert not any(key.encode() in content or key[12:].encode() in content for key in keys)
-    assert stat.S_IMODE(database(lake).stat().st_mode) == 0o600
-    rows = control.all_keys()
-    assert {(row.id, row.organization, row.name) for row in rows} == {
-        (keys[0][:12], "acme", "first"), (keys[1][:12], "other", "second")
-    }  # fmt: skip
+        assert not any(key.encode() in content or key[12:].encode() in content for key in made)
+    assert stat.S_IMODE(database.stat().st_mode) == 0o600
+    rows = keys.all_keys()
+    told = {(row.id, row.organization, row.name, row.revoked_at) for row in rows}
+    assert told == {(made[0][:12], "acme", "first", None), (made[1][:12], "other", "second", None)}
     assert [row.created_at for row in rows] == sorted(row.created_at for row in rows)
-    assert all(row.revoked_at is None for row in rows)
-    assert control.organizations() == {"acme", "other"}
-    with closing(sqlite3.connect(database(lake))) as db, db:
+    assert keys.organizations() == {"acme", "other"}
+    with closing(sqlite3.connect(database)) as db, db:
         db.execute("UPDATE keys SET created_at = '2026-03-04T10:30:00Z', last_used_at = '2026-03-04T10:00:00Z'")
-    assert all(row.last_used_at == row.created_at for row in control.all_keys())  # none was used before it was made
+    assert all(row.last_used_at == row.created_at for row in keys.all_keys())  # none was used before it was made
 
 
-def test_a_revoked_key_opens_nothing_in_any_program(control, lake):
-    key, other = control.create_key("acme", "a"), control.create_key("acme", "b")
-    elsewhere = ApiKeys(ControlDatabase(lake))
-    assert owner(elsewhere, key) == "acme"
-    control.revoke_key(key[:12])
-    assert owner(elsewhere, key) is None
-    assert owner(elsewhere, other) == "acme"
-    assert [row.revoked_at is None for row in elsewhere.all_keys() if row.id == key[:12]] == [False]
-    elsewhere.database.close()
+def test_a_revoked_key_opens_nothing_in_any_program(keys, lake):
+    key, other = keys.create_key("acme", "a"), keys.create_key("acme", "b")
+    with open_store(ApiKeys, lake) as elsewhere:
+        assert owner(elsewhere, key) == "acme"
+        keys.revoke_key(key[:12])
+        assert (owner(elsewhere, key), owner(elsewhere, other)) == (None, "acme")
+        assert [row.revoked_at is None for row in elsewhere.all_keys() if row.id == key[:12]] == [False]
     for unknown in (key[:12], "tak_nothing", "", key):
         with pytest.raises(BadInput, match="no active key"):
-            control.revoke_key(unknown)
+            keys.revoke_key(unknown)
 
 
 @examples("written", "stored")
-def test_a_key_is_active_until_it_expires(lake, written, stored):
-    now = [datetime(2026, 3, 4, 12, tzinfo=UTC)]
-    with open_store(ApiKeys, lake, lambda: now[0]) as keys:
-        text = keys.create_key("acme", "a", None, written)
-        (key,) = keys.all_keys()
-        assert (key.expires_at, key.state, owner(keys, text)) == (stored, "active", "acme")
-        if stored:
-            now[0] = datetime.fromisoformat(stored) - timedelta(seconds=1)
-            assert owner(keys, text) == "acme"
-            now[0] += timedelta(seconds=1)
-            assert (keys.find(text).state, owner(keys, text)) == ("expired", None)
-            keys.revoke_key(key.id)
-            assert keys.find(text).state == "revoked"
+def test_a_key_is_active_until_it_expires(control, written, stored):
+    keys = ApiKeys(control, clock := Clock(NOW))
+    text = keys.create_key("acme", "a", None, written)
+    (key,) = keys.all_keys()
+    assert (key.expires_at, key.state, owner(keys, text)) == (stored, "active", "acme")
+    if stored:
+        clock.now = datetime.fromisoformat(stored) - timedelta(seconds=1)
+        assert owner(keys, text) == "acme"
+        clock.now += timedelta(seconds=1)
+        assert (keys.find(text).state, owner(keys, text)) == ("expired", None)
+        keys.revoke_key(key.id)
+        assert keys.find(text).state == "revoked"
 
 
 @examples("written")
-def test_a_key_expires_later_at_a_time_that_is_clear(lake, written):
-    with open_store(ApiKeys, lake, lambda: datetime(2026, 3, 4, 12, tzinfo=UTC)) as keys:
-        with pytest.raises(BadInput, match=r"expires_at is .*; it must be a day or time in the future, like"):
-            keys.create_key("acme", "a", None, written)
-        assert keys.all_keys() == []
+def test_a_key_expires_later_at_a_time_that_is_clear(control, written):
+    keys = ApiKeys(control, Clock(NOW))
+    with pytest.raises(BadInput, match=r"expires_at is .*; it must be a day or time in the future, like"):
+        keys.create_key("acme", "a", None, written)
+    assert keys.all_keys() == []
 
 
-def test_a_key_has_a_possible_organization_and_a_printable_short_name(control):
+def test_a_key_has_a_possible_organization_and_a_printable_short_name(keys):
     for organization in ("", "_seed", "a/b", "../x", "ä", "x" * 65, "a b", "acme\n"):
         with pytest.raises(BadInput, match="organization"):
-            control.create_key(organization, "a")
+            keys.create_key(organization, "a")
     for name in ("", "x" * 101, "a\nb", "a\x1b[31m", "\u202e", "\0"):
         with pytest.raises(BadInput, match="name"):
-            control.create_key("acme", name)
-    assert control.all_keys() == []
-    assert control.organizations() == set()
-    assert owner(control, control.create_key("x" * 64, "Ü" * 100)) == "x" * 64
+            keys.create_key("acme", name)
+    assert (keys.all_keys(), keys.organizations()) == ([], set())
+    assert owner(keys, keys.create_key("x" * 64, "Ü" * 100)) == "x" * 64
 
 
-def test_reads_do_not_wait_for_a_write_that_waits_for_another_process(control, lake):
+def test_reads_do_not_wait_for_a_write_that_waits_for_another_process(keys, database):
     """P18: whoever writes waits for his turn, and nobody else does."""
-    key, other = control.create_key("acme", "a"), control.create_key("acme", "b")
-    with ThreadPoolExecutor(3) as pool, closing(sqlite3.connect(database(lake), isolation_level=None)) as holder:
+    key, other = keys.create_key("acme", "a"), keys.create_key("acme", "b")
+    with ThreadPoolExecutor(3) as pool, closing(sqlite3.connect(database, isolation_level=None)) as holder:
         holder.execute("BEGIN IMMEDIATE")
-        control.record_use(key)
-        writes = [pool.submit(control.create_key, "acme", "c"), pool.submit(control.revoke_key, other[:12])]
-        reads = [pool.submit(owner, control, key) for _ in range(20)]
+        keys.record_use(key)
+        writes = [pool.submit(keys.create_key, "acme", "c"), pool.submit(keys.revoke_key, other[:12])]
+        reads = [pool.submit(owner, keys, key) for _ in range(20)]
         assert [read.result() for read in reads] == ["acme"] * 20
-        assert len(control.keys_of("acme")) == 2
+        assert len(keys.keys_of("acme")) == 2
         assert not any(write.done() for write in writes)
         holder.execute("COMMIT")
-    assert {row.name for row in control.all_keys() if not row.revoked_at} == {"a", "c"}
+    assert {row.name for row in keys.all_keys() if not row.revoked_at} == {"a", "c"}
 
 
-def test_threads_share_one_database(control):
+def test_threads_share_one_database(keys):
     with ThreadPoolExecutor(8) as pool:
-        keys = list(pool.map(lambda number: control.create_key("acme", str(number)), range(40)))
-        assert list(pool.map(lambda key: owner(control, key), keys)) == ["acme"] * 40
+        made = list(pool.map(lambda number: keys.create_key("acme", str(number)), range(40)))
+        assert list(pool.map(lambda key: owner(keys, key), made)) == ["acme"] * 40
 
 
-def test_programs_that_start_at_once_over_a_new_lake_all_start(lake):
+def test_programs_that_start_at_once_over_a_new_lake_all_start(lake, database):
     """`traffic serve` and `traffic keys create`, started by the same script."""
-    holder = sqlite3.connect(database(lake), isolation_level=None)
+    holder = sqlite3.connect(database, isolation_level=None)
     holder.execute("PRAGMA journal_mode = WAL")
     holder.execute("BEGIN IMMEDIATE")
     with ThreadPoolExecutor(2) as pool:
@@ -175,41 +171,38 @@ def test_programs_that_start_at_once_over_a_new_lake_all_start(lake):
         control.close()
 
 
-def test_a_database_of_a_newer_program_or_a_file_that_is_none_is_refused(lake):
+def test_a_database_of_a_newer_program_or_a_file_that_is_none_is_refused(lake, database):
     ControlDatabase(lake).close()
-    with closing(sqlite3.connect(database(lake))) as db, db:
+    with closing(sqlite3.connect(database)) as db, db:
         db.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
     with pytest.raises(LakeDamaged, match="newer"):
         ControlDatabase(lake)
-    database(lake).write_bytes(b"no database at all, whatever its name says" * 100)
+    database.write_bytes(b"no database at all, whatever its name says" * 100)
     with pytest.raises(LakeDamaged, match=re.escape("control.sqlite")):
         ControlDatabase(lake)
 
 
-def test_an_emptied_database_of_a_lake_in_use_is_damage_not_a_lake_without_keys(lake):
+def test_an_emptied_database_of_a_lake_in_use_is_damage_not_a_lake_without_keys(lake, database):
     """P6: nobody is told that a key is unknown because a file was lost."""
     ControlDatabase(lake).close()
     land(lake, "acme", [visit()])
-    database(lake).write_bytes(b"")
+    database.write_bytes(b"")
     with pytest.raises(LakeDamaged) as refused:
         ControlDatabase(lake)
-    assert str(refused.value) == (
-        f"{database(lake)} is empty, its API keys are lost: copy it back from a backup, or delete it and create new "
-        "keys."
-    )
-    database(lake).unlink()
-    control = ApiKeys(ControlDatabase(lake))
-    assert owner(control, control.create_key("acme", "first")) == "acme"
-    control.database.close()
+    advice = "its API keys are lost: copy it back from a backup, or delete it and create new keys."
+    assert str(refused.value) == f"{database} is empty, {advice}"
+    database.unlink()
+    with open_store(ApiKeys, lake) as keys:
+        assert owner(keys, keys.create_key("acme", "first")) == "acme"
 
 
 def test_programs_that_create_the_first_key_of_a_lake_in_use_at_once_all_do(lake):
     land(lake, "acme", [visit()])
     with ThreadPoolExecutor(8) as pool:
         opened = [future.result() for future in [pool.submit(ControlDatabase, lake) for _ in range(8)]]
-    controls = [ApiKeys(one) for one in opened]
-    keys = [control.create_key("acme", "a") for control in controls]
-    assert {owner(control, key) for control in controls for key in keys} == {"acme"}
+    stores = [ApiKeys(one) for one in opened]
+    made = [store.create_key("acme", "a") for store in stores]
+    assert {owner(store, key) for store in stores for key in made} == {"acme"}
     for one in opened:
         one.close()
     assert not list(lake.staging.glob("*.sqlite"))

@@ -25,13 +25,11 @@ ROW = {
 }
 
 
-def broken(
-    path="/gone", *, rows=(), kind=DETECTORS["broken_link"], days=(date(2026, 2, 15), date(2026, 3, 14)), **changes
-):
+def broken(path="/gone", *, rows=(), kind=DETECTORS["broken_link"], **changes):
     """A broken link: some path of go.example.com. `changes` are those of the finding."""
     subject = {"domain": "go.example.com", "path": path}
     found = Finding("broken_link", "acme", subject, {**ROW, **subject}, 40.0)
-    return DetectedSubject(kind, replace(found, **changes), "jobs/broken_link", days, "0" * 64, "2026.3.1", rows)
+    return DetectedSubject(kind, replace(found, **changes), "jobs/broken_link", DAYS, "0" * 64, "2026.3.1", rows)
 
 
 def measured(status, probability=None, judged_by="answer"):
@@ -41,11 +39,16 @@ def measured(status, probability=None, judged_by="answer"):
     return JobOutcome(status, before, after, probability, NOW, NOW.date(), judged_by, resolves=resolves)
 
 
+def mark(jobs, job_id, status="shipped", number=1, at=NOW, **how):
+    """Say of an implementation of a job that it was accepted, shipped or withdrawn."""
+    return jobs.set_implementation_status("acme", job_id, number, ANNA, at, status=status, **how)
+
+
 def ship(jobs, job_id, at=NOW, draft=REPAIR, **how):
     """Approve a job, attach what carries it out, and say that it was shipped."""
     jobs.act("acme", job_id, "approve_fix", ANNA, at)
     jobs.attach("acme", job_id, draft, ANNA, at)
-    return jobs.set_implementation_status("acme", job_id, 1, ANNA, at, status="shipped", **how)
+    return mark(jobs, job_id, at=at, **how)
 
 
 def deliver(jobs, job_id, hook_id, now):

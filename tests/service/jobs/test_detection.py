@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from contextlib import closing
-from datetime import datetime, time, timedelta
+from datetime import timedelta
 
 import pytest
 
@@ -14,16 +14,17 @@ from service.jobs.daily import DailyDetection, last_run
 from service.jobs.detection import Detection
 from service.maintenance import Maintenance
 from tests.service.jobs.findings import NOW, broken, ship
+from tests.support.clock import Clock
 from tests.support.lakes import files_of
 from tests.support.visits import land, visit
 
 pytestmark = pytest.mark.usefixtures("few_detectors")
+AT, DAY = NOW.replace(tzinfo=None), timedelta(days=1)
 
 
 @pytest.fixture
 def clock():
-    """The time, which a test may set."""
-    return [NOW]
+    return Clock(NOW)
 
 
 @pytest.fixture
@@ -40,18 +41,23 @@ def daily(lake, jobs, clock, engines):
         engines.append(Warehouse(lake, [], seconds=seconds))
         return engines[-1]
 
-    detection = DailyDetection(lake, jobs, lambda: clock[0], open_engine)
-    yield detection
-    detection.close()
+    with closing(DailyDetection(lake, jobs, clock, open_engine)) as detection:
+        yield detection
 
 
 @pytest.fixture
 def detection(lake, daily):
     """The daily detection of a lake with visits of two organizations."""
     for organization in ("acme", "other"):
-        land(lake, organization, [visit(visited_at=NOW.replace(tzinfo=None) - timedelta(days=2))])
+        land(lake, organization, [visit(visited_at=AT - 2 * DAY)])
     Compactor(lake, lambda: NOW).run()
     return daily
+
+
+@pytest.fixture
+def ran(jobs):
+    """The days of the last runs for acme and for other."""
+    return lambda: [last_run(jobs.database, name) for name in ("acme", "other")]
 
 
 @pytest.fixture
@@ -59,27 +65,27 @@ def shipped(jobs, only):
     """The id of a job of acme that was shipped five days ago, and waits for its outcome."""
     jobs.upsert(broken(), NOW)
     job_id = only().id
-    ship(jobs, job_id, shipped_at=NOW - timedelta(days=5))
+    ship(jobs, job_id, shipped_at=NOW - 5 * DAY)
     return job_id
 
 
-def test_a_damaged_file_does_not_repeat_the_run_of_its_organization(detection, shipped, jobs, lake, only, caplog):
+def test_a_damaged_file_does_not_repeat_the_run_of_its_organization(detection, shipped, ran, lake, only, caplog):
     (file,) = files_of(lake)
     (lake.root / file.path).write_bytes(b"damaged")
     while detection.run_next():
         pass
-    assert {last_run(jobs.database, name) for name in ("acme", "other")} == {NOW.date()}
+    assert ran() == [NOW.date()] * 2
     assert only().outcome.status == "waiting"
     assert f"the outcome of {shipped} was not measured" in caplog.text
 
 
-def test_an_organization_whose_run_fails_does_not_keep_the_others_waiting(detection, shipped, jobs):
+def test_an_organization_whose_run_fails_does_not_keep_the_others_waiting(detection, shipped, ran, jobs):
     with jobs.database.transaction() as connection:  # nobody can write this; it stands for any bug of ours
         connection.execute("UPDATE implementations SET shipped_at = 'never'")
     with pytest.raises(ValueError, match="never"):
         detection.run_next()
     assert detection.run_next()
-    assert (last_run(jobs.database, "acme"), last_run(jobs.database, "other")) == (None, NOW.date())
+    assert ran() == [None, NOW.date()]
     with pytest.raises(ValueError, match="never"):
         detection.run_next()
 
@@ -87,24 +93,20 @@ def test_an_organization_whose_run_fails_does_not_keep_the_others_waiting(detect
 def test_measures_are_cancelled_like_detectors(detection, shipped, jobs, lake, only):
     cancelled = threading.Event()
     cancelled.set()
-    warehouse = Warehouse(lake, [])
-    try:
+    with closing(Warehouse(lake, [])) as warehouse:
         assert Detection(warehouse, lake, jobs, "acme", cancelled).measure_outcomes(NOW) == ({}, {})
-    finally:
-        warehouse.close()
     assert only().outcome.checked_at is None
 
 
 def fewer_sent(lake, *gap):
     """Two people a day sent by an AI product, none in the last 14 days; nothing of the days in the gap."""
-    day, sent = timedelta(days=1), {"bot_category": "ai_referral", "agent_kind": "referral", "ai_source": "ChatGPT"}
+    sent = {"bot_category": "ai_referral", "agent_kind": "referral", "ai_source": "ChatGPT"}
     batches = [[], []]
     for ago in (number for number in range(29, -1, -1) if number not in gap):
         for hours in (1, 8, 16, 23):
-            moment = datetime.combine(NOW.date(), time(hours)) - ago * day
             person = {"visitor": 24 * ago + hours, "user_agent": f"Mozilla/5.0 ({ago % 4})"}
             columns = {"short_code": "sale", "path": "/sale"} | person | (sent if ago > 14 and hours < 10 else {})
-            batches[ago < min(gap, default=0)].append(visit(visited_at=moment, **columns))
+            batches[ago < min(gap, default=0)].append(visit(visited_at=AT.replace(hour=hours) - ago * DAY, **columns))
     for batch in filter(None, batches):
         land(lake, "acme", batch)
 
@@ -119,7 +121,7 @@ def test_days_are_compared_when_all_of_them_are_judged_or_behaviour_is_off(lake)
     assert found(lake) == []
     Compactor(lake, lambda: NOW).run()
     assert [one.subject["short_code"] for one in found(lake)] == ["sale"]
-    land(lake, "acme", [visit(visited_at=NOW.replace(tzinfo=None) - timedelta(days=9))])
+    land(lake, "acme", [visit(visited_at=AT - 9 * DAY)])
     assert found(lake) == []
     switch_behaviour(lake.manifest, "acme", on=False)
     assert len(found(lake)) == 1
@@ -133,10 +135,9 @@ def test_days_are_not_compared_when_the_log_of_some_of_them_is_missing(lake):
 
 def failing(lake, *days):
     """A path that fails ten times on each of some days ago."""
-    moments = [NOW.replace(tzinfo=None) - timedelta(days=ago) for ago in days]
-    rows = [{"visitor": number, "browser": f"{number}", "user_agent": f"{number}"} for number in range(10)]
-    failed = [visit(visited_at=at, path="/pay", status=500, **columns) for at in moments for columns in rows]
-    land(lake, "acme", failed)
+    people = [{"visitor": number, "browser": f"{number}", "user_agent": f"{number}"} for number in range(10)]
+    moments = [AT - ago * DAY for ago in days]
+    land(lake, "acme", [visit(visited_at=at, path="/pay", status=500, **one) for at in moments for one in people])
 
 
 def test_detectors_leave_out_days_that_are_not_judged(lake):
@@ -148,34 +149,34 @@ def test_detectors_leave_out_days_that_are_not_judged(lake):
     assert [one.row["errors"] for one in found(lake, "server_errors")] == [100]
 
 
-def test_the_daily_run_waits_until_past_days_are_judged(lake, jobs, only, daily, clock):
+def test_the_daily_run_waits_until_past_days_are_judged(lake, jobs, only, daily, clock, ran):
     failing(lake, 1, 2, 3, 40)
     assert not daily.run_next()
-    assert (last_run(jobs.database, "acme"), jobs.of("acme")) == (None, [])
+    assert (ran()[0], jobs.of("acme")) == (None, [])
     Compactor(lake, lambda: NOW).run()
     failing(lake, 0, 50)  # neither today nor days that are not examined
-    clock[0] += timedelta(minutes=10)
+    clock.now += timedelta(minutes=10)
     assert daily.run_next()
-    assert (last_run(jobs.database, "acme"), only().type) == (NOW.date(), "server_errors")
+    assert (ran()[0], only().type) == (NOW.date(), "server_errors")
 
 
-def test_the_daily_run_waits_three_hours_after_the_last_day_that_was_judged(lake, jobs, daily, clock):
+def test_the_daily_run_waits_three_hours_after_the_last_day_that_was_judged(lake, daily, clock, ran):
     failing(lake, 1, 2)
     assert not daily.run_next()
-    clock[0] += timedelta(hours=2)
-    Compactor(lake, lambda: NOW - timedelta(days=1)).run()
+    clock.now += timedelta(hours=2)
+    Compactor(lake, lambda: NOW - DAY).run()
     assert not daily.run_next()
-    clock[0] += timedelta(hours=2, minutes=59)
+    clock.now += timedelta(hours=2, minutes=59)
     assert not daily.run_next()
-    clock[0] += timedelta(minutes=1)
+    clock.now += timedelta(minutes=1)
     assert daily.run_next()
-    assert last_run(jobs.database, "acme") == clock[0].date()
+    assert ran()[0] == clock.now.date()
 
 
-def test_a_run_that_is_interrupted_is_not_noted(detection, jobs):
+def test_a_run_that_is_interrupted_is_not_noted(detection, ran):
     detection.interrupt()
     detection.run_next()
-    assert last_run(jobs.database, "acme") is None
+    assert ran()[0] is None
 
 
 @pytest.fixture
@@ -200,34 +201,31 @@ def test_an_organization_with_many_visits_has_a_process_of_its_own(in_process, j
 
 @pytest.mark.parametrize(
     ("memory", "is_damaged", "problem"),
-    [
-        ("100MB", True, "the detector server_errors did not run for acme: "),
-        ("1MB", False, "Out of Memory Error"),
-        ("much", False, "the process of detect_jobs acme much ended with 1: "),  # before it can note its run
-    ],
+    [("100MB", True, "the detector server_errors did not run for acme: "), ("1MB", False, "Out of Memory Error"),
+     ("much", False, "the process of detect_jobs acme much ended with 1: ")],  # before it can note its run
     ids=["damaged", "memory", "engine"],
-)
+)  # fmt: skip
 def test_a_process_that_fails_is_told_of_and_not_started_again_on_that_day(
-    in_process, jobs, lake, caplog, memory, is_damaged, problem
+    in_process, jobs, ran, lake, caplog, memory, is_damaged, problem
 ):
     daily = in_process(memory)
     for file in files_of(lake) if is_damaged else ():
         (lake.root / file.path).write_bytes(b"damaged")
     assert [daily.run_next(), daily.run_next(), daily.failures] == [True, False, 1]
     assert problem in caplog.text
-    assert (last_run(jobs.database, "acme"), jobs.of("acme")) == (NOW.date(), [])
+    assert (ran()[0], jobs.of("acme")) == (NOW.date(), [])
 
 
-def test_a_process_that_is_interrupted_changes_nothing(in_process, jobs, caplog):
+def test_a_process_that_is_interrupted_changes_nothing(in_process, jobs, ran, caplog):
     daily = in_process()
     daily.interrupt()
     daily.run_next()
-    assert (jobs.of("acme"), last_run(jobs.database, "acme"), daily.failures, caplog.text) == ([], None, 0, "")
+    assert (jobs.of("acme"), ran()[0], daily.failures, caplog.text) == ([], None, 0, "")
 
 
-def test_one_engine_serves_all_organizations_of_a_day_and_is_closed_then(detection, engines, jobs):
+def test_one_engine_serves_all_organizations_of_a_day_and_is_closed_then(detection, engines, ran):
     assert [detection.run_next() for _ in range(3)] == [True, True, False]
-    assert {last_run(jobs.database, name) for name in ("acme", "other")} == {NOW.date()}
+    assert ran() == [NOW.date()] * 2
     (engine,) = engines
     with pytest.raises(QueryFailed, match="closed"):
         engine.probe()

@@ -17,7 +17,8 @@ from service.jobs.implementations import Draft
 from service.jobs.manual import manual_job
 from service.jobs.redirects import redirect_guesses, with_redirects
 from service.jobs.states import JobChanged, JobConflict
-from tests.service.jobs.findings import ANNA, NOW, broken
+from tests.service.jobs.findings import ANNA, NOW, ROW, broken, mark
+from tests.support.lakes import fail_at
 from tests.support.visits import land, links, visit
 
 TARGET = "https://example.com/guide"
@@ -29,19 +30,12 @@ def approve(jobs):
     """Finds a dead path and approves its job; the id."""
 
     def approve(path, **row):
-        subject = {"domain": "go.example.com", "path": path}
-        jobs.upsert(
-            broken(path, rows=[{**subject, "short_code": None, "agent_fetches": 60, "ai_referrals": 10, **row}]), NOW
-        )
+        jobs.upsert(broken(path, rows=[{**ROW, "path": path, "short_code": None, **row}]), NOW)
         job = next(row for row in jobs.of("acme") if row.status == "new")
         jobs.act("acme", job.id, "approve_fix", ANNA, NOW)
         return job.id
 
     return approve
-
-
-def ship(jobs, job_id, number=1, status="shipped", now=NOW):
-    jobs.set_implementation_status("acme", job_id, number, ANNA, now, status=status)
 
 
 def exported(jobs, lake):
@@ -59,7 +53,7 @@ def test_a_redirect_from_a_short_code_is_a_link_at_once_and_stays_one(jobs, lake
     (link,) = links_of(lake, "acme")
     assert (link.short_code, link.domain, link.target_url) == ("gone", "go.example.com", TARGET)
     assert exported(jobs, lake) == {"/gone": TARGET}
-    ship(jobs, job_id)
+    mark(jobs, job_id)
     assert exported(jobs, lake) == {"/gone": TARGET}
     assert [one.path for one in jobs.redirects("acme")] == ["/gone"]
 
@@ -69,11 +63,10 @@ def test_a_redirect_from_any_other_path_is_exported_from_shipping_to_withdrawal(
     job_id = approve("/guide/old", short_code=short_code)
     jobs.attach("acme", job_id, TO_TARGET, ANNA, NOW)
     assert (links_of(lake, "acme"), exported(jobs, lake)) == ([], {})
-    ship(jobs, job_id)
+    mark(jobs, job_id)
     assert exported(jobs, lake) == {"/guide/old": TARGET}
-    assert jobs.redirects("acme", "other.example") == []
-    assert jobs.redirects("other") == []
-    ship(jobs, job_id, status="withdrawn")
+    assert jobs.redirects("acme", "other.example") == jobs.redirects("other") == []
+    mark(jobs, job_id, "withdrawn")
     assert exported(jobs, lake) == {}
 
 
@@ -81,14 +74,14 @@ def test_the_newest_shipped_redirect_of_a_path_counts(jobs, lake, approve):
     job_id = approve("/caf\u00e9/a")
     for number, target in enumerate((TARGET, "https://example.com/new"), 1):
         jobs.attach("acme", job_id, Draft("patch", redirect_to=target), ANNA, NOW)
-        ship(jobs, job_id, number, now=NOW + timedelta(minutes=number))
+        mark(jobs, job_id, "shipped", number, NOW + timedelta(minutes=number))
     assert exported(jobs, lake) == {"/caf%C3%A9/a": "https://example.com/new"}
 
 
 def test_a_redirect_outlives_its_evidence_and_its_job(jobs, lake, approve):
     job_id = approve("/guide/old")
     jobs.attach("acme", job_id, TO_TARGET, ANNA, NOW)
-    ship(jobs, job_id)
+    mark(jobs, job_id)
     erase_evidence(jobs.database, "acme", Criteria(domain="go.example.com"), NOW)
     jobs.dismiss_gone("acme", ["broken_link"], NOW + timedelta(days=400))
     assert exported(jobs, lake) == {"/guide/old": TARGET}
@@ -99,9 +92,6 @@ def test_a_redirect_outlives_its_evidence_and_its_job(jobs, lake, approve):
 
 
 def test_what_is_refused_or_cannot_be_stored_writes_neither_link_nor_implementation(jobs, lake, approve, monkeypatch):
-    def full(*_, **__):
-        raise OSError(28, "No space left on device")
-
     job_id = approve("/gone", short_code="gone")
     for draft, problem in [
         (Draft("patch", redirect_to="https://go.example.com/gone"), "the path itself"),
@@ -115,10 +105,9 @@ def test_what_is_refused_or_cannot_be_stored_writes_neither_link_nor_implementat
         jobs.attach("acme", approve("/edit/*"), TO_TARGET, ANNA, NOW)
     with pytest.raises(JobChanged):
         jobs.attach("acme", job_id, TO_TARGET, ANNA, NOW, version=1)
-    monkeypatch.setattr("data.store.link_files.write_parquet", full)
+    fail_at(monkeypatch, "data.store.link_files", "write_parquet")
     with pytest.raises(OSError, match="space"):
         jobs.attach("acme", job_id, TO_TARGET, ANNA, NOW)
-    monkeypatch.undo()
     jobs.act("acme", job_id, "dismiss", ANNA, NOW)
     with pytest.raises(JobConflict):
         jobs.attach("acme", job_id, TO_TARGET, ANNA, NOW)
@@ -130,19 +119,18 @@ def test_guesses_are_the_three_living_links_and_paths_that_are_spelled_most_like
         at = {"domain": "go.example.com", "status": 200, "visited_at": datetime(2026, 3, 10, 9)} | columns
         return [visit(path=path, **at)] * times
 
-    dead = "/spring-guide"
     land(lake, "acme", [
         *answered("/spring-guides", 5), *answered("/spring-guide-2026", 3), *answered("/springguide", 4),
         *answered("/spring-guids", 2),  # too few
         *answered("/spring-guidd", 9, status=404), *answered("/spring-guidf", 9, domain="other.example"),
         *answered("/autumn-guide", 9), *answered("/spring-guidg", 9, visited_at=datetime(2026, 1, 1)),
-        *answered("/spring-guidh", 9, is_malicious=True), *answered(dead, 9, status=404),
+        *answered("/spring-guidh", 9, is_malicious=True), *answered("/spring-guide", 9, status=404),
     ])  # fmt: skip
     links(lake, "acme", [
         {"short_code": "spring-guid", "target_url": TARGET}, {"short_code": "spring", "target_url": TARGET},
         {"short_code": "spring-guidi", "target_url": TARGET, "domain": "other.example"},
     ])  # fmt: skip
-    job = jobs.job("acme", approve(dead))
+    job = jobs.job("acme", approve("/spring-guide"))
     with closing(Warehouse(lake)) as warehouse:
         found = redirect_guesses(warehouse, job, date(2026, 3, 15))
         manual = jobs.create(manual_job("acme", "Do it", "Now.", ANNA, NOW), ANNA, NOW)
@@ -175,8 +163,7 @@ def test_a_redirect_that_the_log_answers_is_shipped_and_the_history_says_by_what
     quiet = [asked(days, 404) for days in (-covered, -1, 0)]
     land(lake, "acme", [*quiet, *[asked(-5, 302)] * before, *[asked(1, 302)] * since, asked(2, 404)])
     with lake.manifest.transaction() as db:
-        first, last = (f"{(NOW + timedelta(days)).isoformat()}" for days in (-covered, 3))
-        note_received(db, "acme", first, last)
+        note_received(db, "acme", *((NOW + timedelta(days)).isoformat() for days in (-covered, 3)))
     with closing(Warehouse(lake)) as warehouse:
         assert Detection(warehouse, lake, jobs, "acme").mark_shipped(NOW + timedelta(3)) == [job_id] * is_shipped
     record = jobs.record("acme", job_id)

@@ -16,8 +16,9 @@ from service.jobs.implementations import Approval, Draft
 from service.jobs.manual import manual_job
 from service.jobs.records import COMMAND_LINE
 from service.jobs.states import JobChanged, JobConflict, JobNotFound
-from tests.service.jobs.findings import ANNA, NOW, broken, deliver, measured
+from tests.service.jobs.findings import ANNA, NOW, broken, deliver, mark, measured, ship
 from tests.support.control import open_store
+from tests.support.lakes import fail_at
 from tests.support.tables import examples
 
 DAY = timedelta(days=1)
@@ -26,11 +27,11 @@ PATCH = Draft("patch", "text/plain", "User-agent: *")
 
 @pytest.fixture
 def events(monkeypatch):
-    """The events that hooks would be told of, in order."""
+    """The events that hooks would be told of, in order: each with its job, and whether the service made it."""
     events = []
 
     def enqueue(connection, organization, event, job, now, by_service):
-        events.append((event, job, by_service))
+        events.append((event.removeprefix("job."), job, by_service))
 
     monkeypatch.setattr(tables, "enqueue", enqueue)
     return events
@@ -58,7 +59,7 @@ def test_what_is_found_becomes_a_new_job_with_its_evidence(jobs, only, events):
     assert job.evidence.rows[0]["first_seen"] == "2026-03-01T10:00:00Z"
     offered = [(action.id, action.is_default) for action in job.actions]
     assert offered == [("add_redirect", True), ("review", False), ("dismiss", False)]
-    assert names(events) == ["job.created"]
+    assert names(events) == ["created"]
     assert "history" not in events[0][1]
 
 
@@ -70,7 +71,7 @@ def test_found_again_an_open_job_gets_new_evidence_and_no_second_one(jobs, only,
     assert (job.version, len(job.history)) == (2, 1)
     assert job.evidence.rows[0]["agent_fetches"] == 61
     assert job.last_detected_at == NOW + DAY
-    assert names(events) == ["job.created"]
+    assert names(events) == ["created"]
     with jobs.database.transaction() as connection, pytest.raises(sqlite3.IntegrityError):
         connection.execute(
             "INSERT INTO jobs (id, organization, type, status, title, created_at, updated_at, fingerprint) "
@@ -100,7 +101,7 @@ class Course:
     def ship(self):
         self.jobs.attach("acme", self.only().id, PATCH, ANNA, self.now)
         for status in ("accepted", "shipped"):
-            self.jobs.set_implementation_status("acme", self.only().id, 1, ANNA, self.now, status=status)
+            mark(self.jobs, self.only().id, status, at=self.now)
 
     def outcome(self, status, judged_by="answer"):
         self.jobs.set_outcome("acme", self.only().id, measured(status, judged_by=judged_by), self.now)
@@ -119,7 +120,7 @@ class Course:
         assert (line.to_status, line.actor_kind, line.note) == tuple(word if word != "-" else None for word in words)
 
     def told(self, *events):
-        assert [event.removeprefix("job.") for event in names(self.events)] == [*events]
+        assert names(self.events) == [*events]
         assert self.events[-1][1]["outcome_status"] == self.only().outcome_status
 
 
@@ -175,7 +176,7 @@ def test_an_approved_job_is_carried_out_shipped_measured_and_resolved(jobs, only
     assert only().history[-1].note == "hook_1"
     attached = jobs.attach("acme", job.id, PATCH, ANNA, NOW)
     assert (attached.number, attached.status, attached.content) == (1, "attached", "User-agent: *")
-    shipped = jobs.set_implementation_status("acme", job.id, 1, ANNA, NOW, status="shipped", shipped_at=NOW - DAY)
+    shipped = mark(jobs, job.id, shipped_at=NOW - DAY)
     assert shipped.implementation.shipped_at == NOW - DAY
     assert (shipped.status, shipped.outcome_status) == ("sent", "waiting")
     jobs.set_outcome("acme", job.id, measured("waiting"), NOW + 3 * DAY)
@@ -187,17 +188,11 @@ def test_an_approved_job_is_carried_out_shipped_measured_and_resolved(jobs, only
         ("attach", "sent", "sent"), ("shipped", "sent", "sent"), ("improve", "sent", "resolved"),
     ]  # fmt: skip
     assert [(name, by_service) for name, _, by_service in events] == [
-        ("job.created", True), ("job.approved", False), ("job.implementation_attached", False), ("job.shipped", False),
-        ("job.resolved", True),
+        ("created", True), ("approved", False), ("implementation_attached", False), ("shipped", False),
+        ("resolved", True),
     ]  # fmt: skip
     with pytest.raises(JobConflict, match="does not wait for an outcome"):
         jobs.set_outcome("acme", job.id, measured("worse"), NOW)
-
-
-def ship(jobs, only):
-    jobs.upsert(broken(), NOW)
-    act(jobs, only(), "approve_fix")
-    Course(jobs, only, []).ship()
 
 
 def test_the_newest_implementation_is_in_force_and_there_are_ten_at_most(jobs, only):
@@ -212,25 +207,23 @@ def test_the_newest_implementation_is_in_force_and_there_are_ten_at_most(jobs, o
     with pytest.raises(JobConflict, match="10 implementations"):
         jobs.attach("acme", job.id, PATCH, ANNA, NOW)
     with pytest.raises(JobConflict, match="does not wait for implementation 9"):
-        jobs.set_implementation_status("acme", job.id, 9, ANNA, NOW, status="shipped")
-    jobs.set_implementation_status("acme", job.id, 9, ANNA, NOW, status="withdrawn")
-    assert only().implementation_status == "attached"
-    jobs.set_implementation_status("acme", job.id, 10, ANNA, NOW, status="shipped")
-    jobs.set_implementation_status("acme", job.id, 10, ANNA, NOW, status="withdrawn")
-    assert (only().implementation_status, only().outcome_status) == ("withdrawn", "none")
+        mark(jobs, job.id, "shipped", 9)
+    assert mark(jobs, job.id, "withdrawn", 9).implementation_status == "attached"
+    mark(jobs, job.id, "shipped", 10)
+    withdrawn = mark(jobs, job.id, "withdrawn", 10)
+    assert (withdrawn.implementation_status, withdrawn.outcome_status) == ("withdrawn", "none")
     with pytest.raises(JobConflict, match="cannot become shipped"):
-        jobs.set_implementation_status("acme", job.id, 10, ANNA, NOW, status="shipped")
+        mark(jobs, job.id, "shipped", 10)
 
 
 def test_an_approval_may_name_the_implementation_of_an_earlier_one(jobs, only):
-    ship(jobs, only)
-    act(jobs, only(), "resolve")
+    jobs.upsert(broken(), NOW)
+    act(jobs, ship(jobs, only().id, draft=PATCH), "resolve")
     job = act(jobs, only(), "reopen")
     assert (job.implementation, job.outcome_status) == (None, "none")
-    with pytest.raises(BadInput, match="no such implementation"):
-        act(jobs, job, "approve_fix", approval=Approval(implementation_number=2))
-    with pytest.raises(BadInput, match="no such implementation"):
-        act(jobs, job, "approve_fix", approval=Approval("edge_page", 1))
+    for approval in (Approval(implementation_number=2), Approval("edge_page", 1)):
+        with pytest.raises(BadInput, match="no such implementation"):
+            act(jobs, job, "approve_fix", approval=approval)
     job = act(jobs, job, "approve_fix", approval=Approval(implementation_number=1))
     assert (job.implementation.number, job.implementation_type) == (1, "patch")
 
@@ -252,14 +245,13 @@ def test_a_job_of_another_organization_is_not_there(jobs, only):
 
 
 def test_a_job_by_hand_keeps_its_words_and_names_its_writer(jobs, events):
-    job = jobs.create(
-        manual_job("acme", "Do it", "Now.", ANNA, NOW, domain="GO.example.com.", short_code="launch"), ANNA, NOW
-    )
+    written = manual_job("acme", "Do it", "Now.", ANNA, NOW, domain="GO.example.com.", short_code="launch")
+    job = jobs.create(written, ANNA, NOW)
     assert (job.type, job.title, job.summary) == ("manual", "Do it", "Now.")
     assert (job.written_by, job.domain, job.short_code) == (ANNA.name, "go.example.com", "launch")
     assert (job.evidence, job.last_detected_at, job.evidence_rows) == (None, None, 0)
     assert jobs.act("acme", job.id, "carry_out", COMMAND_LINE, NOW).status == "approved"
-    assert names(events) == ["job.created", "job.approved"]
+    assert names(events) == ["created", "approved"]
 
 
 def test_rows_of_other_programs_are_listed_newest_first_and_cannot_be_moved_from_a_status_that_is_none(jobs, lake):
@@ -276,15 +268,14 @@ def test_rows_of_other_programs_are_listed_newest_first_and_cannot_be_moved_from
 
 
 def test_a_list_of_jobs_reads_only_what_it_shows(jobs, only):
-    ship(jobs, only)
-    read = set()
+    jobs.upsert(broken(), NOW)
+    record, read = ship(jobs, only().id), set()
 
     def note(action, table, column, *_):
         if action == sqlite3.SQLITE_READ:
             read.add((table, column))
         return sqlite3.SQLITE_OK
 
-    record = only()
     jobs.database._reader.set_authorizer(note)
     (row,) = jobs.of("acme")
     jobs.database._reader.set_authorizer(None)
@@ -300,9 +291,7 @@ def test_what_the_service_dismissed_is_deleted_after_90_days_with_all_that_belon
         for path in ("/gone", "/declined", "/back"):
             jobs.upsert(broken(path), NOW)
     of = {row.path: row.id for row in jobs.of("acme")}
-    jobs.act("acme", of["/gone"], "approve_fix", ANNA, NOW)  # tried, of no use, and then not found any more
-    jobs.attach("acme", of["/gone"], PATCH, ANNA, NOW)
-    jobs.set_implementation_status("acme", of["/gone"], 1, ANNA, NOW, status="shipped")
+    ship(jobs, of["/gone"], draft=PATCH)  # tried, of no use, and then not found any more
     jobs.set_outcome("acme", of["/gone"], measured("unchanged"), NOW)
     jobs.act("acme", of["/declined"], "dismiss", ANNA, NOW)
     dismissed_at = NOW + 28 * DAY
@@ -334,11 +323,7 @@ def test_what_is_approved_is_in_the_outbox_of_hooks(jobs, only, lake):
 def test_a_write_that_fails_halfway_leaves_nothing(jobs, only, monkeypatch):
     jobs.upsert(broken(), NOW)
     before = only()
-
-    def fail(*_, **__):
-        raise sqlite3.OperationalError("disk I/O error")
-
-    monkeypatch.setattr(tables, "enqueue", fail)
+    fail_at(monkeypatch, tables, "enqueue", error=sqlite3.OperationalError("disk I/O error"))
     with pytest.raises(sqlite3.OperationalError):
         act(jobs, before, "approve_fix")
     assert only() == before
