@@ -111,8 +111,17 @@ class DailyDetection:
         return bool(left) and now - self._waiting[organization][1] < MAX_WAIT
 
     def _run(self, organization: str, day: date, now: datetime) -> None:
-        if self._memory and _visits(self._lake, organization, day) > MAX_VISITS_IN_SERVER:
-            problems = self._run_in_process(organization, day, now)
+        problems, files = list[str](), self._lake.manifest.live_files(organization, *days_before(day))
+        if self._memory and sum(file.visits for file in files) > MAX_VISITS_IN_SERVER:
+            try:
+                self._process.run(detect_jobs, organization, self._memory, now.isoformat())
+            except TrafficError as error:
+                if not self._cancelled.is_set():
+                    problems = [str(error)]
+                    if (
+                        last_run(self._jobs.database, organization) != day
+                    ):  # it comes again tomorrow, as this error does
+                        _record_run(self._jobs, organization, day, now)
         else:
             engine = self._engine = self._engine or self._open_engine(QUERY_SECONDS)
             detection = Detection(engine, self._lake, self._jobs, organization, self._cancelled)
@@ -120,17 +129,6 @@ class DailyDetection:
         self.failures += len(problems)
         for problem in problems:
             _LOG.warning(problem)
-
-    def _run_in_process(self, organization: str, day: date, now: datetime) -> list[str]:
-        try:
-            self._process.run(detect_jobs, organization, self._memory, now.isoformat())
-        except TrafficError as error:
-            if self._cancelled.is_set():
-                return []
-            if last_run(self._jobs.database, organization) != day:  # it comes again tomorrow, as what fails here does
-                _record_run(self._jobs, organization, day, now)
-            return [str(error)]
-        return []
 
 
 def detect_jobs(lake: Lake, organization: str, memory: str, now: str) -> None:
@@ -164,8 +162,3 @@ def _record_run(jobs: Jobs, organization: str, day: date, now: datetime, *, find
         "INSERT OR REPLACE INTO detection_runs VALUES (?, ?, ?, ?, ?, ?)",
         [organization, day.isoformat(), rules_version(), findings, ms, to_text(now)],
     )
-
-
-def _visits(lake: Lake, organization: str, day: date) -> int:
-    """How many visits detectors read on a day."""
-    return sum(file.visits for file in lake.manifest.live_files(organization, *days_before(day)))

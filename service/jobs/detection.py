@@ -162,14 +162,8 @@ class Detection:
             return MeasuredOutcome("not_measurable", Period(0, 0, 0), Period(0, 0, 0), dates.until)
         first, last = dates.first, max(dates.first, min(dates.until, dates.today) - timedelta(days=1))
         known = self._covered(job.subject.get("domain"), first, last)
-        subjects = [
-            job.subject,
-            *(
-                one.subject
-                for one in others
-                if one.subject != job.subject and self._covered(one.subject["domain"], first, last) >= known
-            ),
-        ]
+        beside = [one.subject for one in others if one.subject != job.subject]
+        subjects = [job.subject, *(one for one in beside if self._covered(one["domain"], first, last) >= known)]
         counts = measure_all(self.engine, kind, self.organization, subjects, first, last, self.cancelled)
         own, *rest = [[DayCount(*count) for count in one] for one in counts]
         measure = MeasureKind(kind.more_is_better, kind.counts_refusals, kind.closes_by_rate)
@@ -197,9 +191,8 @@ class Detection:
         first, last = approved_on - timedelta(days=DAYS_WITHOUT), approved_on - timedelta(days=1)
         covered = covered_days(self.lake.manifest, self.organization, subject["domain"] or "", first, last)
         rows = redirected(self.engine, self.organization, subject, (first, end), self.cancelled)
-        if len(covered) < DAYS_WITHOUT or any(day < approved_on for day, _, _ in rows):
-            return None
-        if sum(number for _, number, _ in rows) < MIN_REDIRECTED:
+        is_new = len(covered) == DAYS_WITHOUT and all(day >= approved_on for day, _, _ in rows)
+        if not is_new or sum(number for _, number, _ in rows) < MIN_REDIRECTED:
             return None
         return max(approved_at, min(at for _, _, at in rows).replace(tzinfo=UTC))
 

@@ -8,7 +8,7 @@ deleted ones asked for. It holds no visitor, so an erasure of one visitor leaves
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from typing import Any, Final
+from typing import Any
 
 import orjson
 
@@ -23,9 +23,6 @@ from service.jobs.tables import change_job, organizations_with_jobs, read_jobs
 from service.jobs.texts import harmless
 
 Row = dict[str, Any]
-
-ERASED_TITLE: Final = "A job whose evidence was deleted"
-ERASED_SUMMARY: Final = "The visits that it was about were deleted, and its evidence with them."
 
 
 @dataclass
@@ -65,11 +62,12 @@ def _erase(
     with database.transaction() as connection:
         for name in [organization] if organization else organizations_with_jobs(connection):
             for job in read_jobs(connection, name):
-                kept = [row for row in _evidence_rows(job) if not is_erased(job, row)]
-                if len(kept) == len(_evidence_rows(job)):
+                rows: list[Row] = orjson.loads(job.evidence)["rows"] if job.evidence else []
+                kept = [row for row in rows if not is_erased(job, row)]
+                if len(kept) == len(rows):
                     continue
                 erased.jobs += 1
-                erased.rows += len(_evidence_rows(job)) - len(kept)
+                erased.rows += len(rows) - len(kept)
                 if not kept:
                     erased.implementations += delete_contents(connection, job.id, dry_run)
                 if not dry_run:
@@ -90,8 +88,8 @@ def _without(job: Job, kept: list[Row]) -> Job:
     return replace(
         job,
         status=next_status("erase", job.status) or job.status,
-        title=ERASED_TITLE,
-        summary=ERASED_SUMMARY,
+        title="A job whose evidence was deleted",
+        summary="The visits that it was about were deleted, and its evidence with them.",
         domain=None,
         short_code=None,
         path=None,
@@ -102,11 +100,6 @@ def _without(job: Job, kept: list[Row]) -> Job:
         outcome_status="none",
         outcome=None,
     )
-
-
-def _evidence_rows(job: Job) -> list[Row]:
-    rows: list[Row] = orjson.loads(job.evidence)["rows"] if job.evidence else []
-    return rows
 
 
 def _days(job: Job) -> tuple[date, date]:

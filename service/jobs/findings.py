@@ -32,7 +32,7 @@ MAX_EVIDENCE_BYTES: Final = 64 << 10
 """Maximum bytes of a job's evidence as JSON; rows beyond it are left out, from the end."""
 _REQUESTED: Final = ("domain", "short_code", "path")
 """Columns that come from requests; they are encoded whatever a detector says of them."""
-_SAME_SUBJECT: Final = {"invented_link": "broken_link"}
+
 _DECIDED: Final = ("approved", "sent")
 
 
@@ -62,7 +62,8 @@ def new_job_id() -> str:
 
 def fingerprint_of(finding: Finding) -> str:
     """The SHA-256 of type, organization and subject. A broken link that turns out to be invented stays one job."""
-    named = [_SAME_SUBJECT.get(finding.type, finding.type), finding.organization, sorted(finding.subject.items())]
+    kind = "broken_link" if finding.type == "invented_link" else finding.type
+    named = [kind, finding.organization, sorted(finding.subject.items())]
     return hashlib.sha256(orjson.dumps(named)).hexdigest()
 
 
@@ -78,9 +79,7 @@ def upsert(connection: sqlite3.Connection, detected: DetectedSubject, now: datet
         is_heavier = PRIORITIES.index(refreshed.priority) > PRIORITIES.index(known.priority)
         change_job(connection, known, refreshed, Change("update" if is_heavier else None, SYSTEM, now))
         return "refreshed"
-    if known and not _returns(connection, known, now):
-        return "ignored"
-    if not _has_room(connection, detected, now):
+    if (known and not _returns(connection, known, now)) or not _has_room(connection, detected, now):
         return "ignored"
     if known:
         reopened = replace(known, status="new", implementation_number=None, outcome_status="none", outcome=None)
@@ -92,15 +91,12 @@ def upsert(connection: sqlite3.Connection, detected: DetectedSubject, now: datet
 
 def dismiss_gone(connection: sqlite3.Connection, organization: str, kind: str, now: datetime) -> int:
     """Dismiss the undecided jobs of a type that were not found for GONE_AFTER. Returns how many."""
-    limit = to_text(now - GONE_AFTER)
-    gone = [
-        job
-        for job in open_jobs_of_type(connection, organization, kind)
-        if job.status not in _DECIDED and job.last_detected_at and job.last_detected_at <= limit
-    ]
-    for job in gone:
-        change_job(connection, job, replace(job, status="dismissed"), Change("expire", SYSTEM, now, "gone"))
-    return len(gone)
+    limit, dismissed = to_text(now - GONE_AFTER), 0
+    for job in open_jobs_of_type(connection, organization, kind):
+        if job.status not in _DECIDED and job.last_detected_at and job.last_detected_at <= limit:
+            change_job(connection, job, replace(job, status="dismissed"), Change("expire", SYSTEM, now, "gone"))
+            dismissed += 1
+    return dismissed
 
 
 def new_job(detected: DetectedSubject, now: datetime) -> Job:

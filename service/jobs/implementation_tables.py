@@ -59,9 +59,8 @@ def read_redirects(connection: sqlite3.Connection, organization: str, domain: st
     for job_id, number, shipped_at, content in rows:
         rule = orjson.loads(content)
         host, path = rule["domain"], percent_encoded(rule["from"])
-        found[host, path] = ShippedRedirect(
-            host, path, rule["to"], rule["status"], job_id, number, from_text(shipped_at)
-        )
+        at = from_text(shipped_at)
+        found[host, path] = ShippedRedirect(host, path, rule["to"], rule["status"], job_id, number, at)
     return [found[key] for key in sorted(found) if not domain or key[0] in (domain, EVERY_DOMAIN)]
 
 

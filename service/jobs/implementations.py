@@ -3,7 +3,7 @@
 import hashlib
 import sqlite3
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 from urllib.parse import unquote, urlsplit
 
 import orjson
@@ -141,7 +141,7 @@ def check_url(url: str) -> None:
 
 
 def _check_rule(content: bytes, job: Job) -> None:
-    """Raise BadInput unless the content is a redirect rule for what the job is about."""
+    """Raise BadInput unless the content is a redirect rule for the path of the job, on its domain."""
     try:
         rule = orjson.loads(content)
     except orjson.JSONDecodeError as error:
@@ -149,31 +149,24 @@ def _check_rule(content: bytes, job: Job) -> None:
     example = f"send a rule like {orjson.dumps(RULE).decode()}"
     if not isinstance(rule, dict) or rule.keys() != RULE.keys() or rule["type"] != "redirect":
         raise BadInput(f"content is not a redirect rule with exactly its five members; {example}.")
-    _check_source(rule, job)
-    target = rule["to"]
-    if not isinstance(target, str) or len(target) > MAX_URL_LENGTH or not _is_url(target, ("http", "https")):
-        raise BadInput(f"the rule's `to` must be an http or https address without a user name; {example}.")
-    to = urlsplit(target)
-    if (to.hostname, unquote(to.path) or "/") == (rule["domain"], unquote(rule["from"])):
-        raise BadInput("the rule's `to` is the path itself; name another address.")
-    if not isinstance(rule["status"], int) or rule["status"] not in REDIRECT_STATUSES:
-        raise BadInput(f"the rule's status must be one of {', '.join(map(str, REDIRECT_STATUSES))}; {example}.")
-
-
-def _check_source(rule: dict[str, Any], job: Job) -> None:
-    """Raise BadInput unless a rule redirects the path of the job, on its domain."""
-    domain = rule["domain"]
+    domain, source, target = rule["domain"], rule["from"], rule["to"]
     is_every = domain == EVERY_DOMAIN and job.domain is None
     is_host = isinstance(domain, str) and normalized_host(domain) == domain and job.domain in (None, domain)
     if not is_every and not is_host:
         raise BadInput("the rule's `domain` must be that of the job.")
-    source = rule["from"]
     if not isinstance(source, str) or not source.startswith("/"):
         raise BadInput("the rule's `from` must be a path that begins with /.")
     if len(source) > MAX_URL_LENGTH or not unquote(source).isprintable():
         raise BadInput(f"the rule's `from` must be printable, and at most {MAX_URL_LENGTH:,} characters.")
     if job.path is not None and percent_encoded(source) != percent_encoded(job.path):
         raise BadInput("the rule's `from` must be the path of the job.")
+    if not isinstance(target, str) or len(target) > MAX_URL_LENGTH or not _is_url(target, ("http", "https")):
+        raise BadInput(f"the rule's `to` must be an http or https address without a user name; {example}.")
+    to = urlsplit(target)
+    if (to.hostname, unquote(to.path) or "/") == (domain, unquote(source)):
+        raise BadInput("the rule's `to` is the path itself; name another address.")
+    if not isinstance(rule["status"], int) or rule["status"] not in REDIRECT_STATUSES:
+        raise BadInput(f"the rule's status must be one of {', '.join(map(str, REDIRECT_STATUSES))}; {example}.")
 
 
 def _is_url(text: str, schemes: tuple[str, ...]) -> bool:

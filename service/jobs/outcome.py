@@ -182,8 +182,8 @@ def _by_answer(before: Sequence[DayCount], after: Sequence[DayCount], until: dat
         status = "unchanged"
     else:
         return None
-    found = MeasuredOutcome(status, period(before), period(answered or after), until, "answer")
-    return replace(found, resolves=status == "improved")
+    since = period(answered or after)
+    return MeasuredOutcome(status, period(before), since, until, "answer", resolves=status == "improved")
 
 
 def _by_rate(

@@ -258,14 +258,18 @@ def job_row(job: Job, implementation: tuple[str, str] | None) -> JobRow:
 
 
 def job_content(job: Job, implementation: Implementation | None) -> JobContent:
-    """A job as hooks are sent it."""
+    """A job as hooks are sent it. Its actions are its own, approved by its id, and what else its status allows."""
     in_force = (implementation.implementation_type, implementation.status) if implementation else None
     unmeasured = JobOutcome(msgspec.convert(job.outcome_status, OutcomeStatus), None, None, None, None, None)
+    actions = [JobAction(job.action_id or APPROVE_FIX, job.action_label or "Approve", is_default=True)]
+    for name, (transitions, label) in USER_TRANSITIONS.items():
+        if name != "approve" and job.status in transitions:
+            actions.append(JobAction(name, label, is_default=False))
     return JobContent(
         **msgspec.structs.asdict(job_row(job, in_force)),
         written_by=job.written_by,
         evidence=msgspec.json.decode(job.evidence, type=Evidence) if job.evidence else None,
-        actions=_actions(job),
+        actions=actions,
         implementation=implementation,
         outcome=msgspec.json.decode(job.outcome, type=JobOutcome) if job.outcome else unmeasured,
     )
@@ -278,16 +282,6 @@ def job_record(content: JobContent, history: Sequence[HistoryLine], deliveries: 
         at = one.attempted_at or one.created_at
         sent.append(JobDelivery(one.id, one.hook_id, one.event, one.status, one.attempts, one.status_code, at))
     return JobRecord(**msgspec.structs.asdict(content), history=list(history), deliveries=sent)
-
-
-def _actions(job: Job) -> list[JobAction]:
-    """The job's own action, which is approved by its id, and what else its status allows now."""
-    others = [
-        JobAction(name, label, is_default=False)
-        for name, (transitions, label) in USER_TRANSITIONS.items()
-        if name != "approve" and job.status in transitions
-    ]
-    return [JobAction(job.action_id or APPROVE_FIX, job.action_label or "Approve", is_default=True), *others]
 
 
 def conflict(job: Job, problem: str) -> JobConflict:

@@ -117,9 +117,8 @@ class Jobs:
         """Keep a new job, with the draft if one is given, unless one about its subject is open; its record."""
         check_organization(job.organization)
         with self.database.transaction() as connection:
-            known, organization = None, job.organization
-            if job.fingerprint:
-                known = tables.job_of_fingerprint(connection, organization, job.fingerprint)
+            organization = job.organization
+            known = job.fingerprint and tables.job_of_fingerprint(connection, organization, job.fingerprint)
             kept = known if known and known.status in OPEN else job
             if kept is job:
                 if len(tables.open_jobs_of_type(connection, organization, job.type)) >= findings.MAX_OPEN_JOBS:
@@ -277,11 +276,11 @@ class Jobs:
             job = tables.read_job(connection, organization, job_id)
             if job.outcome_status != "waiting":
                 raise conflict(job, "does not wait for an outcome")
-            after = replace(job, outcome_status=status, outcome=json.encode(outcome).decode())
             moved = None if action == "measure" else next_status(action, job.status)
             note = None if status == "waiting" else status
             done = action if moved else "measure" if note else None
-            after = replace(after, status=moved or job.status)
+            stored = json.encode(outcome).decode()
+            after = replace(job, status=moved or job.status, outcome_status=status, outcome=stored)
             tables.change_job(connection, job, after, Change(done, SYSTEM, now, note))
 
     def counts(self) -> dict[str, int]:

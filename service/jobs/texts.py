@@ -42,7 +42,7 @@ def check_text(name: str, text: str, max_length: int) -> str:
     """An editor's text. Raises TooLarge beyond `max_length` characters, BadInput for NUL and unpaired surrogates."""
     if len(text) > max_length:
         raise TooLarge(f"{name} has {len(text):,} characters; the maximum is {max_length:,}.")
-    if "\0" in text or not _is_unicode(text):
+    if "\0" in text or text.encode(errors="ignore").decode() != text:
         raise BadInput(f"{name} contains NUL or half a surrogate pair; send plain Unicode text.")
     return text
 
@@ -52,11 +52,3 @@ def check_line(name: str, text: str, max_length: int) -> str:
     if not check_text(name, text, max_length).strip() or not text.isprintable():
         raise BadInput(f"{name} must be one line of printable characters.")
     return text
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
