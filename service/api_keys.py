@@ -73,17 +73,21 @@ class ApiKeys:
         )
         return key
 
-    def all_keys(self) -> list[Key]:
-        """Every key, oldest first."""
-        return self._keys()
+    def all_keys(self, organization: str = "", key_id: str = "") -> list[Key]:
+        """Every key, or those of an organization or with an id, oldest first."""
+        rows = self.database.rows(
+            _SELECT + "WHERE ? IN ('', organization) AND ? IN ('', id) ORDER BY created_at, id",
+            [to_text(self._clock()), organization, key_id],
+        )
+        return [Key(*row) for row in rows]
 
     def keys_of(self, organization: str) -> list[Key]:
         """Every key of an organization, oldest first."""
-        return self._keys(organization=organization)
+        return self.all_keys(organization)
 
     def key(self, key_id: str) -> Key:
         """The key with this id, which must exist."""
-        (key,) = self._keys(key_id=key_id)
+        (key,) = self.all_keys(key_id=key_id)
         return key
 
     def revoke_key(self, key_id: str, organization: str = "") -> None:
@@ -117,13 +121,6 @@ class ApiKeys:
     def organizations(self) -> set[str]:
         """Every organization that has or had a key."""
         return {name for (name,) in self.database.rows("SELECT DISTINCT organization FROM keys")}
-
-    def _keys(self, organization: str = "", key_id: str = "") -> list[Key]:
-        rows = self.database.rows(
-            _SELECT + "WHERE ? IN ('', organization) AND ? IN ('', id) ORDER BY created_at, id",
-            [to_text(self._clock()), organization, key_id],
-        )
-        return [Key(*row) for row in rows]
 
 
 def key_id_of(key: str) -> str:

@@ -14,7 +14,6 @@ from starlette.routing import Route
 
 from data import Lake
 from data.publish.publisher import LakePublisher
-from data.rules.geoip import CountryDatabase
 from data.store.copies import copies
 from data.store.country_file import country_database
 from data.store.generation import outdated
@@ -98,9 +97,15 @@ class _Parts:
             )  # fmt: skip
         publisher = LakePublisher(lake, settings.publish, clock) if settings.publish else None
         self.sender = Sender(control, HookClient(settings.hook_networks), clock, log, mark_sent)
+
+        def live_ingest() -> "LiveIngest":
+            from data.ingest.live import LiveIngest  # noqa: PLC0415  # slow: loads the rules
+
+            return LiveIngest(lake, settings.trusted_proxies, countries, settings.short_code_pattern, clock)
+
+        self.receiver = VisitReceiver(live_ingest)
         jwks = JwksClient(settings.jwks) if settings.jwks else None
         self.authenticator = Authenticator(settings, self.api_keys, jwks)
-        self.receiver = VisitReceiver(lambda: _intake(lake, settings, countries, clock))
         self.links = link_edits(lake)
         self.maintenance = Maintenance(
             lake, control, clock, settings.retention_days, self.detection, mail, cluster, publisher
@@ -129,7 +134,21 @@ def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = Non
     reports = (
         Route(f"{base}/analytics/{entry.name}", report_endpoint(entry, answers, targets, clock)) for entry in CATALOG
     )
-    handlers = _handlers(parts, answers, targets, health, base, clock)
+    sources_of = partial(
+        server_sources, parts.lake, answers=answers, workers=parts.workers, links=targets, jobs=parts.jobs, clock=clock
+    )
+    handlers: dict[str, Handler] = {  # of each of OPERATIONS, by its name
+        **job_handlers(parts.jobs, parts.warehouse, parts.workers, clock),
+        **hook_handlers(parts.hooks),
+        **key_handlers(parts.api_keys),
+        **link_handlers(parts.lake, parts.links, clock),
+        "visits": lambda call: parts.receiver.receive(call.request, call.organization),
+        "mcp": mcp_handler(
+            lambda caller: Toolbox(sources_of(caller)), parts.workers.texts, version("traffic-analytics")
+        ),
+        "health": lambda _: health.status(),
+        "openapi": document_handler(orjson.dumps(openapi.document(base))),
+    }
     table = RouteTable([*reports, *routes_of(base, handlers)], parts.lifespan, base)
     public = frozenset(f"{base}{path}" for path in PUBLIC_PATHS)
     authenticated = AuthenticationMiddleware(table, parts.authenticator.authenticate, public)
@@ -150,36 +169,12 @@ def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = Non
     )
 
 
-def _handlers(  # noqa: PLR0917
-    parts: _Parts, answers: Answers, targets: LinkIndex, health: HealthCheck, base: str, clock: Clock
-) -> dict[str, Handler]:
-    """What answers each of OPERATIONS, by its name."""
-    sources_of = partial(
-        server_sources, parts.lake, answers=answers, workers=parts.workers, links=targets, jobs=parts.jobs, clock=clock
-    )
-    return {
-        **job_handlers(parts.jobs, parts.warehouse, parts.workers, clock),
-        **hook_handlers(parts.hooks),
-        **key_handlers(parts.api_keys),
-        **link_handlers(parts.lake, parts.links, clock),
-        "visits": lambda call: parts.receiver.receive(call.request, call.organization),
-        "mcp": mcp_handler(
-            lambda caller: Toolbox(sources_of(caller)), parts.workers.texts, version("traffic-analytics")
-        ),
-        "health": lambda _: health.status(),
-        "openapi": document_handler(orjson.dumps(openapi.document(base))),
-    }
-
-
 def _metrics(parts: _Parts, limiter: RateLimiter, clock: Clock) -> Metrics:
     lake, sender = parts.lake, parts.sender
 
     def copy_age() -> float:
         times = [copy.published_at for copy in copies(lake)]
         return max(((clock() - at).total_seconds() if at else inf for at in times), default=0)
-
-    def copies_due() -> float:
-        return sum(copy.due_since is not None for copy in copies(lake))
 
     gauge = partial(ObservedMetric, blocks=True)
     counter = partial(ObservedMetric, is_counter=True)
@@ -195,7 +190,8 @@ def _metrics(parts: _Parts, limiter: RateLimiter, clock: Clock) -> Metrics:
             by_outcome("traffic_cluster_answers", "Answers that the cluster was asked for.",
                        lambda: parts.cluster_outcomes),
             gauge("traffic_copy_age_seconds", "Age of the oldest published copy.", copy_age),
-            gauge("traffic_copies_due", "Copies that may hold erased visits.", copies_due),
+            gauge("traffic_copies_due", "Copies that may hold erased visits.",
+                  lambda: sum(copy.due_since is not None for copy in copies(lake))),
             gauge("traffic_jobs", "Jobs by status.", parts.jobs.counts, label="status"),
             gauge("traffic_silent_sources", "Sources that are silent.",
                   lambda: sum(open_silences(parts.jobs).values())),
@@ -206,9 +202,3 @@ def _metrics(parts: _Parts, limiter: RateLimiter, clock: Clock) -> Metrics:
             ObservedMetric("traffic_sources", "Sources known to the rate limiter.", lambda: len(limiter)),
         ]
     )  # fmt: skip
-
-
-def _intake(lake: Lake, settings: Settings, countries: CountryDatabase | None, clock: Clock) -> "LiveIngest":
-    from data.ingest.live import LiveIngest  # noqa: PLC0415  # slow: loads the rules
-
-    return LiveIngest(lake, settings.trusted_proxies, countries, settings.short_code_pattern, clock)

@@ -35,8 +35,6 @@ MAX_SYNC_SECONDS: Final = 0.2
 """Each answer to POST /visits waits for the disk at least this long."""
 MAX_LIST_AGE: Final = timedelta(days=14)
 MAX_ANSWER_SECONDS: Final = 2.0
-_SECRET_DATABASES: Final = ("control.sqlite", "salts.sqlite")
-"""Those with hashes of keys and sessions, and with the salts of visitors."""
 
 
 class Check(NamedTuple):
@@ -63,27 +61,23 @@ def examine(environ: Mapping[str, str], now: datetime) -> Iterator[Check]:
     try:
         lake = Lake(settings.lake, must_write=False)
         with closing(lake.manifest):
-            yield from _examine_lake(lake, settings, now)
+            yield check_space(lake.root, disk_usage(lake.root).free)
+            yield check_sync(lake)
+            unreadable = check_files(lake)
+            yield unreadable
+            yield check_secrecy(lake)
+            status = status_of(lake, now)
+            yield check_manifest(status)
+            yield check_clock(lake, status, now)
+            yield check_lists(status, now)
+            yield check_countries(lake, settings)
+            yield check_keys(lake, settings)
+            if unreadable.level == "ok":
+                yield check_answer(lake, status, now)
+                if options := cluster_options(settings):
+                    yield check_cluster(lake, options, status)
     except (TrafficError, sqlite3.Error, OSError) as error:
         yield Check("broken", "lake", str(error))
-
-
-def _examine_lake(lake: Lake, settings: Settings, now: datetime) -> Iterator[Check]:
-    yield check_space(lake.root, disk_usage(lake.root).free)
-    yield check_sync(lake)
-    unreadable = check_files(lake)
-    yield unreadable
-    yield check_secrecy(lake)
-    status = status_of(lake, now)
-    yield check_manifest(status)
-    yield check_clock(lake, status, now)
-    yield check_lists(status, now)
-    yield check_countries(lake, settings)
-    yield check_keys(lake, settings)
-    if unreadable.level == "ok":
-        yield check_answer(lake, status, now)
-        if options := cluster_options(settings):
-            yield check_cluster(lake, options, status)
 
 
 def check_names(environ: Mapping[str, str]) -> Check:
@@ -102,12 +96,14 @@ def check_address(settings: Settings) -> Check:
     subject, host, proxies = "proxies", settings.host, settings.trusted_proxies
     unlimited = [str(network) for network in proxies if not network.prefixlen]
     if unlimited:
-        text = (
-            f"TRAFFIC_TRUSTED_PROXIES has {unlimited[0]}, so any client can choose the address by which it is limited"
-        )
-        return Check("warning", subject, f"{text}; name the networks of your proxies only.")
+        text = f"TRAFFIC_TRUSTED_PROXIES has {unlimited[0]}, so any client can choose the address by which it is"
+        return Check("warning", subject, f"{text} limited; name the networks of your proxies only.")
     named = ", ".join(map(str, proxies))
-    if not _is_loopback(host):
+    try:
+        is_local = host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        is_local = False
+    if not is_local:
         if proxies:
             return Check("ok", subject, f"{host} is reached by other machines; of them, {named} may forward.")
         remedy = "put a proxy with TLS in front, and name its network in TRAFFIC_TRUSTED_PROXIES."
@@ -157,10 +153,8 @@ def check_sync(lake: Lake, clock: Callable[[], float] = time.perf_counter) -> Ch
 
 def check_files(lake: Lake) -> Check:
     """Whether this user can read every live file; their bytes are up to `traffic verify`."""
-    paths = [
-        lake.root / path
-        for (path,) in lake.manifest.rows("SELECT path FROM registered_files WHERE deletable_at IS NULL ORDER BY path")
-    ]
+    rows = lake.manifest.rows("SELECT path FROM registered_files WHERE deletable_at IS NULL ORDER BY path")
+    paths = [lake.root / path for (path,) in rows]
     if link := next(filter(None, (link_problem(lake.root, path) for path in paths)), ""):
         return Check("broken", "files", f"{link}.")
     problems = [(path, problem) for path in paths if (problem := _unreadable(path))]
@@ -183,7 +177,7 @@ def _unreadable(path: Path) -> str | None:
 
 def check_secrecy(lake: Lake) -> Check:
     """Whether other users of this machine can read the databases with secrets."""
-    paths = [lake.root / name for name in _SECRET_DATABASES]
+    paths = lake.root / "control.sqlite", lake.root / "salts.sqlite"  # hashes of keys and sessions; salts of visitors
     open_to_all = [path for path in paths if path.exists() and path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)]
     if open_to_all:
         names = " ".join(map(str, open_to_all))
@@ -279,13 +273,5 @@ def check_cluster(lake: Lake, options: ClusterOptions, status: LakeStatus) -> Ch
             cluster.answer(ENTRIES["traffic-overview"], variables)
     except TrafficError as error:
         return Check("broken", subject, str(error))
-    seconds = time.perf_counter() - started_at
-    text = f"its executors read the visits of {organization} of {day}"
-    return Check("ok", subject, f"{text}; an answer took {seconds:,.1f} s.")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
+    took = f"an answer took {time.perf_counter() - started_at:,.1f} s."
+    return Check("ok", subject, f"its executors read the visits of {organization} of {day}; {took}")

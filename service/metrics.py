@@ -53,10 +53,9 @@ class Metrics:
 
     async def text(self) -> bytes:
         """All metrics, in Prometheus' text format."""
-        values = [
+        self._values = [
             await asyncio.to_thread(metric.value) if metric.blocks else metric.value() for metric in self._metrics
         ]
-        self._values = values
         return generate_latest(self._registry)
 
     def collect(self) -> Iterable[Metric]:

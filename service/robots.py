@@ -109,9 +109,8 @@ def cost(found: Sequence[Crawled], chosen: Sequence[str]) -> Cost:
             raise BadInput(f"{name!r} was not seen in these days; choose from: {known}.")
     blocked = tuple(one for one in found if {one.key, one.operator} & {*chosen})
     people = {one.operator: one.ai_referrals for one in blocked}
-    return Cost(
-        blocked, sum(one.agent_fetches for one in blocked), sum(one.bytes_sent for one in blocked), sum(people.values())
-    )
+    fetches, size = sum(one.agent_fetches for one in blocked), sum(one.bytes_sent for one in blocked)
+    return Cost(blocked, fetches, size, sum(people.values()))
 
 
 def robots_txt(blocked: Cost) -> Iterator[str]:
