@@ -13,6 +13,7 @@ from service.http.link_endpoints import MAX_WAITING_EDITS
 from tests.support.identity import as_
 from tests.support.lakes import links_path
 from tests.support.tables import examples
+from tests.support.visits import land, visit
 
 NOW = "2026-03-15T12:00:00Z"
 NUMBERS = itertools.count(1)
@@ -71,11 +72,16 @@ def test_a_star_is_every_domain_and_no_other(client, stored):
     assert client.get("/links/go.example/sale").json()["target_url"] == "https://shop.example/go"
 
 
-def test_a_new_link_resolves_a_target_at_once(client):
-    put(client, "*/sale", "https://shop.example/ü?a=1")
-    assert client.get("/analytics/time-series", params={"target_url": "https://shop.example/ü?a=1"}).status_code == 200
-    put(client, "*/größe")
-    assert client.get("/links/*/größe").json() == body("größe", "*")
+def test_a_new_link_resolves_a_target_at_once(client, shared_lake):
+    target = "https://shop.example/ü?a=1"
+    land(shared_lake, client.organization, [visit(short_code=code) for code in ("sale", "sale", "größe")])
+    for code, visits in ((None, 0), ("sale", 2), ("größe", 1)):
+        client.delete("/links/*/sale")
+        if code:
+            assert put(client, f"*/{code}", target).json() == body(code, "*", target)
+            assert client.get(f"/links/*/{code}").json() == body(code, "*", target)
+        overview = client.get("/analytics/traffic-overview", params={"target_url": target}).json()
+        assert overview["total_visits"] == visits
 
 
 def test_viewers_read_and_do_not_write(client, stored):

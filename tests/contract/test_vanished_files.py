@@ -34,10 +34,3 @@ def test_a_query_whose_files_are_gone_is_asked_again_with_those_of_now(lake, ope
     found = answer.json()
     assert found.get("overview", found)["total_visits"] == 1 + times
     assert len(snapshots) > times
-
-
-def test_a_file_that_is_gone_for_good_is_an_error_and_no_smaller_answer(lake, client):
-    land(lake, "acme", [visit(), visit()])
-    (file,) = lake.manifest.live_files("acme")
-    (lake.root / file.path).unlink()
-    assert client.get("/analytics/traffic-overview", params=DAYS).status_code == 500

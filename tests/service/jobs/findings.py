@@ -1,7 +1,7 @@
 """What detectors would find, and who decides about it, for tests of jobs."""
 
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 from queries import DETECTORS, Finding
 from service.hooks.attempts import ClaimedDelivery
@@ -9,6 +9,7 @@ from service.jobs.findings import DetectedSubject
 from service.jobs.implementations import Draft
 from service.jobs.records import Actor, JobOutcome, Measure
 from service.jobs.tables import mark_sent
+from tests.support.visits import visit
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
 ANNA = Actor("anna@acme.example", "user")
@@ -30,6 +31,14 @@ def broken(path="/gone", *, rows=(), kind=DETECTORS["broken_link"], **changes):
     subject = {"domain": "go.example.com", "path": path}
     found = Finding("broken_link", "acme", subject, {**ROW, **subject}, 40.0)
     return DetectedSubject(kind, replace(found, **changes), "jobs/broken_link", DAYS, "0" * 64, "2026.3.1", rows)
+
+
+def people(midnight, errors, path="/pay", visitors=40):
+    """The requests for a path of a day, each of another person; so many of them fail."""
+    for one in range(visitors):
+        yield visit(visited_at=midnight + one * timedelta(minutes=30), domain="go.example.com", path=path,
+                    visitor=1_000 * midnight.toordinal() + one, status=500 if one < errors else 200,
+                    user_agent=f"Mozilla/5.0 ({one % 4})")  # fmt: skip
 
 
 def measured(status, probability=None, judged_by="answer"):

@@ -17,7 +17,6 @@ from service.jobs.implementations import Draft
 from service.jobs.states import JobChanged, JobConflict
 from service.jobs.store import Jobs
 from tests.service.jobs.findings import ANNA, NOW, broken, deliver, mark, measured
-from tests.support.control import open_store
 
 STEPS = 200 if os.environ.get("TRAFFIC_FAULTS") == "all" else 20
 RUNS = 60 if os.environ.get("TRAFFIC_FAULTS") == "all" else 4
@@ -144,22 +143,3 @@ class Decisions(RuleBasedStateMachine):
 
 TestDecisions = Decisions.TestCase
 TestDecisions.settings = settings(max_examples=RUNS, stateful_step_count=STEPS, deadline=None, derandomize=True)
-
-
-def test_every_write_is_one_version(lake):
-    with open_store(Jobs, lake) as jobs:
-        jobs.upsert(broken(), NOW)
-        (job,) = jobs.of("acme")
-        writes = [
-            lambda: jobs.upsert(broken(), NOW),
-            lambda: jobs.act("acme", job.id, "approve_fix", ANNA, NOW),
-            lambda: deliver(jobs, job.id, "hook_1", NOW),
-            lambda: jobs.attach("acme", job.id, Draft("manual"), ANNA, NOW),
-            lambda: mark(jobs, job.id),
-            lambda: jobs.set_outcome("acme", job.id, measured("waiting"), NOW),
-            lambda: jobs.set_outcome("acme", job.id, measured("improved"), NOW),
-            lambda: jobs.act("acme", job.id, "reopen", ANNA, NOW),
-        ]
-        for version, write in enumerate(writes, 2):
-            write()
-            assert jobs.of("acme")[0].version == version

@@ -10,25 +10,18 @@ from data.maintenance.compaction import Compactor
 from queries import Warehouse
 from service.jobs.detection import Detection
 from service.jobs.placebo import placebo
-from tests.service.jobs.findings import NOW, broken, ship
-from tests.support.visits import land, visit
+from tests.service.jobs.findings import NOW, broken, people, ship
+from tests.support.visits import land
 
 pytestmark = pytest.mark.usefixtures("few_detectors")
-FIRST, DAYS = datetime(2026, 1, 1, 9), 70  # 70 days leave two days that have 28 before and 28 after, seven days apart
-
-
-def failing(path, errors):
-    """Twelve requests a day of as many people, of which so many fail, by the number of the day."""
-    for day in range(DAYS):
-        for one in range(12):
-            yield visit(visited_at=FIRST + timedelta(days=day, minutes=one), domain="go.example.com", path=path,
-                        visitor=1_000 * day + one, status=500 if one < errors(day) else 200,
-                        user_agent=f"Mozilla/5.0 ({one % 4})")  # fmt: skip
+FIRST, DAYS = datetime(2026, 1, 1), 70  # 70 days leave two days that have 28 before and 28 after, seven days apart
 
 
 def test_false_alarms_of_unrepaired_findings_are_counted_by_detector(lake, jobs, only):
-    steady, ending = failing("/steady", lambda day: 4 + day % 3), failing("/ending", lambda day: 5 if day < 35 else 0)
-    land(lake, "acme", [*steady, *ending])
+    days = [(FIRST + timedelta(day), day) for day in range(DAYS)]
+    steady = [one for at, day in days for one in people(at, 4 + day % 3, "/steady", 12)]
+    ending = [one for at, day in days for one in people(at, 5 if day < 35 else 0, "/ending", 12)]
+    land(lake, "acme", steady + ending)
     told = []
     with closing(Warehouse(lake)) as warehouse:
 

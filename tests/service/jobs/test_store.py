@@ -61,6 +61,9 @@ def test_what_is_found_becomes_a_new_job_with_its_evidence(jobs, only, events):
     assert offered == [("add_redirect", True), ("review", False), ("dismiss", False)]
     assert names(events) == ["created"]
     assert "history" not in events[0][1]
+    assert jobs.organization_of(job.id) == "acme"
+    with pytest.raises(JobNotFound):
+        jobs.organization_of("job_x")
 
 
 def test_found_again_an_open_job_gets_new_evidence_and_no_second_one(jobs, only, events):
@@ -226,22 +229,6 @@ def test_an_approval_may_name_the_implementation_of_an_earlier_one(jobs, only):
             act(jobs, job, "approve_fix", approval=approval)
     job = act(jobs, job, "approve_fix", approval=Approval(implementation_number=1))
     assert (job.implementation.number, job.implementation_type) == (1, "patch")
-
-
-def test_a_job_of_another_organization_is_not_there(jobs, only):
-    jobs.upsert(broken(), NOW)
-    job = only()
-    for ask in (
-        lambda: jobs.record("other", job.id),
-        lambda: jobs.act("other", job.id, "review", ANNA, NOW),
-        lambda: jobs.attach("other", job.id, PATCH, ANNA, NOW),
-        lambda: jobs.implementation("other", job.id, 1),
-        lambda: jobs.set_implementation_status("other", job.id, 1, ANNA, NOW, status="shipped"),
-        lambda: jobs.organization_of("job_x"),
-    ):
-        with pytest.raises(JobNotFound):
-            ask()
-    assert only() == job
 
 
 def test_a_job_by_hand_keeps_its_words_and_names_its_writer(jobs, events):
