@@ -116,12 +116,11 @@ class DailyDetection:
             try:
                 self._process.run(detect_jobs, organization, self._memory, now.isoformat())
             except TrafficError as error:
-                if not self._cancelled.is_set():
-                    problems = [str(error)]
-                    if (
-                        last_run(self._jobs.database, organization) != day
-                    ):  # it comes again tomorrow, as this error does
-                        _record_run(self._jobs, organization, day, now)
+                if self._cancelled.is_set():
+                    return
+                problems = [str(error)]
+                if last_run(self._jobs.database, organization) != day:
+                    _record_run(self._jobs, organization, day, now)  # it comes again tomorrow, as what fails here does
         else:
             engine = self._engine = self._engine or self._open_engine(QUERY_SECONDS)
             detection = Detection(engine, self._lake, self._jobs, organization, self._cancelled)

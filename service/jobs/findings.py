@@ -32,7 +32,6 @@ MAX_EVIDENCE_BYTES: Final = 64 << 10
 """Maximum bytes of a job's evidence as JSON; rows beyond it are left out, from the end."""
 _REQUESTED: Final = ("domain", "short_code", "path")
 """Columns that come from requests; they are encoded whatever a detector says of them."""
-
 _DECIDED: Final = ("approved", "sent")
 
 

@@ -15,8 +15,6 @@ from tests.support.visits import land, visit
 pytestmark = pytest.mark.usefixtures("few_detectors")
 MIDNIGHT = datetime(NOW.year, NOW.month, NOW.day)  # visits are in UTC, without saying so
 DAY = timedelta(days=1)
-
-
 ERRORS = {
     "burst": lambda number: (30 if -5 <= number < 0 else 0, 10),
     "flood": lambda number: (10, 10),  # and two hundred requests of one visitor, all of which are answered
