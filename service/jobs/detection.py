@@ -72,7 +72,7 @@ def subject_of(  # noqa: PLR0917  # as the fields of what it makes
 ) -> DetectedSubject:
     """A finding of a query over some days as a job is made from it; `rows` are in place of its own."""
     sha256 = hashlib.sha256(template(query).encode()).hexdigest()
-    return DetectedSubject(kind, finding, query, days, sha256, _rules_version(), rows, replay)
+    return DetectedSubject(kind, finding, query, days, sha256, _rules_version(), rows or [finding.row], replay)
 
 
 @dataclass(frozen=True)

@@ -45,13 +45,8 @@ class DetectedSubject:
     days: tuple[date, date]  # first and last
     sql_sha256: str
     rules_version: str
-    more_rows: Sequence[Mapping[str, object]] = ()  # in place of the finding's own
+    rows: Sequence[Mapping[str, object]]  # its evidence: values by column, typed as in answers
     replay: str = ""  # the command that finds it again; "": the one for jobs of detectors
-
-    @property
-    def rows(self) -> Sequence[Mapping[str, object]]:
-        """Its evidence: values by column, typed as in answers."""
-        return self.more_rows or [self.finding.row]
 
 
 def new_job_id() -> str:

@@ -68,13 +68,8 @@ class Dates(NamedTuple):
 
     @property
     def first(self) -> date:
-        """The first day that is read."""
-        return self.end_before - timedelta(days=DAYS_BEFORE)
-
-    @property
-    def end_before(self) -> date:
-        """The day after the last one that counts as before."""
-        return min(self.approved_on, self.shipped_on)
+        """The first day that is read, of those before the approval."""
+        return min(self.approved_on, self.shipped_on) - timedelta(days=DAYS_BEFORE)
 
     @property
     def until(self) -> date:

@@ -29,8 +29,8 @@ ROW = {
 def broken(path="/gone", *, rows=(), kind=DETECTORS["broken_link"], **changes):
     """A broken link: some path of go.example.com. `changes` are those of the finding."""
     subject = {"domain": "go.example.com", "path": path}
-    found = Finding("broken_link", "acme", subject, {**ROW, **subject}, 40.0)
-    return DetectedSubject(kind, replace(found, **changes), "jobs/broken_link", DAYS, "0" * 64, "2026.3.1", rows)
+    found = replace(Finding("broken_link", "acme", subject, {**ROW, **subject}, 40.0), **changes)
+    return DetectedSubject(kind, found, "jobs/broken_link", DAYS, "0" * 64, "2026.3.1", rows or [found.row])
 
 
 def people(midnight, errors, path="/pay", visitors=40):
