@@ -5,7 +5,7 @@ A job is written by `create_job` and `change_job` only: with its line of history
 
 import sqlite3
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import astuple, replace
 from datetime import datetime
 from typing import Final
 
@@ -42,13 +42,12 @@ _LISTED_COLUMNS: Final = (
 )
 """JOB_COLUMNS without what lists do not show."""
 _JOB_PLACES: Final = ", ".join("?" * 26)
+_SELECT: Final = f"SELECT {JOB_COLUMNS} FROM jobs WHERE organization = ? "
 
 
 def read_jobs(connection: sqlite3.Connection, organization: str) -> list[Job]:
     """Every job of an organization, newest first."""
-    rows = connection.execute(
-        f"SELECT {JOB_COLUMNS} FROM jobs WHERE organization = ? ORDER BY created_at DESC, id DESC", [organization]
-    )
+    rows = connection.execute(_SELECT + "ORDER BY created_at DESC, id DESC", [organization])
     return [Job(*row) for row in rows]
 
 
@@ -76,9 +75,7 @@ def organizations_with_jobs(connection: sqlite3.Connection) -> list[str]:
 
 def read_job(connection: sqlite3.Connection, organization: str, job_id: str) -> Job:
     """A job of an organization. Raises JobNotFound."""
-    row = connection.execute(
-        f"SELECT {JOB_COLUMNS} FROM jobs WHERE organization = ? AND id = ?", [organization, job_id]
-    ).fetchone()
+    row = connection.execute(_SELECT + "AND id = ?", [organization, job_id]).fetchone()
     if row is None:
         raise JobNotFound(f"no job {job_id[:100]!r}.")
     return Job(*row)
@@ -95,9 +92,7 @@ def read_expected_job(connection: sqlite3.Connection, organization: str, job_id:
 def job_of_fingerprint(connection: sqlite3.Connection, organization: str, fingerprint: str) -> Job | None:
     """The newest job of a fingerprint, open or closed."""
     row = connection.execute(
-        f"SELECT {JOB_COLUMNS} FROM jobs WHERE organization = ? AND fingerprint = ? "
-        "ORDER BY created_at DESC, id DESC LIMIT 1",
-        [organization, fingerprint],
+        _SELECT + "AND fingerprint = ? ORDER BY created_at DESC, id DESC LIMIT 1", [organization, fingerprint]
     ).fetchone()
     return Job(*row) if row else None
 
@@ -105,8 +100,8 @@ def job_of_fingerprint(connection: sqlite3.Connection, organization: str, finger
 def open_jobs_of_type(connection: sqlite3.Connection, organization: str, kind: str) -> list[Job]:
     """The open jobs of a type, the lightest first."""
     rows = connection.execute(
-        f"SELECT {JOB_COLUMNS} FROM jobs WHERE organization = ? AND type = ? "
-        "AND status IN ('new', 'reviewed', 'approved', 'sent') ORDER BY weight, created_at DESC, id DESC",
+        _SELECT + "AND type = ? AND status IN ('new', 'reviewed', 'approved', 'sent') "
+        "ORDER BY weight, created_at DESC, id DESC",
         [organization, kind],
     )
     return [Job(*row) for row in rows]
@@ -181,14 +176,14 @@ def closing_line(connection: sqlite3.Connection, job_id: str) -> tuple[datetime,
 
 def create_job(connection: sqlite3.Connection, job: Job, change: Change) -> None:
     """Add a new job."""
-    connection.execute(f"INSERT INTO jobs ({JOB_COLUMNS}) VALUES ({_JOB_PLACES})", _values(job))
+    connection.execute(f"INSERT INTO jobs ({JOB_COLUMNS}) VALUES ({_JOB_PLACES})", astuple(job))
     _record(connection, None, job, change)
 
 
 def change_job(connection: sqlite3.Connection, before: Job, after: Job, change: Change) -> None:
     """Replace `before` by `after`, which becomes the next version of the job."""
     stored = replace(after, version=before.version + 1, updated_at=to_text(change.now))
-    connection.execute(f"UPDATE jobs SET ({JOB_COLUMNS}) = ({_JOB_PLACES}) WHERE id = ?", [*_values(stored), stored.id])
+    connection.execute(f"UPDATE jobs SET ({JOB_COLUMNS}) = ({_JOB_PLACES}) WHERE id = ?", [*astuple(stored), stored.id])
     _record(connection, before, stored, change)
 
 
@@ -224,10 +219,6 @@ def _record(connection: sqlite3.Connection, before: Job | None, after: Job, chan
             enqueue(connection, after.organization, event, content, now, by_service=actor == SYSTEM)
         except HookConflict as error:
             raise JobConflict(str(error), status, before.version if before else None) from error
-
-
-def _values(job: Job) -> list[object]:
-    return [getattr(job, name) for name in Job.__dataclass_fields__]
 
 
 def count_by_status(connection: sqlite3.Connection) -> dict[str, dict[str, int]]:
