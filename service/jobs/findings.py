@@ -49,9 +49,10 @@ class DetectedSubject:
     replay: str = ""  # the command that finds it again; "": the one for jobs of detectors
 
 
-def new_job_id() -> str:
-    """A random id."""
-    return f"job_{secrets.token_hex(10)}"
+def blank_job(organization: str, kind: str, title: str, now: datetime) -> Job:
+    """A new job with a random id, of a type and with a title, about which nothing else is known yet."""
+    at = to_text(now)
+    return Job(f"job_{secrets.token_hex(10)}", organization, kind, "new", title, at, at)
 
 
 def fingerprint_of(finding: Finding) -> str:
@@ -95,17 +96,11 @@ def dismiss_gone(connection: sqlite3.Connection, organization: str, kind: str, n
 
 def new_job(detected: DetectedSubject, now: datetime) -> Job:
     """The job of a subject that has none."""
-    found, at = detected.finding, to_text(now)
+    found = detected.finding
     named = {**detected.rows[0], **{name: value for name, value in found.subject.items() if value}}
     domain, short_code, path = (one if isinstance(one := named.get(name), str) else None for name in _REQUESTED)
-    job = Job(
-        id=new_job_id(),
-        organization=found.organization,
-        type=found.type,
-        status="new",
-        title="",
-        created_at=at,
-        updated_at=at,
+    job = replace(
+        blank_job(found.organization, found.type, "", now),
         action_id=detected.kind.action_id,
         fingerprint=fingerprint_of(found),
         subject=orjson.dumps(found.subject).decode(),

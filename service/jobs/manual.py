@@ -1,12 +1,12 @@
 """Jobs that an editor writes by hand."""
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
 from data import BadInput
 from data.hosts import check_host
-from service.clock import to_text
-from service.jobs.findings import new_job_id
+from service.jobs.findings import blank_job
 from service.jobs.records import Actor, Job
 from service.jobs.texts import check_line, check_text, is_short_code
 
@@ -29,14 +29,8 @@ def manual_job(
     """A new job of these words: title and summary stay as they are written. Raises TooLarge or BadInput."""
     if short_code is not None and not is_short_code(short_code):
         raise BadInput("short_code must be 1 to 64 of A-Z a-z 0-9 _ -.")
-    return Job(
-        id=new_job_id(),
-        organization=organization,
-        type=MANUAL,
-        status="new",
-        title=check_line("title", title, MAX_TITLE_LENGTH),
-        created_at=to_text(now),
-        updated_at=to_text(now),
+    return replace(
+        blank_job(organization, MANUAL, check_line("title", title, MAX_TITLE_LENGTH), now),
         priority="medium",
         domain=None if domain is None else check_host(domain, "domain"),
         short_code=short_code,

@@ -15,7 +15,7 @@ from data import Lake
 from data.hosts import normalized_host
 from data.store.arrivals import Silence, silences
 from service.clock import to_text
-from service.jobs.findings import new_job_id
+from service.jobs.findings import blank_job
 from service.jobs.records import SYSTEM, Change, Job
 from service.jobs.states import next_status
 from service.jobs.store import Jobs
@@ -60,20 +60,11 @@ def open_silences(jobs: Jobs) -> dict[str, int]:
 def _job(organization: str, silence: Silence, now: datetime) -> Job:
     subject = orjson.dumps([organization, silence.source, silence.domain, to_text(silence.since)])
     domain = silence.domain if normalized_host(silence.domain) == silence.domain else ""
-    source = {
-        "follow": f"the followed log of {domain}" if domain else "the followed log",
-        "drop": f"the followed folder or bucket of {domain}" if domain else "the followed folder or bucket",
-        "report": "reported visits",
-    }[silence.source]
+    source = {"follow": "the followed log", "drop": "the followed folder or bucket", "report": "reported visits"}
+    of_domain = f" of {domain}" if domain and silence.source != "report" else ""
     usual = ", ".join(f"{visits:,}" for visits in silence.before)
-    return Job(
-        id=new_job_id(),
-        organization=organization,
-        type=SILENT_SOURCE,
-        status="new",
-        title=f"Visits stopped arriving: {source}",
-        created_at=to_text(now),
-        updated_at=to_text(now),
+    return replace(
+        blank_job(organization, SILENT_SOURCE, f"Visits stopped arriving: {source[silence.source]}{of_domain}", now),
         priority="high",
         domain=domain or None,
         summary=f"None has arrived since {silence.since:%Y-%m-%d %H:%M} UTC. In the same six hours of the four weeks "
