@@ -1,13 +1,20 @@
-"""What tests of the pages share: browsers that are signed in, and pages taken apart."""
+"""What tests of the pages share: browsers that are signed in, and what the server stores and writes about them."""
 
-from contextlib import contextmanager
+import sqlite3
+from contextlib import closing, contextmanager
+from io import BytesIO
 
 import pytest
+from starlette.testclient import TestClient
 
+from service.app import create_app
 from service.control_database import ControlDatabase
+from service.jobs.store import Jobs
+from service.logs import Log
 from service.pages.sessions import SessionStore
 from tests.conftest import NOW
 from tests.service.pages.reading import Browser
+from tests.support.control import open_store
 
 
 @pytest.fixture(scope="session")
@@ -57,3 +64,44 @@ def browser(stranger, shared_lake, link_of):
     """A browser that is signed in to acme as an editor."""
     stranger.enter(link_of(shared_lake))
     return stranger
+
+
+@pytest.fixture
+def acme(lake, browsing):
+    """A browser at a server of `lake` that is signed in to acme as an editor."""
+    with browsing(lake) as browser:
+        yield browser
+
+
+@pytest.fixture
+def jobs(lake):
+    """The jobs of `lake`, as another program has them."""
+    with open_store(Jobs, lake) as jobs:
+        yield jobs
+
+
+@pytest.fixture
+def logged(lake, settings):
+    """Opens a browser that is not signed in, and gives what the server of `lake` has logged at the end."""
+    stream = BytesIO()
+
+    @contextmanager
+    def logged(**changes):
+        with (
+            closing(Log(stream)) as log,
+            TestClient(create_app(settings(lake, **changes), lambda: NOW, log), follow_redirects=False) as client,
+        ):
+            yield Browser(client), stream
+
+    return logged
+
+
+@pytest.fixture(scope="session")
+def dump_of():
+    """All that the control database of a lake has, as text."""
+
+    def dump_of(lake):
+        with closing(sqlite3.connect(lake.root / "control.sqlite")) as database:
+            return "\n".join(database.iterdump())
+
+    return dump_of

@@ -1,5 +1,8 @@
 """A browser without script, as far as tests need one: it keeps its cookie, and takes pages apart."""
 
+import csv
+import io
+import time
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal
 from html.parser import HTMLParser
@@ -45,6 +48,11 @@ class Element:
 
     def one(self, tag="", **attributes):
         (found,) = self.all(tag, **attributes)
+        return found
+
+    def row(self, words):
+        """The only row of a table that has these words."""
+        (found,) = (row for row in self.all("tr") if words in row.text)
         return found
 
 
@@ -115,6 +123,11 @@ def as_text(value):
     return ", ".join(value) if isinstance(value, list) else str(value)
 
 
+def as_cells(answer, fields=()):
+    """The rows of an answer as cells have them, with these fields only if any are given."""
+    return [{name: as_text(row[name]) for name in fields or row} for row in answer]
+
+
 def as_shown(answer, rows):
     """The rows of an answer as a table shows them: those over time with the visits by neither people nor AI, one of
     people with their visits only, ranked and with shares.
@@ -133,6 +146,14 @@ def as_shown(answer, rows):
         if row["human_clicks"]
     ]
     return sorted(by_people, key=lambda row: -row["human_clicks"])
+
+
+def wait_until(is_so):
+    """Ask until something is so; fails if it never is."""
+    until = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < until
+        time.sleep(0.02)
 
 
 def tile_values(page):
@@ -156,6 +177,10 @@ class Browser:
         response = self.get(path)
         assert response.status_code == status, (path, response.status_code, response.text[:500])
         return read(response.text)
+
+    def csv(self, path):
+        """The rows of a CSV file, by the names in its first line."""
+        return list(csv.DictReader(io.StringIO(self.get(path).text)))
 
     def post(self, path, headers=OURS, **fields):
         return self.client.post(self._address(path), data=fields, headers=headers)

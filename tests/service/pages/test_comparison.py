@@ -1,7 +1,5 @@
 """Rows beside the period before: both numbers are those of the answers, and what is not known is not 0."""
 
-import csv
-import io
 import re
 from contextlib import closing
 from datetime import date, datetime
@@ -34,9 +32,8 @@ def visits_of_two_weeks():
             yield visit(visited_at=at, country=country, path=f"/{country}", short_code=country, domain="go.example",
                         referrer="news.example", referrer_type="other", visitor=second + 1)  # fmt: skip
         if day in {3, 4, 5, 10, 11}:
-            yield visit(
-                visited_at=datetime(2026, 3, day, 13), path="/SE", short_code="SE", domain="go.example", **AGENT
-            )
+            at = datetime(2026, 3, day, 13)
+            yield visit(visited_at=at, path="/SE", short_code="SE", domain="go.example", **AGENT)
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +64,7 @@ def test_rows_and_the_csv_beside_them_show_both_periods_and_the_change(compared)
     ]
     assert "Tables show complete days: 9 Mar – 14 Mar against 3 Mar – 8 Mar." in page.text
     (link,) = page.one("section", id="geographic").all("a", class_="csv")
-    rows = list(csv.DictReader(io.StringIO(compared.get(link.attributes["href"]).text)))
+    rows = compared.csv(link.attributes["href"])
     assert [(row["country"], row["human_clicks"], row["before"], row["change"]) for row in rows] == [
         ("SE", "12", "6", "100.0"), ("DK", "6", "0", "new"), ("unknown", "0", "0", ""),
     ]  # fmt: skip
@@ -116,12 +113,11 @@ def test_the_comparison_is_one_click_is_kept_by_links_and_forms_and_can_be_taken
     assert compared.get("people?compare=after").status_code == 400
 
 
-def test_days_that_nothing_covers_are_not_compared(lake, browsing):
+def test_days_that_nothing_covers_are_not_compared(lake, acme):
     for days in (range(3, 5), range(7, 16)):
         land(lake, "acme", [one for one in visits_of_two_weeks() if one["visited_at"].day in days])
     Compactor(lake, lambda: NOW).run()
-    with browsing(lake) as browser:
-        page = browser.read(f"people?{WEEK}&compare=before")
+    page = acme.read(f"people?{WEEK}&compare=before")
     assert "Rows are not compared" in page.text
     assert not page.all("table", class_="rows comparing")
 
@@ -139,9 +135,8 @@ def test_what_an_answer_may_have_left_out_is_not_called_new():
     assert (row["before"], row["change"]) == (None, None)
     (row,) = compared_rows(PATHS, [{"path": "/new", "visits": 5}], paths[:99])
     assert (row["before"], row["change"]) == (0, float("inf"))
-    hosts = [
-        {"referrer": name, "referrer_type": name, "source": name, "visits": 9} for name in ("a.example", "(other)")
-    ]
+    names = ("a.example", "(other)")
+    hosts = [{"referrer": name, "referrer_type": name, "source": name, "visits": 9} for name in names]
     unknown = {"referrer": "b.example", "referrer_type": "other", "source": "other", "visits": 1}
     found = compared_rows(REFERRERS, [hosts[0], unknown, hosts[1]], hosts)
     assert [(row["before"], row["change"]) for row in found] == [(9, 0.0), (None, None), (None, None)]

@@ -11,12 +11,10 @@ from data.store.links import links_of
 from queries import DETECTORS, ENTRIES, Scope, Warehouse, detect
 from service.encoding import encode
 from service.jobs.detection import Detection
-from service.jobs.store import Jobs
 from service.pages.numbers import content
 from tests.conftest import NOW
 from tests.service.jobs.findings import ANNA
-from tests.service.pages.reading import as_text, tables
-from tests.support.control import open_store
+from tests.service.pages.reading import as_cells, tables
 from tests.support.visits import land, links, visit
 
 PERSON = {"bot_category": "ai_referral", "agent_kind": "referral", "ai_source": "Claude", "referrer": "claude.ai"}
@@ -46,24 +44,6 @@ def lake(lake):
     return lake
 
 
-@pytest.fixture
-def jobs(lake):
-    with open_store(Jobs, lake) as jobs:
-        yield jobs
-
-
-@pytest.fixture
-def answer(lake):
-    warehouse = Warehouse(lake)
-
-    def answer(days=30, **filters):
-        scope = Scope("acme", NOW.date() - timedelta(days - 1), NOW.date(), **filters)
-        return orjson.loads(encode(warehouse.answer(ENTRIES["invented-links"], warehouse.variables(scope))))
-
-    yield answer
-    warehouse.close()
-
-
 def rows_of(browser, query=""):
     return browser.read(f"invented-links{query}").one("table", data_entry="invented-links").one("tbody").all("tr")
 
@@ -81,95 +61,85 @@ def click(browser, path, query=""):
 
 
 FILTERED = [
-    ("", {}, MADE_UP),
-    ("?range=7d", {"days": 7}, MADE_UP[:2]),
-    ("?domain=go.example", {"domain": "go.example"}, MADE_UP[::2]),
-    ("?f_country=SE", {"country": "SE"}, MADE_UP[:1]),
-    ("?f_ai_source=Claude", {"ai_source": "Claude"}, MADE_UP[:2]),
-    ("?f_ai_source=ChatGPT", {"ai_source": "ChatGPT"}, MADE_UP[::2]),
+    ("", 30, {}, MADE_UP),
+    ("?range=7d", 7, {}, MADE_UP[:2]),
+    ("?domain=go.example", 30, {"domain": "go.example"}, MADE_UP[::2]),
+    ("?f_country=SE", 30, {"country": "SE"}, MADE_UP[:1]),
+    ("?f_ai_source=Claude", 30, {"ai_source": "Claude"}, MADE_UP[:2]),
+    ("?f_ai_source=ChatGPT", 30, {"ai_source": "ChatGPT"}, MADE_UP[::2]),
 ]
 
 
-def test_the_page_lists_made_up_addresses_and_is_one_click_from_the_page_ai(lake, browsing, answer):
-    with browsing(lake) as browser:
-        for query, filters, paths in FILTERED:
-            (link,) = (one for one in browser.read(f"ai{query}").all("a") if one.text == "Invented links")
-            shown = tables(browser.read(link.attributes["href"]))["invented-links", None]
-            expected = answer(**filters)
+def test_the_page_lists_made_up_addresses_and_is_one_click_from_the_page_ai(lake, acme):
+    with closing(Warehouse(lake)) as warehouse:
+        for query, days, filters, paths in FILTERED:
+            (link,) = (one for one in acme.read(f"ai{query}").all("a") if one.text == "Invented links")
+            shown = tables(acme.read(link.attributes["href"]))["invented-links", None]
+            scope = Scope("acme", NOW.date() - timedelta(days - 1), NOW.date(), **filters)
+            variables = warehouse.variables(scope)
+            expected = orjson.loads(encode(warehouse.answer(ENTRIES["invented-links"], variables)))
             assert [row["path"] for row in expected] == paths
-            assert shown == [{field: as_text(row[field]) for field in shown[0]} for row in expected]
-        nothing = browser.read("invented-links?start_date=2026-03-14&end_date=2026-03-14").text
-        assert "at an address that no link has and for which no request succeeded" in nothing
+            assert shown == as_cells(expected, shown[0])
+    nothing = acme.read("invented-links?start_date=2026-03-14&end_date=2026-03-14").text
+    assert "at an address that no link has and for which no request succeeded" in nothing
 
 
-def test_one_click_makes_one_approved_job_at_its_redirect_however_often_it_is_clicked(lake, browsing, jobs):
-    with browsing(lake) as browser:
-        action, address = buttons(browser, "?range=7d")["/pricing-2026"]
-        answers = [browser.post(action, address=address) for _ in range(3)]
-        (job,) = jobs.of("acme")
-        assert {answer.headers["location"] for answer in answers} == {f"/app/jobs/{job.id}#implementation"}
-        page = browser.read(f"jobs/{job.id}")
-        assert page.one("input", name="redirect_to")
-        command = "traffic query invented-links --org acme --start-date 2026-03-09 --end-date 2026-03-15"
-        assert command in [code.text for code in page.all("code")]
-        assert (job.type, job.status, job.domain, job.path) == (
-            "invented_link", "approved", "go.example", "/pricing-2026",
-        )  # fmt: skip
-        assert "/pricing-2026" not in buttons(browser)
-        (state,) = rows_of(browser)[0].all("a", href=f"/app/jobs/{job.id}")
-        assert state.text == "approved"
-        response = browser.post(
-            f"jobs/{job.id}/implementations", version=job.version, redirect_to="https://example.com/pricing"
-        )
-        assert response.status_code == 303
-        assert "/pricing-2026" not in [row.one("th").text for row in rows_of(browser, "?range=90d")]
-    assert ("pricing-2026", "https://example.com/pricing") in {
-        (link.short_code, link.target_url) for link in links_of(lake, "acme")
-    }
+def test_one_click_makes_one_approved_job_at_its_redirect_however_often_it_is_clicked(lake, acme, jobs):
+    action, address = buttons(acme, "?range=7d")["/pricing-2026"]
+    answers = [acme.post(action, address=address) for _ in range(3)]
+    (job,) = jobs.of("acme")
+    assert {answer.headers["location"] for answer in answers} == {f"/app/jobs/{job.id}#implementation"}
+    page = acme.read(f"jobs/{job.id}")
+    assert page.one("input", name="redirect_to")
+    command = "traffic query invented-links --org acme --start-date 2026-03-09 --end-date 2026-03-15"
+    assert command in [code.text for code in page.all("code")]
+    assert (job.type, job.status) == ("invented_link", "approved")
+    assert (job.domain, job.path) == ("go.example", "/pricing-2026")
+    assert "/pricing-2026" not in buttons(acme)
+    assert rows_of(acme)[0].one("a", href=f"/app/jobs/{job.id}").text == "approved"
+    target = "https://example.com/pricing"
+    response = acme.post(f"jobs/{job.id}/implementations", version=job.version, redirect_to=target)
+    assert response.status_code == 303
+    assert "/pricing-2026" not in [row.one("th").text for row in rows_of(acme, "?range=90d")]
+    assert ("pricing-2026", target) in {(link.short_code, link.target_url) for link in links_of(lake, "acme")}
 
 
-def test_what_the_detector_found_before_or_finds_after_a_claim_is_the_same_job(lake, browsing, jobs):
+def test_what_the_detector_found_before_or_finds_after_a_claim_is_the_same_job(lake, acme, jobs):
     switch_behaviour(lake.manifest, "acme", on=False)  # so that no day waits to be judged
-    with closing(Warehouse(lake)) as warehouse, browsing(lake) as browser:
+    with closing(Warehouse(lake)) as warehouse:
         found = detect(warehouse, DETECTORS["invented_link"], "acme", NOW.date())
         assert {one.subject["path"] for one in found} == {*MADE_UP[:2]}
-        click(browser, MADE_UP[1])
+        click(acme, MADE_UP[1])
         Detection(warehouse, lake, jobs, "acme").update_jobs(NOW.date(), NOW)
-        assert {row.path: row.status for row in jobs.of("acme") if row.type == "invented_link"} == {
-            "/pricing-2026": "new",
-            "/guide/made%20up%3F": "approved",
-        }
-        click(browser, MADE_UP[0])
-        click(browser, MADE_UP[2])
-        assert sorted((row.type, row.status) for row in jobs.of("acme") if row.path in MADE_UP) == [
-            ("broken_link", "approved"),
-            ("invented_link", "approved"),
-        ]
+    states = {row.path: row.status for row in jobs.of("acme") if row.type == "invented_link"}
+    assert states == {"/pricing-2026": "new", "/guide/made%20up%3F": "approved"}
+    click(acme, MADE_UP[0])
+    click(acme, MADE_UP[2])
+    states = {(row.path, row.type): row.status for row in jobs.of("acme") if row.path in MADE_UP}
+    assert states == {(MADE_UP[0], "invented_link"): "approved", (MADE_UP[2], "broken_link"): "approved"}
 
 
-def test_of_an_address_whose_job_is_closed_the_page_shows_the_job_and_no_button(lake, browsing, jobs):
-    with browsing(lake) as browser:
-        click(browser, "/only-fetched")
-        (job,) = jobs.of("acme")
-        jobs.act("acme", job.id, "dismiss", ANNA, NOW)
-        assert "/only-fetched" not in buttons(browser)
-        assert [row.one("a", href=f"/app/jobs/{job.id}").text for row in rows_of(browser)[2:]] == ["dismissed"]
+def test_of_an_address_whose_job_is_closed_the_page_shows_the_job_and_no_button(acme, jobs):
+    click(acme, "/only-fetched")
+    (job,) = jobs.of("acme")
+    jobs.act("acme", job.id, "dismiss", ANNA, NOW)
+    assert "/only-fetched" not in buttons(acme)
+    assert [row.one("a", href=f"/app/jobs/{job.id}").text for row in rows_of(acme)[2:]] == ["dismissed"]
 
 
 def test_viewers_see_rows_but_claim_none_and_no_claim_is_cross_origin_or_of_a_missing_row(
-    lake, browsing, jobs, monkeypatch
+    lake, browsing, acme, jobs, monkeypatch
 ):
-    with browsing(lake) as browser:
-        action, address = buttons(browser)["/pricing-2026"]
-        assert browser.post(action, headers={"Sec-Fetch-Site": "cross-site"}, address=address).status_code == 403
-        assert browser.post(action, address="0" * 64).status_code == 400
-        monkeypatch.setattr("service.jobs.findings.MAX_OPEN_JOBS", 0)
-        assert "are open; resolve or dismiss some first" in browser.post(action, address=address).text
-        monkeypatch.setattr(content, "MAX_PATH_VISITS", 10)
-        for path in ("invented-links", "export/invented-links.csv"):
-            assert browser.get(path).status_code == 400
-        assert browser.post(action, address=address).status_code == 400
-        monkeypatch.undo()
+    action, address = buttons(acme)["/pricing-2026"]
+    assert acme.post(action, headers={"Sec-Fetch-Site": "cross-site"}, address=address).status_code == 403
+    assert acme.post(action, address="0" * 64).status_code == 400
+    monkeypatch.setattr("service.jobs.findings.MAX_OPEN_JOBS", 0)
+    assert "are open; resolve or dismiss some first" in acme.post(action, address=address).text
+    monkeypatch.setattr(content, "MAX_PATH_VISITS", 10)
+    for path in ("invented-links", "export/invented-links.csv"):
+        assert acme.get(path).status_code == 400
+    assert acme.post(action, address=address).status_code == 400
+    monkeypatch.undo()
     with browsing(lake, role="viewer") as viewer:
         assert len(rows_of(viewer)) == 3
         assert buttons(viewer) == {}

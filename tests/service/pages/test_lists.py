@@ -1,7 +1,5 @@
 """All links on one page: whatever the number of them, each is found by search, by sorting and by going on."""
 
-import csv
-import io
 from datetime import datetime, timedelta
 from random import Random
 
@@ -12,7 +10,7 @@ from queries import ENTRIES, Scope
 from service.encoding import encode
 from tests.conftest import NOW
 from tests.recount import recount
-from tests.service.pages.reading import as_text, tables
+from tests.service.pages.reading import as_cells, tables
 from tests.support.visits import land, links, visit
 
 FIELDS = [field.name for field in ENTRIES["all-links"].fields if field.name != "links_found"]
@@ -39,8 +37,7 @@ def shared_lake(shared_lake):
 
 def expected(**listing):
     scope = Scope("acme", NOW.date() - timedelta(29), NOW.date(), **listing)
-    rows = orjson.loads(encode(recount("all-links", VISITS, scope, KNOWN)))
-    return [{field: as_text(row[field]) for field in FIELDS} for row in rows]
+    return as_cells(orjson.loads(encode(recount("all-links", VISITS, scope, KNOWN))), FIELDS)
 
 
 def shown(page):
@@ -91,7 +88,7 @@ def test_links_without_visits_are_listed_alone_and_counted(browser):
 def test_the_csv_beside_a_list_has_the_links_that_are_shown(browser):
     page = browser.read("links?search=item&sort=target_url&part=2&range=7d")
     (link,) = [one for one in page.one("section", id="all-links").all("a") if one.text.startswith("CSV")]
-    rows = list(csv.DictReader(io.StringIO(browser.get(link.attributes["href"].partition("/app/")[2]).text)))
+    rows = browser.csv(link.attributes["href"])
     assert [row["short_code"] for row in rows] == [row["short_code"] for row in shown(page)]
     assert len(rows) == 100
 

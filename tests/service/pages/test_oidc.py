@@ -8,26 +8,22 @@ import base64
 import hashlib
 import json
 import re
-import sqlite3
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from io import BytesIO
 from urllib.parse import parse_qs, parse_qsl, quote, urlencode, urlsplit
 
 import httpx2
 import pytest
-from starlette.testclient import TestClient
 
 from data import BadInput
 from service.app import create_app
 from service.http import oidc
 from service.http.errors import ProviderUnavailable
-from service.logs import Log
 from service.pages.sessions import SessionStore
 from tests.conftest import NOW
 from tests.service.pages.reading import Browser, read
@@ -177,6 +173,11 @@ def is_refused(response, status=403):
     return (response.status_code, "set-cookie" in response.headers) == (status, False)
 
 
+def asks_for_patience(response):
+    """Whether an answer is a page that signs nobody in and says when to try again."""
+    return is_refused(response, 503) and response.headers["retry-after"] == "5"
+
+
 # At a real provider
 
 
@@ -193,7 +194,7 @@ def test_a_user_signs_in_and_sees_their_organization_as_the_role_that_they_have(
     assert "identity provider, alice" in sessions.text
     assert re.search(r"signed in as editor until [^.]*20:00", sessions.text)  # in eight hours
     assert browser.post("settings/api-keys", name="made by alice").status_code == 200
-    (row,) = [row for row in browser.read("settings/api-keys").all("tr") if "made by alice" in row.text]
+    row = browser.read("settings/api-keys").row("made by alice")
     assert "alice" in row.text.replace("made by alice", "")
 
 
@@ -208,8 +209,7 @@ def test_who_has_no_organization_declines_or_brings_what_is_of_another_sign_in_o
     response = signed_in(browser, "eve")
     assert is_refused(response)
     assert "organization" in read(response.text).text
-    state = parse_qs(urlsplit(browser.get("oidc/start").headers["location"]).query)["state"][0]
-    assert is_refused(browser.get(f"oidc/callback?error=access_denied&state={state}"))
+    assert is_refused(browser.get(f"oidc/callback?error=access_denied&state={begun(browser)['state']}"))
     for changes in ({"nonce": "of-another"}, {"nonce": None}, {"client_id": "another-service"}):
         assert is_refused(signed_in(browser, "alice", **changes))
 
@@ -219,12 +219,10 @@ def test_a_sign_in_and_a_code_work_once(browser):
     back = approved(browser.get("oidc/start").headers["location"], "alice")
     assert browser.get(back).status_code == 303
     assert is_refused(browser.get(back))
-    first, second = (browser.get("oidc/start").headers["location"] for _ in range(2))
-    code = parse_qs(urlsplit(approved(first, "alice")).query)["code"][0]
-    state = parse_qs(urlsplit(second).query)["state"][0]
-    assert is_refused(browser.get(f"oidc/callback?state={state}&code={code}"))  # of the other nonce, and used up now
-    third = parse_qs(urlsplit(browser.get("oidc/start").headers["location"]).query)["state"][0]
-    response = browser.get(f"oidc/callback?state={third}&code={code}")
+    back = approved(browser.get("oidc/start").headers["location"], "alice")
+    code = parse_qs(urlsplit(back).query)["code"][0]
+    assert is_refused(returned(browser, begun(browser), code=code))  # of the other nonce, and used up now
+    response = returned(browser, begun(browser), code=code)
     assert is_refused(response)
     assert "refused this sign-in" in read(response.text).text
 
@@ -260,11 +258,8 @@ def test_signing_out_offers_to_sign_out_of_the_provider(browser, identity_provid
     assert get(link.attributes["href"]).status_code == 200
 
 
-def test_only_hashes_of_states_and_cookies_are_stored(browser, shared_lake):
-    start = browser.get("oidc/start").headers["location"]
-    asked = dict(parse_qsl(urlsplit(start).query))
-    with closing(sqlite3.connect(shared_lake.root / "control.sqlite")) as database:
-        dump = "\n".join(database.iterdump())
+def test_only_hashes_of_states_and_cookies_are_stored(browser, shared_lake, dump_of):
+    asked, dump = begun(browser), dump_of(shared_lake)
     assert "sign_ins" in dump
     secrets = [asked["state"], asked["nonce"], asked["code_challenge"], browser.client.cookies["traffic-oidc"]]
     assert [secret for secret in secrets if secret in dump] == []
@@ -479,18 +474,14 @@ def test_a_token_endpoint_that_fails_is_a_page_that_says_when_to_try_again(at, p
     with at() as browser:
         for status, answer in answers:
             provider.status, provider.answer = status, lambda answer=answer: answer
-            response = returned(browser, begun(browser, provider))
-            assert is_refused(response, 503), answer
-            assert response.headers["retry-after"] == "5"
+            assert asks_for_patience(returned(browser, begun(browser, provider))), answer
 
 
 @examples("changes")
 def test_a_discovery_document_of_another_issuer_or_with_unsafe_addresses_is_not_used(at, provider, changes):
     provider.discovery |= changes
     with at() as browser:
-        response = browser.get("oidc/start")
-        assert is_refused(response, 503)
-        assert response.headers["retry-after"] == "5"
+        assert asks_for_patience(browser.get("oidc/start"))
         assert browser.get("sign-in").status_code == 200
 
 
@@ -513,19 +504,17 @@ def test_a_provider_that_cannot_be_reached_is_a_page_that_says_when_to_try_again
     with at() as browser:
         asked = begun(browser, provider)
         provider.stop()
-        response = returned(browser, asked)
-        assert is_refused(response, 503)
-        assert response.headers["retry-after"] == "5"
+        assert asks_for_patience(returned(browser, asked))
         assert "ConnectionRefusedError" in caplog.text
         assert browser.read("sign-in?signed-out=here").text.count("Sign in with") == 1
     with at() as browser:
-        assert is_refused(browser.get("oidc/start"), 503)
+        assert asks_for_patience(browser.get("oidc/start"))
         assert "Sign out of" not in browser.get("sign-in?signed-out=here").text
 
 
 def test_keys_that_cannot_be_read_are_the_trouble_of_the_provider_not_of_the_user(at, provider):
     with at(jwks="http://localhost:9/keys") as browser:
-        assert is_refused(returned(browser, begun(browser, provider)), 503)
+        assert asks_for_patience(returned(browser, begun(browser, provider)))
 
 
 def test_a_slow_provider_delays_no_other_sign_in(at, provider, monkeypatch):
@@ -537,7 +526,7 @@ def test_a_slow_provider_delays_no_other_sign_in(at, provider, monkeypatch):
             time.sleep(0.001)
         assert browser.get("sign-in").status_code == 200
         assert not all(one.done() for one in waiting)
-        assert all(is_refused(one.result(), 503) for one in waiting)
+        assert all(asks_for_patience(one.result()) for one in waiting)
     assert len(provider.asked) <= 16
 
 
@@ -560,17 +549,11 @@ def test_without_a_client_there_is_no_sign_in_at_the_provider(stranger):
         assert "traffic" not in stranger.client.cookies
 
 
-def test_codes_states_and_secrets_do_not_reach_the_log(lake, settings, provider, caplog):
-    stream = BytesIO()
-    log = Log(stream)
-    known = settings_of(provider.issuer) | {"jwks": f"{provider.issuer}/keys"}
+def test_codes_states_and_secrets_do_not_reach_the_log(logged, provider, caplog):
     provider.status = 400
-    app = create_app(settings(lake, **known, **PUBLIC), lambda: NOW, log)
-    with TestClient(app, follow_redirects=False) as client:
-        browser = Browser(client)
+    with logged(**settings_of(provider.issuer), **PUBLIC) as (browser, stream):
         asked = begun(browser, provider)
         assert is_refused(returned(browser, asked))
-    log.close()
     written = stream.getvalue().decode() + caplog.text
     assert "/app/oidc/callback" in written
     assert "HTTP status 400" in written

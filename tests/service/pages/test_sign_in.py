@@ -1,20 +1,14 @@
 """Signing in and out, and everything that tries to get around it."""
 
 import sqlite3
-import time
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from io import BytesIO
 from urllib.parse import quote
 
-from starlette.testclient import TestClient
-
 from service.api_keys import ApiKeys
-from service.app import create_app
-from service.logs import Log
 from service.pages.sessions import MAX_SESSIONS_OF_A_KEY, SessionStore
 from tests.conftest import NOW
-from tests.service.pages.reading import OURS, Browser, read
+from tests.service.pages.reading import OURS, Browser, read, wait_until
 from tests.support.control import open_store
 from tests.support.tables import examples
 from tests.support.visits import land, visit
@@ -68,8 +62,8 @@ def test_a_link_works_once_within_ten_minutes_but_that_of_the_demo_again(strange
     assert [stranger.enter(code).status_code for _ in range(3)] == [303] * 3
     for invented in ("", "x", "a" * 43, "%00", "' OR 1=1 --"):
         assert stranger.enter(invented).status_code == 403
-    with closing(sqlite3.connect(shared_lake.root / "control.sqlite")) as db:  # links that have expired are deleted
-        assert db.execute("SELECT count(*) FROM sign_in_links WHERE expires_at < '2026-03-15T12'").fetchone() == (0,)
+    expired = "SELECT 1 FROM sign_in_links WHERE expires_at < '2026-03-15T12'"
+    assert _stored(shared_lake, expired) == []  # they are deleted
 
 
 def test_opening_a_link_shows_a_button_and_neither_that_nor_another_site_uses_it_up(stranger, shared_lake, link_of):
@@ -114,9 +108,8 @@ def test_a_key_expires_on_the_day_of_the_form_and_with_it_the_sessions_that_it_m
         assert "wrong, expired or revoked" in read(browser.post("sign-in", key=key).text).text
         client.cookies.clear()
         client.cookies.set("traffic", editor)
-        (row,) = [row for row in browser.read("settings/api-keys").all("tr") if "for March" in row.text]
-        assert "expired" in row.text
-        assert row.all("form") == []
+        row = browser.read("settings/api-keys").row("for March")
+        assert ("expired" in row.text, row.all("form")) == (True, [])
         assert browser.post("settings/api-keys", name="late", expires_at="2026-03-20").status_code == 400
 
 
@@ -238,15 +231,11 @@ def test_when_a_session_was_last_seen_is_kept_to_the_hour_until_it_ends_after_it
         browser.enter(link_of(lake, days=1))
         now[0] = NOW + timedelta(hours=23, minutes=20)
         assert browser.get("").status_code == 200
-        until = time.monotonic() + 60
-        while _sessions(lake, "acme")[0].last_seen_at != "2026-03-16T11:00:00Z":
-            assert time.monotonic() < until
-            time.sleep(0.02)
+        wait_until(lambda: _sessions(lake, "acme")[0].last_seen_at == "2026-03-16T11:00:00Z")
         now[0] = NOW + timedelta(hours=24, seconds=1)
         _until_signed_out(browser)
         browser.enter(link_of(lake, clock=lambda: now[0]))
-        with closing(sqlite3.connect(lake.root / "control.sqlite")) as db:
-            assert db.execute("SELECT count(*) FROM sessions").fetchone() == (1,)  # expired ones are deleted
+        assert _stored(lake, "SELECT count(*) FROM sessions") == [(1,)]  # expired ones are deleted
 
 
 def test_a_write_that_waits_stops_no_page(shared_lake, stranger):
@@ -259,37 +248,31 @@ def test_a_write_that_waits_stops_no_page(shared_lake, stranger):
         assert [stranger.get(path, headers=cookie).status_code for path in ("", "settings/api-keys")] == [200, 200]
 
 
-def test_only_hashes_of_codes_and_sessions_are_stored(shared_lake, stranger, link_of):
-    code = link_of(shared_lake)
-    stranger.enter(code)
-    secret = stranger.client.cookies["traffic"]
-    with closing(sqlite3.connect(shared_lake.root / "control.sqlite")) as db:
-        dump = "\n".join(db.iterdump())
-    assert code not in dump
-    assert secret not in dump
-    assert "editor" in dump
-
-
-def test_codes_cookies_and_parameters_do_not_reach_the_log(lake, settings, link_of):
-    stream = BytesIO()
-    log = Log(stream)
+def test_of_codes_and_sessions_only_hashes_are_stored_and_like_parameters_they_do_not_reach_the_log(
+    lake, logged, link_of, dump_of
+):
     code = link_of(lake)
-    with TestClient(create_app(settings(lake), lambda: NOW, log), follow_redirects=False) as client:
-        assert client.get(f"/app/enter?code={code}").status_code == 200
-        client.post("/app/enter", data={"code": code}, headers=OURS)
-        client.get("/app/ai/SecretSource?domain=secret.example")
-    log.close()
-    assert b'"route":"/app/ai/{source}","status":200' in stream.getvalue()
-    assert b'"organization":"acme"' in stream.getvalue()
-    assert [word for word in (code.encode(), b"secret", b"Secret") if word in stream.getvalue()] == []
+    with logged() as (browser, stream):
+        assert browser.get(f"enter?code={code}").status_code == 200
+        browser.enter(code)
+        secret = browser.client.cookies["traffic"]
+        browser.get("ai/SecretSource?domain=secret.example")
+    log, dump = stream.getvalue().decode(), dump_of(lake)
+    assert '"route":"/app/ai/{source}","status":200' in log
+    assert '"organization":"acme"' in log
+    assert "editor" in dump
+    assert [word for word in (code, secret) if word in log + dump] == []
+    assert "secret" not in log.lower()
 
 
 def _until_signed_out(browser):
     """Ask until the session is over; sessions are remembered for two seconds."""
-    until = time.monotonic() + 60
-    while browser.get("").status_code != 303:
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    wait_until(lambda: browser.get("").status_code == 303)
+
+
+def _stored(lake, sql):
+    with closing(sqlite3.connect(lake.root / "control.sqlite")) as database:
+        return database.execute(sql).fetchall()
 
 
 def _sessions(lake, organization):
