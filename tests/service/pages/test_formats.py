@@ -1,9 +1,10 @@
-"""How pages write the API's words."""
+"""How pages write the API's words, and text with code in it."""
 
 import pytest
 
 from data.visits import BOT_CATEGORIES, CATEGORY_OF_KIND
 from service.pages.formats import humanize
+from service.pages.markup import with_code
 from tests.support.tables import examples
 
 
@@ -16,3 +17,8 @@ def test_a_word_of_the_api_is_written_as_people_write_it(word, expected):
 def test_no_category_and_no_kind_of_agent_is_shown_with_an_underscore_or_a_small_ai(word):
     assert "_" not in humanize(word)
     assert "ai" not in humanize(word).split()
+
+
+@examples("text", "expected")
+def test_what_stands_between_backticks_is_code_and_everything_is_escaped(text, expected):
+    assert str(with_code(text)) == expected

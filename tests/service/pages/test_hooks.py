@@ -112,7 +112,7 @@ def test_a_disabled_hook_has_a_banner_and_can_be_made_active_again(acme, hooks, 
     assert not hooks.hook("acme", hook.id).active
 
 
-def test_viewers_others_and_forms_of_other_sites_neither_see_nor_change_hooks(lake, browsing, acme, hooks, hook):
+def test_viewers_and_others_neither_see_nor_change_hooks(lake, browsing, hooks, hook):
     path = f"settings/agent-hooks/{hook.id}"
     forms = [
         ("settings/agent-hooks", {"name": "x", "url": URL, "job.created": "on"}),
@@ -126,7 +126,5 @@ def test_viewers_others_and_forms_of_other_sites_neither_see_nor_change_hooks(la
             assert browser.get(path).status_code == status
             for action, fields in forms[organization != "acme" :]:  # anybody may make hooks of their own
                 assert browser.post(action, **fields).status_code == status, action
-    for action, fields in forms:
-        assert acme.post(action, {"Sec-Fetch-Site": "cross-site"}, **fields).status_code == 403, action
     assert hooks.of("acme") == [hook]
     assert hooks.deliveries("acme", hook.id) == []
