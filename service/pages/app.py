@@ -1,5 +1,6 @@
 """All pages together: their routes, the gate before them, and errors as pages."""
 
+from functools import partial
 from urllib.parse import quote
 
 from starlette.requests import Request
@@ -13,7 +14,9 @@ from service.pages.accounts import oidc, sign_in
 from service.pages.assets import stylesheet
 from service.pages.context import PageContext
 from service.pages.jobs import pages as job_pages
-from service.pages.numbers import export, run_it_yourself, shared_page, views
+from service.pages.numbers import shared_page, views
+from service.pages.numbers.export import export
+from service.pages.numbers.run_it_yourself import run
 from service.pages.rendering import headers_of
 from service.pages.services import PageServices
 from service.pages.settings import hooks as hook_pages
@@ -27,7 +30,22 @@ class PagesApp:
         self.context = PageContext(services)
         self._root = self.context.root
         self._public = {f"{self._root}{path}" for path in ("", "/sign-in", "/enter", "/oidc/start", "/oidc/callback")}
-        self._table = RouteTable(self._routes())
+        provider = services.oidc
+        self._table = RouteTable(
+            [
+                Route(self._root, self._to_overview),
+                Route(f"{self._root}/static/{{name}}", stylesheet),
+                *views.routes(self.context),
+                *sign_in.routes(self.context),
+                *(oidc.routes(self.context, provider) if provider else ()),
+                *job_pages.routes(self.context),
+                *settings_pages.routes(self.context),
+                *hook_pages.routes(self.context),
+                Route(f"{self._root}/share/{{secret}}", shared_page.endpoint(self.context)),
+                Route(f"{self._root}/export/{{name}}.csv", partial(export, self.context)),
+                Route(f"{self._root}/run/{{name}}", partial(run, self.context)),
+            ]
+        )
 
     def path_of(self, path: str) -> str:
         """The route of a path as declared, such as /app/ai/{source}; "" if there is none."""
@@ -46,22 +64,6 @@ class PagesApp:
         await response(scope, receive, send)
         if failure:
             raise failure
-
-    def _routes(self) -> list[Route]:
-        context, root, provider = self.context, self._root, self.context.services.oidc
-        return [
-            Route(root, self._to_overview),
-            Route(f"{root}/static/{{name}}", stylesheet),
-            *views.routes(context),
-            *sign_in.routes(context),
-            *(oidc.routes(context, provider) if provider else ()),
-            *job_pages.routes(context),
-            *settings_pages.routes(context),
-            *hook_pages.routes(context),
-            Route(f"{root}/share/{{secret}}", shared_page.endpoint(context)),
-            Route(f"{root}/export/{{name}}.csv", export.endpoint(context)),
-            Route(f"{root}/run/{{name}}", run_it_yourself.endpoint(context)),
-        ]
 
     async def _response(self, request: Request) -> Response:
         """The response of the route. Raises Problem, InvalidParameter and QueryTimeout."""

@@ -84,11 +84,6 @@ class Filters:
         return replace(scope, short_code=self.target_code) if is_resolved else scope
 
     @property
-    def is_custom(self) -> bool:
-        """Whether the days were given one by one, not as a range."""
-        return "start_date" in self.parameters
-
-    @property
     def days(self) -> int:
         """How many days are in scope."""
         return (self.scope.end_date - self.scope.start_date).days + 1
@@ -96,7 +91,7 @@ class Filters:
     @property
     def range(self) -> str:
         """The range in effect; "" for custom days."""
-        return "" if self.is_custom else self.parameters.get("range", DEFAULT_RANGE)
+        return "" if "start_date" in self.parameters else self.parameters.get("range", DEFAULT_RANGE)
 
     def query_string(self, **changes: str | None) -> str:
         """The query string of a page with these parameters after some changes; None takes one away."""
@@ -171,15 +166,15 @@ class Filters:
     @property
     def hidden_fields(self) -> list[tuple[str, str]]:
         """The filters that the form keeps and shows no field for: name and value."""
-        others = ((PARAMETERS[name], value) for name, value in self.parameters.items() if name not in _FORM_FIELDS)
-        fields = [(row.page_name, value) for row, value in others if row.kind != "days"]
+        given = [(PARAMETERS[name], value) for name, value in self.parameters.items()]
+        fields = [(row.page_name, value) for row, value in given if row.kind != "days" and row.name not in _FORM_FIELDS]
         return fields + ([("compare", "before")] if self.compares else [])
 
     def chips(self) -> list[tuple[str, str, str]]:
         """What is filtered: label, value, and the query string without it."""
         active = [(label, self.parameters[name], name) for name, label in CHIPS.items() if name in self.parameters]
         chips = [(label, value, self.query_string(**{name: None})) for label, value, name in active]
-        if self.is_custom:
+        if "start_date" in self.parameters:
             span = f"{self.scope.start_date} to {self.scope.end_date}"
             chips.insert(0, ("Days", span, self.query_string(range=DEFAULT_RANGE)))
         return chips

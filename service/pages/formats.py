@@ -2,12 +2,11 @@
 
 from datetime import date, datetime
 from math import inf
-from typing import Final
 
 
 def humanize(value: str) -> str:
     """A word of the API as people write it: AI assistant for ai_assistant."""
-    return " ".join(_CAPITALS.get(word, word) for word in value.split("_"))
+    return " ".join({"ai": "AI", "seo": "SEO"}.get(word, word) for word in value.split("_"))
 
 
 def number(value: float | None) -> str:
@@ -81,6 +80,3 @@ def size(value: int) -> str:
             break
         amount /= 1_000
     return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-
-
-_CAPITALS: Final = {"ai": "AI", "seo": "SEO"}

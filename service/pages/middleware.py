@@ -40,17 +40,14 @@ class Pages:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
         elif self.is_page(scope["path"]):
-            await (await self._loaded_pages())(scope, receive, send)
+            async with self._loading:
+                if self._pages is None:
+                    self._pages = await asyncio.to_thread(_load, self._services)
+            await self._pages(scope, receive, send)
         elif scope["path"] in self._base_paths and _is_browser(scope):
             await RedirectResponse(f"{self._root}/", 303)(scope, receive, send)
         else:
             await self._app(scope, receive, send)
-
-    async def _loaded_pages(self) -> "PagesApp":
-        async with self._loading:
-            if self._pages is None:
-                self._pages = await asyncio.to_thread(_load, self._services)
-        return self._pages
 
 
 def _load(services: PageServices) -> "PagesApp":

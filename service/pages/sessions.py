@@ -184,23 +184,17 @@ class SessionStore:
 
     def sessions_of(self, organization: str) -> list[Session]:
         """The valid sessions of an organization, newest first."""
-        return [
-            Session(*row)
-            for row in self.database.rows(
-                _SELECT_VALID + "AND organization = ? ORDER BY created_at DESC, id",
-                [to_text(self._clock()), organization],
-            )
-        ]
+        parameters = [to_text(self._clock()), organization]
+        rows = self.database.rows(_SELECT_VALID + "AND organization = ? ORDER BY created_at DESC, id", parameters)
+        return [Session(*row) for row in rows]
 
     def revoke(self, session_id: str, organization: str) -> bool:
         """End a session of an organization. False if there is none with this id."""
-        return bool(
-            self.database.rows(
-                "UPDATE sessions SET revoked_at = ? WHERE id = ? AND organization = ? AND revoked_at IS NULL "
-                "RETURNING id",
-                [to_text(self._clock()), session_id, organization],
-            )
+        rows = self.database.rows(
+            "UPDATE sessions SET revoked_at = ? WHERE id = ? AND organization = ? AND revoked_at IS NULL RETURNING id",
+            [to_text(self._clock()), session_id, organization],
         )
+        return bool(rows)
 
     def _open(
         self,

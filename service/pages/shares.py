@@ -67,16 +67,21 @@ class ShareStore:
         The fields are those of `fixed_filters`, `name`, `days` (how many the share is valid; empty: until revoked) and
         `embedders` (origins, separated by spaces or commas).
         """
-        name, filters, embedders = fields.get("name", "").strip(), fixed_filters(fields), fields.get("embedders", "")
+        name, filters, days = fields.get("name", "").strip(), fixed_filters(fields), fields.get("days", "").strip()
         if not 1 <= len(name) <= 100 or not name.isprintable():
             raise BadInput("a share's name must be 1 to 100 printable characters.")
-        now, lifetime = self._clock(), _days(fields.get("days", "").strip())
-        secret = secrets.token_urlsafe(32)
+        if days and (not re.fullmatch(r"[1-9]\d{0,3}", days, re.ASCII) or int(days) > MAX_SHARE_DAYS):
+            raise BadInput(f"the days are {days!r}; they must be a number from 1 to {MAX_SHARE_DAYS}, or empty.")
+        embedders = fields.get("embedders", "").lower().replace(",", " ").split()
+        origins = list(dict.fromkeys(map(parse_origin, embedders)))
+        if len(origins) > MAX_EMBEDDERS:
+            raise BadInput(f"there are {len(origins)} origins; the maximum is {MAX_EMBEDDERS}.")
+        now, secret = self._clock(), secrets.token_urlsafe(32)
         self.database.rows(
             "INSERT INTO shares (id, sha256, organization, name, filters, embedders, created_at, created_by, "
             "expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [secrets.token_hex(8), sha256(secret), organization, name, filters, _origins(embedders), to_text(now),
-             created_by, to_text(now + lifetime) if lifetime else None],
+            [secrets.token_hex(8), sha256(secret), organization, name, filters, " ".join(origins), to_text(now),
+             created_by, to_text(now + timedelta(days=int(days))) if days else None],
         )  # fmt: skip
         return secret
 
@@ -88,12 +93,9 @@ class ShareStore:
 
     def shares_of(self, organization: str) -> list[Share]:
         """Every share of an organization, newest first."""
-        return [
-            Share(*row)
-            for row in self.database.rows(
-                _SELECT + "WHERE organization = ? ORDER BY created_at DESC, id", [to_text(self._clock()), organization]
-            )
-        ]
+        parameters = [to_text(self._clock()), organization]
+        rows = self.database.rows(_SELECT + "WHERE organization = ? ORDER BY created_at DESC, id", parameters)
+        return [Share(*row) for row in rows]
 
     def record_use(self, share: Share) -> None:
         """Store when a share was last used, to the hour. For information only."""
@@ -103,13 +105,11 @@ class ShareStore:
 
     def revoke(self, share_id: str, organization: str) -> bool:
         """Revoke a share of an organization. False unless one with this id is active."""
-        return bool(
-            self.database.rows(
-                "UPDATE shares SET revoked_at = ? WHERE id = ? AND organization = ? AND revoked_at IS NULL "
-                "RETURNING id",
-                [to_text(self._clock()), share_id, organization],
-            )
+        rows = self.database.rows(
+            "UPDATE shares SET revoked_at = ? WHERE id = ? AND organization = ? AND revoked_at IS NULL RETURNING id",
+            [to_text(self._clock()), share_id, organization],
         )
+        return bool(rows)
 
 
 def fixed_filters(fields: Mapping[str, str]) -> str:
@@ -122,18 +122,3 @@ def fixed_filters(fields: Mapping[str, str]) -> str:
         raise BadInput("give both days, or none: the first and the last one.")
     given["range"] = "" if given["start_date"] else given["range"] or DEFAULT_RANGE
     return urlencode({name: value for name, value in given.items() if value}, quote_via=quote)
-
-
-def _days(text: str) -> timedelta | None:
-    if not text:
-        return None
-    if not re.fullmatch(r"[1-9]\d{0,3}", text, re.ASCII) or int(text) > MAX_SHARE_DAYS:
-        raise BadInput(f"the days are {text!r}; they must be a number from 1 to {MAX_SHARE_DAYS}, or empty.")
-    return timedelta(days=int(text))
-
-
-def _origins(text: str) -> str:
-    origins = list(dict.fromkeys(map(parse_origin, text.lower().replace(",", " ").split())))
-    if len(origins) > MAX_EMBEDDERS:
-        raise BadInput(f"there are {len(origins)} origins; the maximum is {MAX_EMBEDDERS}.")
-    return " ".join(origins)

@@ -12,7 +12,6 @@ from markupsafe import Markup
 from queries import DETECTORS, ENTRIES, template
 from service.jobs.records import JobOutcome, JobRecord
 from service.pages import formats
-from service.pages.numbers.charts import measured_days
 from service.pages.numbers.columns import TableColumn, cell, column_of
 
 DayCount = tuple[date, int, int]
@@ -91,13 +90,6 @@ def expected_days(days: Sequence[DayCount], shipped_on: date, outcome: JobOutcom
         return None
     pairs = [(among, after if day > shipped_on else before) for day, _, among in days]
     return [round(among * control.events / control.visits, 1) for among, control in pairs]
-
-
-def chart_of(days: Sequence[DayCount], shipped_on: date, expected: Sequence[float] | None = None) -> Markup:
-    """The chart of the days, with the one on which it was shipped marked; empty if nothing happened on any."""
-    if not any(events or visits for _, events, visits in days):
-        return Markup("")
-    return measured_days(days, shipped_on, expected)
 
 
 def _column(entry: str, name: str, is_untrusted: bool) -> TableColumn:

@@ -23,7 +23,8 @@ from service.jobs.redirects import ADD_REDIRECT, RedirectGuess
 from service.jobs.states import OPEN, STATUSES, JobChanged, JobConflict, JobNotFound, TooLarge
 from service.pages.context import PageContext
 from service.pages.forms import editors_form
-from service.pages.jobs.content import chart_of, days_of, evidence_of, expected_days, filled_days, outcome_sentences
+from service.pages.jobs.content import days_of, evidence_of, expected_days, filled_days, outcome_sentences
+from service.pages.numbers.charts import measured_days
 from service.pages.numbers.layout import layout
 from service.pages.sessions import Session
 
@@ -130,6 +131,11 @@ class _JobPages:
         implementation = job.implementation
         takes_implementation = job.status in {"approved", "sent"}
         takes_redirect = session.caller.may_write and takes_implementation and job.action_id == ADD_REDIRECT
+        guesses: Sequence[RedirectGuess] = ()
+        if takes_redirect:
+            one = self._context.services
+            with suppress(TrafficError, Overloaded):  # they cannot be read now
+                guesses = await guesses_for(self._jobs, one.warehouse, one.workers, one.clock, session.caller, job_id)
         shown: dict[str, Any] = {
             **layout(self._context, request, "jobs/job", None),
             "job": job,
@@ -141,20 +147,13 @@ class _JobPages:
             "statuses": states.IMPLEMENTATION_TRANSITIONS[implementation.status] if implementation else (),
             "takes_implementation": takes_implementation,
             "takes_redirect": takes_redirect,
-            "guesses": await self._guesses(session.caller, job_id) if takes_redirect else [],
+            "guesses": guesses,
             "kinds": _KINDS,
             "may_write": session.caller.may_write,
             "problem": problem,
             "fields": fields or {},
         }
         return await self._context.renderer.response(request, "job.html", shown, status)
-
-    async def _guesses(self, caller: Caller, job_id: str) -> Sequence[RedirectGuess]:
-        """Where the path of a job may be redirected to; none if they cannot be read now."""
-        one = self._context.services
-        with suppress(TrafficError, Overloaded):
-            return await guesses_for(self._jobs, one.warehouse, one.workers, one.clock, caller, job_id)
-        return ()
 
     async def _measured(self, caller: Caller, job: JobRecord) -> dict[str, Any] | None:
         """The chart and the days of a shipped job; None without a measure, or if it cannot be taken now."""
@@ -176,6 +175,8 @@ class _JobPages:
             return {"description": kind.measure.description, "chart": "", "days": []}
         days = filled_days(counts, first, last)
         expected = expected_days(days, shipped_on, job.outcome)
-        return {"description": kind.measure.description, "chart": chart_of(days, shipped_on, expected),
+        has_events = any(events or visits for _, events, visits in days)
+        chart = measured_days(days, shipped_on, expected) if has_events else ""
+        return {"description": kind.measure.description, "chart": chart,
                 "days": days, "expected": expected, "others": job.outcome.others,
                 "name": kind.measure.name, "shipped_on": shipped_on}  # fmt: skip

@@ -130,12 +130,6 @@ class PageContent:
         scope = self.filters.scope_for(entry)
         return self.listing.scope(scope) if self.listing and entry is lists.ENTRY else scope
 
-    @property
-    def unjudged_days(self) -> int:
-        """How many past days of the scope wait to be judged: on these, bots in disguise count as people."""
-        first, last = self._scope.start_date, min(self._scope.end_date, self.filters.today - timedelta(1))
-        return sum(first <= day <= last for day in self.stored.unjudged) if self.stored else 0
-
     @cached_property
     def _scope(self) -> Scope:
         """The scope of a dashboard's answers."""
@@ -159,6 +153,7 @@ class PageContent:
         has_before = self.page.is_dashboard and self.comparison and self._unit != "month"
         before = loaded[-1] if has_before else None
         spans = {name: (found[name, now[1]], found[name, then[1]]) for name, (now, then) in self._compared.items()}
+        first, last = self._scope.start_date, min(self._scope.end_date, self.filters.today - timedelta(1))
         targets = {row["target_url"] for row in answers.get("top-links", ())} - {"unknown"}  # by links files
         filled = [self._filled(panel, answers, before, source, spans.get(panel.entry.name)) for panel in self.panels]
         return {
@@ -168,7 +163,7 @@ class PageContent:
             "disguised": disguised_in_words(answers["disguised"]) if self.page.is_dashboard else "",
             "suggestions": suggestions(answers),
             "elsewhere": self._elsewhere(answers),
-            "unjudged_days": self.unjudged_days,
+            "unjudged_days": sum(first <= day <= last for day in self.stored.unjudged) if self.stored else 0,
             "missing": self.missing_in_words(),
             "comparison": self.comparison,
             "compares": self.stored is not None,

@@ -11,7 +11,6 @@ from starlette.responses import Response
 
 from queries import DETECTORS, ENTRIES, Finding
 from service.http.errors import InvalidBody
-from service.http.routing import Endpoint
 from service.jobs.detection import subject_of
 from service.jobs.findings import fingerprint_of, new_job
 from service.jobs.records import Actor, JobRecord
@@ -71,27 +70,23 @@ async def job_cells(context: PageContext, request: Request, filters: Filters) ->
     return cell
 
 
-def claim_endpoint(context: PageContext) -> Endpoint:
+async def claim(context: PageContext, request: Request) -> Response:
     """Claim the address that the form names by its fingerprint, and show its job where it takes its redirect."""
+    address = (await editors_form(request)).get("address", "")
+    filters, entry = await context.filters(request), ENTRIES["invented-links"]
+    scope = filters.scope_for(entry)
+    await context.in_thread(request, check_paths, context.services.lake, scope)
+    (rows,) = await context.load(request, [(entry, scope)])
+    finding = next((one for row in rows if fingerprint_of(one := _finding(filters, row)) == address), None)
+    if finding is None:
+        raise InvalidBody("This address is not in the list any more.", "Go back and reload the page.")
+    days = {"start_date": str(scope.start_date), "end_date": str(scope.end_date)}
+    others = {name: text for name, text in filters.parameters.items() if name != "range"}
+    command = commands(context, request, entry, replace(filters, parameters=others | days))["query"]
 
-    async def claim(request: Request) -> Response:
-        address = (await editors_form(request)).get("address", "")
-        filters, entry = await context.filters(request), ENTRIES["invented-links"]
-        scope = filters.scope_for(entry)
-        await context.in_thread(request, check_paths, context.services.lake, scope)
-        (rows,) = await context.load(request, [(entry, scope)])
-        finding = next((one for row in rows if fingerprint_of(one := _finding(filters, row)) == address), None)
-        if finding is None:
-            raise InvalidBody("This address is not in the list any more.", "Go back and reload the page.")
-        days = {"start_date": str(scope.start_date), "end_date": str(scope.end_date)}
-        others = {name: text for name, text in filters.parameters.items() if name != "range"}
-        command = commands(context, request, entry, replace(filters, parameters=others | days))["query"]
+    def make(jobs: Jobs, actor: Actor, now: datetime) -> JobRecord:
+        kind, span = DETECTORS[finding.type], (scope.start_date, scope.end_date)
+        found = subject_of(kind, entry.name, finding, span, replay=command)
+        return jobs.create(new_job(found, now), actor, now, is_approved=True)
 
-        def make(jobs: Jobs, actor: Actor, now: datetime) -> JobRecord:
-            kind, span = DETECTORS[finding.type], (scope.start_date, scope.end_date)
-            found = subject_of(kind, entry.name, finding, span, replay=command)
-            return jobs.create(new_job(found, now), actor, now, is_approved=True)
-
-        return await context.made_job(request, make)
-
-    return claim
+    return await context.made_job(request, make)

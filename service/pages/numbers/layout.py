@@ -32,7 +32,6 @@ def layout(context: PageContext, request: Request, path: str, filters: Filters |
         "navigation": [*navigation, jobs, settings],
         "organization": session.organization,
         "zone": context.services.lake.manifest.zone(session.organization),
-        "role": session.role,
         "is_exposed": context.origin.is_exposed(request),
         "filters": filters,
         "path": request.url.path,

@@ -1,6 +1,6 @@
 """The marks of the main chart: days with an event, each with a link to it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any, Final, NamedTuple
@@ -13,7 +13,6 @@ MAX_MARKS: Final = 12
 """The most that are drawn; the last of them stands for all the rest."""
 NEW_AFTER: Final = timedelta(7)
 """So many days without an agent have to be shown and covered before its first visit, for it to be new."""
-_NAMELESS: Final = frozenset(("unknown", "(other)"))
 
 
 class ShippedFix(NamedTuple):
@@ -46,8 +45,25 @@ def marks_of(
     filters: Filters, uncovered: frozenset[date], agents: Sequence[Mapping[str, Any]], events: Events
 ) -> list[Mark]:
     """The marks of the days in scope, by day. `agents` are the rows of bot-traffic, those with most visits first."""
-    scope = filters.scope
-    found = [*_gaps(filters, uncovered), *_new(filters, uncovered, agents)]
+    scope, found = filters.scope, []
+    for day in uncovered:
+        if day - timedelta(1) in uncovered and day > scope.start_date:
+            continue
+        last = day
+        while last + timedelta(1) in uncovered:
+            last += timedelta(1)
+        text = f"{formats.span(day, last)}: no log and no report covers {plural((last - day).days + 1, 'day')}"
+        found.append(Mark(day, text, filters.query_string(start_date=str(day), end_date=str(last))))
+    seen: dict[str, date] = {}  # an agent has a row for each confidence
+    for row in agents:
+        first = date.fromisoformat(row["first_seen"][:10])
+        seen[row["agent"]] = min(first, seen.get(row["agent"], first))
+    for agent, first in seen.items():
+        before = (first - timedelta(number) for number in range(1, NEW_AFTER.days + 1))
+        is_new = first - NEW_AFTER >= scope.start_date and uncovered.isdisjoint(before)
+        if is_new and agent not in {"unknown", "(other)"}:
+            text = f"{formats.day(first)}: the first visit of {agent} in these days"
+            found.append(Mark(first, text, f"agents{filters.query_string(agent=agent)}"))
     for day in events.rules_changed:
         text = f"{formats.day(day)}: the rules by which visits are classified changed"
         found.append(Mark(day, text, "settings/storage#rules"))
@@ -64,28 +80,3 @@ def grouped_marks(marks: Sequence[Mark]) -> list[Sequence[Mark]]:
     if len(marks) <= MAX_MARKS:
         return [[mark] for mark in marks]
     return [*([mark] for mark in marks[: MAX_MARKS - 1]), marks[MAX_MARKS - 1 :]]
-
-
-def _gaps(filters: Filters, uncovered: frozenset[date]) -> Iterable[Mark]:
-    for day in uncovered:
-        if day - timedelta(1) in uncovered and day > filters.scope.start_date:
-            continue
-        last = day
-        while last + timedelta(1) in uncovered:
-            last += timedelta(1)
-        days = plural((last - day).days + 1, "day")
-        query = filters.query_string(start_date=str(day), end_date=str(last))
-        yield Mark(day, f"{formats.span(day, last)}: no log and no report covers {days}", query)
-
-
-def _new(filters: Filters, uncovered: frozenset[date], agents: Sequence[Mapping[str, Any]]) -> Iterable[Mark]:
-    seen: dict[str, date] = {}  # an agent has a row for each confidence
-    for row in agents:
-        first = date.fromisoformat(row["first_seen"][:10])
-        seen[row["agent"]] = min(first, seen.get(row["agent"], first))
-    for agent, first in seen.items():
-        before = (first - timedelta(number) for number in range(1, NEW_AFTER.days + 1))
-        is_new = first - NEW_AFTER >= filters.scope.start_date and uncovered.isdisjoint(before)
-        if is_new and agent not in _NAMELESS:
-            text = f"{formats.day(first)}: the first visit of {agent} in these days"
-            yield Mark(first, text, f"agents{filters.query_string(agent=agent)}")

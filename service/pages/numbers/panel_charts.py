@@ -35,7 +35,14 @@ def chart_of(
             counts = {(str(row.get("ai_source") or row["tool"]), str(row["week"])): int(row["visits"]) for row in rows}
             chart = multiples({name: [counts.get((name, week), 0) for week in days.whole_weeks] for name, _ in counts})
         case "purposes" if days:
-            chart = multiples(_by_purpose(panel, columns, rows, days))
+            counted = [column for column in columns if column.kind == "number"]
+            drawn = [  # the days, or the weeks, that are whole and were read
+                row
+                for row in rows
+                if days.is_whole(panel.unit, row)
+                and not days.is_missing(panel.unit, {**row, "total_visits": sum(row[one.field] for one in counted)})
+            ]
+            chart = multiples({one.label: [row[one.field] for row in drawn] for one in counted if drawn})
         case "map":
             people = {str(row["country"]): int(row["human_clicks"]) for row in rows}
             chart = world_map(people, {str(row["country"]): str(row["country_name"]) for row in rows})
@@ -51,30 +58,16 @@ def _series(
 ) -> Markup:
     """Visits over time; `unit` is what a row counts: an hour, a day, a week or a month."""
     starts = [str(row[FIELD_OF[unit]]) for row in rows]
-    labels = {"hour": lambda: hour_labels(starts[::24]), "month": lambda: month_labels(starts)}
     numbered = list(enumerate(rows))
     ahead = [number for number, row in numbered if days.is_ahead(unit, row)]
     missing = [number for number, row in numbered if days.is_missing(unit, row)]
     partial = [number for number, row in numbered if not days.is_whole(unit, row) and number not in {*ahead, *missing}]
     if unit == "week":
         rows = [{**row, "human_clicks": row["human_visits"]} for row in rows]
-    texts = labels.get(unit, lambda: day_labels(starts))()
     numbers: dict[int, str] = {}
     for number, group in enumerate(marks, start=1):
         column = bisect_left(starts, starts[bisect_right(starts, group[0].day.isoformat()) - 1])
         numbers[column] = f"{numbers[column]},{number}" if column in numbers else str(number)
+    labels = {"hour": hour_labels, "month": month_labels}.get(unit, day_labels)
+    texts = labels(starts[::24] if unit == "hour" else starts)
     return time_series(rows, previous, texts, partial=partial, ahead=ahead, missing=missing, marks=numbers)
-
-
-def _by_purpose(
-    panel: Panel, columns: Sequence[TableColumn], rows: Sequence[Row], days: ChartDays
-) -> Mapping[str, Sequence[int]]:
-    """The counts of each column of a panel on the days, or in the weeks, that are whole and were read."""
-    counts = [column for column in columns if column.kind == "number"]
-    drawn = [
-        row
-        for row in rows
-        if days.is_whole(panel.unit, row)
-        and not days.is_missing(panel.unit, {**row, "total_visits": sum(row[one.field] for one in counts)})
-    ]
-    return {one.label: [row[one.field] for row in drawn] for one in counts if drawn}

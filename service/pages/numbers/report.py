@@ -67,10 +67,8 @@ class Report:
             orjson.loads(encode(warehouse.answer(entry, variables[scope], cancelled)))
             for entry, scope in content.wanted
         ]
-        database = country_database(lake, None)
-        return cls(
-            filters, page, content, loaded, lake.manifest.zone(organization), database.publisher if database else None
-        )
+        zone, database = lake.manifest.zone(organization), country_database(lake, None)
+        return cls(filters, page, content, loaded, zone, database.publisher if database else None)
 
     def html(self, made_at: datetime) -> str:
         """One HTML file, for a browser without a network."""
@@ -91,8 +89,16 @@ class Report:
         heading = self._heading()
         lines = [f"{heading['title']} of {heading['organization']}, {heading['span']}"]
         lines += [f"{label}: {_clean(value)}" for label, value in heading["chosen"]]
-        lines += ["", *self._tiles()]
+        lines.append("")
+        tiles = self.content.tiles(self.loaded)
+        label_width, width = max(len(tile.label) for tile in tiles), max(len(tile.text) for tile in tiles)
+        for tile in tiles:
+            change = f"  {tile.change['text']}" if tile.change else ""
+            lines.append(f"{tile.label:<{label_width}}  {tile.text:>{width}}{change}")
         rows = self.content.answers(self.loaded)
+        lines += filter(None, (self.content.missing_in_words(), disguised_in_words(rows["disguised"])))
+        if self.content.comparison:
+            lines.append(f"Changes are over complete days: {self.content.comparison.spans}.")
         for panel in self.content.panels:
             if panel.chart not in {"series", "hours"}:
                 lines += ["", panel.title, *_table(panel, rows[panel.entry.name])]
@@ -107,19 +113,6 @@ class Report:
             "chosen": [(label, parameters[name]) for name, label in CHIPS.items() if name in parameters],
         }
 
-    def _tiles(self) -> Iterator[str]:
-        tiles = self.content.tiles(self.loaded)
-        label_width, width = max(len(tile.label) for tile in tiles), max(len(tile.text) for tile in tiles)
-        for tile in tiles:
-            change = f"  {tile.change['text']}" if tile.change else ""
-            yield f"{tile.label:<{label_width}}  {tile.text:>{width}}{change}"
-        if missing := self.content.missing_in_words():
-            yield missing
-        if disguised := disguised_in_words(self.content.answers(self.loaded)["disguised"]):
-            yield disguised
-        if self.content.comparison:
-            yield f"Changes are over complete days: {self.content.comparison.spans}."
-
 
 def _table(panel: Panel, answer: Sequence[Any]) -> Iterator[str]:
     """The first rows of a panel in columns as wide as their content."""
@@ -128,7 +121,9 @@ def _table(panel: Panel, answer: Sequence[Any]) -> Iterator[str]:
         yield panel.empty
         return
     cells = [[column.label for column in columns]]
-    cells += [[_short(plain(column, row[column.field])) for column in columns] for row in rows[:TEXT_ROWS]]
+    for row in rows[:TEXT_ROWS]:
+        texts = [_clean(plain(column, row[column.field])) for column in columns]
+        cells.append([text if len(text) <= MAX_TEXT_WIDTH else f"{text[: MAX_TEXT_WIDTH - 1]}…" for text in texts])
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for line in cells:
         padded = (
@@ -138,11 +133,6 @@ def _table(panel: Panel, answer: Sequence[Any]) -> Iterator[str]:
         yield "  ".join(padded).rstrip()
     if len(rows) > TEXT_ROWS:
         yield f"The first {TEXT_ROWS} of {len(rows):,}."
-
-
-def _short(text: str) -> str:
-    text = _clean(text)
-    return text if len(text) <= MAX_TEXT_WIDTH else f"{text[: MAX_TEXT_WIDTH - 1]}…"
 
 
 def _clean(text: str) -> str:

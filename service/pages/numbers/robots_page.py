@@ -7,48 +7,43 @@ from data import BadInput
 from data.maintenance.status import stored_span
 from queries import ENTRIES, Scope
 from service import robots
-from service.http.routing import Endpoint
 from service.pages import formats
 from service.pages.context import PageContext
 from service.pages.forms import editors_form
 from service.pages.numbers.layout import layout
 
 
-def endpoint(context: PageContext) -> Endpoint:
+async def robots_page(context: PageContext, request: Request) -> Response:
     """The page; POST makes a job of it. Each parameter `block` is one operator:purpose that is chosen."""
-
-    async def page(request: Request) -> Response:
-        session = request.scope["session"]
-        organization, problem = session.organization, ""
-        name = (await editors_form(request)).get("as", "") if request.method == "POST" else ""
-        stored = await context.in_thread(request, stored_span, context.services.lake, organization)
-        first, last = robots.last_days(context.services.today(organization))
-        (rows,) = await context.load(request, [(ENTRIES["ai-agents"], Scope(organization, first, last))])
-        found = robots.crawled(rows)
-        chosen = request.query_params.getlist("block")
-        try:
-            plan = robots.cost(found, chosen)
-        except BadInput as error:  # a bookmark of other days
-            chosen, problem = [], str(error)
-            plan = robots.cost(found, chosen)
-        if request.method == "POST":
-            return await context.made_job(
-                request, lambda jobs, *who: robots.make_job(jobs, organization, plan, name, (first, last), *who)
-            )
-        shown = {
-            **layout(context, request, "ai", None),
-            "title": "What would robots.txt cost me?",
-            "span": formats.span(first, last),
-            "found": found,
-            "purposes": robots.PURPOSES,
-            "chosen": chosen,
-            "problem": problem,
-            "may_write": session.caller.may_write,
-            "query": request.url.query,
-            "plan": plan,
-            "snippets": [(name, robots.snippet(name, plan, first, last)) for name in robots.SNIPPETS] if chosen else [],
-            "waiting": sum(first <= day <= last for day in stored.unjudged),
-        }
-        return await context.renderer.response(request, "robots.html", shown)
-
-    return page
+    session = request.scope["session"]
+    organization, problem = session.organization, ""
+    name = (await editors_form(request)).get("as", "") if request.method == "POST" else ""
+    stored = await context.in_thread(request, stored_span, context.services.lake, organization)
+    first, last = robots.last_days(context.services.today(organization))
+    (rows,) = await context.load(request, [(ENTRIES["ai-agents"], Scope(organization, first, last))])
+    found = robots.crawled(rows)
+    chosen = request.query_params.getlist("block")
+    try:
+        plan = robots.cost(found, chosen)
+    except BadInput as error:  # a bookmark of other days
+        chosen, problem = [], str(error)
+        plan = robots.cost(found, chosen)
+    if request.method == "POST":
+        return await context.made_job(
+            request, lambda jobs, *who: robots.make_job(jobs, organization, plan, name, (first, last), *who)
+        )
+    shown = {
+        **layout(context, request, "ai", None),
+        "title": "What would robots.txt cost me?",
+        "span": formats.span(first, last),
+        "found": found,
+        "purposes": robots.PURPOSES,
+        "chosen": chosen,
+        "problem": problem,
+        "may_write": session.caller.may_write,
+        "query": request.url.query,
+        "plan": plan,
+        "snippets": [(name, robots.snippet(name, plan, first, last)) for name in robots.SNIPPETS] if chosen else [],
+        "waiting": sum(first <= day <= last for day in stored.unjudged),
+    }
+    return await context.renderer.response(request, "robots.html", shown)

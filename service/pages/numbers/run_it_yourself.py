@@ -8,7 +8,6 @@ from starlette.responses import Response
 
 from queries import ENDPOINTS, ENTRIES, Entry, template, template_entries, validate
 from service.http.errors import NotFound
-from service.http.routing import Endpoint
 from service.pages.context import PageContext
 from service.pages.filters import Filters, query_of
 from service.pages.numbers.layout import layout
@@ -29,20 +28,16 @@ def commands(context: PageContext, request: Request, entry: Entry, filters: Filt
     }
 
 
-def endpoint(context: PageContext) -> Endpoint:
+async def run(context: PageContext, request: Request) -> Response:
     """The page with the SQL of one answer."""
-
-    async def run(request: Request) -> Response:
-        entry = ENTRIES.get(request.path_params["name"])
-        if entry is None:
-            raise NotFound
-        filters = await context.filters(request)
-        shown: dict[str, Any] = {
-            "entry": entry,
-            "templates": [(leaf.name, template(leaf.name)) for leaf in template_entries(entry)],
-            "lines": commands(context, request, entry, filters),
-            **layout(context, request, "run", filters),
-        }
-        return await context.renderer.response(request, "run.html", shown)
-
-    return run
+    entry = ENTRIES.get(request.path_params["name"])
+    if entry is None:
+        raise NotFound
+    filters = await context.filters(request)
+    shown: dict[str, Any] = {
+        "entry": entry,
+        "templates": [(leaf.name, template(leaf.name)) for leaf in template_entries(entry)],
+        "lines": commands(context, request, entry, filters),
+        **layout(context, request, "run", filters),
+    }
+    return await context.renderer.response(request, "run.html", shown)

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from data.text import plural
-from queries import MAX_VALUE_LENGTH, PARAMETERS, Entry
+from queries import MAX_VALUE_LENGTH, PARAMETERS
 from service.pages.filters import Filters
 from service.pages.markup import joined
 from service.pages.numbers.charts import split_bar
@@ -22,8 +22,10 @@ from service.pages.numbers.panels import Panel
 from service.pages.numbers.spans import ChartDays, last_day_of
 
 Row = Mapping[str, Any]
-ANY_DOMAIN: Final = "(any)"
+_ANY_DOMAIN: Final = "(any)"
 """The domain of a link that works on all and was not visited."""
+_NO_DOMAIN: Final = frozenset((None, "", "unknown", REST, _ANY_DOMAIN))
+"""Of a link whose page is not filtered by a domain."""
 _CSS_CLASSES: Final = ("text", "number", "change", "day", "time", "badge", "share", "split")
 _ROW_HEADS: Final = {css: Markup('<th scope="row" class="%s">') % css for css in _CSS_CLASSES}
 _CELLS: Final = {css: Markup('<td class="%s">') % css for css in _CSS_CLASSES}
@@ -40,7 +42,7 @@ LINKED_FIELDS: Final = {
 """The fields whose cells lead to a page of their own, or filter this one, and what each is a value of."""
 _LINK_UNKNOWN: Final = frozenset(row.name for row in PARAMETERS.values() if row.kind == "word" and row.links_unknown)
 _TEXTS: Final = frozenset(("text", "list", "word", "badge"))
-_SPLIT_FIELDS: Final = ("human_clicks", "ai_visits", "other_visits")
+_JUDGED_BY_ADDRESS: Final = frozenset(("verified", "contradicted"))
 
 
 @dataclass(frozen=True)
@@ -65,11 +67,6 @@ class FilledPanel:
     marks: Sequence[Sequence[Mark]] = ()
     """What the numbers in the chart stand for, in their order; the last may be several."""
 
-    @property
-    def entry(self) -> Entry:
-        """The catalog entry of the answer."""
-        return self.panel.entry
-
 
 class CellLinks:
     """The addresses that cells link to, which keep the filters of the page."""
@@ -85,13 +82,15 @@ class CellLinks:
         """The address for one of LINKED_FIELDS of a row; "" for none: no value of its own, or this page as it is."""
         name = LINKED_FIELDS[field]
         value = str(row.get(name, row[field]) or "")
-        is_unlinked = value in {"", REST, ANY_DOMAIN} or (value == "unknown" and name not in _LINK_UNKNOWN)
+        is_unlinked = value in {"", REST, _ANY_DOMAIN} or (value == "unknown" and name not in _LINK_UNKNOWN)
         if is_unlinked or len(value) > MAX_VALUE_LENGTH:
             return ""
         changed = self._filters.query_string
         match name:
             case "short_code":
-                address = self.link(str(row.get("domain", "")), value)
+                domain = row.get("domain")
+                changes = {"domain": None if domain in _NO_DOMAIN else domain, "short_code": value}
+                address = f"{self._root}/link{changed(**changes, target_url=None, traffic_type=None)}"
             case "ai_source":
                 address = f"{self._root}/ai/{quote(value, safe='')}{changed(ai_source=None, traffic_type=None)}"
             case "agent" if row.get("agent_kind") is not None:
@@ -104,12 +103,6 @@ class CellLinks:
             case _:
                 address = f"{self._path}{changed(**{name: value})}"
         return "" if address == self._here else address
-
-    def link(self, domain: str, short_code: str) -> str:
-        """The page of a link."""
-        domain_filter = None if domain in {"", "unknown", REST, ANY_DOMAIN} else domain
-        changes = {"domain": domain_filter, "short_code": short_code, "target_url": None, "traffic_type": None}
-        return f"{self._root}/link{self._filters.query_string(**changes)}"
 
 
 def fill(
@@ -140,7 +133,9 @@ def fill(
     empty = _empty(panel, rows, is_for_operators=links is not None)
     grouped = [] if empty else grouped_marks(marks)
     chart = Markup("") if empty else chart_of(panel, shown, rows, previous, days, marks=grouped)
-    notes = [_missing_days(panel, shown, days), panel.note, _unverified(panel, rows) if links else ""]
+    notes = [_missing_days(panel, shown, days), panel.note]
+    if links and panel.entry.name == "bot-traffic" and not any(row["confidence"] in _JUDGED_BY_ADDRESS for row in rows):
+        notes.append("No agent is verified: fetch the addresses that operators publish with `traffic agents refresh`.")
     note = "" if empty else " ".join(filter(None, notes))
     count = rows[0]["links_found"] if panel.is_list and rows else len(rows)
     return FilledPanel(panel, shown, body, chart, count, len(limited), empty, note, compares, bool(previous), grouped)
@@ -173,22 +168,22 @@ def rows_of(panel: Panel, answer: Sequence[Row], previous: Sequence[Row] | None 
     """The rows of an answer that a panel shows, before they are cut to its limit; `previous` is that of `fill`."""
     if panel.chart == "series":
         before = [row["total_visits"] for row in previous or ()]
-        return [
-            {**_with_others(row), PREVIOUS.field: before[number] if number < len(before) else None}
-            for number, row in enumerate(answer)
-        ]
+        shown = []
+        for number, row in enumerate(answer):
+            more = {PREVIOUS.field: before[number] if number < len(before) else None}
+            if OTHER.field not in row:
+                more[OTHER.field] = row["total_visits"] - row["human_clicks"] - row["ai_visits"]
+            shown.append({**row, **more})
+        return shown
     if not panel.is_of_people:
         return answer
     whole = sum(int(row["human_clicks"]) for row in answer)
     by_people = [row for row in answer if row["human_clicks"]]
     ranked = sorted(by_people, key=lambda row: (REST in row.values(), -int(row["human_clicks"])))
-    return [{**row, SHARE_OF_PEOPLE.field: share(int(row["human_clicks"]), whole)} for row in ranked]
-
-
-def _with_others(row: Row) -> Row:
-    if OTHER.field in row:
-        return row
-    return {**row, OTHER.field: row["total_visits"] - row["human_clicks"] - row["ai_visits"]}
+    return [  # the share is rounded half up to two decimals, as in answers
+        {**row, SHARE_OF_PEOPLE.field: (20_000 * int(row["human_clicks"]) + whole) // (2 * whole) / 100}
+        for row in ranked
+    ]
 
 
 def _row(  # noqa: PLR0917  # one row of the table of a panel
@@ -209,16 +204,11 @@ def _row(  # noqa: PLR0917  # one row of the table of a panel
         else:
             parts += (_ROW_HEADS[column.css], content, _NOT_COVERED if is_missing else Markup(""), _END_ROW_HEAD)
     if panel.has_split:
-        people, ai, other = (int(row[name]) for name in _SPLIT_FIELDS)
+        people, ai, other = (int(row[name]) for name in ("human_clicks", "ai_visits", "other_visits"))
         parts += (_CELLS["split"], split_bar(people, ai, other), _END_CELL)
     if last:
         parts += (_CELLS["text"], last(row), _END_CELL)
     return joined(*parts, _END_ROW)
-
-
-def share(part: int, whole: int) -> float:
-    """A percentage, rounded half up to two decimals as in answers; `whole` is not 0."""
-    return ((20_000 * part + whole) // (2 * whole)) / 100
 
 
 def _empty(panel: Panel, rows: Sequence[Row], is_for_operators: bool) -> Mapping[str, str] | None:
@@ -247,10 +237,3 @@ def _missing_days(panel: Panel, columns: Sequence[TableColumn], days: ChartDays 
     if days.uncovered_days and any(column.field == "avg_visits" for column in columns):
         notes.append(f"Averages count {plural(days.uncovered_days, 'day')} that no log and no report covers as 0.")
     return " ".join(notes)
-
-
-def _unverified(panel: Panel, rows: Sequence[Row]) -> str:
-    """How agents are verified, where none is."""
-    if panel.entry.name != "bot-traffic" or any(row["confidence"] in {"verified", "contradicted"} for row in rows):
-        return ""
-    return "No agent is verified: fetch the addresses that operators publish with `traffic agents refresh`."

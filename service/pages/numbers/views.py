@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -9,15 +10,15 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from data.maintenance.status import StoredSpan, stored_span
-from service.http.routing import Endpoint
 from service.pages import formats
 from service.pages.context import PageContext
 from service.pages.filters import Filters
-from service.pages.numbers import panels, robots_page
+from service.pages.numbers import panels
 from service.pages.numbers.content import LINK, OF_PATHS, OVERVIEW, Page, PageContent, check_paths, uncovered
-from service.pages.numbers.invented_page import INVENTED, claim_endpoint, job_cells
+from service.pages.numbers.invented_page import INVENTED, claim, job_cells
 from service.pages.numbers.layout import NAVIGATION, layout
 from service.pages.numbers.listing import Listing
+from service.pages.numbers.robots_page import robots_page
 from service.pages.numbers.run_it_yourself import commands
 from service.pages.numbers.tables import CellLinks
 
@@ -43,69 +44,60 @@ PAGES: Final = (*NAVIGATION, LINK, INVENTED, AGENT, SOURCE)
 def routes(context: PageContext) -> list[Route]:
     """The routes of the pages with numbers."""
     return [
-        *(Route(f"{context.root}/{page.path}", page_endpoint(context, page)) for page in (*NAVIGATION, LINK, INVENTED)),
-        Route(f"{context.root}/{INVENTED.path}/claims", claim_endpoint(context), methods=["POST"]),
-        Route(f"{context.root}/robots", robots_page.endpoint(context), methods=["GET", "POST"]),
-        Route(f"{context.root}/ai/{{source}}", source_endpoint(context)),
-        Route(f"{context.root}/agents/{{agent:path}}", agent_endpoint(context)),
+        *(
+            Route(f"{context.root}/{page.path}", partial(panels_page, context, page))
+            for page in (*NAVIGATION, LINK, INVENTED)
+        ),
+        Route(f"{context.root}/{INVENTED.path}/claims", partial(claim, context), methods=["POST"]),
+        Route(f"{context.root}/robots", partial(robots_page, context), methods=["GET", "POST"]),
+        Route(f"{context.root}/ai/{{source}}", partial(source_page, context)),
+        Route(f"{context.root}/agents/{{agent:path}}", partial(agent_page, context)),
     ]
 
 
-def page_endpoint(context: PageContext, page: Page) -> Endpoint:
+async def panels_page(context: PageContext, page: Page, request: Request) -> Response:
     """A page of panels for the organization of the session."""
-
-    async def endpoint(request: Request) -> Response:
-        view = await View.start(context, request, page)
-        if view.stored.is_empty:
-            return await view.response("start.html")
-        if view.settled is not None:
-            return RedirectResponse(view.settled, 303)
-        if page is LINK and not view.filters.scope.short_code:
-            return RedirectResponse(f"{context.root}/links{view.filters.query_string(target_url=None)}", 303)
-        content = await view.content()
-        if page is LINK:
-            content["title"] = view.filters.scope.short_code
-        content["is_of_ai"] = page.path == "ai"
-        if page is OVERVIEW:
-            content["undecided_jobs"] = await context.control.read(context.jobs.undecided, view.filters.organization)
-        return await view.response("page.html", **content)
-
-    return endpoint
+    view = await View.start(context, request, page)
+    if view.stored.is_empty:
+        return await view.response("start.html")
+    if view.settled is not None:
+        return RedirectResponse(view.settled, 303)
+    if page is LINK and not view.filters.scope.short_code:
+        return RedirectResponse(f"{context.root}/links{view.filters.query_string(target_url=None)}", 303)
+    content = await view.content()
+    if page is LINK:
+        content["title"] = view.filters.scope.short_code
+    content["is_of_ai"] = page.path == "ai"
+    if page is OVERVIEW:
+        content["undecided_jobs"] = await context.control.read(context.jobs.undecided, view.filters.organization)
+    return await view.response("page.html", **content)
 
 
-def source_endpoint(context: PageContext) -> Endpoint:
+async def source_page(context: PageContext, request: Request) -> Response:
     """The page of one AI platform: the rows of the AI page's answers that are about it."""
-
-    async def endpoint(request: Request) -> Response:
-        view = await View.start(context, request, SOURCE)
-        if view.settled is not None:
-            return RedirectResponse(view.settled, 303)
-        source = request.path_params["source"]
-        content = await view.content(source)
-        content["panels"] = [panel for panel in content["panels"] if panel.row_count]
-        if not content["panels"]:
-            content["notices"] = [("warn", "No visits by this platform in this period.")]
-        only = view.filters.query_string(ai_source=source, traffic_type=None)
-        return await view.response("page.html", **content | {"title": source, "only": only})
-
-    return endpoint
+    view = await View.start(context, request, SOURCE)
+    if view.settled is not None:
+        return RedirectResponse(view.settled, 303)
+    source = request.path_params["source"]
+    content = await view.content(source)
+    content["panels"] = [panel for panel in content["panels"] if panel.row_count]
+    if not content["panels"]:
+        content["notices"] = [("warn", "No visits by this platform in this period.")]
+    only = view.filters.query_string(ai_source=source, traffic_type=None)
+    return await view.response("page.html", **content | {"title": source, "only": only})
 
 
-def agent_endpoint(context: PageContext) -> Endpoint:
+async def agent_page(context: PageContext, request: Request) -> Response:
     """The page of one agent: its visits, what it asks for, and which links."""
-
-    async def endpoint(request: Request) -> Response:
-        agent = request.path_params["agent"]
-        view = replace(await View.start(context, request, AGENT), only={"agent": agent})
-        if view.settled is not None:
-            return RedirectResponse(view.settled, 303)
-        content = await view.content()
-        if not any(panel.row_count for panel in content["panels"]):
-            content = content | {"panels": [], "notices": [("warn", "No visits by this agent in this period.")]}
-        only = view.answer_filters.query_string()
-        return await view.response("page.html", **content | {"title": agent, "only": only})
-
-    return endpoint
+    agent = request.path_params["agent"]
+    view = replace(await View.start(context, request, AGENT), only={"agent": agent})
+    if view.settled is not None:
+        return RedirectResponse(view.settled, 303)
+    content = await view.content()
+    if not any(panel.row_count for panel in content["panels"]):
+        content = content | {"panels": [], "notices": [("warn", "No visits by this agent in this period.")]}
+    only = view.answer_filters.query_string()
+    return await view.response("page.html", **content | {"title": agent, "only": only})
 
 
 @dataclass(frozen=True)
@@ -160,13 +152,10 @@ class View:
         if many > 1:
             text = f"{many:,} short codes lead to this target; these are the visits of {newest}, the newest."
             notices = [("plain", text)]
-        return {**filled, "notices": notices, "tabs": self._tabs(), "listing": listing}
-
-    def _tabs(self) -> list[tuple[str, str, bool]]:
-        """On some pages, a tab for each traffic type: label, query string, and whether it is chosen."""
         chosen = self.filters.parameters.get("traffic_type", "").lower()
         types = () if self.only else TABS.get(self.page.path, ())
-        return [(label, self.filters.query_string(traffic_type=name or None), name == chosen) for name, label in types]
+        tabs = [(label, self.filters.query_string(traffic_type=name or None), name == chosen) for name, label in types]
+        return {**filled, "notices": notices, "tabs": tabs, "listing": listing}
 
     async def response(self, template: str, **content: Any) -> Response:  # noqa: ANN401  # of any template
         """The rendered page."""
@@ -175,7 +164,6 @@ class View:
             "title": self.page.title,
             "lead": self.page.lead,
             "commands": lambda entry: commands(self.context, self.request, entry, self.answer_filters),
-            "stored": self.stored,
             "presets": self.filters.presets(self.stored.first_day),
             "span": formats.span(self.filters.scope.start_date, self.filters.scope.end_date),
             "visits_url": f"{self.context.origin.origin(self.request)}{base}/visits",

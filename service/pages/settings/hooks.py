@@ -71,7 +71,6 @@ class _HookPages:
         return await tab_page(self._context, request, "agent-hooks", "settings_agent_hook.html", status, **content)
 
     async def test(self, request: Request) -> Response:
-        """Send a made-up job to a hook."""
         organization, hook_id = _editor(request), request.path_params["id"]
         return await self._started(request, lambda: self._hooks.send_test(organization, hook_id))
 
@@ -82,12 +81,10 @@ class _HookPages:
         return await self.hook(request, made=made)
 
     async def activate(self, request: Request) -> Response:
-        """Make a hook active, or, with `active` off, inactive."""
         organization, hook_id = _editor(request), request.path_params["id"]
         is_active = (await form_fields(request)).get("active") == "on"
-        await self._hooks.database.write(
-            lambda: self._hooks.change(organization, hook_id, HookChanges(active=is_active))
-        )
+        changes = HookChanges(active=is_active)
+        await self._hooks.database.write(lambda: self._hooks.change(organization, hook_id, changes))
         return self._to_hook(request)
 
     async def delete(self, request: Request) -> Response:
@@ -99,7 +96,6 @@ class _HookPages:
         return RedirectResponse(self._root, 303)
 
     async def replay(self, request: Request) -> Response:
-        """Send a message again."""
         organization, ids = _editor(request), request.path_params
         return await self._started(request, lambda: self._hooks.replay(organization, ids["id"], ids["delivery"]))
 

@@ -68,7 +68,6 @@ class _SettingsPages:
         self._keys = context.services.api_keys
 
     async def first(self, _: Request) -> Response:
-        """The first tab."""
         return RedirectResponse(f"{self._context.root}/settings/api-keys", 303)
 
     async def keys(self, request: Request) -> Response:
@@ -110,7 +109,6 @@ class _SettingsPages:
         return await self._page(request, "sessions", sessions=mine, own=own)
 
     async def revoke_session(self, request: Request) -> Response:
-        """End a session."""
         own: Session = request.scope["session"]
         session_id = request.path_params["id"]
         if session_id != own.id:
@@ -134,9 +132,9 @@ class _SettingsPages:
                 secret = await self._context.control.write(create, organization, creator, fields)
             except BadInput as error:
                 problem = str(error)
-        shares = (
-            await self._context.control.read(self._context.shares.shares_of, session.organization) if may_manage else []
-        )
+        store, shares = self._context.shares, []
+        if may_manage:
+            shares = await self._context.control.read(store.shares_of, session.organization)
         made = f"{self._context.origin.origin(request)}{self._context.root}/share/{secret}" if secret else None
         return await self._page(
             request, "shares", shares=shares, made=made, problem=problem, may_manage=may_manage,
@@ -144,7 +142,6 @@ class _SettingsPages:
         )  # fmt: skip
 
     async def revoke_share(self, request: Request) -> Response:
-        """Revoke a share."""
         session, share_id = self._manager(request), request.path_params["id"]
         if not await self._context.control.write(self._context.shares.revoke, share_id, session.organization):
             raise NotFound
@@ -154,17 +151,14 @@ class _SettingsPages:
         """The statistics of the cache of this organization's answers."""
         session: Session = request.scope["session"]
         rows = orjson.loads(encode(self._context.services.answers.statistics(session.organization)))
-        filters = await self._context.filters(request)
-        panel = Panel(CACHE_STATS, "Cache", is_wide=True)
-        filled = fill(panel, rows, CellLinks(self._context.root, request.url.path, filters))
-        return await self._page(request, "cache", panel=filled)
+        links = CellLinks(self._context.root, request.url.path, await self._context.filters(request))
+        return await self._page(request, "cache", panel=fill(Panel(CACHE_STATS, "Cache", is_wide=True), rows, links))
 
     async def storage(self, request: Request) -> Response:
         """What this organization has stored; nothing about others."""
         organization, services = request.scope["session"].organization, self._context.services
-        status = await self._context.in_thread(
-            request, organization_status, services.lake, organization, services.clock()
-        )
+        now = services.clock()
+        status = await self._context.in_thread(request, organization_status, services.lake, organization, now)
         rules = await self._context.control.read(self._context.jobs.rules, organization)
         return await self._page(request, "storage", stored=status, rules=rules)
 
