@@ -8,6 +8,7 @@ import io
 import itertools
 import os
 import shutil
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -67,13 +68,13 @@ def chromium():
         browser.close()
 
 
+@dataclass
 class Dashboard:
     """A running server with the visits of two organizations, as a browser sees it."""
 
-    def __init__(self, lake, address, names):
-        self.lake = lake
-        self.address = address
-        self.names = names
+    lake: Lake
+    address: str
+    names: dict
 
     def entrance(self, organization="acme"):
         """The address of a new one-time link."""
@@ -108,15 +109,19 @@ def made_up(now):
                     referrer="chatgpt.com", referrer_type="ai")  # fmt: skip
 
 
-def shipped_job(lake, now):
-    """Make three jobs of acme and one of attackers; the id of one of acme's that was shipped and is being measured."""
+def jobs_of_acme(lake, now):
+    """Make three jobs of acme, and one of attackers for each word.
+
+    The ids of one of acme's that was shipped and is being measured, and of one that takes an implementation.
+    """
     land(lake, "acme", [*asked_for(now), *made_up(now)])
     with open_store(Jobs, lake) as jobs:
         for number, path in enumerate(("/gone", "/old-price-list", "/" + "w" * 150)):
             jobs.upsert(broken(path, weight=10.0**number), now - timedelta(days=9))
         for number, word in enumerate(WORDS):
             jobs.upsert(broken(f"/{number}{word}", organization=HOSTILE), now)
-        (job_id,) = (row.id for row in jobs.of("acme") if row.path == "/gone")
+        ids = {row.path: row.id for row in jobs.of("acme")}
+        job_id = ids["/gone"]
         jobs.act("acme", job_id, "approve_fix", ANNA, now - timedelta(days=8), note="As discussed.")
         diff = (
             "--- a/redirects\n+++ b/redirects\n@@ -1 +1,2 @@\n /a https://example.com/a\n+/gone https://example.com/\n"
@@ -126,15 +131,8 @@ def shipped_job(lake, now):
         until = now.date() + timedelta(days=22)
         outcome = JobOutcome("waiting", Measure(14, 42, 60), Measure(5, 3, 30), 0.00005, now, until)
         jobs.set_outcome("acme", job_id, outcome, now)
-        return job_id
-
-
-def approved_job(lake, now):
-    """Approve another of these jobs, which takes an implementation then; its id."""
-    with open_store(Jobs, lake) as jobs:
-        (job_id,) = (row.id for row in jobs.of("acme") if row.path == "/old-price-list")
-        jobs.act("acme", job_id, "approve_fix", ANNA, now)
-        return job_id
+        jobs.act("acme", ids["/old-price-list"], "approve_fix", ANNA, now)
+        return job_id, ids["/old-price-list"]
 
 
 def tested_hook(lake):
@@ -160,12 +158,8 @@ def dashboard(chromium, serving, tmp_path_factory):
     Importer(lake, countries=SampleCountries()).run(folder / "access.log", Options("acme"))
     change_links(lake, "acme", read_export(folder / "links.csv", today).links, today)
     Importer(lake).run(folder / "hostile.log", Options(HOSTILE))
-    names = {
-        "short_code": sample.codes()[0],
-        "job": shipped_job(lake, today),
-        "approved": approved_job(lake, today),
-        "hook": tested_hook(lake),
-    }
+    shipped, approved = jobs_of_acme(lake, today)
+    names = {"short_code": sample.codes()[0], "job": shipped, "approved": approved, "hook": tested_hook(lake)}
     Compactor(lake).run()  # judges the days, as `traffic import` does, so that pages can compare
     with serving(lake, trusted_proxies="127.0.0.1/32") as server:
         yield Dashboard(lake, server.address, names)
@@ -176,12 +170,6 @@ def dashboard(chromium, serving, tmp_path_factory):
 def names(dashboard):
     """What addresses of pages contain: the most visited link, a job and a hook."""
     return dashboard.names
-
-
-@pytest.fixture
-def short_code(names):
-    """The most visited link."""
-    return names["short_code"]
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """axe-core finds nothing on any page: WCAG 2.2 AA and best practice."""
 
+from itertools import product
+
 import pytest
 
 from tests.browser.traffic import PAGES
@@ -12,16 +14,11 @@ CONDITIONS = {
 }
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_a_page_is_accessible(opened, axe, names, name):
-    watched = opened()
-    assert axe(watched.goto(PAGES[name].format(**names))) == []
-
-
-@pytest.mark.parametrize("condition", CONDITIONS)
-@pytest.mark.parametrize("name", IMPORTANT)
-def test_an_important_page_is_accessible_in_the_dark_on_a_phone_and_zoomed(opened, axe, names, name, condition):
-    watched = opened(**CONDITIONS[condition])
+@pytest.mark.parametrize(("name", "condition"), [*((name, "") for name in PAGES), *product(IMPORTANT, CONDITIONS)])
+def test_a_page_is_accessible_and_an_important_one_also_in_the_dark_on_a_phone_and_zoomed(
+    opened, axe, names, name, condition
+):
+    watched = opened(**CONDITIONS.get(condition, {}))
     assert axe(watched.goto(PAGES[name].format(**names))) == []
 
 
@@ -39,15 +36,18 @@ def test_open_tables_commands_and_forms_are_accessible(opened, axe, names, path)
     assert axe(page) == []
 
 
-def test_the_page_with_the_secret_of_a_hook_and_that_of_a_refused_one_are_accessible(opened, axe):
-    page = opened().goto("settings/agent-hooks")
-    page.fill("input[name=name]", "new")
-    page.fill("input[name=url]", "https://automation.example/hook")
-    page.click("text=Create hook")
-    page.wait_for_selector(".secret")
-    assert axe(page) == []
-    page.fill("input[name=name]", "refused")
-    page.fill("input[name=url]", "http://automation.example/hook")
-    page.click("text=Create hook")
-    page.wait_for_selector(".notice.bad")
-    assert axe(page) == []
+@pytest.mark.parametrize(
+    ("path", "field", "good", "bad"),
+    [
+        ("settings/agent-hooks", "url", "https://automation.example/hook", "http://automation.example/hook"),
+        ("settings/shares", "embedders", "https://app.example", "app.example"),
+    ],
+)
+def test_the_page_with_a_new_secret_and_that_of_a_refused_form_are_accessible(opened, axe, path, field, good, bad):
+    page = opened().goto(path)
+    for value, shown in ((good, ".secret"), (bad, ".notice.bad")):
+        page.fill("input[name=name]", "new")
+        page.fill(f"input[name={field}]", value)
+        page.click("button.primary")
+        page.wait_for_selector(shown)
+        assert axe(page) == []
