@@ -7,14 +7,15 @@ import sqlite3
 import sys
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, date, datetime, timedelta
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow.parquet as pq
+import pytest
 
 from data.store.clock import format_time
 from data.store.lake import Lake
@@ -22,9 +23,6 @@ from data.store.link_files import stored_links
 from data.store.manifest import READERS_GRACE, LandedFile
 from data.visits import VISITS
 from tests.support.visits import Visit
-
-if TYPE_CHECKING:
-    import pytest
 
 
 @contextmanager
@@ -143,21 +141,37 @@ def rot(lake: Lake, path: Path) -> None:
             db.execute(f"UPDATE {table} SET changed_ns = ? WHERE path = ?", [seen, str(path.relative_to(lake.root))])
 
 
+def turn_an_index(manifest: Path) -> None:
+    """Let an index be wrong, which the manifest can be read with."""
+    with closing(sqlite3.connect(manifest)) as db:
+        db.execute("PRAGMA writable_schema = ON")
+        db.execute("UPDATE sqlite_master SET sql = replace(sql, 'IS NULL', 'IS NOT NULL') WHERE name = 'live_files'")
+        db.commit()
+
+
 def date_ahead(lake: Lake) -> None:
     """Make everything look as if it had landed, and died, while the clock was a year ahead."""
     ahead = datetime.now(UTC) + timedelta(days=365)
+    now, dead = [format_time(ahead)], [format_time(ahead + READERS_GRACE)]
     with lake.manifest.transaction() as db:
-        db.execute("UPDATE files SET checked_at = ?", [format_time(ahead)])
-        db.execute("UPDATE links SET checked_at = ?", [format_time(ahead)])
-        db.execute("UPDATE rollups SET checked_at = ?", [format_time(ahead)])
-        db.execute("UPDATE pending SET received_at = ?", [format_time(ahead)])
-        dead = [format_time(ahead + READERS_GRACE)]
-        db.execute("UPDATE files SET deletable_at = ? WHERE deletable_at IS NOT NULL", dead)
-        db.execute("UPDATE links SET deletable_at = ? WHERE deletable_at IS NOT NULL", dead)
+        for table in ("files", "links", "rollups"):
+            db.execute(f"UPDATE {table} SET checked_at = ?", now)
+        db.execute("UPDATE pending SET received_at = ?", now)
+        for table in ("files", "links"):
+            db.execute(f"UPDATE {table} SET deletable_at = ? WHERE deletable_at IS NOT NULL", dead)
+
+
+def kill_at_commit(work: Callable[[], object], tidying: str, committing: str) -> None:
+    """Do some work that ends as if it was killed once its files are placed; the modules that tidy up and commit."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(f"{tidying}.discard", lambda *_: None)
+        patch.setattr(f"{committing}.insert_files", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            work()
 
 
 def fail_at(
-    patch: "pytest.MonkeyPatch",
+    patch: pytest.MonkeyPatch,
     target: Any,
     name: str,
     call: int = 1,

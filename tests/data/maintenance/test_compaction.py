@@ -35,6 +35,7 @@ from service.demo.sample import Sample
 from service.encoding import encode
 from tests.faults.trials import scaled
 from tests.support.lakes import date_ahead, dead_files, fail_at, numbers, paths, rows_of, strays
+from tests.support.lakes import files_of as live
 from tests.support.visits import land, links, packed, visit
 
 TODAY = date(2026, 3, 6)
@@ -48,16 +49,16 @@ def compact(lake, at=NOW, threads=1, **how):
     return Compactor(lake, lambda: at, threads=threads).run(**how)
 
 
-def files_of(lake, organization="acme"):
+def files_of(lake):
     """The live files of each day."""
     days = defaultdict(list)
-    for file in lake.manifest.live_files(organization):
+    for file in live(lake):
         days[file.day].append(file)
     return dict(days)
 
 
-def names(lake, organization="acme"):
-    return {file.path for file in lake.manifest.live_files(organization)}
+def names(lake):
+    return {file.path for file in live(lake)}
 
 
 def day_of(day, number=0, **columns):
@@ -114,49 +115,53 @@ def test_every_answer_is_the_same_to_the_byte_and_every_visit_keeps_every_column
         assert answers() == before
     assert visits() == visits_before
     assert lake.manifest.epoch("acme") == 1 + 2  # the switch, three days judged at once, and one
-    for file in lake.manifest.live_files("acme"):
+    for file in live(lake):
         written = pq.ParquetFile(lake.root / file.path)
         assert written.schema_arrow.equals(VISITS)
         assert written.metadata.num_rows == file.visits
         assert (lake.root / file.path).parent.name == f"day={file.day}"
 
 
-def test_a_merged_file_is_sorted_by_short_code_and_time(lake):
-    for code, second in (("b", 3), (None, 0), ("a", 9), ("b", 1), ("a", 2), (None, 5)):
-        land(lake, "acme", [visit(short_code=code, visited_at=datetime(2026, 3, 4, 0, 0, second))])
-    compact(lake)
-    told = [(row["short_code"], row["visited_at"].second) for row in rows_of(lake)]
-    assert told == [("a", 2), ("a", 9), ("b", 1), ("b", 3), (None, 0), (None, 5)]
-
-
-def test_values_at_the_edge_of_their_kind_are_kept(lake):
+def test_a_merged_file_is_sorted_by_short_code_and_time_and_keeps_values_at_the_edge_of_their_kind(lake):
+    for code, second in (("b", 3), (None, 1), ("a", 9), ("b", 1), ("a", 2), (None, 5)):
+        land(lake, "acme", [visit(short_code=code, visited_at=datetime(1970, 1, 1, 0, 0, second))])
     at = {"visited_at": datetime(1970, 1, 1)}
-    land(lake, "acme", [visit(visitor=-(2**63), status=-1, path="", user_agent="\ufffd é", **at)])
+    land(lake, "acme", [visit(short_code="", visitor=-(2**63), status=-1, path="", user_agent="\ufffd é", **at)])
     land(lake, "acme", [visit(**dict.fromkeys(VISITS.names) | at)])
     before = sorted(rows_of(lake), key=str)
     compact(lake)
     assert numbers(lake) == {1: 1}
+    told = [(row["short_code"], row["visited_at"].second) for row in rows_of(lake)]
+    assert told == [("", 0), ("a", 2), ("a", 9), ("b", 1), ("b", 3), (None, 0), (None, 1), (None, 5)]
     assert sorted((row | {"signals": None} for row in rows_of(lake)), key=str) == before
 
 
 # How many files
 
 
-def test_a_past_day_becomes_one_judged_file(lake):
-    land_files(lake, 3, 1)
-    land_files(lake, 4, 2)
-    land_files(lake, 5, 9)
+def test_a_past_day_becomes_one_judged_file_and_then_nothing_is_left_to_do(lake):
+    assert (compact(lake), Compactor(lake).sweep()) == (CompactionResult(), 0)
+    for day, files in ((3, 1), (4, 2), (5, 9)):
+        land_files(lake, day, files)
     assert compact(lake) == CompactionResult(partitions=3, files_before=12, files_after=3, visits=12, judged=3)
     assert numbers(lake) == {3: 1, 4: 1, 5: 1}
     assert compact(lake) == CompactionResult()
 
 
-@pytest.mark.parametrize(("day", "files", "left"), [(6, 12, 12), (6, 13, 1), (7, 13, 1)])
-def test_an_open_day_has_a_handful_of_files(lake, files, left, day):
+@pytest.mark.parametrize(
+    ("now", "day", "files", "left"),
+    [
+        (NOW, 6, MAX_OPEN_FILES, MAX_OPEN_FILES),
+        (NOW, 6, MAX_OPEN_FILES + 1, 1),
+        (NOW, 7, MAX_OPEN_FILES + 1, 1),
+        (datetime(2026, 3, 6, 23, 59, 59, tzinfo=UTC), 6, 3, 3),
+        (datetime(2026, 3, 7, tzinfo=UTC), 6, 3, 1),
+    ],
+)
+def test_a_day_of_utc_that_is_open_has_a_handful_of_files(lake, now, day, files, left):
     land_files(lake, day, files)
-    done = compact(lake)
+    assert compact(lake, now).partitions == (left == 1)
     assert numbers(lake) == {day: left}
-    assert done.partitions == (files > MAX_OPEN_FILES)
     assert sum(paths(lake).values()) == files
 
 
@@ -200,38 +205,25 @@ def test_a_visit_of_a_busy_day_is_written_a_few_times():
     assert 1 < written / landed < 8
 
 
-def test_the_day_that_is_open_is_that_of_utc(lake):
-    land_files(lake, 6, 3)
-    compact(lake, datetime(2026, 3, 6, 23, 59, 59, tzinfo=UTC))
-    assert numbers(lake) == {6: 3}
-    compact(lake, datetime(2026, 3, 7, tzinfo=UTC))
-    assert numbers(lake) == {6: 1}
-
-
-def test_organizations_are_merged_each_for_itself(lake):
-    for organization, files in (("acme", 3), ("other", 3), ("third", 1)):
-        land_files(lake, 4, files, organization)
-    assert compact(lake).partitions == 3
-    assert [numbers(lake, name) for name in lake.manifest.organizations()] == [{4: 1}] * 3
-    for organization in ("acme", "other"):
-        assert paths(lake, organization) == {f"/4-{number}": 1 for number in range(3)}
-
-
 @pytest.fixture
 def day_by_day(monkeypatch):
     """Days are merged one by one, as large ones are."""
     monkeypatch.setattr(merge_plan, "VISITS_AT_ONCE", 0)
 
 
-def test_no_more_days_are_merged_than_asked_for_and_those_of_most_files_first(lake):
-    for organization, files in (("a", 2), ("b", 4), ("c", 3)):
-        land_files(lake, 1, files, organization)
+def test_organizations_are_merged_each_for_itself_no_more_than_asked_for_and_those_of_most_files_first(lake):
+    files = {"a": 2, "b": 4, "c": 3, "d": 1}
+    for organization, number in files.items():
+        land_files(lake, 1, number, organization)
     merged = []
-    for _ in range(3):
+    for _ in files:
         assert compact(lake, limit=1).partitions == 1
-        merged.append({name for name in "abc" if len(names(lake, name)) == 1})
-    assert merged == [{"b"}, {"b", "c"}, {"a", "b", "c"}]
+        merged.append("".join(name for name in files if {file.behaviour_version for file in live(lake, name)} != {0}))
+    assert merged == ["b", "bc", "abc", "abcd"]
     assert compact(lake, limit=1).partitions == 0
+    for organization, number in files.items():
+        assert numbers(lake, organization) == {1: 1}
+        assert paths(lake, organization) == {f"/1-{place}": 1 for place in range(number)}
 
 
 @pytest.mark.usefixtures("day_by_day")
@@ -274,11 +266,6 @@ def test_small_past_days_of_one_organization_are_merged_at_once():
         assert [*chain(*side_by_side(groups, most))] == groups
 
 
-def test_an_empty_lake_has_nothing_to_compact(lake):
-    assert compact(lake) == CompactionResult()
-    assert Compactor(lake).sweep() == 0
-
-
 def test_replaced_files_stay_for_who_was_given_their_names_and_live_ones_however_late_it_is(lake):
     land_files(lake, 4, 3)
     (_, *old) = lake.visit_files("acme", date.min, date.max)
@@ -301,24 +288,17 @@ def test_a_file_of_an_unfinished_line_stays_apart_and_is_replaced_when_its_log_h
     whole = log_line("/a") + log_line("/b")
     load(whole + log_line("/cut")[:-8])
     load(log_line("/other"), name="other.log")
-    assert compact(lake) == CompactionResult(partitions=1, files_before=3, files_after=2, visits=4, judged=1)
-    assert numbers(lake) == {4: 2}
-    assert compact(lake, LATER) == CompactionResult()
-    load(whole + log_line("/cut") + log_line("/more"))
-    assert paths(lake) == {"/a": 1, "/b": 1, "/other": 1, "/cut": 1, "/more": 1}
-    assert {row["user_agent"] for row in rows_of(lake)} == {"Mozilla/5.0 X11"}
-    assert compact(lake).files_before == 2
-    assert numbers(lake) == {4: 1}
-    assert load(whole + log_line("/cut") + log_line("/more")).already_imported
-    assert sum(paths(lake).values()) == 5
-
-
-def test_unfinished_lines_of_many_logs_stay_apart_each(lake, load):
-    for number in range(3):
-        load(log_line(f"/{number}")[:-1], name=f"{number}.log")
-    assert compact(lake, LATER) == CompactionResult(1, files_before=3, files_after=3, visits=3, judged=1)
+    load(log_line("/last")[:-1], name="last.log")
+    assert compact(lake) == CompactionResult(partitions=1, files_before=4, files_after=3, visits=5, judged=1)
     assert numbers(lake) == {4: 3}
     assert compact(lake, LATER) == CompactionResult()
+    load(whole + log_line("/cut") + log_line("/more"))
+    assert paths(lake) == dict.fromkeys(["/a", "/b", "/other", "/cut", "/more", "/last"], 1)
+    assert {row["user_agent"] for row in rows_of(lake)} == {"Mozilla/5.0 X11"}
+    assert compact(lake).files_before == 3
+    assert numbers(lake) == {4: 2}
+    assert load(whole + log_line("/cut") + log_line("/more")).already_imported
+    assert sum(paths(lake).values()) == 6
 
 
 # Failures
@@ -463,44 +443,49 @@ def test_an_interruption_comes_at_any_moment(two_days, monkeypatch):
 # Others at work
 
 
-def test_a_merge_that_may_not_wait_does_nothing_during_another_rewrite(two_days, reopened):
-    lake, before, _ = two_days
+def test_during_another_rewrite_a_merge_waits_or_where_it_may_not_does_nothing(two_days, reopened):
+    (lake, before, _), told = two_days, []
     with reopened().rewrite_lock():
         assert compact(lake, wait=False) == CompactionResult()
-    assert names(lake) == before
-    assert compact(lake, wait=False).partitions == 2
-
-
-def test_who_waits_goes_on_when_the_other_is_done(two_days, reopened):
-    lake, told = two_days[0], []
-    with reopened().rewrite_lock():
         thread = threading.Thread(target=lambda: told.append(compact(lake)))
         thread.start()
         thread.join(0.05)
-        assert told == []
+        assert (told, names(lake)) == ([], before)
     thread.join()
     assert told[0].partitions == 2
 
 
-def test_files_that_were_replaced_meanwhile_are_left_to_the_next_run(two_days, monkeypatch):
+def replaced_by_a_copy(lake):
+    file = files_of(lake)[date(2026, 3, 4)][0]
+    copy = replace(file, path=f"{file.path}-copy")
+    lake.manifest.replace_files(Replacement([file], LATER, changes_answers=True), lambda: [copy])
+    shutil.copy(lake.root / file.path, lake.root / copy.path)
+
+
+@pytest.mark.parametrize(
+    ("change", "merged", "left", "landed"),
+    [
+        (replaced_by_a_copy, 1, {4: 3, 5: 1}, {}),
+        (lambda lake: land(lake, "acme", [day_of(4, 99)]), 2, {4: 2, 5: 1}, {"/4-99": 1}),
+    ],
+    ids=["replaced", "landed"],
+)
+def test_files_that_are_replaced_or_land_meanwhile_are_left_to_the_next_run(
+    two_days, monkeypatch, change, merged, left, landed
+):
     lake, _, told = two_days
     exchange = lake.manifest.replace_files
 
     def late(*args):
         monkeypatch.setattr(lake.manifest, "replace_files", exchange)
-        file = files_of(lake)[date(2026, 3, 4)][0]
-        copy = replace(file, path=f"{file.path}-copy")
-        exchange(Replacement([file], LATER, changes_answers=True), lambda: [copy])
-        shutil.copy(lake.root / file.path, lake.root / copy.path)
+        change(lake)
         exchange(*args)
 
     monkeypatch.setattr(lake.manifest, "replace_files", late)
+    assert compact(lake).partitions == merged
+    assert (numbers(lake), paths(lake), strays(lake)) == (left, told + Counter(landed), ([], set()))
     assert compact(lake).partitions == 1
-    assert numbers(lake) == {4: 3, 5: 1}
-    assert paths(lake) == told
-    assert strays(lake) == ([], set())
-    assert compact(lake).partitions == 1
-    assert paths(lake) == told
+    assert (numbers(lake), paths(lake)) == ({4: 1, 5: 1}, told + Counter(landed))
 
 
 def test_files_that_were_erased_meanwhile_are_not_damage(two_days):
@@ -514,21 +499,6 @@ def test_files_that_were_erased_meanwhile_are_not_damage(two_days):
 
     assert compact(lake, progress=erase).partitions == 1
     assert numbers(lake) == {4: 1}
-
-
-def test_visits_that_land_while_their_day_is_merged_are_left_to_the_next_run(two_days, monkeypatch):
-    lake, _, told = two_days
-    exchange = lake.manifest.replace_files
-
-    def late(*args):
-        monkeypatch.setattr(lake.manifest, "replace_files", exchange)
-        land(lake, "acme", [day_of(4, 99)])
-        exchange(*args)
-
-    monkeypatch.setattr(lake.manifest, "replace_files", late)
-    assert compact(lake).partitions == 2
-    assert numbers(lake) == {4: 2, 5: 1}
-    assert paths(lake) == told + Counter({"/4-99": 1})
 
 
 def test_flush_import_reclassification_and_compaction_at_once_lose_and_double_nothing(

@@ -20,7 +20,7 @@ from data.errors import Conflict, LakeDamaged, NewerVersion, OutdatedManifest
 from data.ingest.follower import Follower
 from data.ingest.importer import Importer, Options
 from data.maintenance.compaction import Compactor
-from data.maintenance.erasure import Criteria, Eraser, delete_files
+from data.maintenance.erasure import Criteria, Eraser
 from data.maintenance.rebuild import Rebuild, locked_for_rebuild
 from data.maintenance.reclassification import Reclassifier
 from data.maintenance.unknown import unknown_files
@@ -32,7 +32,8 @@ from queries import ENDPOINTS, ENTRIES, RollupBuilder, Scope, Warehouse
 from service.encoding import encode
 from tests.faults.lakes import CHROME, line
 from tests.faults.trials import IS_LONG
-from tests.support.lakes import kept_manifest, opened, paths, put_back, rows_of
+from tests.support.lakes import kept_manifest, kill_at_commit, opened, paths, put_back, rows_of
+from tests.support.published import erase
 from tests.support.sql import rows
 from tests.support.visits import Visit, land, packed, visit
 
@@ -60,22 +61,15 @@ def answers(root: Path, names: Iterable[str] = ALL if IS_LONG else FEW) -> dict[
         return found
 
 
-def rebuilt(root: Path):
+def rebuilt(root: Path, questions: int = 0, answer: bool = True):
+    """Rebuild, and answer each of so many questions."""
     with locked_for_rebuild(root) as locked:
         rebuild = Rebuild(locked)
-        assert rebuild.plan.questions == []
+        asked = list(rebuild.plan.questions)
+        assert len(asked) == questions, asked
+        for question in asked:
+            rebuild.plan.answer(question, answer)
         return rebuild.run()
-
-
-def rebuilt_with_yes(root: Path) -> int:
-    """Rebuild, and answer every question with yes; how many there were."""
-    with locked_for_rebuild(root) as locked:
-        rebuild = Rebuild(locked)
-        questions = list(rebuild.plan.questions)
-        for question in questions:
-            rebuild.plan.answer(question, True)
-        assert rebuild.run().damaged == []
-    return len(questions)
 
 
 def removed(manifest: Path) -> None:
@@ -132,17 +126,13 @@ def compacted(lake: Lake) -> None:
     RollupBuilder(lake).run()
 
 
-def erase(lake: Lake, **criteria):
-    return Eraser(lake).run("acme", Criteria(**criteria))
-
-
 def erased_after_a_merge(lake: Lake) -> None:
     compacted(lake)
-    assert erase(lake, short_code="gone").visits == 2
+    assert Eraser(lake).run("acme", Criteria(short_code="gone")).visits == 2
 
 
 def all_erased(lake: Lake) -> None:
-    assert erase(lake).visits >= 18
+    assert Eraser(lake).run("acme", Criteria()).visits >= 18
 
 
 def reclassified(lake: Lake) -> None:
@@ -256,12 +246,9 @@ def test_an_import_that_was_not_finished_is_a_question(root: Path) -> None:
         last = max(lake.manifest.live_files("new"), key=lambda file: file.day)
         (root / last.path).unlink()
     removed(root / "manifest.sqlite")
-    with locked_for_rebuild(root):
-        rebuild = Rebuild(root)
-        (question,) = rebuild.plan.questions
-        assert "an import of new with at least 2 visits was not finished" in question.text
-        rebuild.plan.answer(question, False)
-        rebuild.run()
+    (question,) = Rebuild(root).plan.questions
+    assert "an import of new with at least 2 visits was not finished" in question.text
+    rebuilt(root, questions=1, answer=False)
     with opened(root) as lake:
         assert (paths(lake, "new"), len(unknown_files(lake, "new"))) == ({}, 2)
 
@@ -305,15 +292,10 @@ def test_a_manifest_that_cannot_be_read_now_is_not_taken_for_lost(root: Path) ->
     assert rebuilt(root).pending == 2
 
 
-def test_erased_visits_do_not_come_back_from_a_file_that_a_killed_merge_left(root: Path, monkeypatch) -> None:
+def test_erased_visits_do_not_come_back_from_a_file_that_a_killed_merge_left(root: Path) -> None:
     with opened(root) as lake:
-        with monkeypatch.context() as patch:
-            patch.setattr("data.maintenance.compaction.discard", lambda *_: None)
-            patch.setattr("data.store.manifest.insert_files", lambda *_: 1 / 0)
-            with pytest.raises(ZeroDivisionError):
-                Compactor(lake).run()
-        done = erase(lake, short_code="gone")
-        delete_files(lake, done.dead, done.ended_at)
+        kill_at_commit(Compactor(lake).run, "data.maintenance.compaction", "data.store.manifest")
+        erase(lake, short_code="gone")
         there = paths(lake)
     removed(root / "manifest.sqlite")
     rebuilt(root)
@@ -324,10 +306,11 @@ def test_erased_visits_do_not_come_back_from_a_file_that_a_killed_merge_left(roo
 # Programs that went on over an older manifest, without the copy of its number
 
 
-def unnoticed(older: Path, root: Path) -> None:
-    """Put an older manifest back where nothing tells that it is one."""
-    put_back(older, root)
-    (root / "generation").unlink()
+def unnoticed(older: Path, lake: Lake) -> None:
+    """Close a lake, and put an older manifest back where nothing tells that it is one."""
+    lake.manifest.close()
+    put_back(older, lake.root)
+    (lake.root / "generation").unlink()
 
 
 def logged(path: Path, visits: int, days: int = 3, name: str = "a") -> Path:
@@ -349,11 +332,9 @@ def test_a_log_that_was_imported_again_counts_once_and_whole(
         monkeypatch.setattr("data.maintenance.merge_plan.VISITS_AT_ONCE", 0)  # a day at a time
         assert Compactor(lake).run(limit=1).partitions == 1
     else:
-        done = erase(lake, **({"before": date(2026, 1, 2)} if history == "erased" else {"short_code": "a3"}))
-        delete_files(lake, done.dead, done.ended_at)
+        erase(lake, **({"before": date(2026, 1, 2)} if history == "erased" else {"short_code": "a3"}))
     there = paths(lake)
-    lake.manifest.close()
-    unnoticed(older, lake.root)
+    unnoticed(older, lake)
     with opened(lake.root) as again:
         assert Importer(again, now=lambda: NOW).run(log, Options("acme")).visits == 30
     rebuilt(lake.root)
@@ -375,8 +356,7 @@ def test_visits_that_waited_in_an_older_manifest_count_once_beside_those_that_ca
     if is_merged:
         Compactor(lake).run()
         Compactor(lake, lambda: datetime.now(UTC) + 2 * READERS_GRACE).sweep()
-    lake.manifest.close()
-    unnoticed(older, lake.root)
+    unnoticed(older, lake)
     with opened(lake.root) as again:
         files = {path: path.read_bytes() for path in lake.root.glob("visits/organization=acme/*/*")}
         wait(again, "e")
@@ -385,18 +365,14 @@ def test_visits_that_waited_in_an_older_manifest_count_once_beside_those_that_ca
         land(again, "acme", [visit(visited_at=MOMENT, path="/f")] * 2)
         if is_merged:
             Compactor(again).run()
-    rebuilt_with_yes(lake.root)
+    assert rebuilt(lake.root, questions=is_merged).damaged == []
     with opened(lake.root) as again:
         assert paths(again) == {f"/{name}": 2 for name in "abcdef"}
 
 
-def test_a_file_that_a_killed_flush_left_is_written_over_and_counts_once(lake: Lake, monkeypatch) -> None:
+def test_a_file_that_a_killed_flush_left_is_written_over_and_counts_once(lake: Lake) -> None:
     wait(lake, "a")
-    with monkeypatch.context() as patch:
-        patch.setattr("data.store.landing.discard", lambda *_: None)
-        patch.setattr("data.store.pending.insert_files", lambda *_: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            flush_all(lake)
+    kill_at_commit(lambda: flush_all(lake), "data.store.landing", "data.store.pending")
     (left,) = lake.root.glob("visits/organization=acme/*/*")
     wait(lake, "b")
     assert flush_all(lake) == 4
@@ -430,13 +406,13 @@ def test_a_log_that_had_grown_counts_once_if_the_answer_is_yes(
         Compactor(lake).run()
     if history == "compacted before":
         Compactor(lake, lambda: datetime.now(UTC) + 2 * READERS_GRACE).sweep()
-    lake.manifest.close()
-    unnoticed(older, lake.root)
+    unnoticed(older, lake)
     with opened(lake.root) as again:
         land_log(again, 35)
         if history == "compacted twice":
             Compactor(again).run()
-    assert [rebuilt_with_yes(lake.root), rebuilt_with_yes(lake.root)] == [1, 0]
+    for questions in (1, 0):
+        assert rebuilt(lake.root, questions).damaged == []
     with opened(lake.root) as again:
         assert paths(again) == {f"/a{n}": 1 for n in range(35)} | {"/b": 2}
         assert verify_lake(again).findings == []

@@ -1,10 +1,9 @@
 """Days that are too old: which end, for whom, and that nothing of them is left in the folder."""
 
-import errno
 import shutil
 from collections import Counter
 from contextlib import closing
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -24,15 +23,12 @@ from data.store.batches import Batch
 from data.store.footers import read_visit_file
 from data.store.lake import Lake
 from tests.faults.lakes import line
-from tests.support.lakes import dead_files, rows_of
-from tests.support.visits import land, visit
+from tests.support.lakes import dead_files, fail_at, rows_of
+from tests.support.published import at
+from tests.support.visits import land
 
 NOW = datetime(2026, 3, 10, 0, 30, tzinfo=UTC)
 SHORTLY = NOW + timedelta(seconds=15)
-
-
-def at(day, hour=12):
-    return datetime(2026, 3, day, hour)
 
 
 def days_of(lake, organization="acme"):
@@ -41,7 +37,7 @@ def days_of(lake, organization="acme"):
 
 
 def fill(lake, organization, *days):
-    land(lake, organization, [visit(visited_at=at(day, hour)) for day in days for hour in (0, 23)])
+    land(lake, organization, [at(day, hour) for day in days for hour in (0, 23)])
 
 
 def there(lake):
@@ -51,22 +47,15 @@ def there(lake):
 
 
 @pytest.mark.parametrize(("days", "first"), [(1, 9), (2, 8), (8, 2), (99_999, 1)])
-def test_today_and_so_many_days_before_it_are_kept(lake, days, first):
+@pytest.mark.parametrize("now", [NOW, NOW.astimezone(timezone(timedelta(hours=-5)))], ids=["UTC", "the evening before"])
+def test_today_in_utc_and_so_many_days_before_it_are_kept(lake, now, days, first):
     fill(lake, "acme", 1, 2, 3, 8, 9, 10)
     left = [day for day in (1, 2, 3, 8, 9, 10) if day >= first]
-    retained = apply_retention(lake, days, NOW)
+    retained = apply_retention(lake, days, now)
     assert days_of(lake) == dict.fromkeys(left, 2)
     gone = 6 - len(left)
     assert retained.ended == ([ExpiredVisits("acme", gone, 2 * gone, gone)] if gone else [])
     assert retained.before == NOW.date() - timedelta(days)
-
-
-def test_the_day_is_that_of_utc(lake):
-    fill(lake, "acme", 8, 9)
-    here = NOW.astimezone(datetime.strptime("-05:00", "%z").tzinfo)
-    assert here.date() < NOW.date()
-    assert apply_retention(lake, 1, here).before == date(2026, 3, 9)
-    assert days_of(lake) == {9: 2}
 
 
 NAMES = ("acme", "other", "young")
@@ -127,9 +116,8 @@ def test_a_file_that_an_import_ends_meanwhile_is_left_to_it(lake, monkeypatch):
     def beaten(*args):
         calls.append(args)
         if len(calls) == 1:  # as the first file is ended by somebody else in between
-            path = lake.manifest.live_files("acme")[0].path
             with lake.manifest.transaction() as db:
-                db.execute("UPDATE files SET deletable_at = '9999' WHERE path = ?", [path])
+                db.execute("UPDATE files SET deletable_at = '9999' WHERE id = 1")
         exchange(*args)
 
     monkeypatch.setattr(lake.manifest, "replace_files", beaten)
@@ -141,15 +129,8 @@ def test_a_file_that_an_import_ends_meanwhile_is_left_to_it(lake, monkeypatch):
 def test_a_failure_leaves_an_organization_whole_and_the_next_run_finishes(lake, monkeypatch):
     for name in ("acme", "other"):
         fill(lake, name, 1, 2, 9)
-    exchange = lake.manifest.replace_files
-
-    def failing(asked, place):
-        if asked.files[0].organization == "other":
-            raise OSError(errno.ENOSPC, "No space left on device")
-        exchange(asked, place)
-
     with monkeypatch.context() as patch:
-        patch.setattr(lake.manifest, "replace_files", failing)
+        fail_at(patch, lake.manifest, "replace_files", 2)
         with pytest.raises(OSError, match="No space left"):
             apply_retention(lake, 3, NOW)
     assert [days_of(lake, name) for name in ("acme", "other")] == [{9: 2}, {1: 2, 2: 2, 9: 2}]
@@ -303,8 +284,9 @@ def test_a_clock_that_jumps_while_visits_are_old_deletes_nothing(lake):
 
 @pytest.mark.parametrize("cut", [1, 6])
 def test_the_visit_of_an_unfinished_line_does_not_come_back_with_the_end_of_its_line(lake, tmp_path, cut):
-    log, whole = tmp_path / "a.log", line("/a", when=at(1)) + line("/cut", when=at(1))
-    for text, there in ((whole[:-cut], {1: 2}), (whole, {}), (whole + line("/new", when=at(9)), {9: 1})):
+    log, first = tmp_path / "a.log", datetime(2026, 3, 1, 12)
+    whole = line("/a", when=first) + line("/cut", when=first)
+    for text, there in ((whole[:-cut], {1: 2}), (whole, {}), (whole + line("/new", when=datetime(2026, 3, 9)), {9: 1})):
         log.write_text(text)
         Importer(lake).run(log, Options("acme"))
         assert days_of(lake) == there

@@ -24,7 +24,8 @@ from data.store.pending import enqueue
 from data.visits import SCHEMA_VERSION, VISITS
 from service.api_keys import ApiKeys
 from tests.support.control import open_store
-from tests.support.lakes import links_path, opened, rot
+from tests.support.lakes import files_of as files
+from tests.support.lakes import links_path, opened, rot, turn_an_index
 from tests.support.visits import land, links, packed, visit
 
 DAYS = 3
@@ -52,25 +53,11 @@ def lake(made, tmp_path):
         yield lake
 
 
-def files(lake, organization="acme"):
-    return lake.manifest.live_files(organization)
-
-
 def damaged(lake, **options):
     """What a check finds, path by path."""
     found = verify_lake(lake, **options).findings
     assert len({trouble.path for trouble in found}) == len(found)
     return dict(found)
-
-
-def re_registered(lake, file, write):
-    """Write a live file anew so that the manifest knows its bytes all the same."""
-    write(lake.root / file.path)
-    with lake.manifest.transaction() as db:
-        db.execute(
-            "UPDATE files SET sha256 = ?, bytes = ? WHERE path = ?",
-            [sha256_of(lake.root / file.path), (lake.root / file.path).stat().st_size, file.path],
-        )
 
 
 def with_flipped_bit(path, place=50):
@@ -79,7 +66,7 @@ def with_flipped_bit(path, place=50):
     path.write_bytes(content)
 
 
-def replaced_by_a_folder(path):
+def replaced_by_a_folder(_, path):
     path.unlink()
     path.mkdir()
 
@@ -124,7 +111,11 @@ REGISTERED = {
 @pytest.mark.parametrize(("write", "reason"), REGISTERED.values(), ids=REGISTERED)
 def test_a_file_that_holds_something_else_than_its_visits_is_named_though_its_bytes_are_known(lake, write, reason):
     file = files(lake)[0]
-    re_registered(lake, file, write)
+    path = lake.root / file.path
+    write(path)
+    with lake.manifest.transaction() as db:
+        now_there = [sha256_of(path), path.stat().st_size, file.path]
+        db.execute("UPDATE files SET sha256 = ?, bytes = ? WHERE path = ?", now_there)
     found = damaged(lake)
     assert list(found) == ([file.path] if reason else [])
     assert all(told.startswith(reason) and "\n" not in told for told in found.values())
@@ -133,18 +124,13 @@ def test_a_file_that_holds_something_else_than_its_visits_is_named_though_its_by
 # Sound
 
 
-def test_a_sound_lake_has_no_trouble(lake):
-    found = verify_lake(lake)
-    size = sum(path.stat().st_size for path in (lake.root / "visits").glob("organization=[!_]*/*/*"))
-    assert (found.files, found.visits, found.size) == (DAYS + 1, 4 + 5 + 6 + 1, size)
-    assert (found.findings, found.unknown, found.is_manifest_damaged) == ([], 0, False)
-
-
-def test_an_empty_lake_is_sound(tmp_path):
-    lake = Lake(tmp_path / "new", create=True)
-    with closing(lake.manifest):
-        found = verify_lake(lake)
-    assert (found.files, found.findings, found.unknown) == (0, [], 0)
+def test_a_sound_lake_has_no_trouble_nor_has_an_empty_one(lake, tmp_path):
+    with closing((empty := Lake(tmp_path / "new", create=True)).manifest):
+        size = sum(path.stat().st_size for path in (lake.root / "visits").glob("organization=[!_]*/*/*"))
+        for there, counts in ((lake, (DAYS + 1, 4 + 5 + 6 + 1, size)), (empty, (0, 0, 0))):
+            found = verify_lake(there)
+            assert (found.files, found.visits, found.size) == counts
+            assert (found.findings, found.unknown, found.is_manifest_damaged) == ([], 0, False)
 
 
 def test_files_found_sound_are_remembered_as_looked_at(lake):
@@ -169,35 +155,32 @@ def test_progress_is_told_in_bytes_up_to_the_end(lake):
 # Damaged
 
 
+def rotten(lake, path):
+    """The size, the time of change and the inode are as they were seen: every file is hashed, whatever they say."""
+    rot(lake, path)
+    assert lake.verified_path(files(lake)[1])
+
+
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
-        (lambda path: with_flipped_bit(path, -1), "SHA-256 differs"),
-        (lambda path: path.write_bytes(path.read_bytes()[:-1]), "SHA-256 differs"),
-        (lambda path: path.write_bytes(path.read_bytes() + b"\0"), "SHA-256 differs"),
-        (Path.unlink, "is missing"),
-        (lambda path: shutil.rmtree(path.parent), "is missing"),
+        (lambda _, path: with_flipped_bit(path, -1), "is damaged: its SHA-256 differs"),
+        (lambda _, path: path.write_bytes(path.read_bytes()[:-1]), "is damaged: its SHA-256 differs"),
+        (lambda _, path: path.write_bytes(path.read_bytes() + b"\0"), "is damaged: its SHA-256 differs"),
+        (rotten, "is damaged: its SHA-256 differs"),
+        (lambda _, path: path.unlink(), "is missing"),
+        (lambda _, path: shutil.rmtree(path.parent), "is missing"),
         (replaced_by_a_folder, "cannot be read"),
     ],
-    ids=["flipped", "cut", "lengthened", "missing", "folder missing", "a folder"],
+    ids=["flipped", "cut", "lengthened", "rotten", "missing", "folder missing", "a folder"],
 )
 def test_a_damaged_file_is_named_and_the_others_are_checked(lake, damage, reason):
+    assert damaged(lake) == {}
     file = files(lake)[1]
-    damage(lake.root / file.path)
+    damage(lake, lake.root / file.path)
     found = verify_lake(lake)
     (trouble,) = found.findings
-    assert trouble.path == file.path
-    assert reason in trouble.reason
-    assert found.files == DAYS + 1
-
-
-def test_rot_that_leaves_no_trace_is_found(lake):
-    """The size, the time of change and the inode are as they were seen: every file is hashed, whatever they say."""
-    assert damaged(lake) == {}
-    rotten = files(lake)[1]
-    rot(lake, lake.root / rotten.path)
-    assert lake.verified_path(files(lake)[1])
-    assert damaged(lake) == {rotten.path: "is damaged: its SHA-256 differs"}
+    assert (trouble.path, trouble.reason[: len(reason)], found.files) == (file.path, reason, DAYS + 1)
 
 
 def test_swapped_files_are_both_named_beside_another_that_is_damaged(lake):
@@ -277,10 +260,7 @@ def test_a_damaged_control_database_is_named(lake):
 
 def test_a_manifest_whose_index_is_wrong_is_named_and_files_are_checked(lake):
     with_flipped_bit(lake.root / files(lake)[0].path)
-    with closing(sqlite3.connect(lake.root / "manifest.sqlite")) as db:
-        db.execute("PRAGMA writable_schema = ON")
-        db.execute("UPDATE sqlite_master SET sql = replace(sql, 'IS NULL', 'IS NOT NULL') WHERE name = 'live_files'")
-        db.commit()
+    turn_an_index(lake.root / "manifest.sqlite")
     lake.manifest.close()
     with opened(lake.root) as other:
         found = verify_lake(other)
