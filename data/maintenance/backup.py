@@ -25,8 +25,6 @@ ATTEMPTS: Final = 5
 """How often a backup starts again with a new copy of the manifest after an erasure deleted one of its files."""
 CHUNK_BYTES: Final = 1 << 20
 _MANIFEST, _CONTROL = DATABASES
-_FOLDERS: Final = ("countries", "ip-lists", "rejects")
-"""The folders that are copied without the manifest. Their files are replaced atomically, so copies are consistent."""
 _LIVE: Final = """
 SELECT path, visits, bytes, sha256 FROM files WHERE deletable_at IS NULL UNION ALL
 SELECT path, NULL, bytes, sha256 FROM links WHERE deletable_at IS NULL ORDER BY path
@@ -55,8 +53,15 @@ def back_up(lake: Lake, folder: Path, progress: Progress = unseen) -> BackupResu
     Raises BadInput for an unsuitable folder, LakeDamaged for damaged files, OutdatedManifest when newer visits would be
     missing, and Conflict when erasures interrupted all attempts.
     """
-    target = folder.resolve()
-    _check_target(target, lake)
+    target, root = folder.resolve(), lake.root.resolve()
+    if target.is_relative_to(root) or root.is_relative_to(target):
+        raise BadInput(f"{target} and the lake at {root} overlap; choose another folder.")
+    if not target.parent.is_dir():
+        raise BadInput(f"the folder {target.parent} does not exist; create it, or mount its disk.")
+    if target.is_mount():
+        raise BadInput(f"{target} is a mount point; choose a new folder on it.")
+    if target.exists() and not (target.is_dir() and not any(target.iterdir())):
+        raise BadInput(f"{target} already exists and is not empty; choose a new or empty folder.")
     prefix = f"{target.name}.partial-"
     for path in target.parent.iterdir():  # killed backups to the same target leave their folders
         owner = path.name.removeprefix(prefix)
@@ -76,21 +81,7 @@ def back_up(lake: Lake, folder: Path, progress: Progress = unseen) -> BackupResu
     return copied
 
 
-def _check_target(target: Path, lake: Lake) -> None:
-    """Raise BadInput unless a backup can be written into this folder."""
-    root = lake.root.resolve()
-    if target.is_relative_to(root) or root.is_relative_to(target):
-        raise BadInput(f"{target} and the lake at {root} overlap; choose another folder.")
-    if not target.parent.is_dir():
-        raise BadInput(f"the folder {target.parent} does not exist; create it, or mount its disk.")
-    if target.is_mount():
-        raise BadInput(f"{target} is a mount point; choose a new folder on it.")
-    if target.exists() and not (target.is_dir() and not any(target.iterdir())):
-        raise BadInput(f"{target} already exists and is not empty; choose a new or empty folder.")
-
-
 def _is_running(process: int) -> bool:
-    """Whether another process with this id is running."""
     if process == os.getpid():  # in a container, a killed process may have had the same id
         return False
     try:
@@ -118,7 +109,7 @@ def _fill(lake: Lake, partial: Path, progress: Progress) -> BackupResult:
     if (lake.root / _CONTROL).exists():
         with _snapshot(lake, _CONTROL) as control:
             _write_database(control, partial / _CONTROL)
-    for name in _FOLDERS:
+    for name in ("countries", "ip-lists", "rejects"):  # their files are replaced atomically, so copies are consistent
         (partial / name).mkdir()
         for path in (lake.root / name).rglob("*"):
             if path.is_file():
@@ -214,15 +205,14 @@ def _copy_file(source: BinaryIO, target: Path) -> str:
     with _with_path(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         with target.open("xb") as new:
-            for chunk in _chunks(source):
+            while True:
+                with _with_path(source.name):
+                    chunk = source.read(CHUNK_BYTES)
+                if not chunk:
+                    break
                 digest.update(chunk)
                 new.write(chunk)
     return digest.hexdigest()
-
-
-def _chunks(source: BinaryIO) -> Iterator[bytes]:
-    with _with_path(source.name):
-        yield from iter(lambda: source.read(CHUNK_BYTES), b"")
 
 
 @contextmanager

@@ -6,14 +6,13 @@ Answers change only where a day is judged, and readers never wait.
 import math
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
-from itertools import chain, groupby, pairwise
+from itertools import groupby, pairwise
 from operator import itemgetter
-from pathlib import Path
 from typing import Final
 
 import duckdb
@@ -24,7 +23,7 @@ from msgspec.structs import replace
 from data.errors import Conflict, TrafficError
 from data.maintenance.judging import judge
 from data.maintenance.lake_process import MAX_VISITS_IN_SERVER, LakeProcess
-from data.maintenance.merge_plan import DayMerge, Work, at_once, days_to_merge, merged_apart, side_by_side, visits_of
+from data.maintenance.merge_plan import Work, at_once, days_to_merge, merged_apart, side_by_side, visits_of
 from data.maintenance.rewriting import (
     InterruptibleEngine,
     Partition,
@@ -44,7 +43,7 @@ from data.store.footers import replacing_footer
 from data.store.lake import Lake
 from data.store.landing import Staged, discard, new_path, publisher, write_visits
 from data.store.link_index import LinkIndex
-from data.store.manifest import READERS_GRACE, LandedFile, Replacement, purge
+from data.store.manifest import READERS_GRACE, Replacement, purge
 
 _RANGES: Final = (1, 2, 4, 8, 16, 64, 256)
 """In how many ranges visits are merged: the next number is tried when memory was not enough."""
@@ -115,10 +114,17 @@ class Compactor:
             self._queue = side_by_side(groups, self._threads)
         if not self._queue:
             return result
+
+        def merge(groups: Sequence[Work]) -> None:
+            each = zip(engines, groups, strict=False)
+            run_side_by_side([partial(self._merge_intact, engine, result, group) for engine, group in each])
+
         with ExitStack() as stack:
             engines = [stack.enter_context(self._engine.open()) for _ in range(max(map(len, self._queue)))]
-            merge = partial(self._merge_each, engines, result)
-            rewrite_each(self._lake, self._queue, _organization_of, merge, wait=wait, limit=limit, progress=progress)
+            rewrite_each(
+                self._lake, self._queue, lambda groups: groups[0][0].partition.organization, merge,
+                wait=wait, limit=limit, progress=progress,
+            )  # fmt: skip
         return result
 
     def merge_day(self, partition: Partition) -> None:
@@ -141,22 +147,26 @@ class Compactor:
 
         Visit files that are not in the manifest are kept, since it may have been lost; unknown.py says where.
         """
-        dead = self._lake.manifest.deletable_files(self._now())
-        for path in dead:
-            (self._lake.root / path).unlink(missing_ok=True)
-        purge(self._lake.manifest, dead)
-        leftovers = clear_unknown(self._lake)
-        for leftover in (*self._orphans(), *self._abandoned()):
-            leftover.unlink(missing_ok=True)
-            leftovers += 1
-        return len(dead) + leftovers
-
-    def _merge_each(
-        self, engines: Sequence[duckdb.DuckDBPyConnection], result: CompactionResult, groups: Sequence[Work]
-    ) -> None:
-        """Merge groups of days side by side, each with an engine of its own."""
-        each = zip(engines, groups, strict=False)
-        run_side_by_side([partial(self._merge_intact, engine, result, group) for engine, group in each])
+        now, manifest, root = self._now(), self._lake.manifest, self._lake.root
+        dead = manifest.deletable_files(now)
+        for name in dead:
+            (root / name).unlink(missing_ok=True)
+        purge(manifest, dead)
+        count = len(dead) + clear_unknown(self._lake)
+        with manifest.locked():  # no other process moves files meanwhile
+            rollups = list((root / "rollups").glob("organization=[!_]*/month=*/*.parquet"))
+            leftovers = [path for path in rollups if not manifest.is_registered(str(path.relative_to(root)))]
+        for path in self._lake.staging.rglob("*"):
+            with suppress(FileNotFoundError):
+                if not path.is_file():
+                    continue
+                if path.stat().st_mtime > (now + TOLERANCE).timestamp():  # it may be in use: it is not deleted at once
+                    os.utime(path, (now.timestamp(), now.timestamp()))
+                elif path.stat().st_mtime < (now - ABANDONED_AFTER).timestamp():
+                    leftovers.append(path)
+        for path in leftovers:
+            path.unlink(missing_ok=True)
+        return count + len(leftovers)
 
     def _merge_intact(self, engine: duckdb.DuckDBPyConnection, result: CompactionResult, merges: Work) -> None:
         """Merge and judge days at once; if that fails, each by itself, which is added to the queue.
@@ -183,7 +193,10 @@ class Compactor:
 
     def _merge(self, engine: duckdb.DuckDBPyConnection, result: CompactionResult, merges: Work) -> None:
         for merge in merges:
-            self._check_unchanged(merge)
+            there = {file.path for file in self._lake.manifest.live_files(*merge.partition, merge.partition.day)}
+            chosen = {file.path for file in merge.files}
+            if not (chosen == there if merge.is_past else chosen <= there):
+                raise Conflict(f"visits of {merge.partition.day} were changed by another process; try again.")
         groups = [group for merge in merges for group in merged_apart(merge.files)]
         files = [file for group in groups for file in group]
         limit_memory(engine, visits := sum(file.visits for file in files))
@@ -193,13 +206,18 @@ class Compactor:
             codes = self._links.links(files[0].organization).short_codes.to_pylist()
             judge(engine, paths, days, codes)
         outputs = [None, *(number for number, group in enumerate(groups) for _ in group)]
-        staged = [self._target(group, BEHAVIOUR_VERSION if judges else 0) for group in groups]
+        version = BEHAVIOUR_VERSION if judges else 0
+        staged = []
+        for group in groups:
+            first, landed = group[0], sum(file.visits for file in group)
+            target = Staged(new_path(self._lake), first.organization, first.day, landed, first.unfinished_of)
+            staged.append(target._replace(behaviour_version=version))
 
         def write(ranges: int) -> None:
-            rows = _by_output(_merged(engine, {"files": paths, "outputs": outputs}, ranges, days))
-            for visits, target, group in zip(rows, staged, groups, strict=True):
-                footer = replacing_footer(self._lake, group)
-                write_visits(visits, target.path, replace(footer, behaviour_version=target.behaviour_version))
+            runs = groupby(_merged(engine, {"files": paths, "outputs": outputs}, ranges, days), key=itemgetter(0))
+            for (_, rows), target, group in zip(runs, staged, groups, strict=True):
+                footer = replace(replacing_footer(self._lake, group), behaviour_version=version)
+                write_visits((batch for _, batch in rows), target.path, footer)
 
         try:
             until_memory_suffices(write, [n for n in _RANGES if n >= min(8, math.ceil(visits / RANGE_VISITS))])
@@ -214,48 +232,6 @@ class Compactor:
             result.visits += visits
             result.judged += len(merges) if judges else 0
 
-    def _check_unchanged(self, merge: DayMerge) -> None:
-        """Raise Conflict if its files are not live any more, or of a past day are not all that are."""
-        live = {file.path for file in self._lake.manifest.live_files(*merge.partition, merge.partition.day)}
-        chosen = {file.path for file in merge.files}
-        if not (chosen == live if merge.is_past else chosen <= live):
-            raise Conflict(f"visits of {merge.partition.day} were changed by another process; try again.")
-
-    def _target(self, files: list[LandedFile], behaviour_version: int) -> Staged:
-        """The file that is written for several."""
-        visits = sum(file.visits for file in files)
-        first = files[0]
-        return Staged(
-            new_path(self._lake), first.organization, first.day, visits, first.unfinished_of,
-            behaviour_version=behaviour_version,
-        )  # fmt: skip
-
-    def _orphans(self) -> list[Path]:
-        """Rollup files that are not in the manifest."""
-        with self._lake.manifest.locked():  # no other process moves files meanwhile
-            paths = list((self._lake.root / "rollups").glob("organization=[!_]*/month=*/*.parquet"))
-            return [
-                path for path in paths if not self._lake.manifest.is_registered(str(path.relative_to(self._lake.root)))
-            ]
-
-    def _abandoned(self) -> list[Path]:
-        """Staged files that are older than ABANDONED_AFTER."""
-        latest = (self._now() - ABANDONED_AFTER).timestamp()
-        return [path for path in self._lake.staging.rglob("*") if path.is_file() and self._changed_at(path) < latest]
-
-    def _changed_at(self, path: Path) -> float:
-        """When a file was last written; infinity when it no longer exists.
-
-        A time in the future becomes that of now: the file may be in use, so it is not deleted at once.
-        """
-        now = self._now().timestamp()
-        try:
-            if path.stat().st_mtime > now + TOLERANCE.total_seconds():
-                os.utime(path, (now, now))
-            return path.stat().st_mtime
-        except FileNotFoundError:
-            return math.inf
-
 
 def merge_day(lake: Lake, organization: str, day: str, now: str, quiet_seconds: str) -> None:
     """Compactor.merge_day at a time, for LakeProcess; day and time are in ISO 8601."""
@@ -263,14 +239,10 @@ def merge_day(lake: Lake, organization: str, day: str, now: str, quiet_seconds: 
     compactor.merge_day(Partition(organization, date.fromisoformat(day)))
 
 
-def _organization_of(groups: Sequence[Work]) -> str:
-    return groups[0][0].partition.organization
-
-
 def _merged(
     engine: duckdb.DuckDBPyConnection, files: Mapping[str, object], ranges: int, days: Sequence[date | None] | None
-) -> Iterator[pa.RecordBatch]:
-    """The visits of files with the number of the file that each is for, sorted, in so many ranges.
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The visits of files, sorted, in so many ranges: runs with the number of the file that they are for.
 
     With the `days` of the files, they have the signals that were found.
     """
@@ -278,23 +250,14 @@ def _merged(
     inner = [keys[number * len(keys) // ranges][-1] for number in range(1, ranges)]
     read = {**files, **({"days": days} if days else {})}
     for first, end in pairwise([None, *inner, None]):
-        visits = engine.sql(
+        found = engine.sql(
             read_sql("data.maintenance", "sql/judged_visits")
             if days
             else read_sql("data.maintenance", "sql/merged_visits"),
             params={**read, "first_key": first, "end_key": end},
         )
-        yield from visits.to_arrow_reader(ROW_GROUP)
-
-
-def _by_output(batches: Iterable[pa.RecordBatch]) -> Iterator[Iterator[pa.RecordBatch]]:
-    """The visits for each file, to be read one after the other."""
-    runs = chain.from_iterable(map(_runs, batches))
-    return ((rows for _, rows in group) for _, group in groupby(runs, key=itemgetter(0)))
-
-
-def _runs(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The visits of a batch for each file in turn, with its number."""
-    runs, visits = pc.run_end_encode(batch["output"]), batch.drop_columns(["output"])
-    for number, (start, end) in zip(runs.values.to_pylist(), pairwise([0, *runs.run_ends.to_pylist()]), strict=True):
-        yield number, visits.slice(start, end - start)
+        for batch in found.to_arrow_reader(ROW_GROUP):
+            runs, visits = pc.run_end_encode(batch["output"]), batch.drop_columns(["output"])
+            ends = pairwise([0, *runs.run_ends.to_pylist()])
+            for number, (start, stop) in zip(runs.values.to_pylist(), ends, strict=True):
+                yield number, visits.slice(start, stop - start)

@@ -104,8 +104,15 @@ class Eraser:
         """
         erased = ErasureResult(organization, criteria, self._now())
         if not dry_run:
-            self._record(erased)
-            self._flush()
+            if criteria.short_code is not None or criteria.visitor is not None:
+                last = criteria.before - timedelta(days=1) if criteria.before else erased.ended_at.date()
+                erasure = Erasure(erased.ended_at, criteria.short_code if criteria.visitor is None else None)
+                record_erasure(self._lake, organization, erasure, criteria.since or date.min, last)
+            with self._lake.write_lock():  # visits that are pending later are moved by the server that accepts them
+                rows = self._lake.manifest.rows
+                ((latest,),) = rows("SELECT max(received_at) FROM pending")
+                while rows("SELECT 1 FROM pending WHERE received_at <= ? LIMIT 1", [latest]):
+                    flush_all(self._lake)
         days = [partition for partition, _ in partitions(self._lake, organization)]
         work = [partition for partition in days if criteria.matches_day(partition.day)]
         with rewriting_engine(self._lake.staging) as engine:
@@ -120,21 +127,6 @@ class Eraser:
             erased.ended_at = self._now()
             erased.dead = expire_now(self._lake.manifest, organization, criteria.before, erased.ended_at + GRACE)
         return erased
-
-    def _record(self, erased: ErasureResult) -> None:
-        criteria = erased.criteria
-        if criteria.short_code is not None or criteria.visitor is not None:
-            last = criteria.before - timedelta(days=1) if criteria.before else erased.ended_at.date()
-            erasure = Erasure(erased.ended_at, criteria.short_code if criteria.visitor is None else None)
-            record_erasure(self._lake, erased.organization, erasure, criteria.since or date.min, last)
-
-    def _flush(self) -> None:
-        """Move the currently pending visits into files. Later ones are moved by the server that accepts them."""
-        rows = self._lake.manifest.rows
-        with self._lake.write_lock():
-            ((latest,),) = rows("SELECT max(received_at) FROM pending")
-            while rows("SELECT 1 FROM pending WHERE received_at <= ? LIMIT 1", [latest]):
-                flush_all(self._lake)
 
     def _run(
         self, engine: duckdb.DuckDBPyConnection, partition: Partition, dry_run: bool, erased: ErasureResult
@@ -217,17 +209,14 @@ def _write_remaining(
     engine: duckdb.DuckDBPyConnection, paths: list[str], visits: int, target: Path, footer: Footer
 ) -> None:
     """Write those of a file's visits that are not in `erased_rows`. The seed is the first of `paths`."""
-    until_memory_suffices(
-        lambda rows: write_visits(_remaining(engine, paths, visits, rows), target, footer), (visits, ROW_GROUP)
-    )
 
+    def remaining(rows: int) -> Iterator[pa.RecordBatch]:
+        for first in range(0, visits, rows):
+            part = {"files": paths, "first_row": first, "end_row": first + rows}
+            found = engine.sql(read_sql("data.maintenance", "sql/remaining_visits"), params=part)
+            yield from found.to_arrow_reader(ROW_GROUP)
 
-def _remaining(engine: duckdb.DuckDBPyConnection, paths: list[str], visits: int, rows: int) -> Iterator[pa.RecordBatch]:
-    """Those visits in their stored order, from so many rows of the file at once."""
-    for first in range(0, visits, rows):
-        part = {"files": paths, "first_row": first, "end_row": first + rows}
-        remaining = engine.sql(read_sql("data.maintenance", "sql/remaining_visits"), params=part)
-        yield from remaining.to_arrow_reader(ROW_GROUP)
+    until_memory_suffices(lambda rows: write_visits(remaining(rows), target, footer), (visits, ROW_GROUP))
 
 
 def delete_files(lake: Lake, dead: Collection[str], ended_at: datetime) -> None:

@@ -18,6 +18,8 @@ from data.sql import read_sql
 
 _AGENTS_AT_ONCE: Final = 10_000
 _OLD: Final = pa.schema([("agent", pa.uint64()), ("stale_since", pa.date32()), ("outdated_since", pa.date32())])
+_releases: Final = cache(BrowserReleases)
+"""The rules, which are loaded when the first day is judged."""
 _PARTS: Final = (1, 16, 256)
 """In how many parts user agents are looked at: the next number is tried when memory was not enough."""
 
@@ -38,12 +40,6 @@ def judge(
     last = max(day for day in days if day)
     until_memory_suffices(lambda parts: _find_old(engine, files, last, parts), _PARTS)
     engine.execute(read_sql("data.maintenance", "sql/stale_visitors"), patterns)
-
-
-@cache
-def _releases() -> BrowserReleases:
-    """The rules, which are loaded when the first day is judged."""
-    return BrowserReleases()
 
 
 def _find_old(engine: duckdb.DuckDBPyConnection, files: Sequence[str], last: date, parts: int) -> None:

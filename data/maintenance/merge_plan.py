@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, timedelta
 from itertools import accumulate
 from typing import Final, NamedTuple, TypeAlias
 
-from data.maintenance.rewriting import Partition, needs_more_memory
+from data.maintenance.rewriting import MEMORY_PER_VISIT, MIN_MEMORY, Partition
 from data.store.clock import is_recent
 from data.store.lake import Lake
 from data.store.manifest import LandedFile
@@ -37,21 +37,7 @@ def days_to_merge(lake: Lake, now: datetime, quiet_period: timedelta, organizati
 
     A past day counts as open until nothing has landed in it for `quiet_period`. Without `organization`, days of all.
     """
-    merges = []
-    clock = datetime.now(UTC)  # not `now`: checked_at is set by the system clock
-    for partition in _days(lake, now, organization):
-        files = lake.manifest.live_files(*partition, partition.day)
-        is_active = any(is_recent(file.checked_at, quiet_period, clock) for file in files)
-        is_past = partition.day < lake.manifest.today(partition.organization, now) and not is_active
-        chosen = _to_rewrite(files) if is_past else _to_merge(files)
-        if chosen:
-            merges.append(DayMerge(partition, chosen, is_past))
-    return merges
-
-
-def _days(lake: Lake, now: datetime, organization: str | None) -> list[Partition]:
-    """A past day with several live files with visits, or with one that was not judged; an open one with too many."""
-    rows = lake.manifest.rows(
+    days = lake.manifest.rows(
         "SELECT organization, day FROM files LEFT JOIN zones USING (organization) "
         "WHERE deletable_at IS NULL AND visits > 0 AND organization = coalesce($organization, organization) "
         "GROUP BY organization, day "
@@ -60,7 +46,20 @@ def _days(lake: Lake, now: datetime, organization: str | None) -> list[Partition
         "ORDER BY count(*) DESC, organization, day",
         {"now": now.isoformat(), "most": MAX_OPEN_FILES, "organization": organization},
     )
-    return [Partition(organization, date.fromisoformat(day)) for organization, day in rows]
+    merges = []
+    clock = datetime.now(UTC)  # not `now`: checked_at is set by the system clock
+    for owner, day in days:
+        partition = Partition(owner, date.fromisoformat(day))
+        files = lake.manifest.live_files(*partition, partition.day)
+        is_active = any(is_recent(file.checked_at, quiet_period, clock) for file in files)
+        is_past = partition.day < lake.manifest.today(owner, now) and not is_active
+        if not is_past:
+            files = _to_merge(files)
+        elif len([*merged_apart(files)]) == len(files) and all(file.behaviour_version for file in files):
+            continue  # it is merged and judged already
+        if files:
+            merges.append(DayMerge(partition, files, is_past))
+    return merges
 
 
 def at_once(merges: Iterable[DayMerge]) -> list[Work]:
@@ -69,7 +68,9 @@ def at_once(merges: Iterable[DayMerge]) -> list[Work]:
     filling: dict[str, Work] = {}
     for merge in merges:
         group = filling.get(merge.partition.organization, [])
-        if group and merge.is_past and _is_small([*group, merge]):
+        files = [file for one in (*group, merge) for file in one.files]
+        is_small = len(files) <= FILES_AT_ONCE and sum(file.size for file in files) <= BYTES_AT_ONCE
+        if group and merge.is_past and is_small and visits_of([*group, merge]) <= VISITS_AT_ONCE:
             group.append(merge)
             continue
         groups.append([merge])
@@ -78,19 +79,14 @@ def at_once(merges: Iterable[DayMerge]) -> list[Work]:
     return groups
 
 
-def _is_small(group: Work) -> bool:
-    files = [file for merge in group for file in merge.files]
-    size = sum(file.size for file in files)
-    return len(files) <= FILES_AT_ONCE and visits_of(group) <= VISITS_AT_ONCE and size <= BYTES_AT_ONCE
-
-
 def side_by_side(groups: Iterable[Work], most: int) -> list[list[Work]]:
-    """The groups in rows to be done side by side: of one organization, and as many visits as one engine rewrites."""
+    """The groups in rows to be done side by side: of one organization, and so many visits that MIN_MEMORY suffices."""
     rows: list[list[Work]] = []
     for group in groups:
         row = rows[-1] if rows else []
         is_same = bool(row) and row[0][0].partition.organization == group[0].partition.organization
-        if is_same and len(row) < most and not needs_more_memory(sum(map(visits_of, [*row, group]))):
+        memory = sum(map(visits_of, [*row, group])) * MEMORY_PER_VISIT
+        if is_same and len(row) < most and memory <= MIN_MEMORY:
             row.append(group)
         else:
             rows.append([group])
@@ -110,23 +106,16 @@ def merged_apart(files: Iterable[LandedFile]) -> Iterator[list[LandedFile]]:
     yield from ([file] for file in files if file.unfinished_of is not None)
 
 
-def _to_rewrite(files: list[LandedFile]) -> list[LandedFile]:
-    """All files of a past day, unless they are merged and judged already."""
-    is_done = len([*merged_apart(files)]) == len(files) and all(file.behaviour_version for file in files)
-    return [] if is_done else files
-
-
 def _to_merge(files: list[LandedFile]) -> list[LandedFile]:
-    """The files of a day that still receives visits that become one, if it has too many."""
-    finished = [file for file in files if file.unfinished_of is None]
-    return _smallest(finished) if len(finished) > MAX_OPEN_FILES else []
+    """The files of a day that still receives visits that become one, if it has too many.
 
-
-def _smallest(files: list[LandedFile]) -> list[LandedFile]:
-    """The smallest files, up to one that is larger than their sum; a visit is then rewritten about four times a day."""
-    ascending = sorted(files, key=lambda file: file.visits)
+    They are the smallest, up to one that is larger than their sum; a visit is then rewritten about four times a day.
+    """
+    ascending = sorted((file for file in files if file.unfinished_of is None), key=lambda file: file.visits)
+    if len(ascending) <= MAX_OPEN_FILES:
+        return []
     for number, total in enumerate(accumulate(file.visits for file in ascending[:-1]), 1):
-        are_few = len(files) - number < MAX_OPEN_FILES
+        are_few = len(ascending) - number < MAX_OPEN_FILES
         if number > 1 and are_few and ascending[number].visits >= 1.25 * total:
             return ascending[:number]
     return ascending

@@ -71,14 +71,10 @@ def read_old_manifest(path: Path) -> OldManifest | None:
     except NewerVersion:
         raise
     except (LakeDamaged, sqlite3.DatabaseError) as error:
-        if _may_be_intact(error.__cause__ if isinstance(error, LakeDamaged) else error):
+        cause = error.__cause__ if isinstance(error, LakeDamaged) else error
+        if isinstance(cause, OSError) or (getattr(cause, "sqlite_errorcode", 0) & 0xFF) in _NO_DAMAGE:
             raise LakeDamaged(
                 f"{path} cannot be read now ({error.__cause__ or error}), but may be intact; repair that, or move it "
                 "away, and rebuild again."
             ) from error
         return None
-
-
-def _may_be_intact(error: BaseException | None) -> bool:
-    """Whether an error of opening or reading a database comes from the disk or from another program."""
-    return isinstance(error, OSError) or (getattr(error, "sqlite_errorcode", 0) & 0xFF) in _NO_DAMAGE

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import pyarrow.parquet as pq
 from msgspec.structs import astuple
@@ -77,9 +77,18 @@ class Rebuild:
             with closing(sqlite3.connect(staged)) as db:
                 db.execute("PRAGMA journal_mode = DELETE")  # one file
             sync(staged)
-            replaced = self._replace(staged)
+            old = self.root / "manifest.sqlite"
+            copy = old.with_name(f"{old.name}.before-rebuild-{datetime.now(UTC):%Y%m%dT%H%M%S%f}")
+            for suffix in ("-wal", "-shm"):  # of a manifest that cannot be opened
+                leftover = old.with_name(f"{old.name}{suffix}")
+                if leftover.exists():
+                    leftover.rename(copy.with_name(f"{copy.name}{suffix}"))
+            if old.exists():
+                os.link(old, copy)
+            sync(self.root)
+            move_durably(staged, old)
             self._copy.raise_to(self._generation)
-            return RebuildResult(files, visits, pending, damaged, replaced)
+            return RebuildResult(files, visits, pending, damaged, copy if copy.exists() else None)
         finally:
             for path in staged.parent.glob(f"{staged.name}*"):
                 path.unlink()
@@ -172,27 +181,18 @@ class Rebuild:
     def _insert_pending(self, db: sqlite3.Connection, old: OldManifest) -> None:
         """Take over the pending visits that are in no file, and never number others like earlier ones."""
         ranges = [(file.footer.organization, part) for file in self.plan.files for part in file.footer.pending]
-        rows = [row for row in old.pending if not any(_was_moved(row, *one) for one in ranges) or not _is_readable(row)]
+        rows = [
+            (key, organization, *rest)
+            for key, organization, *rest in old.pending
+            if not any(name == organization and part.contains(PendingRange(key, key)) for name, part in ranges)
+            or not _is_readable(rest[2])
+        ]
         db.executemany("INSERT INTO pending VALUES (?, ?, ?, ?, ?, ?)", rows)
         for row in sorted([*old.received, *((organization, *part.times) for organization, part in ranges)]):
             note_received(db, *row)
         last = max([0, *(part.last for _, part in ranges), *(row[0] for row in old.pending)])
         db.execute("DELETE FROM sqlite_sequence WHERE name = 'pending'")
         db.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('pending', ?)", [last])
-
-    def _replace(self, staged: Path) -> Path | None:
-        """Put the new manifest in the place of the old one; return the copy of that."""
-        manifest = self.root / "manifest.sqlite"
-        copy = manifest.with_name(f"{manifest.name}.before-rebuild-{datetime.now(UTC):%Y%m%dT%H%M%S%f}")
-        for suffix in ("-wal", "-shm"):  # of a manifest that cannot be opened
-            leftover = manifest.with_name(f"{manifest.name}{suffix}")
-            if leftover.exists():
-                leftover.rename(copy.with_name(f"{copy.name}{suffix}"))
-        if manifest.exists():
-            os.link(manifest, copy)
-        sync(self.root)
-        move_durably(staged, manifest)
-        return copy if copy.exists() else None
 
 
 @contextmanager
@@ -217,15 +217,10 @@ def _record(file: VisitFile, root: Path, sha256: str) -> LandedFile:
     )  # fmt: skip
 
 
-def _is_readable(row: tuple[Any, ...]) -> bool:
-    """Whether a pending row could be moved into a file; one that could not waits on while those after it are moved."""
+def _is_readable(body: bytes) -> bool:
+    """Whether pending visits could be moved into a file; if not, they wait on while those after them are moved."""
     try:
-        unpack(row[4])
+        unpack(body)
     except LakeDamaged:
         return False
     return True
-
-
-def _was_moved(row: tuple[Any, ...], organization: str, part: PendingRange) -> bool:
-    """Whether a pending row is among those that were moved into a file."""
-    return bool(row[1] == organization) and part.contains(PendingRange(row[0], row[0]))

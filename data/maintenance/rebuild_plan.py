@@ -7,7 +7,7 @@ leaves open is a question for the operator.
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import date
 from pathlib import Path
 from typing import NamedTuple
 
@@ -62,16 +62,25 @@ def plan_rebuild(root: Path, known: Mapping[str, bool], progress: Progress = uns
     `known` are the names of files in what is left of the manifest, and whether each was live.
     """
     plan = RebuildPlan()
-    files = _read_files(root, plan, progress)
-    rewrites = _judge_rewrites(files)
-    gone = {name for name, is_live in known.items() if not is_live} | rewrites.replaced
+    paths: dict[str, Path] = {}  # by the name of the file: those in visits/ come before those in unknown/
+    for folder in ("unknown", "visits"):
+        paths |= {path.name: path for path in sorted(root.glob(f"{folder}/organization=[!_]*/day=*/*.parquet"))}
+    files = []
+    for number, path in enumerate(paths.values(), 1):
+        try:
+            partition_of(path)
+            files.append(read_visit_file(path))
+        except LakeDamaged as error:
+            plan.damaged.append(str(error))
+        progress(number, len(paths))
+    replaced, rewritten, doubtful = _judge_rewrites(files)
+    gone = {name for name, is_live in known.items() if not is_live} | replaced
     plan.replaced = [file for file in files if file.path.name in gone]
     open_files = [file for file in files if file.path.name not in gone]
-    repeats = (*rewrites.repeated, *_repeated_batches(files), *_repeated_flushes(files))
-    repeated = {file.path for file in repeats}
+    repeated = {file.path for file in (*rewritten, *_repeated_batches(files), *_repeated_flushes(files))}
     plan.repeated = [file for file in open_files if file.path in repeated]
     plan.counted = [file for file in open_files if file.path not in repeated]
-    _ask_about_repetitions(plan, known, rewrites.doubtful, root / ".staging")
+    _ask_about_repetitions(plan, known, doubtful, root / ".staging")
     _ask_about_unfinished(plan, known)
     return plan
 
@@ -94,44 +103,25 @@ def missing_files(root: Path, known: Iterable[tuple[str, str, bool]], plan: Rebu
             yield path
 
 
-def _read_files(root: Path, plan: RebuildPlan, progress: Progress) -> list[VisitFile]:
-    """Every visit file once, by its name; those in visits/ come before those in unknown/."""
-    paths: dict[str, Path] = {}
-    for folder in ("unknown", "visits"):
-        paths |= {path.name: path for path in sorted(root.glob(f"{folder}/organization=[!_]*/day=*/*.parquet"))}
-    files = []
-    for number, path in enumerate(paths.values(), 1):
-        try:
-            partition_of(path)
-            files.append(read_visit_file(path))
-        except LakeDamaged as error:
-            plan.damaged.append(str(error))
-        progress(number, len(paths))
-    return files
+def _judge_rewrites(files: list[VisitFile]) -> tuple[set[str], list[VisitFile], list[VisitFile]]:
+    """What the files that replaced others mean: the names of those, and which files are repeated, and doubtful.
 
-
-class _Rewrites(NamedTuple):
-    """What the files that replaced others mean."""
-
-    replaced: set[str]  # the names of the files that were replaced
-    repeated: list[VisitFile]
-    """Files that were to replace others, all of which newer files have replaced, or are still there."""
-    doubtful: list[VisitFile]  # files with visits of which newer ones have some, too; others are nowhere else
-
-
-def _judge_rewrites(files: list[VisitFile]) -> _Rewrites:
-    """Of two files that replaced the same one, only the newer was registered, unless an older manifest was put back."""
-    found, there = _Rewrites(set(), [], []), {file.path.name for file in files}
+    Of two files that replaced the same one, only the newer was registered, unless an older manifest was put back. One
+    is repeated if it was to replace others all of which newer files have replaced, or are still there. One is doubtful
+    if newer ones have some of its visits, too, and others are nowhere else.
+    """
+    replaced, repeated, doubtful = set[str](), [], []
+    there = {file.path.name for file in files}
     rewrites = [file for file in files if file.footer.replaces]
     for file in sorted(rewrites, key=lambda file: file.footer.written_at, reverse=True):
         sources = set(file.footer.replaces)
-        if file.path.name not in found.replaced and not found.replaced.isdisjoint(sources):
-            if sources <= found.replaced | there:
-                found.repeated.append(file)
+        if file.path.name not in replaced and not replaced.isdisjoint(sources):
+            if sources <= replaced | there:
+                repeated.append(file)
                 continue
-            found.doubtful.append(file)
-        found.replaced.update(sources)
-    return found
+            doubtful.append(file)
+        replaced |= sources
+    return replaced, repeated, doubtful
 
 
 def _batches(files: Iterable[VisitFile]) -> dict[tuple[str, int], BatchRecord]:
@@ -182,15 +172,12 @@ def _repeated_flushes(files: Iterable[VisitFile]) -> Iterable[VisitFile]:
             days[file.footer.organization, file.footer.day].append(file)
     for flushed in days.values():
         kept: list[VisitFile] = []
-        for file in sorted(flushed, key=_extent_of_flush, reverse=True):
+        sizes = {file.path: sum(part.last - part.first for part in file.footer.pending) for file in flushed}
+        for file in sorted(flushed, key=lambda file: (sizes[file.path], file.footer.written_at), reverse=True):
             if any(_moved_all(other, file) for other in kept):
                 yield file
             else:
                 kept.append(file)
-
-
-def _extent_of_flush(file: VisitFile) -> tuple[int, datetime]:
-    return sum(part.last - part.first for part in file.footer.pending), file.footer.written_at
 
 
 def _moved_all(file: VisitFile, other: VisitFile) -> bool:

@@ -92,7 +92,11 @@ class Reclassifier:
         staged: list[Staged] = []
         try:
             with self._lake.write_lock(), self._lake.rewrite_lock(organization=partition.organization):
-                files = self._files_with_old_rules(engine, partition)
+                files = []  # those that contain a visit of older rules
+                for file in self._lake.manifest.live_files(partition.organization, partition.day, partition.day):
+                    asked = {"files": readable(self._lake, file), "rules_version": self._classifier.rules_version}
+                    rows = engine.execute(read_sql("data.maintenance", "sql/has_old_rules"), asked).fetchall()
+                    files += [file] if rows[0][0] else []
                 links = self._links.links(partition.organization)
                 engine.register("link_codes", pa.table({"short_code": links.short_codes}))
                 engine.register("link_domains", pa.table({"domain": pa.array(links.domains, pa.string())}))
@@ -106,16 +110,6 @@ class Reclassifier:
                     self._lake.manifest.replace_files(replacement, publisher(self._lake, staged))
         finally:
             discard(self._lake, staged)
-
-    def _files_with_old_rules(self, engine: duckdb.DuckDBPyConnection, partition: Partition) -> list[LandedFile]:
-        """The files of a partition that contain a visit of older rules."""
-        files = self._lake.manifest.live_files(partition.organization, partition.day, partition.day)
-        found = []
-        for file in files:
-            asked = {"files": readable(self._lake, file), "rules_version": self._classifier.rules_version}
-            rows = engine.execute(read_sql("data.maintenance", "sql/has_old_rules"), asked).fetchall()
-            found += [file] if rows[0][0] else []
-        return found
 
     def _rewrite(
         self, engine: duckdb.DuckDBPyConnection, file: LandedFile, target: Path | None, changes: Changes
@@ -161,8 +155,10 @@ class Reclassifier:
         """Classify every distinct request: a table of its number, its classification and its referrer's type."""
         rows = []
         for _, user_agent, method, referrer, referrer_type, utm_source, path_kind, *before in inputs:
-            stored = Classification(*before)
-            address = self._address(referrer, referrer_type)
+            stored, address = Classification(*before), ""
+            if referrer:  # its path matters for hosts whose type depends on the path
+                path = self._classifier.referrers.path_of(referrer, referrer_type)
+                address = f"{referrer}{path}" if "://" in referrer else f"https://{referrer}{path}"
             query = urlencode({"utm_source": utm_source}) if utm_source else ""
             request = Request(user_agent, method, address, query)
             classification = self._classifier.classify(request)
@@ -173,13 +169,6 @@ class Reclassifier:
             rows.append((*classification, self._classifier.origin(request).referrer_type))
         requests = pa.array([request for request, *_ in inputs], pa.int64())
         return pa.table({"request": requests, **text_columns((*Classification._fields, "referrer_type"), rows)})
-
-    def _address(self, host: str | None, referrer_type: str) -> str:
-        """A Referer header with this host and type; its path matters for hosts whose type depends on the path."""
-        if not host:
-            return ""
-        path = self._classifier.referrers.path_of(host, referrer_type)
-        return f"{host}{path}" if "://" in host else f"https://{host}{path}"
 
 
 def _keep_ip_verdict(stored: Classification, classification: Classification) -> Classification:

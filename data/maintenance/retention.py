@@ -60,30 +60,28 @@ def apply_retention(
     if not (dry_run or organization):
         _record(lake, _RUN, now)
     expired += expire_unknown(lake, timedelta(days=days), now, dry_run, organization)
-    earliest = min(first_kept.values(), default=now.astimezone(UTC).date() - timedelta(days=days))
-    return RetentionResult(earliest, _by_organization(expired), dead)
-
-
-def _by_organization(expired: list[tuple[str, date, int]]) -> list[ExpiredVisits]:
-    """Sum up organization, day and number of visits of each expired file."""
     ended = []
-    for organization in sorted({name for name, *_ in expired}):
-        files = [(day, visits) for name, day, visits in expired if name == organization]
-        days = {day for day, _ in files}
-        ended.append(ExpiredVisits(organization, len(days), sum(visits for _, visits in files), len(files)))
-    return ended
+    for name in sorted({name for name, *_ in expired}):
+        counts = [(day, visits) for owner, day, visits in expired if owner == name]
+        gone = {day for day, _ in counts}
+        ended.append(ExpiredVisits(name, len(gone), sum(visits for _, visits in counts), len(counts)))
+    earliest = min(first_kept.values(), default=now.astimezone(UTC).date() - timedelta(days=days))
+    return RetentionResult(earliest, ended, dead)
 
 
 def apply_retention_unattended(lake: Lake, days: int, now: datetime) -> RetentionResult:
     """Expire the visits of old days, unless the clock may be ahead. Then a run one to two days later, by the same
     clock, goes on; until then ClockDoubtful is raised.
     """
-    problem = clock_problem(lake, now)
-    if problem and not _was_doubted_yesterday(lake, now):
-        raise ClockDoubtful(
-            f"{problem}; no days are deleted until a run tomorrow finds the same. If the date is right, "
-            f"`traffic retain --days {days} --yes --trust-clock` deletes them now."
-        )
+    if problem := clock_problem(lake, now):
+        doubted_at = _recorded(lake, _DOUBT)
+        if doubted_at is None or not is_recent(doubted_at, 2 * _DAY, now):
+            _record(lake, _DOUBT, doubted_at := now)
+        if now - doubted_at < _DAY:
+            raise ClockDoubtful(
+                f"{problem}; no days are deleted until a run tomorrow finds the same. If the date is right, "
+                f"`traffic retain --days {days} --yes --trust-clock` deletes them now."
+            )
     return apply_retention(lake, days, now)
 
 
@@ -107,15 +105,6 @@ _RUN: Final = "retention"
 _DOUBT: Final = "retention, doubted"
 
 
-def _was_doubted_yesterday(lake: Lake, now: datetime) -> bool:
-    """Whether the clock was first doubted one to two days ago. Otherwise it is doubted from now on, if it was not."""
-    doubted_at = _recorded(lake, _DOUBT)
-    if doubted_at is None or not is_recent(doubted_at, 2 * _DAY, now):
-        _record(lake, _DOUBT, now)
-        return False
-    return now - doubted_at >= _DAY
-
-
 def _recorded(lake: Lake, task: str) -> datetime | None:
     ((at,),) = lake.manifest.rows("SELECT max(at) FROM last_runs WHERE task = ?", [task])
     return parse_time(at)
@@ -131,25 +120,20 @@ def _expired_files(lake: Lake, organization: str, before: date) -> list[LandedFi
 
 
 def _expire(lake: Lake, organization: str, before: date, now: datetime) -> list[LandedFile]:
-    """Expire the files of old days without replacing them; return them."""
+    """Replace the files of old days by one without visits, which records that they expired; return them."""
     while _expired_files(lake, organization, before):
         with lake.rewrite_lock(organization=organization):  # a running rewrite finishes first
             files = _expired_files(lake, organization, before)
+            if not files:
+                return []
+            skip_rest(lake, files)
+            record, earlier = stage_removal_record(lake, files)
             try:
-                if files:
-                    _replace_by_record(lake, files, now)
+                replacement = Replacement([*files, *earlier], now + GRACE, changes_answers=True, erased_at=now)
+                lake.manifest.replace_files(replacement, publisher(lake, [record]))
             except Conflict:  # an import has just replaced the visit of an unfinished line: try again
                 continue
+            finally:
+                discard(lake, [record])
             return files
     return []
-
-
-def _replace_by_record(lake: Lake, files: list[LandedFile], now: datetime) -> None:
-    """Replace files by one without visits, which records that they expired."""
-    skip_rest(lake, files)
-    record, earlier = stage_removal_record(lake, files)
-    try:
-        replacement = Replacement([*files, *earlier], now + GRACE, changes_answers=True, erased_at=now)
-        lake.manifest.replace_files(replacement, publisher(lake, [record]))
-    finally:
-        discard(lake, [record])

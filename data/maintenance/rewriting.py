@@ -97,11 +97,6 @@ def limit_memory(engine: duckdb.DuckDBPyConnection, visits: int = 0) -> None:
     engine.execute("SET memory_limit = $bytes", {"bytes": f"{max(MIN_MEMORY, visits * MEMORY_PER_VISIT)}B"})
 
 
-def needs_more_memory(visits: int) -> bool:
-    """Whether an engine needs more than MIN_MEMORY to rewrite so many visits at once."""
-    return visits * MEMORY_PER_VISIT > MIN_MEMORY
-
-
 def until_memory_suffices(rewrite: Callable[[int], None], sizes: Sequence[int]) -> None:
     """Call `rewrite` with the first size; with the next one if a rewriting engine ran out of memory, and so on.
 

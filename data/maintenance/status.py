@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -123,7 +123,10 @@ def status_of(lake: Lake, now: datetime) -> LakeStatus:
         ((dead_files, dead_bytes, oldest_check),) = lake.manifest.rows(_FILES)
     except sqlite3.DatabaseError as error:
         raise LakeDamaged(f"the manifest of {lake.root} cannot be read ({error}); restore the lake.") from error
-    latest = parse_time(latest)
+    latest, refreshed = parse_time(latest), []
+    for path in lake.ip_lists.glob("*.json"):
+        with suppress(OSError, ValueError, TypeError, LookupError):  # damaged, which an import reports
+            refreshed.append(datetime.fromisoformat(json.loads(path.read_bytes())["fetched_at"]))
     return LakeStatus(
         manifest_version=version,
         manifest_problem=outdated(lake.manifest, lake.root),
@@ -133,7 +136,7 @@ def status_of(lake: Lake, now: datetime) -> LakeStatus:
         dead_bytes=dead_bytes or 0,
         oldest_check_at=parse_time(oldest_check),
         oldest_salt_at=oldest_salt,
-        agents_refreshed_at=_refreshed(lake.ip_lists),
+        agents_refreshed_at=max(refreshed, default=None),
         clock_was_at=latest if latest and latest > now + TOLERANCE else None,
         rules_version=rules_version(),
         reclassify_due=_has_old_rules(lake, rules_version()),
@@ -177,21 +180,14 @@ def _organizations(lake: Lake, now: datetime, organization: str = "") -> dict[st
         statuses[name] = OrganizationStatus(
             files, visits, size, *days, None, None, opened, unmerged, unjudged, waiting, parse_time(oldest)
         )
-    _add_times(lake, statuses, organization)
-    return statuses
-
-
-def _add_times(lake: Lake, statuses: dict[str, OrganizationStatus], organization: str) -> None:
-    """Add the times of the first and last visit of each organization, unless there are too many footers to read."""
     ends = lake.manifest.rows(_ENDS, [organization])
-    if len(ends) > MAX_FOOTERS:
-        return
-    for name, path in ends:
+    for name, path in ends if len(ends) <= MAX_FOOTERS else []:
         span = _span(lake.root / path)
         if span and name in statuses:
-            status, (first, last) = statuses[name], span
-            status.first_visit_at = min(first, status.first_visit_at or first)
-            status.last_visit_at = max(last, status.last_visit_at or last)
+            status = statuses[name]
+            status.first_visit_at = min(span[0], status.first_visit_at or span[0])
+            status.last_visit_at = max(span[1], status.last_visit_at or span[1])
+    return statuses
 
 
 def _has_old_rules(lake: Lake, current: str) -> bool:
@@ -254,14 +250,3 @@ def _salt_times(lake: Lake) -> tuple[datetime | None, datetime | None]:
     if oldest is None:
         return None, None
     return datetime.fromtimestamp(oldest, UTC), datetime.fromtimestamp(newest, UTC)
-
-
-def _refreshed(folder: Path) -> datetime | None:
-    """When an IP list was last fetched."""
-    times = []
-    for path in folder.glob("*.json"):
-        try:
-            times.append(datetime.fromisoformat(json.loads(path.read_bytes())["fetched_at"]))
-        except (OSError, ValueError, TypeError, LookupError):  # damaged, which an import reports
-            continue
-    return max(times, default=None)

@@ -53,13 +53,18 @@ def partition_of(path: Path) -> tuple[str, date]:
 def clear_unknown(lake: Lake) -> int:
     """Delete what a killed merge left, and move other unknown files that are a day old; return how many were deleted.
 
-    How old they are is decided by the clock of the file system, which dates them.
+    How old they are is decided by the clock of the file system, which dates them and may be another one than ours.
     """
     unknown = [path for path in unknown_files(lake) if path.is_relative_to(lake.root / "visits")]
     leftovers = [path for path in unknown if _is_leftover(lake, path)]
     for path in leftovers:
         path.unlink(missing_ok=True)
-    now = _file_system_time(lake)
+    clock = lake.staging / f"clock-{uuid.uuid4()}"
+    clock.touch()
+    try:
+        now = _changed_at(clock)
+    finally:
+        clock.unlink()
     for path in unknown:
         with _guarded(lake, path) as is_unknown:
             if is_unknown and not is_recent(_changed_at(path), MOVED_AFTER, now):
@@ -148,16 +153,6 @@ def _is_leftover(lake: Lake, path: Path) -> bool:
 
 def _changed_at(path: Path) -> datetime:
     return datetime.fromtimestamp(path.stat().st_mtime, UTC)
-
-
-def _file_system_time(lake: Lake) -> datetime:
-    """What time it is by the file system that dates the files, which may be another clock than ours."""
-    path = lake.staging / f"clock-{uuid.uuid4()}"
-    path.touch()
-    try:
-        return _changed_at(path)
-    finally:
-        path.unlink()
 
 
 def _relative(lake: Lake, path: Path) -> str:

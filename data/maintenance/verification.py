@@ -67,7 +67,16 @@ def verify_lake(lake: Lake, organization: str = "", progress: Progress = unseen)
         _report(result, DATABASES[0], outdated(lake.manifest, lake.root))
         for links in all_stored_links(lake, organization):
             _report(result, links.path, _links_problem(lake, links))
-        _check_visits(lake, organization, result, progress)
+        organizations = [organization] if organization else lake.manifest.organizations()
+        live, removals = lake.manifest.live_files, lake.manifest.removal_records
+        files = [file for name in organizations for file in (*live(name), *removals(name))]
+        size = sum(file.size for file in files)
+        for file in files:
+            _report(result, file.path, _visit_file_problem(lake, file))
+            result.files += 1
+            result.visits += file.visits
+            result.size += file.size
+            progress(result.size, size)
         for path in damaged_rollups(lake, organization):
             _report(result, path, "is damaged: its SHA-256 differs; run `traffic compact` to rebuild it")
         result.unknown = len(unknown_files(lake, organization))
@@ -131,19 +140,6 @@ def _unreadable(error: Exception) -> str:
     return f"cannot be read: {' '.join(str(error).split())}"
 
 
-def _check_visits(lake: Lake, organization: str, result: VerificationResult, progress: Progress) -> None:
-    organizations = [organization] if organization else lake.manifest.organizations()
-    manifest = lake.manifest
-    files = [file for name in organizations for file in (*manifest.live_files(name), *manifest.removal_records(name))]
-    size = sum(file.size for file in files)
-    for file in files:
-        _report(result, file.path, _visit_file_problem(lake, file))
-        result.files += 1
-        result.visits += file.visits
-        result.size += file.size
-        progress(result.size, size)
-
-
 def _visit_file_problem(lake: Lake, file: LandedFile) -> str:
     if problem := link_problem(lake.root, lake.root / file.path):
         return f"cannot be read: {problem}"
@@ -165,11 +161,6 @@ def _footer_problem(file: LandedFile, footer: pq.FileMetaData, schema: pa.Schema
         return problem
     if version != file.schema_version:
         return f"holds visits of schema version {version}, the manifest says {file.schema_version}"
-    if _types(schema) != _types(visits_schema(version)):
+    if {field.name: field.type for field in schema} != {field.name: field.type for field in visits_schema(version)}:
         return "has unexpected columns"
     return "" if visits == file.visits else f"contains {plural(visits, 'visit')}, but the manifest says {file.visits:,}"
-
-
-def _types(schema: pa.Schema) -> dict[str, pa.DataType]:
-    """The types of columns by name, to compare schemas regardless of order."""
-    return {field.name: field.type for field in schema}
