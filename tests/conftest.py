@@ -26,9 +26,6 @@ from jinja2 import FileSystemBytecodeCache
 from starlette.testclient import TestClient
 
 import data.ingest.importer
-import data.ingest.live
-import data.maintenance.reclassification
-import data.rules.classifier
 import queries.own_sql
 from data import Lake
 from data.rules.classifier import Classifier
@@ -55,13 +52,8 @@ def rules():
     """The real rules, loaded once for all importers, intakes, reclassifiers and commands of this process."""
     rules = functools.cache(Classifier)
     with pytest.MonkeyPatch.context() as patch:
-        for module in (
-            data.rules.classifier,
-            data.ingest.importer,
-            data.ingest.live,
-            data.maintenance.reclassification,
-        ):
-            patch.setattr(module, "Classifier", rules)
+        for module in ("rules.classifier", "ingest.importer", "ingest.live", "maintenance.reclassification"):
+            patch.setattr(f"data.{module}.Classifier", rules)
         yield rules
 
 
@@ -75,41 +67,20 @@ def relations(tmp_path_factory):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def block_readers():
-    """The engines that read lines, opened once for all importers of this process."""
-    with pytest.MonkeyPatch.context() as patch:
-        reuse_engines(patch)
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def command():
-    """The commands and their options, put together once for all calls in this process."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(typer.main, "get_command", functools.cache(typer.main.get_command))
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def templates(tmp_path_factory):
-    """The templates of the pages, compiled once for all applications of this process."""
+def _made_once(tmp_path_factory):
+    """What takes long to make and is the same for all tests of this process."""
     compiled, environment = FileSystemBytecodeCache(str(tmp_path_factory.mktemp("templates"))), rendering.environment
 
-    def with_compiled():
+    def with_compiled_templates():
         made = environment()
         made.bytecode_cache = compiled
         return made
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rendering, "environment", with_compiled)
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def document():
-    """The OpenAPI document, made and compressed once for all applications of this process: a third of their start."""
-    with pytest.MonkeyPatch.context() as patch:
-        describe_once(patch)
+        reuse_engines(patch)
+        describe_once(patch)  # a third of the start of an application
+        patch.setattr(typer.main, "get_command", functools.cache(typer.main.get_command))
+        patch.setattr(rendering, "environment", with_compiled_templates)
         yield
 
 

@@ -11,9 +11,9 @@ import subprocess
 import sys
 from contextlib import closing
 from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
 
-import orjson
 import pyarrow.parquet as pq
 import pytest
 
@@ -29,9 +29,9 @@ from data.store import pending
 from data.store.files import version_of
 from data.visits import BOT_CATEGORIES, COLUMNS, SCHEMA_VERSION, VISITS
 from queries import ENDPOINTS, ENTRIES, RollupBuilder, Scope, Warehouse
-from service.encoding import encode
 from tests.faults.trials import IS_LONG
 from tests.support.lakes import opened
+from tests.support.sql import answers as answers_of
 from tests.support.sql import rows
 from tests.support.visits import land, links, packed, visit
 
@@ -48,10 +48,7 @@ by_the_newer = pytest.mark.skipif(not HAS_COLUMN, reason="only the newer program
 by_this = pytest.mark.skipif(HAS_COLUMN, reason="this is the newer program")
 
 
-def answers(lake):
-    with closing(Warehouse(lake)) as warehouse:
-        variables = warehouse.variables(WHOLE)
-        return {name: orjson.loads(encode(warehouse.answer(ENTRIES[name], variables))) for name in ASKED}
+answers = partial(answers_of, scope=WHOLE, names=ASKED)
 
 
 def total(lake):

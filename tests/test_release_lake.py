@@ -19,9 +19,8 @@ from data.maintenance.compaction import Compactor
 from data.maintenance.erasure import Criteria, Eraser
 from data.maintenance.verification import verify_lake
 from data.store import pending, tables
-from data.store.link_files import stored_links
 from data.visits import COLUMNS
-from queries import ENDPOINTS, ENTRIES, RollupBuilder, Scope, Warehouse
+from queries import ENDPOINTS, ENTRIES, RollupBuilder, Scope
 from service.api_keys import ApiKeys
 from service.control_database import CONTROL, MIGRATIONS, ControlDatabase
 from service.encoding import encode
@@ -30,7 +29,8 @@ from service.jobs.store import Jobs
 from service.pages.shares import ShareStore
 from tests.fixtures.make_lake import ANSWERS, ARCHIVE, NOW, ZONES, log_of
 from tests.recount import local_time, recount
-from tests.support.lakes import opened
+from tests.support.lakes import links_path, opened
+from tests.support.sql import answers as answers_of
 
 PARTS = {entry.name for _, entry in ENTRIES["dashboard"].members}
 NAMES = [name for name in ENDPOINTS if name not in PARTS]
@@ -40,9 +40,7 @@ LATER = datetime(2026, 3, 20, 12, tzinfo=UTC)
 
 
 def answers(lake, organization):
-    with closing(Warehouse(lake)) as warehouse:
-        variables = warehouse.variables(Scope(organization, *DAYS))
-        return {name: orjson.loads(encode(warehouse.answer(ENTRIES[name], variables))) for name in NAMES}
+    return answers_of(lake, Scope(organization, *DAYS), NAMES)
 
 
 def told_by(root):
@@ -72,11 +70,8 @@ def visits_of(lake, organization):
 
 
 def recounted(lake, organization):
-    stored = stored_links(lake, organization)
-    links = [
-        row | {"organization": organization}
-        for row in pq.read_table(lake.root / stored.path, partitioning=None).to_pylist()
-    ]
+    rows = pq.read_table(links_path(lake, organization), partitioning=None).to_pylist()
+    links = [row | {"organization": organization} for row in rows]
     visits, scope = visits_of(lake, organization), Scope(organization, *DAYS)
     countries, behaviour = {"DE": "Germany", "US": "United States"}, organization == "acme"
     return {

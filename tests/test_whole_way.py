@@ -27,6 +27,7 @@ PARTS = () if IS_LONG else {entry.name for _, entry in ENTRIES["dashboard"].memb
 NAMES = [name for name in ENDPOINTS if name not in PARTS]
 DAYS_OF_CHANGES = dt.date(2026, 3, 8), dt.date(2026, 4, 5)  # of 23 and 25 hours in Los Angeles and Auckland
 REAL_DAYS = dt.date(2015, 5, 17), dt.date(2015, 5, 20)
+MADE_UP_DAYS = dt.date(2026, 1, 25), dt.date(2026, 2, 27)
 
 
 def traffic(*arguments: object) -> None:
@@ -86,16 +87,10 @@ def test_answers_have_the_days_and_hours_of_an_organizations_zone(organization, 
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_answer_over_the_real_log_equals_its_recount(name, real, capfdbinary):
-    lake, visits = real
-    scope = Scope("acme", *REAL_DAYS)
-    assert asked(name, lake, scope, capfdbinary) == encode(recount(name, visits, scope))
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_an_answer_over_a_made_up_log_equals_its_recount(name, made_up, capfdbinary):
-    lake, visits = made_up
-    scope = Scope("acme", dt.date(2026, 1, 25), dt.date(2026, 2, 27))
+@pytest.mark.parametrize(("log", "days"), [("real", REAL_DAYS), ("made_up", MADE_UP_DAYS)], ids=["real", "made up"])
+def test_an_answer_over_a_log_equals_its_recount(name, log, days, request, capfdbinary):
+    lake, visits = request.getfixturevalue(log)
+    scope = Scope("acme", *days)
     assert asked(name, lake, scope, capfdbinary) == encode(recount(name, visits, scope))
 
 

@@ -15,6 +15,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from datetime import UTC, date, datetime
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -30,18 +31,20 @@ from data.maintenance.verification import verify_lake
 from data.store import pending
 from data.store.lake import Lake
 from data.store.manifest import READERS_GRACE, Replacement, purge
-from queries import ENTRIES, Scope, Warehouse
+from queries import Scope
 from service.api_keys import ApiKeys
 from service.control_database import ControlDatabase
 from tests.support.control import open_store, owner
 from tests.support.lakes import links_path, opened, paths, rot, turn_an_index
+from tests.support.sql import answers as answers_of
 from tests.support.tables import examples
 from tests.support.user_agents import CHROME
 from tests.support.visits import land, links, packed, visit
 
 GPTBOT = "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"
 CANARY = "203.0.113.77"
-SCOPE = Scope("acme", date(2026, 3, 1), date(2026, 3, 31))
+ASKED = ("traffic-overview", "top-links", "bot-traffic")  # from rollups, from links, and from visits alone
+answers = partial(answers_of, scope=Scope("acme", date(2026, 3, 1), date(2026, 3, 31)), names=ASKED)
 WAITING = [visit(path="/waiting")] * 3
 
 
@@ -99,14 +102,6 @@ def erase(lake, file):
     """Let a live file count no longer, and delete it at once."""
     lake.manifest.replace_files(Replacement([file], datetime.now(UTC), changes_answers=True), list)
     (lake.root / file.path).unlink()
-
-
-def answers(lake):
-    """Answers from rollups, from links, and from visits alone."""
-    with closing(Warehouse(lake)) as warehouse:
-        variables = warehouse.variables(SCOPE)
-        names = ("traffic-overview", "top-links", "bot-traffic")
-        return {name: warehouse.answer(ENTRIES[name], variables) for name in names}
 
 
 # What is in it

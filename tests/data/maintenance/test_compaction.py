@@ -266,17 +266,6 @@ def test_small_past_days_of_one_organization_are_merged_at_once():
         assert [*chain(*side_by_side(groups, most))] == groups
 
 
-def test_replaced_files_stay_for_who_was_given_their_names_and_live_ones_however_late_it_is(lake):
-    land_files(lake, 4, 3)
-    (_, *old) = lake.visit_files("acme", date.min, date.max)
-    compact(lake)
-    assert sum(pq.ParquetFile(path).metadata.num_rows for path in old) == 3
-    for later, swept in ((READERS_GRACE - timedelta(seconds=1), 0), (READERS_GRACE, 3), (timedelta(days=36_500), 0)):
-        assert Compactor(lake, lambda: NOW + later).sweep() == swept  # noqa: B023
-        assert [Path(path).exists() for path in old] == [later < READERS_GRACE] * 3
-    assert sum(paths(lake).values()) == 3
-
-
 # Unfinished last lines
 
 

@@ -6,12 +6,9 @@ Every visit is compared after each history, answers after those that leave other
 
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterable
 from contextlib import closing
 from datetime import UTC, date, datetime
-from pathlib import Path
 
-import orjson
 import pyarrow.parquet as pq
 import pytest
 
@@ -29,13 +26,13 @@ from data.store.behaviour import switch_behaviour, uses_behaviour
 from data.store.manifest import READERS_GRACE
 from data.store.pending import backlog, enqueue, flush_all
 from queries import ENDPOINTS, ENTRIES, RollupBuilder, Scope, Warehouse
-from service.encoding import encode
 from tests.faults.lakes import CHROME, line
 from tests.faults.trials import IS_LONG
 from tests.support.lakes import kept_manifest, kill_at_commit, opened, paths, put_back, rows_of
 from tests.support.published import erase
+from tests.support.sql import answers as answers_of
 from tests.support.sql import rows
-from tests.support.visits import Visit, land, packed, visit
+from tests.support.visits import land, packed, visit
 
 NOW = datetime(2026, 1, 9, tzinfo=UTC)
 MOMENT = datetime(2026, 1, 2, 10)
@@ -48,20 +45,18 @@ ALL = [name for name in ENDPOINTS if ENTRIES[name].shape != "parts"]
 """A dashboard's parts are among them."""
 
 
-def answers(root: Path, names: Iterable[str] = ALL if IS_LONG else FEW) -> dict[str, object]:
+def answers(root, names=ALL if IS_LONG else FEW):
     """Every visit of each organization as a warehouse reads it, and some answers."""
     with opened(root) as lake, closing(Warehouse(lake)) as warehouse:
-        found: dict[str, object] = {}
+        found = {}
         for scope in SCOPES:
-            variables = warehouse.variables(scope)
-            found[scope.organization] = rows(warehouse, "SELECT * FROM visits_in_scope ORDER BY ALL", variables)
-            for name in names:
-                answer = encode(warehouse.answer(ENTRIES[name], variables))
-                found[f"{scope.organization} {name}"] = orjson.loads(answer)
+            visits = rows(warehouse, "SELECT * FROM visits_in_scope ORDER BY ALL", warehouse.variables(scope))
+            told = {"visits": visits, **answers_of(lake, scope, names)}
+            found |= {f"{scope.organization} {name}": answer for name, answer in told.items()}
         return found
 
 
-def rebuilt(root: Path, questions: int = 0, answer: bool = True):
+def rebuilt(root, questions=0, answer=True):
     """Rebuild, and answer each of so many questions."""
     with locked_for_rebuild(root) as locked:
         rebuild = Rebuild(locked)
@@ -72,16 +67,16 @@ def rebuilt(root: Path, questions: int = 0, answer: bool = True):
         return rebuild.run()
 
 
-def removed(manifest: Path) -> None:
+def removed(manifest):
     for path in manifest.parent.glob("manifest.sqlite*"):
         path.unlink()
 
 
-def emptied(manifest: Path) -> None:
+def emptied(manifest):
     manifest.write_bytes(b"")
 
 
-def damaged(manifest: Path) -> None:
+def damaged(manifest):
     content = bytearray(manifest.read_bytes())
     content[:100] = bytes(100)
     manifest.write_bytes(content)
@@ -110,42 +105,42 @@ def root(filled, tmp_path):
     return shutil.copytree(filled / "lake", tmp_path / "lake")
 
 
-def wait(lake: Lake, *names: str) -> None:
+def wait(lake, *names):
     """Let visits wait for their file."""
     for name in names:
         enqueue(lake.manifest, {"acme": packed([visit(visited_at=MOMENT, path=f"/{name}")] * 2)}, NOW)
 
 
-def nothing(lake: Lake) -> None:
+def nothing(lake):
     """Leave the lake as it is."""
 
 
-def compacted(lake: Lake) -> None:
+def compacted(lake):
     """An hour ago: what was merged is still there."""
     Compactor(lake).run()
     RollupBuilder(lake).run()
 
 
-def erased_after_a_merge(lake: Lake) -> None:
+def erased_after_a_merge(lake):
     compacted(lake)
     assert Eraser(lake).run("acme", Criteria(short_code="gone")).visits == 2
 
 
-def all_erased(lake: Lake) -> None:
+def all_erased(lake):
     assert Eraser(lake).run("acme", Criteria()).visits >= 18
 
 
-def reclassified(lake: Lake) -> None:
+def reclassified(lake):
     assert Reclassifier(lake).run(["acme", "other"]).rewritten
     Compactor(lake).run()
 
 
-def names_after(history: Callable[[Lake], None]) -> Iterable[str]:
+def names_after(history):
     """What is asked for after a history; nothing where answers are made of visits alone, which are compared anyway."""
     return ALL if IS_LONG else FEW if history in (nothing, compacted, erased_after_a_merge) else ()
 
 
-def every_visit(lake: Lake) -> list[list[Visit]]:
+def every_visit(lake):
     """The live visits of each organization with all columns, in an order of their own."""
     return [sorted(rows_of(lake, scope.organization), key=str) for scope in SCOPES]
 
@@ -157,9 +152,7 @@ def every_visit(lake: Lake) -> list[list[Visit]]:
         *((history, [removed]) for history in (nothing, erased_after_a_merge, all_erased, reclassified)),
     ],
 )
-def test_every_visit_and_answer_is_what_it_was(
-    root: Path, filled: Path, history: Callable[[Lake], None], ways: list[Callable[[Path], None]]
-) -> None:
+def test_every_visit_and_answer_is_what_it_was(root, filled, history, ways):
     names = names_after(history)
     with opened(root) as lake:
         history(lake)
@@ -190,7 +183,7 @@ def test_every_visit_and_answer_is_what_it_was(
 
 
 @pytest.mark.parametrize("history", [compacted, all_erased])
-def test_an_older_copy_put_back_hides_newer_visits_until_it_is_rebuilt(root: Path, history) -> None:
+def test_an_older_copy_put_back_hides_newer_visits_until_it_is_rebuilt(root, history):
     with opened(root) as lake:
         wait(lake, "waiting")
         older = kept_manifest(root)
@@ -215,7 +208,7 @@ def test_an_older_copy_put_back_hides_newer_visits_until_it_is_rebuilt(root: Pat
         assert answers(root) == before
 
 
-def test_a_healthy_manifest_loses_nothing_by_a_rebuild(root: Path) -> None:
+def test_a_healthy_manifest_loses_nothing_by_a_rebuild(root):
     with opened(root) as lake:
         Compactor(lake).run()
         switch_behaviour(lake.manifest, "acme", on=False)
@@ -229,7 +222,7 @@ def test_a_healthy_manifest_loses_nothing_by_a_rebuild(root: Path) -> None:
         assert paths(lake)["/waiting"] == 2
 
 
-def test_files_that_were_moved_to_unknown_count_again(root: Path) -> None:
+def test_files_that_were_moved_to_unknown_count_again(root):
     with opened(root) as lake:
         there = every_visit(lake)
     (root / "unknown").mkdir(exist_ok=True)
@@ -240,7 +233,7 @@ def test_files_that_were_moved_to_unknown_count_again(root: Path) -> None:
         assert every_visit(lake) == there
 
 
-def test_an_import_that_was_not_finished_is_a_question(root: Path) -> None:
+def test_an_import_that_was_not_finished_is_a_question(root):
     with opened(root) as lake:
         land(lake, "new", [visit(visited_at=datetime(2026, 1, day)) for day in (1, 2, 3)])
         last = max(lake.manifest.live_files("new"), key=lambda file: file.day)
@@ -253,7 +246,7 @@ def test_an_import_that_was_not_finished_is_a_question(root: Path) -> None:
         assert (paths(lake, "new"), len(unknown_files(lake, "new"))) == ({}, 2)
 
 
-def test_a_file_that_lost_a_bit_is_named_and_does_not_count(root: Path) -> None:
+def test_a_file_that_lost_a_bit_is_named_and_does_not_count(root):
     path = next(root.glob("visits/organization=other/*/*"))
     column = pq.read_metadata(path).row_group(0).column(0)  # its last bytes are those of a page
     content = bytearray(path.read_bytes())
@@ -266,12 +259,12 @@ def test_a_file_that_lost_a_bit_is_named_and_does_not_count(root: Path) -> None:
         assert unknown_files(lake) == [path]
 
 
-def test_a_lake_in_use_is_not_rebuilt(root: Path) -> None:
+def test_a_lake_in_use_is_not_rebuilt(root):
     with opened(root), pytest.raises(Conflict, match="stop the server"), locked_for_rebuild(root):
         pass
 
 
-def test_the_manifest_of_a_newer_program_is_left_alone(root: Path) -> None:
+def test_the_manifest_of_a_newer_program_is_left_alone(root):
     with closing(sqlite3.connect(root / "manifest.sqlite")) as db:
         db.execute("PRAGMA user_version = 99")
     content = (root / "manifest.sqlite").read_bytes()
@@ -280,7 +273,7 @@ def test_the_manifest_of_a_newer_program_is_left_alone(root: Path) -> None:
     assert (root / "manifest.sqlite").read_bytes() == content
 
 
-def test_a_manifest_that_cannot_be_read_now_is_not_taken_for_lost(root: Path) -> None:
+def test_a_manifest_that_cannot_be_read_now_is_not_taken_for_lost(root):
     with opened(root) as lake:
         wait(lake, "waiting")
     content = (root / "manifest.sqlite").read_bytes()
@@ -292,7 +285,7 @@ def test_a_manifest_that_cannot_be_read_now_is_not_taken_for_lost(root: Path) ->
     assert rebuilt(root).pending == 2
 
 
-def test_erased_visits_do_not_come_back_from_a_file_that_a_killed_merge_left(root: Path) -> None:
+def test_erased_visits_do_not_come_back_from_a_file_that_a_killed_merge_left(root):
     with opened(root) as lake:
         kill_at_commit(Compactor(lake).run, "data.maintenance.compaction", "data.store.manifest")
         erase(lake, short_code="gone")
@@ -306,23 +299,21 @@ def test_erased_visits_do_not_come_back_from_a_file_that_a_killed_merge_left(roo
 # Programs that went on over an older manifest, without the copy of its number
 
 
-def unnoticed(older: Path, lake: Lake) -> None:
+def unnoticed(older, lake):
     """Close a lake, and put an older manifest back where nothing tells that it is one."""
     lake.manifest.close()
     put_back(older, lake.root)
     (lake.root / "generation").unlink()
 
 
-def logged(path: Path, visits: int, days: int = 3, name: str = "a") -> Path:
+def logged(path, visits, days=3, name="a"):
     """A log of so many requests, spread over some days."""
     path.write_text("".join(line(f"/{name}{n}", 1 + n % days) for n in range(visits)))
     return path
 
 
 @pytest.mark.parametrize("history", ["compacted", "erased", "erased in part"])
-def test_a_log_that_was_imported_again_counts_once_and_whole(
-    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, history: str
-) -> None:
+def test_a_log_that_was_imported_again_counts_once_and_whole(lake, tmp_path, monkeypatch, history):
     """Its second import has written over files, and others of the first have been merged or erased since."""
     log, other = logged(tmp_path / "a.log", 30), logged(tmp_path / "b.log", 9, days=1, name="b")
     older = kept_manifest(lake.root)
@@ -344,9 +335,7 @@ def test_a_log_that_was_imported_again_counts_once_and_whole(
 
 
 @pytest.mark.parametrize("is_merged", [False, True])
-def test_visits_that_waited_in_an_older_manifest_count_once_beside_those_that_came_later(
-    lake: Lake, is_merged: bool
-) -> None:
+def test_visits_that_waited_in_an_older_manifest_count_once_beside_those_that_came_later(lake, is_merged):
     """Two of them had their file already, together with one that the older manifest does not know."""
     wait(lake, "a", "b")
     older = kept_manifest(lake.root)
@@ -370,7 +359,7 @@ def test_visits_that_waited_in_an_older_manifest_count_once_beside_those_that_ca
         assert paths(again) == {f"/{name}": 2 for name in "abcdef"}
 
 
-def test_a_file_that_a_killed_flush_left_is_written_over_and_counts_once(lake: Lake) -> None:
+def test_a_file_that_a_killed_flush_left_is_written_over_and_counts_once(lake):
     wait(lake, "a")
     kill_at_commit(lambda: flush_all(lake), "data.store.landing", "data.store.pending")
     (left,) = lake.root.glob("visits/organization=acme/*/*")
@@ -384,13 +373,11 @@ def test_a_file_that_a_killed_flush_left_is_written_over_and_counts_once(lake: L
     ("program", "history"),
     [("import", "compacted before"), ("import", "compacted twice"), ("import", "cut line"), ("follow", "cut line")],
 )
-def test_a_log_that_had_grown_counts_once_if_the_answer_is_yes(
-    lake: Lake, tmp_path: Path, program: str, history: str
-) -> None:
+def test_a_log_that_had_grown_counts_once_if_the_answer_is_yes(lake, tmp_path, program, history):
     """The older manifest knows its first lines, and visits of its days that were merged with them."""
     log = tmp_path / "a.log"
 
-    def land_log(lake: Lake, visits: int, cut: int = 0) -> None:
+    def land_log(lake, visits, cut=0):
         log.write_text(logged(log, visits).read_text()[: -cut or None])
         if program == "import":
             Importer(lake, now=lambda: NOW).run(log, Options("acme"))
