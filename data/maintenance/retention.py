@@ -76,7 +76,8 @@ def apply_retention_unattended(lake: Lake, days: int, now: datetime) -> Retentio
     if problem := clock_problem(lake, now):
         doubted_at = _recorded(lake, _DOUBT)
         if doubted_at is None or not is_recent(doubted_at, 2 * _DAY, now):
-            _record(lake, _DOUBT, doubted_at := now)
+            doubted_at = now
+            _record(lake, _DOUBT, now)
         if now - doubted_at < _DAY:
             raise ClockDoubtful(
                 f"{problem}; no days are deleted until a run tomorrow finds the same. If the date is right, "

@@ -25,12 +25,11 @@ from data.visits import VISITS
 _LOG: Final = logging.getLogger(__name__)
 MOVED_AFTER: Final = timedelta(days=1)
 """The age at which an unknown file is moved out of the visits."""
-_FILES: Final = "organization={}/day=*/*"
 
 
 def unknown_files(lake: Lake, organization: str = "") -> list[Path]:
     """The visit files of one organization, or of all, that the manifest does not know; sorted."""
-    pattern = _FILES.format(organization or "[!_]*")
+    pattern = f"organization={organization or '[!_]*'}/day=*/*"
     paths = [path for folder in ("visits", "unknown") for path in (lake.root / folder).glob(pattern)]
     registered = {lake.root / path for (path,) in lake.manifest.rows("SELECT path FROM files")}
     unknown = sorted(path for path in paths if path not in registered)
