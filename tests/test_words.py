@@ -49,11 +49,11 @@ PRONOUN = re.compile(r"(?<![a-z])(?:no|some|any|every)body|whoever", re.IGNORECA
 
 
 @cache
-def nodes(*folders: str) -> dict[str, list[ast.AST]]:
-    """Everything in the syntax tree of each file of some folders, or of the three floors."""
+def nodes() -> dict[str, list[ast.AST]]:
+    """Everything in the syntax tree of each file of the three floors."""
     return {
         str(path.relative_to(ROOT)): [*ast.walk(ast.parse(path.read_text("utf-8")))]
-        for folder in folders or ("data", "queries", "service")
+        for folder in ("data", "queries", "service")
         for path in sorted((ROOT / folder).rglob("*.py"))
     }
 

@@ -122,10 +122,10 @@ def kept_manifest(root: Path) -> Path:
     return copy
 
 
-def put_back(copy: Path, root: Path, with_log: bool = False) -> None:
-    """Put a kept manifest back; `with_log`: beside the -wal of the present one, as when only one file is restored."""
+def put_back(copy: Path, root: Path) -> None:
+    """Put a kept manifest back."""
     for path in root.glob("manifest.sqlite*"):
-        if not (with_log and path.name.endswith("-wal")) and ".before-" not in path.name:
+        if ".before-" not in path.name:
             path.unlink()
     shutil.copy(copy, root / "manifest.sqlite")
 

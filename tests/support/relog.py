@@ -19,7 +19,7 @@ from data.rules.bots import readable_user_agent
 from data.rules.classifier import Classifier, Request
 from data.visits import UTM_FIELDS
 
-SHORT_CODE = r"^/([A-Za-z0-9_-]{1,64})/?$"
+_CODE = re.compile(r"^/([A-Za-z0-9_-]{1,64})/?$")
 MAX_LINE_BYTES = 65_536
 SAMPLE = 1_000
 MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
@@ -37,14 +37,11 @@ _LINES = {
 _TIME = re.compile(r"(\d\d)/(\w{3})/(\d{4}):(\d\d):(\d\d):(\d\d) ([+-])(\d\d)(\d\d)")
 
 
-def read_log(
-    path: Path, organization: str, domain: str | None, short_code_pattern: str = SHORT_CODE, zone: str = "UTC"
-) -> list[dict[str, Any]]:
+def read_log(path: Path, organization: str, domain: str | None, zone: str = "UTC") -> list[dict[str, Any]]:
     """Every visit of one access log, plain or gzipped, in the order of its lines, dated in a zone."""
     lines = _lines_of(path)
     found = [match for match in map(_reader_for(lines), lines) if match]
-    code, probes = re.compile(short_code_pattern), _probes()
-    return [_dated(_visit(match, organization, domain, code, probes), ZoneInfo(zone)) for match in found]
+    return [_dated(_visit(match, organization, domain), ZoneInfo(zone)) for match in found]
 
 
 def _dated(visit: dict[str, Any], zone: ZoneInfo) -> dict[str, Any]:
@@ -103,23 +100,21 @@ def _asked(request: str) -> tuple[str, str, str]:
     return words[0], path if path.startswith("/") else "", query
 
 
-def _visit(
-    match: re.Match[str], organization: str, domain: str | None, code: re.Pattern[str], probes: re.Pattern[str]
-) -> dict[str, Any]:
+def _visit(match: re.Match[str], organization: str, domain: str | None) -> dict[str, Any]:
     fields = match.groupdict(default="")
     method, path, query = _asked(fields["request"])
     logged, referrer = ("" if text == "-" else text for text in (fields.get("agent", ""), fields.get("referrer", "")))
     request = Request.from_log(logged, method, referrer, query, path)
     classifier = _classifier()
     origin = classifier.origin(request)
-    visited_at, user_agent, short = _moment(fields["time"]), readable_user_agent(logged) or None, code.search(path)
+    visited_at, user_agent, short = _moment(fields["time"]), readable_user_agent(logged) or None, _CODE.search(path)
     ip, host = fields["ip"], fields.get("domain", "").lower() or domain or None
     is_own = origin.referrer is not None and origin.referrer.removeprefix("www.") == (host or "").removeprefix("www.")
     return {
         "organization": organization,
         "visited_at": visited_at,
         "domain": host,
-        "short_code": (short[1] or None) if short else None,
+        "short_code": short[1] if short else None,
         "path": path,
         "method": method,
         "status": int(fields["status"]),
@@ -131,7 +126,7 @@ def _visit(
         "referrer_type": "internal" if is_own else origin.referrer_type,
         **dict(zip(UTM_FIELDS, origin.utm, strict=True)),
         "visitor": None if ip in {"", "-"} else (ip, user_agent),
-        "is_malicious": probes.search(path) is not None,
+        "is_malicious": _probes().search(path) is not None,
         "rules_version": classifier.rules_version,
     }
 

@@ -66,10 +66,10 @@ def encoded(part):
     return base64.urlsafe_b64encode(part if isinstance(part, bytes) else json.dumps(part).encode()).rstrip(b"=")
 
 
-def raw_token(header, payload, key=RSA):
+def raw_token(header, payload):
     """A token signed over any text at all."""
     signed = b".".join((encoded(header.encode()), encoded(payload.encode())))
-    return (signed + b"." + encoded(RSAAlgorithm(RSAAlgorithm.SHA256).sign(signed, key))).decode()
+    return (signed + b"." + encoded(RSAAlgorithm(RSAAlgorithm.SHA256).sign(signed, RSA))).decode()
 
 
 async def entered(gate, token):

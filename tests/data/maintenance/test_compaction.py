@@ -66,9 +66,9 @@ def day_of(day, number=0, **columns):
     return visit(visited_at=datetime(2026, 3, day, 12, 0, number % 60), path=f"/{day}-{number}", **columns)
 
 
-def land_files(lake, day, files, organization="acme", size=1):
+def land_files(lake, day, files, organization="acme"):
     for number in range(files):
-        land(lake, organization, [day_of(day, number * size + place) for place in range(size)])
+        land(lake, organization, [day_of(day, number)])
 
 
 # The same answers
