@@ -23,6 +23,7 @@ from data.maintenance import erasure as erasing
 from data.maintenance.compaction import Compactor
 from data.maintenance.erasure import Criteria, Eraser, delete_files, truncate_wal
 from data.maintenance.reclassification import Reclassifier
+from data.store.files import sha256_of
 from data.store.manifest import READERS_GRACE, Manifest
 from data.store.pending import enqueue
 from queries import ENTRIES, QueryFailed, Scope, Warehouse
@@ -180,6 +181,19 @@ def test_a_dry_run_changes_nothing_on_disk_nothing_to_erase_no_file_and_both_tel
     erased = erase(lake, **criteria)
     assert (told.visits, told.partitions, told.before) == (erased.visits, erased.partitions, erased.before)
     assert (told.visits, told.after, told.dead) == (4, [], [])
+
+
+def test_the_hashes_that_are_told_are_those_of_the_files(lake):
+    land(lake, "acme", [visit(visited_at=at(day), short_code=code) for day in (3, 4) for code in "ab"])
+    before = [(sha256_of(lake.root / file.path), 2) for file in files_of(lake)]
+    erased = erase_and_delete(lake, short_code="a")
+    after = [(sha256_of(lake.root / file.path), 1) for file in files_of(lake)]
+    assert len(before) == len(after) == 2
+    assert [[(file.sha256, file.visits) for file in files] for files in (erased.before, erased.after)] == [
+        before,
+        after,
+    ]
+    assert not any((lake.root / file.path).exists() for file in erased.before)
 
 
 def test_progress_counts_the_partitions_that_are_looked_at(lake):
