@@ -56,13 +56,9 @@ def template(name: str) -> str:
 
 
 _CATEGORY_COUNTS = (
-    f.AI_VISITS,
-    f.AI_ASSISTANT_REQUESTS,
-    f.AI_TRAINING_REQUESTS,
-    f.AI_CODING_AGENT_REQUESTS,
-    f.AI_REFERRAL_REQUESTS,
+    f.AI_VISITS, f.AI_ASSISTANT_REQUESTS, f.AI_TRAINING_REQUESTS, f.AI_CODING_AGENT_REQUESTS, f.AI_REFERRAL_REQUESTS,
     f.OTHER_VISITS,
-)
+)  # fmt: skip
 _PURPOSES = (f.ASKED, f.INDEXED, f.TRAINED, f.CODING)
 _NULLABLE_PERCENTAGE = as_nullable(f.PERCENTAGE)  # null when a dense answer counts no visits at all
 
@@ -156,20 +152,10 @@ CACHE_STATS = rows(
 )  # fmt: skip
 DASHBOARD = parts(
     "dashboard",
-    overview=OVERVIEW,
-    timeSeries=TIME_SERIES,
-    aiSources=AI_SOURCES,
-    devices=DEVICES,
-    topLinks=TOP_LINKS,
-    weeklyTrend=WEEKLY_TREND,
-    aiPlatformMarketShare=MARKET_SHARE,
-    referrers=REFERRERS,
-    geographic=GEOGRAPHIC,
-    browsers=BROWSERS,
-    operatingSystems=OPERATING_SYSTEMS,
-    hourlyActivity=HOURLY_ACTIVITY,
-    botTraffic=BOT_TRAFFIC,
-)
+    overview=OVERVIEW, timeSeries=TIME_SERIES, aiSources=AI_SOURCES, devices=DEVICES, topLinks=TOP_LINKS,
+    weeklyTrend=WEEKLY_TREND, aiPlatformMarketShare=MARKET_SHARE, referrers=REFERRERS, geographic=GEOGRAPHIC,
+    browsers=BROWSERS, operatingSystems=OPERATING_SYSTEMS, hourlyActivity=HOURLY_ACTIVITY, botTraffic=BOT_TRAFFIC,
+)  # fmt: skip
 
 _DESCRIPTIONS: Final = {
     "dashboard": "Thirteen reports in one object, each identical to the response of its own endpoint.",
@@ -201,12 +187,8 @@ WITHOUT_ROUTE: Final = (
         f.OPERATOR, f.AGENT_FETCHES, *_PURPOSES, f.BYTES_SENT, f.ERRORS_4XX, f.ERRORS_5XX, f.VERIFIED, f.AI_REFERRALS,
         f.CONTRADICTED, f.FETCHES_PER_REFERRAL, f.LINKS_REACHED, f.LINKS, as_nullable(f.LAST_SEEN),
     ),
-    rows(
-        "link-agents", f.AGENT, f.OPERATOR, f.AGENT_FETCHES, as_nullable(f.FIRST_SEEN), f.DAYS_TO_FIRST_FETCH,
-    ),
-    rows(
-        "link-operators", f.OPERATOR, f.AGENT_FETCHES, f.AI_REFERRALS, f.FETCHES_BEFORE, f.FETCHES_BY_CHANCE,
-    ),
+    rows("link-agents", f.AGENT, f.OPERATOR, f.AGENT_FETCHES, as_nullable(f.FIRST_SEEN), f.DAYS_TO_FIRST_FETCH),
+    rows("link-operators", f.OPERATOR, f.AGENT_FETCHES, f.AI_REFERRALS, f.FETCHES_BEFORE, f.FETCHES_BY_CHANCE),
     rows("ai-agents", f.OPERATOR, f.PURPOSE, f.AGENT, f.AGENT_FETCHES, f.BYTES_SENT, f.AI_REFERRALS),
     row("people", f.VISITS, f.HUMAN_CLICKS, f.UNIQUE_VISITORS, f.UNIDENTIFIED_VISITS),
     rows(

@@ -35,14 +35,9 @@ MAX_COUNTING_SECONDS: Final = 4 * 3600.0
 """The limit of the rows of one relation for a rollup."""
 
 _ARROW_TYPES: Final = {
-    "VARCHAR": pa.string(),
-    "BIGINT": pa.int64(),
-    "DOUBLE": pa.float64(),
-    "DATE": pa.date32(),
-    "TIMESTAMP": pa.timestamp("us"),
-    "BOOLEAN": pa.bool_(),
-    "VARCHAR[]": pa.list_(pa.string()),
-}
+    "VARCHAR": pa.string(), "BIGINT": pa.int64(), "DOUBLE": pa.float64(), "DATE": pa.date32(),
+    "TIMESTAMP": pa.timestamp("us"), "BOOLEAN": pa.bool_(), "VARCHAR[]": pa.list_(pa.string()),
+}  # fmt: skip
 """The Arrow type of each kind of field, as DuckDB's tables have it."""
 OUTCOMES: Final[dict[type[TrafficError], str]] = {
     ClusterTimeout: "timeout",
@@ -225,7 +220,12 @@ class Cluster:
         query.end()
         epoch = session.epoch
         self._give_back(session)
-        self._check_files(variables, epoch)
+        files = variables[CLUSTER_FILES]  # not every engine notices that one was deleted under it
+        for path in (*(file.path for file in files), *variables["links"]):
+            if not os.path.exists(f"{self._lake.root}/{path}"):  # noqa: PTH110  # three times as fast
+                raise FilesGone(f"{self._lake.root}/{path} was deleted while the cluster read it.")
+        if epoch is not None and epoch != self._lake.manifest.epoch(files[0].organization):
+            raise FilesGone(f"visits of {files[0].organization} were changed while the cluster read them.")
         return table
 
     def _give_back(self, session: ClusterSession) -> None:
@@ -259,15 +259,6 @@ class Cluster:
                 f"the cluster at {self._options.shown_address} sees {seen} of {expected} visits under {self._folder}; "
                 "every worker must see the lake there, or at TRAFFIC_ENGINE_LAKE."
             )
-
-    def _check_files(self, variables: Variables, epoch: int | None) -> None:
-        """Check after a query that no file was deleted under it, which not every engine notices. Raises FilesGone."""
-        files = variables[CLUSTER_FILES]
-        for path in (*(file.path for file in files), *variables["links"]):
-            if not os.path.exists(f"{self._lake.root}/{path}"):  # noqa: PTH110  # three times as fast
-                raise FilesGone(f"{self._lake.root}/{path} was deleted while the cluster read it.")
-        if epoch is not None and epoch != self._lake.manifest.epoch(files[0].organization):
-            raise FilesGone(f"visits of {files[0].organization} were changed while the cluster read them.")
 
     def _as_traffic_error(self, error: Exception, query: Query) -> Exception:
         """What to raise for an error of the client: also SessionLost."""

@@ -63,9 +63,6 @@ class Detector(JobKind):
 _SHORT_CODE: Final = as_nullable(f.SHORT_CODE)
 _SEEN: Final = (f.DAYS_SEEN, f.FIRST_SEEN, f.LAST_SEEN)
 _WHO: Final = (f.AUDIENCE, f.VISITORS, f.TOP_AGENT, f.TOP_SHARE)
-_LINK_FIELDS: Final = (
-    f.PATH, _SHORT_CODE, f.IS_INVENTED, f.AGENT_FETCHES, f.AI_REFERRALS, f.VERIFIED, *_WHO, *_SEEN
-)  # fmt: skip
 _PATH_TEXT: Final = ("path", "short_code")
 _WHO_TEXT: Final = ("top_agent", "top_paths")
 _REQUESTED_BY_AI: Final = (
@@ -73,36 +70,24 @@ _REQUESTED_BY_AI: Final = (
 )
 
 _BROKEN_LINK: Final = Detector(
-    type="broken_link",
-    fields=_LINK_FIELDS,
-    subject=("domain", "path"),
-    untrusted=(*_PATH_TEXT, "top_agent"),
+    type="broken_link", subject=("domain", "path"), untrusted=(*_PATH_TEXT, "top_agent"),
+    fields=(f.PATH, _SHORT_CODE, f.IS_INVENTED, f.AGENT_FETCHES, f.AI_REFERRALS, f.VERIFIED, *_WHO, *_SEEN),
     title="AI products hit a missing page: {where}",
     summary=_REQUESTED_BY_AI + "each got 404 or 410, and no request has succeeded since.",
-    action_id="add_redirect",
-    action_label="Redirect the path to a page that exists",
-    people="ai_referrals",
-    sql="broken_link",
-    only=("is_invented", False),
-    counts_refusals=True,
-)
+    action_id="add_redirect", action_label="Redirect the path to a page that exists",
+    people="ai_referrals", sql="broken_link", only=("is_invented", False), counts_refusals=True,
+)  # fmt: skip
 
 _EXPOSED_PATH: Final = Detector(
-    type="exposed_path",
+    type="exposed_path", subject=("domain", "path"), untrusted=("path", *_WHO_TEXT),
     fields=(
         f.PATH, f.IS_CATCH_ALL, f.ANSWERED, f.PROBES, f.PROBED_PATHS, f.ANSWER_SIZE, f.TOP_PATHS, *_WHO, *_SEEN,
     ),
-    subject=("domain", "path"),
-    untrusted=("path", *_WHO_TEXT),
     title="Vulnerability scanners got an answer: {where}",
     summary="From {days}, they made {probes} requests for what must stay private, and {answered} got a status of 200 "
     "to 299. Check what the path shows, and replace every secret in it.",
-    action_id="hide_path",
-    action_label="Block the path, and replace the secrets in it",
-    fetches="answered",
-    sql="exposed_path",
-    only=("is_catch_all", False),
-    counts_refusals=True,
+    action_id="hide_path", action_label="Block the path, and replace the secrets in it",
+    fetches="answered", sql="exposed_path", only=("is_catch_all", False), counts_refusals=True,
 )  # fmt: skip
 
 _ALL: Final = (
@@ -115,90 +100,64 @@ _ALL: Final = (
         only=("is_invented", True),
     ),
     Detector(
-        type="ai_attention_gap",
+        type="ai_attention_gap", subject=("domain", "short_code"), untrusted=("short_code", "top_agent"),
         fields=(f.SHORT_CODE, f.AGENT_FETCHES, f.AI_REFERRALS, f.EXPECTED_REFERRALS, *_WHO),
-        subject=("domain", "short_code"),
-        untrusted=("short_code", "top_agent"),
         title="Read by assistants, but no referrals: {where}",
         summary="From {days}, assistants fetched it {agent_fetches} times; people whom they sent: {ai_referrals}. At "
         "the rates of all links, at least five were to be expected.",
-        action_id="improve_page",
-        action_label="Improve the page that assistants read",
-        implementation_type="edge_page",
-        people="ai_referrals",
-        more_is_better=True,
+        action_id="improve_page", action_label="Improve the page that assistants read",
+        implementation_type="edge_page", people="ai_referrals", more_is_better=True,
     ),
     Detector(
-        type="blocked_agent",
+        type="blocked_agent", subject=("domain", "agent"), untrusted=("agent",),
         fields=(
             f.AGENT, as_nullable(f.OPERATOR), as_nullable(f.AI_SOURCE), f.AGENT_FETCHES, f.REFUSED, f.ASKED_TO_PAY,
             f.PERCENTAGE, f.STATUSES, f.VERIFIED, f.AUDIENCE, f.VISITORS, *_SEEN,
         ),
-        subject=("domain", "agent"),
-        untrusted=("agent",),
         title="AI agent refused on {domain}",
         summary="From {days}, {refused} of its {agent_fetches} requests were refused, and {asked_to_pay} of these "
         "asked it to pay (402).",
-        action_id="allow_agent",
-        action_label="Allow the agent",
-        fetches="refused",
-        counts_refusals=True,
+        action_id="allow_agent", action_label="Allow the agent",
+        fetches="refused", counts_refusals=True,
     ),
     Detector(
-        type="impersonated_agent",
+        type="impersonated_agent", subject=("domain", "agent"), untrusted=("agent",),
         fields=(f.AGENT, f.VISITS, f.PROBES, f.REFUSED, f.AUDIENCE, f.VISITORS, *_SEEN),
-        subject=("domain", "agent"),
-        untrusted=("agent",),
         title="Impersonated AI agent on {domain}",
         summary="From {days}, {visits} requests named an AI agent, but came from outside its operator's published "
         "addresses.",
-        action_id="block_agent",
-        action_label="Block visits under the agent's name from other addresses",
+        action_id="block_agent", action_label="Block visits under the agent's name from other addresses",
         fetches="visits",
     ),
     Detector(
-        type="server_errors",
+        type="server_errors", subject=("domain", "path"), untrusted=(*_PATH_TEXT, *_WHO_TEXT),
         fields=(
-            f.PATH_TEMPLATE, _SHORT_CODE, f.VISITS, f.ERRORS, f.PERCENTAGE, f.PEOPLE, *_WHO, f.TOP_PATHS,
-            *_SEEN,
+            f.PATH_TEMPLATE, _SHORT_CODE, f.VISITS, f.ERRORS, f.PERCENTAGE, f.PEOPLE, *_WHO, f.TOP_PATHS, *_SEEN
         ),
-        subject=("domain", "path"),
-        untrusted=(*_PATH_TEXT, *_WHO_TEXT),
         title="Server errors: {where}",
         summary="From {days}, {errors} of {visits} requests by people and AI products got a status of 500 or above.",
-        action_id="fix_error",
-        action_label="Repair what answers with an error",
-        implementation_type="manual",
-        fetches="errors",
-        closes_by_rate=True,
+        action_id="fix_error", action_label="Repair what answers with an error",
+        implementation_type="manual", fetches="errors", closes_by_rate=True,
     ),
     Detector(
-        type="search_errors",
+        type="search_errors", subject=("domain",), untrusted=_WHO_TEXT,
         fields=(f.VISITS, f.ERRORS, f.PERCENTAGE, *_WHO, f.TOP_PATHS, *_SEEN),
-        subject=("domain",),
-        untrusted=_WHO_TEXT,
         title="Search crawlers get server errors on {domain}",
         summary="From {days}, {errors} of their {visits} requests got a status of 500 or above. Search engines crawl "
         "such a site less often, and drop pages that keep failing.",
-        action_id="fix_error",
-        action_label="Repair what answers with an error",
-        implementation_type="manual",
-        fetches="errors",
+        action_id="fix_error", action_label="Repair what answers with an error",
+        implementation_type="manual", fetches="errors",
     ),
     Detector(
-        type="dead_path",
+        type="dead_path", subject=("domain", "path"), untrusted=(*_PATH_TEXT, *_WHO_TEXT),
         fields=(
             f.PATH_TEMPLATE, _SHORT_CODE, f.VISITS, f.MISSING, f.PERCENTAGE, f.REFERRED, *_WHO, f.TOP_PATHS, *_SEEN
         ),
-        subject=("domain", "path"),
-        untrusted=(*_PATH_TEXT, *_WHO_TEXT),
         title="People hit a missing page: {where}",
         summary="From {days}, {missing} of {visits} requests by people got 404 or 410; {referred} of these followed a "
         "link.",
-        action_id="add_redirect",
-        action_label="Redirect the path to a page that exists",
-        fetches="missing",
-        counts_refusals=True,
+        action_id="add_redirect", action_label="Redirect the path to a page that exists",
+        fetches="missing", counts_refusals=True,
     ),
     _EXPOSED_PATH,
     replace(
@@ -207,50 +166,36 @@ _ALL: Final = (
         title="Missing pages are answered as if they existed on {domain}",
         summary="From {days}, vulnerability scanners got {answered} answers of status 200 to 299 for {paths} paths "
         "that are unlikely to exist, all of one size: a catch-all page. Answer 404, so that missing pages are noticed.",
-        action_id="answer_404",
-        action_label="Answer 404 for missing pages",
+        action_id="answer_404", action_label="Answer 404 for missing pages",
         only=("is_catch_all", True),
     ),
     Detector(
-        type="flood",
+        type="flood", subject=("domain", "agent"), untrusted=("agent",),
         fields=(f.AGENT, f.VISITS, f.WHOLE, f.PERCENTAGE, f.FAILED, f.VISITORS, *_SEEN),
-        subject=("domain", "agent"),
-        untrusted=("agent",),
         title="Flood of requests by one agent or browser on {domain}",
         summary="On its busiest days from {days}, it made {visits} of {whole} requests; {refused_or_failed} of these "
         "were refused or failed.",
-        action_id="limit_flood",
-        action_label="Limit its rate of requests, or block it",
+        action_id="limit_flood", action_label="Limit its rate of requests, or block it",
         fetches="visits",
     ),
     Detector(
-        type="referral_drop",
+        type="referral_drop", subject=("domain", "short_code", "ai_source"), untrusted=("short_code", "top_agent"),
         fields=(
             f.SHORT_CODE, f.AI_SOURCE, f.REFERRALS_BEFORE, f.AI_REFERRALS, f.LOST_REFERRALS, f.PROBABILITY, *_WHO,
             f.LAST_SEEN,
         ),
-        subject=("domain", "short_code", "ai_source"),
-        untrusted=("short_code", "top_agent"),
         title="Fewer people sent by an AI product: {where}",
         summary="People whom it sent in the last 14 days of {days}: {ai_referrals}; in the 14 days before: "
         "{referrals_before}.",
-        action_id="look_at_page",
-        action_label="Check what changed on the page",
-        implementation_type="manual",
-        fetches="",
-        people="lost_referrals",
-        compares_days=True,
-        more_is_better=True,
+        action_id="look_at_page", action_label="Check what changed on the page",
+        implementation_type="manual", fetches="", people="lost_referrals", more_is_better=True, compares_days=True,
     ),
     Detector(
-        type="training_without_return",
+        type="training_without_return", subject=("domain", "operator"), untrusted=("top_agent",),
         fields=(f.OPERATOR, f.TRAINING_FETCHES, f.VISITS, f.PERCENTAGE, f.VERIFIED, *_WHO, *_SEEN),
-        subject=("domain", "operator"),
-        untrusted=("top_agent",),
         title="Training crawler without referrals on {domain}",
         summary="From {days}, it made {training_fetches} of {visits} requests; its operator's products sent no people.",
-        action_id="limit_agent",
-        action_label="Limit the operator's training crawlers",
+        action_id="limit_agent", action_label="Limit the operator's training crawlers",
         fetches="training_fetches",
     ),
 )  # fmt: skip
@@ -259,15 +204,12 @@ DETECTORS: Final[dict[str, Detector]] = {detector.type: detector for detector in
 """Every detector, by the type of the jobs that it finds."""
 
 CRAWLER_PLAN: Final = JobKind(
-    type="crawler_plan",
-    subject=("domain", "agent"),
-    untrusted=("agent",),
+    type="crawler_plan", subject=("domain", "agent"), untrusted=("agent",),
     title="Keep AI crawlers out: {operators}",
     summary="From {days}, they made {agent_fetches} requests and were sent {bytes_sent} bytes. Visits by people whom "
     "products of their operators sent: {people_at_risk}.",
-    action_id="block_crawlers",
-    action_label="Publish the file that keeps them out",
-)
+    action_id="block_crawlers", action_label="Publish the file that keeps them out",
+)  # fmt: skip
 """A plan of which crawlers to block, which an editor made a job. `agent` is their names, separated by commas."""
 
 JOB_KINDS: Final[dict[str, JobKind]] = {**DETECTORS, CRAWLER_PLAN.type: CRAWLER_PLAN}

@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from data import visits
-from data.visits import COLUMNS, Column
+from data.visits import COLUMNS
 from queries import fields
 from queries.own_sql import OwnSql
 from queries.prelude import BASES, sql_text, view_names
@@ -33,7 +33,11 @@ _BOOKKEEPING: Final = ("for_domain", "days")
 
 def relations() -> dict[str, str]:
     """Each public relation and what it contains; those of counts say so in the comment at the top of their files."""
-    return BASES | _INTERNAL | {name: _head(sql_text(f"relations/{name}")) for name in sorted(view_names())}
+    found = BASES | _INTERNAL
+    for name in sorted(view_names()):
+        lines = sql_text(f"relations/{name}").partition("CREATE ")[0].splitlines()
+        found[name] = " ".join(line.removeprefix("--").strip() for line in lines if not line.startswith("-- Serves:"))
+    return found
 
 
 def describe(own_sql: OwnSql, scope: Scope) -> Described:
@@ -48,7 +52,10 @@ def describe(own_sql: OwnSql, scope: Scope) -> Described:
             columns[relation][column] = kind
     types = {name: kind for kinds in columns.values() for name, kind in kinds.items()}
     declared = {field.name: field.meaning for field in vars(fields).values() if isinstance(field, fields.Field)}
-    meanings = _DERIVED | declared | {column.name: _meaning_of(column) for column in COLUMNS}
+    meanings = _DERIVED | declared
+    for one in COLUMNS:  # with the values of the constant that a meaning names
+        meaning = re.sub(r"\b[A-Z]+_[A-Z_]+\b", lambda name: ", ".join(getattr(visits, name[0])), one.meaning)
+        meanings[one.name] = meaning
     return {
         "relations": [
             {"relation": name, "meaning": meaning, "columns": ", ".join(columns[name])}
@@ -56,14 +63,3 @@ def describe(own_sql: OwnSql, scope: Scope) -> Described:
         ],
         "columns": [{"column": name, "type": kind, "meaning": meanings[name]} for name, kind in types.items()],
     }
-
-
-def _meaning_of(column: Column) -> str:
-    """What a column of a visit means, with the values of the constant that its meaning names."""
-    return re.sub(r"\b[A-Z]+_[A-Z_]+\b", lambda found: ", ".join(getattr(visits, found[0])), column.meaning)
-
-
-def _head(sql: str) -> str:
-    """The sentences in the comment lines with which a SQL file begins."""
-    lines = sql[: sql.index("CREATE ")].splitlines()
-    return " ".join(line.removeprefix("--").strip() for line in lines if not line.startswith("-- Serves:"))

@@ -64,7 +64,18 @@ def detect(
     if detector.only:
         column, value = detector.only
         rows = [row for row in rows if row[column] is value]
-    return [_finding(detector, organization, row) for row in rows]
+    found = []
+    for row in rows:
+        fetches = row[detector.fetches] if detector.fetches else 0
+        people = row[detector.people] if detector.people else 0
+        weight = (fetches + _WEIGHT_OF_PERSON * people) / _WEEKS
+        shown = {
+            name: f"{value.replace(microsecond=0).isoformat()}Z" if isinstance(value, datetime) else value
+            for name, value in row.items()
+        }
+        subject = {name: row[name] for name in detector.subject}
+        found.append(Finding(detector.type, organization, subject, shown, weight))
+    return found
 
 
 def share_detected(
@@ -148,18 +159,3 @@ def _about(  # noqa: PLR0917  # as measure_all
 
 def _as_rows(answer: Result) -> list[dict[str, Any]]:
     return answer if isinstance(answer, list) else [answer]
-
-
-def _finding(detector: Detector, organization: str, row: dict[str, Any]) -> Finding:
-    fetches = row[detector.fetches] if detector.fetches else 0
-    people = row[detector.people] if detector.people else 0
-    return Finding(
-        type=detector.type,
-        organization=organization,
-        subject={name: row[name] for name in detector.subject},
-        row={
-            name: f"{value.replace(microsecond=0).isoformat()}Z" if isinstance(value, datetime) else value
-            for name, value in row.items()
-        },
-        weight=(fetches + _WEIGHT_OF_PERSON * people) / _WEEKS,
-    )

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, Literal
 
 from data import BOT_CATEGORIES, BadInput
@@ -27,13 +27,9 @@ NO_LINK: Final = ""
 
 TRAFFIC_TYPES: Final = {
     **{category: category for category in BOT_CATEGORIES},
-    "assistant": "ai_assistant",
-    "training-crawler": "ai_training",
-    "coding-agent": "ai_coding_agent",
-    "ai-referral": "ai_referral",
-    "other": "other",
-    "ai": "ai",
-}
+    "assistant": "ai_assistant", "training-crawler": "ai_training", "coding-agent": "ai_coding_agent",
+    "ai-referral": "ai_referral", "other": "other", "ai": "ai",
+}  # fmt: skip
 """Accepted values of the parameter traffic_type in lower case, and their values in a Scope."""
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
@@ -169,15 +165,8 @@ def select_parameters(pairs: Iterable[tuple[str, str]], known: Collection[str]) 
 
 def scope_from(query: Mapping[str, str], organization: str, today: date, targets: LinkIndex) -> Scope:
     """The scope of an answer. `today` is the current day in the organization's zone. Raises InvalidParameter."""
-    start, end = _days(query, today, lambda: targets.zone(organization))
-    filters: dict[str, Any] = {name: PARAMETERS[name].parse(value) for name, value in query.items() if name in FILTERS}
-    if "target_url" in query:
-        filters["short_code"] = targets.links(organization).short_code_of(query["target_url"]) or NO_LINK
-    return Scope(organization, start, end, **filters)
-
-
-def _days(query: Mapping[str, str], today: date, zone: Callable[[], str]) -> tuple[date, date]:
     if "start_date" in query and "end_date" in query:
+        zone = partial(targets.zone, organization)
         start, end = (parse_day(name, query[name], zone) for name in ("start_date", "end_date"))
         end = min(end, today)
         if start > end:
@@ -185,12 +174,15 @@ def _days(query: Mapping[str, str], today: date, zone: Callable[[], str]) -> tup
             raise InvalidParameter("start_date", f"is after the last day, {end}", remedy)
         if (end - start).days >= MAX_DAYS:
             raise InvalidParameter("start_date", "is too far back", f"Ask for at most {MAX_DAYS:,} days.")
-        return start, end
-    length = RANGES.get(query.get("range", DEFAULT_RANGE))
-    if length is None:
-        days = f"Use one of {', '.join(RANGES)}; or start_date and end_date."
-        raise InvalidParameter("range", f"has the unknown value {_quoted(query['range'])}", days)
-    return today - timedelta(days=length - 1), today
+    elif length := RANGES.get(query.get("range", DEFAULT_RANGE)):
+        start, end = today - timedelta(days=length - 1), today
+    else:
+        remedy = f"Use one of {', '.join(RANGES)}; or start_date and end_date."
+        raise InvalidParameter("range", f"has the unknown value {_quoted(query['range'])}", remedy)
+    filters: dict[str, Any] = {name: PARAMETERS[name].parse(value) for name, value in query.items() if name in FILTERS}
+    if "target_url" in query:
+        filters["short_code"] = targets.links(organization).short_code_of(query["target_url"]) or NO_LINK
+    return Scope(organization, start, end, **filters)
 
 
 def parse_day(name: str, value: str, zone: Callable[[], str]) -> date:

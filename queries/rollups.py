@@ -179,12 +179,17 @@ class RollupBuilder:
         before = scope_variables(self._lake, scope)
         if self._counter and is_for_counter:
             elsewhere = cluster_variables(self._lake, scope, added)
-            before["days_without_domains"] += self._days_with_cut_domains_elsewhere(self._counter, elsewhere)
+            if elsewhere["high_cardinality_days"]:  # which may have more domains than a rollup has rows for
+                counted = self._counter.rollup_rows("daily_domains", elsewhere, self._cancelled)
+                cut = counted.filter(pc.field("domain") == "(other)")["day"]
+                before["days_without_domains"] += pc.unique(cut).to_pylist()
             elsewhere = {**elsewhere, "days_without_domains": before["days_without_domains"]}
             rows = self._rows_counted_elsewhere(self._counter, elsewhere, engine, before)
         else:
             limit_memory(engine, max(sum(file.visits for file in chunk) for chunk in chunks))
-            before["days_without_domains"] += _days_with_cut_domains(engine, before)
+            if before["high_cardinality_days"]:
+                set_variables(engine, before)
+                before["days_without_domains"] += [day for (day,) in engine.execute(CUT_DOMAINS).fetchall()]
             rows = _rollup_rows(engine, self._lake, before, chunks)
         closed = frozenset(closed_days(before))
         stored = [file for file in files if file.day in closed]
@@ -198,14 +203,6 @@ class RollupBuilder:
             publish(self._lake, rollup, staged, self._clock())
         finally:
             staged.unlink(missing_ok=True)
-
-    def _days_with_cut_domains_elsewhere(self, counter: RelationCounter, visits: Variables) -> list[date]:
-        """As _days_with_cut_domains."""
-        if not visits["high_cardinality_days"]:
-            return []
-        counted = counter.rollup_rows("daily_domains", visits, self._cancelled)
-        days: list[date] = pc.unique(counted.filter(pc.field("domain") == "(other)")["day"]).to_pylist()
-        return days
 
     def _rows_counted_elsewhere(
         self, counter: RelationCounter, visits: Variables, engine: duckdb.DuckDBPyConnection, before: Variables
@@ -246,14 +243,6 @@ def _chunks(files: Sequence[LandedFile]) -> list[list[LandedFile]]:
         chunks[-1] += day
         room -= visits
     return chunks
-
-
-def _days_with_cut_domains(engine: duckdb.DuckDBPyConnection, month: Variables) -> list[date]:
-    """The days of a month that have more domains than a rollup has rows for."""
-    if not month["high_cardinality_days"]:
-        return []
-    set_variables(engine, month)
-    return [day for (day,) in engine.execute(CUT_DOMAINS).fetchall()]
 
 
 def _rollup_rows(

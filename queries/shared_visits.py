@@ -44,59 +44,45 @@ def share_visits(
     them, unless there may be more than MAX_SHARED_VISITS. Returned unchanged if there is nothing to share. Raises what
     a query raises.
     """
-    read = _relations_of(entries) - variables.get(IN_MEMORY, {}).keys()
-    variables = _share_uncovered(engine, variables, _relations_from("uncovered_visits", read, variables), cancelled)
-    variables = _share_all(engine, variables, _relations_from("all_visits", read, variables), cancelled)
-    return _share_detected(engine, variables, entries, cancelled)
+    texts = [template(leaf.name) for entry in entries for leaf in template_entries(entry)]
+    read = set[str]().union(*map(_read_by, texts)) - variables.get(IN_MEMORY, {}).keys()
 
+    relations = _relations_from("uncovered_visits", read, variables)
+    if relations and 0 < variables["uncovered_files"]["visits"] <= MAX_SHARED_VISITS:
+        columns = columns_of_relations(relations)
+        uncovered = _read(engine, variables, columns, "uncovered_visits", cancelled=cancelled)
+        if variables.keys().isdisjoint(FILTERS) and not has_many_words(uncovered):
+            variables = {**variables, "high_cardinality_days": []}  # to plan a cut takes longer than to count
+        variables = _with_source(variables, relations, "uncovered_visits", {"uncovered_visits": uncovered})
 
-def _share_uncovered(
-    engine: LockedEngine, variables: Variables, relations: Sequence[str], cancelled: threading.Event | None
-) -> Variables:
-    if not relations or not 0 < variables["uncovered_files"]["visits"] <= MAX_SHARED_VISITS:
-        return variables
-    columns = columns_of_relations(relations)
-    uncovered = _read(engine, variables, columns, "uncovered_visits", cancelled=cancelled)
-    if variables.keys().isdisjoint(FILTERS) and not has_many_words(uncovered):
-        variables = {**variables, "high_cardinality_days": []}  # to plan a cut takes longer than to count
-    return _with_source(variables, relations, "uncovered_visits", {"uncovered_visits": uncovered})
+    if relations := _relations_from("all_visits", read, variables):
+        with engine.cursor(variables, cancelled) as cursor:
+            visits_by_day = cursor.execute(_BY_DAY).fetchall()
+            cut = cursor.execute(sql_text("cut_days")).fetchall() if variables["high_cardinality_days"] else []
+        variables = {**variables, "high_cardinality_days": [day for (day,) in cut]}
+        if sum(visits for _, visits in visits_by_day) > MAX_SHARED_VISITS:
+            counted = _count_by_period(engine, variables, relations, periods_of(visits_by_day), cancelled)
+            variables = _with_rows(variables, counted)
+        else:
+            visits = _read(engine, variables, columns_of_relations(relations), "all_visits", cancelled=cancelled)
+            variables = _with_source(variables, relations, "shared_visits", {"shared_visits": visits})
+
+    are_detectors = any("detected_visits()" in text for text in texts)
+    if are_detectors and 0 < variables["files"]["visits"] <= MAX_SHARED_VISITS:
+        named = set[str]().union(*map(_identifiers, [*texts, sql_text("prelude/7_jobs")]))
+        columns = [*named.intersection(VISITS.names), *_ALWAYS_READ]
+        visits = _read(engine, variables, columns, "visits_in_scope", cancelled=cancelled)
+        variables = _with_rows(variables, {"visits_in_scope": _with_words_once(visits)})
+        with engine.cursor(variables, cancelled) as cursor:
+            failing = cursor.table("failing_paths").to_arrow_table()
+        variables = _with_rows(variables, {"failing_paths": failing})
+    return variables
 
 
 def has_many_words(visits: pa.Table) -> bool:
     """Whether visits, those of all days together, have more words of any kind than a relation keeps of a day."""
     words = ([column for column in columns if column in visits.column_names] for columns in _WORDS)
     return any(visits.group_by(columns).aggregate([]).num_rows > MAX_VALUES_PER_DAY for columns in words if columns)
-
-
-def _share_all(
-    engine: LockedEngine, variables: Variables, relations: Sequence[str], cancelled: threading.Event | None
-) -> Variables:
-    if not relations:
-        return variables
-    with engine.cursor(variables, cancelled) as cursor:
-        visits_by_day = cursor.execute(_BY_DAY).fetchall()
-        cut = cursor.execute(sql_text("cut_days")).fetchall() if variables["high_cardinality_days"] else []
-    variables = {**variables, "high_cardinality_days": [day for (day,) in cut]}
-    if sum(visits for _, visits in visits_by_day) > MAX_SHARED_VISITS:
-        counted = _count_by_period(engine, variables, relations, periods_of(visits_by_day), cancelled)
-        return _with_rows(variables, counted)
-    visits = _read(engine, variables, columns_of_relations(relations), "all_visits", cancelled=cancelled)
-    return _with_source(variables, relations, "shared_visits", {"shared_visits": visits})
-
-
-def _share_detected(
-    engine: LockedEngine, variables: Variables, entries: Sequence[Entry], cancelled: threading.Event | None
-) -> Variables:
-    texts = [template(leaf.name) for entry in entries for leaf in template_entries(entry)]
-    are_detectors = any("detected_visits()" in text for text in texts)
-    if not are_detectors or not 0 < variables["files"]["visits"] <= MAX_SHARED_VISITS:
-        return variables
-    named = set[str]().union(*map(_identifiers, [*texts, sql_text("prelude/7_jobs")]))
-    columns = [*named.intersection(VISITS.names), *_ALWAYS_READ]
-    visits = _read(engine, variables, columns, "visits_in_scope", cancelled=cancelled)
-    variables = _with_rows(variables, {"visits_in_scope": _with_words_once(visits)})
-    with engine.cursor(variables, cancelled) as cursor:
-        return _with_rows(variables, {"failing_paths": cursor.table("failing_paths").to_arrow_table()})
 
 
 def _count_by_period(
@@ -155,10 +141,6 @@ def _with_source(
 def _with_rows(variables: Variables, read: Mapping[str, pa.Table]) -> Variables:
     """The snapshot with these tables in memory."""
     return {**variables, IN_MEMORY: {**variables.get(IN_MEMORY, {}), **read}}
-
-
-def _relations_of(entries: Iterable[Entry]) -> set[str]:
-    return set[str]().union(*(_read_by(template(leaf.name)) for entry in entries for leaf in template_entries(entry)))
 
 
 def _relations_from(source: str, relations: Iterable[str], variables: Variables) -> list[str]:

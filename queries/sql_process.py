@@ -76,7 +76,11 @@ def main() -> None:
         except TrafficError as error:
             _send(connection, "failed", type(error).__name__, str(error))
             return
-        _limit_memory(options.memory_bytes)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        with suppress(FileNotFoundError):  # only Linux tells how much memory it has now
+            pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
+            limit = pages * resource.getpagesize() + options.memory_bytes + _VECTORS_BYTES
+            resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         _send(connection, "ready")
         while True:
             _answer(engine, connection.recv(), connection)
@@ -122,15 +126,6 @@ def _arrow_stream(batch: "pa.RecordBatch | pa.Table") -> bytes:
     with pa.ipc.new_stream(sink, batch.schema) as stream:
         stream.write(batch)
     return bytes(sink.getvalue())
-
-
-def _limit_memory(memory_bytes: int) -> None:
-    """Limit this process to so much memory more than it has now, and some for rows in transit. Only on Linux."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    with suppress(FileNotFoundError):
-        pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
-        limit = pages * resource.getpagesize() + memory_bytes + _VECTORS_BYTES
-        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
 def _check_read_only(cursor: duckdb.DuckDBPyConnection, sql: str) -> None:

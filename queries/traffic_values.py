@@ -31,13 +31,12 @@ def load_traffic_values(path: Path | None = None) -> list[TrafficValue]:
     unknown = values.keys() - set(BOT_CATEGORIES)
     if unknown:
         raise BadInput(f"{source} sets a value for {min(unknown)!r}; the categories are {', '.join(BOT_CATEGORIES)}.")
-    return [TrafficValue(name, _ten_thousandths(values.get(name, 0), name), currency) for name in BOT_CATEGORIES]
-
-
-def _ten_thousandths(value: object, name: str) -> int:
-    amount = Decimal("NaN")
-    if isinstance(value, int | Decimal) and not isinstance(value, bool):
-        amount = Decimal(value)
-    if not amount.is_finite() or not 0 <= amount <= 10**6 or amount * 10_000 % 1:
-        raise BadInput(f"the value of {name} must be a number from 0 to 1,000,000 with at most four decimals.")
-    return int(amount * 10_000)
+    found = []
+    for name in BOT_CATEGORIES:
+        value = values.get(name, 0)
+        is_number = isinstance(value, int | Decimal) and not isinstance(value, bool)
+        amount = Decimal(value if is_number else "NaN")
+        if not amount.is_finite() or not 0 <= amount <= 10**6 or amount * 10_000 % 1:
+            raise BadInput(f"the value of {name} must be a number from 0 to 1,000,000 with at most four decimals.")
+        found.append(TrafficValue(name, int(amount * 10_000), currency))
+    return found

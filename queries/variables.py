@@ -83,13 +83,16 @@ def scope_variables(lake: Lake, scope: Scope, cluster_from: int | None = None) -
         read = uncovered if filters <= ROLLUP_FILTERS | _SERVED_WHERE_TAKEN else live
         if sum(file.visits for file in read) >= cluster_from:
             return cluster_variables(lake, scope, live)
+    closed_bits: Counter[date] = Counter()  # of each month, as day_bit() of the prelude numbers them
+    for day in closed:
+        closed_bits[month_of(day)] += 1 << day.day - 1
     return {
         **_scope_and_filters(scope),
         "behaviour": behaviour,
         "files": visit_files(lake, live),
         "uncovered_files": visit_files(lake, uncovered),
         "rollups": [str(seed_path(lake)), *rollups.files],
-        "closed_months": _months(closed),
+        "closed_months": [{"month": month, "days": closed_bits[month]} for month in sorted(closed_bits)],
         "days_without_domains": sorted(rollups.days_without_domains),
         "high_cardinality_days": _high_cardinality_days(uncovered if filters <= ROLLUP_FILTERS else live),
         "days_with_rollups": sorted(rollups.days),
@@ -131,14 +134,6 @@ def _high_cardinality_days(files: Sequence[LandedFile]) -> list[date]:
     for file in files:
         visits[file.day] += file.visits
     return sorted(day for day, count in visits.items() if count > MAX_VALUES_PER_DAY)
-
-
-def _months(days: Collection[date]) -> list[dict[str, Any]]:
-    """The days of each month as bits, as day_bit() of the prelude numbers them."""
-    bits: Counter[date] = Counter()
-    for day in days:
-        bits[month_of(day)] += 1 << day.day - 1
-    return [{"month": month, "days": bits[month]} for month in sorted(bits)]
 
 
 def closed_days(variables: Variables) -> list[date]:

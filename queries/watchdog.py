@@ -49,16 +49,13 @@ class Watchdog:
         self.check_now()
 
     def _watch(self) -> None:
+        """Interrupt every expired or cancelled query, and wait for the next."""
         with self._condition:
             while not self._is_closed:
-                self._condition.wait(self._interrupt_expired())
-
-    def _interrupt_expired(self) -> float:
-        """Interrupt every expired or cancelled query. Returns the seconds until the next check."""
-        now = time.monotonic()
-        expired = [query for query, (end, cancelled) in self._running.items() if now >= end or cancelled.is_set()]
-        for query in expired:
-            query.interrupt()
-        if expired:
-            return INTERRUPT_INTERVAL_SECONDS
-        return min((end for end, _ in self._running.values()), default=now + self._seconds) - now
+                now = time.monotonic()
+                running = self._running.items()
+                expired = [query for query, (end, cancelled) in running if now >= end or cancelled.is_set()]
+                for query in expired:
+                    query.interrupt()
+                next_end = min((end for end, _ in self._running.values()), default=now + self._seconds)
+                self._condition.wait(INTERRUPT_INTERVAL_SECONDS if expired else next_end - now)
