@@ -63,17 +63,8 @@ CASES: Final[dict[str, Callable[[Setting], Iterator[Figure]]]] = {
 }
 
 _UNUSUAL: Final = {
-    "cluster",
-    "filtered",
-    "growth",
-    "judging",
-    "lists",
-    "operations",
-    "outcomes",
-    "publish",
-    "sustained",
-    "umami",
-}
+    "cluster", "filtered", "growth", "judging", "lists", "operations", "outcomes", "publish", "sustained", "umami",
+}  # fmt: skip
 USUAL: Final = [name for name in CASES if name not in _UNUSUAL]
 """The cases without those that need an environment of their own, several sizes, or many minutes."""
 

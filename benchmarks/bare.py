@@ -18,15 +18,9 @@ def serve(port: int, body: bytes) -> None:
 
     app = Starlette(routes=[Route("/{path:path}", answer)])
     uvicorn.run(
-        app,
-        port=port,
-        http="httptools",
-        loop="uvloop",
-        ws="none",
-        access_log=False,
-        log_level="error",
+        app, port=port, http="httptools", loop="uvloop", ws="none", access_log=False, log_level="error",
         proxy_headers=False,
-    )
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -46,9 +46,11 @@ def _answers(world: World, addresses: dict[str, str]) -> Iterator[Figure]:
             name: open_cluster(world.lake, Warehouse(world.lake), ClusterOptions(address, 0, _PATIENCE))
             for name, address in addresses.items()
         }
+        whole = warehouse.variables(WHOLE)
+        uncounted = {"uncovered_files": whole["files"], "rollups": whole["rollups"][:1], "closed_months": []}
         ways: dict[str, tuple[Engine, Variables]] = {
-            OURS: (warehouse, warehouse.variables(WHOLE)),
-            WITHOUT_ROLLUPS: (warehouse, _without_rollups(warehouse.variables(WHOLE))),
+            OURS: (warehouse, whole),
+            WITHOUT_ROLLUPS: (warehouse, whole | uncounted | {"sources": one_source("all_visits")}),
             **{name: (cluster, cluster.variables(WHOLE)) for name, cluster in clusters.items()},
         }
         is_large = world.visits > _LARGEST_WITH_DASHBOARD
@@ -72,13 +74,3 @@ def _in_turn(entry: Entry, ways: dict[str, tuple[Engine, Variables]], runs: int)
         if any(answer != answers[0] for answer in answers):
             raise SystemExit(f"the answers of {entry.name} differ.")
     return samples
-
-
-def _without_rollups(variables: Variables) -> Variables:
-    """The snapshot that reads all visits."""
-    return variables | {
-        "uncovered_files": variables["files"],
-        "rollups": variables["rollups"][:1],
-        "closed_months": [],
-        "sources": one_source("all_visits"),
-    }

@@ -79,6 +79,14 @@ def percentile_99(values: Iterable[float]) -> float:
     return ascending[math.ceil(0.99 * len(ascending)) - 1]
 
 
+def share_of(part: int, whole: int) -> tuple[float, float, float]:
+    """A share in percent, and the ends of its interval of 95 % (Wilson's)."""
+    share, z = part / whole, 1.96
+    middle = (share + z * z / (2 * whole)) / (1 + z * z / whole)
+    half = z * math.sqrt(share * (1 - share) / whole + z * z / (4 * whole * whole)) / (1 + z * z / whole)
+    return 100 * share, 100 * max(middle - half, 0), 100 * min(middle + half, 1)
+
+
 def seconds(work: Callable[[], Any]) -> float:
     """How long something takes."""
     started = time.perf_counter()

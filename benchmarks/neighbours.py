@@ -93,13 +93,10 @@ def neighbours(setting: Setting) -> Iterator[Figure]:
 def _figures(case: str, quiet: _Times, beset: _Times) -> Iterator[Figure]:
     worst = {OURS: [percentile_99(beset.cached)], QUIET: [percentile_99(quiet.cached)]}
     yield from beside(f"another's cached, p99, {case}", "ms", worst)
-    yield from beside(f"another's uncached, {case}", "ms", {OURS: beset.uncached, QUIET: _as_many(quiet, beset)})
+    median = sorted(quiet.uncached)[len(quiet.uncached) // 2]  # what each of the others is compared with
+    as_many = [median] * len(beset.uncached)
+    yield from beside(f"another's uncached, {case}", "ms", {OURS: beset.uncached, QUIET: as_many})
     yield figure(f"another's unanswered, {case}", "questions", [beset.unanswered])
-
-
-def _as_many(quiet: _Times, beset: _Times) -> list[float]:
-    """The median of the quiet times, once for each of the others: what each of them is compared with."""
-    return [sorted(quiet.uncached)[len(quiet.uncached) // 2]] * len(beset.uncached)
 
 
 def _times(steady: subprocess.Popen[str], port: int, key: str, questions: Iterator[int], seconds: float) -> _Times:

@@ -10,7 +10,7 @@ from math import exp, sqrt
 from random import Random
 from typing import Final
 
-from benchmarks.figures import Figure
+from benchmarks.figures import Figure, share_of
 from benchmarks.worlds import Setting
 from service.jobs.outcome import DAYS_BEFORE, LAST_DAY, Dates, MeasuredOutcome, MeasureKind, outcome
 from service.jobs.rates import DayCount, period, ratio_interval
@@ -215,7 +215,4 @@ def _covering(name: str, model: Callable[[Callable[[int], float]], Model], ratio
 
 def _figure(case: str, number: int) -> Figure:
     """The share of the trials in percent, with its interval of 95 % (Wilson)."""
-    share, z = number / TRIALS, 1.96
-    middle = (share + z * z / (2 * TRIALS)) / (1 + z * z / TRIALS)
-    margin = z * sqrt(share * (1 - share) / TRIALS + (z / (2 * TRIALS)) ** 2) / (1 + z * z / TRIALS)
-    return Figure(case, "%", 100 * share, max(0, 100 * (middle - margin)), 100 * (middle + margin))
+    return Figure(case, "%", *share_of(number, TRIALS))

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any, Final
 
 import orjson
@@ -140,20 +139,10 @@ def rendering(world: World) -> Iterator[Figure]:
     control, targets, settings = ControlDatabase(world.lake), LinkIndex(world.lake), read_settings({})
     app = PagesApp(
         PageServices(
-            world.lake,
-            control,
-            answers,
-            targets,
-            ApiKeys(control),
-            SourceResolver(),
-            settings,
-            lambda: noon,
-            Jobs(control),
-            Hooks(control),
-            warehouse,
-            workers,
+            world.lake, control, answers, targets, ApiKeys(control), SourceResolver(), settings, lambda: noon,
+            Jobs(control), Hooks(control), warehouse, workers,
         )
-    )
+    )  # fmt: skip
     renderer = app.context.renderer = _RecordingRenderer(app.context.root, workers.texts)
     try:
         asyncio.run(_view(app, Browser.signed_in(0, world.lake).cookie))
@@ -218,11 +207,8 @@ def _report(setting: Setting) -> Iterator[Figure]:
         raise SystemExit("goaccess is missing: apt-get install goaccess, or name other cases with --only.")
     lines = setting.sizes[0]
     report = setting.scratch / "report.html"
-    _make_report(setting.log(lines), report)
+    options = ["--log-format=COMBINED", "--no-global-config", "--no-progress", "-o", str(report)]
+    command = ["goaccess", str(setting.log(lines)), *options]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     size = figure("first view of a report", "kB", [len(compress(report.read_bytes())) / 1000], lines)
     yield replace(size, who=GOACCESS_REPORT)
-
-
-def _make_report(log: Path, report: Path) -> None:
-    command = ["goaccess", str(log), "--log-format=COMBINED", "--no-global-config", "--no-progress", "-o", str(report)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -5,7 +5,6 @@ a short-link service. Both are written as logs, imported, judged, and asked for 
 changes the tables.
 """
 
-import math
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
@@ -17,6 +16,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.figures import share_of
 from benchmarks.fleets import DAY, LINKS, fleets
 from benchmarks.viewed import View, lines_of, log_line, views
 from data import Lake
@@ -114,10 +114,7 @@ def interval(part: int, whole: int) -> str:
     """A share with its 95 % interval (Wilson's), in percent."""
     if not whole:
         return "-"
-    share, z = part / whole, 1.96
-    middle = (share + z * z / (2 * whole)) / (1 + z * z / whole)
-    half = z * math.sqrt(share * (1 - share) / whole + z * z / (4 * whole * whole)) / (1 + z * z / whole)
-    return f"{100 * share:.1f} ({100 * max(middle - half, 0):.1f}–{100 * min(middle + half, 1):.1f})"
+    return "{:.1f} ({:.1f}–{:.1f})".format(*share_of(part, whole))
 
 
 def main() -> None:

@@ -101,10 +101,7 @@ def hanging_hooks(setting: Setting) -> Iterator[Figure]:
 def _hooks_and_jobs(root: Path, url: str) -> Iterator[Hooks]:
     """Hooks, and as many approved jobs: each hook has a message of each job to be sent."""
     lake, now = Lake(root), datetime.now(UTC)
-    with (
-        closing(lake.manifest),
-        closing(ControlDatabase(lake)) as control,
-    ):
+    with closing(lake.manifest), closing(ControlDatabase(lake)) as control:
         hooks, jobs = Hooks(control, parse_networks(_LOOPBACK)), Jobs(control)
         for number in range(HANGING_HOOKS):
             hooks.create(WHOLE.organization, f"hook {number}", url)
