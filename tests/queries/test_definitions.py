@@ -57,30 +57,17 @@ def test_what_counts_days_ahead_binds_the_same_as_what_knows_the_values_of_traff
         assert [name for (name,) in bound.execute(columns).fetchall()] == [*TrafficValue._fields]
 
 
-def cut(file):
-    file.write_bytes(file.read_bytes()[:20_000])
-
-
-def flip(file):
-    body = file.read_bytes()
-    file.write_bytes(body[:70_000] + bytes(byte ^ 1 for byte in body[70_000:70_100]) + body[70_100:])
-
-
-def empty(file):
-    file.write_bytes(b"")
-
-
-def lock(file):
-    file.unlink()
-    file.mkdir()
-
-
 def test_where_the_file_is_damaged_the_prelude_is_run_and_the_file_is_written_again(lake, file):
-    whole = defined(lake)
-    for damage in (cut, flip, empty, lock):
-        damage(file)
+    whole, body = defined(lake), file.read_bytes()
+    flipped = body[:70_000] + bytes(byte ^ 1 for byte in body[70_000:70_100]) + body[70_100:]
+    for damage, damaged in {"cut": body[:20_000], "flipped": flipped, "empty": b"", "a folder": None}.items():
+        if damaged is None:
+            file.unlink()
+            file.mkdir()
+        else:
+            file.write_bytes(damaged)
         assert [defined(lake) for _ in range(2)] == [whole] * 2, damage
-        if damage is not lock:
+        if damaged is not None:
             with closing(duckdb.connect(file, read_only=True)) as good:
                 assert good.execute("SELECT count(*) FROM duckdb_views() WHERE NOT internal").fetchone()[0] > 50
         assert {one.name for one in lake.staging.iterdir()} == set(), damage
