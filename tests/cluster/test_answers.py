@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, astuple, replace
 from datetime import date, datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from random import Random
 
@@ -114,29 +114,20 @@ def planted():
         (12, 20, {**go, "path": "/linked", "short_code": "sale", "status": 404}),
         (30, 20, {**fetch, "domain": "b.example", "path": "/p", "status": 403, "agent": "PerplexityBot"}),
         (40, 20, {"domain": "b.example", "path": "/broken/17/2", "status": 503}),
-        (
-            40,
-            20,
-            {"domain": "b.example", "path": "/a", "status": 500, "bot_category": "search_crawler", "agent": "bot"},
-        ),
+        (40, 20, {"domain": "b.example", "path": "/a", "status": 500, "bot_category": "search_crawler", "agent": "b"}),
         (40, 20, {"domain": "b.example", "path": "/old/0f0f0f0f0f0f.html", "status": 404, "referrer": "b.example"}),
         (4, 20, {"domain": "b.example", "path": "/.env", "status": 200, "bytes_sent": 9, "is_malicious": True}),
         *((112, 20, {"domain": "flood.example", "user_agent": "spam", "status": 403}) for _ in range(9)),
         (9, 10, {"domain": "flood.example"}),
         (60, 20, {"domain": "b.example", "bot_category": "other_bot", "agent": "GPTBot", "confidence": "contradicted"}),
     ]
-    return [
-        visit(
-            **{"user_agent": f"{number % 4}", "visitor": number} | columns, visited_at=_moment(first, number, columns)
-        )
-        for number_of_visits, first, columns in streams
-        for number in range(number_of_visits)
-    ]
-
-
-def _moment(first, number, columns):
-    """Nine days from the first on; of a flood, one."""
-    return datetime(2026, 3, first + (0 if columns.get("user_agent") == "spam" else number % 9), 5, number % 60)
+    found = []
+    for number_of_visits, first, columns in streams:
+        days = 1 if columns.get("user_agent") == "spam" else 9  # a flood is one day long
+        for number in range(number_of_visits):
+            moment = datetime(2026, 3, first + number % days, 5, number % 60)
+            found.append(visit(**{"user_agent": f"{number % 4}", "visitor": number} | columns, visited_at=moment))
+    return found
 
 
 def crowd():
@@ -208,17 +199,9 @@ def variables_without_rollups(lake, scope):
     """The snapshot of a lake as a cluster has it: every relation counts visits."""
     with closing(Warehouse(lake)) as warehouse:
         variables = warehouse.variables(replace(scope, short_code="-"))  # no rollup serves it
-        return {
-            **variables,
-            "short_code": None,
-            **scope.filters,
-            "uncovered_files": variables["files"],
-            "rollups": variables["rollups"][:1],
-            "closed_months": [],
-            "days_without_domains": [],
-            "sources": one_source("all_visits"),
-            "subjects": [SUBJECT],
-        }
+        changes = {"uncovered_files": variables["files"], "rollups": variables["rollups"][:1], "closed_months": []}
+        changes |= {"days_without_domains": [], "sources": one_source("all_visits"), "subjects": [SUBJECT]}
+        return variables | {"short_code": None} | scope.filters | changes
 
 
 @pytest.fixture(scope="module")
@@ -321,17 +304,12 @@ def test_rows_of_a_months_rollup_are_counted_alike(session, text_of, lakes, lake
 
 def test_a_text_is_sent_once(session, monkeypatch):
     stub, calls = session.spark.client._stub, []
-    for name in ("AnalyzePlan", "ExecutePlan"):
-        monkeypatch.setattr(stub, name, noting(calls, name, getattr(stub, name)))
-    assert session.table("SELECT :n AS n", {"n": 7}).to_pylist() == [{"n": 7}]
-    assert calls == ["ExecutePlan"]
 
-
-def noting(calls, name, call):
-    """The call, which adds its name to `calls` each time."""
-
-    def noted(*args, **kwargs):
+    def noted(name, call, *args, **kwargs):
         calls.append(name)
         return call(*args, **kwargs)
 
-    return noted
+    for name in ("AnalyzePlan", "ExecutePlan"):
+        monkeypatch.setattr(stub, name, partial(noted, name, getattr(stub, name)))
+    assert session.table("SELECT :n AS n", {"n": 7}).to_pylist() == [{"n": 7}]
+    assert calls == ["ExecutePlan"]

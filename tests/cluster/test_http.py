@@ -83,12 +83,6 @@ def test_every_endpoint_of_spark_answers_the_same_bytes_while_an_executor_is_kil
             assert asked.result() == expected
 
 
-def test_another_organization_sees_nothing(asking, sample, sail):
-    with asking(sample, "other", engine=sail.address, engine_from=0, engine_timeout=600) as client:
-        assert client.get("/analytics/devices", params=SAMPLE_DAYS).json() == []
-        assert client.get("/analytics/traffic-overview", params=SAMPLE_DAYS).json()["total_visits"] == 0
-
-
 def test_without_the_cluster_small_answers_go_on_and_large_ones_when_it_is_back(asking, sample, spark):
     large, small = ("/analytics/devices", SAMPLE_DAYS), ("/analytics/devices", SMALL)
     with asking(sample) as client:

@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from data import Lake
 from queries import ENTRIES, ClusterOptions, Warehouse, open_cluster, template_entries
 from tests.queries.test_recount import VALUES, World, brief, questions
 
@@ -17,11 +16,10 @@ LEAVES = {leaf.name: leaf for entry in ENTRIES.values() for leaf in template_ent
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory):
-    world = World(Lake(tmp_path_factory.mktemp("made_up") / "lake", create=True))
+def world(shared_lake):
+    world = World(shared_lake)
     yield world
     world.warehouse.close()
-    world.lake.manifest.close()
 
 
 @pytest.fixture(scope="module")

@@ -33,11 +33,8 @@ def landed(tmp_path_factory):
     noon = datetime(CROWDED.year, CROWDED.month, CROWDED.day, 12, tzinfo=UTC)
     with closing((lake := Lake(folder / "lake", create=True)).manifest):
         Importer(lake).run(folder / "access.log", Options("acme"))
-        land(
-            lake,
-            "acme",
-            [visit(visited_at=noon, domain=f"d{number}.example") for number in range(MAX_VALUES_PER_DAY + 5)],
-        )
+        domains = (f"d{number}.example" for number in range(MAX_VALUES_PER_DAY + 5))
+        land(lake, "acme", [visit(visited_at=noon, domain=domain) for domain in domains])
     return folder / "lake"
 
 
@@ -48,9 +45,8 @@ def more_days(lake):
 
 def rows_of(lake):
     """Of each live rollup, one a month: every row as text, and the days without rows for single domains."""
-    rollups = lake.manifest.rows(
-        "SELECT path, days_without_domains FROM rollups WHERE deletable_at IS NULL ORDER BY month"
-    )
+    asked = "SELECT path, days_without_domains FROM rollups WHERE deletable_at IS NULL ORDER BY month"
+    rollups = lake.manifest.rows(asked)
     return [(sorted(map(str, pq.ParquetFile(lake.root / path).read().to_pylist())), days) for path, days in rollups]
 
 
@@ -72,10 +68,10 @@ def counting(landed, tmp_path):
     """A copy of the lake, and a builder whose counter is the cluster at an address."""
 
     @contextmanager
-    def counting(address):
+    def counting(address, from_visits=0):
         shutil.copytree(landed, tmp_path / "lake")
         with opened(tmp_path / "lake") as lake:
-            cluster = open_cluster(lake, Warehouse(lake), ClusterOptions(address, from_visits=0))
+            cluster = open_cluster(lake, Warehouse(lake), ClusterOptions(address, from_visits))
             yield lake, RollupBuilder(lake, lambda: LATER, counter=cluster)
             cluster.close()
 
@@ -104,36 +100,29 @@ def test_a_rollup_counted_by_spark_is_that_of_one_machine(counting, counted_here
         tell(rows=len(rows))
 
 
-def test_only_months_of_many_visits_are_counted_by_the_cluster(landed, sail, tmp_path):
-    shutil.copytree(landed, tmp_path / "lake")
-    with opened(tmp_path / "lake") as lake:
+def test_only_months_of_many_visits_are_counted_by_the_cluster(landed, counting, sail):
+    with opened(landed) as lake:
         visits = dict.fromkeys((10, 11), 0)
         for file in lake.manifest.live_files("acme"):
             visits[file.day.month] += file.visits
-        assert visits[10] < visits[11]
-        cluster = open_cluster(lake, Warehouse(lake), ClusterOptions(sail.address, from_visits=visits[11]))
-        asked = []
-        counted = cluster.rollup_rows
+    assert visits[10] < visits[11]
+    with counting(sail.address, visits[11]) as (_, builder):
+        asked, counted = [], builder._counter.rollup_rows
 
         def rollup_rows(relation, variables, cancelled):
             asked.append(variables["visits"])
             return counted(relation, variables, cancelled)
 
-        cluster.rollup_rows = rollup_rows
-        assert RollupBuilder(lake, lambda: LATER, counter=cluster).run() == 2
-        cluster.close()
+        builder._counter.rollup_rows = rollup_rows
+        assert builder.run() == 2
     assert set(asked) == {visits[11]}
 
 
-def test_a_month_that_the_cluster_did_not_finish_is_not_stored(landed, sail, tmp_path):
-    shutil.copytree(landed, tmp_path / "lake")
-    with opened(tmp_path / "lake") as lake:
-        cluster = open_cluster(lake, Warehouse(lake), ClusterOptions(sail.address, from_visits=0))
-        builder = RollupBuilder(lake, lambda: LATER, counter=cluster)
+def test_a_month_that_the_cluster_did_not_finish_is_not_stored(counting, sail):
+    with counting(sail.address) as (lake, builder):
         builder.interrupt()
         with pytest.raises(QueryFailed, match="cancelled"):
             builder.run()
-        cluster.close()
         assert rows_of(lake) == []
         assert not list(lake.staging.glob("*.parquet"))
 
