@@ -99,15 +99,9 @@ BITS: Final = {
     "attacked": 1, "probed": 2, "outdated": 4, "errors": 8, "breadth": 16, "no_assets": 32, "stale": 64, "sweep": 128,
 }  # fmt: skip
 DISGUISE: Final = {
-    "bot_category": "other_bot",
-    "agent_kind": "disguised",
-    "ai_source": None,
-    "agent": None,
-    "operator": None,
-    "confidence": "medium",
-    "detection_method": "behaviour",
-    "device_type": "bot",
-}
+    "bot_category": "other_bot", "agent_kind": "disguised", "ai_source": None, "agent": None, "operator": None,
+    "confidence": "medium", "detection_method": "behaviour", "device_type": "bot",
+}  # fmt: skip
 
 
 def as_seen(visit: Visit) -> Visit:
@@ -132,17 +126,18 @@ def signals(
     people = [visit for visit in visits if visit["bot_category"] in PEOPLE and visit["user_agent"] is not None]
     sites = _sites_with_assets(people)
     bare = {key for key, (pages, assets) in sites.items() if pages >= 20 and 10 * assets < pages}
-    loading = {_place_and_visitor(visit) for visit in visits if _is_asset(visit["path"])}
+    loading = {(visit["domain"] or "", visit["visitor"]) for visit in visits if _is_asset(visit["path"])}
     old = {visit["user_agent"] for visit in people if outdated(visit["user_agent"])}
     told = []
     for visit in visits:
         names = set(by_visitor.get(visit["visitor"], ()))
         names |= {"attacked"} if (visit.get("signals") or 0) & 1 else set()
         names |= {"outdated"} if visit["user_agent"] in old else set()
-        key = visit["domain"] or "", visit["user_agent"]
+        domain, visitor = visit["domain"] or "", visit["visitor"]
+        key = domain, visit["user_agent"]
         names |= {"no_assets"} if key in bare else set()
-        is_stale = key in sites and visit["visitor"] is not None and stale(visit["user_agent"])
-        names |= {"stale"} if is_stale and _place_and_visitor(visit) not in loading else set()
+        is_stale = key in sites and visitor is not None and stale(visit["user_agent"])
+        names |= {"stale"} if is_stale and (domain, visitor) not in loading else set()
         told.append(sum(BITS[name] for name in names))
     return told
 
@@ -192,10 +187,6 @@ def _signals_of_visitor(mine: Sequence[Visit], visits: Sequence[Visit], own_code
         "sweep": len(pages) >= 200 and seconds <= len(pages),
     }
     return {name for name, is_found in found.items() if is_found}
-
-
-def _place_and_visitor(visit: Visit) -> tuple[str, int | None]:
-    return visit["domain"] or "", visit["visitor"]
 
 
 def _sites_with_assets(people: Sequence[Visit]) -> dict[tuple[str, str], list[int]]:
@@ -633,35 +624,30 @@ def _invented_links(question: Question) -> list[Row]:
 
 def _all_links(question: Question) -> list[Row]:
     scope, links = question.scope, {(link["short_code"], link["domain"]): link for link in question.links}
+    about = ("target_url", "created_at")
     fields = ("visits", "human_clicks", "ai_visits", "other_visits", "unique_visitors", "last_visit")
     rows, visited = [], set()
     groups = _grouped(_to_links(question), lambda visit: (visit["short_code"], visit["domain"]))
     for (code, domain), group in groups.items():
         key = (code, domain) if (code, domain) in links else (code, "")
         visited.add(key)
+        link = links.get(key, {"target_url": "unknown", "created_at": None})
         place = {"short_code": code, "domain": "unknown" if domain is None else domain}
-        rows.append(place | _of_link(links.get(key)) | _measured(group, fields))
+        rows.append(place | {name: link[name] for name in about} | _measured(group, fields))
     for (code, domain), link in links.items():
         is_in_scope = scope.short_code in (None, code) and scope.domain in (None, domain or scope.domain)
         if is_in_scope and (code, domain) not in visited:
-            place = {"short_code": code, "domain": domain or "(any)"}
-            rows.append(place | _of_link(link) | dict.fromkeys(fields, 0) | {"last_visit": None})
-    rows = [row for row in rows if _is_listed(row, scope)]
+            place = {"short_code": code, "domain": domain or "(any)"} | {name: link[name] for name in about}
+            rows.append(place | dict.fromkeys(fields, 0) | {"last_visit": None})
+    text, names = (scope.search or "").lower(), ("short_code", "domain", "target_url")
+    rows = [row for row in rows if text in " ".join(row[name] for name in names).lower()]
+    rows = [row for row in rows if not (scope.unvisited and row["visits"])]
     key = scope.sorted_by or "visits"
     ordered = sorted(rows, key=lambda row: (row["short_code"], row["domain"]))
     with_key = [row for row in ordered if row[key] is not None]
     with_key.sort(key=lambda row: row[key], reverse=not scope.ascending)
     ordered = with_key + [row for row in ordered if row[key] is None]
     return [row | {"links_found": len(rows)} for row in ordered[scope.skipped or 0 :][:100]]
-
-
-def _of_link(link: Mapping[str, Any] | None) -> Row:
-    return {"target_url": link["target_url"] if link else "unknown", "created_at": link["created_at"] if link else None}
-
-
-def _is_listed(row: Row, scope: Any) -> bool:
-    text = f"{row['short_code']} {row['domain']} {row['target_url']}".lower()
-    return (scope.search or "").lower() in text and not (scope.unvisited and row["visits"])
 
 
 def _device_by_ai_source(question: Question) -> list[Row]:
@@ -698,10 +684,7 @@ def _daily_activity(question: Question) -> list[Row]:
 
 
 def _peak_times(question: Question) -> list[Row]:
-    keys = {
-        "day_of_week": lambda visit: visit["day"].isoweekday(),
-        "hour": lambda visit: local_time(visit).hour,
-    }
+    keys = {"day_of_week": lambda visit: visit["day"].isoweekday(), "hour": lambda visit: local_time(visit).hour}
     occurrences = Counter(day.isoweekday() for day in question.days)
     cells = _ranked(question.visits, keys, "visits", "percentage", "human_clicks", "ai_visits")
     cells.sort(key=lambda row: -Fraction(row["visits"], occurrences[row["day_of_week"]]))  # equal ones stay in order
@@ -984,19 +967,12 @@ def measured(job_type: str, visits: Iterable[Visit], organization: str, subject:
     days = _grouped(mine, lambda visit: visit["day"])
     if job_type == "server_errors":
         days = {day: _first_of_each(visits, 3) for day, visits in days.items()}
-    return [
-        (
-            day,
-            sum(is_event(visit, subject) for visit in days[day]),
-            sum(not _is_extra(job_type, visit) for visit in days[day]),
-        )
-        for day in sorted(days)
-    ]
-
-
-def _is_extra(job_type: str, visit: Visit) -> bool:
-    """Of the attention gap, people are events and no fetches."""
-    return job_type == "ai_attention_gap" and visit["agent_kind"] != "assistant_fetch"
+    found = []
+    for day, visits in sorted(days.items()):
+        is_gap = job_type == "ai_attention_gap"  # of which people are events and no fetches
+        counted = sum(not is_gap or visit["agent_kind"] == "assistant_fetch" for visit in visits)
+        found.append((day, sum(is_event(visit, subject) for visit in visits), counted))
+    return found
 
 
 def _first_of_each(visits: Iterable[Visit], number: int) -> list[Visit]:
@@ -1135,14 +1111,8 @@ def _broken(subject: Row, group: list[Visit], codes: set[str], is_invented: bool
 
 
 def _attention_gap(visits: list[Visit], *_: Any) -> list[Row]:
-    counted = [
-        visit
-        for visit in visits
-        if visit["ai_source"] is not None
-        and visit["short_code"] is not None
-        and _may_be_answered(visit)
-        and not visit["is_malicious"]
-    ]
+    known = [visit for visit in visits if visit["ai_source"] is not None and visit["short_code"] is not None]
+    counted = [visit for visit in known if _may_be_answered(visit) and not visit["is_malicious"]]
     fetches = Counter(visit["ai_source"] for visit in counted if visit["agent_kind"] == "assistant_fetch")
     people = Counter(visit["ai_source"] for visit in _of(counted, "ai_referral"))
     rows = []
@@ -1342,9 +1312,7 @@ FINDERS: Final[dict[str, Finder]] = {
     "flood": _floods,
     "referral_drop": _finder(
         _referral_drop,
-        lambda visits: [
-            v for v in _of(visits, "ai_referral") if v["short_code"] is not None and v["ai_source"] is not None
-        ],
+        lambda visits: [v for v in _of(visits, "ai_referral") if None not in (v["short_code"], v["ai_source"])],
         ("domain", "short_code", "ai_source"),
         itemgetter("lost_referrals"),
     ),

@@ -127,16 +127,6 @@ SOME = ("traffic-overview", "ai-sources", "bot-traffic", "devices")
 """Answers of which each is another once days are judged."""
 
 
-def test_switched_off_answers_are_those_of_the_days_before_they_were_judged(lake_of, lake):
-    lake_of("unjudged")
-    before = answers(lake, WHOLE, SOME)
-    Compactor(lake).run()
-    judged = answers(lake, WHOLE, SOME)
-    assert all(judged[name] != before[name] for name in SOME)
-    switch_behaviour(lake.manifest, "acme", on=False)
-    assert answers(lake, WHOLE, SOME) == before
-
-
 def test_a_rollup_that_was_begun_before_the_switch_is_not_used_after_it(lake_of, monkeypatch):
     lake = lake_of("judged")
     expected = answers(lake, WHOLE, SOME)

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import date, datetime, timedelta
 from functools import cache
 from itertools import product
@@ -117,23 +118,20 @@ def recounted(fewer_words: None) -> Callable[[str, Scope], Any]:
 
 
 @pytest.fixture(scope="module")
-def warehouse(fewer_words: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warehouse]:
+def warehouse(fewer_words: None, shared_lake: Lake) -> Iterator[Warehouse]:
     """A lake with the crowd, counted ahead; and organizations with some thousand referrers, campaigns, agents, domains.
 
     The last days of the crowd land after the first has been counted, so that their rollup is made from an older one.
     """
-    lake = Lake(tmp_path_factory.mktemp("lakes") / "lake", create=True)
     visits = crowd()
-    land(lake, "acme", [row for row in visits if row["day"] == CROWDED])
-    RollupBuilder(lake).run()
-    land(lake, "acme", [row for row in visits if row["day"] != CROWDED])
+    land(shared_lake, "acme", [row for row in visits if row["day"] == CROWDED])
+    RollupBuilder(shared_lake).run()
+    land(shared_lake, "acme", [row for row in visits if row["day"] != CROWDED])
     for number in SIZES:
-        land(lake, f"words-{number}", [row for one in range(number) for row in words(one, QUIET)])
-    RollupBuilder(lake).run()
-    warehouse = Warehouse(lake)
-    yield warehouse
-    warehouse.close()
-    lake.manifest.close()
+        land(shared_lake, f"words-{number}", [row for one in range(number) for row in words(one, QUIET)])
+    RollupBuilder(shared_lake).run()
+    with closing(Warehouse(shared_lake)) as warehouse:
+        yield warehouse
 
 
 @pytest.fixture(params=["from rollups", "from visits"])
@@ -163,15 +161,12 @@ def test_visits_of_a_link_are_cut_only_on_days_of_which_rollups_show_that_words_
     assert variables["high_cardinality_days"] == [CROWDED, BUSY]
     assert warehouse.with_shared_visits(variables, entries)["high_cardinality_days"] == [CROWDED]
     for name in CUT:
-        count = (
-            f"SELECT count(*) >= max_values_per_day() FROM stored_rows('{name}') WHERE for_domain IS NULL GROUP BY day"
-        )
-        assert sorted(rows(warehouse, count, variables)) == [(False,), (False,), (True,)], name
+        stored = f"stored_rows('{name}') WHERE for_domain IS NULL"
+        found = rows(warehouse, f"SELECT count(*) >= max_values_per_day() FROM {stored} GROUP BY day", variables)
+        assert sorted(found) == [(False,), (False,), (True,)], name
     monkeypatch.setattr("queries.variables.live_rollups", lambda *_: NO_ROLLUPS)
-    assert warehouse.with_shared_visits(warehouse.variables(SCOPES[1]), entries)["high_cardinality_days"] == [
-        CROWDED,
-        BUSY,
-    ]
+    variables = warehouse.variables(SCOPES[1])
+    assert warehouse.with_shared_visits(variables, entries)["high_cardinality_days"] == [CROWDED, BUSY]
 
 
 @pytest.mark.parametrize(

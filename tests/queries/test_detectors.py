@@ -116,11 +116,10 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    world = World(Lake(tmp_path_factory.mktemp("lake"), create=True))
+def world(shared_lake: Lake) -> Iterator[World]:
+    world = World(shared_lake)
     yield world
     world.warehouse.close()
-    world.lake.manifest.close()
 
 
 def owned(visits: Iterable[Visit], organization: str) -> list[Visit]:

@@ -147,10 +147,7 @@ def test_a_replaced_engine_leaves_no_cursor(warehouse):
 
 
 def test_files_that_are_gone_leave_no_cursor(tmp_path):
-    with (
-        closing((lake := Lake(tmp_path / "lake", create=True)).manifest),
-        closing(Warehouse(lake)) as warehouse,
-    ):
+    with closing((lake := Lake(tmp_path / "lake", create=True)).manifest), closing(Warehouse(lake)) as warehouse:
         land(lake, "acme", [visit()])
         acme = warehouse.variables(ACME)
         Path(lake.visit_files("acme", *DAYS)[-1]).unlink()

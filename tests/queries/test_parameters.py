@@ -35,12 +35,8 @@ def test_without_words_a_scope_is_thirty_days_and_no_filter(scoped):
 
 
 def test_every_word_has_its_place_in_the_scope(scoped):
-    words = {
-        "start_date": "2026-03-01",
-        "end_date": "2026-03-02",
-        "domain": "Go.Example",
-        "traffic_type": "AI-Referral",
-    }
+    days = {"start_date": "2026-03-01", "end_date": "2026-03-02"}
+    words = days | {"domain": "Go.Example", "traffic_type": "AI-Referral"}
     expected = Scope("acme", date(2026, 3, 1), date(2026, 3, 2), "B", "go.example", "ai_referral")
     assert scoped(BOTS, short_code="B", **words) == expected
     assert scoped(BOTS, short_code="B", target_url="HTTPS://SHOP.EXAMPLE", **words).short_code == "a"
@@ -114,10 +110,7 @@ words = st.one_of(
 @settings(
     max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(
-    st.dictionaries(st.sampled_from([*PARAMETERS]), words),
-    st.sampled_from([DEVICES, BOTS, DOMAINS]),
-)
+@given(st.dictionaries(st.sampled_from([*PARAMETERS]), words), st.sampled_from([DEVICES, BOTS, DOMAINS]))
 def test_any_words_give_a_scope_or_a_refusal_that_names_one_of_them(scoped, given, entry):
     refused = None
     try:

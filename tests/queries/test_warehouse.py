@@ -62,20 +62,17 @@ def canaries(name: str, many: int) -> list[Visit]:
 
 
 @pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
-    lake = Lake(tmp_path_factory.mktemp("lakes") / "lake", create=True)
+def lake(shared_lake: Lake) -> Lake:
     for many, name in enumerate(("ant", "bee", "cat"), start=1):
-        land(lake, name, canaries(name, many))
-        links(lake, name, [{"short_code": f"canary-{name}", "target_url": f"https://canary-{name}.example"}])
-    yield lake
-    lake.manifest.close()
+        land(shared_lake, name, canaries(name, many))
+        links(shared_lake, name, [{"short_code": f"canary-{name}", "target_url": f"https://canary-{name}.example"}])
+    return shared_lake
 
 
 @pytest.fixture(scope="module")
 def warehouse(lake: Lake) -> Iterator[Warehouse]:
-    warehouse = Warehouse(lake)
-    yield warehouse
-    warehouse.close()
+    with closing(Warehouse(lake)) as warehouse:
+        yield warehouse
 
 
 # Tenants
@@ -110,13 +107,11 @@ def test_another_tenants_files_show_nothing(warehouse):
 
 def test_concurrent_scopes_never_mix(warehouse):
     scopes = {name: Scope(name, *DAYS) for name in ("ant", "bee", "cat", "nobody")}
-    entries = [
-        LEAVES[name] for name in ("traffic-overview", "top-links", "filter-values", "bot-traffic", "time-series")
-    ]
+    names = ("traffic-overview", "top-links", "filter-values", "bot-traffic", "time-series")
     expected = {
-        (name, entry.name): warehouse.answer(entry, warehouse.variables(scope))
-        for name, scope in scopes.items()
-        for entry in entries
+        (tenant, name): warehouse.answer(LEAVES[name], warehouse.variables(scope))
+        for tenant, scope in scopes.items()
+        for name in names
     }
     asked = list(islice(cycle(expected), QUESTIONS))
     Random(7).shuffle(asked)
@@ -182,12 +177,9 @@ def test_a_template_unlike_its_declaration_gives_no_answer(warehouse):
 
 
 def test_the_warehouse_starts_over_an_empty_lake(tmp_path):
-    lake = Lake(tmp_path, create=True)
-    warehouse = Warehouse(lake)
-    overview = warehouse.answer(ENTRIES["traffic-overview"], warehouse.variables(Scope("nobody", *DAYS)))
+    with closing((lake := Lake(tmp_path, create=True)).manifest), closing(Warehouse(lake)) as warehouse:
+        overview = warehouse.answer(ENTRIES["traffic-overview"], warehouse.variables(Scope("nobody", *DAYS)))
     assert set(overview.values()) == {0}
-    warehouse.close()
-    lake.manifest.close()
 
 
 def test_a_lake_may_lie_in_a_folder_of_any_plain_name(tmp_path):
@@ -285,11 +277,8 @@ def test_every_relation_is_used_by_a_template():
 def test_a_relation_is_one_view_of_what_is_counted_under_its_own_name(name):
     sql = sql_text(f"relations/{name}")
     assert re.findall(r"CREATE \w+ (\w+)", sql) == [f"{name}_counted", f"{name}_stored", name]
-    assert re.findall(r"(?:visits_to_count|visits_to_count_from|rollup_rows|parts_of)\('(\w+)'[,)]", sql) == [
-        name,
-        name,
-        name,
-    ]
+    of_itself = re.findall(r"(?:visits_to_count|visits_to_count_from|rollup_rows|parts_of)\('(\w+)'[,)]", sql)
+    assert of_itself == [name] * 3
     filter_of_stored_rows = r"matches\((?:coalesce\()?(\w+)(?:, '\(direct\)'\))?, getvariable\('(\w+)'\)\)"
     filters = re.findall(filter_of_stored_rows, sql.partition("rollup_rows")[2])
     assert [column for column, _ in filters] == [name for _, name in filters]
@@ -306,25 +295,20 @@ def test_nothing_is_defined_twice():
 # Traffic values
 
 
-def values_of(tmp_path: Path, text: str) -> list[TrafficValue]:
-    path = tmp_path / "values.toml"
-    path.write_text(text)
-    return load_traffic_values(path)
-
-
 def test_values_are_read_without_rounding_and_missing_ones_are_zero_as_are_the_shipped_ones(tmp_path):
     assert load_traffic_values() == [TrafficValue(category, 0, "USD") for category in BOT_CATEGORIES]
-    values = values_of(
-        tmp_path, 'currency = "EUR"\n[value_per_visit]\nhuman = 0.0001\nai_referral = 1000000\nother_bot = 1.10'
-    )
+    path = tmp_path / "values.toml"
+    path.write_text('currency = "EUR"\n[value_per_visit]\nhuman = 0.0001\nai_referral = 1000000\nother_bot = 1.10')
     set_values = {"human": 1, "ai_referral": 10**10, "other_bot": 11_000}
-    assert values == [TrafficValue(category, set_values.get(category, 0), "EUR") for category in BOT_CATEGORIES]
+    expected = [TrafficValue(category, set_values.get(category, 0), "EUR") for category in BOT_CATEGORIES]
+    assert load_traffic_values(path) == expected
 
 
 @examples_at_once("text", "culprit")
 def test_a_file_of_values_that_cannot_be_used_is_refused_with_the_reason(tmp_path, text, culprit):
+    (tmp_path / "values.toml").write_text(text)
     with pytest.raises(BadInput, match=re.escape(culprit)):
-        values_of(tmp_path, text)
+        load_traffic_values(tmp_path / "values.toml")
 
 
 def test_a_file_of_values_that_cannot_be_read_is_named(tmp_path):
