@@ -19,16 +19,8 @@ from data.maintenance.backup import back_up
 from data.maintenance.erasure import Criteria, Eraser
 from data.maintenance.rebuild import Rebuild
 from data.store.target import TargetUnavailable
-from tests.support.lakes import opened, rows_of
-from tests.support.user_agents import CHROME
-
-
-def line(path):
-    return f'203.0.113.7 - - [17/May/2015:10:05:03 +0000] "GET {path} HTTP/1.1" 200 5316 "-" "{CHROME}"\n'
-
-
-def lines(*paths):
-    return "".join(map(line, paths)).encode()
+from tests.support.lakes import opened, paths
+from tests.support.log_lines import lines
 
 
 class Place:
@@ -43,7 +35,7 @@ class Place:
     def drop(self, name, body, rests=True):
         path = self.folder / name
         path.parent.mkdir(exist_ok=True)
-        path.write_bytes(body)
+        path.write_bytes(body.encode() if isinstance(body, str) else body)
         if rests:
             os.utime(path, (at := next(self.ages), at))
 
@@ -65,19 +57,15 @@ def place(tmp_path, lake):
     return Place(tmp_path / "drop", lake)
 
 
-def landed(lake):
-    return Counter(row["path"] for row in rows_of(lake))
-
-
 def test_whole_contents_count_once_whatever_they_are_called_and_how_they_are_compressed(place):
     place.drop("b.log", lines("/1", "/2"))
-    place.drop("b-again.log.gz", gzip.compress(lines("/1", "/2")))
-    place.drop("deep/b.log.zst", pa.compress(lines("/1", "/2"), "zstd", asbytes=True))
+    place.drop("b-again.log.gz", gzip.compress(lines("/1", "/2").encode()))
+    place.drop("deep/b.log.zst", pa.compress(lines("/1", "/2").encode(), "zstd", asbytes=True))
     place.drop("begins-alike.log", lines("/1", "/2", "/3"))  # another object, whose lines are other requests
     place.drop(".hidden", lines("/hidden"))
     place.drop("empty", b"")
     totals = place.follow()
-    assert landed(place.lake) == Counter({"/1": 2, "/2": 2, "/3": 1})
+    assert paths(place.lake) == Counter({"/1": 2, "/2": 2, "/3": 1})
     assert (totals.objects, totals.repeated, totals.visits, place.objects()) == (4, 2, 5, 4)
     place.drop("a-sorts-first.log", lines("/4"))
     totals = place.follow()
@@ -86,14 +74,14 @@ def test_whole_contents_count_once_whatever_they_are_called_and_how_they_are_com
 
 
 def test_what_was_imported_before_counts_once(place, tmp_path):
-    (tmp_path / "log").write_bytes(lines("/1"))
+    (tmp_path / "log").write_text(lines("/1"))
     Importer(place.lake).run(tmp_path / "log", Options("acme", "go.example"))
     place.drop("1", lines("/1"))
     assert place.follow().repeated == 1
-    assert landed(place.lake) == Counter({"/1": 1})
+    assert paths(place.lake) == Counter({"/1": 1})
     place.drop("2", lines("/2"))
     place.follow()
-    (tmp_path / "log").write_bytes(lines("/2"))
+    (tmp_path / "log").write_text(lines("/2"))
     assert Importer(place.lake).run(tmp_path / "log", Options("acme", "go.example")).already_imported
 
 
@@ -101,13 +89,13 @@ def test_a_key_that_grows_is_continued_and_one_that_is_written_anew_is_new(place
     for body in (lines("/1") + lines("/2")[:-1], lines("/1", "/2", "/3")):
         place.drop("1", body)
         place.follow()
-    assert landed(place.lake) == Counter(("/1", "/2", "/3"))
+    assert paths(place.lake) == Counter(("/1", "/2", "/3"))
     place.drop("copy", lines("/1", "/2", "/3"))
     place.follow()
     place.drop("copy", lines("/1", "/2", "/3", "/4"))
     place.drop("1", lines("/5"))
     place.follow()
-    assert landed(place.lake) == Counter(("/1", "/2", "/3", "/4", "/5"))
+    assert paths(place.lake) == Counter(("/1", "/2", "/3", "/4", "/5"))
 
 
 def test_a_file_that_was_just_written_is_left_until_it_rests(place):
@@ -121,13 +109,13 @@ def test_a_followed_log_that_begins_like_an_object_leaves_that_one_known(place, 
     place.drop("1", lines("/1"))
     place.follow()
     log = tmp_path / "access.log"
-    log.write_bytes(lines("/1", "/2"))
+    log.write_text(lines("/1", "/2"))
     follower = Follower(place.lake, Importer(place.lake), log, Options("acme", "go.example"), notify=place.told.append)
     follower.tick()
     follower.close()
     place.drop("again", lines("/1"))
     place.follow()
-    assert landed(place.lake) == Counter({"/1": 1, "/2": 1})
+    assert paths(place.lake) == Counter({"/1": 1, "/2": 1})
 
 
 def test_two_followers_at_once_land_each_content_once(place):
@@ -135,8 +123,8 @@ def test_two_followers_at_once_land_each_content_once(place):
         place.drop(str(number), lines(f"/{number % 10}", f"/second/{number % 10}"))
     with opened(place.lake.root) as other, ThreadPoolExecutor(2) as pool:
         both = list(pool.map(place.follow, [place.lake, other]))
-    assert set(landed(place.lake).values()) == {1}
-    assert len(landed(place.lake)) == sum(totals.visits for totals in both) == 20
+    assert set(paths(place.lake).values()) == {1}
+    assert len(paths(place.lake)) == sum(totals.visits for totals in both) == 20
     assert place.objects() == 15
 
 
@@ -163,7 +151,7 @@ def test_after_a_rebuild_objects_are_known_by_the_files_alone_and_grow_on(place,
         assert place.follow(lake).objects == 0
         place.drop("1", lines("/1", "/2", "/3"))
         assert place.follow(lake).visits == 1
-        assert landed(lake) == Counter({"/1": 1, "/2": 1, "/3": 1, "/9": 1})
+        assert paths(lake) == Counter({"/1": 1, "/2": 1, "/3": 1, "/9": 1})
     Rebuild(root).run()  # with what the old manifest says
     with opened(root) as lake:
         assert place.follow(lake).objects == 0
@@ -176,7 +164,7 @@ def test_what_was_erased_does_not_return_and_a_backup_knows_what_was_read(place,
     assert place.follow().objects == 0
     place.drop("copy", lines("/1"))
     place.follow()
-    assert landed(place.lake) == Counter()
+    assert paths(place.lake) == Counter()
     back_up(place.lake, tmp_path / "backup")
     with opened(tmp_path / "backup") as restored:
         assert place.follow(restored).objects == 0
@@ -185,7 +173,7 @@ def test_what_was_erased_does_not_return_and_a_backup_knows_what_was_read(place,
 def test_what_is_not_a_log_is_refused_once_and_the_others_land(place):
     place.drop("0", b"ALB: this file was written to test what may be written.\n")
     place.drop("1", lines("/1"))
-    place.drop("2.gz", gzip.compress(lines("/2"))[:-9])
+    place.drop("2.gz", gzip.compress(lines("/2").encode())[:-9])
     follower = place.follower()
     follower.tick()
     follower.tick()

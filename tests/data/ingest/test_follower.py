@@ -5,15 +5,14 @@ import errno
 import gzip
 import itertools
 import os
+import re
 import sqlite3
 import sys
 import time
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
-from datetime import date
 
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -23,19 +22,10 @@ from data.ingest.follower import Follower
 from data.ingest.importer import Importer, Options
 from data.ingest.tail import Tail
 from tests.faults.trials import scaled
-from tests.support.lakes import everything_in, fail_at
+from tests.support.lakes import everything_in, fail_at, paths, rows_of
+from tests.support.log_lines import line, lines
 from tests.support.tables import examples
 from tests.support.user_agents import CHROME
-
-ACME = Options("acme")
-
-
-def line(path, ip="203.0.113.7", agent=CHROME):
-    return f'{ip} - - [17/May/2015:10:05:03 +0000] "GET {path} HTTP/1.1" 200 5316 "-" "{agent}"\n'
-
-
-def lines(*paths):
-    return "".join(map(line, paths))
 
 
 @pytest.fixture(scope="module")
@@ -50,11 +40,11 @@ names = map("org-{}".format, itertools.count())
 class Site:
     """A server that writes a log, what rotates it, and who follows it. Seconds pass when a test says so."""
 
-    def __init__(self, shared, folder, **options):
+    def __init__(self, shared, folder):
         self.lake, self.importer = shared
         self.folder = folder
         self.log = folder / "access.log"
-        self.options = Options(next(names), **{"log_format": "combined"} | options)
+        self.options = Options(next(names), log_format="combined")
         self.told = []
         self.now = 0.0
         self.follower = None
@@ -137,14 +127,45 @@ class Site:
         return self.importer.run(self.folder / name, self.options)
 
     def visits(self):
-        files = self.lake.visit_files(self.options.organization, date.min, date.max)
-        return [row for file in files for row in pq.ParquetFile(file).read().to_pylist()]
+        return rows_of(self.lake, self.options.organization)
 
     def paths(self):
-        return Counter(visit["path"] for visit in self.visits())
+        return paths(self.lake, self.options.organization)
+
+    def choose(self, *options):
+        """Other options, as `name=value`, from the next follower or import on."""
+        chosen = (option.split("=") for option in options)
+        self.options = replace(self.options, **{name: value == "yes" or value for name, value in chosen})
+
+    def refuses(self, *words):
+        """A new follower refuses the log."""
+        self.kill()
+        with pytest.raises(BadInput, match=re.escape(" ".join(words))):
+            self.tick()
+
+    def hears(self, *words):
+        """The operator was told this sentence alone since the last one."""
+        assert self.told == [" ".join(words).replace("LOG", str(self.log))]
+        self.told.clear()
+
+    def limit(self, name, size):
+        """Let a constant of the reader be smaller."""
+        self.disk.setattr(f"data.ingest.tail.{name}", int(size))
+
+    def link(self, name):
+        """Let the log be a link to another file."""
+        self.log.unlink(missing_ok=True)
+        self.log.symlink_to(name)
+
+    def noted(self):
+        """The number and reason of each line that was refused."""
+        with self.follower.totals.rejects_file.open(newline="", encoding="utf-8") as file:
+            head, *rows = csv.reader(file)
+        assert head == ["line", "reason"]
+        return rows
 
     def batches(self):
-        return self.lake.manifest.batches(self.options.organization, self.options.domain)
+        return self.lake.manifest.batches(self.options.organization)
 
 
 @pytest.fixture
@@ -166,10 +187,27 @@ def once(*paths):
     return Counter(dict.fromkeys(paths, 1))
 
 
+def fail(monkeypatch, place, kind, *args):
+    def failing(*_, **__):
+        raise kind(*args)
+
+    monkeypatch.setattr(place, failing)
+
+
+BROKEN = {
+    "files": ("data.store.landing.write_parquet", OSError, errno.ENOSPC, "No space left on device"),
+    "hashes": ("data.store.landing.sha256_of", OSError, errno.EIO, "Input/output error"),
+    "manifest": ("data.store.manifest.Manifest.commit", sqlite3.OperationalError, "database or disk is full"),
+    "salts": ("data.ingest.importer.daily_salts", sqlite3.OperationalError, "database is locked"),
+}
 STEPS = {
     **{name: getattr(Site, name) for name in ("grow", "begin", "end", "rename", "copy", "truncate", "pack")},
-    **{name: getattr(Site, name) for name in ("kill", "restart")},
+    **{name: getattr(Site, name) for name in ("kill", "restart", "choose", "refuses", "hears", "limit", "link")},
     "write": lambda site, *paths: site.write(lines(*paths)),
+    "text": lambda site, *words: site.write(" ".join(words) + "\n"),
+    "nuls": lambda site, number: site.write("\0" * int(number)),
+    "of-host": lambda site, host, path: site.write(f"{host} {line(path)}"),
+    "put-text": lambda site, name, *words: site.write(" ".join(words) + "\n", name),
     "late": lambda site, *paths: site.write(lines(*paths), "access.log.1"),
     "late-end": lambda site: site.write(site.rest, "access.log.1"),
     "put": lambda site, name, *paths: site.write(lines(*paths), name),
@@ -179,7 +217,8 @@ STEPS = {
     "tick": lambda site, seconds=0: site.tick(float(seconds)),
     "stop": lambda site: setattr(site.follower, "is_stopping", True),
     "go": lambda site: setattr(site.follower, "is_stopping", False),
-    "full": lambda site: fail(site.disk, "data.store.landing.write_parquet", *FULL),
+    "broken": lambda site, what: fail(site.disk, *BROKEN[what]),
+    "broken-after-commit": lambda site: fail_at(site.disk, site.lake.manifest, "commit", is_done=True),
     "free": lambda site: site.disk.undo(),
     "load": lambda site, visits, *name: is_true(site.load(*name).visits == int(visits)),
     "known": lambda site, *name: is_true(site.load(*name).already_imported),
@@ -187,6 +226,13 @@ STEPS = {
     "whole": lambda site: is_true({visit["user_agent"] for visit in site.visits()} == {CHROME}),
     "over": lambda site: is_true(site.follower._late == []),
     "silent": lambda site: is_true(site.told == []),
+    "heard": lambda site, *words: is_true(any(" ".join(words) in told for told in site.told)),
+    "totals": lambda site, *told: is_true({*told} <= {f"{n}={v}" for n, v in vars(site.follower.totals).items()}),
+    "noted": lambda site, *words: is_true(site.noted() == [row.split(" ", 1) for row in " ".join(words).split(", ")]),
+    "domains": lambda site, *found: is_true(
+        [*found] == sorted(f"{v['path']}={v['domain'] or ''}" for v in site.visits())
+    ),
+    "imports": lambda site, *found: is_true([*found] == [f"{b.domain}={b.visits}" for b in site.batches()]),
 }
 """What happens to a log, as a transcript names it; from `load` on, what must be so then."""
 
@@ -224,14 +270,6 @@ def test_what_is_new_lands_at_every_tick_and_is_one_import(site):
     assert site.told == []
 
 
-def test_a_log_is_waited_for(site):
-    site.tick()
-    site.tick()
-    assert site.told == [f"{site.log} does not exist yet; waiting for it."]
-    site.grow("/a")
-    assert site.paths() == once("/a")
-
-
 def test_a_follower_that_is_to_stop_ends_after_a_block_and_the_next_one_goes_on(site, monkeypatch):
     monkeypatch.setattr("data.ingest.tail.BLOCK_BYTES", 50_000)
     paths, told = [f"/{number}" for number in range(1000)], []
@@ -243,23 +281,6 @@ def test_a_follower_that_is_to_stop_ends_after_a_block_and_the_next_one_goes_on(
     assert site.paths() == once(*paths)
     assert len(told) > 2
     assert told[-1] == (site.log.stat().st_size,) * 2
-
-
-def test_a_line_longer_than_a_block_is_refused_and_not_kept(site, monkeypatch):
-    monkeypatch.setattr("data.ingest.tail.BLOCK_BYTES", 100_000)
-    monkeypatch.setattr("data.ingest.tail.CHUNK_BYTES", 10_000)
-    site.grow("/a")
-    for _ in range(5):
-        site.write("\0" * 90_000)
-        site.tick()
-    assert site.paths() == once("/a")
-    site.write("\0\n" + lines("/b"))
-    site.tick()
-    site.write("garbage\n" + lines("/c"))
-    site.tick()
-    assert site.paths() == once("/a", "/b", "/c")
-    assert noted(site) == [["line", "reason"], ["2", "longer than 65536 bytes"], ["4", "not in the combined format"]]
-    assert site.load().already_imported
 
 
 def test_memory_does_not_grow_with_a_line_that_does_not_end(site, monkeypatch):
@@ -277,136 +298,7 @@ def test_memory_does_not_grow_with_a_line_that_does_not_end(site, monkeypatch):
     assert site.paths() == once("/a", "/b")
 
 
-def test_assets_are_left_out_and_counted(site):
-    site.options = replace(site.options, skip_assets=True)
-    site.grow("/a.png", "/b.css")
-    site.grow("/a", "/c.js")
-    assert site.paths() == once("/a")
-    assert (site.follower.totals.assets, site.follower.totals.lines) == (3, 4)
-
-
-# Domains
-
-
-def follow(site, domain="", **options):
-    """Go on with another domain, as another run of the program does."""
-    site.kill()
-    site.options = replace(site.options, domain=domain, **options)
-    site.tick()
-
-
-def domains(site):
-    return {visit["path"]: visit["domain"] for visit in site.visits()}
-
-
-def test_an_imported_log_is_not_followed_under_another_domain(site):
-    site.write(lines("/a"))
-    site.options = replace(site.options, domain="a.example")
-    site.load()
-    site.write(lines("/b"))
-    for domain in ("", "b.example"):
-        with pytest.raises(BadInput, match=r"access\.log was imported with --domain a\.example"):
-            follow(site, domain)
-    follow(site, "a.example")
-    assert domains(site) == {"/a": "a.example", "/b": "a.example"}
-
-
-def test_a_log_begun_without_a_domain_is_followed_with_one_from_then_on(site):
-    site.grow("/a")
-    site.write(lines("/b"))
-    with pytest.raises(BadInput, match=r"name no host; .* --domain"):
-        follow(site, needs_domain=True)
-    follow(site, "a.example", needs_domain=True)
-    site.grow("/c")
-    site.restart()
-    assert domains(site) == {"/a": None, "/b": "a.example", "/c": "a.example"}
-    assert site.told == [f"{site.log}: earlier lines were imported without a domain; later ones have a.example."]
-    (batch,) = site.lake.manifest.batches(site.options.organization)
-    assert (batch.domain, batch.visits) == ("a.example", 3)
-
-
-def test_a_rotated_log_of_another_domain_does_not_land_again(site):
-    site.grow("/a")
-    site.options = replace(site.options, domain="a.example")
-    site.write(lines("/b"), "access.log.1")
-    site.importer.run(site.folder / "access.log.1", replace(site.options, domain="b.example"))
-    site.write(lines("/c"), "access.log.1")
-    follow(site, "a.example")
-    assert domains(site) == {"/a": None, "/b": "b.example"}
-    assert any("access.log.1 was imported with --domain b.example" in told for told in site.told)
-
-
-def test_a_line_without_a_host_among_others_is_followed_without_a_domain(auto):
-    follow(auto, log_format="vhost-combined", needs_domain=True)
-    auto.write("go.example " + line("/a"))
-    auto.tick()
-    auto.write("- " + line("/b"))
-    auto.tick()
-    assert domains(auto) == {"/a": "go.example", "/b": None}
-
-
-def row(path):
-    return f"2026-03-04T10:05:03Z,{path}\n"
-
-
-def test_a_header_that_other_logs_have_does_not_make_a_log_theirs(auto):
-    header = "time,path\n"
-    (auto.folder / "other.csv").write_text(header)
-    auto.importer.run(auto.folder / "other.csv", replace(auto.options, domain="b.example"))
-    auto.options = replace(auto.options, domain="a.example")
-    for text in (header, row("/a"), row("/b")):
-        auto.write(text)
-        auto.tick()
-    auto.write(row("/c"))
-    auto.restart()
-    assert domains(auto) == dict.fromkeys(("/a", "/b", "/c"), "a.example")
-
-
-@pytest.mark.parametrize(
-    "header", ["time,path\n", "#Software: x\n#Fields: date time cs-method cs-uri-stem sc-status\n"]
-)
-def test_a_rotated_log_is_not_taken_for_a_copy_because_of_its_header(auto, header):
-    def written(path):
-        return row(path) if header.startswith("time") else f"2026-03-04 10:05:03 GET {path} 200\n"
-
-    auto.write(header + written("/a"))
-    auto.tick()
-    auto.kill()
-    for path in ("/b", "/c"):
-        auto.rename(create=False)
-        auto.write(header + written(path))
-    auto.tick()
-    auto.tick()
-    assert auto.paths() == once("/a", "/b", "/c")
-
-
 # What cannot be read
-
-
-def noted(site):
-    with site.follower.totals.rejects_file.open(newline="", encoding="utf-8") as file:
-        return list(csv.reader(file))
-
-
-def test_refused_lines_are_noted_by_their_number_in_the_log_and_reason_alone(site):
-    site.write(lines("/a") + "203.0.113.99 garbage\n")
-    site.tick()
-    site.write(lines("/b") + "203.0.113.98\n")
-    site.tick()
-    assert site.follower.totals.rejected == 2
-    assert noted(site) == [["line", "reason"], *([n, "not in the combined format"] for n in ("2", "4"))]
-    site.restart()
-    site.write("203.0.113.97 more\n")
-    site.tick()
-    assert noted(site) == [["line", "reason"], ["5", "not in the combined format"]]
-    assert site.paths() == once("/a", "/b")
-
-
-def test_a_log_that_is_none_is_refused_at_the_start_and_nothing_changes(site):
-    site.write("garbage\nmore of it\n")
-    with pytest.raises(BadInput, match=r"access\.log: it has 2 lines, but none in the combined format"):
-        site.tick()
-    assert site.batches() == []
 
 
 @pytest.mark.parametrize("content", [b"garbage\n", b"a\rb\n", b"\x89PNG\r\n\x1a\n\0\rIHDR\n"])
@@ -418,19 +310,6 @@ def test_what_is_not_a_log_is_refused_at_every_start_until_readable_lines_come(a
         auto.kill()
     auto.grow("/a")
     assert auto.paths() == once("/a")
-
-
-def test_garbage_that_comes_first_is_told_once_and_what_follows_lands(auto):
-    auto.write("")
-    auto.tick()
-    for text in ("XYZZY\n", "more of it\n", lines("/a"), "XYZZY\n", lines("/b")):
-        auto.write(text)
-        auto.tick()
-    (sentence,) = auto.told
-    assert sentence.startswith(f"{auto.log}: no known log format matches its first 1 line;")
-    assert "XYZZY" not in sentence
-    assert auto.paths() == once("/a", "/b")
-    assert auto.follower.totals.rejected == 3
 
 
 def test_the_format_is_seen_from_the_first_lines_that_come_and_a_few_odd_ones_do_not_decide_it_for_good(auto):
@@ -447,26 +326,6 @@ def test_the_format_is_seen_from_the_first_lines_that_come_and_a_few_odd_ones_do
     auto.tick()
     assert len(auto.visits()) == 202
     assert auto.follower.totals.rejected == 1
-
-
-def test_a_cut_last_line_is_read_like_the_lines_before_it(auto):
-    auto.grow("/a")
-    auto.write('203.0.113.7 - - [17/May/2015:10:05:03 +0000] "GET /cut HTTP/1.1" 200 5316')
-    auto.rename()
-    auto.tick()
-    auto.tick(61)
-    assert auto.follower._late == []
-    assert auto.paths() == once("/a")
-
-
-def test_lines_that_name_the_fields_hold_for_later_ones_and_after_a_restart(auto):
-    auto.write("#Version: 1.0\n#Fields: date time c-ip cs-method cs-uri-stem sc-status cs(User-Agent)\n")
-    auto.tick()
-    for path in ("/a", "/b", "/c"):
-        auto.write(f"2015-05-17 10:05:03 203.0.113.7 GET {path} 200 {CHROME.replace(' ', '+')}\n")
-        auto.tick()
-        auto.kill()
-    assert auto.paths() == once("/a", "/b", "/c")
 
 
 @pytest.mark.parametrize("what", ["folder", "packed", "pipe", "nowhere"])
@@ -508,18 +367,6 @@ def test_no_address_reaches_the_disk(lake, tmp_path):
 
 
 # Rotation
-
-
-def test_a_renamed_log_that_ends_in_a_line_longer_than_a_block_is_given_up(site, monkeypatch):
-    monkeypatch.setattr("data.ingest.tail.BLOCK_BYTES", 100_000)
-    site.grow("/a")
-    site.write("\0" * 250_000)
-    site.rename()
-    site.tick()
-    site.tick(61)
-    assert site.follower._late == []
-    assert noted(site)[1:] == [["2", "longer than 65536 bytes"]]
-    assert site.load("access.log.1").already_imported
 
 
 def test_a_log_packed_before_its_last_lines_came_counts_once(site):
@@ -674,17 +521,6 @@ def test_another_log_of_such_a_name_is_read_once(site, read):
     assert site.paths() == once("/a")
 
 
-def test_a_link_to_a_dated_log_is_followed_from_one_to_the_next(site):
-    for day in ("20260301", "20260302"):
-        site.write(lines(f"/{day}/a"), f"access.log.{day}")
-        site.log.unlink(missing_ok=True)
-        site.log.symlink_to(f"access.log.{day}")
-        site.tick()
-        site.write(lines(f"/{day}/b"), f"access.log.{day}")
-        site.tick()
-    assert site.paths() == once(*(f"/2026030{day}/{name}" for day in (1, 2) for name in "ab"))
-
-
 # Imports beside
 
 
@@ -727,48 +563,6 @@ def test_a_lake_restored_from_a_backup_gets_the_rest_again(site):
 
 
 # Trouble
-
-
-def fail(monkeypatch, place, kind, *args):
-    def failing(*_, **__):
-        raise kind(*args)
-
-    monkeypatch.setattr(place, failing)
-
-
-FULL = OSError, errno.ENOSPC, "No space left on device"
-
-
-@pytest.mark.parametrize(
-    ("place", "error"),
-    [
-        ("data.store.landing.sha256_of", (OSError, errno.EIO, "Input/output error")),
-        ("data.store.manifest.Manifest.commit", (sqlite3.OperationalError, "database or disk is full")),
-        ("data.ingest.importer.daily_salts", (sqlite3.OperationalError, "database is locked")),
-    ],
-)
-def test_what_the_disk_refuses_is_told_once_and_lands_later(site, place, error):
-    site.grow("/a")
-    fail(site.disk, place, *error)
-    site.grow("/b")
-    site.grow("/c")
-    assert site.told == [f"visits cannot be stored: {error[-1]}. Nothing is lost; retrying."]
-    assert site.paths() == once("/a")
-    site.disk.undo()
-    site.tick()
-    assert site.told[1:] == ["visits are stored again."]
-    assert site.paths() == once("/a", "/b", "/c")
-    site.tick()
-    assert len(site.told) == 2
-
-
-def test_what_failed_after_it_had_landed_is_not_landed_twice(site):
-    site.grow("/a")
-    fail_at(site.disk, site.lake.manifest, "commit", is_done=True)
-    site.grow("/b")
-    site.disk.undo()
-    site.grow("/c")
-    assert site.paths() == once("/a", "/b", "/c")
 
 
 def test_old_salts_go_though_nothing_lands(site, monkeypatch):

@@ -1,7 +1,6 @@
 """What addresses add to an import: agents verified or contradicted, countries; and that they are kept nowhere."""
 
 import csv
-import json
 from collections import Counter
 from datetime import timedelta
 
@@ -12,58 +11,22 @@ from data.ingest.importer import Importer, Options
 from data.rules.geoip import CountryDatabase
 from tests.support.addresses import FETCHED, PROXIES, ROAMING, country_database, fetch_lists
 from tests.support.lakes import everything_in, rows_of
-from tests.support.user_agents import CHROME, GOOGLEBOT, GPTBOT
+from tests.support.tables import tables
+from tests.support.user_agents import CHROME, GPTBOT
 
-CLAUDEBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; ClaudeBot/1.0; +claudebot@anthropic.com)"
 ACME = Options("acme")
-CHATGPT = "https://chatgpt.com/"
 SAID = ("bot_category", "agent_kind", "ai_source", "agent", "operator", "confidence", "detection_method", "device_type")
 
 
-def line(path, ip, agent=GPTBOT, day="15/Mar/2026", referrer="-", after=""):
-    return f'{ip} - - [{day}:10:05:03 +0000] "GET {path} HTTP/1.1" 200 5316 "{referrer}" "{agent}"{after}\n'
+def line(path, ip, agent=GPTBOT, day="15/Mar/2026", referrer="-", query="", after=""):
+    return f'{ip} - - [{day}:10:05:03 +0000] "GET {path}{query} HTTP/1.1" 200 5316 "{referrer}" "{agent}"{after}\n'
 
 
-TRAINING = ("ai_training", "training", "ChatGPT", "GPTBot", "OpenAI", "high", "user_agent", "bot")
-VERIFIED = ("ai_training", "training", "ChatGPT", "GPTBot", "OpenAI", "verified", "ip_range", "bot")
-CONTRADICTED = ("other_bot", "other", None, "GPTBot", None, "contradicted", "ip_range", "bot")
-FETCHING = (
-    "ai_assistant",
-    "assistant_fetch",
-    "Perplexity",
-    "Perplexity-User",
-    "Perplexity",
-    "high",
-    "user_agent",
-    "bot",
-)
-FETCHING_INSIDE = (*FETCHING[:5], "verified", "ip_range", "bot")
-CLAUDE = ("ai_training", "training", "Claude", "ClaudeBot", "Anthropic", "high", "user_agent", "bot")
-SEARCH = ("search_crawler", "search", None, "Googlebot", "Google", "high", "user_agent", "bot")
-SENT = ("ai_referral", "referral", "ChatGPT", None, None, "medium", "referrer", "desktop")
-HUMAN = ("human", None, None, None, None, None, None, "desktop")
+SAYS = tables(__file__)["says"]
+TRAINING, VERIFIED, CONTRADICTED = SAYS["training"], SAYS["verified"], SAYS["contradicted"]
 REQUESTS = {
-    "/inside": (line("/inside", "20.42.10.7"), TRAINING, VERIFIED),
-    "/inside-too": (line("/inside-too", "2603:1030::7"), TRAINING, VERIFIED),
-    "/inside-mapped": (line("/inside-mapped", "::ffff:20.42.10.7"), TRAINING, VERIFIED),
-    "/outside": (line("/outside", "5.5.5.5"), TRAINING, CONTRADICTED),
-    "/outside-too": (line("/outside-too", "2a01:4f8::7"), TRAINING, CONTRADICTED),
-    "/private": (line("/private", "10.1.2.3"), TRAINING, TRAINING),
-    "/cloudflare": (line("/cloudflare", "104.16.0.9"), TRAINING, TRAINING),
-    "/own-proxy": (line("/own-proxy", "5.6.7.8"), TRAINING, TRAINING),
-    "/nobody": (line("/nobody", "-"), TRAINING, TRAINING),
-    "/named": (line("/named", "crawl-20-42-10-7.openai.example"), TRAINING, TRAINING),
-    "/thirty-days": (line("/thirty-days", "5.5.5.5", day="14/Apr/2026"), TRAINING, CONTRADICTED),
-    "/thirty-one-days": (line("/thirty-one-days", "5.5.5.5", day="15/Apr/2026"), TRAINING, TRAINING),
-    "/inside-long-ago": (line("/inside-long-ago", "20.42.10.7", day="15/Mar/2025"), TRAINING, VERIFIED),
-    "/roaming-inside": (line("/roaming-inside", "20.42.20.7", ROAMING), FETCHING, FETCHING_INSIDE),
-    "/roaming": (line("/roaming", "5.5.5.5", ROAMING), FETCHING, FETCHING),
-    "/without-list": (line("/without-list", "5.5.5.5", CLAUDEBOT), CLAUDE, CLAUDE),
-    "/search": (line("/search", "5.5.5.5", GOOGLEBOT), SEARCH, SEARCH),
-    "/person": (line("/person", "5.5.5.5", CHROME), HUMAN, HUMAN),
-    "/person-inside": (line("/person-inside", "20.42.10.7", CHROME), HUMAN, HUMAN),
-    "/person-sent": (line("/person-sent", "20.42.10.7", CHROME, referrer=CHATGPT), SENT, SENT),
-    "/tagged": (line("/tagged?utm_source=chatgpt.com", "5.5.5.5", referrer=CHATGPT), TRAINING, CONTRADICTED),
+    path: (line(path, ip, **how), SAYS[without], SAYS[with_lists])
+    for path, (ip, without, with_lists, how) in tables(__file__)["requests"].items()
 }
 """Requests by their paths; what is said of them without lists of addresses, and with."""
 LOG = "".join(text for text, _, _ in REQUESTS.values())
@@ -184,21 +147,12 @@ def test_an_address_that_was_looked_at_is_found_nowhere(lake, load, database):
     assert [address for address in CANARIES + FORWARDED if address.encode() in kept] == []
     assert [address for address in CANARIES + FORWARDED if address in str(summary).lower()] == []
     with summary.rejects_file.open(newline="", encoding="utf-8") as file:
-        assert {reason for _, reason in csv.reader(file)} == {
-            "reason",
-            "not in the combined format",
-            "no valid time",
-        }
+        assert {reason for _, reason in csv.reader(file)} == {"reason", "not in the combined format", "no valid time"}
 
 
 # Countries
 
 DE = {"81.2.69.0/24 2a01:4f8::/32": {"country": {"iso_code": "DE", "names": {"en": "Germany"}}}}
-SHAPES = {
-    "MaxMind": {"country": {"iso_code": "{}", "names": {"en": "A"}}, "registered_country": {"iso_code": "US"}},
-    "DB-IP": {"continent": {"code": "EU"}, "country": {"iso_code": "{}", "geoname_id": 7}},
-    "IPinfo": {"continent": "EU", "country": "{}", "country_name": "A"},
-}
 
 
 @pytest.fixture
@@ -214,13 +168,8 @@ ADDRESSES = {
 PEOPLE = "".join(line(path, ip, CHROME) for path, ip in ADDRESSES.items()) + line("/bot", "81.2.69.8")
 
 
-@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
-def test_the_country_of_a_visit_is_that_of_its_address(lake, load, database, shape):
-    def record(code):
-        return json.loads(json.dumps(shape).replace("{}", code))
-
-    records = {"81.2.69.0/24 2a01:4f8::/32": record("DE"), "5.5.5.0/24": record("GB")}
-    load(PEOPLE, countries=database(records))
+def test_the_country_of_a_visit_is_that_of_its_address(lake, load, database):
+    load(PEOPLE, countries=database(DE | {"5.5.5.0/24": {"country": {"iso_code": "GB"}}}))
     known = {"/de": ("DE",), "/de-too": ("DE",), "/gb": ("GB",), "/bot": ("DE",)}
     assert landed(lake, "country") == dict.fromkeys(ADDRESSES, (None,)) | known
 
@@ -231,10 +180,7 @@ def test_a_contradicted_visit_has_a_country_too(lake, load, database):
     assert landed(lake, "country", "confidence") == {"/outside": ("DE", "contradicted")}
 
 
-AFTER = ['"FR"', '"-" "FR"', '"203.0.113.9" "FR"', '"203.0.113.9, 70.41.3.18" "FR"', '"203.0.113.9" "FR" "Paris"',
-         '"go.example" 0.012 "FR"']  # fmt: skip
-NO_COUNTRY = ['"XX"', '"T1"', '"-"', '""', '"fr"', '"FRA"', '"F"', '"203.0.113.9"', '"203.0.113.9" "XX"',
-              '"203.0.113.9, 70.41.3.18" "T1"', '"2a01:4f8::7" "-"', "FR", '"Paris, FR"', ""]  # fmt: skip
+AFTER, NO_COUNTRY = tables(__file__)["countries_after"], tables(__file__)["no_countries_after"]
 
 
 @pytest.mark.parametrize("head", ["", "a.example:443 "], ids=["combined", "vhost-combined"])

@@ -5,7 +5,7 @@ import io
 import json
 import re
 from collections import Counter
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
 
@@ -20,11 +20,11 @@ from data.logs.columns import FIELD_NAMES, columns_from
 from data.logs.format_names import FORMATS
 from data.logs.nginx_log_format import parse_nginx_log_format
 from data.store.lake import Lake
+from tests.support.lakes import rows_of
 from tests.support.tables import examples, examples_at_once, tables
 from tests.support.user_agents import CHROME
 
 LOGS = Path(__file__).parent / "samples"
-START, END = date(1, 1, 1), date(9999, 12, 31)
 FACTS = ("visited_at", "domain", "path", "short_code", "method", "status", "referrer", "user_agent", "country",
          "bytes_sent")  # fmt: skip
 
@@ -56,10 +56,7 @@ class Log:
 
     def visits(self):
         """Every visit, in the order of its path, as the facts of FACTS and whether there is a visitor."""
-        visits = []
-        for file in self.lake.visit_files(self.organization, START, END):
-            visits += pq.ParquetFile(file).read().to_pylist()
-        return visits
+        return rows_of(self.lake, self.organization)
 
     def facts(self):
         return [tuple(visit[name] for name in FACTS) for visit in self.visits()]
