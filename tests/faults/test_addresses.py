@@ -8,7 +8,7 @@ import pytest
 from tests.faults.lakes import ADDRESSES, assert_no_address, batches, found_in, inflated, line, log
 from tests.faults.servers import serving
 from tests.faults.trials import scaled
-from tests.faults.victims import nothing
+from tests.faults.victims import INTO, nothing
 from tests.support.lakes import opened
 from tests.support.visits import land, visit
 
@@ -54,7 +54,7 @@ def test_a_server_and_an_import_that_are_given_nonsense_leave_no_address(program
             paths = ("/nothing", "/analytics/devices?range=1", "/analytics/top-links?range=90d")
             told += [server.ask("GET", path, source=ADDRESSES[1]).body.decode() for path in paths]
             requests += len(SPOILT) + 4
-        words = ("traffic", "import", "a.log", "none.log", "--org", "acme", "--domain", "go.example", "--lake", "lake")
+        words = ("traffic", "import", "a.log", "none.log", *INTO)
         runs = [program.run(tmp_path, *words, *flags) for flags in ((), ("--dry-run",))]
         assert [run.code for run in runs] == [2, 2]
         server.child.kill()

@@ -10,7 +10,7 @@ import signal
 import pytest
 
 from tests.faults.trials import IS_LONG, Trial, scaled, some
-from tests.faults.victims import VICTIMS, grown_log, two_logs
+from tests.faults.victims import INTO, VICTIMS, grown_log, two_logs
 
 SAMPLED = 1
 """System calls of each command that kill it, and that fail; in the long form every one that changes the disk."""
@@ -70,7 +70,7 @@ def commits_of_files(calls):
 
 def test_lines_that_could_not_be_read_are_noted_even_if_the_import_was_killed(program, traceable, tmp_path):
     grown_log(tmp_path)
-    words = ("in_order", "traffic", "import", "a.log", "--org", "acme", "--domain", "go.example", "--lake", "lake")
+    words = ("in_order", "traffic", "import", "a.log", *INTO)
     shutil.copytree(tmp_path, tmp_path / "undisturbed")
     calls = program.trace(tmp_path / "undisturbed", *words).calls
     (noted,) = [call for call in calls if call.name == "rename" and "/rejects/" in call.text]
@@ -82,7 +82,7 @@ def test_lines_that_could_not_be_read_are_noted_even_if_the_import_was_killed(pr
 
 def test_a_full_disk_is_told_in_one_line(program, traceable, tmp_path):
     two_logs(tmp_path)
-    words = ("in_order", "traffic", "import", "a.log", "--org", "acme", "--domain", "go.example", "--lake", "lake")
+    words = ("in_order", "traffic", "import", "a.log", *INTO)
     run = program.trace(tmp_path, *words, options=("-e", "inject=fdatasync:error=ENOSPC"))
     assert run.code == 1
     assert run.told.splitlines()[-1].startswith("traffic: ")

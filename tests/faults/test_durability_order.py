@@ -7,9 +7,9 @@ import pytest
 
 from tests.faults.lakes import log
 from tests.faults.servers import serving
-from tests.faults.tracing import CALLS, Tracer, calls_of
+from tests.faults.tracing import CALLS, calls_of, traced
 from tests.faults.trials import scaled
-from tests.faults.victims import VICTIMS, nothing
+from tests.faults.victims import INTO, VICTIMS, nothing
 
 WAL = "manifest.sqlite-wal"
 SYNCS, WRITES = ("fsync", "fdatasync"), ("write", "pwrite64")
@@ -66,9 +66,7 @@ def test_an_import_tells_of_visits_that_are_synced(program, traceable, tell, tmp
     names = [f"log{number}.log" for number in range(scaled(5, 100))]
     for name in names:
         (tmp_path / name).write_text(log(name.removesuffix(".log"), 4))
-    run = program.trace(
-        tmp_path, "in_order", "traffic", "import", *names, "--org", "acme", "--domain", "go.example", "--lake", "lake"
-    )
+    run = program.trace(tmp_path, "in_order", "traffic", "import", *names, *INTO)
     told = [*(f"{name}: 4 visits imported" for name in names), "Judged 2 past days"]
     placed = [assert_in_order(part, tmp_path) for part in parts(succeeded(run.calls), *told)]
     assert placed == [2] * len(told)
@@ -121,10 +119,8 @@ def test_the_server_answers_when_what_it_was_sent_is_synced(program, traceable, 
     names = [f"batch{number}" for number in range(scaled(10, 300))]
     with serving(program, tmp_path) as server:
         assert server.report("first").status == 202  # its rules are loaded by then
-        tracer = Tracer(server.child.process, tmp_path / "trace", "-y", "-e", f"trace={','.join(CALLS)}")
-        assert tracer.is_attached
-        assert {server.report(name).status for name in names} == {202}
-        tracer.detach()
+        with traced(server, tmp_path / "trace", "-y", "-e", f"trace={','.join(CALLS)}"):
+            assert {server.report(name).status for name in names} == {202}
     calls = succeeded(calls_of((tmp_path / "trace").read_text(errors="replace")))
     answers = [place for place, call in enumerate(calls) if call.name == "write" and '"HTTP/1.1 202' in call.text]
     assert len(answers) == len(names)

@@ -12,7 +12,7 @@ from data.ingest.live import LiveIngest
 from service.maintenance import Maintenance
 from tests.faults.lakes import PER_BATCH, assert_no_address, assert_sound, batches, report
 from tests.faults.servers import serving
-from tests.faults.tracing import Tracer
+from tests.faults.tracing import traced
 from tests.faults.trials import scaled
 from tests.faults.victims import nothing
 from tests.support.lakes import opened
@@ -29,18 +29,9 @@ def limited(server, folder):
     resource.prlimit(server.child.process, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
 
-def failing(*injected):
+def failing(injected):
     """Some system calls fail."""
-
-    @contextmanager
-    def failing(server, folder):
-        expressions = [word for one in injected for word in ("-e", f"inject={one}")]
-        tracer = Tracer(server.child.process, folder / "trace", *expressions)
-        assert tracer.is_attached
-        yield
-        tracer.detach()
-
-    return failing
+    return lambda server, folder: traced(server, folder / "trace", "-e", f"inject={injected}")
 
 
 WAYS = {

@@ -11,7 +11,7 @@ from datetime import date
 from queries import ENTRIES, Scope, Warehouse
 from tests.faults.lakes import assert_no_address, assert_sound, log, strays, sweep
 from tests.faults.trials import scaled
-from tests.faults.victims import nothing
+from tests.faults.victims import INTO, nothing
 from tests.support.lakes import opened
 
 LINES = 600
@@ -20,7 +20,7 @@ AT_ONCE = 4
 
 
 def words_of(path):
-    return "traffic", "import", path, "--org", "acme", "--domain", "go.example", "--lake", "lake"
+    return "traffic", "import", path, *INTO
 
 
 def answers_of(folder):

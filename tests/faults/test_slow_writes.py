@@ -14,7 +14,7 @@ import pytest
 from service.api_keys import ApiKeys
 from tests.faults.servers import serving
 from tests.faults.test_failing_disk import wait_until
-from tests.faults.tracing import Tracer
+from tests.faults.tracing import traced
 from tests.faults.trials import IS_LONG, scaled
 from tests.faults.victims import nothing
 from tests.support import identity
@@ -39,17 +39,10 @@ def locked(_, folder):
         yield
 
 
-@contextmanager
 def stalled(server, folder):
     """The disk does not finish to sync anything."""
     syncs = "fsync,fdatasync"
-    expressions = ("-e", f"trace={syncs}", "-e", f"inject={syncs}:delay_enter={FOREVER}")
-    tracer = Tracer(server.child.process, folder / "trace", *expressions)
-    assert tracer.is_attached, tracer.told
-    try:
-        yield
-    finally:
-        tracer.detach()
+    return traced(server, folder / "trace", "-e", f"trace={syncs}", "-e", f"inject={syncs}:delay_enter={FOREVER}")
 
 
 def keys_of(folder, number):

@@ -6,7 +6,7 @@ import re
 import shutil
 import signal
 import subprocess
-from contextlib import closing
+from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -134,6 +134,17 @@ class Tracer:
         """Look away; the process goes on."""
         self._strace.terminate()
         self._strace.communicate()
+
+
+@contextmanager
+def traced(server, trace, *expressions):
+    """strace, looking at a server as long as a with block lasts."""
+    tracer = Tracer(server.child.process, trace, *expressions)
+    assert tracer.is_attached, tracer.told
+    try:
+        yield tracer
+    finally:
+        tracer.detach()
 
 
 def calls_of(text):
