@@ -19,7 +19,6 @@ from data.logs import source
 from data.logs.columns import FIELD_NAMES, columns_from
 from data.logs.format_names import FORMATS
 from data.logs.nginx_log_format import parse_nginx_log_format
-from data.store.lake import Lake
 from tests.support.lakes import rows_of
 from tests.support.tables import examples, examples_at_once, tables
 from tests.support.user_agents import CHROME
@@ -30,12 +29,9 @@ FACTS = ("visited_at", "domain", "path", "short_code", "method", "status", "refe
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory):
+def shared(shared_lake):
     """A lake for all tests of this file, each with organizations of its own."""
-    folder = tmp_path_factory.mktemp("formats")
-    lake = Lake(folder / "lake", create=True)
-    yield lake, Importer(lake), folder, count()
-    lake.manifest.close()
+    return shared_lake, Importer(shared_lake), shared_lake.root.parent, count()
 
 
 class Log:
@@ -55,7 +51,7 @@ class Log:
         return self._importer.run(self.path, options)
 
     def visits(self):
-        """Every visit, in the order of its path, as the facts of FACTS and whether there is a visitor."""
+        """Every visit, in the order of days, short codes and times."""
         return rows_of(self.lake, self.organization)
 
     def facts(self):
@@ -358,18 +354,8 @@ def test_an_address_of_a_file_of_ones_own_reaches_neither_the_disk_nor_an_error(
 PATHS = ("/", "/a,b;c", "/caf%C3%A9", "/a~b!$&()*+:@", "/abc")
 QUERIES = ("", "?q=1", "?utm_source=chatgpt.com", "?utm_source=a%2Cb&utm_medium=c")
 SENT = ("", "https://chatgpt.com/", "https://t.co/a?b", "android-app://com.slack")
-AGENTS = (
-    "",
-    CHROME,
-    "GPTBot/1.2",
-    "a\\b",
-    'say "hi", twice',
-    "\\x41",
-    "Яндекс 浏览器",
-    "'; --",
-    " spaces  ",
-    "\U0001f600",
-)
+AGENTS = ("", CHROME, "GPTBot/1.2", "a\\b", 'say "hi", twice', "\\x41", "Яндекс 浏览器", "'; --", " spaces  ",
+          "\U0001f600")  # fmt: skip
 REQUESTS = [
     {
         "time": datetime(2026, 3, 4, 23, 59, 50) + timedelta(seconds=n), "ip": ("203.0.113.7", "2001:db8::1")[n % 2],

@@ -65,26 +65,13 @@ def reason(**fields):
 
 def test_every_field_is_taken_as_it_is_told():
     row = {
-        "time": "2026-03-04T12:30:00.25+02:00",
-        "ip": "203.0.113.7",
-        "method": "POST",
-        "url": "https://Go.Example:8443/abc?utm_source=News#top",
-        "status": 404,
-        "user_agent": "Mozilla/5.0",
-        "referrer": "https://T.co/xyz?q=1#top",
-        "country": "de",
-        "bytes_sent": 5316,
-    }
+        "time": "2026-03-04T12:30:00.25+02:00", "ip": "203.0.113.7", "method": "POST", "status": 404,
+        "url": "https://Go.Example:8443/abc?utm_source=News#top", "user_agent": "Mozilla/5.0",
+        "referrer": "https://T.co/xyz?q=1#top", "country": "de", "bytes_sent": 5316,
+    }  # fmt: skip
+    at, target = datetime(2026, 3, 4, 10, 30, 0, 250_000), ("go.example", "/abc", "utm_source=News")
     assert read(json.dumps(row)) == ReportedVisit(
-        datetime(2026, 3, 4, 10, 30, 0, 250_000),
-        "203.0.113.7",
-        ("go.example", "/abc", "utm_source=News"),
-        "POST",
-        404,
-        "Mozilla/5.0",
-        "https://T.co/xyz",
-        "DE",
-        5316,
+        at, "203.0.113.7", target, "POST", 404, "Mozilla/5.0", "https://T.co/xyz", "DE", 5316
     )
 
 
