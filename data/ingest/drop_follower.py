@@ -58,12 +58,8 @@ class DropFollower:
     ) -> None:
         self.totals = DropTotals()
         self.is_stopping = False  # set this to end a tick early, after the current object
-        self._lake = lake
-        self._importer = importer
-        self._drop = drop
-        self._options = options
-        self._notify = notify
-        self._progress = progress
+        self._lake, self._importer, self._drop, self._options = lake, importer, drop, options
+        self._notify, self._progress = notify, progress
         self._done: set[ObjectVersion] = set()  # refused, or without content: read again by the next program only
         self._repeated: list[tuple[ObjectVersion, int]] = []  # not recorded yet
         self._last_error = ""

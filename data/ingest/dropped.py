@@ -117,10 +117,7 @@ class _Pieces(io.RawIOBase):
     """An object that is downloaded in pieces, each time that it is read."""
 
     def __init__(self, store: Bucket, key: str, size: int) -> None:
-        self._store = store
-        self._key = key
-        self._size = size
-        self._at = 0
+        self._store, self._key, self._size, self._at = store, key, size, 0
 
     def readable(self) -> bool:
         return True

@@ -87,15 +87,21 @@ class Follower:
         self.totals = FollowTotals()
         self.is_stopping = False  # set this to end a tick early, after the current block
         self._lake, self._importer, self._path, self._options = lake, importer, path, options
-        self._notify = notify
-        self._progress = progress
-        self._clock = clock
+        self._notify, self._progress, self._clock = notify, progress, clock
         self._rotated = RotatedFiles(lake, importer, path, options, notify)
         self._late: list[Tail] = []  # renamed logs, to which servers may still write
         self._marks: deque[Mark] = deque(maxlen=MARKS)
         self._last_error = ""
         self._is_new = not lake.manifest.batches(options.organization, options.domain)
-        self._live = self._open()
+        self._live: Tail | None = None
+        if not path.parent.is_dir():
+            raise BadInput(f"{path} cannot be followed: missing folder {path.parent}.")
+        try:
+            self._live = Tail(path)
+        except FileNotFoundError:
+            notify(f"{path} does not exist yet; waiting for it.")
+        except OSError as error:
+            raise BadInput(f"{path} cannot be followed: {error.strerror}.") from error
 
     def tick(self) -> None:
         """Land all new lines. A disk error is reported once, and retried at the next tick.
@@ -127,17 +133,6 @@ class Follower:
         """Close the files."""
         for tail in self._tails():
             tail.close()
-
-    def _open(self) -> Tail | None:
-        if not self._path.parent.is_dir():
-            raise BadInput(f"{self._path} cannot be followed: missing folder {self._path.parent}.")
-        try:
-            return Tail(self._path)
-        except FileNotFoundError:
-            self._notify(f"{self._path} does not exist yet; waiting for it.")
-            return None
-        except OSError as error:
-            raise BadInput(f"{self._path} cannot be followed: {error.strerror}.") from error
 
     def _tails(self) -> list[Tail]:
         return [*self._late, *([self._live] if self._live else [])]
@@ -174,9 +169,19 @@ class Follower:
             self._late.remove(tail)
 
     def _land_next(self, tail: Tail, end: int, is_over: bool) -> bool:
-        """Land the next block of a log after what is imported already; return whether there was one."""
+        """Land the next block of a log after what is imported of it already; return whether there was one.
+
+        Raises BadInput when it was imported with another domain.
+        """
         with self._lake.write_lock():
-            self._resume(tail)
+            before, domain = tail.batch, self._options.domain
+            tail.resume(self._lake.manifest.batches(self._options.organization), domain)
+            if tail.batch and tail.batch != before:
+                check_domain(tail.path, tail.batch, domain)
+                if tail.batch.visits and tail.batch.domain != domain:
+                    self._notify(
+                        f"{tail.path}: earlier lines were imported without a domain; later ones have {domain}."
+                    )
             self._mark(tail)
             block_and_position = tail.read(end, is_over)
             if block_and_position is None or tail.was_truncated():
@@ -184,15 +189,6 @@ class Follower:
             self._land(tail, *block_and_position)
         self._progress(tail.landed_bytes, end)
         return True
-
-    def _resume(self, tail: Tail) -> None:
-        """Continue after what others imported of a log. Raises BadInput when it has another domain there."""
-        before, domain = tail.batch, self._options.domain
-        tail.resume(self._lake.manifest.batches(self._options.organization), domain)
-        if tail.batch and tail.batch != before:
-            check_domain(tail.path, tail.batch, domain)
-            if tail.batch.visits and tail.batch.domain != domain:
-                self._notify(f"{tail.path}: earlier lines were imported without a domain; later ones have {domain}.")
 
     def _land(self, tail: Tail, block: Block, position: ReadPosition) -> None:
         part, log_format = self._read(tail, block)
@@ -208,7 +204,18 @@ class Follower:
         tail.accept(block, position, landed)
         self._mark(tail)
         self._is_new = False
-        self._count(tail, part)
+        summary = Summary()
+        summary.add(part)
+        self.totals.add(summary)
+        if len(part.visits):
+            latest = pc.max(part.visits["visited_at"]).as_py()
+            self.totals.last_visit_at = max(latest, self.totals.last_visit_at or latest)
+        if part.rejects:  # they are noted by number and reason alone
+            name = f"{self._options.organization}-{(tail.batch or tail.position).sha256[:16]}.csv"
+            self.totals.rejects_file = tail.rejects_file = tail.rejects_file or self._lake.rejects / name
+            is_new = not tail.rejects_file.exists()
+            with tail.rejects_file.open("a", newline="", encoding="utf-8") as file:
+                csv.writer(file).writerows([*([("line", "reason")] if is_new else []), *part.rejects])
 
     def _mark(self, tail: Tail) -> None:
         """Remember the landed content of a log, by which a copy of it is recognized later."""
@@ -256,18 +263,3 @@ class Follower:
         check_hosts(self._path, part, log_format, self._options, is_new=not tail.batch and not self.totals.visits)
         tail.log_format = log_format
         return part, before if before == "auto" and part.lines < MIN_SAMPLE_LINES else log_format
-
-    def _count(self, tail: Tail, part: BlockResult) -> None:
-        """Update the totals, and append rejected lines to the rejects file by number and reason."""
-        totals, summary = self.totals, Summary()
-        summary.add(part)
-        totals.add(summary)
-        if len(part.visits):
-            latest = pc.max(part.visits["visited_at"]).as_py()
-            totals.last_visit_at = max(latest, totals.last_visit_at or latest)
-        if part.rejects:
-            name = f"{self._options.organization}-{(tail.batch or tail.position).sha256[:16]}.csv"
-            totals.rejects_file = tail.rejects_file = tail.rejects_file or self._lake.rejects / name
-            is_new = not tail.rejects_file.exists()
-            with tail.rejects_file.open("a", newline="", encoding="utf-8") as file:
-                csv.writer(file).writerows([*([("line", "reason")] if is_new else []), *part.rejects])

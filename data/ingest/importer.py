@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
-from typing import Final, TypeVar
+from typing import Final
 
 from data.errors import BadInput
 from data.hosts import normalized_host
@@ -34,8 +34,6 @@ from data.store.objects import batches_of_content, batches_of_key
 from data.text import plural
 
 __all__ = ["Importer", "Options", "Summary"]
-
-Loaded = TypeVar("Loaded")
 
 MAX_PARALLEL_BLOCKS: Final = 2
 """Blocks that are read in parallel. More do not help: classifying distinct values holds the interpreter lock."""
@@ -94,7 +92,9 @@ class Importer:
     ) -> None:
         self._lake = lake
         self._now = now
-        self._classifier = _in_background(Classifier)  # meanwhile a log is hashed, and its first lines are parsed
+        pool = ThreadPoolExecutor(1)  # its thread ends with its work
+        self._classifier = pool.submit(Classifier)  # meanwhile a log is hashed, and its first lines are parsed
+        pool.shutdown(wait=False)
         self._proxies = tuple(proxies)
         self._lists_changed_at = 0
         self._countries = countries
@@ -113,10 +113,12 @@ class Importer:
 
     def reader(self) -> BlockReader:
         """A new reader with this importer's rules, salts, IP lists, countries and links. The caller closes it."""
-        rules = Rules(
-            self._classifier.result, self._salts, self._verifier, self._countries, self._links.links,
-            self._lake.manifest.zone,
-        )  # fmt: skip
+
+        def salts(zone: str, days: list[date]) -> dict[date, str]:
+            return daily_salts(self._lake.salts, days, self._now(), zone)
+
+        manifest, links = self._lake.manifest, self._links.links
+        rules = Rules(self._classifier.result, salts, self._verifier, self._countries, links, manifest.zone)
         return BlockReader(rules, self._now)
 
     def run(
@@ -137,13 +139,18 @@ class Importer:
         contents, which may begin alike by chance, are compared as a whole.
         """
         with self._lake.write_lock():
-            content, prefixes = self._identify(path, options.organization, version)
+            manifest, organization = self._lake.manifest, options.organization
+            batches = batches_of_key(manifest, organization, version) if version else manifest.batches(organization)
+            content = identify(path, {batch.size for batch in batches})
+            prefixes = [batch for batch in batches if content.prefixes.get(batch.size) == batch.sha256]
+            if version:
+                prefixes += batches_of_content(manifest, organization, content.sha256, content.size)
             before = longest(prefixes, content.size, options.domain)
             summary = Summary(cut_short=content.cut_short)
             domains = tuple(batch.domain for batch in prefixes if batch.visits)
             log = _LogFile(path, content, before, domains, version=version)
             if again and not (self._reimport and before and before.id in self._reimport.landed):
-                self._reimport = self._reimport or ReimportCheck(self._lake, options.organization)
+                self._reimport = self._reimport or ReimportCheck(self._lake, organization)
                 log = replace(log, before=None, reimport=self._reimport, replaces=before)
             else:
                 check_domain(path, before, options.domain)
@@ -154,16 +161,6 @@ class Importer:
             elif content.size:
                 self._run(log, options, dry_run, summary, progress)
         return summary
-
-    def _identify(self, path: Source, organization: str, version: ObjectVersion | None) -> tuple[Content, list[Batch]]:
-        """The content of a log, and the earlier imports of its beginning, or of all of it, that may be continued."""
-        manifest = self._lake.manifest
-        batches = batches_of_key(manifest, organization, version) if version else manifest.batches(organization)
-        content = identify(path, {batch.size for batch in batches})
-        prefixes = [batch for batch in batches if content.prefixes.get(batch.size) == batch.sha256]
-        if version:
-            prefixes += batches_of_content(manifest, organization, content.sha256, content.size)
-        return content, prefixes
 
     def _run(self, log: _LogFile, options: Options, dry_run: bool, summary: Summary, progress: Progress) -> None:
         """Stage the new part of a log and commit it."""
@@ -194,7 +191,13 @@ class Importer:
                     landing.visits, now, summary.log_format if whole_size else "auto", object=log.version,
                     arrived=delivered(options.domain, landing.visits, now) if log.version else None,
                 )  # fmt: skip
-                self._write_rejects(batch, summary)  # before the commit: after a crash, the next run writes them again
+                if summary.rejects:  # before the commit: after a crash, the next run writes them again
+                    staged = self._lake.staging / f"rejects-{os.getpid()}.csv"
+                    with staged.open("w", newline="", encoding="utf-8") as file:
+                        # Only numbers and reasons: a line may contain an IP address.
+                        csv.writer(file).writerows([("line", "reason"), *summary.rejects])
+                    summary.rejects_file = self._lake.rejects / f"{batch.organization}-{batch.sha256[:16]}.csv"
+                    move_durably(staged, summary.rejects_file)
                 landing.commit(batch, log.replaces or log.before)
                 if log.reimport:
                     log.reimport.landed.add(landing.batch)
@@ -232,30 +235,6 @@ class Importer:
                     yield in_flight.popleft().result()
         finally:
             self.readers.close(keep=1)
-
-    def _salts(self, zone: str, days: list[date]) -> dict[date, str]:
-        return daily_salts(self._lake.salts, days, self._now(), zone)
-
-    def _write_rejects(self, batch: Batch, summary: Summary) -> None:
-        """Write the number and the reason of every rejected line, but not the line, which may contain an IP address."""
-        if not summary.rejects:
-            return
-        staged = self._lake.staging / f"rejects-{os.getpid()}.csv"
-        with staged.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(("line", "reason"))
-            writer.writerows(summary.rejects)
-        summary.rejects_file = self._lake.rejects / f"{batch.organization}-{batch.sha256[:16]}.csv"
-        move_durably(staged, summary.rejects_file)
-
-
-def _in_background(load: Callable[[], Loaded]) -> Future[Loaded]:
-    """Call a function in a thread of its own, which ends with it."""
-    pool = ThreadPoolExecutor(1)
-    try:
-        return pool.submit(load)
-    finally:
-        pool.shutdown(wait=False)
 
 
 def initial_format(path: Source, before: Batch | None, options: Options) -> str:

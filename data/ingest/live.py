@@ -29,7 +29,7 @@ from data.store import pending
 from data.store.clock import is_recent
 from data.store.ip_list_files import changed_at, snapshots
 from data.store.lake import Lake
-from data.store.link_index import NO_LINKS, IndexedLinks, LinkIndex
+from data.store.link_index import NO_LINKS, LinkIndex
 from data.store.organizations import ZoneChanged
 from data.store.packing import Packed, pack
 from data.visits import SHORT_CODE_PATTERN, Classification, columns_filled_by
@@ -47,25 +47,6 @@ class IngestResult(NamedTuple):
     refused: list[RefusedVisit]
 
 
-class _UserAgent(NamedTuple):
-    """A user agent and its classification."""
-
-    user_agent: str  # unescaped
-    classification: Classification
-    is_claim: bool  # whether a client address can verify or contradict it
-
-
-class _Dated(NamedTuple):
-    """A visit and its offset from UTC in minutes."""
-
-    fact: ReportedVisit
-    offset: int
-
-    @property
-    def day(self) -> date:
-        return local_day(self.fact.visited_at, self.offset)
-
-
 _Origin = tuple[str | None, ...]
 """The values of the columns _ORIGIN: referrer, campaign and rules version."""
 _ORIGIN: Final = columns_filled_by("referrer", "campaign", "rules")
@@ -73,7 +54,7 @@ _OWN: Final = (
     "visited_at", "domain", "short_code", "path", "method", "status", "country", "visitor", "is_malicious",
     "user_agent", "utc_offset", "signals", "bytes_sent",
 )  # fmt: skip
-"""The columns that are stored for each visit, in the order of _row. The others have few distinct combinations."""
+"""The columns that are stored for each visit, in this order. The others have few distinct combinations."""
 _SharedKey = tuple[Classification, Classification, str, _Origin]
 """Classification by user agent and by referral, the path's kind, and origin: one combination of the shared columns."""
 
@@ -142,61 +123,54 @@ class LiveIngest:
 
     def _packed(self, facts: list[ReportedVisit], organization: str) -> Packed:
         zone = self._lake.manifest.zone(organization)
-        dated = [_Dated(fact, utc_offset(fact.visited_at, zone)) for fact in facts]
-        salts, days = self._salts[zone], {visit.day for visit in dated}
-        if days - salts.keys():
-            salts |= daily_salts(self._lake.salts, days, self._now(), zone)
+        offsets = [utc_offset(fact.visited_at, zone) for fact in facts]
+        days = [local_day(fact.visited_at, offset) for fact, offset in zip(facts, offsets, strict=True)]
+        salts = self._salts[zone]
+        if set(days) - salts.keys():
+            salts |= daily_salts(self._lake.salts, set(days), self._now(), zone)
+        try:
+            links = self._links.links(organization)
+        except LakeDamaged as error:  # damaged links must not stop the intake
+            _LOG.warning("%s Until then, visits are classified without links.", error)
+            links = NO_LINKS
         shared: dict[_SharedKey, int] = {}
-        links = self._links_of(organization)
-        rows = [self._row(visit, organization, salts, shared, links) for visit in dated]
+        rows = list[tuple[Any, ...]]()
+        for fact, offset, day in zip(facts, offsets, days, strict=True):
+            domain, path, query = fact.target
+            user_agent, classification, is_claim = self._user_agent(fact.user_agent)
+            by_referral, origin, signals = self._referral(fact.method, fact.referrer, query)
+            if is_internal(origin[0], domain, links.domains):
+                origin = (origin[0], INTERNAL, *origin[2:])
+            ip, country, visitor = fact.ip, fact.country, None
+            if ip:
+                country = country or (self._countries.lookup(ip) or "" if self._countries else "")
+                visitor = visitor_hash(salts[day], organization, ip, user_agent)
+                if is_claim:
+                    classification = self._verifier.verify(classification, ip, day)
+            short_code, path_kind = self._match_path(path)
+            if path_kind == PROBE and links.has_short_code(short_code):
+                path_kind = self._classifier.paths.kind(path, is_link=True)
+            number = shared.setdefault((classification, by_referral, path_kind, origin), len(shared))
+            rows.append((
+                fact.visited_at, domain or None, short_code, path, fact.method, fact.status, country or None,
+                visitor, path_kind == PROBE, user_agent or None, offset, signals, fact.bytes_sent, number,
+            ))  # fmt: skip
         *own, numbers = zip(*rows, strict=True)
         rows_shared = (
             classify_path(combine(by_agent, by_referral), path_kind) + origin
             for by_agent, by_referral, path_kind, origin in shared
         )
         columns_shared = zip(*rows_shared, strict=True)
+        names_shared = (*Classification._fields, *_ORIGIN)
         return pack(
-            dict(zip(_OWN, own, strict=True)),
-            numbers,
-            dict(zip((*Classification._fields, *_ORIGIN), columns_shared, strict=True)),
-            zone,
+            dict(zip(_OWN, own, strict=True)), numbers, dict(zip(names_shared, columns_shared, strict=True)), zone
         )
 
-    def _row(
-        self,
-        dated: _Dated,
-        organization: str,
-        salts: dict[date, str],
-        shared: dict[_SharedKey, int],
-        links: IndexedLinks,
-    ) -> tuple[Any, ...]:
-        """The values of _OWN, then the index of the visit's shared columns, which are added to `shared` if missing."""
-        fact = dated.fact
-        domain, path, query = fact.target
-        user_agent, classification, is_claim = self._user_agent(fact.user_agent)
-        by_referral, origin, signals = self._referral(fact.method, fact.referrer, query)
-        if is_internal(origin[0], domain, links.domains):
-            origin = (origin[0], INTERNAL, *origin[2:])
-        ip, country, visitor = fact.ip, fact.country, None
-        if ip:
-            day = dated.day
-            country = country or (self._countries.lookup(ip) or "" if self._countries else "")
-            visitor = visitor_hash(salts[day], organization, ip, user_agent)
-            if is_claim:
-                classification = self._verifier.verify(classification, ip, day)
-        short_code, path_kind = self._match_path(path)
-        if path_kind == PROBE and links.has_short_code(short_code):
-            path_kind = self._classifier.paths.kind(path, is_link=True)
-        number = shared.setdefault((classification, by_referral, path_kind, origin), len(shared))
-        return (
-            fact.visited_at, domain or None, short_code, path, fact.method, fact.status, country or None,
-            visitor, path_kind == PROBE, user_agent or None, dated.offset, signals, fact.bytes_sent, number,
-        )  # fmt: skip
-
-    def _user_agent_uncached(self, sent: str) -> _UserAgent:
+    def _user_agent_uncached(self, sent: str) -> tuple[str, Classification, bool]:
+        """A user agent, unescaped; its classification; and whether a client address can verify or contradict it."""
         user_agent = readable_user_agent(sent.replace("\0", "\ufffd").replace("\\", r"\\"))  # as a log writes it
         classification = self._classifier.classify_user_agent(user_agent)
-        return _UserAgent(user_agent, classification, self._verifier.can_verify(classification))
+        return user_agent, classification, self._verifier.can_verify(classification)
 
     def _referral_uncached(self, method: str, referrer: str, query: str) -> tuple[Classification, _Origin, int | None]:
         """The classification by referral, the origin, and the signals: ATTACKED if the query is an attack."""
@@ -210,14 +184,6 @@ class LiveIngest:
         """The short code of a path (None without one), and the kind that the path has if the code is not a link's."""
         code = self._short_code.search(path)
         return (code[1] or None if code else None), self._classifier.paths.kind(path)
-
-    def _links_of(self, organization: str) -> IndexedLinks:
-        """The organization's links; none while they are damaged."""
-        try:
-            return self._links.links(organization)
-        except LakeDamaged as error:  # damaged links must not stop the intake
-            _LOG.warning("%s Until then, visits are classified without links.", error)
-            return NO_LINKS
 
 
 def _parse_rows(rows: Sequence[Row], now: datetime, facts: list[ReportedVisit]) -> IngestResult:

@@ -39,18 +39,15 @@ from data.ingest.dictionary import (
     text_columns,
 )
 from data.ingest.visitor_ids import visitor_hashes
-from data.local_time import DEFAULT_ZONE, local_times, utc_offsets
+from data.local_time import local_times, utc_offsets
 from data.rules.bots import readable_user_agent
 from data.rules.classifier import Classifier, Origin, Request, combine
 from data.rules.ip_verification import Verifier
 from data.rules.paths import PROBE, PROGRAM, classify_path
 from data.rules.referrers import INTERNAL, is_internal
 from data.sql import read_sql
-from data.store.link_index import NO_LINKS, IndexedLinks
+from data.store.link_index import IndexedLinks
 from data.visits import VISITS_OF_DAYS, Classification, columns_filled_by
-
-Salts = Callable[[str, list[date]], dict[date, str]]
-"""Returns the salt of each day in a zone."""
 
 Columns = dict[str, pa.Array]
 
@@ -82,12 +79,11 @@ class Rules:
     """What requests are classified with: the rules, the salts of visitor hashes, IP lists, countries of addresses."""
 
     classifier: Callable[[], Classifier]  # returns the rules, and waits until they are loaded
-    salts: Salts
+    salts: Callable[[str, list[date]], dict[date, str]]  # returns the salt of each day in a zone
     verifier: Verifier
-    countries: Countries | None = None
-    links: Callable[[str], IndexedLinks] = lambda _organization: NO_LINKS  # returns the links of an organization
-    zone: Callable[[str], str] = lambda _organization: DEFAULT_ZONE
-    """Returns the zone of an organization, by which its visits are dated."""
+    countries: Countries | None
+    links: Callable[[str], IndexedLinks]  # returns the links of an organization
+    zone: Callable[[str], str]  # returns the zone of an organization, by which its visits are dated
 
 
 class VisitBuilder:
@@ -189,7 +185,10 @@ class VisitBuilder:
             by_referral = classifications.intern([classifier.classify_referral(referral) for referral in referrals])
             origin = origins.intern([classifier.origin(referral) for referral in referrals])
         by_agent = by_agent.take(encoded["user_agent"].indices)
-        combined = _combine(by_agent, by_referral.take(keys), classifications)
+        distinct, pairs = classifications.values(), composite_key(by_agent, by_referral.take(keys))
+        parts = zip(*(part.to_pylist() for part in pairs.parts), strict=True)
+        combined = classifications.intern([combine(distinct[agent], distinct[other]) for agent, other in parts])
+        combined = combined.take(pairs.indices)
         verified = self._verify_claims(combined, by_agent, encoded, classifications)
         classified = _classify_paths(verified, encoded["target"].indices, targets, classifications)
         link_domains = self._rules.links(organization).domains
@@ -284,11 +283,3 @@ def _referral_keys(encoded: dict[str, DictionaryColumn], queries: pa.Array) -> t
         for column, part in zip((methods, pages, distinct_queries), keys.parts, strict=True)
     )
     return keys.indices, [Request("", *combination) for combination in zip(*texts, strict=True)]
-
-
-def _combine(by_agent: pa.Array, by_referral: pa.Array, classifications: Interner[Classification]) -> pa.Array:
-    """The classification of each row by user agent and referral, computed once for each pair of the two."""
-    distinct, pairs = classifications.values(), composite_key(by_agent, by_referral)
-    parts = zip(*(part.to_pylist() for part in pairs.parts), strict=True)
-    combined = classifications.intern([combine(distinct[agent], distinct[referral]) for agent, referral in parts])
-    return combined.take(pairs.indices)

@@ -5,7 +5,6 @@ import re
 import stat
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
 from math import inf
@@ -83,6 +82,15 @@ class SiblingState(Enum):
     IGNORED = auto()  # it does not matter: a copy of the log, incomplete, not a log, or too old
 
 
+class _ImportedContents(NamedTuple):
+    """What tells how much of a sibling was imported."""
+
+    batches: Sequence[Batch]
+    marks: Collection[Mark]
+    live: Tail | None
+    open_files: set[tuple[int, ...]]
+
+
 class _Renamed(Exception):
     """A sibling was renamed or changed during the check: the log is being rotated."""
 
@@ -93,10 +101,7 @@ class RotatedFiles:
     def __init__(
         self, lake: Lake, importer: Importer, path: Path, options: Options, notify: Callable[[str], None]
     ) -> None:
-        self._lake = lake
-        self._importer = importer
-        self._path = path
-        self._options = options
+        self._lake, self._importer, self._path, self._options = lake, importer, path, options
         self._notify = notify
         self._states: dict[tuple[int, ...], SiblingState] = {}
         self._is_behind = False  # whether missing files were found that have not all been imported
@@ -120,9 +125,9 @@ class RotatedFiles:
             return
         self._is_behind = True
         batches = self._lake.manifest.batches(self._options.organization)
-        sibling_check = _SiblingCheck(self._lake, self._options, batches, marks, live)
+        imported = _ImportedContents(batches, marks, live, open_files)
         with suppress(_Renamed):  # try again at the next call
-            for sibling in self._missing(siblings, open_files, sibling_check) if batches else ():
+            for sibling in self._missing(siblings, imported) if batches else ():
                 yield from self._import(sibling, progress)
             for sibling in siblings:
                 if sibling.file not in open_files:
@@ -142,19 +147,19 @@ class RotatedFiles:
                             found.append(Sibling(_stamp(status), Path(entry.path), is_rotated))
         return sorted(found, reverse=True)
 
-    def _missing(
-        self, siblings: list[Sibling], open_files: set[tuple[int, ...]], sibling_check: "_SiblingCheck"
-    ) -> list[Sibling]:
+    def _missing(self, siblings: list[Sibling], imported: _ImportedContents) -> list[Sibling]:
         """The siblings to import, oldest first.
 
         They are checked from the most recently written one back to one that is imported, and a little further, because
         a server may write to an old log for longer than to the next one.
         """
-        until, since, partial, unknown = sibling_check.earliest_ns, inf, [], []
+        earliest = min(batch.imported_at for batch in imported.batches) - _MARGIN
+        until = earliest.timestamp() * 1e9  # files last written before it cannot continue any import
+        since, partial, unknown = inf, list[Sibling](), list[Sibling]()
         for sibling in siblings:
             if sibling.stamp.modified_ns < until:
                 break
-            state = SiblingState.LANDED if sibling.file in open_files else self._state(sibling, sibling_check)
+            state = SiblingState.LANDED if sibling.file in imported.open_files else self._state(sibling, imported)
             if state in (SiblingState.LANDED, SiblingState.PARTIAL):
                 since = sibling.stamp.modified_ns - _LATE_NS
             if state is SiblingState.LANDED:
@@ -165,11 +170,11 @@ class RotatedFiles:
                 unknown.append(sibling)
         return sorted(partial + [sibling for sibling in unknown if sibling.stamp.modified_ns >= since])
 
-    def _state(self, sibling: Sibling, sibling_check: "_SiblingCheck") -> SiblingState:
+    def _state(self, sibling: Sibling, imported: _ImportedContents) -> SiblingState:
         if sibling.key in self._states:
             return self._states[sibling.key]
         try:
-            state = sibling_check.state(sibling)
+            state = self._examined(sibling, imported)
         except BadInput as error:
             _check(sibling)
             self._notify(str(error))
@@ -190,41 +195,24 @@ class RotatedFiles:
             self._states[sibling.key] = SiblingState.LANDED
             yield summary
 
-
-@dataclass(frozen=True)
-class _SiblingCheck:
-    """Determines the state of siblings at one moment."""
-
-    lake: Lake
-    options: Options
-    batches: Sequence[Batch]
-    marks: Collection[Mark]
-    live: Tail | None
-
-    @property
-    def earliest_ns(self) -> float:
-        """Files last written before this time (in nanoseconds since 1970) cannot continue any import."""
-        first = min((batch.imported_at for batch in self.batches), default=datetime.max.replace(tzinfo=UTC))
-        return (first - _MARGIN).timestamp() * 1e9
-
-    def state(self, sibling: Sibling) -> SiblingState:
-        """The state of a sibling. Raises BadInput when it cannot be read."""
-        content = identify(sibling.path, {row.size for row in self.batches} | {size for size, _ in self.marks})
-        prefixes = [row for row in self.batches if content.prefixes.get(row.size) == row.sha256]
-        before = longest(prefixes, content.size, self.options.domain)
+    def _examined(self, sibling: Sibling, imported: _ImportedContents) -> SiblingState:
+        """The state of a sibling by its content. Raises BadInput when it cannot be read."""
+        content = identify(sibling.path, {row.size for row in imported.batches} | {size for size, _ in imported.marks})
+        prefixes = [row for row in imported.batches if content.prefixes.get(row.size) == row.sha256]
+        before = longest(prefixes, content.size, self._options.domain)
         if before and before.size == content.size:
             return SiblingState.LANDED
-        if not content.size or content.cut_short or (self.live and self.live.begins_with(content)):
+        if not content.size or content.cut_short or (imported.live and imported.live.begins_with(content)):
             return SiblingState.IGNORED  # it is being copied or compressed, and will change
-        mark = max((size for size, sha256 in self.marks if content.prefixes.get(size) == sha256), default=0)
+        mark = max((size for size, sha256 in imported.marks if content.prefixes.get(size) == sha256), default=0)
         if not before:
             _check(sibling, is_same=True)
         if mark > (before.size if before else 0):
             # it was imported as the beginning of a longer content: a copy of the log taken earlier
-            batch = Batch(self.options.organization, self.options.domain, content.sha256, content.size, content.size,
+            batch = Batch(self._options.organization, self._options.domain, content.sha256, content.size, content.size,
                           0, datetime.now(UTC), "auto")  # fmt: skip
-            with self.lake.write_lock(), suppress(IntegrityError, Conflict):  # it was registered meanwhile
-                Landing(self.lake, self.options.organization).commit(batch, None)
+            with self._lake.write_lock(), suppress(IntegrityError, Conflict):  # it was registered meanwhile
+                Landing(self._lake, self._options.organization).commit(batch, None)
             return SiblingState.LANDED
         return SiblingState.PARTIAL if before else SiblingState.UNKNOWN
 

@@ -111,8 +111,15 @@ class Tail:
         position, is_over = self.position.copy(), is_over and end > self.landed_bytes
         text = os.pread(self._handle, max(0, min(BLOCK_BYTES, end - position.offset)), position.offset)
         cut = text.rfind(b"\n") + 1
-        if len(text) == BLOCK_BYTES and not cut:
-            return self._read_long_line(text, position, end, is_over)
+        if len(text) == BLOCK_BYTES and not cut:  # a line longer than a block: only so much is kept that it is rejected
+            start = text[: MAX_LINE_BYTES + 1]
+            while text:
+                newline = text.find(b"\n") + 1
+                position.add(text[:newline] if newline else text)
+                if newline:
+                    return self.position.block(start + b"\n", position.offset, finished=True), position
+                text = os.pread(self._handle, min(CHUNK_BYTES, end - position.offset), position.offset)
+            return (self.position.block(start, position.offset, finished=False), position) if is_over else None
         if not cut and not (is_over and text):
             return None
         position.add(text[:cut] if cut else text)
@@ -156,19 +163,6 @@ class Tail:
         """Advance `position` to the offset `mark`, or to the end of the file."""
         while text := os.pread(self._handle, min(CHUNK_BYTES, mark - position.offset), position.offset):
             position.add(text)
-
-    def _read_long_line(
-        self, text: bytes, position: ReadPosition, end: int, is_over: bool
-    ) -> tuple[Block, ReadPosition] | None:
-        """Read a line that is longer than a block, keeping only enough of it to be rejected as too long."""
-        start = text[: MAX_LINE_BYTES + 1]
-        while text:
-            newline = text.find(b"\n") + 1
-            position.add(text[:newline] if newline else text)
-            if newline:
-                return self.position.block(start + b"\n", position.offset, finished=True), position
-            text = os.pread(self._handle, min(CHUNK_BYTES, end - position.offset), position.offset)
-        return (self.position.block(start, position.offset, finished=False), position) if is_over else None
 
 
 def _identity(batch: Batch) -> tuple[int | None, str, int]:

@@ -103,7 +103,11 @@ def first_lines(text: bytes, first_line: int) -> pa.Table:
 
 def split_lines(text: bytes, first_line: int) -> pa.Table:
     """The non-empty lines of `text` as a table (number, line). Undecodable bytes and NULs become U+FFFD."""
-    clean = _clean(text.removeprefix(BOM) if first_line == 1 else text)
+    clean = text.removeprefix(BOM) if first_line == 1 else text
+    if not clean.isascii():
+        clean = clean.decode("utf-8", errors="replace").encode()
+    if b"\0" in clean:
+        clean = clean.replace(b"\0", "\ufffd".encode())
     ends = pa.array([0, len(clean)], pa.int64())
     whole = pa.LargeStringArray.from_buffers(1, ends.buffers()[1], pa.py_buffer(clean))  # one string, not copied
     lines = pc.split_pattern(whole, "\n").flatten()
@@ -114,12 +118,6 @@ def split_lines(text: bytes, first_line: int) -> pa.Table:
     numbers = pa.arange(first_line, first_line + len(lines))
     table = pa.table({"number": numbers, "line": lines})
     return table if pc.min(pc.binary_length(lines)).as_py() else table.filter(pc.not_equal(lines, ""))
-
-
-def _clean(text: bytes) -> bytes:
-    if not text.isascii():
-        text = text.decode("utf-8", errors="replace").encode()
-    return text.replace(b"\0", "\ufffd".encode()) if b"\0" in text else text
 
 
 class LineReader:

@@ -19,8 +19,8 @@ VARIABLES: Final = (
 )  # fmt: skip
 """The variables that are used. Others are matched and ignored."""
 
-_TIMES: Final = ("time_local", "time_iso8601", "msec")
-_REQUESTS: Final = ("request", "request_uri", "uri")
+_REQUIRED: Final = {"time": ("time_local", "time_iso8601", "msec"), "request": ("request", "request_uri", "uri")}
+"""What a log must hold, and the variables of which one says it."""
 _SHAPES: Final = {
     "time_local": r"\d\d/[A-Za-z]{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}",
     "time_iso8601": r"\d{4}-\d\d-\d\dT[0-9:.]+(?:Z|[+-]\d\d:?\d\d)",
@@ -57,14 +57,10 @@ def parse_nginx_log_format(text: str) -> NginxLogFormat:
         pattern += re2.escape(literal) + (f"({shape})" if is_new else f"(?:{shape})")
         names += [name] if is_new else []
         end, before = match.end(), name
-    _require(names, _TIMES, "time")
-    _require(names, _REQUESTS, "request")
+    for what, wanted in _REQUIRED.items():
+        if not set(names) & set(wanted):
+            *others, last = (f"${name}" for name in wanted)
+            raise BadInput(f"--log-format has no {what}: add {', '.join(others)} or {last}.")
     # Variables that are not in the description get empty groups, so that SQL can refer to all of them.
     absent = [name for name in VARIABLES if name not in names]
     return NginxLogFormat(f"^{pattern}{re2.escape(text[end:])}$" + "()" * len(absent), (*names, *absent))
-
-
-def _require(names: list[str], wanted: tuple[str, ...], what: str) -> None:
-    if not set(names) & set(wanted):
-        *others, last = (f"${name}" for name in wanted)
-        raise BadInput(f"--log-format has no {what}: add {', '.join(others)} or {last}.")

@@ -175,20 +175,17 @@ def _clean(text: str) -> str:
 
 def _time(value: datetime | float, now: datetime) -> datetime:
     try:
-        moment = value if isinstance(value, datetime) else _moment(value)
-        moment = moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
+        if not isinstance(value, datetime):
+            for _ in range(3):  # milli-, micro-, nanoseconds
+                if value > 1e11:  # seconds reach that in the year 5138
+                    value /= 1_000
+            value = datetime.fromtimestamp(value, UTC)
+        moment = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
     except (ValueError, OverflowError, OSError) as error:
         raise BadInput("time is not valid; write it like 2026-03-04T12:30:00Z") from error
     if moment.year < 1970 or moment > now + MAX_CLOCK_SKEW:
         raise BadInput("time must be after 1970 and at most one day in the future")
     return moment
-
-
-def _moment(value: float) -> datetime:
-    for _ in range(3):  # milli-, micro-, nanoseconds
-        if value > 1e11:  # seconds reach that in the year 5138
-            value /= 1_000
-    return datetime.fromtimestamp(value, UTC)
 
 
 def _ip(text: str) -> str:
