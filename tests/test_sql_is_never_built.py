@@ -8,7 +8,7 @@ from tests.support.tables import examples
 FILES = [path for floor in ("data", "queries", "service") for path in sorted((ROOT / floor).rglob("*.py"))]
 TAKING = {"execute", "executemany", "executescript", "sql", "query", "rows", "_rows", "extract_statements", "SQL"}
 """What takes SQL as its first argument or by name: of SQLite, of DuckDB, of Spark, and ours that hand it on."""
-READING = {"read_sql", "sql_text", "template", "_format_sql"}
+READING = {"read_sql", "sql_text", "template"}
 """Functions that read a SQL file of the package, by its name."""
 VERBS = ("SELECT ", "INSERT ", "UPDATE ", "DELETE ", "CREATE ", "SET ", "PRAGMA ", "DESCRIBE ", "BEGIN ", "FROM ")
 ALLOWED = {

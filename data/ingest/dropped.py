@@ -52,8 +52,7 @@ class FolderDrop:
         for path in self._folder.rglob("[!.]*"):
             with suppress(FileNotFoundError):
                 stat = path.stat()
-                is_resting = abs(time.time() - stat.st_mtime) >= REST_SECONDS
-                if path.is_file() and stat.st_size and is_resting:
+                if path.is_file() and stat.st_size and abs(time.time() - stat.st_mtime) >= REST_SECONDS:
                     etag = f"{stat.st_mtime_ns}-{stat.st_size}"
                     page.append(Dropped(ObjectVersion(self.bucket, str(path), etag), stat.st_size))
             if len(page) == _PAGE:

@@ -98,7 +98,9 @@ class Tail:
 
     def resume(self, batches: Sequence[Batch], domain: str) -> None:
         """Continue after the longest import whose content the file begins with, as `longest` chooses it."""
-        is_known = self.batch is None or _identity(self.batch) in map(_identity, batches)
+        is_known = self.batch is None or any(
+            (row.id, row.sha256, row.size) == (self.batch.id, self.batch.sha256, self.batch.size) for row in batches
+        )
         if not self._resume_at(batches, domain) and not is_known:  # an older manifest was restored
             self.reset()
             self._resume_at(batches, domain)
@@ -163,7 +165,3 @@ class Tail:
         """Advance `position` to the offset `mark`, or to the end of the file."""
         while text := os.pread(self._handle, min(CHUNK_BYTES, mark - position.offset), position.offset):
             position.add(text)
-
-
-def _identity(batch: Batch) -> tuple[int | None, str, int]:
-    return batch.id, batch.sha256, batch.size

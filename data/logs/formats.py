@@ -83,11 +83,6 @@ class FormatContext:
 _NO_CONTEXT: Final = FormatContext()
 
 
-def _format_sql(name: str) -> str:
-    """The text of formats/<name>.sql."""
-    return read_sql("data.logs", f"formats/{name}")
-
-
 def has_text(text: bytes) -> bool:
     """Whether any line is neither empty nor a directive (a line that begins with #)."""
     return _TEXT.search(text.removeprefix(BOM)) is not None
@@ -125,14 +120,14 @@ class LineReader:
 
     def __init__(self, engine: duckdb.DuckDBPyConnection) -> None:
         self._engine = engine
-        self._engine.execute(_format_sql("macros"))
+        self._engine.execute(read_sql("data.logs", "formats/macros"))
         self._has_field_macros = False
 
     def read(self, lines: pa.Table, log_format: str, context: FormatContext = _NO_CONTEXT) -> pa.Table:
         """The requests in `lines`, one row each; `reason` is null when the line could be parsed."""
-        log_format = _format_name(log_format)
+        log_format = log_format.partition(" ")[0]  # without the command-line flag that may follow it
         if log_format not in _POSITIONAL_FORMATS and not self._has_field_macros:
-            self._engine.execute(_format_sql("fields"))  # on first use: slower than reading a small log
+            self._engine.execute(read_sql("data.logs", "formats/fields"))  # on first use, which is slow
             self._has_field_macros = True
         self._engine.register("lines", lines)
         requests = self._engine.sql(
@@ -148,7 +143,7 @@ class LineReader:
                 WHEN visited_at > $latest THEN '{IN_FUTURE}'
                 WHEN status IS NULL THEN 'no valid status'
             END AS reason
-            FROM ({_format_sql(log_format)})
+            FROM ({read_sql("data.logs", f"formats/{log_format}")})
             """,
             params={**context.parameters(log_format), "latest": context.latest},
         ).to_arrow_table(_BATCH_ROWS)
@@ -183,13 +178,8 @@ class LineReader:
 
 def check_columns(lines: pa.Table, log_format: str, context: FormatContext) -> None:
     """Raise BadInput when a log in a format with named columns lacks a required column."""
-    name = _format_name(log_format)
+    name = log_format.partition(" ")[0]
     if name == "csv":
         context.columns.require(columns_in_header(context.header), all_renamed=True)
     elif name == "ndjson" and (names := columns_in_objects(lines["line"].to_pylist())):
         context.columns.require(names)
-
-
-def _format_name(log_format: str) -> str:
-    """The name of a format without the command-line flag that may follow it, as in "csv --columns"."""
-    return log_format.partition(" ")[0]
