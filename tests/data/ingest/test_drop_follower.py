@@ -128,14 +128,6 @@ def test_two_followers_at_once_land_each_content_once(place):
     assert place.objects() == 15
 
 
-def test_hundreds_of_objects_are_read_once(place):
-    for number in range(300):
-        place.drop(f"{number:05}", lines(f"/{number % 10}"))
-    totals = place.follow()
-    assert (totals.objects, totals.repeated, totals.visits) == (300, 290, 10)
-    assert (place.objects(), place.follow().objects) == (300, 0)
-
-
 def test_after_a_rebuild_objects_are_known_by_the_files_alone_and_grow_on(place, tmp_path):
     place.drop("1", lines("/1"))
     place.follow()

@@ -25,7 +25,7 @@ from data.ingest.importer import Importer, Options
 from data.logs import formats, source
 from data.visits import VISITS
 from tests.faults.trials import IS_LONG
-from tests.support.lakes import everything_in, fail_at
+from tests.support.lakes import everything_in, fail_at, paths
 from tests.support.log_lines import line
 from tests.support.relog import read_log
 from tests.support.tables import examples, examples_at_once, tables
@@ -103,7 +103,7 @@ class Logs:
         return {visit["path"]: visit[name] for visit in self.landed(organization)}
 
     def paths(self, organization="acme"):
-        return Counter(visit["path"] for visit in self.landed(organization))
+        return paths(self._lake, self._own(organization))
 
 
 @pytest.fixture(scope="module")
@@ -118,10 +118,6 @@ def logs(shared_lake, shared_importer, names, tmp_path):
 
 def counted(visits):
     return Counter(tuple(visit[name] for name in KEY) for visit in visits)
-
-
-def paths(lake, organization="acme"):
-    return Counter(visit["path"] for visit in landed(lake, organization))
 
 
 def recounted(path, domain=""):

@@ -61,9 +61,8 @@ def ask(port, path, **headers):
 def test_requests_to_a_real_haproxy_land_with_their_headers_bytes_and_utc_times(lake, tmp_path):
     outside = f"log {tmp_path}/socket len 8192 local0"
     with rsyslogd(tmp_path) as log, serving("haproxy", tmp_path, INSIDE, outside, **ZONE) as port:
-        while not log.exists() or "/spring" not in log.read_text(
-            "utf-8"
-        ):  # HAProxy drops what rsyslog does not take yet
+        # HAProxy drops what rsyslog does not take yet.
+        while not log.exists() or "/spring" not in log.read_text("utf-8"):
             ask(port, "/spring?utm_source=news", **{"User-Agent": CHROME, "Referer": "https://t.co/a"})
             time.sleep(0.1)
         ask(port, "/missing", **{"User-Agent": ODD})

@@ -143,17 +143,6 @@ def test_a_last_line_without_newline_is_a_block_of_its_own_and_reading_can_start
         assert told == [first, (3, b"thr", False)]
 
 
-def test_a_file_larger_than_a_block_comes_in_blocks_of_whole_lines(tmp_path, monkeypatch):
-    monkeypatch.setattr(source, "BLOCK_BYTES", 1 << 17)
-    monkeypatch.setattr(source, "CHUNK_BYTES", 1000)
-    text = TEXT * 20
-    path = write(tmp_path, text)
-    found = list(blocks(path, identify(path, ())))
-    assert len(found) > 3
-    assert b"".join(block.text for block in found) == text
-    assert [block.first_line for block in found] == first_lines(text, found)
-
-
 def first_lines(text: bytes, found: list[source.Block], start: int = 0) -> list[int]:
     numbers = []
     for block in found:
