@@ -55,8 +55,6 @@ _CLASSIFY_LOCK: Final = threading.Lock()
 """Threads that classify or hash at the same time compete for the interpreter lock at every value, which is slower."""
 
 _ENCODED_COLUMNS: Final = ("day", "domain", "ip", "country", "method", "target", "protocol", "referrer", "user_agent")
-_TARGET_COLUMNS: Final = (*columns_filled_by("target"), "signals")
-_ORIGIN_COLUMNS: Final = columns_filled_by("referrer", "campaign")
 
 
 class Countries(Protocol):
@@ -120,7 +118,7 @@ class VisitBuilder:
             (encoded["user_agent"].indices, {"user_agent": or_null(encoded["user_agent"].dictionary)}),
             (encoded["method"].indices, {"method": encoded["method"].dictionary}),
             (encoded["protocol"].indices, {"protocol": or_null(encoded["protocol"].dictionary)}),
-            (encoded["target"].indices, {name: targets[name] for name in _TARGET_COLUMNS}),
+            (encoded["target"].indices, {name: targets[name] for name in (*columns_filled_by("target"), "signals")}),
             *self._classify(encoded, targets, tenant.organization),
         ]:
             rows = indices.take(order)
@@ -196,7 +194,7 @@ class VisitBuilder:
         origin_rows = [(host, referrer_type, *utm) for host, referrer_type, utm in origins.values()]
         return [
             (classified, text_columns(Classification._fields, classifications.values())),
-            (origin, text_columns(_ORIGIN_COLUMNS, origin_rows)),
+            (origin, text_columns(columns_filled_by("referrer", "campaign"), origin_rows)),
         ]
 
     def _verify_claims(

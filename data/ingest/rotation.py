@@ -27,8 +27,6 @@ LATE_SECONDS: Final = 60
 Mark = tuple[int, str]
 """Size and SHA-256 of the content of a log at a time when all of it was imported."""
 
-_LATE_NS: Final = LATE_SECONDS * 10**9
-_MARGIN: Final = timedelta(days=1)
 _ROTATED: Final = re.compile(r"[._-]\d[\d._:TZ-]*(\.(gz|zst))?")
 """What rotation appends to the name of a log: a number or a time. Files with other endings may be anything."""
 
@@ -128,7 +126,16 @@ class RotatedFiles:
         imported = _ImportedContents(batches, marks, live, open_files)
         with suppress(_Renamed):  # try again at the next call
             for sibling in self._missing(siblings, imported) if batches else ():
-                yield from self._import(sibling, progress)
+                try:
+                    summary = self._importer.run(sibling.path, self._options, progress=progress)
+                except BadInput as error:
+                    _check(sibling)
+                    self._notify(str(error))
+                    self._states[sibling.key] = SiblingState.IGNORED
+                else:
+                    _check(sibling)
+                    self._states[sibling.key] = SiblingState.LANDED
+                    yield summary
             for sibling in siblings:
                 if sibling.file not in open_files:
                     self._states.setdefault(sibling.key, SiblingState.IGNORED)
@@ -153,7 +160,7 @@ class RotatedFiles:
         They are checked from the most recently written one back to one that is imported, and a little further, because
         a server may write to an old log for longer than to the next one.
         """
-        earliest = min(batch.imported_at for batch in imported.batches) - _MARGIN
+        earliest = min(batch.imported_at for batch in imported.batches) - timedelta(days=1)
         until = earliest.timestamp() * 1e9  # files last written before it cannot continue any import
         since, partial, unknown = inf, list[Sibling](), list[Sibling]()
         for sibling in siblings:
@@ -161,7 +168,7 @@ class RotatedFiles:
                 break
             state = SiblingState.LANDED if sibling.file in imported.open_files else self._state(sibling, imported)
             if state in (SiblingState.LANDED, SiblingState.PARTIAL):
-                since = sibling.stamp.modified_ns - _LATE_NS
+                since = sibling.stamp.modified_ns - LATE_SECONDS * 10**9
             if state is SiblingState.LANDED:
                 until = max(until, since)
             elif state is SiblingState.PARTIAL:
@@ -182,18 +189,6 @@ class RotatedFiles:
         if state is not SiblingState.PARTIAL:
             self._states[sibling.key] = state
         return state
-
-    def _import(self, sibling: Sibling, progress: Progress) -> Iterator[Summary]:
-        try:
-            summary = self._importer.run(sibling.path, self._options, progress=progress)
-        except BadInput as error:
-            _check(sibling)
-            self._notify(str(error))
-            self._states[sibling.key] = SiblingState.IGNORED
-        else:
-            _check(sibling)
-            self._states[sibling.key] = SiblingState.LANDED
-            yield summary
 
     def _examined(self, sibling: Sibling, imported: _ImportedContents) -> SiblingState:
         """The state of a sibling by its content. Raises BadInput when it cannot be read."""
