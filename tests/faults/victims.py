@@ -143,12 +143,17 @@ def other_rules(folder):
             land(lake, name, [of_day(day, f"/{day}", user_agent="GPTBot/1.2") for day in (1, 2)])
 
 
+def land_secrets(lake):
+    """Land visits that go on two days, and one that stays."""
+    goes = {"domain": "gone.example", "user_agent": "canary-agent", "bot_category": "other_bot"}
+    land(lake, "acme", [of_day(1, "/canary-path", **goes), of_day(1, "/stays")])
+    land(lake, "acme", [of_day(2, "/canary-path", **goes)])
+
+
 def secrets_to_erase(folder):
     """Two days with visits that go and one that stays, and visits that wait for a file."""
     with opened_new(folder) as lake:
-        goes = {"domain": "gone.example", "user_agent": "canary-agent", "bot_category": "other_bot"}
-        land(lake, "acme", [of_day(1, "/canary-path", **goes), of_day(1, "/stays")])
-        land(lake, "acme", [of_day(2, "/canary-path", **goes)])
+        land_secrets(lake)
         land(lake, "other", [of_day(1, "/other")])
         RollupBuilder(lake).run()
         report(LiveIngest(lake), "waiting")
@@ -267,9 +272,7 @@ def something_to_publish(folder):
 def secrets_published(folder):
     """Days of which some visits go, in the lake and in its copy."""
     with opened_new(folder) as lake:
-        goes = {"domain": "gone.example", "user_agent": "canary-agent", "bot_category": "other_bot"}
-        land(lake, "acme", [of_day(1, "/canary-path", **goes), of_day(1, "/stays")])
-        land(lake, "acme", [of_day(2, "/canary-path", **goes)])
+        land_secrets(lake)
         LakePublisher(lake, str(folder / "copy")).publish("acme")
 
 

@@ -405,11 +405,7 @@ def test_the_same_log_of_another_organization_is_another_import(lake, load):
     assert lake.manifest.organizations() == ["acme", "other"]
 
 
-ASSETS = ["/a.png", "/a.JPG?v=1", "/a/b.jpeg", "/a.gif", "/a.webp", "/a.avif", "/logo.svg", "/favicon.ico",
-          "/s.css?x=/y", "/app.min.js", "/m.mjs#x", "/app.js.map", "/f.woff", "/f.woff2", "/f.ttf", "/f.otf",
-          "/f.eot"]  # fmt: skip
-NO_ASSETS = ["/png", "/a.html", "/a.json", "/js/", "/abc?file=a.png", "/a.png/x", "/robots.txt", "/a.jsp", "/a.pdf",
-             "/"]  # fmt: skip
+ASSETS, NO_ASSETS = tables(__file__)["assets"], tables(__file__)["no_assets"]
 
 
 def test_assets_are_left_out_and_counted_where_it_is_asked_for(logs):
