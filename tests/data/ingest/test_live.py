@@ -9,7 +9,6 @@ from contextlib import closing
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import count
 
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -22,6 +21,7 @@ from data.store import pending
 from data.store.lake import Lake
 from data.visits import VISITS
 from tests.support.addresses import FETCHED, PROXIES, ROAMING, country_database, fetch_lists
+from tests.support.lakes import files_of, read, rows_of
 from tests.support.user_agents import CHROME, GOOGLEBOT, GPTBOT, IPHONE
 
 NOW = datetime(2026, 4, 20, 12, tzinfo=UTC)
@@ -66,12 +66,7 @@ def send(intake, *rows, organization="acme"):
 def landed(lake, organization="acme"):
     """Every live visit of an organization, those that waited for their file included, with its day."""
     pending.flush_all(lake)
-    visits = []
-    for file in lake.manifest.live_files(organization):
-        table = pq.ParquetFile(lake.verified_path(file)).read()
-        assert table.schema.equals(VISITS)
-        visits += [row | {"day": file.day} for row in table.to_pylist()]
-    return visits
+    return [visit | {"day": file.day} for file in files_of(lake, organization) for visit in read(lake, file)]
 
 
 def only(lake):
@@ -406,8 +401,7 @@ def test_any_row_lands_or_is_rejected_and_stops_no_other_row(twins, rows):
     assert (other.accepted, other.refused) == (1, [])
     assert told.accepted + len(told.refused) == len(rows)
     pending.flush_all(lake)
-    files = lake.manifest.live_files(organization)
-    assert sum(pq.ParquetFile(lake.verified_path(file)).metadata.num_rows for file in files) == told.accepted
+    assert len(rows_of(lake, organization)) == told.accepted
 
 
 def test_the_pattern_of_short_codes_is_the_operators(lake):
