@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from data.maintenance.rebuild import Rebuild, locked_for_rebuild
 from data.store.clock import format_time
 from data.store.lake import Lake
 from data.store.link_files import stored_links
@@ -30,6 +31,18 @@ def opened(root: Path) -> Iterator[Lake]:
     """A lake, as long as a with block lasts."""
     with closing((lake := Lake(root)).manifest):
         yield lake
+
+
+@contextmanager
+def rebuilt(lake: Lake, is_lost: bool = True) -> Iterator[Lake]:
+    """A lake with a manifest that was made again from its files alone, or from what the old one says, too."""
+    lake.manifest.close()
+    for path in lake.root.glob("manifest.sqlite*") if is_lost else ():
+        path.unlink()
+    with locked_for_rebuild(lake.root) as root:
+        Rebuild(root).run()
+    with opened(lake.root) as again:
+        yield again
 
 
 def read(lake: Lake, file: LandedFile) -> list[Visit]:

@@ -1,6 +1,5 @@
 """Which days are covered: those of logs from the first visit to the last, and those in which visits were reported."""
 
-from contextlib import closing
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -9,10 +8,10 @@ import pytest
 from data import Lake
 from data.ingest.importer import Importer, Options
 from data.maintenance.compaction import Compactor
-from data.maintenance.rebuild import Rebuild, locked_for_rebuild
 from data.store.coverage import covered_days
 from data.store.pending import enqueue, flush_all
 from tests.faults.lakes import line
+from tests.support.lakes import rebuilt
 from tests.support.visits import packed, visit
 
 LATER = datetime(2026, 2, 1, tzinfo=UTC)
@@ -71,18 +70,13 @@ def test_reports_cover_the_time_in_which_they_come_in_but_no_long_pause(lake):
     assert covered(lake) == [4, 5, 9]
 
 
-@pytest.mark.parametrize("has_manifest", [True, False])
-def test_coverage_survives_a_rebuild(lake, tmp_path, has_manifest):
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_coverage_survives_a_rebuild(lake, tmp_path, is_lost):
     imported(lake, tmp_path / "a.log", at(3), at(4, 23))
     imported(lake, tmp_path / "a.log", at(8))
     reported(lake, at(10), at(10, 12))
     reported(lake, at(12), at(12, 12))
     before = covered(lake)
     assert before == [3, 4, 5, 6, 7, 10, 12]
-    lake.manifest.close()
-    if not has_manifest:
-        (lake.root / "manifest.sqlite").unlink()
-    with locked_for_rebuild(lake.root) as root:
-        Rebuild(root).run()
-    with closing((again := Lake(lake.root)).manifest):
+    with rebuilt(lake, is_lost=is_lost) as again:
         assert covered(again) == before

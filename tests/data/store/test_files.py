@@ -15,24 +15,14 @@ def mount(kind, device):
     )
 
 
-def mounts(tmp_path, *lines):
-    path = tmp_path / "mountinfo"
-    path.write_text("".join(lines))
-    return path
-
-
-@pytest.mark.parametrize("kind", sorted(NETWORK))
-def test_a_folder_of_another_machine_is_told(tmp_path, kind):
-    here = tmp_path.stat().st_dev
-    listed = mounts(tmp_path, mount("ext4", here + 1), mount(kind, here))
-    assert network_file_system(tmp_path, listed) == kind
-
-
-@pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs", "overlay", "tmpfs"])
-def test_a_local_folder_is_fine_beside_mounts_of_other_machines(tmp_path, kind):
-    here = tmp_path.stat().st_dev
-    listed = mounts(tmp_path, mount(kind, here), mount("nfs4", here + 1), "short\n", "")
-    assert network_file_system(tmp_path, listed) is None
+def test_a_folder_of_another_machine_is_told_and_a_local_one_is_fine_beside_it(tmp_path):
+    here, mounts = tmp_path.stat().st_dev, tmp_path / "mountinfo"
+    for kind in sorted(NETWORK):
+        mounts.write_text(mount("ext4", here + 1) + mount(kind, here))
+        assert network_file_system(tmp_path, mounts) == kind
+    for kind in ("ext4", "xfs", "btrfs", "overlay", "tmpfs"):
+        mounts.write_text(mount(kind, here) + mount("nfs4", here + 1) + "short\n")
+        assert network_file_system(tmp_path, mounts) is None, kind
 
 
 def test_a_lake_is_allowed_where_the_file_system_is_unknown(tmp_path):

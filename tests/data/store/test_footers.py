@@ -6,7 +6,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from data.errors import LakeDamaged
-from data.ingest.importer import Importer, Options
 from data.maintenance.compaction import Compactor
 from data.maintenance.erasure import Criteria, Eraser
 from data.maintenance.reclassification import Reclassifier
@@ -29,10 +28,8 @@ def names(files):
     return tuple(sorted(file.path.rpartition("/")[2] for file in files))
 
 
-def test_the_files_of_an_import_know_their_day_and_batch_and_the_last_one_all_of_it(lake, tmp_path):
-    log = tmp_path / "access.log"
-    log.write_text(line("/a", 1) + line("/b", 2))
-    Importer(lake).run(log, Options("acme"))
+def test_the_files_of_an_import_know_their_day_and_batch_and_the_last_one_all_of_it(lake, load):
+    load(line("/a", 1) + line("/b", 2))
     (batch,) = lake.manifest.batches("acme", "")
     first, last = sorted(footers(lake), key=lambda footer: footer.day)
     assert [(footer.organization, footer.day.day) for footer in (first, last)] == [("acme", 1), ("acme", 2)]
@@ -44,17 +41,15 @@ def test_the_files_of_an_import_know_their_day_and_batch_and_the_last_one_all_of
     assert datetime.fromisoformat(record.imported_at) == batch.imported_at
 
 
-def test_an_import_that_was_killed_before_its_commit_is_overwritten_by_the_next_one(lake, tmp_path, monkeypatch):
-    log = tmp_path / "access.log"
-    log.write_text(line("/a", 1) + line("/b", 2))
+def test_an_import_that_was_killed_before_its_commit_is_overwritten_by_the_next_one(lake, load, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("data.store.landing.discard", lambda *_: None)
         patch.setattr("data.store.manifest.insert_files", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            Importer(lake).run(log, Options("acme"))
+            load(line("/a", 1) + line("/b", 2))
     left = {path.name for path in lake.root.glob("visits/organization=acme/*/*")}
     assert len(left) == 2
-    Importer(lake).run(log, Options("acme"))
+    load(line("/a", 1) + line("/b", 2))
     assert {path.name for path in lake.root.glob("visits/organization=acme/*/*")} == left
     assert set(names(lake.manifest.live_files("acme"))) == left
 
@@ -115,13 +110,11 @@ def test_where_nothing_is_left_one_file_without_visits_says_so(lake, way):
     assert {batch.id for batch in footer.batches} == batches
 
 
-def test_the_line_that_replaces_an_unfinished_one_names_its_file_even_if_it_has_no_visit(lake, tmp_path):
-    log = tmp_path / "access.log"
-    log.write_text(line("/a") + line("/cut")[:-2])
-    Importer(lake).run(log, Options("acme"))
+def test_the_line_that_replaces_an_unfinished_one_names_its_file_even_if_it_has_no_visit(lake, load):
+    begun = line("/a") + line("/cut")[:-2]
+    load(begun)
     (unfinished,) = [file for file in lake.manifest.live_files("acme") if file.unfinished_of]
-    log.write_text(log.read_text() + " is not a line of a log\n")
-    Importer(lake).run(log, Options("acme"))
+    load(f"{begun} is not a line of a log\n")
     records = [read_visit_file(lake.root / file.path).footer for file in lake.manifest.removal_records("acme")]
     assert [footer.replaces for footer in [*footers(lake), *records] if footer.replaces] == [names([unfinished])]
 

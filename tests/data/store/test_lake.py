@@ -6,7 +6,7 @@ import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,18 +14,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from data.errors import BadInput, LakeDamaged, NewerVersion
-from data.store.batches import Batch
-from data.store.files import move_durably, sha256_of, version_of, write_durably, write_parquet
+from data.store.files import sha256_of, version_of, write_durably, write_parquet
 from data.store.footers import footer_of
 from data.store.lake import Lake
 from data.store.lake_folders import LINKS
 from data.store.landing import Landing, write_visits
 from data.store.link_files import link_files
-from data.visits import SCHEMA_VERSION, VISITS
+from data.visits import SCHEMA_VERSION, VISITS, VISITS_OF_DAYS
 from tests.support.lakes import bytes_on_disk
+from tests.support.visits import land, visit
 
-DAY = date(2026, 3, 1)
-NOW = datetime(2026, 3, 2, tzinfo=UTC)
+DAY, LATER = date(2026, 3, 4), date(2026, 3, 5)
 
 
 @pytest.fixture
@@ -43,28 +42,9 @@ def opened():
 
 
 @pytest.fixture
-def lake(tmp_path, opened):
-    return opened(tmp_path / "lake", create=True)
-
-
-def visits(*paths, day=DAY):
-    moment = datetime(day.year, day.month, day.day, 12)
-    columns = {name: pa.nulls(len(paths), VISITS.field(name).type) for name in VISITS.names}
-    columns |= {"visited_at": pa.array([moment] * len(paths), pa.timestamp("us")), "path": pa.array(paths)}
-    return pa.table({"day": pa.array([day] * len(paths), pa.date32()), **columns})
-
-
-def land(lake, *tables, sha256="aa"):
-    landing = Landing(lake, "acme")
-    for table in tables:
-        landing.stage(table)
-    landing.commit(Batch("acme", "", sha256, len(sha256), 0, landing.visits, NOW), None)
-
-
-@pytest.fixture
 def landed(lake):
     """The path of the one visit file of a lake."""
-    land(lake, visits("/a", "/b"))
+    land(lake, "acme", [visit(path="/a"), visit(path="/b")])
     return Path(lake.visit_files("acme", DAY, DAY)[1])
 
 
@@ -76,16 +56,8 @@ def test_a_folder_without_a_lake_is_named_and_stays_as_it_is(tmp_path):
 
 
 def test_a_lake_can_be_made_and_opened_again(tmp_path, opened):
-    opened(tmp_path / "deep" / "lake", create=True)
-    assert opened(tmp_path / "deep" / "lake").manifest.organizations() == []
-    assert opened(tmp_path / "deep" / "lake", create=True).manifest.organizations() == []
-
-
-def test_a_file_in_the_way_of_the_folder_is_bad_input(tmp_path):
-    (tmp_path / "file").write_text("in the way")
-    for root in (tmp_path / "file", tmp_path / "file" / "lake"):
-        with pytest.raises(BadInput, match="cannot be written"):
-            Lake(root, create=True)
+    for create in (True, False, True):
+        assert opened(tmp_path / "deep" / "lake", create).manifest.organizations() == []
 
 
 @pytest.mark.parametrize("create", [False, True])
@@ -96,13 +68,17 @@ def test_a_link_to_a_folder_that_does_not_exist_is_named(tmp_path, create):
     assert not (tmp_path / "disk").exists()
 
 
-@pytest.mark.parametrize("folder", [".staging", "visits", "rejects"])
-def test_a_file_in_the_way_of_a_folder_of_the_lake_is_named(tmp_path, opened, folder):
-    opened(tmp_path / "lake", create=True).manifest.close()
-    shutil.rmtree(tmp_path / "lake" / folder)
-    (tmp_path / "lake" / folder).write_text("in the way")
-    with pytest.raises(BadInput, match=rf"cannot be written: .*: {tmp_path}/lake/{folder}"):
-        Lake(tmp_path / "lake")
+def test_a_file_in_the_way_of_a_lake_or_a_folder_of_it_is_named(lake):
+    for folder in (".staging", "visits", "rejects"):
+        shutil.rmtree(lake.root / folder)
+        (lake.root / folder).write_text("in the way")
+        with pytest.raises(BadInput, match=rf"cannot be written: .*: {lake.root}/{folder}"):
+            Lake(lake.root)
+        (lake.root / folder).unlink()
+    (lake.root / "file").write_text("in the way")
+    for root in (lake.root / "file", lake.root / "file" / "lake"):
+        with pytest.raises(BadInput, match="cannot be written"):
+            Lake(root, create=True)
 
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="the superuser may write anywhere")
@@ -117,7 +93,7 @@ def test_a_relative_lake_stays_where_it_was_opened(tmp_path, opened, monkeypatch
     lake = opened(Path("lake"), create=True)
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    land(lake, visits("/a"))
+    land(lake, "acme", [visit()])
     assert lake.root == tmp_path / "lake"
     assert all(Path(file).is_relative_to(tmp_path / "lake") for file in lake.visit_files("acme", DAY, DAY))
 
@@ -168,28 +144,19 @@ def test_a_seed_file_stays_as_it_is_and_a_lost_or_damaged_one_is_made_again(lake
         assert Path(opened(lake.root).seed_visits).read_bytes() == before
 
 
-def test_a_manifest_that_is_not_a_database_is_told_with_what_to_do(lake):
-    land(lake, visits("/a"))
-    lake.manifest.close()
-    (lake.root / "manifest.sqlite").write_bytes(b"no database" * 100)
-    with pytest.raises(LakeDamaged, match=r"cannot be used \(file is not a database\), .* `traffic rebuild`"):
-        Lake(lake.root)
-
-
 def test_landed_visits_are_read_back_day_by_day_after_the_seed(lake):
     assert lake.visit_files("acme", DAY, DAY) == [lake.seed_visits]
     assert link_files(lake, "acme") == [lake.seed_links]
-    later = date(2026, 3, 2)
-    land(lake, pa.concat_tables([visits("/a", "/b"), visits("/c", day=later)]))
+    land(lake, "acme", [visit(path="/a"), visit(path="/b"), visit(path="/c", visited_at=datetime(2026, 3, 5))])
     paths = {
         day: [pq.ParquetFile(file).read().column("path").to_pylist() for file in lake.visit_files("acme", day, day)[1:]]
-        for day in (DAY, later)
+        for day in (DAY, LATER)
     }
-    assert paths == {DAY: [["/a", "/b"]], later: [["/c"]]}
+    assert paths == {DAY: [["/a", "/b"]], LATER: [["/c"]]}
 
 
 def test_a_landed_file_lies_in_the_folder_of_its_organization_and_day_and_was_hashed_as_it_lies(lake, landed):
-    assert landed.parent == lake.root / "visits/organization=acme/day=2026-03-01"
+    assert landed.parent == lake.root / "visits/organization=acme/day=2026-03-04"
     assert pq.ParquetFile(landed).schema_arrow.equals(VISITS)
     (file,) = lake.manifest.live_files("acme", DAY, DAY)
     assert (file.sha256, file.size, file.visits) == (sha256_of(landed), landed.stat().st_size, 2)
@@ -197,8 +164,8 @@ def test_a_landed_file_lies_in_the_folder_of_its_organization_and_day_and_was_ha
 
 def test_nothing_staged_is_left_or_visible_after_it_was_discarded(lake):
     landing = Landing(lake, "acme")
-    landing.stage(visits("/a"))
-    landing.stage(visits("/b"))  # the last file is written when the batch is complete
+    for _ in range(2):  # the last file is written when the batch is complete
+        landing.stage(pa.Table.from_pylist([visit()], VISITS_OF_DAYS))
     assert list(lake.staging.iterdir()) != []
     landing.discard()
     assert list(lake.staging.iterdir()) == []
@@ -216,20 +183,17 @@ def test_a_visit_file_with_other_bytes_or_none_is_named_and_others_are_served(la
         for _ in range(2):
             with pytest.raises(LakeDamaged, match=landed.name):
                 lake.visit_files("acme", DAY, DAY)
-    assert lake.visit_files("acme", date(2026, 3, 2), date(2026, 3, 9)) == [lake.seed_visits]
+    assert lake.visit_files("acme", LATER, LATER) == [lake.seed_visits]
     assert lake.visit_files("other", DAY, DAY) == [lake.seed_visits]
 
 
-def test_a_file_that_was_only_touched_is_fine_and_remembered(lake, landed):
+def test_a_file_that_was_only_touched_or_is_restored_from_a_copy_is_fine_and_remembered(lake, landed):
     (before,) = lake.manifest.live_files("acme", DAY, DAY)
     os.utime(landed, ns=(5, 7_000))
     assert lake.visit_files("acme", DAY, DAY) == [lake.seed_visits, str(landed)]
     (after,) = lake.manifest.live_files("acme", DAY, DAY)
     assert after == replace(before, changed_ns=landed.stat().st_ctime_ns, checked_at=after.checked_at)
     assert (after.changed_ns, after.checked_at) > (before.changed_ns, before.checked_at)
-
-
-def test_a_file_restored_from_a_copy_is_fine_and_remembered(lake, landed):
     copy = landed.with_name("copy")
     copy.write_bytes(landed.read_bytes())
     copy.rename(landed)
@@ -243,13 +207,6 @@ def test_a_lake_moved_to_another_folder_still_answers(lake, landed, opened, tmp_
     lake.root.rename(tmp_path / "moved")
     files = opened(tmp_path / "moved").visit_files("acme", DAY, DAY)
     assert files[1] == str(tmp_path / "moved" / landed.relative_to(lake.root))
-
-
-def test_a_move_makes_the_folders_it_needs(tmp_path):
-    (tmp_path / "source").write_text("content")
-    move_durably(tmp_path / "source", tmp_path / "a" / "b" / "target")
-    assert (tmp_path / "a" / "b" / "target").read_text() == "content"
-    assert not (tmp_path / "source").exists()
 
 
 # Schema versions
@@ -281,20 +238,24 @@ def test_a_seed_with_other_columns_is_written_anew_when_the_lake_is_opened(lake,
 
 
 def test_a_file_of_a_newer_program_is_refused_in_one_sentence_and_others_are_read(lake, landed):
-    land(lake, visits("/c", day=date(2026, 3, 2)), sha256="bb")
+    land(lake, "acme", [visit(visited_at=datetime(2026, 3, 5))])
     newer = SCHEMA_VERSION + 1
     with lake.manifest.transaction() as db:
-        db.execute("UPDATE files SET schema_version = ? WHERE day = '2026-03-01'", [newer])
+        db.execute("UPDATE files SET schema_version = ? WHERE day = '2026-03-04'", [newer])
     with pytest.raises(NewerVersion) as refused:
         lake.visit_files("acme", DAY, DAY)
     assert str(refused.value) == (
         f"{landed} was written by a newer version of this program (visit schema {newer}, this one knows "
         f"{SCHEMA_VERSION}); upgrade."
     )
-    assert len(lake.visit_files("acme", date(2026, 3, 2), date(2026, 3, 2))) == 2
+    assert len(lake.visit_files("acme", LATER, LATER)) == 2
 
 
 # A lost manifest (P1, P6): nothing is created beside visits that exist
+
+
+def scribbled_over(path):
+    path.write_bytes(b"no database" * 100)
 
 
 def emptied(path):
@@ -312,15 +273,23 @@ def at_version_0(path):
 
 
 @pytest.mark.parametrize("create", [True, False])
-@pytest.mark.parametrize(("lose", "word"), [(Path.unlink, "missing"), (emptied, "empty"), (at_version_0, "empty")])
-def test_no_manifest_is_created_beside_visits_that_exist(lake, landed, lose, word, create):
+@pytest.mark.parametrize(
+    ("lose", "problem"),
+    [
+        (Path.unlink, "is missing"),
+        (emptied, "is empty"),
+        (at_version_0, "is empty"),
+        (scribbled_over, "cannot be used (file is not a database)"),
+    ],
+)
+def test_no_manifest_is_created_beside_visits_that_exist(lake, landed, lose, problem, create):
     lake.manifest.close()
     lose(lake.root / "manifest.sqlite")
     before = bytes_on_disk(lake)
     with pytest.raises(LakeDamaged) as refused:
         Lake(lake.root, create=create)
     assert str(refused.value) == (
-        f"{lake.root}/manifest.sqlite is {word}, but the lake contains visits: run `traffic rebuild`, which makes it "
+        f"{lake.root}/manifest.sqlite {problem}, but the lake contains visits: run `traffic rebuild`, which makes it "
         "anew from their files, or copy a backup back."
     )
     assert bytes_on_disk(lake) == before

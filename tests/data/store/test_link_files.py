@@ -1,17 +1,15 @@
 """Files of links: known by their checksum, and replaced all or nothing."""
 
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from data import LakeDamaged
 from data.maintenance.compaction import Compactor
-from data.maintenance.rebuild import Rebuild
 from data.store.link_files import link_files
 from data.store.link_index import LinkIndex
 from data.store.links import links_of
-from tests.support.lakes import fail_at, links_path, opened
+from tests.support.lakes import fail_at, links_path, rebuilt
 from tests.support.visits import links
 
 A, B = ([{"short_code": code, "target_url": "https://shop.example"}] for code in "ab")
@@ -19,17 +17,6 @@ A, B = ([{"short_code": code, "target_url": "https://shop.example"}] for code in
 
 def files_in(lake, organization="acme"):
     return {path.name for path in lake.links_folder(organization).iterdir()}
-
-
-@contextmanager
-def rebuilt(lake):
-    """The lake with a manifest that was made again from its files."""
-    lake.manifest.close()
-    for path in lake.root.glob("manifest.sqlite*"):
-        path.unlink()
-    Rebuild(lake.root).run()
-    with opened(lake.root) as again:
-        yield again
 
 
 def codes(lake):

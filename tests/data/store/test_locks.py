@@ -3,19 +3,8 @@
 import logging
 import threading
 import time
-from contextlib import closing
-
-import pytest
 
 from data.store import locks
-from data.store.lake import Lake
-
-
-@pytest.fixture
-def lake(tmp_path):
-    lake = Lake(tmp_path / "lake", create=True)
-    with closing(lake.manifest):
-        yield lake
 
 
 def wait_for(lock):

@@ -21,6 +21,8 @@ NOW = datetime(2026, 3, 2, 8, 30, tzinfo=UTC)
 BATCH = Batch("acme", "", "aa" * 32, 1000, 990, 7, NOW)
 FILE = LandedFile("acme", DAY, "visits/organization=acme/day=2026-03-01/1.parquet", 7, 4096, "bb" * 32, 11, 22, NOW)
 NEWEST = len(MIGRATIONS)
+NEWER = (*MIGRATIONS, "CREATE TABLE more (id);")
+BEFORE = f"manifest.sqlite.before-{NEWEST}"
 
 
 @pytest.fixture
@@ -31,19 +33,13 @@ def manifest(tmp_path):
 
 
 @pytest.fixture
-def newer_program(monkeypatch):
-    """The migrations of a program that has one more."""
-    migrations = (*MIGRATIONS, "CREATE TABLE more (id);")
-    monkeypatch.setattr("data.store.manifest.MIGRATIONS", migrations)
-    return migrations
-
-
-def older(path):
-    """A manifest of this program, with one batch and its file."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("data.store.manifest.MIGRATIONS", MIGRATIONS)
-        with closing(Manifest(path)) as manifest:
-            land(manifest)
+def older(tmp_path, monkeypatch):
+    """The path of a manifest of this program, with one batch and its file, for a program that has one more."""
+    path = tmp_path / "manifest.sqlite"
+    with closing(Manifest(path)) as manifest:
+        land(manifest)
+    monkeypatch.setattr("data.store.manifest.MIGRATIONS", NEWER)
+    return path
 
 
 def version_of(path):
@@ -64,22 +60,12 @@ def live(manifest, start=DAY, end=DAY, organization="acme"):
     return manifest.live_files(organization, start, end)
 
 
-def test_an_older_version_is_brought_to_the_newest_and_keeps_its_rows(tmp_path, newer_program):
-    path = tmp_path / "manifest.sqlite"
-    older(path)
-    with closing(Manifest(path)) as manifest:
-        assert live(manifest) == [FILE]
-        assert manifest.rows("SELECT * FROM more") == []
-    assert version_of(path) == NEWEST + 1
-
-
-def test_of_a_manifest_that_cannot_be_written_a_copy_is_brought_to_the_newest_version(tmp_path, newer_program):
-    path, scratch = tmp_path / "manifest.sqlite", tmp_path / "scratch"
-    older(path)
+def test_of_a_manifest_that_cannot_be_written_a_copy_is_brought_to_the_newest_version(tmp_path, older):
+    scratch = tmp_path / "scratch"
     scratch.mkdir()
-    with closing(open_database_read_only(path, newer_program, scratch)) as db:
+    with closing(open_database_read_only(older, NEWER, scratch)) as db:
         assert db.execute("SELECT count(*) FROM files JOIN more").fetchone() == (0,)
-    assert version_of(path) == NEWEST
+    assert version_of(older) == NEWEST
     assert [file.name for file in tmp_path.iterdir() if file.name.startswith("manifest")] == ["manifest.sqlite"]
 
 
@@ -147,15 +133,6 @@ def test_a_transaction_is_kept_as_a_whole_or_leaves_nothing_and_the_next_one_wor
     assert found == [("kept",)]
 
 
-def test_a_batch_and_its_files_are_told_as_they_were_given_by_another_process_too(tmp_path, manifest):
-    with closing(Manifest(tmp_path / "manifest.sqlite")) as other:
-        (batch,) = land(other)
-    assert manifest.batches("acme", "") == [batch]
-    assert replace(batch, id=None) == BATCH
-    assert live(manifest) == [FILE]
-    assert manifest.organizations() == ["acme"]
-
-
 def test_a_batch_whose_files_cannot_be_placed_is_not_there(manifest):
     def full():
         raise OSError("no space left")
@@ -166,11 +143,15 @@ def test_a_batch_whose_files_cannot_be_placed_is_not_there(manifest):
     assert land(manifest)
 
 
-def test_the_same_content_cannot_be_registered_twice(manifest):
-    land(manifest)
-    with pytest.raises(sqlite3.IntegrityError):
+def test_a_batch_and_its_files_are_told_as_they_were_given_once_by_another_process_too(tmp_path, manifest):
+    with closing(Manifest(tmp_path / "manifest.sqlite")) as other:
+        (batch,) = land(other)
+    with pytest.raises(sqlite3.IntegrityError):  # the same content again
         manifest.commit(BATCH, None, lambda: [file_of(name="2")])
+    assert manifest.batches("acme", "") == [batch]
+    assert replace(batch, id=None) == BATCH
     assert live(manifest) == [FILE]
+    assert manifest.organizations() == ["acme"]
 
 
 @pytest.mark.parametrize("domains", [("", "a.example"), ("a.example", ""), ("a.example", "b.example")])
@@ -203,41 +184,31 @@ def test_batches_of_an_organization_and_domain_come_longest_first(manifest):
     assert manifest.batches("other", "") == []
 
 
-def test_live_files_are_those_of_the_days_asked_for_both_ends_included(manifest):
+def test_live_files_are_those_of_one_organization_and_the_days_asked_for_both_ends_included(manifest):
+    other = replace(FILE, organization="other", path="visits/organization=other/day=2026-03-01/1.parquet")
+    land(manifest, replace(BATCH, organization="other"), [other])
+    assert (live(manifest), live(manifest, organization="other")) == ([], [other])
+    assert live(manifest, organization="othe%") == []
     days = [date(2025, 12, 31), date(2026, 1, 1), date(2026, 1, 2), date(2026, 10, 1)]
     land(manifest, files=[file_of(day) for day in days])
+    assert manifest.organizations() == ["acme", "other"]
     assert [file.day for file in live(manifest, days[1], days[2])] == days[1:3]
     assert [file.day for file in live(manifest, days[0], days[3])] == days
     assert live(manifest, date(2026, 1, 3), date(2026, 9, 30)) == []
     assert live(manifest, days[3], days[0]) == []
 
 
-def test_live_files_are_those_of_one_organization(manifest):
-    land(manifest)
-    other = replace(FILE, organization="other", path="visits/organization=other/day=2026-03-01/1.parquet")
-    land(manifest, replace(BATCH, organization="other"), [other])
-    assert live(manifest) == [FILE]
-    assert live(manifest, organization="other") == [other]
-    assert live(manifest, organization="acm%") == []
-    assert manifest.organizations() == ["acme", "other"]
-
-
-def test_a_continuation_replaces_the_file_of_the_unfinished_line(manifest):
-    unfinished = file_of(name="2", unfinished_of=5)
-    (first,) = land(manifest, replace(BATCH, id=5), files=[FILE, unfinished])
-    assert live(manifest) == [FILE, unfinished]
-    finished = file_of(name="3")
-    land(manifest, replace(BATCH, sha256="cc" * 32, size=2000), [finished], continues=first)
-    assert live(manifest) == [FILE, finished]
-
-
-def test_a_continuation_leaves_the_unfinished_lines_of_others(manifest):
-    first, second = replace(BATCH, id=1, sha256="1", size=1), replace(BATCH, id=2, sha256="2", size=2)
-    land(manifest, first, [file_of(name="1", unfinished_of=1)])
-    land(manifest, second, [file_of(name="2", unfinished_of=2)])
-    known = {batch.sha256: batch for batch in manifest.batches("acme", "")}
-    land(manifest, replace(BATCH, sha256="3"), [], continues=known["1"])
-    assert [file.path[-9:] for file in live(manifest)] == ["2.parquet"]
+def test_a_continuation_replaces_the_file_of_its_unfinished_line_and_leaves_those_of_others(manifest):
+    unfinished, of_another, finished = (
+        file_of(name="2", unfinished_of=5),
+        file_of(name="3", unfinished_of=6),
+        file_of(name="4"),
+    )
+    (first,) = land(manifest, replace(BATCH, id=5), [FILE, unfinished])
+    land(manifest, replace(BATCH, id=6, sha256="cc" * 32), [of_another])
+    assert live(manifest) == [FILE, unfinished, of_another]
+    land(manifest, replace(BATCH, sha256="dd" * 32, size=2000), [finished], continues=first)
+    assert live(manifest) == [FILE, of_another, finished]
 
 
 def test_an_epoch_is_told_while_a_long_read_and_a_write_last(manifest):
@@ -261,48 +232,42 @@ def test_an_epoch_is_told_while_a_long_read_and_a_write_last(manifest):
 # Copies before a migration
 
 
-def test_an_older_manifest_is_copied_beside_itself_before_it_is_changed(tmp_path, newer_program, caplog):
-    path = tmp_path / "manifest.sqlite"
-    older(path)
-    Manifest(path).close()
-    copy = tmp_path / f"manifest.sqlite.before-{NEWEST}"
+def test_an_older_manifest_is_brought_to_the_newest_version_and_copied_beside_itself_before(tmp_path, older, caplog):
+    with closing(Manifest(older)) as manifest:
+        assert live(manifest) == [FILE]
+        assert manifest.rows("SELECT * FROM more") == []
+    copy = tmp_path / BEFORE
     assert sorted(file.name for file in tmp_path.iterdir()) == ["manifest.sqlite", copy.name]
-    assert (version_of(copy), version_of(path)) == (NEWEST, NEWEST + 1)
+    assert (version_of(copy), version_of(older)) == (NEWEST, NEWEST + 1)
     assert copy.stat().st_mode & 0o777 == 0o600
     with closing(sqlite3.connect(copy)) as db:
         assert db.execute("SELECT organization FROM batches").fetchall() == [("acme",)]
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     assert [record.getMessage() for record in caplog.records] == [
-        f"{path} is being upgraded; a copy of the old version is in {copy}."
+        f"{older} is being upgraded; a copy of the old version is in {copy}."
     ]
 
 
-def test_a_copy_that_a_killed_program_began_is_made_anew(tmp_path, newer_program):
-    path = tmp_path / "manifest.sqlite"
-    older(path)
-    copy = tmp_path / f"manifest.sqlite.before-{NEWEST}"
-    copy.with_name(f"{copy.name}.partial").write_bytes(b"half a page")
-    Manifest(path).close()
-    assert version_of(copy) == NEWEST
-    assert not copy.with_name(f"{copy.name}.partial").exists()
+def test_a_copy_that_a_killed_program_began_is_made_anew(tmp_path, older):
+    begun = tmp_path / f"{BEFORE}.partial"
+    begun.write_bytes(b"half a page")
+    Manifest(older).close()
+    assert version_of(tmp_path / BEFORE) == NEWEST
+    assert not begun.exists()
 
 
-def test_where_it_cannot_be_copied_nothing_is_changed(tmp_path, newer_program):
-    path = tmp_path / "manifest.sqlite"
-    older(path)
-    (tmp_path / f"manifest.sqlite.before-{NEWEST}").mkdir()
+def test_where_it_cannot_be_copied_nothing_is_changed(tmp_path, older):
+    (tmp_path / BEFORE).mkdir()
     with pytest.raises(LakeDamaged, match="cannot be used"):
-        Manifest(path)
-    assert version_of(path) == NEWEST
+        Manifest(older)
+    assert version_of(older) == NEWEST
 
 
-def test_programs_that_bring_it_up_to_date_at_the_same_time_copy_it_once(tmp_path, newer_program, caplog):
-    path = tmp_path / "manifest.sqlite"
-    older(path)
+def test_programs_that_bring_it_up_to_date_at_the_same_time_copy_it_once(tmp_path, older, caplog):
     with ThreadPoolExecutor(8) as pool:
-        for manifest in pool.map(Manifest, [path] * 8):
+        for manifest in pool.map(Manifest, [older] * 8):
             manifest.close()
-    assert (version_of(path), version_of(tmp_path / f"manifest.sqlite.before-{NEWEST}")) == (NEWEST + 1, NEWEST)
+    assert (version_of(older), version_of(tmp_path / BEFORE)) == (NEWEST + 1, NEWEST)
     assert len(caplog.records) == 1
 
 
