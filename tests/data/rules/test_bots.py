@@ -139,15 +139,6 @@ def test_an_agent_that_a_tagged_link_of_an_ai_product_leads_shows_every_sign_in_
     assert rules(found) == [*automata, *rules(referrals), "no sign of automation or of an AI product"]
 
 
-def test_a_person_shows_one_sign(signs):
-    assert rules(signs(IPHONE)) == ["no sign of automation or of an AI product"]
-
-
-def test_a_missing_user_agent_is_the_first_sign(signs):
-    for user_agent in ("", "-", '""'):
-        assert rules(signs(user_agent))[0] == "no user agent"
-
-
 def test_a_campaign_that_is_a_host_of_an_ai_product_names_the_row_of_the_host(signs):
     campaigns = {row.utm_source for row in load(Campaign, "campaigns")}
     ai_hosts = [row.host for row in load(Referrer, "referrers") if row.referrer_type == "ai"]

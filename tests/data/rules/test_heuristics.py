@@ -29,16 +29,9 @@ def test_the_example_of_a_heuristic_is_decided_by_its_own_row(classifier, signs,
     if row.name not in KNOWN_BY_NAME:
         assert found[0] == first
         assert classifier.classify(Request.from_log(row.example)) == told
-
-
-@pytest.mark.parametrize("row", HEURISTICS, ids=[row.name for row in HEURISTICS])
-def test_a_heuristic_matches_its_example_in_lower_case_and_not_everything(row):
-    for pattern in filter(None, (row.pattern, row.unless)):
+    for pattern in filter(None, (row.pattern, row.unless)):  # which are compared with user agents in lower case
         assert re.sub(r"\\.", "", pattern) == re.sub(r"\\.", "", pattern).lower()
-    assert re2.search(row.pattern, row.example.lower())
-    if row.unless:
-        assert not re2.search(row.unless, "")
-        assert not re2.search(row.unless, row.example.lower())
+    assert not (row.unless and re2.search(row.unless, ""))
 
 
 @pytest.mark.parametrize("row", NOT_CRAWLERS, ids=[row.pattern for row in NOT_CRAWLERS])

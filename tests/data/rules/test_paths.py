@@ -8,6 +8,7 @@ import re2
 from data.rules.classifier import Request
 from data.rules.paths import PROBE, PROGRAM, PathRules, classify_path
 from data.rules.tables import Attack, Probe, load
+from data.visits import Classification
 from tests.support.tables import examples_at_once
 from tests.support.user_agents import CHROME_ON_WINDOWS as CHROME
 from tests.support.user_agents import GOOGLEBOT
@@ -29,6 +30,10 @@ def told(classifier):
     )
 
 
+def by_path(kind, confidence):
+    return Classification("other_bot", kind, None, None, None, confidence, "path", "bot", None, None)
+
+
 def test_the_table_knows_at_least_22_families_of_probes_each_with_evidence():
     assert len({row.family for row in SCANNERS}) == len(SCANNERS) >= 22
     assert {row.confidence for row in SCANNERS} == {"medium"}
@@ -36,19 +41,10 @@ def test_the_table_knows_at_least_22_families_of_probes_each_with_evidence():
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.family for row in ROWS])
-def test_the_example_of_a_row_is_decided_by_its_own_row(classifier, row):
+def test_the_example_of_a_row_is_decided_by_its_own_row_also_with_a_browsers_name(classifier, told, row):
     first = next(classifier.matches(Request.from_log(CHROME, path=row.example)))
     assert (first.rule, first.evidence) == (f"probes.toml: {row.family}", row.evidence)
-    assert classifier.classify(Request.from_log(CHROME, path=row.example)) == first.classification
-
-
-@pytest.mark.parametrize("row", SCANNERS, ids=[row.family for row in SCANNERS])
-def test_a_probe_with_a_browsers_name_is_a_scanner(told, row):
-    found = told(row.example)
-    assert (found.bot_category, found.agent_kind, found.detection_method, found.confidence, found.device_type) == (
-        "other_bot", "scanner", "path", "medium", "bot",
-    )  # fmt: skip
-    assert (found.operating_system, found.browser, found.ai_source) == (None, None, None)
+    assert told(row.example) == first.classification == by_path(row.agent_kind, row.confidence)
 
 
 @examples_at_once("word")
@@ -59,10 +55,7 @@ def test_one_ordinary_word_may_be_a_short_code_and_is_not_a_probe(told, word):
 
 @examples_at_once("path")
 def test_files_that_programs_fetch_are_bots_of_low_confidence(told, path):
-    found = told(path)
-    assert (found.bot_category, found.agent_kind, found.detection_method, found.confidence) == (
-        "other_bot", "other", "path", "low",
-    )  # fmt: skip
+    assert told(path) == by_path("other", "low")
     assert told(path, GOOGLEBOT).bot_category == "search_crawler"
 
 

@@ -208,20 +208,18 @@ def test_a_word_that_is_not_one_of_the_known_is_refused_naming_them(table, row_t
         table(row_type, GOOD[row_type] | {name: f'"{word}"'})
 
 
-@pytest.mark.parametrize("field", ["pattern", "unless"])
-def test_a_pattern_that_is_none_is_refused_by_those_who_use_it(table, field):
-    with pytest.raises(ValueError, match=rf"^heuristics\.toml, row 2: {field} is not valid"):
-        table(Heuristic, GOOD[Heuristic], GOOD[Heuristic] | {"name": '"other"', field: '"("'})
-    with pytest.raises(ValueError, match=rf"^heuristics\.toml, row 2: {field} is not valid"):
-        list(BotRules().matches("word"))
-
-
-@pytest.mark.parametrize("network", ["192.0.2.0/33", "192.0.2.1/24", "example.com"])
-def test_a_network_that_is_none_is_refused_by_those_who_use_it(table, network):
-    with pytest.raises(ValueError, match=r"^proxies\.toml, row 2: network is not valid: "):
-        table(Proxy, GOOD[Proxy], GOOD[Proxy] | {"network": f'"{network}"'})
-    with pytest.raises(ValueError, match=r"^proxies\.toml, row 2: network is not valid: "):
-        Verifier({})
+@pytest.mark.parametrize(
+    ("row_type", "field", "value", "use"),
+    [
+        *((Heuristic, field, "(", BotRules) for field in ("pattern", "unless")),
+        *((Proxy, "network", value, lambda: Verifier({})) for value in ("192.0.2.0/33", "192.0.2.1/24", "example.com")),
+    ],
+)
+def test_a_pattern_or_network_that_is_none_is_refused_by_those_who_use_it(table, row_type, field, value, use):
+    good = GOOD[row_type]
+    for refusing in (lambda: table(row_type, good, good | {field: f'"{value}"'}), use):
+        with pytest.raises(ValueError, match=rf"^{FILES[row_type]}\.toml, row 2: {field} is not valid: "):
+            refusing()
 
 
 @pytest.mark.parametrize("text", ["[proxy]\noperator = 'A'\n", "proxy = ['A']\n", "proxy = 7\n", "[[proxy]\n"])
