@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from datetime import UTC, date, datetime, timedelta
 from itertools import count
@@ -325,19 +326,14 @@ def test_what_cannot_be_read_waits_on_and_holds_nothing_else_up(lake):
 
 def at_once(*works):
     """Run each in a thread of its own, all from the same moment; what they returned."""
-    barrier, told = threading.Barrier(len(works)), {}
+    barrier = threading.Barrier(len(works))
 
-    def run(number, work):
+    def run(work):
         barrier.wait()
-        told[number] = work()
+        return work()
 
-    threads = [threading.Thread(target=run, args=pair) for pair in enumerate(works)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(told) == len(works)
-    return [told[number] for number in range(len(works))]
+    with ThreadPoolExecutor(len(works)) as pool:
+        return list(pool.map(run, works))
 
 
 def test_flushers_at_the_same_time_move_every_visit_once(lake, reopened, monkeypatch):
@@ -397,13 +393,11 @@ def test_visits_that_come_while_two_flush_land_once(lake, reopened):
         while not done.is_set():
             pending.flush_all(each)
 
-    flushers = [threading.Thread(target=flush, args=(each,)) for each in (lake, reopened())]
-    for thread in flushers:
-        thread.start()
-    at_once(*(lambda number=number: send(number) for number in range(2)))
-    done.set()
-    for thread in flushers:
-        thread.join()
+    with ThreadPoolExecutor(2) as pool:
+        flushers = pool.map(flush, (lake, reopened()))
+        at_once(*(lambda number=number: send(number) for number in range(2)))
+        done.set()
+        list(flushers)
     pending.flush_all(lake)
     assert paths(lake) == {f"/{number}-{turn}": 1 for number in range(2) for turn in range(25)}
 
