@@ -10,7 +10,6 @@ HOST_RULE: Final = "must be a host or host:port, such as go.example.com or [2001
 """Completes an error message that names what is wrong. The text itself is not repeated: it may contain a secret."""
 
 _MAX_HOST: Final = 253
-_MAX_TEXT: Final = _MAX_HOST + len(".:65535")
 _HOST_AND_PORT: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\[\]:]+)(?::[0-9]{0,5})?")
 _LABEL: Final = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 _NAME: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
@@ -22,7 +21,7 @@ def normalized_host(text: str) -> str | None:
     It is what browsers send, without the port and the final dot: lower case, other letters than ASCII as A-labels
     (xn--…), an IPv6 address in brackets and shortened. An underscore is allowed, since such names exist.
     """
-    parts = _HOST_AND_PORT.fullmatch(text) if len(text) <= _MAX_TEXT else None
+    parts = _HOST_AND_PORT.fullmatch(text) if len(text) <= _MAX_HOST + len(".:65535") else None
     if parts is None:
         return None
     host = parts[1]
@@ -31,7 +30,14 @@ def normalized_host(text: str) -> str | None:
             return f"[{socket.inet_ntop(socket.AF_INET6, socket.inet_pton(socket.AF_INET6, host[1:-1]))}]"
         except OSError:
             return None
-    host = (host if host.isascii() else _a_labels(host)).lower().removesuffix(".")
+    if not host.isascii():
+        import idna  # noqa: PLC0415  # its tables take a while to load, and are seldom needed
+
+        try:
+            host = idna.encode(host, uts46=True).decode()
+        except idna.IDNAError:
+            return None
+    host = host.lower().removesuffix(".")
     return host if len(host) <= _MAX_HOST and _NAME.fullmatch(host) else None
 
 
@@ -41,13 +47,3 @@ def check_host(text: str, what: str) -> str:
     if host is None:
         raise BadInput(f"{what} {HOST_RULE}.")
     return host
-
-
-def _a_labels(host: str) -> str:
-    """The host with its labels as A-labels; '' when IDNA does not allow it."""
-    import idna  # noqa: PLC0415  # its tables take a while to load, and are seldom needed
-
-    try:
-        return idna.encode(host, uts46=True).decode()
-    except idna.IDNAError:
-        return ""

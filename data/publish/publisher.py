@@ -7,7 +7,7 @@ never too few.
 
 import json
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -127,7 +127,11 @@ class LakePublisher:
             state = self._states[table.folder]
             is_cleaned = self._cleaned.get(table.folder) == now.date()
             if is_due or not is_cleaned or state.version - max(state.checkpoint, 0) >= MAX_VERSIONS:
-                self._clean(table, () if is_due else dead_paths(self._lake, organization))
+                kept = () if is_due else dead_paths(self._lake, organization)
+                if max(state.checkpoint, 0) < state.version:  # of which readers then need no earlier version
+                    state = self._states[table.folder] = table.log.write_checkpoint(state)
+                self._target.delete(unnamed(self._target, table, state, kept))
+                self._cleaned[table.folder] = self._now().date()
         version = self._states[visits.folder].version
         if is_due or version != copy.version or not is_recent(copy.published_at or now, RECORDED_AFTER, now):
             record_copy(self._lake, copy, version, now)
@@ -177,14 +181,6 @@ class LakePublisher:
             if replaced := merged_from(self._lake.root / sources[file].path, file.rows or 0, names):
                 moved |= {file.path, *replaced}
         return moved
-
-    def _clean(self, table: Table, kept: Collection[str]) -> None:
-        """Forget earlier versions, and delete every object that neither the log nor `kept` (paths) names."""
-        state = self._states[table.folder]
-        if max(state.checkpoint, 0) < state.version:
-            state = self._states[table.folder] = table.log.write_checkpoint(state)
-        self._target.delete(unnamed(self._target, table, state, kept))
-        self._cleaned[table.folder] = self._now().date()
 
 
 def unnamed(target: ObjectStore, table: Table, state: TableState, kept: Iterable[str]) -> list[str]:

@@ -48,8 +48,12 @@ class PublishedLake:
         named = {file: visits_path(file.day, file.path, file.sha256) for file in visits}
         found = [path for path in named.values() if path in state.files]
         missing = [file for file, path in named.items() if path not in state.files]
-        merged = self._merged(organization, state, missing) if missing and is_exact else {}
-        found += [path for replaced in merged.values() for path in replaced]
+        merged = set[LandedFile]()
+        if missing and is_exact and (dead := by_name_in_lake(state.files, replaced_paths(self._lake, organization))):
+            for file in missing:
+                if replaced := merged_from(self._lake.root / file.path, file.visits, dead):
+                    merged.add(file)
+                    found += replaced
         wanted = {links_path(path.rpartition("/")[2]): path for path in links}
         known = self._newest(link_table, lambda state: wanted.keys() <= state.files.keys()).files
         return Published(
@@ -59,12 +63,6 @@ class PublishedLake:
             [path for name, path in wanted.items() if name not in known],
             epoch if merged else None,
         )
-
-    def _merged(self, organization: str, state: TableState, files: Sequence[LandedFile]) -> dict[LandedFile, list[str]]:
-        """Those of the files whose visits are unchanged in replaced files of a version, with the paths of these."""
-        dead = by_name_in_lake(state.files, replaced_paths(self._lake, organization))
-        merged = {file: merged_from(self._lake.root / file.path, file.visits, dead) for file in files} if dead else {}
-        return {file: replaced for file, replaced in merged.items() if replaced}
 
     def forget(self) -> None:
         """Read all logs anew when they are needed again."""

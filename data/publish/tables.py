@@ -14,7 +14,6 @@ from data.visits import VISITS
 SHA256_DIGITS: Final = 16
 """Of the SHA-256 of a file's bytes, with which its name at a target begins."""
 _DEAD_VISITS: Final = "SELECT day, path, sha256 FROM files WHERE organization = ? AND deletable_at IS NOT NULL"
-_DEAD_LINKS: Final = "SELECT sha256 FROM links WHERE organization = ? AND deletable_at IS NOT NULL"
 
 
 class Table(NamedTuple):
@@ -47,7 +46,9 @@ def links_path(sha256: str) -> str:
 def dead_paths(lake: Lake, organization: str) -> list[str]:
     """The paths in its tables of replaced files, which readers of an earlier version may still use."""
     rows = lake.manifest.rows(_DEAD_VISITS, [organization])
-    links = lake.manifest.rows(_DEAD_LINKS, [organization])
+    links = lake.manifest.rows(
+        "SELECT sha256 FROM links WHERE organization = ? AND deletable_at IS NOT NULL", [organization]
+    )
     return [*(visits_path(*row) for row in rows), *(links_path(*row) for row in links)]
 
 

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from data.errors import TrafficError
 from data.publish.publisher import unnamed
-from data.publish.tables import SHA256_DIGITS, Table, dead_paths, tables
+from data.publish.tables import SHA256_DIGITS, dead_paths, tables
 from data.store.copies import copies
 from data.store.lake import Lake
-from data.store.target import ObjectStore, open_target
+from data.store.target import open_target
 
 
 class CopyFinding(NamedTuple):
@@ -28,20 +28,16 @@ def verify_copies(lake: Lake, organization: str = "") -> Iterator[CopyFinding]:
             yield CopyFinding(copy.target, f"may hold visits of {copy.organization} that were erased since {since}")
         try:
             for table in tables(target, copy.organization):
-                yield from _verify(target, table, dead_paths(lake, copy.organization))
+                state, sizes = table.log.read(), target.list(f"{table.folder}/")
+                for path, file in state.files.items():
+                    key = f"{table.folder}/{path}"
+                    body = target.get(key) if sizes.get(key) == file.size else None
+                    if body is None:
+                        yield CopyFinding(f"{target.name}/{key}", "is missing, or has another size than the log says")
+                    elif not path.rpartition("/")[2].startswith(hashlib.sha256(body).hexdigest()[:SHA256_DIGITS]):
+                        yield CopyFinding(f"{target.name}/{key}", "is not what was published (its SHA-256 differs)")
+                for key in unnamed(target, table, state, dead_paths(lake, copy.organization)):
+                    place = f"{target.name}/{key}"
+                    yield CopyFinding(place, "is named by neither log nor manifest; `traffic publish` deletes it")
         except TrafficError as error:
             yield CopyFinding(copy.target, str(error))
-
-
-def _verify(target: ObjectStore, table: Table, dead: list[str]) -> Iterator[CopyFinding]:
-    state, sizes = table.log.read(), target.list(f"{table.folder}/")
-    for path, file in state.files.items():
-        key = f"{table.folder}/{path}"
-        body = target.get(key) if sizes.get(key) == file.size else None
-        if body is None:
-            yield CopyFinding(f"{target.name}/{key}", "is missing, or has another size than the log says")
-        elif hashlib.sha256(body).hexdigest()[:SHA256_DIGITS] != path.rpartition("/")[2][:SHA256_DIGITS]:
-            yield CopyFinding(f"{target.name}/{key}", "is not what was published (its SHA-256 differs)")
-    for key in unnamed(target, table, state, dead):
-        place = f"{target.name}/{key}"
-        yield CopyFinding(place, "is named by neither log nor manifest; `traffic publish` deletes it")

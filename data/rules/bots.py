@@ -106,7 +106,9 @@ def readable_user_agent(logged: str) -> str:
     """The user agent that a client sent, from a log: unescaped, at most 1,024 characters, '' when there is none."""
     text = logged[: 4 * MAX_USER_AGENT_LENGTH]
     if "\\" in text:
-        text = _ESCAPE.sub(_unescaped, text)
+        text = _ESCAPE.sub(
+            lambda found: found[2] or bytes.fromhex(found[1].replace("\\x", "")).decode("utf-8", "replace"), text
+        )
     for _ in range(2):  # older CloudFront logs are percent-encoded twice
         if " " not in text and ("%20" in text or "%2520" in text):
             text = unquote(text, errors="replace")
@@ -121,22 +123,20 @@ def _crawler_match(row: dict[str, Any], user_agent: str, is_ours: bool) -> RuleM
 
     With `is_ours`, the row's token is in our table but did not match there, so it is only a part of another bot's name.
     """
-    kind = _kind_of(row)
+    kind = next((_KIND_OF_TAG[tag] for tag in row["tags"] if tag in _KIND_OF_TAG), "other")
+    if kind == "seo" and not _SEO.search(f"{row['pattern']} {row.get('description', '')}"):
+        kind = "other"  # the list also tags crawlers without a better tag as seo
     match = _compiled(row["pattern"]).search(user_agent)
     agent = match.group(0).strip(" /(;")
     if is_ours:
-        kind, agent = "other", _word_around(user_agent, *match.span())
+        start, end = match.span()
+        before, after = re.search(r"[\w.-]*$", user_agent[:start]), re.match(r"[\w.-]*", user_agent[end:])
+        word = f"{before[0]}{match[0]}{after[0]}"  # type: ignore[index]  # both match ""
+        kind, agent = "other", word.strip(" /(;")
     rule = f'crawler-user-agents: "{row["pattern"]}"'
     url = row.get("url", "")
     evidence = url if url.startswith("http") else _CRAWLER_LIST
     return RuleMatch(rule, evidence, bot_classification(kind, agent, "medium", method="user_agent"))
-
-
-def _kind_of(row: dict[str, Any]) -> str:
-    """The agent_kind of a crawler, by its tags. The list also tags crawlers without a better tag as seo."""
-    kind = next((_KIND_OF_TAG[tag] for tag in row["tags"] if tag in _KIND_OF_TAG), "other")
-    is_seo = _SEO.search(f"{row['pattern']} {row.get('description', '')}")
-    return "other" if kind == "seo" and not is_seo else kind
 
 
 @cache
@@ -148,18 +148,9 @@ def _literal(pattern: str) -> str:
     return pattern.replace("\\", "").strip("/ (").lower()
 
 
-def _word_around(text: str, start: int, end: int) -> str:
-    before, after = re.search(r"[\w.-]*$", text[:start]), re.match(r"[\w.-]*", text[end:])
-    return text[start - len(before[0]) : end + len(after[0])].strip(" /(;")  # type: ignore[index]  # both match ""
-
-
 def agent_pattern(token: str, exact: bool = False) -> str:
     """The regular expression (RE2 or PCRE) that finds a token in a user agent in lower case: as a whole word."""
     escaped = re2.escape(token.lower())
     if exact:
         return f"^{escaped}$"
     return f"(?:^|[^a-z0-9]){escaped}" + ("" if token[-1] in "/ (-" else "(?:[^a-z0-9-]|$)")
-
-
-def _unescaped(found: re.Match[str]) -> str:
-    return bytes.fromhex(found[1].replace("\\x", "")).decode("utf-8", "replace") if found[1] else found[2]

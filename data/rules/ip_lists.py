@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from data.errors import BadInput
 from data.rules.tables import IpList
@@ -54,7 +54,11 @@ def parse_networks(body: bytes, form: str) -> list[Network]:
         raise BadInput(f"the list is larger than {MAX_LIST_BYTES >> 20} MiB")
     try:
         entries = _entries(body.decode("utf-8-sig"), form)
-        networks = [_network_of(entry) for entry in dict.fromkeys(entries)]
+        networks = list[Network]()
+        for entry in dict.fromkeys(entries):
+            if not isinstance(entry, str):
+                raise TypeError(f"{entry!r} is not a network")
+            networks.append(ipaddress.ip_network(entry, strict=False))
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         raise BadInput(f"the list is not in the {form!r} format: {str(error)[:200]}") from error
     if form == "text":  # the text may mention private networks as examples
@@ -81,8 +85,8 @@ def folder_fetcher(folder: Path) -> Callable[[IpList], bytes]:
     return read
 
 
-def _entries(text: str, form: str) -> list[str]:
-    """The networks of a list as text."""
+def _entries(text: str, form: str) -> list[Any]:
+    """The networks of a list as text, if all is well."""
     if form == "prefixes":
         return [network for entry in json.loads(text)["prefixes"] for network in _prefixes_of(entry)]
     if form.startswith("json:"):
@@ -101,9 +105,3 @@ def _prefixes_of(entry: dict[str, str]) -> list[str]:
     if not networks:
         raise LookupError(f"no prefix in {entry}")
     return networks
-
-
-def _network_of(entry: object) -> Network:
-    if not isinstance(entry, str):
-        raise TypeError(f"{entry!r} is not a network")
-    return ipaddress.ip_network(entry, strict=False)

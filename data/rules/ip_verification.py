@@ -86,7 +86,11 @@ class Verifier:
             if client in networks:
                 return IpVerdict(True, f"inside {snapshot.name} of {snapshot.fetched_at:%Y-%m-%d}")
         are_all_fresh = len(lists) == len(_lists_of(row)) and all(_is_fresh(snapshot, day) for _, snapshot in lists)
-        return _outside(row, " and ".join(snapshot.name for _, snapshot in lists), are_all_fresh)
+        names = " and ".join(snapshot.name for _, snapshot in lists)
+        if row.server_side and are_all_fresh:
+            return IpVerdict(False, f"outside {names}, and it comes from no other addresses")
+        elsewhere, too_old = "it may also come from other addresses", "its IP lists are incomplete or too old to tell"
+        return IpVerdict(None, f"outside {names}, but {too_old if row.server_side else elsewhere}")
 
     def verify(self, classification: Classification, address: str, day: date) -> Classification:
         """The classification after checking the address: verified, contradicted, unchanged, or an agent in disguise."""
@@ -140,11 +144,3 @@ def _lists_of(row: Agent) -> list[str]:
 
 def _is_fresh(snapshot: Snapshot, day: date) -> bool:
     return abs((snapshot.fetched_at.date() - day).days) <= FRESH_DAYS
-
-
-def _outside(row: Agent, names: str, are_all_fresh: bool) -> IpVerdict:
-    if not row.server_side:
-        return IpVerdict(None, f"outside {names}, but it may also come from other addresses")
-    if not are_all_fresh:
-        return IpVerdict(None, f"outside {names}, but its IP lists are incomplete or too old to tell")
-    return IpVerdict(False, f"outside {names}, and it comes from no other addresses")

@@ -21,8 +21,6 @@ MIN_VISITS: Final = 10
 """In the same hours of the same weekday, each of the last WEEKS weeks had at least as many."""
 _LATE_HOURS: Final = {"drop": SILENT_HOURS}
 """By so many hours more, what arrives from a source may be late: objects are delivered once a day, for example."""
-_WEEKS_BEFORE: Final = range(WEEKS, 0, -1)
-_KEPT_HOURS: Final = (WEEKS + 1) * 7 * 24
 _EPOCH: Final = datetime(1970, 1, 1)  # UTC, as times of visits are
 _HOUR: Final = timedelta(hours=1)
 
@@ -63,7 +61,8 @@ def delivered(domain: str, visits: int, now: datetime) -> Arrivals:
 
 def note_arrivals(db: sqlite3.Connection, organization: str, arrived: Arrivals, now: datetime) -> None:
     """Add to what arrived from a source, in the transaction that lands it. Its hours of five weeks are kept."""
-    first, key = _hour(now.astimezone(UTC).replace(tzinfo=None)) - _KEPT_HOURS, [organization, *arrived[:2]]
+    first = _hour(now.astimezone(UTC).replace(tzinfo=None)) - (WEEKS + 1) * 7 * 24
+    key = [organization, *arrived[:2]]
     db.execute("DELETE FROM arrivals WHERE organization = ? AND source = ? AND domain = ? AND hour < ?", [*key, first])
     db.executemany(
         "INSERT INTO arrivals VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET visits = visits + excluded.visits",
@@ -84,7 +83,9 @@ def silences(rows: Iterable[tuple[SourceKind, str, int, int]], zone: str, now: d
     for (source, domain), by_hour in sources.items():
         first = max((hour for hour in by_hour if hour <= current), default=current) + 1
         last = min(current - SILENT_HOURS - _LATE_HOURS.get(source, 0), first + WEEKS * 7 * 24)
-        weeks = ([_visits(by_hour, begin, week, zone) for week in _WEEKS_BEFORE] for begin in range(first, last + 1))
+        weeks = (
+            [_visits(by_hour, begin, week, zone) for week in range(WEEKS, 0, -1)] for begin in range(first, last + 1)
+        )
         before = next((visits for visits in weeks if min(visits) >= MIN_VISITS), None)
         if before:
             found.append(Silence(source, domain, (_EPOCH + first * _HOUR).replace(tzinfo=UTC), before))

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from data.errors import BadInput, Conflict
 from data.hosts import normalized_host
@@ -39,18 +39,6 @@ class Batch:
     object: ObjectVersion | None = None  # whose content it is; only of a batch that is being committed
 
 
-_PUT_BATCH: Final = (
-    "INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
-    "domain = excluded.domain, sha256 = excluded.sha256, bytes = excluded.bytes, whole_bytes = excluded.whole_bytes, "
-    "visits = visits + excluded.visits, log_format = excluded.log_format, imported_at = excluded.imported_at, "
-    "first_at = excluded.first_at, last_at = excluded.last_at"
-)
-_INSERT_OBJECT: Final = "INSERT OR IGNORE INTO objects (organization, bucket, key, etag, batch) VALUES (?, ?, ?, ?, ?)"
-_CONTENT: Final = (
-    "SELECT domain FROM batches WHERE organization = ? AND sha256 = ? AND domain <> ? AND visits > 0 AND id IS NOT ?"
-)
-
-
 def longest(prefixes: Iterable[Batch], size: int, domain: str) -> Batch | None:
     """The import that a content of `size` bytes goes on from, of all imports of its prefixes; None if it is new.
 
@@ -81,10 +69,8 @@ def _normal(domain: str) -> str:
 def batch_of(row: tuple[Any, ...]) -> Batch:
     """The batch of a row of the table."""
     key, organization, domain, sha256, size, whole_size, visits, log_format, at, first_at, last_at = row
-    imported_at = datetime.fromisoformat(at)
-    return Batch(
-        organization, domain, sha256, size, whole_size, visits, imported_at, log_format, key, first_at, last_at
-    )
+    imported = datetime.fromisoformat(at)
+    return Batch(organization, domain, sha256, size, whole_size, visits, imported, log_format, key, first_at, last_at)
 
 
 def put_batch(db: sqlite3.Connection, batch: Batch) -> None:
@@ -96,12 +82,20 @@ def put_batch(db: sqlite3.Connection, batch: Batch) -> None:
     """
     if batch.arrived:
         note_arrivals(db, batch.organization, batch.arrived, batch.imported_at)
-    rows = db.execute(_CONTENT, [batch.organization, batch.sha256, batch.domain, batch.id]).fetchall()
-    for (domain,) in rows:
+    other = db.execute(
+        "SELECT domain FROM batches "
+        "WHERE organization = ? AND sha256 = ? AND domain <> ? AND visits > 0 AND id IS NOT ?",
+        [batch.organization, batch.sha256, batch.domain, batch.id],
+    ).fetchone()
+    if other:
+        (domain,) = other
         named = f"--domain {domain}" if domain else "no domain"
         raise Conflict(f"another process imported this log with {named} in the meantime; nothing was changed.")
     db.execute(
-        _PUT_BATCH,
+        "INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
+        "domain = excluded.domain, sha256 = excluded.sha256, bytes = excluded.bytes, "
+        "whole_bytes = excluded.whole_bytes, visits = visits + excluded.visits, log_format = excluded.log_format, "
+        "imported_at = excluded.imported_at, first_at = excluded.first_at, last_at = excluded.last_at",
         [batch.id, batch.organization, batch.domain, batch.sha256, batch.size, batch.whole_size, batch.visits,
          batch.log_format, format_time(batch.imported_at), batch.first_at, batch.last_at],
     )  # fmt: skip
@@ -111,4 +105,7 @@ def put_batch(db: sqlite3.Connection, batch: Batch) -> None:
 
 def insert_objects(db: sqlite3.Connection, organization: str, read: Iterable[tuple[ObjectVersion, int]]) -> None:
     """Record which batches landed the contents of objects. The caller has begun a transaction."""
-    db.executemany(_INSERT_OBJECT, [(organization, *version, batch) for version, batch in read])
+    db.executemany(
+        "INSERT OR IGNORE INTO objects (organization, bucket, key, etag, batch) VALUES (?, ?, ?, ?, ?)",
+        [(organization, *version, batch) for version, batch in read],
+    )

@@ -2,15 +2,10 @@
 
 import secrets
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from data.store.clock import format_time, parse_time
 from data.store.lake import Lake
-
-_COPIES: Final = (
-    "SELECT target, organization, version, published_at, erasures, followed, due_since FROM copies "
-    "WHERE ? IN ('', target) AND ? IN ('', organization) ORDER BY target, organization"
-)
 
 
 class Copy(NamedTuple):
@@ -28,9 +23,14 @@ class Copy(NamedTuple):
 
 def copies(lake: Lake, target: str = "", organization: str = "") -> list[Copy]:
     """The copies at one target or at all, of one organization or of all."""
+    rows = lake.manifest.rows(
+        "SELECT target, organization, version, published_at, erasures, followed, due_since FROM copies "
+        "WHERE ? IN ('', target) AND ? IN ('', organization) ORDER BY target, organization",
+        [target, organization],
+    )
     return [
         Copy(name, owner, version, parse_time(at), erasures, followed, parse_time(since))
-        for name, owner, version, at, erasures, followed, since in lake.manifest.rows(_COPIES, [target, organization])
+        for name, owner, version, at, erasures, followed, since in rows
     ]
 
 

@@ -59,10 +59,6 @@ class PendingRange(msgspec.Struct, frozen=True, array_like=True):
         """Whether all rows of another range are among those of this one."""
         return self.first <= other.first and other.last <= self.last
 
-    def goes_on_with(self, other: "PendingRange") -> bool:
-        """Whether another range, with later rows or some of the same, is of the same session and came soon after."""
-        return session_of(self.last) == session_of(other.first) and not is_pause(self.last_at, other.first_at)
-
 
 class Footer(msgspec.Struct, frozen=True, omit_defaults=True):
     """The record in the footer of a visit file."""
@@ -186,9 +182,9 @@ def merged_ranges(ranges: Iterable[PendingRange]) -> tuple[PendingRange, ...]:
     """
     merged: list[PendingRange] = []
     for part in sorted(ranges, key=lambda part: (part.first, part.last)):
-        if merged and merged[-1].goes_on_with(part):
-            times = span(merged[-1].times, part.times)
-            merged[-1] = PendingRange(merged[-1].first, max(merged[-1].last, part.last), *times)
+        last = merged[-1] if merged else None
+        if last and session_of(last.last) == session_of(part.first) and not is_pause(last.last_at, part.first_at):
+            merged[-1] = PendingRange(last.first, max(last.last, part.last), *span(last.times, part.times))
         else:
             merged.append(part)
     return tuple(merged)

@@ -21,10 +21,6 @@ from data.store.locks import shared
 from data.store.manifest import Connect, Manifest
 
 _LOG: Final = logging.getLogger(__name__)
-_NUMBER: Final = re.compile(rb"[0-9]{1,18}\n")
-_STATE: Final = """
-SELECT number, files, batches, (SELECT count(*) FROM files), (SELECT count(*) FROM batches) FROM generation
-"""
 _NUMBER_OF_CHANGES: Final = "SELECT number FROM generation"
 _REMEDY: Final = "nothing is written until all programs are stopped and `traffic rebuild` is run"
 
@@ -41,7 +37,7 @@ class GenerationCopy:
         """The number in the file; 0 if it is missing or cannot be read."""
         with suppress(OSError):
             content = self._path.read_bytes()
-            if _NUMBER.fullmatch(content):
+            if re.fullmatch(rb"[0-9]{1,18}\n", content):
                 return int(content)
         return 0
 
@@ -76,7 +72,9 @@ class GenerationCopy:
 def outdated(manifest: Manifest, root: Path) -> str:
     """Why nothing may be written into the lake at `root`, as a sentence with the remedy; "" if all is well."""
     newest = GenerationCopy(root).number()  # read first: other programs may commit before the manifest is read
-    rows = manifest.rows(_STATE)
+    rows = manifest.rows(
+        "SELECT number, files, batches, (SELECT count(*) FROM files), (SELECT count(*) FROM batches) FROM generation"
+    )
     if len(rows) != 1 or None in rows[0]:
         return f"{root}/manifest.sqlite is damaged; {_REMEDY}."
     ((number, files, batches, files_there, batches_there),) = rows

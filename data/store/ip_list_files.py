@@ -7,7 +7,6 @@ import ipaddress
 import json
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import NamedTuple
 
 from data.errors import BadInput, LakeDamaged
@@ -27,7 +26,15 @@ class RefreshResult(NamedTuple):
 
 def snapshots(lake: Lake) -> dict[str, Snapshot]:
     """The stored snapshot of every list, by name. Raises LakeDamaged for a file that cannot be read."""
-    return {path.stem: _read(path) for path in sorted(lake.ip_lists.glob("*.json"))}
+    found = {}
+    for path in sorted(lake.ip_lists.glob("*.json")):
+        try:
+            saved = json.loads(path.read_bytes())
+            networks = [ipaddress.ip_network(network) for network in saved["networks"]]
+            found[path.stem] = Snapshot(path.stem, datetime.fromisoformat(saved["fetched_at"]), networks)
+        except (OSError, ValueError, TypeError, LookupError, RecursionError) as error:
+            raise LakeDamaged(f"{path} cannot be read; delete it, or run `traffic agents refresh`.") from error
+    return found
 
 
 def changed_at(lake: Lake) -> int:
@@ -45,24 +52,11 @@ def refresh(
         except BadInput as error:
             yield RefreshResult(row, None, str(error))
         else:
-            _write(lake, row, snapshot)
+            saved = {
+                "url": row.url,
+                "fetched_at": now.astimezone(UTC).isoformat(timespec="seconds"),
+                "networks": [str(network) for network in snapshot.networks],
+            }
+            staged, target = lake.staging / f"{row.name}-{id(snapshot)}.json", lake.ip_lists / f"{row.name}.json"
+            write_bytes_durably(json.dumps(saved, indent=1).encode(), staged, target)
             yield RefreshResult(row, snapshot, "")
-
-
-def _read(path: Path) -> Snapshot:
-    try:
-        saved = json.loads(path.read_bytes())
-        networks = [ipaddress.ip_network(network) for network in saved["networks"]]
-        return Snapshot(path.stem, datetime.fromisoformat(saved["fetched_at"]), networks)
-    except (OSError, ValueError, TypeError, LookupError, RecursionError) as error:
-        raise LakeDamaged(f"{path} cannot be read; delete it, or run `traffic agents refresh`.") from error
-
-
-def _write(lake: Lake, row: IpList, snapshot: Snapshot) -> None:
-    saved = {
-        "url": row.url,
-        "fetched_at": snapshot.fetched_at.astimezone(UTC).isoformat(timespec="seconds"),
-        "networks": [str(network) for network in snapshot.networks],
-    }
-    target = lake.ip_lists / f"{row.name}.json"
-    write_bytes_durably(json.dumps(saved, indent=1).encode(), lake.staging / f"{row.name}-{id(snapshot)}.json", target)

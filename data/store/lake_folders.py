@@ -4,6 +4,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -60,8 +61,9 @@ class LakeFolders:
 
     def seed(self, name: str, schema: pa.Schema, metadata: Mapping[str, str] | None = None) -> str:
         """The path of an empty file, which is written if it is missing or damaged, or has other columns."""
-        if _has_columns(self.root / name, schema):
-            return f"{self.root}/{name}"
+        with suppress(*UNREADABLE):
+            if pq.read_schema(self.root / name).equals(schema):
+                return f"{self.root}/{name}"
         path = self.seeds / name
         write_durably(schema.empty_table(), self.staging / f"seed-{uuid.uuid4()}.parquet", path, metadata)
         return str(path)
@@ -76,10 +78,3 @@ def delete_spilled(staging: Path, process: int) -> None:
     """Delete what the engines of a process that was ended spilled."""
     for folder in staging.glob(f"engine-{process}-*"):
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _has_columns(path: Path, schema: pa.Schema) -> bool:
-    try:
-        return bool(pq.read_schema(path).equals(schema))
-    except UNREADABLE:
-        return False

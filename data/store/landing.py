@@ -93,8 +93,10 @@ class Landing:
             self._add(day, len(part), self.batch if unfinished else None)
             written.append((self._staged[-1], part))
         _, self._last_part = written.pop()
+        content = BatchRecord(self.batch, sha256=self._content)
+        footers = [self._footer(staged, [content]) for staged, _ in written]
         with ThreadPoolExecutor(2) as pool:  # the Parquet writer releases the interpreter lock
-            list(pool.map(self._write_part, written))
+            list(pool.map(lambda part, footer: write_visits(part[1], part[0].path, footer), written, footers))
         self.visits += len(visits)
 
     def commit(self, batch: Batch, continues: Batch | None) -> None:
@@ -160,11 +162,6 @@ class Landing:
             return bool(file.footer.pending) and all(map(self._pending.contains, file.footer.pending))
         return file.visits <= visits and any(batch.sha256 == self._content for batch in file.footer.batches)
 
-    def _write_part(self, part: tuple[Staged, pa.Table]) -> None:
-        staged, visits = part
-        content = BatchRecord(self.batch, sha256=self._content)
-        write_visits(visits, staged.path, self._footer(staged, [content]))
-
 
 def new_path(lake: Lake) -> Path:
     """A new path in the staging folder with a unique name, which the file keeps."""
@@ -188,33 +185,25 @@ def write_visits(visits: pa.Table | Iterable[pa.RecordBatch], path: Path, footer
     Columns are matched by name; missing ones (as in visits of an earlier schema version) are null.
     """
     parts: Iterable[pa.Table]
-    same = set[str]()
+    compression, schema = dict.fromkeys(VISITS.names, "zstd"), VISITS
     if isinstance(visits, pa.Table):
-        parts, schema = [visits], pa.schema([_keep_dictionary(field, visits.schema) for field in VISITS])
-        same = _same_in_every_row(visits)
+        parts = [visits]
+        for place, field in enumerate(VISITS):
+            kind = visits.schema.field(field.name).type if field.name in visits.column_names else field.type
+            if pa.types.is_dictionary(kind) and kind.value_type == field.type:
+                schema = schema.set(place, field.with_type(kind))  # which is written faster
+                if all(len(chunk.dictionary) <= 1 for chunk in visits[field.name].chunks):
+                    compression[field.name] = "none"  # to compress the same in every row takes longer than to write it
     else:
-        parts, schema = (pa.Table.from_batches([batch]) for batch in visits), VISITS
+        parts = (pa.Table.from_batches([batch]) for batch in visits)
     write_parquet(
         (_with_columns(part, schema) for part in parts),
         schema,
         path,
         statistics=_STATISTICS,
-        compression={name: "none" if name in same else "zstd" for name in schema.names},
+        compression=compression,
         metadata=footer.metadata,
     )
-
-
-def _keep_dictionary(field: pa.Field, given: pa.Schema) -> pa.Field:
-    """A field of VISITS, with a dictionary type if `given` has one, because that is written faster."""
-    kind = given.field(field.name).type if field.name in given.names else field.type
-    is_encoded = pa.types.is_dictionary(kind) and kind.value_type == field.type
-    return field.with_type(kind) if is_encoded else field
-
-
-def _same_in_every_row(visits: pa.Table) -> set[str]:
-    """Columns with at most one value, of those with a dictionary. To compress them takes longer than to write them."""
-    encoded = [name for name in visits.column_names if pa.types.is_dictionary(visits.schema.field(name).type)]
-    return {name for name in encoded if all(len(chunk.dictionary) <= 1 for chunk in visits[name].chunks)}
 
 
 def _with_columns(visits: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -19,8 +19,6 @@ from data.store.links import COLUMNS, Link, parse_link
 
 AUTO: Final = "auto"
 _FIELDS: Final = ("short_code", "short_url", "target_url", "domain", "created_at")
-_DELIMITERS: Final = ",;\t"
-_OTHERWISE: Final = "correct it, or leave such links out with --skip-invalid"
 
 
 class LinkShape(msgspec.Struct, frozen=True):
@@ -114,7 +112,13 @@ def read_export(
     pages = list(_pages(path, text, known))
     totals = [str(_member(page, shape.total)) for shape, page in pages if shape.total]
     total = max((int(number) for number in totals if number.isdecimal()), default=0)
-    return _checked(path, list(_json_rows(pages)), now, skip_invalid, total)
+    rows = []
+    for number, (shape, page) in enumerate(pages, 1):
+        links = _member(page, shape.items)
+        for place, link in enumerate(links.values() if isinstance(links, dict) else links, 1):
+            fields = {folded(name): value for name, value in link.items()}
+            rows.append(_Row(f"page {number}, link {place}", shape, fields))
+    return _checked(path, rows, now, skip_invalid, total)
 
 
 def _checked(path: Path, rows: Sequence[_Row], now: datetime, skip_invalid: bool, total: int) -> LinkExport:
@@ -130,7 +134,8 @@ def _checked(path: Path, rows: Sequence[_Row], now: datetime, skip_invalid: bool
                     raise BadInput(f"{path}, {row.place}: {link.short_code} on this domain is already in {first}.")
             except BadInput as error:
                 if not skip_invalid:
-                    raise BadInput(f"{str(error).removesuffix('.')}; {_OTHERWISE}.") from None
+                    problem = str(error).removesuffix(".")
+                    raise BadInput(f"{problem}; correct it, or leave such links out with --skip-invalid.") from None
                 export.left_out.append(str(error))
             else:
                 if first is None:
@@ -183,7 +188,7 @@ def _texts(value: object) -> list[str]:
 
 def _csv_rows(path: Path, text: str, known: Sequence[LinkShape]) -> Iterator[_Row]:
     head = text.partition("\n")[0]
-    rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=max(_DELIMITERS, key=head.count))
+    rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=head.count))
     try:
         names = [folded(name) for name in rows.fieldnames or ()]
         shape = next((shape for shape in known if shape.fits(names)), None)
@@ -253,10 +258,3 @@ def _member(value: Any, names: Sequence[str]) -> Any:  # noqa: ANN401  # whateve
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value
-
-
-def _json_rows(pages: Iterable[tuple[LinkShape, Any]]) -> Iterator[_Row]:
-    for number, (shape, page) in enumerate(pages, 1):
-        links = _member(page, shape.items)
-        for place, link in enumerate(links.values() if isinstance(links, dict) else links, 1):
-            yield _Row(f"page {number}, link {place}", shape, {folded(name): value for name, value in link.items()})

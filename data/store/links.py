@@ -85,7 +85,17 @@ def change_links(
             if not replace:
                 raise
             before = []
-        changes = _changes(before, links, now, replace)
+        left, changes = {_key(link): link for link in before}, LinkChanges([], [], [], [])
+        created_now = now.astimezone(UTC).replace(tzinfo=None)
+        for link in links:
+            old = left.pop(_key(link), None)
+            if old is None:
+                changes.added.append(link)
+            elif old == link or (old.target_url == link.target_url and link.created_at == created_now):
+                changes.unchanged.append(old)
+            else:
+                changes.changed.append(link)
+        (changes.removed if replace else changes.unchanged).extend(left.values())
         if not dry_run and (replace or changes.added or changes.changed):
             replace_links(lake, organization, _table(organization, changes.links))
     return changes
@@ -102,21 +112,19 @@ def edit_links(lake: Lake, organization: str, edits: Sequence[LinkEdit]) -> list
         links = pq.ParquetFile(intact_links(lake, stored)).read().cast(LINKS) if stored else LINKS.empty_table()
         is_near = pc.is_in(links["short_code"], pa.array({edit.short_code for edit in edits}, pa.string()))
         near = {_key(link): link for link in _links(links.filter(is_near))}
-        done = [_edit(near, edit) for edit in edits]
+        done = []
+        for edit in edits:
+            key = edit.short_code, edit.domain
+            before = near.pop(key, None)
+            after = before if before and edit.link and before.target_url == edit.link.target_url else edit.link
+            if after:
+                near[key] = after
+            done.append((before, after))
         if any(before != after for before, after in done):
             others = links.filter(pc.invert(is_near))
             edited = pa.concat_tables([others, _table(organization, near.values())])
             replace_links(lake, organization, edited.sort_by([("short_code", "ascending"), ("domain", "ascending")]))
     return done
-
-
-def _edit(links: dict[tuple[str, str], Link], edit: LinkEdit) -> tuple[Link | None, Link | None]:
-    key = edit.short_code, edit.domain
-    before = links.pop(key, None)
-    after = before if before and edit.link and before.target_url == edit.link.target_url else edit.link
-    if after:
-        links[key] = after
-    return before, after
 
 
 def remove_link(lake: Lake, organization: str, short_code: str, domain: str) -> Link | None:
@@ -133,22 +141,6 @@ def _table(organization: str, links: Iterable[Link]) -> pa.Table:
 
 def _links(table: pa.Table | pa.RecordBatch) -> list[Link]:
     return [Link(**row) for row in table.select(list(COLUMNS)).to_pylist()]
-
-
-def _changes(before: Sequence[Link], links: Sequence[Link], now: datetime, replace: bool) -> LinkChanges:
-    created_now = now.astimezone(UTC).replace(tzinfo=None)
-    left = {_key(link): link for link in before}
-    changes = LinkChanges([], [], [], [])
-    for link in links:
-        old = left.pop(_key(link), None)
-        if old is None:
-            changes.added.append(link)
-        elif old == link or (old.target_url == link.target_url and link.created_at == created_now):
-            changes.unchanged.append(old)
-        else:
-            changes.changed.append(link)
-    (changes.removed if replace else changes.unchanged).extend(left.values())
-    return changes
 
 
 def _key(link: Link) -> tuple[str, str]:

@@ -38,26 +38,22 @@ def locked(folder: Path, wait: bool, *, is_shared: bool = False) -> Iterator[boo
 
     A shared lock is one that others may share, too. Two threads of one process exclude each other like two processes.
     """
-    handle = os.open(folder, os.O_RDONLY)
+    message = "%s is locked by another program, such as an import, a merge or a rebuild; waiting until it is done."
+    handle, kind = os.open(folder, os.O_RDONLY), fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX
     try:
-        yield _lock(handle, folder, fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX, wait)
+        has_lock = True
+        try:
+            fcntl.flock(handle, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            has_lock = False
+        if wait and not has_lock:
+            notice = threading.Timer(NOTICE_AFTER_SECONDS, _LOG.warning, (message, folder))
+            notice.daemon = True
+            notice.start()
+            try:
+                fcntl.flock(handle, kind)
+            finally:
+                notice.cancel()
+        yield has_lock or wait
     finally:
         os.close(handle)
-
-
-def _lock(handle: int, folder: Path, kind: int, wait: bool) -> bool:
-    """Lock an open folder, shared or exclusively; return whether it is locked now."""
-    try:
-        fcntl.flock(handle, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        if not wait:
-            return False
-        message = "%s is locked by another program, such as an import, a merge or a rebuild; waiting until it is done."
-        notice = threading.Timer(NOTICE_AFTER_SECONDS, _LOG.warning, (message, folder))
-        notice.daemon = True
-        notice.start()
-        try:
-            fcntl.flock(handle, kind)
-        finally:
-            notice.cancel()
-    return True

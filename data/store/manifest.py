@@ -53,7 +53,6 @@ _FILE_COLUMNS: Final = (
     "behaviour_version"
 )
 
-_EXPIRE_LINE: Final = "UPDATE files SET deletable_at = ? WHERE unfinished_of = ? AND deletable_at IS NULL"
 _SELECT_LIVE: Final = f"SELECT {_FILE_COLUMNS} FROM files WHERE deletable_at IS NULL AND "
 
 
@@ -147,7 +146,10 @@ class Manifest:
             check_zone_is(db, batch.organization, zone)
             put_batch(db, batch)
             if continues is not None:
-                db.execute(_EXPIRE_LINE, [format_time(batch.imported_at + READERS_GRACE), continues.id])
+                db.execute(
+                    "UPDATE files SET deletable_at = ? WHERE unfinished_of = ? AND deletable_at IS NULL",
+                    [format_time(batch.imported_at + READERS_GRACE), continues.id],
+                )
             insert_files(db, publish())
 
     def replace_files(self, replacement: Replacement, publish: Publisher) -> list[LandedFile]:

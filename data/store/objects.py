@@ -2,34 +2,36 @@
 
 import json
 from collections.abc import Sequence
-from typing import Final
 
 from data.store.batches import Batch, ObjectVersion, batch_of, insert_objects
 from data.store.manifest import Manifest
 
-_OF_CONTENT: Final = "SELECT * FROM batches WHERE organization = ? AND sha256 = ? AND bytes = ?"
-_OF_KEY: Final = (
-    "SELECT * FROM batches WHERE id IN (SELECT batch FROM objects WHERE organization = ? AND bucket = ? AND key = ?)"
-)
-_KNOWN: Final = (
-    "SELECT bucket, key, etag FROM objects WHERE organization = ? AND bucket = ? "
-    "AND key IN (SELECT value FROM json_each(?))"
-)
-
 
 def known_versions(manifest: Manifest, organization: str, bucket: str, keys: Sequence[str]) -> set[ObjectVersion]:
     """Those versions of some objects of a bucket that were read for an organization."""
-    return {ObjectVersion(*row) for row in manifest.rows(_KNOWN, [organization, bucket, json.dumps(keys)])}
+    rows = manifest.rows(
+        "SELECT bucket, key, etag FROM objects WHERE organization = ? AND bucket = ? "
+        "AND key IN (SELECT value FROM json_each(?))",
+        [organization, bucket, json.dumps(keys)],
+    )
+    return {ObjectVersion(*row) for row in rows}
 
 
 def batches_of_key(manifest: Manifest, organization: str, version: ObjectVersion) -> list[Batch]:
     """What landed the contents of all versions of an object."""
-    return [batch_of(row) for row in manifest.rows(_OF_KEY, [organization, version.bucket, version.key])]
+    rows = manifest.rows(
+        "SELECT * FROM batches "
+        "WHERE id IN (SELECT batch FROM objects WHERE organization = ? AND bucket = ? AND key = ?)",
+        [organization, version.bucket, version.key],
+    )
+    return [batch_of(row) for row in rows]
 
 
 def batches_of_content(manifest: Manifest, organization: str, sha256: str, size: int) -> list[Batch]:
     """What landed a whole content, whatever it was read from."""
-    return [batch_of(row) for row in manifest.rows(_OF_CONTENT, [organization, sha256, size])]
+    content = [organization, sha256, size]
+    rows = manifest.rows("SELECT * FROM batches WHERE organization = ? AND sha256 = ? AND bytes = ?", content)
+    return [batch_of(row) for row in rows]
 
 
 def note_objects(manifest: Manifest, organization: str, read: Sequence[tuple[ObjectVersion, int]]) -> None:

@@ -84,19 +84,15 @@ def unpack(body: bytes) -> Unpacked:
         plain = pa.decompress(body[_HEAD.size :], size, "lz4", asbytes=True)
         if crc32(plain) != checksum:
             raise ValueError("their checksum differs")
-        return _decode(plain)
+        try:
+            content = _DECODER.decode(plain)
+        except msgspec.ValidationError:
+            check_version(_VERSION_DECODER.decode(plain).version, _WHAT)
+            raise
+        check_version(content.version, _WHAT)
+        return Unpacked(_present(content.columns), content.numbers, _present(content.shared))
     except (msgspec.MsgspecError, pa.ArrowException, struct.error, OSError, ValueError) as error:
         raise LakeDamaged(f"packed visits cannot be read: {error}.") from error
-
-
-def _decode(plain: bytes) -> Unpacked:
-    try:
-        body = _DECODER.decode(plain)
-    except msgspec.ValidationError:
-        check_version(_VERSION_DECODER.decode(plain).version, _WHAT)
-        raise
-    check_version(body.version, _WHAT)
-    return Unpacked(_present(body.columns), body.numbers, _present(body.shared))
 
 
 def _present(values: msgspec.Struct) -> Columns:

@@ -1,7 +1,6 @@
 """Pending visits: acknowledged, stored in the manifest, and not yet in a Parquet file."""
 
 import secrets
-import sqlite3
 import time
 from collections.abc import Mapping
 from datetime import datetime
@@ -59,20 +58,15 @@ def enqueue(manifest: Manifest, visits: Mapping[str, Packed], now: datetime) -> 
     with manifest.transaction() as db:
         for organization, packed in visits.items():
             check_zone_is(db, organization, packed.zone)
-        first = _next_id(db, manifest)
+        ((last,),) = db.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'pending'").fetchall()
+        if not manifest.session:
+            chance = secrets.randbits(8)  # so that copies of one manifest that are opened at once go on apart
+            manifest.session = max(int(time.time()) << 8, session_of(last) + 1) + chance
+        first = max(int(last) + 1, manifest.session << SESSION_BITS)  # higher than any id before
         db.executemany(
             "INSERT INTO pending (id, organization, visits, received_at, body, zone) VALUES (?, ?, ?, ?, ?, ?)",
             [(first + number, *row) for number, row in enumerate(rows)],
         )
-
-
-def _next_id(db: sqlite3.Connection, manifest: Manifest) -> int:
-    """The id of the next row, higher than any before and in the session of this manifest or a later one."""
-    ((last,),) = db.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'pending'").fetchall()
-    if not manifest.session:
-        chance = secrets.randbits(8)  # so that copies of one manifest that are opened at once go on apart
-        manifest.session = max(int(time.time()) << 8, session_of(last) + 1) + chance
-    return max(int(last) + 1, manifest.session << SESSION_BITS)
 
 
 def backlog(manifest: Manifest) -> Backlog:

@@ -51,7 +51,15 @@ def open_database(path: Path, migrations: Sequence[str], refuse_new: str = "") -
             path, timeout=_MAX_WAIT_SECONDS, isolation_level=None, check_same_thread=False, factory=_Database
         )
         _OPEN.add(db)
-        if _use_write_ahead_log(db) != "wal":
+        mode, ends_at = "", time.monotonic() + _MAX_WAIT_SECONDS
+        while not mode:
+            try:
+                (mode,) = db.execute("PRAGMA journal_mode = WAL").fetchone()
+            except sqlite3.OperationalError as error:  # at once, while another process creates the database, too
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > ends_at:
+                    raise
+                time.sleep(0.01)
+        if mode != "wal":
             raise LakeDamaged(f"{path} cannot keep a write-ahead log here; put the lake on a local disk.")
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA secure_delete = ON")  # overwrite deleted rows: pending visits are stored here
@@ -72,21 +80,6 @@ def disk_problem(error: Exception) -> str:
     if (getattr(error, "sqlite_errorcode", 0) & 0xFF) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
         return f"the disk is full or fails ({error}); make room on it, or look at it, then try again"
     return ""
-
-
-def _use_write_ahead_log(db: sqlite3.Connection) -> str:
-    """Switch a database to write-ahead mode; return its mode.
-
-    Unlike any other statement, this one fails at once while another process writes: both may create the database.
-    """
-    ends_at = time.monotonic() + _MAX_WAIT_SECONDS
-    while True:
-        try:
-            return str(*db.execute("PRAGMA journal_mode = WAL").fetchone())
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > ends_at:
-                raise
-        time.sleep(0.01)
 
 
 def migrate_copy(path: Path, migrations: Sequence[str]) -> None:

@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import timedelta
 from pathlib import Path
@@ -172,7 +172,10 @@ class Bucket:
         """The key of each object with its bytes and its etag, in lists. Raises TargetUnavailable."""
         with self._errors():
             for page in self._client.list(self._store):
-                yield [(found["path"], found["size"], _etag(found)) for found in page]
+                yield [  # without an etag, what is another for each content
+                    (one["path"], one["size"], one["e_tag"] or f"{one['last_modified'].isoformat()} {one['size']}")
+                    for one in page
+                ]
 
     def delete(self, keys: Iterable[str]) -> None:
         """See Folder."""
@@ -204,8 +207,3 @@ class Bucket:
 
 ObjectStore: TypeAlias = Folder | Bucket
 """Objects by key."""
-
-
-def _etag(found: Mapping[str, Any]) -> str:
-    """What is another for each content of an object, also where the store has no etags."""
-    return found["e_tag"] or f"{found['last_modified'].isoformat()} {found['size']}"
