@@ -183,7 +183,6 @@ class DeltaLog:
         }  # fmt: skip
 
     def _applied(self, state: TableState, version: int, body: bytes) -> TableState:
-        """The state after a version of the log."""
         key = self._key(version)
         actions = [json.loads(line) for line in body.splitlines()]
         info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
@@ -210,7 +209,6 @@ def _add(file: PublishedFile, at: int, *, is_change: bool) -> dict[str, Any]:
 
 
 def _files_of(adds: Iterable[dict[str, Any]]) -> dict[str, PublishedFile]:
-    """The files of actions, by path."""
     files = {}
     for add in adds:
         rows = json.loads(add["stats"])["numRecords"] if add.get("stats") else None

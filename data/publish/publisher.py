@@ -150,8 +150,13 @@ class LakePublisher:
             present = self._target.list(f"{table.folder}/") if added and not known else {}
             with ThreadPoolExecutor(_PARALLEL_PUTS, thread_name_prefix="publish") as threads:
                 list(threads.map(lambda file: self._put(table, file, sources[file], present), added))
-            if epoch == state.epoch:
-                change = change._replace(moved=self._merged_files(table, state, change, sources))
+            if epoch == state.epoch and removed:  # added files may hold just the visits of removed ones, after a merge
+                dead = set(replaced_paths(self._lake, table.organization)).intersection(removed)
+                names, moved = by_name_in_lake(state.files, sorted(dead)), set[str]()
+                for file in added if names else ():
+                    if replaced := merged_from(self._lake.root / sources[file].path, file.rows or 0, names):
+                        moved |= {file.path, *replaced}
+                change = change._replace(moved=moved)
             state = table.log.write(state, change, epoch, self._now())
         self._states[table.folder] = state
         return change
@@ -169,18 +174,6 @@ class LakePublisher:
             if self._lake.manifest.is_live(source.path):
                 raise
             raise Conflict(f"{source.path} was replaced while it was published; try again.") from error
-
-    def _merged_files(
-        self, table: Table, state: TableState, change: TableChange, sources: Mapping[PublishedFile, StoredFile]
-    ) -> set[str]:
-        """The added files that hold just the visits of removed ones, as after a merge, and those removed ones."""
-        dead = {*replaced_paths(self._lake, table.organization)} if change.removed else set()
-        names = by_name_in_lake(state.files, sorted(dead.intersection(change.removed)))
-        moved: set[str] = set()
-        for file in change.added if names else ():
-            if replaced := merged_from(self._lake.root / sources[file].path, file.rows or 0, names):
-                moved |= {file.path, *replaced}
-        return moved
 
 
 def unnamed(target: ObjectStore, table: Table, state: TableState, kept: Iterable[str]) -> list[str]:

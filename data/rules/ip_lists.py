@@ -86,7 +86,6 @@ def folder_fetcher(folder: Path) -> Callable[[IpList], bytes]:
 
 
 def _entries(text: str, form: str) -> list[Any]:
-    """The networks of a list as text, if all is well."""
     if form == "prefixes":
         return [network for entry in json.loads(text)["prefixes"] for network in _prefixes_of(entry)]
     if form.startswith("json:"):

@@ -36,7 +36,15 @@ def read_download(file: Path) -> Download:
     No lake is needed, so nothing is changed by a file that cannot be used.
     """
     try:
-        content = _unpacked(file)
+        if file.name.endswith((".tar.gz", ".tgz")):
+            with tarfile.open(file) as archive:
+                databases = (archive.extractfile(one) for one in archive if one.name.endswith(".mmdb"))
+                content = next((database.read() for database in databases if database), None)
+            if content is None:
+                raise BadInput(f"{file} contains no file *.mmdb; download the format MMDB.")
+        else:
+            content = file.read_bytes()
+            content = gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content
     except tarfile.TarError as error:
         raise BadInput(f"{file} is not a tar archive, or is truncated.") from error
     except (OSError, EOFError, zlib.error) as error:
@@ -59,14 +67,3 @@ def read_download(file: Path) -> Download:
 def set_up(lake: Lake, download: Download) -> None:
     """Make a download the country database of the lake. Programs that have the old one open go on with that."""
     write_bytes_durably(download.content, lake.staging / f"countries-{uuid.uuid4()}.mmdb", lake.country_database)
-
-
-def _unpacked(file: Path) -> bytes:
-    if file.name.endswith((".tar.gz", ".tgz")):
-        with tarfile.open(file) as archive:
-            for member in archive:
-                if member.name.endswith(".mmdb") and (database := archive.extractfile(member)):
-                    return database.read()
-        raise BadInput(f"{file} contains no file *.mmdb; download the format MMDB.")
-    content = file.read_bytes()
-    return gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content

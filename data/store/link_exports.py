@@ -50,8 +50,6 @@ class LinkExport(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """One entry of a file, before it is checked."""
-
     place: str  # such as "line 2"
     shape: LinkShape
     fields: Mapping[str, Any]  # by folded name
@@ -193,7 +191,15 @@ def _csv_rows(path: Path, text: str, known: Sequence[LinkShape]) -> Iterator[_Ro
         names = [folded(name) for name in rows.fieldnames or ()]
         shape = next((shape for shape in known if shape.fits(names)), None)
         if shape is None:
-            raise BadInput(_unknown_columns(path, names, known))
+            if len(known) == 1 and known[0].evidence == "--columns":
+                named = [known[0].short_code, *known[0].short_urls, known[0].target_url]
+                missing = next(name for name in named if name and folded(name) not in names)
+                raise BadInput(f"{path}: its first line has no column {missing!r}.")
+            missing = next((name for name in ("short_code", "target_url") if folded(name) not in names), "target_url")
+            raise BadInput(
+                f"{path}: its first line must name the columns {', '.join(COLUMNS)}, or those of a service's export; "
+                f"{missing} is missing. For other columns, use --columns short_code=…,target_url=…"
+            )
         if len(set(names)) != len(names):
             raise BadInput(f"{path}: two of its columns have the same name; rename one of them.")
         for row in rows:
@@ -202,21 +208,7 @@ def _csv_rows(path: Path, text: str, known: Sequence[LinkShape]) -> Iterator[_Ro
         raise BadInput(f"{path} cannot be read as CSV in UTF-8: {error}.") from error
 
 
-def _unknown_columns(path: Path, names: Sequence[str], known: Sequence[LinkShape]) -> str:
-    """What to say of a CSV whose columns fit no shape."""
-    if len(known) == 1 and known[0].evidence == "--columns":
-        shape = known[0]
-        named = [name for name in (shape.short_code, *shape.short_urls, shape.target_url) if name]
-        return f"{path}: its first line has no column {next(name for name in named if folded(name) not in names)!r}."
-    missing = next((name for name in ("short_code", "target_url") if folded(name) not in names), "target_url")
-    return (
-        f"{path}: its first line must name the columns {', '.join(COLUMNS)}, or those of a service's export; {missing} "
-        "is missing. For other columns, use --columns short_code=…,target_url=…"
-    )
-
-
 def _pages(path: Path, text: str, known: Sequence[LinkShape]) -> Iterator[tuple[LinkShape, Any]]:
-    """The pages in a JSON text, each with its shape."""
     decoder, position = json.JSONDecoder(), 0
     while rest := text[position:].lstrip():
         position = len(text) - len(rest)
@@ -243,7 +235,6 @@ def _pages(path: Path, text: str, known: Sequence[LinkShape]) -> Iterator[tuple[
 
 
 def _shape_of(page: object, known: Sequence[LinkShape]) -> LinkShape | None:
-    """The shape of a page of JSON; None when it has none of these."""
     for shape in known:
         links = _member(page, shape.items)
         links = list(links.values()) if shape.items and isinstance(links, dict) else links

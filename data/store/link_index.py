@@ -50,7 +50,6 @@ class IndexedLinks:
         return pc.unique(self._columns(column)[column])
 
     def _has_short_code(self, short_code: str | None) -> bool:
-        """Whether a link has this short code, on any domain."""
         return bool(pc.any(pc.equal(self.short_codes, short_code)).as_py())
 
     def _find(self, url: str) -> tuple[str | None, int]:

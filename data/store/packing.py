@@ -136,5 +136,4 @@ def _expand(part: Unpacked, name: str) -> list[Any]:
 
 
 def _count(columns: Columns) -> int:
-    """The number of values in each column."""
     return len(next(iter(columns.values()), ()))

@@ -168,7 +168,6 @@ def _flush(lake: Lake, batches: list[_PendingBatch], unreadable: _Unreadable) ->
 
 
 def _tables_of(batches: list[_PendingBatch], unreadable: _Unreadable) -> list[pa.Table]:
-    """The visits of one organization, unpacked piece by piece."""
     pieces = zip(batches, accumulate(batch.visits for batch in batches), strict=True)
     tables = []
     for _, piece in groupby(pieces, lambda one: one[1] // PIECE_VISITS):

@@ -52,27 +52,21 @@ def nginx_map(links: Iterable[Link]) -> str:
 def caddy_map(links: Iterable[Link]) -> str:
     """Directives for a site of a Caddyfile. Raises BadInput naming a link that Caddy cannot be given."""
     targets = _targets_by_path(links)
-    lines = []
+    lines = ""
     for path, target in targets.items():
         if any(character in path for character in "{}`"):
             raise BadInput(f"the link {path[1:]!r}: a Caddyfile has no way to write {{, }} or ` here; rename it.")
-        lines.append(f"\t`{path}` `{target}`")
-    return "\n".join(
-        [
-            f"# Redirects of {plural(len(targets), 'short link')}. Import this file in a site block.",
-            "map {path} {traffic_target} {",
-            *lines,
-            '\tdefault ""',
-            "}",
-            '@traffic_link not vars {traffic_target} ""',
-            "redir @traffic_link {traffic_target} 302",
-            "",
-        ]
+        lines += f"\t`{path}` `{target}`\n"
+    return (
+        f"# Redirects of {plural(len(targets), 'short link')}. Import this file in a site block.\n"
+        f'map {{path}} {{traffic_target}} {{\n{lines}\tdefault ""\n}}\n'
+        '@traffic_link not vars {traffic_target} ""\n'
+        "redir @traffic_link {traffic_target} 302\n"
     )
 
 
 def _targets_by_path(links: Iterable[Link]) -> Mapping[str, str]:
-    """The target of each path, as a web server has it decoded. Raises BadInput."""
+    """The target for the Location header of each path, as a web server has it decoded. Raises BadInput."""
     targets: dict[str, str] = {}
     for link in links:
         try:
@@ -83,26 +77,21 @@ def _targets_by_path(links: Iterable[Link]) -> Mapping[str, str]:
             raise BadInput(f"the link {link.short_code!r} contains characters that cannot be printed; rename it.")
         if path in targets:
             raise BadInput(f"the link {link.short_code!r} is the same as another one when it is decoded; remove one.")
-        targets[path] = _location(link)
+        name = f"the target of the link {link.short_code!r}"
+        if any(character < " " or character in "\x7f\\" for character in link.target_url):
+            raise BadInput(f"{name} contains a control character or a backslash, which browsers read differently.")
+        try:
+            parts = urlsplit(link.target_url)
+            user, at, host = parts.netloc.rpartition("@")
+            port = f":{parts.port}" if parts.port is not None else ""
+        except ValueError as error:
+            raise BadInput(f"{name} is not a valid URL: {error}.") from None
+        name_of_host = normalized_host(host)
+        if not name_of_host:
+            raise BadInput(f"{name} has no valid host.")
+        address = parts.netloc if host.isascii() else f"{user}{at}{name_of_host}{port}"
+        targets[path] = quote(link.target_url.replace(parts.netloc, address, 1), safe=_URL_CHARACTERS)
     return targets
-
-
-def _location(link: Link) -> str:
-    """A link's target for a Location header. Raises BadInput when it is not valid there."""
-    name = f"the target of the link {link.short_code!r}"
-    if any(character < " " or character in "\x7f\\" for character in link.target_url):
-        raise BadInput(f"{name} contains a control character or a backslash, which browsers read differently.")
-    try:
-        parts = urlsplit(link.target_url)
-        user, at, host = parts.netloc.rpartition("@")
-        port = f":{parts.port}" if parts.port is not None else ""
-    except ValueError as error:
-        raise BadInput(f"{name} is not a valid URL: {error}.") from None
-    name_of_host = normalized_host(host)
-    if not name_of_host:
-        raise BadInput(f"{name} has no valid host.")
-    address = parts.netloc if host.isascii() else f"{user}{at}{name_of_host}{port}"
-    return quote(link.target_url.replace(parts.netloc, address, 1), safe=_URL_CHARACTERS)
 
 
 def _nginx_word(text: str) -> str:
