@@ -18,14 +18,7 @@ from data.rules.classifier import Classifier, Request
 from data.rules.devices import DeviceRules
 from data.rules.referrers import utm_values
 from data.rules.releases import BrowserReleases
-from data.visits import (
-    AI_CATEGORIES,
-    BOT_CATEGORIES,
-    CATEGORY_OF_KIND,
-    CONFIDENCE_SCORES,
-    DEVICE_TYPES,
-    Classification,
-)
+from data.visits import AI_CATEGORIES, BOT_CATEGORIES, CATEGORY_OF_KIND, CONFIDENCE_SCORES, DEVICE_TYPES, Classification
 from tests.support.corpus import NAMES, labelled
 from tests.support.tables import examples_at_once
 from tests.support.user_agents import CHROME_ON_WINDOWS as CHROME
@@ -106,11 +99,6 @@ def test_a_campaign_is_believed_before_a_referrer_and_both_are_surer(told, refer
 @examples_at_once("source", "ai_source")
 def test_a_campaign_names_an_ai_product_exactly_or_not_at_all(told, source, ai_source):
     assert told(query=f"a=b&utm_source={source}&c=d").ai_source == ai_source
-
-
-@examples_at_once("referrer")
-def test_a_referrer_that_only_looks_like_an_ai_product_sends_people(told, referrer):
-    assert told(referrer=referrer).bot_category == "human"
 
 
 @examples_at_once("referrer", "expected")

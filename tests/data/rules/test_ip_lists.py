@@ -12,13 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.errors import BadInput, LakeDamaged
-from data.rules.ip_lists import (
-    MAX_LIST_BYTES,
-    MAX_NETWORKS,
-    Snapshot,
-    folder_fetcher,
-    parse_networks,
-)
+from data.rules.ip_lists import MAX_LIST_BYTES, MAX_NETWORKS, Snapshot, folder_fetcher, parse_networks
 from data.rules.tables import IpList
 from data.store.ip_list_files import refresh, snapshots
 from tests.support.tables import examples, examples_at_once, tables

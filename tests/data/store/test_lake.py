@@ -105,12 +105,6 @@ def test_seed_files_are_empty_and_have_every_column(lake):
     assert pq.ParquetFile(lake.seed_links).metadata.num_rows == 0
 
 
-def test_what_queries_choose_by_has_statistics(landed):
-    group = pq.read_metadata(landed).row_group(0)
-    chosen = {name for place, name in enumerate(VISITS.names) if group.column(place).is_stats_set}
-    assert chosen == {"visited_at", "domain", "short_code", "bot_category", "rules_version"}
-
-
 def test_a_dictionary_is_read_as_what_it_holds(tmp_path):
     numbered = pa.table({"domain": pa.array(["b.example", None, "a.example"]).dictionary_encode()})
     write_parquet([numbered], numbered.schema, tmp_path / "file", statistics=["domain"])
@@ -155,11 +149,14 @@ def test_landed_visits_are_read_back_day_by_day_after_the_seed(lake):
     assert paths == {DAY: [["/a", "/b"]], LATER: [["/c"]]}
 
 
-def test_a_landed_file_lies_in_the_folder_of_its_organization_and_day_and_was_hashed_as_it_lies(lake, landed):
+def test_a_landed_file_lies_in_its_folder_as_it_was_hashed_with_statistics_of_what_queries_choose_by(lake, landed):
     assert landed.parent == lake.root / "visits/organization=acme/day=2026-03-04"
     assert pq.ParquetFile(landed).schema_arrow.equals(VISITS)
     (file,) = lake.manifest.live_files("acme", DAY, DAY)
     assert (file.sha256, file.size, file.visits) == (sha256_of(landed), landed.stat().st_size, 2)
+    group = pq.read_metadata(landed).row_group(0)
+    chosen = {name for place, name in enumerate(VISITS.names) if group.column(place).is_stats_set}
+    assert chosen == {"visited_at", "domain", "short_code", "bot_category", "rules_version"}
 
 
 def test_nothing_staged_is_left_or_visible_after_it_was_discarded(lake):

@@ -23,15 +23,11 @@ def codes(lake):
     return [link.short_code for link in links_of(lake, "acme")]
 
 
-def test_links_are_read_after_the_seed(lake):
-    links(lake, "acme", A)
-    assert link_files(lake, "acme") == [lake.seed_links, str(links_path(lake))]
-    assert link_files(lake, "other") == [lake.seed_links]
-
-
-def test_replaced_links_stay_for_a_day_for_those_who_read_them(lake):
+def test_links_are_read_after_the_seed_and_stay_for_a_day_once_they_are_replaced(lake):
     links(lake, "acme", A)
     first = links_path(lake)
+    assert link_files(lake, "acme") == [lake.seed_links, str(first)]
+    assert link_files(lake, "other") == [lake.seed_links]
     links(lake, "acme", B)
     assert files_in(lake) == {first.name, links_path(lake).name}
     Compactor(lake, lambda: datetime.now(UTC) + timedelta(hours=25)).sweep()
