@@ -25,13 +25,10 @@ def test_no_name_of_ua_parser_stands_in_two_rows():
     assert len(set(names)) == len(names)
 
 
-def test_safari_on_a_phone_has_one_name_in_every_app(browser):
+def test_safari_on_a_phone_has_one_name_in_every_app_and_others_the_one_that_ua_parser_gives_them(browser):
     for rest in (" Version/17.5 Mobile/15E148 Safari/604.1", " Mobile/15E148", " Mobile/15E148 Safari/604.1"):
         assert browser(IPHONE + rest) == "Mobile Safari"
     assert browser("MobileSafari/8617.2.4.10.8 CFNetwork/1492.0.1 Darwin/23.3.0") == "Mobile Safari"
-
-
-def test_other_browsers_keep_the_name_that_ua_parser_gives_them(browser):
     linux = "Mozilla/5.0 (X11; Linux x86_64)"
     assert browser(f"{linux} AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36") == "Chrome"
     assert browser(f"{linux[:-1]}; rv:140.0) Gecko/20100101 Firefox/140.0") == "Firefox"
