@@ -28,6 +28,7 @@ def verify_copies(lake: Lake, organization: str = "") -> Iterator[CopyFinding]:
             yield CopyFinding(copy.target, f"may hold visits of {copy.organization} that were erased since {since}")
         try:
             for table in tables(target, copy.organization):
+                dead = dead_paths(lake, copy.organization)
                 state, sizes = table.log.read(), target.list(f"{table.folder}/")
                 for path, file in state.files.items():
                     key = f"{table.folder}/{path}"
@@ -36,7 +37,7 @@ def verify_copies(lake: Lake, organization: str = "") -> Iterator[CopyFinding]:
                         yield CopyFinding(f"{target.name}/{key}", "is missing, or has another size than the log says")
                     elif not path.rpartition("/")[2].startswith(hashlib.sha256(body).hexdigest()[:SHA256_DIGITS]):
                         yield CopyFinding(f"{target.name}/{key}", "is not what was published (its SHA-256 differs)")
-                for key in unnamed(target, table, state, dead_paths(lake, copy.organization)):
+                for key in unnamed(target, table, state, dead):
                     place = f"{target.name}/{key}"
                     yield CopyFinding(place, "is named by neither log nor manifest; `traffic publish` deletes it")
         except TrafficError as error:

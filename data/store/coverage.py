@@ -55,23 +55,21 @@ def covered_days(manifest: Manifest, organization: str, domain: str, first: date
             joined[-1] = joined[-1][0], max(end, joined[-1][1])
         else:
             joined.append((begin, end))
-    days = (first + timedelta(number) for number in range((last - first).days + 1))
-    return {day for day in days if _missing(day, zone, joined) <= MAX_PAUSE}
+    covered = set()
+    for day in (first + timedelta(number) for number in range((last - first).days + 1)):
+        day_begin, day_end = day_bounds(day, zone)
+        missing = day_end - day_begin
+        for number in range(bisect_left(joined, day_begin, key=lambda span: span[1]), len(joined)):
+            begin, end = joined[number]
+            if begin >= day_end:
+                break
+            missing -= min(end, day_end) - max(begin, day_begin)
+        if missing <= MAX_PAUSE:
+            covered.add(day)
+    return covered
 
 
 def uncovered_days(manifest: Manifest, organization: str, domain: str, first: date, last: date) -> frozenset[date]:
     """The other days from `first` to `last`: their visits are missing, or there were none."""
     days = {first + timedelta(number) for number in range((last - first).days + 1)}
     return frozenset(days - covered_days(manifest, organization, domain, first, last))
-
-
-def _missing(day: date, zone: str, spans: list[tuple[datetime, datetime]]) -> timedelta:
-    """How much of a day is outside all of these spans, which are in order and apart from each other."""
-    begin, end = day_bounds(day, zone)
-    missing = end - begin
-    for number in range(bisect_left(spans, begin, key=lambda span: span[1]), len(spans)):
-        first, last = spans[number]
-        if first >= end:
-            break
-        missing -= min(last, end) - max(first, begin)
-    return missing

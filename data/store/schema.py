@@ -139,22 +139,17 @@ def _migrate(
     if version == 0 and refuse_new:
         raise LakeDamaged(f"{path} is empty, {refuse_new}")
     if 0 < version < len(migrations) and not is_copy:
-        _LOG.warning("%s is being upgraded; a copy of the old version is in %s.", path, _back_up(path, version))
+        old = path.with_name(f"{path.name}.before-{version}")
+        staged = old.with_name(f"{old.name}.partial")
+        staged.unlink(missing_ok=True)  # left over from a killed program
+        os.close(os.open(staged, os.O_CREAT | os.O_EXCL, 0o600))  # readable by its owner only
+        with closing(sqlite3.connect(path, timeout=60)) as original, closing(sqlite3.connect(staged)) as copy:
+            original.backup(copy)
+        sync(staged)
+        move_durably(staged, old)
+        _LOG.warning("%s is being upgraded; a copy of the old version is in %s.", path, old)
     for script in migrations[version:]:
         for statement in script.split(";\n"):
             db.execute(statement)
     db.execute(f"PRAGMA user_version = {len(migrations)}")
     db.execute("COMMIT")
-
-
-def _back_up(path: Path, version: int) -> Path:
-    """Copy a database before its migration; return the copy's path. The caller holds its write lock."""
-    target = path.with_name(f"{path.name}.before-{version}")
-    staged = target.with_name(f"{target.name}.partial")
-    staged.unlink(missing_ok=True)  # left over from a killed program
-    os.close(os.open(staged, os.O_CREAT | os.O_EXCL, 0o600))  # readable by its owner only
-    with closing(sqlite3.connect(path, timeout=60)) as original, closing(sqlite3.connect(staged)) as copy:
-        original.backup(copy)
-    sync(staged)
-    move_durably(staged, target)
-    return target
