@@ -95,7 +95,8 @@ class Campaigns:
         if row:
             classification = ai_referral(row.ai_source, row.confidence, "utm")
             return RuleMatch(f'campaigns.toml: "{row.utm_source}"', row.evidence, classification)
-        referrer = _query_values(query).get("referrer", "").strip().lower() if "referrer=" in query else ""
+        values = _query_values(query[:MAX_QUERY_LENGTH]) if "referrer=" in query else {}
+        referrer = values.get("referrer", "").strip().lower()
         return self._match_host(source, "utm_source") or self._match_host(referrer, "referrer")
 
     def _match_host(self, name: str, key: str) -> RuleMatch | None:
@@ -123,17 +124,13 @@ def utm_values(query: str) -> tuple[str | None, ...]:
     """The values of utm_source, utm_medium, utm_campaign, utm_term and utm_content in a query string."""
     if "utm_" not in query:
         return (None,) * len(UTM_FIELDS)
-    values = _query_values(query)
+    values = _query_values(query[:MAX_QUERY_LENGTH])
     return tuple(values[name].strip()[:MAX_UTM_LENGTH] or None if name in values else None for name in UTM_FIELDS)
 
 
-def _query_values(query: str) -> dict[str, str]:
-    """The first value of each key in the first MAX_QUERY_LENGTH characters of a query string."""
-    return _parsed(query[:MAX_QUERY_LENGTH])
-
-
 @lru_cache(1 << 12)
-def _parsed(query: str) -> dict[str, str]:
+def _query_values(query: str) -> dict[str, str]:
+    """The first value of each key in a query string, which has at most MAX_QUERY_LENGTH characters."""
     return dict(reversed(parse_qsl(query, errors="replace", max_num_fields=None)))
 
 

@@ -155,12 +155,6 @@ def write_bytes_durably(body: bytes, staged: Path, target: Path) -> None:
     move_durably(staged, target)
 
 
-def write_durably(table: pa.Table, staged: Path, target: Path, metadata: Mapping[str, str] | None = None) -> None:
-    """Replace `target` atomically by a Parquet file: readers see either the old file or the new one."""
-    write_parquet([table], table.schema, staged, metadata=metadata)
-    move_durably(staged, target)
-
-
 def sync(path: Path) -> None:
     """Wait until a file, or the directory entries of a folder, are on disk (fsync)."""
     handle = os.open(path, os.O_RDONLY)

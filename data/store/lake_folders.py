@@ -12,7 +12,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from data.store.files import UNREADABLE, versioned, write_durably
+from data.store.files import UNREADABLE, move_durably, versioned, write_parquet
 from data.visits import SCHEMA_VERSION, VISITS
 
 LINKS: Final = pa.schema(
@@ -64,8 +64,9 @@ class LakeFolders:
         with suppress(*UNREADABLE):
             if pq.read_schema(self.root / name).equals(schema):
                 return f"{self.root}/{name}"
-        path = self.seeds / name
-        write_durably(schema.empty_table(), self.staging / f"seed-{uuid.uuid4()}.parquet", path, metadata)
+        staged, path = self.staging / f"seed-{uuid.uuid4()}.parquet", self.seeds / name
+        write_parquet([schema.empty_table()], schema, staged, metadata=metadata)
+        move_durably(staged, path)
         return str(path)
 
 

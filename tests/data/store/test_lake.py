@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from data.errors import BadInput, LakeDamaged, NewerVersion
-from data.store.files import sha256_of, version_of, write_durably, write_parquet
+from data.store.files import sha256_of, version_of, write_parquet
 from data.store.footers import footer_of
 from data.store.lake import Lake
 from data.store.lake_folders import LINKS
@@ -227,7 +227,7 @@ def test_a_column_that_was_not_given_is_null_in_the_file_and_their_order_does_no
 def test_a_seed_with_other_columns_is_written_anew_when_the_lake_is_opened(lake, opened, name):
     path = Path(getattr(lake, name))
     columns, older = pq.read_schema(path), pq.read_schema(path).remove(2)
-    write_durably(older.empty_table(), path.with_suffix(".older"), path)
+    write_parquet([older.empty_table()], older, path)
     with ThreadPoolExecutor(8) as pool:  # who opens it at the same time finds one seed or the other, and a whole one
         for _ in pool.map(opened, [lake.root] * 8):
             assert pq.read_schema(path).equals(columns)
