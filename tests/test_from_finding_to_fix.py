@@ -15,7 +15,7 @@ from data.ingest.importer import Importer, Options
 from data.maintenance.compaction import Compactor
 from data.store.links import links_of
 from queries import DETECTORS
-from service.commands.demo import _import_problems
+from service.commands.demo import import_problems
 from service.commands.links import export
 from service.control_database import ControlDatabase
 from service.demo.sample import ASSISTANTS
@@ -70,7 +70,7 @@ def fetches(path, domain, first_day, days):
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:standardwebhooks")
 def test_a_finding_is_approved_sent_patched_shipped_and_its_outcome_improves(lake, tmp_path, opened, today):
     noon = datetime(today.year, today.month, today.day, 12, tzinfo=UTC)
-    _import_problems(lake, tmp_path, noon)  # they end yesterday
+    import_problems(lake, tmp_path, noon)  # they end yesterday
     Compactor(lake, lambda: noon).run()
     later, simulated = noon + timedelta(days=9), [noon]
     settings = {"hook_networks": "127.0.0.0/8", "public_url": "https://stats.example"}
@@ -169,7 +169,7 @@ def test_a_finding_of_the_demo_is_redirected_exported_seen_in_the_log_and_improv
     lake, tmp_path, today, serving, capsys, key_of
 ):
     noon = datetime(today.year, today.month, today.day, 12, tzinfo=UTC) - timedelta(days=10)
-    _import_problems(lake, tmp_path, noon)
+    import_problems(lake, tmp_path, noon)
     Compactor(lake, lambda: noon).run()
     key = key_of(lake, "demo")
 

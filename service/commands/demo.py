@@ -82,35 +82,45 @@ def demo(
 
 def _fill(lake: Lake, folder: Path, visits: int, console: "Console") -> None:
     from data.ingest.importer import Importer, Options
-    from data.rules.tables import IpList, load
-    from data.store.ip_list_files import refresh
     from data.store.link_exports import read_export
     from data.store.links import change_links
     from service.demo.countries import SampleCountries
     from service.demo.decisions import decide
-    from service.demo.problems import IP_LIST, IP_LIST_CONTENT, REPAIRED_REQUESTS, REQUESTS, write_log
+    from service.demo.problems import REPAIRED_REQUESTS, write_log
     from service.demo.sample import Sample
 
     now = datetime.now(UTC)
     sample = Sample(visits, now.date(), DAYS, last_second=now.hour * 3_600 + now.minute * 60 + now.second)
     with console.status(f"Generating {plural(visits, 'visit')} on {DAYS} days …"):
-        write_log(folder / "problems.log", REQUESTS, now.date())
         write_log(folder / "repairs.log", REPAIRED_REQUESTS, now.date())
         sample.write(folder / "access.log")
         sample.write_links(folder / "links.csv")
         (folder / "values.toml").write_text(_VALUES, "utf-8")
     with console.status("Importing them as a log …"):
-        rows = [row for row in load(IpList, "ip_lists") if row.name == IP_LIST]
-        for result in refresh(lake, rows, lambda _: IP_LIST_CONTENT, now):  # by which impostors are known
-            if result.error:
-                raise BadInput(result.error)
-        problems, repairs, summary = (
+        problems = import_problems(lake, folder, now)
+        repairs, summary = (
             Importer(lake, countries=SampleCountries()).run(folder / f"{name}.log", Options("demo"))
-            for name in ("problems", "repairs", "access")
+            for name in ("repairs", "access")
         )
         change_links(lake, "demo", read_export(folder / "links.csv", now).links, now)
-    total = plural(problems.visits + repairs.visits + summary.visits, "generated visit")
+    total = plural(problems + repairs.visits + summary.visits, "generated visit")
     console.print(f"{total} imported, {summary.first_day} to {summary.last_day}.")
     judge_past_days(lake, "demo")
     with console.status("Measuring what was repaired …"):
         decide(lake, "demo", now)
+
+
+def import_problems(lake: Lake, folder: Path, now: datetime) -> int:
+    """Import the requests in which every detector finds something, and the list of addresses they need. How many."""
+    from data.ingest.importer import Importer, Options
+    from data.rules.tables import IpList, load
+    from data.store.ip_list_files import refresh
+    from service.demo.countries import SampleCountries
+    from service.demo.problems import IP_LIST, IP_LIST_CONTENT, REQUESTS, write_log
+
+    rows = [row for row in load(IpList, "ip_lists") if row.name == IP_LIST]
+    for result in refresh(lake, rows, lambda _: IP_LIST_CONTENT, now):  # by which impostors are known
+        if result.error:
+            raise BadInput(result.error)
+    write_log(folder / "problems.log", REQUESTS, now.date())
+    return Importer(lake, countries=SampleCountries()).run(folder / "problems.log", Options("demo")).visits
