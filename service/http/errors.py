@@ -1,4 +1,31 @@
-"""The errors of the HTTP API. Each is rendered as {"error", "message"} with its status by responses.py."""
+"""The errors of the HTTP API. Each is rendered as {"error", "message"} with its status by responses.py.
+
+Problem
+├── MalformedRequest    400  not a valid HTTP request
+├── ParameterRefused    400  a query parameter is invalid
+├── InvalidBody         400  the body cannot be parsed
+├── AllRefused          400  the body has visits, but none of them is valid
+├── CrossOriginRefused  400  a page of another origin may not send this request
+├── Unauthorized        401  no valid token
+├── Forbidden           403  the caller may not do this
+├── NotFound            404  no such route
+├── MethodNotAllowed    405  the route does not support the method
+├── RequestTimeout      408  the request was not received in time
+├── StateConflict       409  the state of the resource does not allow it
+├── PreconditionFailed  412  the resource has another version than If-Match says
+├── BodyTooLarge        413  the body exceeds a limit
+├── UrlTooLong          414  the URL exceeds the limit
+├── RateLimited         429  too many requests from one source address
+├── HeadersTooLarge     431  the headers exceed a limit
+├── ClientDisconnected  499  the client disconnected before the response
+├── InternalError       500  an unexpected error
+├── TooSlow             500  a query ran out of time
+├── Overloaded          503  too many queries at a time
+├── ClusterDown         503  the cluster that should answer is not available
+├── LakeReplaced        503  the lake that was opened has been replaced
+├── ProviderUnavailable 503  the identity provider does not answer
+└── StorageUnavailable  503  the disk is full or fails, or nothing may be written into the lake now
+"""
 
 import errno
 from collections.abc import Mapping
