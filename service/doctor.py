@@ -96,8 +96,8 @@ def check_address(settings: Settings) -> Check:
     subject, host, proxies = "proxies", settings.host, settings.trusted_proxies
     unlimited = [str(network) for network in proxies if not network.prefixlen]
     if unlimited:
-        text = f"TRAFFIC_TRUSTED_PROXIES has {unlimited[0]}, so any client can choose the address by which it is"
-        return Check("warning", subject, f"{text} limited; name the networks of your proxies only.")
+        text = "so any client can choose the address by which it is limited; name the networks of your proxies only."
+        return Check("warning", subject, f"TRAFFIC_TRUSTED_PROXIES has {unlimited[0]}, {text}")
     named = ", ".join(map(str, proxies))
     try:
         is_local = host == "localhost" or ip_address(host).is_loopback
