@@ -267,7 +267,7 @@ def test_a_source_is_an_ipv4_address_or_the_64_of_an_ipv6_address(peer, expected
 
 @pytest.mark.parametrize("peer", [V4, "::ffff:198.51.100.7", "192.0.2.2", "11.0.0.1", V6, "testclient", "", None])
 @pytest.mark.parametrize("line", ["203.0.113.1", "10.0.0.1", "203.0.113.1, 10.0.0.2", "", "nonsense", V6])
-def test_an_untrusted_peer_is_not_believed_nor_is_by_default_any(peer, line):
+def test_a_peer_that_is_not_trusted_is_not_believed_and_by_default_no_peer_is(peer, line):
     assert source(peer, line) == source(peer)
     assert source("127.0.0.1", line, trusted=()) == "127.0.0.1"
 
