@@ -1,10 +1,8 @@
 """What the tests of the service share: a lake, the application asked in process, and the program on a real socket."""
 
-import asyncio
 import functools
 import gc
 import importlib
-import inspect
 import itertools
 import os
 import re
@@ -323,13 +321,10 @@ def pytest_runtest_makereport(item, call):
     return report
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem):
-    """Run a test that is a coroutine in an event loop of its own."""
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
-        return None
-    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}))
-    return True
+@pytest.fixture(scope="session")
+def anyio_backend():
+    """In what tests that are coroutines run."""
+    return "asyncio"
 
 
 MEMORY_DISK = Path("/dev/shm")  # pytest makes folders of its own in it
