@@ -8,7 +8,7 @@ import sqlite3
 import threading
 import time
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 
 import httpx2
@@ -68,15 +68,14 @@ def hasty(monkeypatch):
 @pytest.fixture
 def made(lake, control, clock):
     """Makes the chores of a lake, to be done one by one."""
-    made = []
+    with ExitStack() as stack:
 
-    def make(retention_days=None, **parts):
-        made.append(Maintenance(lake, control, clock, retention_days, **parts))
-        return made[-1]
+        def make(retention_days=None, **parts):
+            chores = Maintenance(lake, control, clock, retention_days, **parts)
+            stack.callback(chores._threads.shutdown)
+            return chores
 
-    yield make
-    for chores in made:
-        chores._threads.shutdown()
+        yield make
 
 
 @pytest.fixture
