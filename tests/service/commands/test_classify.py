@@ -13,7 +13,7 @@ from data.rules.classifier import Request
 from data.rules.tables import IpList, load
 from data.store.ip_list_files import refresh, snapshots
 from data.visits import Classification
-from tests.service.commands.runs import refused, run
+from tests.service.commands.runs import run
 from tests.support.lakes import rows_of
 from tests.support.user_agents import CHROME_ON_WINDOWS as CHROME
 from tests.support.user_agents import GPTBOT
@@ -95,19 +95,6 @@ def test_what_is_piped_is_not_cut_to_the_width_of_a_terminal_and_a_rule_keeps_it
 # Many requests, for programs to read
 
 
-def test_the_keys_of_an_answer_stand_in_their_order(classify):
-    run = classify("--jsonl", "-", stdin=split_lines([{"user_agent": GPTBOT}, {"user_agent": CHROME}]))
-    assert (run.code, run.err) == (0, "")
-    assert run.out == (
-        '{"bot_category":"ai_training","agent_kind":"training","ai_source":"ChatGPT","agent":"GPTBot",'
-        '"operator":"OpenAI","confidence":"high","detection_method":"user_agent","device_type":"bot",'
-        '"operating_system":null,"browser":null}\n'
-        '{"bot_category":"human","agent_kind":null,"ai_source":null,"agent":null,'
-        '"operator":null,"confidence":null,"detection_method":null,"device_type":"desktop",'
-        '"operating_system":"Windows","browser":"Chrome"}\n'
-    )
-
-
 ROWS = [
     {},
     {"user_agent": None, "referrer": None, "url": None, "ip": None},
@@ -144,17 +131,6 @@ def test_every_line_gets_the_answer_of_the_classifier_at_its_place(classify, cla
     assert found.answers == [says._asdict() for says in told]
     assert [tuple(answer.values()) for answer in found.answers[:4]] == [NOBODY] * 4
     assert [answer["ai_source"] for answer in found.answers[4:9]] == ["ChatGPT"] * 3 + [None] * 2
-
-
-def test_lines_may_end_and_begin_as_programs_write_them(classify):
-    for text, answers in (
-        (b"", 0),
-        (b'{"user_agent": "x"}', 1),
-        (b'\xef\xbb\xbf{"user_agent": "x"}\r\n  {"user_agent":\t"x"}  \r\n', 2),
-    ):
-        found = classify("--jsonl", "-", stdin=text)
-        assert (found.code, found.err, len(found.answers)) == (0, "", answers)
-        assert all(answer["bot_category"] == "other_bot" for answer in found.answers)
 
 
 NO_REQUESTS = [
@@ -194,12 +170,6 @@ def test_lines_that_are_not_requests_are_answered_with_an_error_at_their_place(c
     assert re.fullmatch(
         rf"traffic: [^\n]*requests\.jsonl: {len(NO_REQUESTS)} lines could not be classified; [^\n]+\.\n", found.err
     )
-
-
-def test_a_file_that_cannot_be_read_or_a_word_too_many_is_one_sentence(classify, tmp_path):
-    for place in (tmp_path / "nothing.jsonl", tmp_path):
-        assert str(place) in refused(classify("--jsonl", place))
-    assert refused(classify(GPTBOT))
 
 
 # What the address says

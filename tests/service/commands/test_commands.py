@@ -1,7 +1,6 @@
 """The program `traffic`: what it prints where, how it ends, and what it leaves behind."""
 
 import csv
-import gzip
 import io
 import itertools
 import json
@@ -109,20 +108,6 @@ def test_query_filters_as_the_api_does(query, api, filters):
     assert query("bot-traffic", *DAY_FLAGS, *flags, "--format", "json").out == answer
 
 
-def test_query_prints_tables_for_people(query):
-    run = query("top-links", *DAY_FLAGS)
-    head, row = run.out.splitlines()
-    assert run.code == 0
-    assert head.split() == [field.name for field in ENTRIES["top-links"].fields]
-    assert row.split()[:4] == ["sale", "go.example", "https://shop.example/ü?a=1,2", "14"]
-    assert row.split()[-1] == "2026-03-09T13:05:06Z"
-    whole = query("dashboard", *DAY_FLAGS).out
-    for member, _ in ENTRIES["dashboard"].members:
-        assert member in whole
-    assert "weeklyTrend.byPlatform" in whole
-    assert "nothing in this scope" in query("top-links", *NO_DAYS).out
-
-
 def test_query_writes_csv_and_parquet(query):
     (row,) = csv.DictReader(io.StringIO(query("top-links", *DAY_FLAGS, "--format", "csv").out))
     assert list(row) == [field.name for field in ENTRIES["top-links"].fields]
@@ -167,16 +152,6 @@ def test_a_template_of_your_own_may_give_any_common_type(query, tmp_path, form):
     assert run.out
 
 
-@pytest.mark.parametrize("sql", [b"", b"SELECT * FROM read_text('%FILE%')", b"SELECT error('no')", b"\xff\xfe"])
-def test_a_template_that_cannot_run_is_one_line(query, tmp_path, sql):
-    file = tmp_path / "mine.sql"
-    file.write_bytes(sql.replace(b"%FILE%", str(file).encode()))
-    run = query(file)
-    assert (run.code, run.out) in [(1, ""), (2, "")]
-    assert re.fullmatch(r"traffic: [^\n]+\n", run.err)
-    assert str(file) in run.err
-
-
 @examples("sql", "told")
 def test_an_error_of_own_sql_quotes_the_line_that_it_is_in(query, tmp_path, sql, told):
     file = tmp_path / "mine.sql"
@@ -200,15 +175,6 @@ def test_visits_without_a_domain_can_be_asked_for(query, filled, flags, expected
     assert {row["domain"]: row["visits"] for row in program("query", *words).json} == expected
 
 
-def test_an_organization_with_only_a_key_may_ask_and_is_told_which_day_has_no_effect(filled, key_of, query):
-    key_of(filled, "newcomer")
-    for flag, other in (("--start-date", "--end-date"), ("--end-date", "--start-date")):
-        told = query("devices", flag, DAYS["end_date"], "--format", "csv").err.splitlines()[0]
-        assert told == f"{flag} has no effect without {other}."
-    run = program("query", "traffic-overview", "--org", "newcomer", "--lake", filled.root, "--format", "json")
-    assert run.json["total_visits"] == 0
-
-
 def test_help_loads_neither_the_engine_nor_the_web_server_and_a_query_no_web_server(filled):
     script = (
         "import sys; from service.commands import app\n"
@@ -229,55 +195,6 @@ def test_help_loads_neither_the_engine_nor_the_web_server_and_a_query_no_web_ser
 
 
 # traffic import
-
-
-@pytest.fixture
-def visits(lake):
-    """How many visits acme has in the lake."""
-
-    def visits():
-        words = ("--org", "acme", "--lake", lake.root, *DAY_FLAGS, "--format", "json")
-        return program("query", "traffic-overview", *words).json["total_visits"]
-
-    return visits
-
-
-def test_import_tells_what_it_did_on_stderr_only(lake, visits, tmp_path):
-    log = tmp_path / "access.log"
-    log.write_text(PERSON + GPTBOT + "no log line\n" + PERSON)
-    words = ("import", log, "--org", "acme", "--domain", "Go.Example", "--lake", lake.root)
-    dry = program(*words, "--dry-run")
-    assert (dry.code, dry.out) == (0, "")
-    assert "3 visits would be imported" in dry.err
-    assert lake.manifest.organizations() == []
-    run = program(*words)
-    assert (run.code, run.out) == (0, "")
-    for told in (str(lake.root), "3 visits imported from 4 lines", "human", "66.7 %", "2026-03-04", "line 3"):
-        assert told in run.err
-    assert visits() == 3
-    again = program(*words)
-    assert (again.code, again.out) == (0, "")
-    assert "already imported, nothing changed" in again.err
-    log.write_text(log.read_text() + PERSON)
-    assert "1 visit imported" in program(*words).err
-    assert visits() == 4
-    domains = program("query", "domain-breakdown", "--org", "acme", "--lake", lake.root, *DAY_FLAGS, "--format", "json")
-    assert [row["domain"] for row in domains.json] == ["go.example"]
-
-
-def test_import_of_a_log_cut_short_ends_with_1_and_keeps_what_could_be_read(lake, visits, tmp_path):
-    log = tmp_path / "access.log.gz"
-    whole = "".join(PERSON.replace("/sale", f"/{number * 7919 % 100_000}") for number in range(4_000))
-    log.write_bytes(gzip.compress(whole.encode())[:-1_000])
-    words = ("import", log, "--org", "acme", "--domain", "go.example", "--lake", lake.root)
-    run = program(*words)
-    assert (run.code, run.out) == (1, "")
-    assert "truncated" in run.err
-    assert "Traceback" not in run.err
-    assert 0 < visits() < 4_000
-    log.write_bytes(gzip.compress(whole.encode()))
-    assert program(*words).code == 0
-    assert visits() == 4_000
 
 
 # traffic keys, traffic views
@@ -415,21 +332,6 @@ def test_ctrl_c_while_duckdb_works_ends_with_130(monkeypatch, filled):
 
     monkeypatch.setattr("queries.warehouse.LockedEngine", interrupted)
     assert program("views", "--org", "acme", "--lake", filled.root) == (130, "", "traffic: stopped.\n")
-
-
-def test_a_damaged_lake_ends_with_1_and_names_the_file(lake):
-    land(lake, "acme", [visit()])
-    (file,) = (lake.root / "visits" / "organization=acme").rglob("*.parquet")
-    file.write_bytes(file.read_bytes()[:-20])
-    run = program("query", "devices", "--org", "acme", "--lake", lake.root, *DAY_FLAGS)
-    assert (run.code, run.out) == (1, "")
-    assert file.name in run.err
-    assert run.err.count("\n") == 1
-    lake.manifest.close()
-    (lake.root / "manifest.sqlite").unlink()
-    run = program("keys", "create", "--org", "acme", "--name", "a", "--lake", lake.root)
-    assert (run.code, run.out) == (1, "")
-    assert run.err.startswith(f"traffic: {lake.root}/manifest.sqlite is missing, but the lake contains visits: run ")
 
 
 def test_demo_serves_a_sample_that_its_own_line_asks_and_leaves_nothing_behind(tmp_path, forks):

@@ -5,10 +5,9 @@ import time
 from datetime import UTC, datetime
 
 from data.maintenance.compaction import Compactor
-from data.store import pending
 from data.store.manifest import READERS_GRACE
 from tests.support.lakes import numbers, paths, strays
-from tests.support.visits import land, packed, visit
+from tests.support.visits import land, visit
 
 
 def land_files(lake, days, files):
@@ -27,17 +26,6 @@ def test_replaced_files_are_swept_once_their_grace_is_over(lake, traffic):
     said = f"{merged}; built rollups for 1 month; deleted 2 obsolete files.\n"
     assert traffic("compact") == (0, "", said)
     assert sum(paths(lake).values()) == 1_503
-
-
-def test_what_waits_gets_its_file_first(lake, traffic):
-    for number in range(3):
-        rows = packed([visit(path=f"/{number}")])
-        pending.enqueue(lake.manifest, {"acme": rows}, datetime.now(UTC))
-    land_files(lake, [4], 1)
-    assert traffic("compact")[0] == 0
-    assert pending.backlog(lake.manifest) == (0, None)
-    assert numbers(lake) == {4: 1}
-    assert paths(lake) == {"/0": 1, "/1": 1, "/2": 1, "/4-0": 2}
 
 
 def test_two_at_the_same_time_and_readers_all_come_to_an_end(lake, forks):

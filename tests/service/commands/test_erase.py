@@ -13,11 +13,10 @@ import pytest
 
 from data.maintenance import erasure as erasing
 from data.store.files import sha256_of
-from data.store.pending import enqueue
 from service.commands import erase as erase_command
 from tests.support.lakes import rows_of
 from tests.support.tables import examples
-from tests.support.visits import land, packed, visit
+from tests.support.visits import land, visit
 
 SMALLEST = -(2**63)
 ON_TERMINAL = """
@@ -87,39 +86,6 @@ def test_what_meets_the_criteria_goes_and_the_receipt_says_so(lake, erase, flags
         assert (sha256_of(lake.root / file["path"]), file["visits"]) == (file["sha256"], 2)
     assert not any((lake.root / file["path"]).exists() for file in receipt["files"]["before"])
     assert "ackups" in receipt["not_reached"]
-
-
-def test_a_dry_run_goes_before_yes_prints_the_same_shape_and_changes_nothing(lake, erase):
-    for name in ("acme", "other"):
-        fill(lake, name)
-    before = lake.manifest.live_files("acme")
-    ran = erase("--short-code", "sale", "--dry-run", "--yes")
-    assert (ran.out.count("\n"), "would be deleted, in " in ran.err) == (1, True)
-    told = ran.json
-    assert (lake.manifest.live_files("acme"), lake.manifest.epoch("acme")) == (before, 0)
-    done = erase("--short-code", "sale", "--yes").json
-    assert (told["dry_run"], told["erased_at"], told["files"]["after"]) == (True, None, [])
-    assert len(done["files"]["after"]) == 3
-    assert told["files"]["before"] == done["files"]["before"] == file_rows(before)
-    assert {name: told[name] for name in told if name not in ("dry_run", "erased_at", "files")} == {
-        name: done[name] for name in done if name not in ("dry_run", "erased_at", "files")
-    }
-    run = erase("--all", "--yes")
-    assert run.out.count("\n") == 1
-    assert run.err.startswith("Removed 6 visits of acme on 3 days from all answers.\n")
-    assert (paths(lake), len(paths(lake, "other"))) == ([], 9)
-
-
-def test_what_a_server_has_acknowledged_goes_too(lake, erase, key_of):
-    table = packed([visit(path="/sent")] * 3)
-    enqueue(lake.manifest, {"acme": table, "other": table}, datetime.now(UTC))
-    assert erase("--all", "--yes").code == 2  # it is not known: no key, no file
-    key_of(lake)
-    assert [erase("--all", "--yes").json["visits"] for _ in range(2)] == [3, 0]
-    enqueue(lake.manifest, {"acme": table}, datetime.now(UTC))
-    fill(lake)
-    assert erase("--all", "--yes").json["visits"] == 12
-    assert (paths(lake), paths(lake, "other")) == ([], ["/sent"] * 3)
 
 
 @pytest.mark.parametrize(("answer", "left"), [("n", 9), ("y", 6)])

@@ -10,7 +10,6 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
-from data.store.locks import locked
 from queries import ENTRIES, Reader, template_entries
 from tests.support.forks import ROOT
 from tests.support.visits import land, visit
@@ -72,20 +71,6 @@ def test_yesterday_is_one_file_for_each_endpoint_with_the_rows_of_the_api(export
             assert (written.column_names, written.to_pylist()) == (table.column_names, table.to_pylist())
 
 
-@pytest.mark.parametrize(
-    ("flags", "span", "ages"),
-    [([], (), [1]), (["--range", "7d"], (), [3, 2, 1]), (["--all"], (), AGES),
-     ([], (9, 2), [9, 3, 2]), ([], (2, 0), [2, 1])],
-)  # fmt: skip
-def test_complete_days_with_visits_are_exported_and_today_is_not(export, ago, tmp_path, flags, span, ages):
-    dates = [word for flag, age in zip(("--start-date", "--end-date"), span, strict=False) for word in (flag, ago(age))]
-    run = export("--endpoints", "devices", *flags, *dates)
-    assert run.code == 0, run.err
-    if flags == ["--range", "7d"]:  # so that a missing import is noticed
-        assert f"acme has visits on 3 of 7 days from {ago(7)} to {ago(1)}; the others" in run.err
-    assert sorted(files_in(tmp_path / "to")) == sorted(place("devices", ago(age)) for age in ages)
-
-
 def test_a_csv_file_has_the_bytes_that_a_query_prints(export, traffic, shared_lake, ago, tmp_path):
     export("--endpoints", "top-links,ai-sources", "--format", "csv")
     written = files_in(tmp_path / "to")
@@ -103,17 +88,6 @@ def test_a_formula_of_a_stranger_is_text_in_csv_unless_it_is_raw(export, traffic
         assert [row["utm_campaign"] for row in csv.DictReader(io.StringIO(path.read_text()))] == [text]
         query = ("query", "utm-campaigns", "--org", "acme", *days, "--format", "csv")
         assert traffic(*query, *flags).out.encode() == path.read_bytes()
-
-
-def test_files_that_exist_are_kept_unless_again(export, ago, tmp_path):
-    assert export("--all", "--endpoints", "devices").err.endswith("4 files written, 0 kept.\n")
-    kept = tmp_path / "to" / place("devices", ago(9))
-    kept.write_bytes(b"mine")
-    (tmp_path / "to" / place("devices", ago(3))).unlink()
-    assert export("--all", "--endpoints", "devices").err.endswith("1 file written, 3 kept.\n")
-    assert kept.read_bytes() == b"mine"
-    assert export("--all", "--endpoints", "devices", "--again").err.endswith("4 files written, 0 kept.\n")
-    assert pq.ParquetFile(kept).metadata.num_rows == 1
 
 
 def test_folders_are_read_as_one_table(export, ago, tmp_path):
@@ -156,13 +130,3 @@ def test_an_export_that_is_killed_between_two_steps_leaves_whole_files_and_goes_
     assert left.items() <= whole.items()
     assert export(*flags, "--again").err.endswith(f"{len(whole)} files written, 0 kept.\n")
     assert files_in(tmp_path / "to") == whole
-
-
-def test_two_exports_do_not_write_into_one_folder_at_a_time(export, tmp_path):
-    (tmp_path / "to").mkdir()
-    with locked(tmp_path / "to", wait=False):
-        run = export("--endpoints", "devices")
-    assert run.code == 1
-    assert run.err.endswith("wait until it has ended.\n")
-    assert files_in(tmp_path / "to") == {}
-    assert export("--endpoints", "devices").code == 0

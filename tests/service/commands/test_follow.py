@@ -19,7 +19,6 @@ import pytest
 from tests.faults.trials import scaled
 from tests.service.commands.runs import Run
 from tests.support.lakes import paths
-from tests.support.tables import examples
 from tests.support.user_agents import CHROME
 
 
@@ -137,19 +136,6 @@ def test_a_log_that_is_not_there_yet_is_waited_for(lake, follow, log):
     run = process.end()
     assert run.code == 0
     assert run.err.count("waiting for it") == 1
-
-
-@examples("content", "flags", "told")
-def test_what_cannot_be_followed_ends_with_one_line_and_2(follow, log, content, flags, told):
-    if content is None:
-        log = log.parent / "nowhere" / "access.log"
-    else:
-        log.write_bytes(content.encode("latin-1"))
-    run = follow(log, *flags).ended()
-    assert (run.code, run.out) == (2, "")
-    (sentence,) = [text for text in run.err.splitlines() if not text.startswith("Lake: ")]
-    assert sentence.startswith("traffic: ")
-    assert told in sentence
 
 
 KILLS = scaled(2, 60)

@@ -45,13 +45,6 @@ def test_lines_of_the_day_after_tomorrow_are_counted_and_not_read(lake, run):
     assert "warning" not in told
 
 
-def test_a_binary_ends_with_one_clear_line(lake, run):
-    for content in ("a\rb\n", "\x7fELF\0\r\0\n", "\r\0"):
-        told, code = run(content)
-        assert (code, rows_of(lake)) == (2, [])
-        assert re.fullmatch(r"traffic: .*no known log format matches.*", told.splitlines()[-1])
-
-
 @pytest.mark.parametrize("flags", [["--dry-run"], []])
 def test_an_import_and_its_dry_run_warn_of_old_visits_and_name_the_range_that_has_them(run, flags):
     assert timedelta(days=RANGES[DEFAULT_RANGE]) == OLD

@@ -1,15 +1,11 @@
-"""`traffic jobs` over visits; what it prints without any is in transcripts/jobs.txt."""
+"""`traffic jobs` once something was shipped or is found again; what it prints before is in transcripts/jobs.txt."""
 
 import re
-import sqlite3
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from data.store.behaviour import switch_behaviour
-from queries import DETECTORS
-from service.control_database import ControlDatabase
 from service.jobs.implementations import Draft
 from service.jobs.store import Jobs
 from tests.service.commands.runs import refused
@@ -22,35 +18,17 @@ pytestmark = pytest.mark.usefixtures("forked_own_sql")
 
 
 @pytest.fixture
-def jobs(traffic, lake):
-    """Runs `traffic jobs` over a lake with two jobs of acme."""
-    store = Jobs(ControlDatabase(lake))
-    store.upsert(broken("/gone"), NOW)
-    store.upsert(broken("/\x1b[2Jwiped"), NOW)
-    store.database.close()
-    return lambda *arguments: traffic("jobs", *arguments)
+def job_id(lake):
+    """A job of acme, about a broken link."""
+    with open_store(Jobs, lake) as store:
+        store.upsert(broken("/gone"), NOW)
+        return store.of("acme")[0].id
 
 
 @pytest.fixture
-def job_id(jobs):
-    rows = jobs("list", "--org", "acme", "--format", "json").json
-    return next(row["id"] for row in rows if row["path"] == "/gone")
-
-
-def test_a_job_is_printed_with_all_that_belongs_to_it_and_no_control_characters(jobs, job_id):
-    out = jobs("list", "--org", "acme").out
-    assert out.count("AI products hit a missing page: a path of go.example.com") == 2
-    assert job_id in out
-    assert "\x1b" not in out
-    jobs("approve", job_id, "--implementation-type", "manual", "--note", "as discussed")
-    jobs("dismiss", job_id, "--note", "no longer")
-    out = jobs("show", job_id).out
-    assert all(word in out for word in ("evidence", "agent_fetches", "actions", "add_redirect", "history", "version"))
-    record = jobs("show", job_id, "--format", "json").json
-    assert record["evidence"]["rows"][0]["path"] == "/gone"
-    assert (record["status"], record["implementation_type"]) == ("dismissed", "manual")
-    told = [(line["action"], line["actor_kind"], line["note"]) for line in record["history"]]
-    assert told[1:] == [("approve", "command_line", "as discussed"), ("dismiss", "command_line", "no longer")]
+def jobs(traffic):
+    """Runs `traffic jobs`."""
+    return lambda *arguments: traffic("jobs", *arguments)
 
 
 def test_a_path_is_redirected_where_a_guess_leads_and_exported_once_it_is_shipped(jobs, job_id, lake, traffic):
@@ -113,34 +91,3 @@ def test_an_outcome_that_cannot_be_measured_ends_with_an_error(jobs, job_id, lak
     assert (run.code, run.err.splitlines()[-1].startswith(f"traffic: {job_id} could not be measured")) == (1, True)
     run = jobs("outcome", "--org", "acme")
     assert (run.code, job_id in run.out) == (0, True)
-
-
-def test_detect_explains_what_it_asks_for_and_what_came_near_and_changes_nothing(jobs, lake):
-    crawl = {"bot_category": "search_crawler", "agent": "Googlebot", "status": 503, "path": "/page"}
-    land(lake, "acme", [visit(visited_at=datetime(2026, 3, 1 + number % 2), **crawl) for number in range(9)])
-    arguments = ("detect", "--org", "acme", "--as-of", "2026-03-15")
-    assert "Not judged yet, so left out: 2 days; run `traffic compact`." in jobs(*arguments, "--dry-run").err
-    switch_behaviour(lake.manifest, "acme", on=False)
-    said = jobs(*arguments, "--dry-run").err
-    assert ("found nothing from 2026-02-15 to 2026-03-14" in said, "Left out" in said) == (True, False)
-    code, out, _ = jobs(*arguments, "--explain")
-    assert code == 0
-    assert all(f"{kind}: 0 found" in out for kind in DETECTORS)
-    said = out.partition("search_errors: ")[2]
-    assert said.startswith(
-        "0 found, 1 considered.\n  It looks for: Domains at which search crawlers get 500 to 599: 10 times"
-    )
-    assert "domain go.example, visits 9, errors 9, percentage 100.0" in said
-    assert {row["type"] for row in jobs("list", "--org", "acme", "--format", "json").json} == {"broken_link"}
-
-
-def test_verify_finds_a_damaged_implementation(jobs, job_id, traffic, lake):
-    jobs("approve", job_id)
-    with open_store(Jobs, lake) as store:
-        store.attach("acme", job_id, Draft("patch", "text/plain", "Disallow: /"), ANNA, NOW)
-    assert traffic("verify").code == 0
-    with closing(sqlite3.connect(lake.root / "control.sqlite")) as database, database:
-        database.execute("UPDATE implementations SET content = x'00'")
-    run = traffic("verify")
-    assert run.code == 1
-    assert run.out == f"control.sqlite: implementation 1 of {job_id} is damaged: its SHA-256 differs\n"

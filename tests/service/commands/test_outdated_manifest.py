@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 import httpx2
 import pytest
 
+from data import Lake
+from data.ingest.importer import Importer, Options
 from data.maintenance.rebuild import Rebuild
 from service.doctor import examine
 from tests.faults.lakes import log
@@ -99,3 +101,22 @@ def test_commands_that_look_say_so(outdated, traffic):
     assert [check.subject for check in broken] == ["manifest"]
     query = traffic("query", "traffic-overview", "--org", "acme", "--format", "json")
     assert query.code == 0
+
+
+def test_a_log_that_had_grown_counts_once_when_the_operator_says_so(lake, traffic, tmp_path):
+    """The number of changes is missing, which would refuse the second import."""
+    path = tmp_path / "access.log"
+    lake.manifest.close()
+    older = kept_manifest(lake.root)
+    for visits in (10, 35):
+        put_back(older, lake.root)
+        (lake.root / "generation").unlink(missing_ok=True)
+        path.write_text(log("a", visits))
+        again = Lake(lake.root)
+        Importer(again).run(path, Options("acme"))
+        again.manifest.close()
+    run = traffic("rebuild")
+    assert (run.code, run.out) == (2, "")
+    assert run.err.startswith("10 visits of acme in 2 files that the manifest knows are also in 2 older files that ")
+    assert traffic("rebuild", "--yes").err.splitlines()[1] == "The manifest now counts 35 visits in 4 files."
+    assert "counts 35 visits in 4 files" in traffic("rebuild").err

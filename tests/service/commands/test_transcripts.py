@@ -1,12 +1,17 @@
 """Commands as a terminal shows them: whatever the transcripts beside have typed is run, and must print the same.
 
-Each transcript is about a lake of its own, which TRAFFIC_LAKE names. Below `$`, a command, is what it prints: stdout
-after `>`, stderr after `!`, and its exit code after `?` unless it is 0. `…` is any text; a name in «» is one word, the
-same wherever it stands; a number in it is the date of so many days ago. STEPS are what happens between commands.
+Each transcript is about a lake of its own, which TRAFFIC_LAKE names. Below `$`, a command of ours or of the shell, is
+what it prints: stdout after `>`, stderr after `!`, and its exit code after `?` unless it is 0. `…` is any text; a name
+in «» is one word, the same wherever it stands; a number in it is the date of so many days ago. STEPS are what happens
+between commands.
 """
 
+import json
 import re
 import shlex
+import sqlite3
+import subprocess
+from contextlib import ExitStack, closing, suppress
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 from pathlib import Path
@@ -14,18 +19,23 @@ from pathlib import Path
 import pytest
 
 from data.maintenance import erasure, retention
+from data.store import pending
+from data.store.locks import locked
 from service.commands import confirmation
 from service.jobs.store import Jobs
+from tests.service.commands.runs import Run
 from tests.service.jobs.findings import NOW, broken
+from tests.support.addresses import country_database
 from tests.support.control import open_store
-from tests.support.visits import land, visit
+from tests.support.lakes import opened
+from tests.support.visits import land, packed, visit
 
 
 class Terminal:
     """The folder of a lake, in which commands are typed."""
 
-    def __init__(self, traffic, lake, patch):
-        self.traffic, self.lake, self.patch = traffic, lake, patch
+    def __init__(self, traffic, patch, held):
+        self.traffic, self.patch, self.held = traffic, patch, held
         self.names, self.typed = {}, b""
 
     def resolved(self, text):
@@ -50,17 +60,23 @@ class Terminal:
         return "".join(parts)
 
     def run(self, command, below):
-        run = self.traffic(*shlex.split(self.resolved(command))[1:], stdin=self.typed)
+        command = self.resolved(command)
+        if command.startswith("traffic "):
+            run = self.traffic(*shlex.split(command)[1:], stdin=self.typed)
+        else:
+            done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+            run = Run(done.returncode, done.stdout, done.stderr)
         code, out, err = ([line[2:] for line in below if line[0] == mark] for mark in "?>!")
         assert run.code == int(*code), run
         for printed, lines in ((run.out, out), (run.err, err)):
             expected = self.pattern("\n".join(lines))
             stripped = "\n".join(map(str.strip, printed.removesuffix("\n").split("\n")))
             found = re.fullmatch(expected, stripped, re.DOTALL)
-            assert found, (command, printed)
+            assert found, f"{command} printed:\n{stripped}"
             self.names |= found.groupdict()
 
     def file(self, name, below):
+        Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_text("".join(f"{line[2:]}\n" for line in below), "utf-8")
 
     def answer(self, text, below):
@@ -71,26 +87,60 @@ class Terminal:
     def set(self, assignment, below):
         self.patch.setenv(*self.resolved(assignment).split("=", 1))
 
+    def hold(self, folder, below):
+        """Another program locks a folder, until `release`."""
+        self.held.enter_context(locked(Path(folder), wait=False))
+
+    def release(self, _, below):
+        self.held.close()
+
+    def sql(self, statement, below):
+        """Somebody changes a database: `manifest UPDATE …`."""
+        name, _, statement = self.resolved(statement).partition(" ")
+        with closing(sqlite3.connect(f"lake/{name}.sqlite")) as database, database:
+            database.execute(statement)
+
+    def mmdb(self, words, below):
+        """Somebody offers a database in which 5.5.5.0/24 has a record: `countries.mmdb {"country": "FR"}`."""
+        name, _, record = words.partition(" ")
+        country_database(Path(name), {"5.5.5.0/24": json.loads(record)})
+
     def visits(self, words, below):
         """Visits land: `acme 2026-03-01 7*3 path=/a` are one of that day and three of seven days ago."""
-        organization, *words = words.split(" ")
+        organization, rows = self._visits(words)
+        with opened(Path("lake")) as lake:
+            land(lake, organization, rows)
+
+    def pending(self, words, below):
+        """Visits that a server has acknowledged wait for their file."""
+        organization, rows = self._visits(words)
+        with opened(Path("lake")) as lake:
+            pending.enqueue(lake.manifest, {organization: packed(rows)}, datetime.now(UTC))
+
+    def _visits(self, words):
+        organization, *words = shlex.split(words)
         columns = dict(word.split("=", 1) for word in words if "=" in word)
-        columns |= {name: int(value) for name, value in columns.items() if value.isdecimal()}
+        for name, value in columns.items():
+            with suppress(ValueError):  # a word is a text
+                columns[name] = json.loads(value)
         rows = []
         for day, _, times in (word.partition("*") for word in words if "=" not in word):
             at = datetime.fromisoformat(self.word(day) if day.isdecimal() else day)
             rows += [visit(visited_at=at, **columns)] * int(times or 1)
-        land(self.lake, organization, rows)
+        return organization, rows
 
     def job(self, path, below):
         """A detector finds a broken link."""
-        with open_store(Jobs, self.lake) as jobs:
+        with opened(Path("lake")) as lake, open_store(Jobs, lake) as jobs:
             jobs.upsert(broken(path.encode().decode("unicode_escape")), NOW)
 
 
-STEPS = {
-    "$": Terminal.run, "file": Terminal.file, "answer": Terminal.answer, "set": Terminal.set,
-    "visits": Terminal.visits, "job": Terminal.job,
+STEPS = {"$": Terminal.run} | {
+    step.__name__: step
+    for step in (
+        Terminal.file, Terminal.answer, Terminal.set, Terminal.hold, Terminal.release, Terminal.sql, Terminal.mmdb,
+        Terminal.visits, Terminal.pending, Terminal.job,
+    )
 }  # fmt: skip
 
 
@@ -101,16 +151,18 @@ def transcripts():
             yield pytest.param(steps, id=f"{path.stem}: {name}")
 
 
-@pytest.mark.usefixtures("one_reader", "today")
+@pytest.mark.usefixtures("one_reader", "today", "forked_own_sql")
 @pytest.mark.parametrize("steps", [*transcripts()])
 def test_a_transcript_is_true(traffic, lake, tmp_path, monkeypatch, steps):
+    lake.manifest.close()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TRAFFIC_LAKE", "lake")
     for module in (erasure, retention):
         monkeypatch.setattr(module, "GRACE", timedelta(0))
-    terminal = Terminal(traffic, lake, monkeypatch)
-    while steps:
-        word, _, rest = steps[0].partition(" ")
-        below = [*takewhile(lambda line: line[0] in "?>!|", steps[1:])]
-        STEPS[word](terminal, rest, below)
-        steps = steps[1 + len(below) :]
+    with ExitStack() as held:
+        terminal = Terminal(traffic, monkeypatch, held)
+        while steps:
+            word, _, rest = steps[0].partition(" ")
+            below = [*takewhile(lambda line: line[0] in "?>!|", steps[1:])]
+            STEPS[word](terminal, rest, below)
+            steps = steps[1 + len(below) :]
