@@ -60,7 +60,12 @@ def installed(name):
     """The path of a program; without it the test is skipped."""
     program = shutil.which(name, path=SBIN)
     if not program:
-        package = {"nginx": "nginx-light", "rsyslogd": "rsyslog"}.get(name, name)
+        package = {
+            "nginx": "nginx-light",
+            "promtool": "prometheus",
+            "rsyslogd": "rsyslog",
+            "systemd-analyze": "systemd",
+        }.get(name, name)
         pytest.skip(f"{name} is missing: apt-get install {package} (Debian package {package})")
     return program
 

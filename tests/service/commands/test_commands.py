@@ -1,6 +1,5 @@
 """The program `traffic`: what it prints where, how it ends, and what it leaves behind."""
 
-import csv
 import io
 import itertools
 import json
@@ -31,8 +30,8 @@ from tests.service.commands.runs import refused
 from tests.service.commands.runs import run as program
 from tests.support.control import open_store, owner
 from tests.support.forks import ROOT, without_settings
+from tests.support.log_lines import lines
 from tests.support.tables import examples
-from tests.support.user_agents import CHROME
 from tests.support.visits import land, links, visit
 
 pytestmark = pytest.mark.usefixtures("forked_own_sql", "one_reader")
@@ -40,10 +39,6 @@ ENVIRON = without_settings() | {"no_proxy": "*"}
 DAYS = {"start_date": "2026-03-02", "end_date": "2026-03-10"}
 DAY_FLAGS = ("--start-date", DAYS["start_date"], "--end-date", DAYS["end_date"])
 NO_DAYS = ("--start-date", "2020-01-01", "--end-date", "2020-01-02")
-PERSON, GPTBOT = (
-    f'203.0.113.7 - - [04/Mar/2026:10:05:03 +0000] "GET /sale HTTP/1.1" 302 5 "-" "{agent}"\n'
-    for agent in (CHROME, "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)")
-)
 
 
 @pytest.fixture(scope="module")
@@ -108,15 +103,7 @@ def test_query_filters_as_the_api_does(query, api, filters):
     assert query("bot-traffic", *DAY_FLAGS, *flags, "--format", "json").out == answer
 
 
-def test_query_writes_csv_and_parquet(query):
-    (row,) = csv.DictReader(io.StringIO(query("top-links", *DAY_FLAGS, "--format", "csv").out))
-    assert list(row) == [field.name for field in ENTRIES["top-links"].fields]
-    assert (row["target_url"], row["visits"]) == ("https://shop.example/ü?a=1,2", "14")
-    assert row["last_visit"] == "2026-03-09T13:05:06Z"
-    values = csv.DictReader(io.StringIO(query("filter-values", *DAY_FLAGS, "--format", "csv").out))
-    assert [(row["filter"], json.loads(row["values"]), row["truncated"]) for row in values][-1] == (
-        "range", ["7d", "30d", "90d"], "false",
-    )  # fmt: skip
+def test_query_writes_parquet(query):
     table = pq.read_table(io.BytesIO(query("top-links", *DAY_FLAGS, "--format", "parquet").body))
     assert table.column_names == [field.name for field in ENTRIES["top-links"].fields]
     assert table["last_visit"].to_pylist() == [datetime(2026, 3, 9, 13, 5, 6)]
@@ -194,21 +181,13 @@ def test_help_loads_neither_the_engine_nor_the_web_server_and_a_query_no_web_ser
     assert not web & query
 
 
-# traffic import
-
-
 # traffic keys, traffic views
 
 
-def test_a_key_that_was_created_may_ask_until_it_is_revoked_and_is_never_listed(lake):
-    run = program("keys", "create", "--org", "acme", "--name", "dashboard", "--lake", lake.root)
-    key = run.out.split()[-1]
-    assert (run.code, run.out) == (0, f"{key}\n")
+def test_a_key_that_is_printed_may_ask_until_it_is_revoked(lake):
+    key = program("keys", "create", "--org", "acme", "--name", "dashboard", "--lake", lake.root).out.strip()
     with open_store(ApiKeys, lake) as control:
         assert owner(control, key) == "acme"
-        listed = program("keys", "list", "--lake", lake.root).out
-        assert key[:12] in listed
-        assert key not in listed
         assert program("keys", "revoke", key[:12], "--lake", lake.root).code == 0
         assert owner(control, key) is None
 
@@ -282,7 +261,7 @@ def test_an_unknown_command_or_an_impossible_value_is_one_line(words):
 @examples("command", "told")
 def test_what_cannot_be_done_is_refused_in_one_line_and_changes_nothing(filled, tmp_path, command, told):
     before = filled.manifest.organizations(), filled.manifest.live_files("acme")
-    files = {"access.log": PERSON, "letter.txt": "Dear reader,\nthis is not a log.\n" * 40}
+    files = {"access.log": lines("/sale"), "letter.txt": "Dear reader,\nthis is not a log.\n" * 40}
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     places = {"here": tmp_path, "lake": filled.root}
@@ -297,7 +276,7 @@ def test_what_cannot_be_done_is_refused_in_one_line_and_changes_nothing(filled, 
 def test_a_lake_that_is_mistyped_or_a_file_is_refused_and_not_made(tmp_path, command):
     folder, file = tmp_path / "folder", tmp_path / "file"
     folder.mkdir()
-    file.write_text(PERSON)
+    file.write_text(lines("/sale"))
     words = [word.replace("%FOLDER%", str(folder)) for word in command]
     line = refused(program(*words, "--lake", folder / "typo"))
     assert f"no lake at {folder / 'typo'}" in line

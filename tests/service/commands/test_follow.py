@@ -13,17 +13,14 @@ import threading
 import time
 from collections import Counter
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from tests.faults.trials import scaled
 from tests.service.commands.runs import Run
 from tests.support.lakes import paths
-from tests.support.user_agents import CHROME
-
-
-def line(path):
-    return f'203.0.113.7 - - [17/May/2015:10:05:03 +0000] "GET {path} HTTP/1.1" 200 5316 "-" "{CHROME}"\n'
+from tests.support.log_lines import line
 
 
 class Following:
@@ -113,7 +110,7 @@ def test_where_there_is_no_terminal_a_line_says_what_landed_once_a_minute(lake, 
 def test_on_a_terminal_one_line_stays(lake, follow, log):
     log.write_text(line("/a"))
     ours, theirs = pty.openpty()
-    process = follow(log, err=os.ttyname(theirs) and type(log)(os.ttyname(theirs)))
+    process = follow(log, err=Path(os.ttyname(theirs)))
     told = b""
     while b"access.log: 1 visit, last 2015-05-17 10:05:03" not in told:
         told += os.read(ours, 10_000)

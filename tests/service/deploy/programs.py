@@ -1,33 +1,18 @@
 """What tests of the deployment share: the programs of others, free ports, and a folder in the place of a machine."""
 
-import os
 import re
-import shutil
 import socket
 import subprocess
 import time
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
 DEPLOY = Path(__file__).parents[3] / "service/deploy"
-SYSTEM_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin"
-
-
-def program(name, package):
-    """The path of a program of a Debian package; without it, the test is skipped."""
-    path = shutil.which(name, path=SYSTEM_PATH)
-    if path is None:
-        pytest.skip(f"{name} is missing: apt-get install {package} (Debian package {package})")
-    return path
 
 
 def checked(*command, **how):
     """What a program prints on stdout and stderr; it must succeed."""
-    done = subprocess.run(
-        command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, **how
-    )  # fmt: skip
+    done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, **how)
     assert done.returncode == 0, done.stdout
     return done.stdout
 

@@ -12,9 +12,10 @@ import httpx2
 import pytest
 import yaml
 
-from tests.service.deploy.programs import DEPLOY, SYSTEM_PATH, accepts, free_port, moved, program, running
+from tests.service.deploy.programs import DEPLOY, accepts, free_port, moved, running
 from tests.service.deploy.test_image import instructions
 from tests.support.lakes import files_of, opened, read
+from tests.support.web_servers import SBIN, installed
 
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 IMAGE_ENVIRON = {
@@ -51,7 +52,7 @@ class Deployment:
         service = COMPOSE["services"][name]
         values = (IMAGE_ENVIRON if service["image"] == "traffic" else {}) | service.get("environment", {})
         defaults = {key: re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", value) for key, value in values.items()}
-        environ = {"PATH": f"{Path(sys.executable).parent}:{SYSTEM_PATH}", "HOME": str(self.root)}
+        environ = {"PATH": f"{Path(sys.executable).parent}:{SBIN}", "HOME": str(self.root)}
         environ |= {key: moved(value, self._places) for key, value in defaults.items()}
         if name == "caddy":  # without TLS, on ports that anybody may use
             environ["LINKS_HOST"] = f"http://go.localhost:{self.links}"
@@ -75,7 +76,7 @@ class Deployment:
 
 @pytest.fixture
 def deployment(tmp_path):
-    program("caddy", "caddy")
+    installed("caddy")
     return Deployment(tmp_path)
 
 

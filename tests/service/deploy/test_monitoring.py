@@ -11,8 +11,9 @@ from pathlib import Path
 import httpx2
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.service.deploy.programs import DEPLOY, checked, program
+from tests.service.deploy.programs import DEPLOY, checked
 from tests.support.visits import land, visit
+from tests.support.web_servers import installed
 
 DASHBOARDS = sorted((DEPLOY / "grafana").glob("*.json"))
 METRIC = re.compile(r"\b(?:traffic|process)_\w+")
@@ -23,13 +24,13 @@ def targets_of(path):
 
 
 def test_prometheus_accepts_its_configuration_and_the_alerts():
-    assert "14 rules found" in checked(program("promtool", "prometheus"), "check", "config", DEPLOY / "prometheus.yml")
+    assert "14 rules found" in checked(installed("promtool"), "check", "config", DEPLOY / "prometheus.yml")
 
 
 def test_each_alert_fires_for_a_server_in_trouble_and_none_for_one_that_is_fine(tmp_path):
     shutil.copy(DEPLOY / "alerts.yml", tmp_path / "rules.yml")
     shutil.copy(Path(__file__).with_name("alerts.yml"), tmp_path / "tests.yml")
-    checked(program("promtool", "prometheus"), "test", "rules", tmp_path / "tests.yml")
+    checked(installed("promtool"), "test", "rules", tmp_path / "tests.yml")
     tested = set(re.findall(r'alertname="(\w+)"', (tmp_path / "tests.yml").read_text()))
     assert tested == set(re.findall(r"alert: (\w+)", (tmp_path / "rules.yml").read_text()))
 

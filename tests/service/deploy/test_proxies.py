@@ -7,8 +7,9 @@ import pytest
 
 from data.ingest.block_reader import Options
 from data.ingest.importer import Importer
-from tests.service.deploy.programs import DEPLOY, accepts, checked, free_port, moved, program, running, wait_until
+from tests.service.deploy.programs import DEPLOY, accepts, checked, free_port, moved, running, wait_until
 from tests.support.lakes import files_of, read
+from tests.support.web_servers import installed
 
 REQUESTS = [
     ("/launch?utm_source=a%20b", {"User-Agent": "GPTBot/1.2", "Referer": "https://chatgpt.com/c/1?a=1,2"}),
@@ -45,7 +46,7 @@ class Place:
 
 @contextmanager
 def nginx(place):
-    nginx = program("nginx", "nginx-light")
+    nginx = installed("nginx")
     places = {"/var/log/nginx/links.log": place.log}
     folders = "".join(
         f"{name}_temp_path {place.root}/{name};" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
@@ -62,7 +63,7 @@ def nginx(place):
 
 @contextmanager
 def haproxy(place):
-    haproxy, rsyslogd = program("haproxy", "haproxy"), program("rsyslogd", "rsyslog")
+    haproxy, rsyslogd = installed("haproxy"), installed("rsyslogd")
     checked(haproxy, "-c", "-f", DEPLOY / "haproxy.cfg")
     socket_path = place.root / "socket"
     places = {"/var/log/haproxy/links.log": place.log, "/var/lib/haproxy/dev/traffic": socket_path}
@@ -81,7 +82,7 @@ def haproxy(place):
 
 @contextmanager
 def caddy(place):
-    caddy = program("caddy", "caddy")
+    caddy = installed("caddy")
     places = {
         "/var/log/caddy/access": place.log,
         "{$LINKS_HOST:go.localhost}": f"http://go.example.com:{place.links}",

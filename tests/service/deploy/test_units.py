@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.deploy.programs import DEPLOY, accepts, checked, free_port, moved, program, running
+from tests.service.deploy.programs import DEPLOY, accepts, checked, free_port, moved, running
 from tests.support.forks import PROGRAM, without_settings
+from tests.support.web_servers import installed
 
 UNITS = ["traffic.service", "traffic-follow@acme.service"]
 MAX_EXPOSURE = 20  # of 100, which systemd-analyze prints as 2.0 of 10
@@ -27,7 +28,7 @@ def units(tmp_path):
 
 
 def test_systemd_finds_nothing_wrong_in_the_units_and_they_expose_little(units):
-    analyze = program("systemd-analyze", "systemd")
+    analyze = installed("systemd-analyze")
     assert checked(analyze, "verify", "--man=no", *units) == ""
     for unit in units:
         printed = checked(analyze, "security", "--offline=true", f"--threshold={MAX_EXPOSURE}", "--no-pager", unit)
@@ -47,7 +48,7 @@ def allowed_calls(analyze):
 
 
 def test_the_server_makes_only_system_calls_that_its_unit_allows(tmp_path):
-    strace, analyze = program("strace", "strace"), program("systemd-analyze", "systemd")
+    strace, analyze = installed("strace"), installed("systemd-analyze")
     monitor, calls = free_port(), tmp_path / "calls"
     environ = without_settings()
     environ |= {"TRAFFIC_LAKE": str(tmp_path / "lake"), "TRAFFIC_PORT": "0", "TRAFFIC_MONITOR_PORT": str(monitor)}
