@@ -129,13 +129,15 @@ def _print(answer: "Result", title: str, width: int | None) -> None:
     if width is not None and isinstance(answer, dict):  # one object is easier to read from top to bottom
         rows = [{"field": name, "value": value} for name, value in answer.items()]
     columns, left_out = fit(rows or [{"nothing in this scope": None}], width)
-    table = Table(title=title or None, title_justify="left", box=None, padding=(0, _GAP // 2), pad_edge=False)
+    table = Table(box=None, padding=(0, _GAP // 2), pad_edge=False)
     for column in columns:
         justify: Literal["right", "left"] = "right" if column.is_number else "left"
         table.add_column(column.header, justify=justify, width=column.width, no_wrap=True, vertical="bottom")
     for number in range(len(rows)):
         table.add_row(*(column.cells[number] for column in columns))
     terminal = console(is_wide=width is None)
+    if title:
+        terminal.print(title, style="table.title")
     terminal.print(table)
     if left_out:
         messages().print(f"Not shown for lack of room: {', '.join(left_out)} (--wide shows all, --columns chooses).")
