@@ -6,6 +6,7 @@ server, rich) are therefore inside the functions that need them.
 
 import sqlite3
 import sys
+from collections.abc import Callable
 from importlib.metadata import version
 from typing import Annotated
 
@@ -70,29 +71,18 @@ def _traffic(
     """Declare the options of `traffic` itself."""
 
 
-app.command("demo")(demo.demo)
-app.command("serve")(serve.serve)
-app.command("sign-in")(sign_in.sign_in)
-app.command("import")(importing.import_logs)
-app.command("follow")(follow.follow)
-app.command("query", cls=WithParameters)(query.query)
-app.command("views", cls=WithParameters)(query.views)
-app.command("export", cls=export.ExportCommand)(export.export)
-app.command("report", cls=report.ReportCommand)(report.report)
-app.command("mail")(mail.mail)
-app.command("mcp")(mcp.mcp)
-app.command("classify")(classify.classify)
-app.command("countries")(countries.countries)
-app.command("reclassify")(reclassify.reclassify)
-app.command("compact")(compact.compact)
-app.command("erase")(erase.erase)
-app.command("retain")(retain.retain)
-app.command("verify")(verify.verify)
-app.command("rebuild")(rebuild.rebuild)
-app.command("publish")(publish.publish)
-app.command("backup")(backup.backup)
-app.command("status")(status.status)
-app.command("doctor")(doctor.doctor)
+_COMMANDS: dict[str, Callable[..., None]] = {
+    "demo": demo.demo, "serve": serve.serve, "sign-in": sign_in.sign_in, "import": importing.import_logs,
+    "follow": follow.follow, "query": query.query, "views": query.views, "export": export.export,
+    "report": report.report, "mail": mail.mail, "mcp": mcp.mcp, "classify": classify.classify,
+    "countries": countries.countries, "reclassify": reclassify.reclassify, "compact": compact.compact,
+    "erase": erase.erase, "retain": retain.retain, "verify": verify.verify, "rebuild": rebuild.rebuild,
+    "publish": publish.publish, "backup": backup.backup, "status": status.status, "doctor": doctor.doctor,
+}  # fmt: skip
+_WITH_PARAMETERS = {"query": WithParameters, "views": WithParameters, "export": export.ExportCommand,
+                    "report": report.ReportCommand}  # fmt: skip
+for _name, _function in _COMMANDS.items():
+    app.command(_name, cls=_WITH_PARAMETERS.get(_name))(_function)
 _GROUPS = {_module.__name__.rpartition(".")[2]: _module.app
            for _module in (agents, behaviour, hooks, jobs, keys, links, robots, zone)}  # fmt: skip
 for _name, _group in _GROUPS.items():
@@ -106,35 +96,27 @@ for _group in (app, *_GROUPS.values()):
 
 def main() -> None:
     """Run one command. Exit code 2: invalid argument or file, nothing was changed; 1: the command failed."""
-    arguments = sys.argv[1:] or ["--help"]
     try:
-        code = app(arguments, standalone_mode=False) or 0
+        sys.exit(app(sys.argv[1:] or ["--help"], standalone_mode=False) or 0)
     except (typer.Abort, KeyboardInterrupt):
-        code = _fail("stopped.", 130)
+        message, code = "stopped.", 130
     except typer.TyperException as error:
-        code = _fail(getattr(error, "format_message", error.__str__)(), getattr(error, "exit_code", 2))
-    except BadInput as error:
-        code = _fail(str(error), 2)
+        message, code = getattr(error, "format_message", error.__str__)(), getattr(error, "exit_code", 2)
     except TrafficError as error:
-        code = _fail(str(error), 1)
+        message, code = str(error), 2 if isinstance(error, BadInput) else 1
     except RuntimeError as error:
         if str(error) != "Query interrupted":  # so DuckDB reports Ctrl-C
             raise
-        code = _fail("stopped.", 130)
+        message, code = "stopped.", 130
     except BrokenPipeError:
         sys.stderr.close()  # the reader of stdout is gone
-        code = 1
+        sys.exit(1)
     except sqlite3.Error as error:
         from data.store.schema import disk_problem
 
-        code = _fail(f"the lake's database cannot be used: {disk_problem(error) or error}.", 1)
+        message, code = f"the lake's database cannot be used: {disk_problem(error) or error}.", 1
     except OSError as error:  # a full or failing disk
-        code = _fail(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}.", 1)
-    sys.exit(code)
-
-
-def _fail(message: str, code: int) -> int:
-    """Print a message to stderr, if there is one, and return the exit code."""
+        message, code = f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}.", 1
     if message:
         print(f"traffic: {message}", file=sys.stderr)
-    return code
+    sys.exit(code)
