@@ -67,7 +67,8 @@ def examine(environ: Mapping[str, str], now: datetime) -> Iterator[Check]:
             yield unreadable
             yield check_secrecy(lake)
             status = status_of(lake, now)
-            yield check_manifest(status)
+            problem = status.manifest_problem
+            yield Check("broken" if problem else "ok", "manifest", problem or "the lake's files belong to it.")
             yield check_clock(lake, status, now)
             yield check_lists(status, now)
             yield check_countries(lake, settings)
@@ -157,22 +158,17 @@ def check_files(lake: Lake) -> Check:
     paths = [lake.root / path for (path,) in rows]
     if link := next(filter(None, (link_problem(lake.root, path) for path in paths)), ""):
         return Check("broken", "files", f"{link}.")
-    problems = [(path, problem) for path in paths if (problem := _unreadable(path))]
+    problems = []
+    for path in paths:
+        try:
+            path.open("rb").close()
+        except OSError as error:
+            problems.append(f"{path} cannot be read ({error.strerror or error})")
     if not problems:
         return Check("ok", "files", f"{plural(len(paths), 'file')} can be read.")
-    path, problem = problems[0]
     others = f", and {plural(len(problems) - 1, 'other file')} cannot either" if len(problems) > 1 else ""
     remedy = "give them to this user with chown -R, or run `traffic verify` and restore what it names from a backup."
-    return Check("broken", "files", f"{path} cannot be read ({problem}){others}; {remedy}")
-
-
-def _unreadable(path: Path) -> str | None:
-    """Why a file cannot be read; None if it can."""
-    try:
-        with path.open("rb"):
-            return None
-    except OSError as error:
-        return error.strerror or str(error)
+    return Check("broken", "files", f"{problems[0]}{others}; {remedy}")
 
 
 def check_secrecy(lake: Lake) -> Check:
@@ -183,13 +179,6 @@ def check_secrecy(lake: Lake) -> Check:
         names = " ".join(map(str, open_to_all))
         return Check("warning", "permissions", f"other users may read secrets of the lake; run chmod 600 {names}.")
     return Check("ok", "permissions", "only their owner can read the databases with secrets.")
-
-
-def check_manifest(status: LakeStatus) -> Check:
-    """Whether the manifest is the one that the files of the lake belong to."""
-    if status.manifest_problem:
-        return Check("broken", "manifest", status.manifest_problem)
-    return Check("ok", "manifest", "the lake's files belong to it.")
 
 
 def check_clock(lake: Lake, status: LakeStatus, now: datetime) -> Check:

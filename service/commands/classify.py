@@ -2,7 +2,6 @@
 
 import json
 import sys
-from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -61,28 +60,25 @@ def classify(
         _explain(fields, rules)
 
 
-def _request(fields: dict[str, str]) -> "Request":
+def _classified(fields: dict[str, str], rules: "_Rules") -> tuple["Request", "Classification"]:
     from data.rules.classifier import Request
 
-    return Request.from_url(fields["user_agent"], fields["referrer"], fields["url"])
-
-
-def _classification(fields: dict[str, str], rules: "_Rules") -> "Classification":
     classifier, verifier = rules
-    claimed = classifier.classify(_request(fields))
-    return verifier.verify(claimed, fields["ip"], datetime.now(UTC).date()) if fields["ip"] else claimed
+    request = Request.from_url(fields["user_agent"], fields["referrer"], fields["url"])
+    claimed, ip = classifier.classify(request), fields["ip"]
+    return request, verifier.verify(claimed, ip, datetime.now(UTC).date()) if ip else claimed
 
 
 def _explain(fields: dict[str, str], rules: "_Rules") -> None:
     """Print the classification of a request, the result of the IP verification, and every rule that matches."""
     from rich.table import Table
 
-    classification, (classifier, verifier) = _classification(fields, rules), rules
+    (request, classification), (classifier, verifier) = _classified(fields, rules), rules
     table = Table(show_header=False, box=None, pad_edge=False)
     for name, value in classification._asdict().items():
         table.add_row(name, printable(value or ""))
     table.add_row("", "")
-    match, *others = classifier.matches(_request(fields))
+    match, *others = classifier.matches(request)
     table.add_row("decided by", f"{match.rule}  {match.evidence}".rstrip())
     if fields["ip"]:
         verdict = verifier.verdict(match.classification.agent, fields["ip"], datetime.now(UTC).date())
@@ -104,32 +100,25 @@ def _classify_lines(name: str, rules: "_Rules") -> None:
     """Print one result per line, in order; an error object for an invalid line. Raises BadInput if there was one."""
     import orjson
 
-    failed = 0
-    output = sys.stdout.buffer
-    for number, line in enumerate(_lines(name), 1):
-        try:
-            answer = _classification(_parse_line(line), rules)._asdict()
-        except BadInput as error:
-            failed += 1
-            answer = {"line": number, "error": str(error)}
-        output.write(orjson.dumps(answer) + b"\n")
-        if name == "-":
-            output.flush()  # the writer of stdin may wait for each result
-    output.flush()
-    if failed:
-        lines = f"{name}: {plural(failed, 'line')} could not be classified"
-        raise BadInput(f"{lines}; an error was printed for each in its place.")
-
-
-def _lines(name: str) -> Iterator[bytes]:
     try:
-        if name == "-":
-            yield from sys.stdin.buffer if sys.stdin else ()
-        else:
-            with Path(name).open("rb") as file:
-                yield from file
+        lines = sys.stdin.buffer if name == "-" else Path(name).open("rb")  # noqa: SIM115  # closed below
     except OSError as error:
         raise BadInput(f"{name} cannot be read: {error.strerror}.") from error
+    failed, output = 0, sys.stdout.buffer
+    with lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                answer = _classified(_parse_line(line), rules)[1]._asdict()
+            except BadInput as error:
+                failed += 1
+                answer = {"line": number, "error": str(error)}
+            output.write(orjson.dumps(answer) + b"\n")
+            if name == "-":
+                output.flush()  # the writer of stdin may wait for each result
+    output.flush()
+    if failed:
+        told = f"{name}: {plural(failed, 'line')} could not be classified"
+        raise BadInput(f"{told}; an error was printed for each in its place.")
 
 
 def _parse_line(line: bytes) -> dict[str, str]:
