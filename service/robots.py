@@ -70,16 +70,6 @@ class Cost(NamedTuple):
     ai_referrals: int  # people at risk: all whom the products of these operators sent
 
 
-class Offence(NamedTuple):
-    """Visits of one agent to one path that a robots.txt closes to it."""
-
-    agent: str
-    operator: str
-    path: str
-    visits: int
-    last_visit: datetime  # in UTC, naive
-
-
 def last_days(today: date) -> tuple[date, date]:
     """The first and the last of the 28 days before today."""
     return today - timedelta(DAYS), today - timedelta(1)
@@ -191,18 +181,19 @@ def make_job(  # noqa: PLR0917  # whose plan, of what, written as which file, an
 
 def offences(
     reader: Reader, robots: Protego, organization: str, start: date, end: date, *, domain: str = ""
-) -> list[Offence]:
+) -> list[dict[str, Any]]:
     """The visits of crawlers from `start` to `end` (UTC, inclusive) to paths that a robots.txt closes to them.
 
+    A row for each agent, operator and path: visits and last_visit (UTC, naive).
     At most 100,000 pairs of agent and path are checked. A path has no query string, so rules that need one close
     nothing. Raises what Reader.sql raises.
     """
     text = resources.files("service").joinpath("robots.sql").read_text("utf-8")
     rows = rows_of(reader.sql(text, organization=organization, start_date=start, end_date=end, domain=domain))
     return [
-        Offence(row["agent"], row["operator"] or "unknown", row["path"], row["visits"], row["last_visit"])
+        row | {"operator": row["operator"] or "unknown"}
         for row in rows
-        if row["agent_kind"] in KINDS and not robots.can_fetch(row["path"], row["agent"])
+        if row.pop("agent_kind") in KINDS and not robots.can_fetch(row["path"], row["agent"])
     ]
 
 

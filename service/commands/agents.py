@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from data import BadInput, Lake
+from data import BadInput
 from data.text import plural
 from service.clock import to_text
-from service.commands.options import DEFAULT_LAKE, LakeOption, announce_new_lake
+from service.commands.options import DEFAULT_LAKE, LakeOption, created_lake
 from service.commands.printing import messages, print_rows
 
 if TYPE_CHECKING:
@@ -51,8 +51,7 @@ def refresh(
         rows = [row for row in rows if any(Path(folder).glob(f"{row.name}.*"))]
     if not rows:
         raise BadInput(f"--from: no file <list>.* in {folder}, such as openai-gptbot.json.")
-    announce_new_lake(lake)
-    opened = Lake(lake, create=True)
+    opened = created_lake(lake)
     progress = messages()
     refreshed, is_hidden = refresh(opened, rows, fetch, datetime.now(UTC)), not progress.is_terminal
     outcomes = [*track(refreshed, "Fetching lists", len(rows), console=progress, transient=True, disable=is_hidden)]

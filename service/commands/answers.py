@@ -4,6 +4,8 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+import typer
+
 from data import BadInput
 from service.commands.printing import escaped
 from service.commands.tables import parts_of, print_table
@@ -46,14 +48,19 @@ def check_parts(answer: "Result", output: str) -> None:
         raise BadInput(f"this answer has several parts; choose one with --part: {', '.join(parts)}.")
 
 
-def print_answer(answer: "Result", output: str, is_wide: bool = False, is_raw: bool = False) -> None:
+def print_answer(
+    answer: "Result", output: str, is_wide: bool = False, is_raw: bool = False, *, nothing: str = ""
+) -> None:
     """Write an answer to stdout in one of FORMATS. Raises BadInput if the format cannot represent it.
 
     `is_wide`: a table is printed whole on a terminal, too, however wide it is. `is_raw`: CSV is for a program.
+    `nothing`: what stderr says instead of a table without rows.
     """
     from service.encoding import encode
 
-    if output == "table":
+    if output == "table" and nothing and not answer:
+        typer.echo(nothing, err=True)
+    elif output == "table":
         print_table(answer, is_wide)
     elif output == "json":
         _write_text(encode(answer) + b"\n" * sys.stdout.isatty())

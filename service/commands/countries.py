@@ -6,8 +6,7 @@ from typing import Annotated, Final
 
 import typer
 
-from data import Lake
-from service.commands.options import DEFAULT_LAKE, LakeOption, announce_new_lake
+from service.commands.options import DEFAULT_LAKE, LakeOption, created_lake
 from service.commands.printing import printable
 from service.settings import setting
 
@@ -48,8 +47,7 @@ def countries(
     from data.store.country_file import read_download, set_up
 
     download = read_download(file)
-    announce_new_lake(lake)
-    opened = Lake(lake, create=True)
+    opened = created_lake(lake)
     before = opened.country_database.exists()
     typer.echo(
         f"{file}: {printable(download.description)}; {download.address} is in {download.country}.\n"

@@ -2,14 +2,13 @@
 
 import os
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from data import Lake
 from service.clock import to_text
-from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, announce_new_lake
+from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, created_lake
 from service.commands.printing import print_rows
 from service.settings import read_settings
 
@@ -37,8 +36,7 @@ def create(
     """
     from service.hooks.records import DEFAULT_EVENTS
 
-    announce_new_lake(lake)
-    hook, secret = _hooks(lake, create=True).create(organization, name, url, event or DEFAULT_EVENTS)
+    hook, secret = _hooks(created_lake(lake)).create(organization, name, url, event or DEFAULT_EVENTS)
     events = ", ".join(hook.events)
     typer.echo(f"{hook.id} of {organization} receives {events}. Its secret is shown only once:", err=True)
     typer.echo(secret)
@@ -50,7 +48,7 @@ def list_hooks(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE
 
     Example: traffic hooks list --org acme
     """
-    hooks = _hooks(lake).of(organization)
+    hooks = _hooks(Lake(lake)).of(organization)
     if not hooks:
         typer.echo(f"{organization} has no hooks; `traffic hooks create` makes one.", err=True)
         return
@@ -69,7 +67,7 @@ def send_test(hook: HookArgument, organization: OrganizationOption, lake: LakeOp
 
     Example: traffic hooks test hook_3f2a9c0d1e4b5a6f7081 --org acme
     """
-    delivery = _hooks(lake).send_test(organization, hook)
+    delivery = _hooks(Lake(lake)).send_test(organization, hook)
     typer.echo("The test is in the outbox; a running server sends it within seconds.", err=True)
     typer.echo(delivery)
 
@@ -80,7 +78,7 @@ def deliveries(hook: HookArgument, organization: OrganizationOption, lake: LakeO
 
     Example: traffic hooks deliveries hook_3f2a9c0d1e4b5a6f7081 --org acme
     """
-    messages = _hooks(lake).deliveries(organization, hook)
+    messages = _hooks(Lake(lake)).deliveries(organization, hook)
     if not messages:
         typer.echo(f"Nothing was sent to {hook} yet; `traffic hooks test` sends a made-up job.", err=True)
         return
@@ -104,7 +102,7 @@ def replay(
 
     Example: traffic hooks replay hook_3f2a9c0d1e4b5a6f7081 evt_0a1b2c3d4e5f60718293 --org acme
     """
-    _hooks(lake).replay(organization, hook, delivery)
+    _hooks(Lake(lake)).replay(organization, hook, delivery)
     typer.echo(f"{delivery} is in the outbox again; a running server sends it within seconds.", err=True)
 
 
@@ -114,17 +112,17 @@ def rotate(hook: HookArgument, organization: OrganizationOption, lake: LakeOptio
 
     Example: traffic hooks rotate hook_3f2a9c0d1e4b5a6f7081 --org acme
     """
-    _, secret = _hooks(lake).rotate(organization, hook)
+    _, secret = _hooks(Lake(lake)).rotate(organization, hook)
     typer.echo(f"The new secret of {hook}, shown only once. The old one is valid for 24 hours.", err=True)
     typer.echo(secret)
 
 
-def _hooks(lake: Path, create: bool = False) -> "Hooks":
+def _hooks(lake: Lake) -> "Hooks":
     from service.control_database import ControlDatabase
     from service.hooks.registry import Hooks
 
     settings = read_settings(os.environ)
-    return Hooks(ControlDatabase(Lake(lake, create)), settings.hook_networks, settings.public_url)
+    return Hooks(ControlDatabase(lake), settings.hook_networks, settings.public_url)
 
 
 def _time(moment: datetime | None) -> str:

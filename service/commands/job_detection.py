@@ -50,12 +50,8 @@ def detect(
             findings = [finding for one in DETECTORS.values() for finding in detection.find(one, day, shared)]
             rows = [{"type": finding.type, "weight": finding.weight, **finding.subject} for finding in findings]
             columns = dict.fromkeys(name for row in rows for name in row)
-            if rows:
-                print_answer([{name: row.get(name) for name in columns} for row in rows], "table")
-            else:
-                typer.echo(
-                    f"The detectors found nothing from {first} to {last}; --explain shows near misses.", err=True
-                )
+            nothing = f"The detectors found nothing from {first} to {last}; --explain shows near misses."
+            print_answer([{name: row.get(name) for name in columns} for row in rows], "table", nothing=nothing)
             return
         runs = detection.update_jobs(day, now)
     counts = ("created", "refreshed", "reopened", "ignored")

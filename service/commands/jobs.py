@@ -52,10 +52,8 @@ def list_jobs(
     with opened_jobs(lake) as jobs:
         rows = [row for row in jobs.of(organization) if status in ("", row.status)]
     shown = _LISTED if output == "table" else JobRow.__struct_fields__
-    if rows or output != "table":
-        print_answer([{name: getattr(row, name) for name in shown} for row in rows], output, wide)
-    else:
-        typer.echo(f"{organization} has no jobs{f' that are {status}' if status else ''}.", err=True)
+    nothing = f"{organization} has no jobs{f' that are {status}' if status else ''}."
+    print_answer([{name: getattr(row, name) for name in shown} for row in rows], output, wide, nothing=nothing)
 
 
 @app.command()
@@ -151,10 +149,8 @@ def redirect(
         job = jobs.job(organization, job_id)
     with opened_detection(lake, organization) as detection:
         found = redirect_guesses(detection.engine, job, detection.lake.manifest.today(organization, now))
-    if found:
-        print_answer([structs.asdict(guess) for guess in found], "table")
-    else:
-        typer.echo("No link or path has a similar spelling.", err=True)
+    guesses = [structs.asdict(guess) for guess in found]
+    print_answer(guesses, "table", nothing="No link or path has a similar spelling.")
 
 
 @app.command()
@@ -237,10 +233,8 @@ def judge_untouched(organization: OrganizationOption, lake: LakeOption = DEFAULT
     rows = [{"type": kind, "tried": counts.total() - counts[SHIPPED],
              **{name: counts[name] for name in (*statuses, SHIPPED)}}
             for kind, counts in found.items() if counts]  # fmt: skip
-    if rows:
-        print_answer(rows, "table")
-    else:
-        typer.echo(f"{organization} does not have 8 weeks of visits in which anything was found.", err=True)
+    nothing = f"{organization} does not have 8 weeks of visits in which anything was found."
+    print_answer(rows, "table", nothing=nothing)
 
 
 def _act(lake: Path, job_id: str, action_id: str, note: str | None, approval: "Approval | None" = None) -> None:

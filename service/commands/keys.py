@@ -6,7 +6,7 @@ import typer
 
 from data import Lake
 from service.api_keys import ApiKeys
-from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, announce_new_lake
+from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, created_lake
 from service.commands.printing import print_rows
 from service.control_database import ControlDatabase
 
@@ -26,8 +26,7 @@ def create(
 
     Example: traffic keys create --org acme --name dashboard
     """
-    announce_new_lake(lake)
-    key = ApiKeys(ControlDatabase(Lake(lake, create=True))).create_key(organization, name, None, expires_at)
+    key = ApiKeys(ControlDatabase(created_lake(lake))).create_key(organization, name, None, expires_at)
     typer.echo(f"API key of {organization}. It is shown only once; send it as Authorization: Bearer <key>.", err=True)
     typer.echo(key)
 

@@ -13,7 +13,7 @@ from data.text import plural
 from service.clock import to_text
 from service.commands.answers import print_csv
 from service.commands.confirmation import ask, check_can_ask
-from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, announce_new_lake
+from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, created_lake
 from service.commands.printing import printable
 
 if TYPE_CHECKING:
@@ -70,8 +70,7 @@ def import_(
         typer.echo(f"{pages}.", err=True)
     for problem in export.left_out:
         typer.echo(f"Left out: {printable(problem)}", err=True)
-    announce_new_lake(lake)
-    opened = Lake(lake, create=True)
+    opened = created_lake(lake)
     planned = change_links(opened, organization, links, now, replace=replace, dry_run=True)
     if dry_run:
         typer.echo(f"{organization} would have {_summary(planned)}.", err=True)
@@ -103,8 +102,7 @@ def add(
     now = datetime.now(UTC)
     link = new_link(short_code, domain, target_url, now)
     check_organization(organization)
-    announce_new_lake(lake)
-    changes = change_links(Lake(lake, create=True), organization, [link], now)
+    changes = change_links(created_lake(lake), organization, [link], now)
     typer.echo(f"{organization} now has {_summary(changes)}.", err=True)
 
 

@@ -70,6 +70,12 @@ def is_new(lake: Path) -> bool:
     return not ((lake / "manifest.sqlite").exists() or (lake / "visits").exists())
 
 
+def created_lake(lake: Path) -> Lake:
+    """The lake, which is created if this path has none yet, and announced then."""
+    announce_new_lake(lake)
+    return Lake(lake, create=True)
+
+
 def announce_new_lake(lake: Path) -> None:
     """Say on stderr, before a new lake is created, that this path has none yet: it may be mistyped."""
     if is_new(lake):

@@ -95,7 +95,7 @@ def _read_fetches(
         if rules:
             ignored = Counter()
             for one in plans.offences(reader, rules, organization, first, last, domain=domain):
-                ignored[one.agent] += one.visits
+                ignored[one["agent"]] += one["visits"]
     return first, last, waiting, plans.crawled(plans.rows_of(fetched)), ignored
 
 
@@ -120,8 +120,4 @@ def check(
     rules = read_robots(file)
     with closing(Reader(open_lake(lake, organization))) as reader:
         rows = offences(reader, rules, organization, *last_days(reader.today(organization)), domain=domain)
-    answer: Result = [one._asdict() for one in rows]
-    if rows or output != "table":
-        print_answer(answer, output)
-    else:
-        typer.echo("No crawler violated it.", err=True)
+    print_answer(rows, output, nothing="No crawler violated it.")

@@ -7,7 +7,7 @@ import typer
 from data import Lake
 from data.local_time import check_zone
 from data.visits import check_organization
-from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, announce_new_lake
+from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, created_lake
 
 app = typer.Typer(help="Show or set the time zone of an organization.", rich_markup_mode=None)
 
@@ -24,8 +24,7 @@ def set_zone(
     """
     check_organization(organization)
     check_zone(zone)
-    announce_new_lake(lake)
-    opened = Lake(lake, create=True)
+    opened = created_lake(lake)
     with opened.write_lock():  # an import that runs has read the zone
         opened.manifest.set_zone(organization, zone)
     typer.echo(f"Days of {organization} are those of {zone}.", err=True)
