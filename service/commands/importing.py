@@ -146,7 +146,6 @@ def importer_of(lake: Lake, trusted_proxies: str, geoip: str) -> "Importer":
 
 
 def _run(importer: "Importer", file: Path, options: "Options", dry_run: bool, again: bool) -> "Summary":
-    """Import one file with a progress bar."""
     with progress_bar(file.name) as progress:
         return importer.run(file, options, dry_run, progress, again)
 
@@ -170,7 +169,6 @@ def _warn(summary: "Summary", zone: str) -> None:
 
 
 def _report(file: Path, summary: "Summary", domain: str, dry_run: bool, zone: str) -> None:
-    """Print the summary of an import."""
     if summary.already_imported:
         without = ", without a domain" if summary.begun_without_domain else ""
         _print(f"{file}: already imported{without}, nothing changed.")
