@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from ipaddress import ip_network
 
 from service.control_database import ControlDatabase
-from service.hooks.attempts import claim, finish
+from service.hooks.attempts import claim, delete_old, finish
 from service.hooks.delivery import Attempt, HookClient
 from service.hooks.outbox import enqueue
 from service.hooks.registry import Hooks
@@ -13,7 +13,7 @@ from service.hooks.sender import Sender
 from tests.support.clock import Clock
 
 LOOPBACK = (ip_network("127.0.0.0/8"),)
-JOB = {"id": "job_0123456789abcdef0123", "type": "broken_link", "title": "Links that lead nowhere"}
+JOB = {"id": "job_0123456789abcdef0123", "type": "broken_link", "title": "Links – nowhere"}
 GONE = ["HTTP/1.1 410 Gone\r\n\r\n"]
 FAILS, TAKES = ["HTTP/1.1 500 Oops\r\n\r\n"], ["HTTP/1.1 204 No Content\r\n\r\n"]
 TAKEN, FAILURE, SILENCE = Attempt(204, None, 1), Attempt(500, None, 1), Attempt(None, "timed_out", 15_000)
@@ -52,6 +52,17 @@ class Outbox:
     def finish(self, claimed, attempt):
         with self.hooks.database.transaction() as connection:
             return finish(connection, claimed, attempt, self.clock())
+
+    def delete_old(self):
+        with self.hooks.database.transaction() as connection:
+            delete_old(connection, self.clock())
+
+    def health(self, hook):
+        return self.hooks.hook("acme", hook.id)
+
+    def statuses(self, hook):
+        """What became of the messages to a hook, newest first."""
+        return [one.status for one in self.hooks.deliveries("acme", hook.id)]
 
     def send_one(self):
         """Whether there was a message to send."""

@@ -34,7 +34,7 @@ def test_a_message_is_one_row_for_each_active_hook_that_subscribes_and_none_afte
     assert outbox.sender.pending() == pending
 
 
-def test_the_message_has_the_job_and_links(outbox):
+def test_a_message_has_links_and_the_job_with_ten_rows_of_evidence_or_as_many_as_fit():
     now = datetime(2026, 11, 22, 2, 37, 28, 9, tzinfo=UTC)
     job = JOB | {"evidence": {"rows": [{"n": n} for n in range(30)], "untrusted": []}}
     told = json.loads(message("acme", "job.created", job, now, "https://stats.example/base"))
@@ -49,11 +49,8 @@ def test_the_message_has_the_job_and_links(outbox):
     first_rows = {"rows": [{"n": n} for n in range(10)], "untrusted": []}
     assert data == {"organization": "acme", "job": JOB | {"evidence": first_rows}}
     assert json.loads(message("acme", "job.created", JOB, now, ""))["data"]["links"]["self"] == f"/jobs/{JOB['id']}"
-
-
-def test_rows_are_dropped_from_the_end_until_the_message_fits():
     job = JOB | {"evidence_rows": 9, "evidence": {"rows": [{"n": n, "path": "x" * 4_000} for n in range(9)]}}
-    body = message("acme", "job.created", job, datetime.now(UTC), "")
+    body = message("acme", "job.created", job, now, "")
     assert len(body) <= MAX_MESSAGE_BYTES
     told = json.loads(body)["data"]["job"]
     assert ([row["n"] for row in told["evidence"]["rows"]], told["evidence_rows"]) == ([0, 1, 2, 3], 9)
@@ -61,6 +58,14 @@ def test_rows_are_dropped_from_the_end_until_the_message_fits():
 
 
 # Attempts
+
+
+def assert_ended(outbox, hook, reason, caplog):
+    """The service has ended a hook with all its messages, and says why."""
+    ended = outbox.health(hook)
+    assert (ended.active, ended.paused_until, ended.disabled_reason) == (False, None, reason)
+    assert set(outbox.statuses(hook)) == {"dead"}
+    assert f"{hook.id} of acme is disabled: {reason}" in caplog.text
 
 
 def test_a_message_is_delivered_after_an_error_and_verified_by_the_standards_own_library(outbox, receiver):
@@ -71,7 +76,7 @@ def test_a_message_is_delivered_after_an_error_and_verified_by_the_standards_own
         assert Webhook(secret).verify(got.body, got.headers)["data"]["job"] == JOB
         assert got.headers["webhook-id"] == delivery.id
     assert (delivery.status, delivery.attempts, delivery.status_code, delivery.error) == ("delivered", 2, 204, None)
-    health = outbox.hooks.hook("acme", hook.id)
+    health = outbox.health(hook)
     assert (health.last_success_at, health.consecutive_failures) == (outbox.clock(), 0)
     assert health.last_failure_at is not None
     assert outbox.sender.outcomes == {"delivered": 1, "failed": 1, "dead": 0}
@@ -112,16 +117,12 @@ def test_410_ends_the_hook(outbox, receiver, caplog):
     there.url += "?token=canary"
     hook, _ = outbox.waiting(there, 2)
     outbox.send_all()
-    assert [one.status for one in outbox.hooks.deliveries("acme", hook.id)] == ["dead", "dead"]
-    assert there.connections == 1
-    ended = outbox.hooks.hook("acme", hook.id)
-    assert (ended.active, ended.disabled_reason) == (False, "The receiver answered 410 Gone.")
-    assert outbox.enqueue() == 0
-    assert f"{hook.id} of acme is disabled" in caplog.text
+    assert_ended(outbox, hook, "The receiver answered 410 Gone.", caplog)
+    assert (there.connections, outbox.enqueue()) == (1, 0)
     assert "canary" not in caplog.text
 
 
-def test_a_hook_that_fails_often_for_five_days_is_disabled_and_can_be_activated(outbox):
+def test_a_hook_that_fails_often_for_five_days_is_disabled_and_can_be_activated(outbox, caplog):
     hook, _ = outbox.hook()
     began = outbox.clock()
     for number in range(DISABLED_FAILURES + 5):
@@ -129,20 +130,18 @@ def test_a_hook_that_fails_often_for_five_days_is_disabled_and_can_be_activated(
         assert outbox.enqueue() == 1
         outbox.hooks.database.rows("UPDATE hooks SET paused_until = NULL")
         outbox.finish(outbox.claim(), FAILURE)
-    ended = outbox.hooks.hook("acme", hook.id)
-    assert (ended.active, ended.disabled_reason) == (False, "Every attempt failed for 5 days.")
-    assert ended.consecutive_failures == DISABLED_FAILURES + 5
-    assert {one.status for one in outbox.hooks.deliveries("acme", hook.id)} == {"dead"}
+    assert_ended(outbox, hook, "Every attempt failed for 5 days.", caplog)
+    assert outbox.health(hook).consecutive_failures == DISABLED_FAILURES + 5
     again = outbox.hooks.change("acme", hook.id, HookChanges(active=True))
     assert (again.active, again.disabled_reason, again.consecutive_failures) == (True, None, 0)
     assert outbox.enqueue() == 1
     outbox.finish(outbox.claim(), FAILURE)
-    assert outbox.hooks.hook("acme", hook.id).active
+    assert outbox.health(hook).active
     for _ in range(DISABLED_FAILURES - 2):  # a few in a long time
         outbox.enqueue()
         outbox.clock.now += timedelta(days=1)
         outbox.finish(outbox.claim(), FAILURE)
-    assert outbox.hooks.hook("acme", hook.id).active
+    assert outbox.health(hook).active
 
 
 # Order, leases and replays
@@ -193,19 +192,19 @@ def test_organizations_take_turns_and_so_do_the_hooks_of_one(outbox):
 def test_a_receiver_that_does_not_answer_pauses_its_hook_with_all_its_messages(outbox):
     hook, _ = outbox.waiting(count=3)
     outbox.finish(outbox.claim(), SILENCE)
-    paused = outbox.hooks.hook("acme", hook.id).paused_until
+    paused = outbox.health(hook).paused_until
     assert timedelta(seconds=4) <= paused - outbox.clock() <= timedelta(seconds=6)
     assert {one.next_attempt_at for one in outbox.hooks.deliveries("acme", hook.id)} == {paused}
     for failures in range(1, 4):
         assert outbox.claim() is None
         outbox.clock.now = paused
         outbox.finish(outbox.claim(), SILENCE)
-        paused = outbox.hooks.hook("acme", hook.id).paused_until
+        paused = outbox.health(hook).paused_until
         planned = SCHEDULE[failures + 1]
         assert (1 - JITTER) * planned <= paused - outbox.clock() + timedelta(seconds=1) <= (1 + JITTER) * planned * 1.1
     outbox.clock.now = paused
     outbox.finish(outbox.claim(), FAILURE)  # it answers again: with an error, which delays one message only
-    assert outbox.hooks.hook("acme", hook.id).paused_until is None
+    assert outbox.health(hook).paused_until is None
     assert outbox.claim() is not None
 
 
@@ -214,11 +213,11 @@ def test_a_receiver_that_answers_three_messages_with_an_error_pauses_its_hook_un
     for attempts, planned in ((3, SCHEDULE[1]), (4, SCHEDULE[2]), (5, SCHEDULE[3])):
         outbox.send_all()
         assert there.connections == attempts
-        paused = outbox.hooks.hook("acme", hook.id).paused_until
+        paused = outbox.health(hook).paused_until
         assert (1 - JITTER) * planned - timedelta(seconds=1) <= paused - outbox.clock() <= (1 + JITTER) * planned
         outbox.clock.now = paused
     outbox.send_all()
-    assert outbox.hooks.hook("acme", hook.id).paused_until is None
+    assert outbox.health(hook).paused_until is None
     delivered = [one for one in outbox.hooks.deliveries("acme", hook.id) if one.status == "delivered"]
     assert len(delivered) >= 15
 
@@ -231,7 +230,7 @@ def test_a_message_that_is_refused_again_and_again_delays_no_other_and_they_keep
     for job_id in ("job_2", "job_3"):
         outbox.enqueue(job=JOB | {"id": job_id})
     outbox.send_all()
-    assert [one.status for one in outbox.hooks.deliveries("acme", hook.id)] == ["delivered", "delivered", "pending"]
+    assert outbox.statuses(hook) == ["delivered", "delivered", "pending"]
     outbox.clock.now += timedelta(days=1)
     outbox.send_all()
     told = [json.loads(got.body)["data"]["job"]["id"] for got in there.requests]
@@ -329,12 +328,8 @@ def test_a_paused_hook_with_100_messages_is_disabled_and_blocks_nothing(outbox, 
     hook, _ = outbox.waiting(count=MAX_PENDING)
     outbox.finish(outbox.claim(), SILENCE)
     assert outbox.enqueue() == 0
-    disabled = outbox.hooks.hook("acme", hook.id)
-    assert (disabled.active, disabled.paused_until) == (False, None)
-    assert disabled.disabled_reason == "100 messages waited, and the receiver did not answer."
-    assert f"{hook.id} of acme is disabled" in caplog.text
+    assert_ended(outbox, hook, "100 messages waited, and the receiver did not answer.", caplog)
     assert outbox.sender.pending() == 0
-    assert {one.status for one in outbox.hooks.deliveries("acme", hook.id)} == {"dead"}
 
 
 def test_a_hook_has_one_pending_test_at_most(outbox):
@@ -355,15 +350,13 @@ def test_a_dead_message_can_be_replayed_for_30_days(outbox, receiver):
     outbox.run_until_dead(hook)
     delivery = outbox.only(hook)
     outbox.clock.now += KEPT - timedelta(seconds=1)
-    with outbox.hooks.database.transaction() as connection:
-        delete_old(connection, outbox.clock())
+    outbox.delete_old()
     assert outbox.hooks.replay("acme", hook.id, delivery.id) == delivery.id
     outbox.send_all()
     assert outbox.only(hook).status == "delivered"
     assert len({(got.headers["webhook-id"], got.body) for got in there.requests}) == 1
     outbox.clock.now += KEPT
-    with outbox.hooks.database.transaction() as connection:
-        delete_old(connection, outbox.clock())
+    outbox.delete_old()
     assert outbox.hooks.deliveries("acme", hook.id) == []
 
 
@@ -417,8 +410,8 @@ def test_a_hook_that_is_disabled_or_deleted_meanwhile_gets_no_further_attempt(ou
     claimed = outbox.claim()
     outbox.hooks.change("acme", hook.id, HookChanges(active=False))
     assert outbox.finish(claimed, FAILURE) == "dead"
-    assert {one.status for one in outbox.hooks.deliveries("acme", hook.id)} == {"dead"}
-    assert outbox.hooks.hook("acme", hook.id).disabled_reason is None
+    assert set(outbox.statuses(hook)) == {"dead"}
+    assert outbox.health(hook).disabled_reason is None
     outbox.hooks.change("acme", hook.id, HookChanges(active=True))
     outbox.enqueue()
     claimed = outbox.claim()
@@ -444,8 +437,7 @@ def test_during_a_rotation_both_secrets_verify_and_after_24_hours_the_new_one_on
         expected = [Webhook(key).sign(got.headers["webhook-id"], stamp, got.body.decode()) for key in (new, old)]
         assert signatures[-1] == expected[: len(signatures[-1])]
     assert [len(one) for one in signatures] == [2, 1]
-    with outbox.hooks.database.transaction() as connection:
-        delete_old(connection, outbox.clock())
+    outbox.delete_old()
     assert outbox.hooks.database.rows("SELECT previous_secret, previous_secret_until FROM hooks") == [(None, None)]
 
 

@@ -1,16 +1,16 @@
-"""One attempt to deliver: what its response means. Servers of every kind are tried in tests/service/outgoing."""
+"""One attempt to deliver: its signature, and what its response means. Servers of every kind: tests/service/outgoing."""
 
 import asyncio
-import ipaddress
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from service.hooks.delivery import HookClient, parse_retry_after
+from service.hooks.signature import signature_headers
+from tests.service.hooks.outboxes import LOOPBACK
 from tests.support.tables import examples
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
-LOOPBACK = (ipaddress.ip_network("127.0.0.0/8"),)
 BODY = b'{"type":"job.approved"}'
 
 
@@ -42,3 +42,13 @@ def test_an_attempt_without_a_response_has_an_error_and_a_duration(receiver):
 def test_how_long_a_receiver_wants_to_be_left_alone(text, seconds):
     expected = None if seconds is None else timedelta(seconds=seconds)
     assert parse_retry_after(text, NOW) == expected
+
+
+def test_the_example_of_standard_webhooks_has_its_signature():
+    """The test vector of the specification's reference libraries."""
+    secret, body = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", b'{"test": 2432232314}'
+    assert signature_headers([secret], "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, body) == {
+        "webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek",
+        "webhook-timestamp": "1614265330",
+        "webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
+    }

@@ -15,7 +15,7 @@ from service.hooks.delivery import HookClient
 from service.hooks.outbox import LEASE
 from service.hooks.registry import Hooks
 from service.hooks.sender import SLOTS, Sender
-from tests.service.hooks.outboxes import LOOPBACK, Outbox
+from tests.service.hooks.outboxes import LOOPBACK
 from tests.support.control import open_store
 from tests.support.lakes import opened
 
@@ -54,13 +54,13 @@ def test_a_sender_that_is_killed_between_sending_and_recording_leads_to_the_same
     assert outbox.only(hook).status == "delivered"
 
 
-def test_several_senders_share_the_outbox_and_send_everything_once(lake, receiver):
-    outbox, there = Outbox(lake), receiver()
+def test_several_senders_share_the_outbox_and_send_everything_once(outbox, receiver):
+    there = receiver()
     for _ in range(10):
         outbox.hook(there.url)
     for _ in range(5):
         outbox.enqueue()
-    with opened(lake.root) as other, open_store(Hooks, other, LOOPBACK) as hooks:
+    with opened(outbox.lake.root) as other, open_store(Hooks, other, LOOPBACK) as hooks:
         senders = [outbox.sender, Sender(hooks.database, HookClient(LOOPBACK), outbox.clock)]
         for one in senders:
             one.begin()
@@ -69,13 +69,6 @@ def test_several_senders_share_the_outbox_and_send_everything_once(lake, receive
             asyncio.run(one.end())
     assert sum(one.outcomes["delivered"] for one in senders) == 50
     assert len({got.headers["webhook-id"] for got in there.requests}) == there.connections == 50
-    outbox.hooks.database.close()
-
-
-def under_way(outbox):
-    """How many attempts of each organization are under way, ascending."""
-    claimed = "SELECT count(*) FROM deliveries WHERE claimed_until IS NOT NULL GROUP BY organization ORDER BY 1"
-    return [count for (count,) in outbox.hooks.database.rows(claimed)]
 
 
 def test_receivers_that_hang_delay_no_other_messages(outbox, receiver):
@@ -93,7 +86,9 @@ def test_receivers_that_hang_delay_no_other_messages(outbox, receiver):
     there.wait_for(1)
     while outbox.sender.pending() > 8 * 20 * 20:  # until it is recorded, too
         time.sleep(0.01)
-    counts, started_at = under_way(outbox), time.monotonic()
+    claimed = "SELECT count(*) FROM deliveries WHERE claimed_until IS NOT NULL GROUP BY organization ORDER BY 1"
+    counts = [count for (count,) in outbox.hooks.database.rows(claimed)]
+    started_at = time.monotonic()
     asyncio.run(sender.end())  # which waits for no receiver
     assert time.monotonic() - started_at < 15
     assert not sender._thread.is_alive()
