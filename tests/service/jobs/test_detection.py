@@ -28,20 +28,9 @@ def clock():
 
 
 @pytest.fixture
-def engines():
-    """The engines that were opened."""
-    return []
-
-
-@pytest.fixture
-def daily(lake, jobs, clock, engines):
+def daily(lake, jobs, clock):
     """The daily detection of the lake."""
-
-    def open_engine(seconds):
-        engines.append(Warehouse(lake, [], seconds=seconds))
-        return engines[-1]
-
-    with closing(DailyDetection(lake, jobs, clock, open_engine)) as detection:
+    with closing(DailyDetection(lake, jobs, clock, lambda seconds: Warehouse(lake, [], seconds=seconds))) as detection:
         yield detection
 
 
@@ -90,12 +79,16 @@ def test_an_organization_whose_run_fails_does_not_keep_the_others_waiting(detect
         detection.run_next()
 
 
-def test_measures_are_cancelled_like_detectors(detection, shipped, jobs, lake, only):
+def test_measures_are_cancelled_like_detectors_and_a_run_that_is_interrupted_is_not_noted(
+    detection, shipped, jobs, lake, only, ran
+):
     cancelled = threading.Event()
     cancelled.set()
     with closing(Warehouse(lake, [])) as warehouse:
         assert Detection(warehouse, lake, jobs, "acme", cancelled).measure_outcomes(NOW) == ({}, {})
-    assert only().outcome.checked_at is None
+    detection.interrupt()
+    detection.run_next()
+    assert (only().outcome.checked_at, ran()) == (None, [None, None])
 
 
 def fewer_sent(lake, *gap):
@@ -173,12 +166,6 @@ def test_the_daily_run_waits_three_hours_after_the_last_day_that_was_judged(lake
     assert ran()[0] == clock.now.date()
 
 
-def test_a_run_that_is_interrupted_is_not_noted(detection, ran):
-    detection.interrupt()
-    detection.run_next()
-    assert ran()[0] is None
-
-
 @pytest.fixture
 def in_process(lake, jobs, monkeypatch):
     """The daily detection of a lake whose organization acme has more visits than are shared, with so much memory."""
@@ -223,18 +210,18 @@ def test_a_process_that_is_interrupted_changes_nothing(in_process, jobs, ran, ca
     assert (jobs.of("acme"), ran()[0], daily.failures, caplog.text) == ([], None, 0, "")
 
 
-def test_one_engine_serves_all_organizations_of_a_day_and_is_closed_then(detection, engines, ran):
-    assert [detection.run_next() for _ in range(3)] == [True, True, False]
-    assert ran() == [NOW.date()] * 2
-    (engine,) = engines
-    with pytest.raises(QueryFailed, match="closed"):
-        engine.probe()
-
-
-def test_a_server_that_ends_between_two_organizations_closes_the_engine(detection, engines, lake, control):
+@pytest.mark.parametrize("runs", [[True, True, False], [True]], ids=["ends by itself", "server ends"])
+def test_one_engine_serves_all_organizations_of_a_day_and_is_closed_then_or_with_the_server(
+    detection, lake, control, ran, runs
+):
     assert detection.run_next()
-    (engine,) = engines
+    engine = detection._engine
     engine.probe()
-    asyncio.run(Maintenance(lake, control, lambda: NOW, None, detection).end())
+    for more in runs[1:]:
+        assert detection._engine is engine
+        assert detection.run_next() is more
+    if runs == [True]:
+        asyncio.run(Maintenance(lake, control, lambda: NOW, None, detection).end())
+    assert (ran(), detection._engine) == ([NOW.date(), NOW.date() if runs[1:] else None], None)
     with pytest.raises(QueryFailed, match="closed"):
         engine.probe()

@@ -9,7 +9,7 @@ from data import BadInput
 from service.jobs.implementations import MAX_CONTENT_BYTES, MAX_URL_LENGTH, RULE, Draft, check_draft
 from service.jobs.records import Job
 from service.jobs.states import TooLarge
-from tests.support.tables import examples
+from tests.support.tables import examples_at_once
 
 JOB = Job(
     "job_1", "acme", "broken_link", "approved", "t", "2026-03-01T00:00:00", "2026-03-01T00:00:00",
@@ -17,55 +17,44 @@ JOB = Job(
 )  # fmt: skip
 
 
-def checked(job=JOB, **draft):
+def checked(job=JOB, rule=None, **draft):
+    """The bytes of a draft; of a redirect rule with these changes, if there are some."""
+    if rule is not None:
+        text = json.dumps({**RULE, "domain": "go.example.com", "from": "/café", **rule})
+        draft = {"implementation_type": "patch", "content_type": "application/json", "content": text}
     return check_draft(Draft(**draft), job)
 
 
-def rule(**changes):
-    text = json.dumps({**RULE, "domain": "go.example.com", "from": "/café", **changes})
-    return {"implementation_type": "patch", "content_type": "application/json", "content": text}
-
-
-@examples("draft")
+@examples_at_once("draft")
 def test_a_draft_is_taken(draft):
     (draft,) = draft
     content = draft.get("content")
     assert checked(**draft) == (content.encode() if content else None)
 
 
-@examples("draft", "problem")
-def test_a_draft_is_refused(draft, problem):
+@examples_at_once("rule")
+def test_a_redirect_rule_is_taken(rule):
+    assert checked(rule=rule[0])
+
+
+@examples_at_once("draft", "problem")
+def test_a_draft_or_a_redirect_rule_is_refused(draft, problem):
     with pytest.raises(BadInput, match=problem):
         checked(**draft)
 
 
-@examples("changes")
-def test_a_redirect_rule_is_taken(changes):
-    assert checked(**rule(**changes[0]))
-
-
-@examples("changes", "problem")
-def test_a_redirect_rule_is_refused(changes, problem):
-    with pytest.raises(BadInput, match=problem):
-        checked(**rule(**changes))
-
-
-@pytest.mark.parametrize("content", ["", "{", "[]", '"x"', "null", "{}", "[" * 100_000, '{"type": "redirect"}'])
-def test_json_that_is_not_a_rule_is_refused(content):
-    with pytest.raises(BadInput, match=r"content is|redirect rule"):
-        checked(implementation_type="patch", content_type="application/json", content=content)
-
-
 def test_a_job_without_a_path_takes_a_rule_from_any_path():
     job = replace(JOB, path=None, domain=None)
-    assert checked(job, **rule(**{"from": "/any", "domain": "any.example"}))
-    assert checked(job, **rule(**{"from": "/any", "domain": "*"}))
+    assert checked(job, {"from": "/any", "domain": "any.example"})
+    assert checked(job, {"from": "/any", "domain": "*"})
     for changes, problem in (({"domain": "not a host"}, "domain"), ({"from": "/a%0A"}, "printable")):
         with pytest.raises(BadInput, match=problem):
-            checked(job, **rule(**changes))
+            checked(job, changes)
 
 
-def test_content_addresses_and_notes_have_a_limit_in_bytes():
+def test_content_addresses_and_notes_have_a_limit_and_json_a_depth():
+    with pytest.raises(BadInput, match="content is not JSON"):
+        checked(implementation_type="patch", content_type="application/json", content="[" * 100_000)
     page = {"implementation_type": "edge_page", "content_type": "text/html"}
     for letter in ("x", "é", "\U0001f600"):
         most = MAX_CONTENT_BYTES // len(letter.encode())

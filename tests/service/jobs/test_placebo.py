@@ -1,4 +1,4 @@
-"""Outcomes of findings that nobody repaired: false alarms are counted, and what was shipped is left out."""
+"""A job is closed by a repair, not by what ends by itself, is drowned, or changes everywhere; how often it is wrong."""
 
 from collections import Counter
 from contextlib import closing
@@ -7,18 +7,59 @@ from datetime import datetime, timedelta
 import pytest
 
 from data.maintenance.compaction import Compactor
+from data.store.behaviour import switch_behaviour
 from queries import Warehouse
+from queries.variables import IN_MEMORY
 from service.jobs.detection import Detection
 from service.jobs.placebo import placebo
 from tests.service.jobs.findings import NOW, broken, people, ship
-from tests.support.visits import land
+from tests.support.visits import land, visit
 
 pytestmark = pytest.mark.usefixtures("few_detectors")
+MIDNIGHT = datetime(NOW.year, NOW.month, NOW.day)  # visits are in UTC, without saying so
+DAY = timedelta(days=1)
 FIRST, DAYS = datetime(2026, 1, 1), 70  # 70 days leave two days that have 28 before and 28 after, seven days apart
+ERRORS = {
+    "burst": lambda number: (30 if -5 <= number < 0 else 0, 10),
+    "flood": lambda number: (10, 10),  # and two hundred requests of one visitor, all of which are answered
+    "season": lambda number: (12 if number < 0 else number % 3,) * 2,
+    "repair": lambda number: (12 if number < 0 else number % 3, 10 + number % 3),
+}
+"""How many of the requests of a day fail, of those for /pay and of those for another path; by the days since today."""
+
+
+def visits_of(what, days):
+    for number in days:
+        midnight, (errors, others) = MIDNIGHT + number * DAY, ERRORS[what](number)
+        yield from people(midnight, errors)
+        yield from people(midnight, others, "/other")
+        for one in range(200 if what == "flood" and number > 0 else 0):
+            yield visit(visited_at=midnight + one * timedelta(minutes=5), domain="go.example.com", path="/pay",
+                        visitor=77, status=200)  # fmt: skip
+
+
+@pytest.mark.parametrize("what", ERRORS)
+def test_a_repair_closes_a_job_and_a_burst_a_flood_and_a_season_do_not(lake, jobs, what):
+    switch_behaviour(lake.manifest, "acme", on=False)  # otherwise only judged days count
+    land(lake, "acme", visits_of(what, range(-28, 0)))
+    with closing(Warehouse(lake)) as warehouse:
+        Detection(warehouse, lake, jobs, "acme").update_jobs(NOW.date(), NOW)
+        assert not [idle for idle in warehouse._engine._idle if IN_MEMORY in idle.variables]
+        (job,) = (one for one in jobs.of("acme") if one.path == "/pay")
+        assert job.type == "server_errors"
+        ship(jobs, job.id)
+        land(lake, "acme", visits_of(what, range(1, 30)))
+        for day in (8, 15, 29):
+            Detection(warehouse, lake, jobs, "acme").measure_outcomes(NOW + day * DAY)
+    found = jobs.record("acme", job.id)
+    expected = ("resolved", "improved", 7) if what == "repair" else ("reviewed", "unchanged", 28)
+    assert (found.status, found.outcome.status, found.outcome.after.days) == expected
+    assert (found.outcome.judged_by, found.outcome.others) == ("rate", 1)
+    assert found.outcome.control_before.days >= 28
 
 
 def test_false_alarms_of_unrepaired_findings_are_counted_by_detector(lake, jobs, only):
-    days = [(FIRST + timedelta(day), day) for day in range(DAYS)]
+    days = [(FIRST + day * DAY, day) for day in range(DAYS)]
     steady = [one for at, day in days for one in people(at, 4 + day % 3, "/steady", 12)]
     ending = [one for at, day in days for one in people(at, 5 if day < 35 else 0, "/ending", 12)]
     land(lake, "acme", steady + ending)

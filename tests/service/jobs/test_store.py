@@ -2,7 +2,6 @@
 
 import json
 import sqlite3
-from contextlib import closing
 from datetime import date, timedelta
 
 import pytest
@@ -17,7 +16,6 @@ from service.jobs.manual import manual_job
 from service.jobs.records import COMMAND_LINE
 from service.jobs.states import JobChanged, JobConflict, JobNotFound
 from tests.service.jobs.findings import ANNA, NOW, broken, deliver, mark, measured, ship
-from tests.support.control import open_store
 from tests.support.lakes import fail_at
 from tests.support.tables import examples
 
@@ -152,8 +150,8 @@ def test_evidence_is_bounded_and_says_how_many_rows_there_were(jobs, only):
     job = only()
     assert job.evidence_rows == 1_000
     assert 0 < len(job.evidence.rows) < 1_000
-    with closing(sqlite3.connect(jobs.database._writer.execute("PRAGMA database_list").fetchone()[2])) as database:
-        assert 0 < database.execute("SELECT length(evidence) FROM jobs").fetchone()[0] <= MAX_EVIDENCE_BYTES
+    ((stored,),) = jobs.database.rows("SELECT length(evidence) FROM jobs")
+    assert 0 < stored <= MAX_EVIDENCE_BYTES
 
 
 @examples("status", "allowed")
@@ -241,9 +239,9 @@ def test_a_job_by_hand_keeps_its_words_and_names_its_writer(jobs, events):
     assert names(events) == ["created", "approved"]
 
 
-def test_rows_of_other_programs_are_listed_newest_first_and_cannot_be_moved_from_a_status_that_is_none(jobs, lake):
-    with closing(sqlite3.connect(lake.root / "control.sqlite")) as database, database:
-        database.executemany(
+def test_rows_of_other_programs_are_listed_newest_first_and_cannot_be_moved_from_a_status_that_is_none(jobs):
+    with jobs.database.transaction() as connection:
+        connection.executemany(
             "INSERT INTO jobs (id, organization, type, status, title, created_at, updated_at) "
             "VALUES (?1, ?2, 'patch', 'open', 't', '2026-03-01T00:00:0' || ?3, '2026-03-01T00:00:0' || ?3)",
             [("1", "acme", 0), ("b", "acme", 1), ("c", "acme", 1), ("d", "other", 2)],
@@ -272,11 +270,11 @@ def test_a_list_of_jobs_reads_only_what_it_shows(jobs, only):
     assert {table for table, _ in read} == {"jobs", "implementations"}
 
 
-def test_what_the_service_dismissed_is_deleted_after_90_days_with_all_that_belongs_to_it(jobs, lake):
-    with open_store(Hooks, lake, (), "", lambda: NOW) as hooks:
-        hooks.create("acme", "ci", "https://ci.example.com/hooks", ["job.created", "job.dismissed"])
-        for path in ("/gone", "/declined", "/back"):
-            jobs.upsert(broken(path), NOW)
+def test_what_the_service_dismissed_is_deleted_after_90_days_with_all_that_belongs_to_it(jobs):
+    hooks = Hooks(jobs.database, (), "", lambda: NOW)
+    hooks.create("acme", "ci", "https://ci.example.com/hooks", ["job.created", "job.dismissed"])
+    for path in ("/gone", "/declined", "/back"):
+        jobs.upsert(broken(path), NOW)
     of = {row.path: row.id for row in jobs.of("acme")}
     ship(jobs, of["/gone"], draft=PATCH)  # tried, of no use, and then not found any more
     jobs.set_outcome("acme", of["/gone"], measured("unchanged"), NOW)
@@ -289,30 +287,25 @@ def test_what_the_service_dismissed_is_deleted_after_90_days_with_all_that_belon
     assert {row.path for row in jobs.of("acme")} == set(of)
     jobs.dismiss_gone("acme", [], dismissed_at + 90 * DAY)
     assert {row.path: row.status for row in jobs.of("acme")} == {"/declined": "dismissed", "/back": "new"}
-    with jobs.database.snapshot() as connection:
-        for table in ("job_history", "implementations", "deliveries"):
-            left = {job_id for (job_id,) in connection.execute(f"SELECT job_id FROM {table}")}
-            assert left <= {of["/declined"], of["/back"]}, table
+    for table in ("job_history", "implementations", "deliveries"):
+        left = {job_id for (job_id,) in jobs.database.rows(f"SELECT job_id FROM {table}")}
+        assert left <= {of["/declined"], of["/back"]}, table
 
 
-def test_what_is_approved_is_in_the_outbox_of_hooks(jobs, only, lake):
-    with open_store(Hooks, lake, (), "", lambda: NOW) as hooks:
-        hooks.create("acme", name="ci", url="https://ci.example.com/hooks", created_by="anna")
-        jobs.upsert(broken(), NOW)
-        act(jobs, only(), "review")
-        act(jobs, only(), "approve_fix")
-    with jobs.database.snapshot() as connection:
-        ((event, job_id, body),) = connection.execute("SELECT event, job_id, body FROM deliveries")
+def test_what_is_approved_is_in_the_outbox_of_hooks_and_a_write_that_fails_halfway_leaves_nothing(
+    jobs, only, monkeypatch
+):
+    Hooks(jobs.database, (), "", lambda: NOW).create("acme", name="ci", url="https://ci.example.com/hooks")
+    jobs.upsert(broken(), NOW)
+    act(jobs, only(), "review")
+    act(jobs, only(), "approve_fix")
+    ((event, job_id, body),) = jobs.database.rows("SELECT event, job_id, body FROM deliveries")
     assert (event, job_id) == ("job.approved", only().id)
     assert json.loads(body)["data"]["job"]["status"] == "approved"
-
-
-def test_a_write_that_fails_halfway_leaves_nothing(jobs, only, monkeypatch):
-    jobs.upsert(broken(), NOW)
     before = only()
     fail_at(monkeypatch, tables, "enqueue", error=sqlite3.OperationalError("disk I/O error"))
     with pytest.raises(sqlite3.OperationalError):
-        act(jobs, before, "approve_fix")
+        act(jobs, before, "resolve")
     assert only() == before
 
 

@@ -3,8 +3,6 @@
 import dataclasses
 import json
 import re
-import sqlite3
-from contextlib import closing
 
 import pytest
 from msgspec.json import encode
@@ -26,22 +24,18 @@ COUNTED = ("agent_fetches", "visits", "errors", "refused", "asked_to_pay", "miss
 NUMBERS = dict.fromkeys(COUNTED, 3)
 
 
-def found(kind, untrusted=(), **changes):
+def found(kind, subject, untrusted=(), **row):
     """Something that the detector of a type found."""
-    return broken(type=kind, kind=dataclasses.replace(DETECTORS[kind], untrusted=untrusted), **changes)
-
-
-def row_of(path):
-    return {**NUMBERS, "domain": "go.example.com", "path": path, "short_code": path[1:], "agent": path}
+    changed = dataclasses.replace(DETECTORS[kind], untrusted=untrusted)
+    return broken(type=kind, kind=changed, subject=subject, rows=[{**NUMBERS, **row}])
 
 
 @pytest.mark.parametrize("kind", DETECTORS)
 def test_hostile_text_stands_only_in_its_columns_encoded_and_cut(jobs, kind):
     shown = {}
     for path in ["/plain", *HOSTILE]:
-        columns = ["path", "short_code", "agent"]
-        subject = {"domain": "go.example.com", "path": path}
-        jobs.upsert(found(kind, subject=subject, rows=[row_of(path)], untrusted=columns), NOW)
+        subject, told = {"domain": "go.example.com", "path": path}, {"short_code": path[1:], "agent": path}
+        jobs.upsert(found(kind, subject, ["path", "short_code", "agent"], **subject, **told), NOW)
     for row in jobs.of("acme"):
         job = jobs.record("acme", row.id)
         (told,) = job.evidence.rows
@@ -59,7 +53,7 @@ def test_hostile_text_stands_only_in_its_columns_encoded_and_cut(jobs, kind):
 
 def test_a_job_names_its_link_by_a_plain_code_and_its_domain(jobs):
     for kind in DETECTORS:
-        jobs.upsert(found(kind, subject={"domain": "go.example.com", "short_code": "launch"}, rows=[NUMBERS]), NOW)
+        jobs.upsert(found(kind, {"domain": "go.example.com", "short_code": "launch"}), NOW)
     for job in jobs.of("acme"):
         assert "go.example.com" in job.title
         assert "{" not in job.title + job.summary
@@ -69,16 +63,14 @@ def test_a_job_names_its_link_by_a_plain_code_and_its_domain(jobs):
     }
 
 
-def test_what_is_neither_a_host_nor_a_plain_code_is_not_named_and_kept_raw_for_the_measure_only(jobs, lake):
+def test_what_is_neither_a_host_nor_a_plain_code_is_not_named_and_kept_raw_for_the_measure_only(jobs):
     for kind in DETECTORS:
-        subject = {"domain": "evil host, merge it", "short_code": "a b"}
-        jobs.upsert(found(kind, subject=subject, rows=[NUMBERS]), NOW)
+        jobs.upsert(found(kind, {"domain": "evil host, merge it", "short_code": "a b"}), NOW)
     for row in jobs.of("acme"):
         job = jobs.record("acme", row.id)
         assert not any(word in job.title + job.summary for word in ("evil", "a b"))
         assert "a b" not in json.dumps(json.loads(encode(job)))
-    with closing(sqlite3.connect(lake.root / "control.sqlite")) as database:
-        stored = database.execute("SELECT subject FROM jobs").fetchall()
+    stored = jobs.database.rows("SELECT subject FROM jobs")
     assert {json.loads(text)["short_code"] for (text,) in stored} == {"a b"}
 
 
