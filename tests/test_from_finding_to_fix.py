@@ -1,11 +1,9 @@
 """From a problem in the traffic to its fix and its measured outcome, over HTTP and with a real receiver."""
 
 import json
-import threading
 import time
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx2
 import pytest
@@ -20,35 +18,11 @@ from service.commands.links import export
 from service.control_database import ControlDatabase
 from service.demo.sample import ASSISTANTS
 from service.jobs.store import Jobs
+from tests.service.outgoing.receivers import Receiver
 from tests.service.pages.reading import Browser
 
 WAIT_SECONDS = 60
 AGENT = ASSISTANTS[0][0]
-
-
-@contextmanager
-def receiver():
-    """A real receiver on the loopback interface; yields its address and what it was sent: headers and body."""
-    received = []
-
-    class Receiver(BaseHTTPRequestHandler):
-        def do_POST(self):
-            received.append((dict(self.headers), self.rfile.read(int(self.headers["content-length"]))))
-            self.send_response(204)
-            self.end_headers()
-
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/", received
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def until(condition, what):
@@ -75,7 +49,7 @@ def test_a_finding_is_approved_sent_patched_shipped_and_its_outcome_improves(lak
     later, simulated = noon + timedelta(days=9), [noon]
     settings = {"hook_networks": "127.0.0.0/8", "public_url": "https://stats.example"}
     with (
-        receiver() as (url, received),
+        closing(Receiver()) as receiver,
         opened(lake, "demo", clock=lambda: simulated[0] if simulated else datetime.now(UTC), **settings) as client,
     ):
         # the server looks by itself, once a day
@@ -85,14 +59,13 @@ def test_a_finding_is_approved_sent_patched_shipped_and_its_outcome_improves(lak
         job = next(job for job in jobs if job["type"] == "broken_link")
         path = f"/jobs/{job['id']}"
 
-        secret = client.post("/agent-hooks", json={"name": "repairs", "url": url}).json()["secret"]
+        secret = client.post("/agent-hooks", json={"name": "repairs", "url": receiver.url}).json()["secret"]
         action = {"action_id": "approve_fix", "note": "please"}
         approved = client.post(f"{path}/actions", json=action, headers={"If-Match": '"1"'})
         assert (approved.status_code, approved.json()["status"]) == (200, "approved")
 
-        until(lambda: received, "a delivery")
-        headers, body = received[0]
-        verified = Webhook(secret).verify(body, {name.lower(): value for name, value in headers.items()})
+        (sent,) = receiver.wait_for(1)
+        verified = Webhook(secret).verify(sent.body, sent.headers)
         assert verified["type"] == "job.approved"
         sent = verified["data"]["job"]
         assert (sent["id"], sent["domain"], sent["path"]) == (job["id"], "link.example.org", "/spring-guide")
@@ -148,12 +121,6 @@ class Walker:
         found = [row.one("a") for row in rows if PATH in [code.text for code in row.all("code")]]
         return [link.attributes["href"].rpartition("/")[2] for link in found]
 
-    def approve(self, job_id):
-        return self.send(job_id, "action_id", action_id="approve_fix")
-
-    def redirect(self, job_id):
-        return self.send(job_id, "redirect_to", redirect_to=TARGET)
-
     def outcome(self, job_id):
         section = self.browser.read(f"jobs/{job_id}").one("section", aria_labelledby="outcome")
         return next((one.text for one in section.all("p") if one.text.startswith("It helped")), None)
@@ -191,7 +158,8 @@ def test_a_finding_of_the_demo_is_redirected_exported_seen_in_the_log_and_improv
     with walking(noon) as walker:
         (job_id,) = until(walker.find, "detection")
         assert [*exported()] == [False] * 3
-        assert [walker.approve(job_id), walker.redirect(job_id)] == [303, 303]
+        assert walker.send(job_id, "action_id", action_id="approve_fix") == 303
+        assert walker.send(job_id, "redirect_to", redirect_to=TARGET) == 303
         assert walker.outcome(job_id) is None
         (link,) = links_of(lake, "demo")
         assert (link.domain, f"/{link.short_code}", link.target_url) == (DOMAIN, PATH, TARGET)

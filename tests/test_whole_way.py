@@ -94,17 +94,13 @@ def test_an_answer_over_a_log_equals_its_recount(name, log, days, request, capfd
     assert asked(name, lake, scope, capfdbinary) == encode(recount(name, visits, scope))
 
 
-def test_every_line_of_the_real_log_is_a_visit(real):
-    _, visits = real
+def test_every_line_of_the_real_log_is_a_visit_and_its_bytes_are_those_that_goaccess_counts(real):
+    lake, visits = real
     assert len(visits) == 10_000
     repeats = Counter(
         (v["visited_at"], v["visitor"], v["path"], v["method"], v["status"], v["referrer"]) for v in visits
     )
     assert sum(repeats.values()) - len(repeats) >= 19
-
-
-def test_the_bytes_of_the_real_log_are_those_that_goaccess_counts(real):
-    lake, _ = real
     with opened(lake) as opened_lake:
         landed = sum(visit["bytes_sent"] or 0 for visit in rows_of(opened_lake))
     assert landed == 2_747_282_740  # general.bandwidth of GoAccess 1.7, --log-format COMBINED
@@ -130,7 +126,9 @@ def test_six_hundred_links_by_one_old_browser_in_twenty_minutes_are_not_people_u
     assert people == {"on": (0, 600), "off": (600, 600)}
 
 
-def test_no_visitor_with_probes_is_a_person_in_the_real_log_and_no_probe_a_link(real, capfdbinary):
+def test_in_the_real_log_no_visitor_with_probes_is_a_person_no_probe_a_link_and_every_own_host_internal(
+    real, capfdbinary
+):
     lake, visits = real
     probe = re.compile(r"(?i)/wp-(login|admin)|/admin\.php|/administrator/index|fckeditor|/robots\.txt|/sitemap")
     probes = [visit for visit in visits if probe.search(visit["path"])]
@@ -142,9 +140,7 @@ def test_no_visitor_with_probes_is_a_person_in_the_real_log_and_no_probe_a_link(
         "scripts",
     }  # fmt: skip
 
-
-def test_every_own_host_that_referred_in_the_real_log_is_internal(real, capfdbinary):
-    rows = json.loads(asked("referrers", real[0], Scope("acme", *REAL_DAYS), capfdbinary))
+    rows = json.loads(asked("referrers", lake, Scope("acme", *REAL_DAYS), capfdbinary))
     own = [row for row in rows if row["referrer"].endswith("semicomplete.com")]
     assert sum(row["visits"] for row in own) > 4_000
     assert {row["referrer_type"] for row in own} == {"internal"}

@@ -31,14 +31,6 @@ def test_a_secret_is_not_in_what_settings_print():
     assert "s3cret" not in repr(read_settings(secrets))
 
 
-@pytest.mark.parametrize(
-    ("written", "path"),
-    [("/", ""), ("v1", "/v1"), ("/v1", "/v1"), ("/v1/", "/v1"), ("/a/b-c_d.e/", "/a/b-c_d.e"), ("///", "")],
-)
-def test_a_base_path_begins_with_a_slash_and_ends_without(written, path):
-    assert read_settings({"TRAFFIC_BASE_PATH": written}).base_path == path
-
-
 @examples("variable", "value")
 def test_a_bad_value_is_refused_by_the_name_of_its_variable(variable, value):
     with pytest.raises(BadInput, match=variable):
