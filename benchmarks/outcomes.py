@@ -12,8 +12,9 @@ from typing import Final
 
 from benchmarks.figures import Figure, share_of
 from benchmarks.worlds import Setting
-from service.jobs.outcome import DAYS_BEFORE, LAST_DAY, Dates, MeasuredOutcome, MeasureKind, outcome
+from service.jobs.outcome import DAYS_BEFORE, LAST_DAY, Dates, MeasureKind, outcome
 from service.jobs.rates import DayCount, period, ratio_interval
+from service.jobs.records import JobOutcome
 
 TRIALS: Final = 2_000
 VISITS: Final = 50
@@ -157,7 +158,7 @@ DONE: Final[dict[str, tuple[Model, Model, MeasureKind]]] = {
 }
 
 
-def _tried(trial: int, model: Model, others: Model, kind: MeasureKind) -> MeasuredOutcome:
+def _tried(trial: int, model: Model, others: Model, kind: MeasureKind) -> JobOutcome:
     chance = Random(trial)
     return _judged(_days(model, chance), [_days(others, chance) for _ in range(OTHERS)], kind)
 
@@ -166,14 +167,14 @@ def _days(model: Model, chance: Random) -> list[DayCount]:
     return [DayCount(SHIPPED + timedelta(days=number), *model(chance, number)) for number in _NUMBERS]
 
 
-def _judged(days: list[DayCount], others: list[list[DayCount]], kind: MeasureKind) -> MeasuredOutcome:
+def _judged(days: list[DayCount], others: list[list[DayCount]], kind: MeasureKind) -> JobOutcome:
     """What is said of some days, at the latest after day 28, if it was found, approved and shipped on one day."""
     return outcome(
         days, others, Dates(SHIPPED, SHIPPED, SHIPPED, SHIPPED + timedelta(days=LAST_DAY + 1)), _COVERED, kind
     )
 
 
-def _worst(deviation: float, kind: MeasureKind) -> list[MeasuredOutcome]:
+def _worst(deviation: float, kind: MeasureKind) -> list[JobOutcome]:
     """The subject with the most events before, of some whose shares drift: by this deviation of their logarithm."""
     found = []
     for trial in range(TRIALS):
@@ -193,13 +194,13 @@ def _drifting(chance: Random, deviation: float) -> Model:
     return independent(lambda day: min(1, SHARE * exp(levels[day // 7])))
 
 
-def _wrong(name: str, found: list[MeasuredOutcome]) -> Iterator[Figure]:
+def _wrong(name: str, found: list[JobOutcome]) -> Iterator[Figure]:
     yield _share(f"wrongly improved: {name}", found, "improved")
     yield _share(f"wrongly worse: {name}", found, "worse")
     yield _share(f"not measurable: {name}", found, "not_measurable")
 
 
-def _share(case: str, found: list[MeasuredOutcome], status: str) -> Figure:
+def _share(case: str, found: list[JobOutcome], status: str) -> Figure:
     return _figure(case, sum(one.status == status for one in found))
 
 

@@ -199,12 +199,13 @@ def measure_shipped(organization: OrganizationOption, lake: LakeOption = DEFAULT
 
     Example: traffic jobs outcome --org acme
     """
+    from service.jobs.verdicts import share
+
     with opened_detection(lake, organization) as detection:
         run = detection.measure_outcomes(datetime.now(UTC))
     rows = [
         {"id": job_id, "outcome": one.status, "judged_by": one.judged_by,
-         "before": f"{one.before.events:,} of {one.before.visits:,}",
-         "after": f"{one.after.events:,} of {one.after.visits:,}", "probability": one.probability, "until": one.until}
+         "before": share(one.before), "after": share(one.after), "probability": one.probability, "until": one.until}
         for job_id, one in run.outcomes.items()
     ]  # fmt: skip
     if rows:

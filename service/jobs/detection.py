@@ -13,6 +13,8 @@ from datetime import UTC, date, datetime, timedelta
 from functools import cache, cached_property
 from typing import Final, NamedTuple
 
+from msgspec import structs
+
 from data import BadInput, Lake, TrafficError
 from data.maintenance.status import stored_span
 from data.rules.tables import rules_version
@@ -34,12 +36,12 @@ from queries import (
     template,
 )
 from service.jobs.findings import DetectedSubject, fingerprint_of
-from service.jobs.outcome import Dates, MeasuredOutcome, MeasureKind, outcome
-from service.jobs.rates import DayCount, Period
-from service.jobs.records import SYSTEM, ShippedJob
+from service.jobs.outcome import Dates, MeasureKind, outcome
+from service.jobs.rates import DayCount
+from service.jobs.records import NO_DAYS, SYSTEM, JobOutcome, ShippedJob
 from service.jobs.states import JobConflict, JobNotFound
 from service.jobs.store import Jobs
-from service.jobs.verdicts import outcome_record
+from service.jobs.verdicts import verdict
 
 DAYS_WITHOUT: Final = 14
 """On these days before the approval, all of which must be covered, a path was never redirected if the log is to show
@@ -63,7 +65,7 @@ class DetectionRun(NamedTuple):
 class MeasureRun(NamedTuple):
     """What was measured of shipped jobs, by job, and the jobs that could not be measured."""
 
-    outcomes: dict[str, MeasuredOutcome]
+    outcomes: dict[str, JobOutcome]
     failed: dict[str, str]  # why
 
 
@@ -146,11 +148,13 @@ class Detection:
                 run.failed[job.id] = str(error)
                 continue
             with suppress(JobNotFound, JobConflict):  # it was withdrawn meanwhile
-                self.jobs.set_outcome(self.organization, job.id, outcome_record(measured, now), now)
+                checked_at, said = now.replace(microsecond=0), verdict(measured)
+                measured = structs.replace(measured, checked_at=checked_at, verdict=said)
+                self.jobs.set_outcome(self.organization, job.id, measured, now)
                 run.outcomes[job.id] = measured
         return run
 
-    def measure_outcome(self, job: ShippedJob, others: Sequence[Finding], now: datetime) -> MeasuredOutcome:
+    def measure_outcome(self, job: ShippedJob, others: Sequence[Finding], now: datetime) -> JobOutcome:
         """Compare the days before a job was approved with those since it was shipped, in the organization's zone.
 
         `others` are findings of its detector of the same day about which nothing was done: what changed for them as
@@ -159,7 +163,9 @@ class Detection:
         dates = Dates(*map(self._day_of, (job.found_at, job.approved_at, job.shipped_at, now)))
         kind = JOB_KINDS.get(job.type)
         if kind is None or set(job.subject) != set(kind.subject):
-            return MeasuredOutcome("not_measurable", Period(0, 0, 0), Period(0, 0, 0), dates.until)
+            return JobOutcome(
+                "not_measurable", NO_DAYS, NO_DAYS, None, None, dates.until, "rate", looks_left=0, others=0
+            )
         first, last = dates.first, max(dates.first, min(dates.until, dates.today) - timedelta(days=1))
         known = self._covered(job.subject.get("domain"), first, last)
         beside = [one.subject for one in others if one.subject != job.subject]

@@ -7,22 +7,15 @@ seldom wrong by it (`closes_by_rate` of a detector) may be closed by one.
 """
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from math import log
 from typing import Final, NamedTuple
 
-from service.jobs.rates import (
-    DayCount,
-    Period,
-    chances,
-    control,
-    period,
-    ratio_interval,
-    surplus,
-    surplus_beside_control,
-)
-from service.jobs.states import JudgedBy, OutcomeStatus
+from msgspec.structs import replace
+
+from service.jobs.rates import DayCount, chances, control, period, ratio_interval, surplus, surplus_beside_control
+from service.jobs.records import JobOutcome
+from service.jobs.states import OutcomeStatus
 
 DAYS_BEFORE: Final = 28
 """The days before the approval with which those since are compared: a burst of some days is not the rule in them."""
@@ -90,33 +83,13 @@ class MeasureKind(NamedTuple):
     closes_by_rate: bool = False
 
 
-@dataclass(frozen=True)
-class MeasuredOutcome:
-    """The comparison of two periods, and what it says."""
-
-    status: OutcomeStatus
-    before: Period
-    after: Period
-    until: date  # the day of the last look
-    judged_by: JudgedBy = "rate"
-    probability: float | None = None  # of such a change by chance; None unless the rate halved or doubled
-    interval: tuple[float, float] | None = None  # of the rate after in times the rate before, after the last look
-    looks_left: int = 0
-    others: int = 0
-    """How many other subjects it was compared with."""
-    control: tuple[Period, Period] | None = None
-    """Their sums, before and after."""
-    resolves: bool = False
-    """Whether it closes the job."""
-
-
 def outcome(
     counts: Sequence[DayCount],
     others: Sequence[Sequence[DayCount]],
     dates: Dates,
     covered: Set[date],
     kind: MeasureKind,
-) -> MeasuredOutcome:
+) -> JobOutcome:
     """Judge a job by the answer if its events are requests without one and nearly all were; otherwise by the rate.
 
     `others` are the counts of other subjects. Days that are lacking had no visits. Rates are of the days in `covered`
@@ -153,17 +126,17 @@ def _longest(days: Sequence[DayCount], fits: Callable[[Sequence[DayCount]], bool
 
 
 def _is_refused(days: Sequence[DayCount]) -> bool:
-    _, refused, requests = period(days)
-    return requests >= MIN_REQUESTS and 20 * refused >= 19 * requests
+    found = period(days)
+    return found.visits >= MIN_REQUESTS and 20 * found.events >= 19 * found.visits
 
 
 def _is_answered(days: Sequence[DayCount]) -> bool:
-    _, refused, requests = period(days)
+    found = period(days)
     answered_days = sum(day.visits > day.events for day in days)
-    return requests >= MIN_REQUESTS and 20 * refused <= requests and answered_days >= MIN_ANSWERED_DAYS
+    return found.visits >= MIN_REQUESTS and 20 * found.events <= found.visits and answered_days >= MIN_ANSWERED_DAYS
 
 
-def _by_answer(before: Sequence[DayCount], after: Sequence[DayCount], until: date) -> MeasuredOutcome | None:
+def _by_answer(before: Sequence[DayCount], after: Sequence[DayCount], until: date) -> JobOutcome | None:
     """The verdict by the answer; None if after the last day some are answered and some are not."""
     answered, is_over = _longest(after, _is_answered), len(after) == LAST_DAY
     status: OutcomeStatus
@@ -177,28 +150,29 @@ def _by_answer(before: Sequence[DayCount], after: Sequence[DayCount], until: dat
         status = "unchanged"
     else:
         return None
-    since = period(answered or after)
-    return MeasuredOutcome(status, period(before), since, until, "answer", resolves=status == "improved")
+    since, is_better = period(answered or after), status == "improved"
+    return JobOutcome(status, period(before), since, None, None, until, "answer", looks_left=0, resolves=is_better)
 
 
 def _by_rate(
     before: Sequence[DayCount], after: Sequence[DayCount], dates: Dates, kind: MeasureKind, others: Sequence[_Counts]
-) -> MeasuredOutcome:
+) -> JobOutcome:
     """The verdict of the first look that sees a change, or else of the last one that is due."""
     since_found = [day for day in before if day.day >= dates.found_on]
     is_chosen = len(since_found) < MIN_DAYS_BEFORE  # by these very days
     before = before if is_chosen else since_found
-    found = MeasuredOutcome("waiting", period(before), period(after), dates.until, looks_left=len(LOOKS))
+    sums, later = (period(before), period(after)), after
+    found = JobOutcome("waiting", *sums, None, None, dates.until, "rate", looks_left=len(LOOKS), others=0)
     for number, look in enumerate(LOOKS, 1):
         if found.status != "waiting" or dates.complete_days < look.days:
             break
         later = [day for day in after if day.day <= dates.shipped_on + timedelta(days=look.days)]
         found = _look(_Spans(before, later, others), look, kind, is_chosen)
         found = replace(found, until=dates.until, looks_left=len(LOOKS) - number if found.status == "waiting" else 0)
-    controlled = control(before), control(after[: found.after.days])
-    if controlled[0].visits and controlled[1].visits:
-        found = replace(found, others=len(others), control=controlled)
-    is_sure = kind.closes_by_rate and controlled[0].events >= MIN_EXPECTED
+    others_before, others_since = control(before), control(later)
+    if others_before.visits and others_since.visits:
+        found = replace(found, others=len(others), control_before=others_before, control_after=others_since)
+    is_sure = kind.closes_by_rate and others_before.events >= MIN_EXPECTED
     return replace(found, resolves=found.status == "improved" and is_sure)
 
 
@@ -210,7 +184,7 @@ class _Spans(NamedTuple):
     others: Sequence[_Counts]
 
 
-def _look(spans: _Spans, look: Look, kind: MeasureKind, is_chosen: bool) -> MeasuredOutcome:
+def _look(spans: _Spans, look: Look, kind: MeasureKind, is_chosen: bool) -> JobOutcome:
     before, after, _ = spans
     early, late = period(before), period(after)
     is_known = early.days >= MIN_DAYS_BEFORE and 7 * late.days >= 5 * look.days and early.visits and late.visits
@@ -231,9 +205,9 @@ def _look(spans: _Spans, look: Look, kind: MeasureKind, is_chosen: bool) -> Meas
         is_enough = early.events * late.visits >= MIN_EXPECTED * early.visits > 0  # for a change to be seen
         is_enough = late.visits >= MIN_VISITS if kind.more_is_better else is_enough
         status = "unchanged" if is_known and is_enough else "not_measurable"
-    chance = min(better, worse)
+    chance = min(better, worse) if min(better, worse) < 1 else None
     interval = ratio_interval(before, after) if is_known and look is LOOKS[-1] else None
-    return MeasuredOutcome(status, early, late, date.max, probability=chance if chance < 1 else None, interval=interval)
+    return JobOutcome(status, early, late, chance, None, None, "rate", interval, others=0)
 
 
 def _chance(spans: _Spans, block_days: int, up: bool, least: float) -> float:

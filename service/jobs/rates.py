@@ -11,6 +11,8 @@ from itertools import combinations
 from math import fsum, sqrt
 from typing import Final, NamedTuple
 
+from service.jobs.records import Measure
+
 _QUANTILE: Final = 2.05
 """A little more than Student's t, two-sided 95 %, of 56 days: few events vary more than it assumes."""
 _SLACK: Final = 1e-9
@@ -28,14 +30,6 @@ class DayCount(NamedTuple):
     control_visits: int = 0
 
 
-class Period(NamedTuple):
-    """The sums of some days."""
-
-    days: int
-    events: int
-    visits: int
-
-
 class Chances(NamedTuple):
     """The probabilities of so few events after, and of so many, if nothing has changed."""
 
@@ -43,20 +37,20 @@ class Chances(NamedTuple):
     more: float
 
 
-def period(days: Sequence[DayCount]) -> Period:
+def period(days: Sequence[DayCount]) -> Measure:
     """The sums of some days."""
-    return Period(len(days), sum(day.events for day in days), sum(day.visits for day in days))
+    return Measure(len(days), sum(day.events for day in days), sum(day.visits for day in days))
 
 
-def control(days: Sequence[DayCount]) -> Period:
+def control(days: Sequence[DayCount]) -> Measure:
     """The sums of the other subjects on some days."""
-    return Period(len(days), sum(day.control_events for day in days), sum(day.control_visits for day in days))
+    return Measure(len(days), sum(day.control_events for day in days), sum(day.control_visits for day in days))
 
 
 def surplus(days: Sequence[DayCount]) -> list[float]:
     """By how many events each day exceeds what the rate of all of them lets expect; negative if there were fewer."""
-    _, events, visits = period(days)
-    return [day.events - events * day.visits / visits if visits else 0.0 for day in days]
+    sums = period(days)
+    return [day.events - sums.events * day.visits / sums.visits if sums.visits else 0.0 for day in days]
 
 
 def surplus_beside_control(days: Sequence[DayCount]) -> list[float]:
@@ -77,7 +71,7 @@ def chances(before: Sequence[float], after: Sequence[float], block_days: int) ->
     return Chances(lower, upper) if fewest is later else Chances(upper, lower)
 
 
-def ratio_interval(before: Sequence[DayCount], after: Sequence[DayCount]) -> tuple[float, float] | None:
+def ratio_interval(before: Sequence[DayCount], after: Sequence[DayCount]) -> list[float] | None:
     """The rate after in times the rate before, from and to: about 95 %. None if there was no event before.
 
     It is Wilson's interval of the later share of all events, whose number is divided by their dispersion: by how much
@@ -94,7 +88,7 @@ def ratio_interval(before: Sequence[DayCount], after: Sequence[DayCount]) -> tup
     margin = z * sqrt(share * (1 - share) / number + (z / (2 * number)) ** 2)
     low, high = max(0, middle - margin) / scale, (middle + margin) / scale
     odds = early.visits / late.visits
-    return low / (1 - low) * odds, high / (1 - high) * odds
+    return [low / (1 - low) * odds, high / (1 - high) * odds]
 
 
 def _blocks(values: Sequence[float], days: int) -> list[float]:

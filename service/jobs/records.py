@@ -167,13 +167,16 @@ class Measure(Struct, frozen=True, forbid_unknown_fields=True):
     visits: Count
 
 
+NO_DAYS: Final = Measure(0, 0, 0)
+
+
 class JobOutcome(Struct, frozen=True, forbid_unknown_fields=True):
     """What the visits say of a shipped implementation."""
 
     status: OutcomeStatus
     before: Measure | None
     after: Measure | None
-    probability: float | None
+    probability: float | None  # of such a change by chance, if the rate halved or doubled
     checked_at: Time | None
     until: Annotated[date | None, Meta(description="the day of the last check")]
     judged_by: Annotated[JudgedBy | None, Meta(description="the answers of its requests, or the rate of days")] = None

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from service.jobs.outcome import Dates, MeasureKind, outcome
 from service.jobs.rates import DayCount, chances, ratio_interval, surplus
+from service.jobs.records import Measure
 from service.jobs.verdicts import verdict
 
 SHIPPED = date(2026, 3, 31)
@@ -110,15 +111,15 @@ def test_a_rate_closes_a_job_only_beside_others_whose_rate_did_not_change(
 def test_days_after_it_was_found_are_a_baseline_without_the_burst_that_made_it_be_found():
     burst = [(30, 30)] * 7 + [(3, 30)] * 21
     long_ago, just_now = SHIPPED - timedelta(20), SHIPPED - timedelta(13)
-    assert judged(burst, [(3, 30)] * 28, found_on=long_ago).before == (20, 60, 600)
-    assert judged(burst, [(3, 30)] * 28, found_on=just_now).before == (28, 273, 840)
+    assert judged(burst, [(3, 30)] * 28, found_on=long_ago).before == Measure(20, 60, 600)
+    assert judged(burst, [(3, 30)] * 28, found_on=just_now).before == Measure(28, 273, 840)
     assert judged([(9, 30)] * 28, GOOD, STEADY, found_on=long_ago, closes_by_rate=True).resolves
 
 
 def test_only_covered_days_count_and_too_few_are_not_measured():
     gap = ALL_DAYS - {SHIPPED + timedelta(number) for number in (-3, -2, 2)}
     found = judged(BAD, [(1, 30), (99, 99), *[(0, 30)] * 12], covered=gap)
-    assert (found.status, found.before.days, found.after) == ("improved", 26, (13, 1, 390))
+    assert (found.status, found.before.days, found.after) == ("improved", 26, Measure(13, 1, 390))
     for few in (
         {day for day in ALL_DAYS if day < SHIPPED or day.day % 2},
         {day for day in ALL_DAYS if day.day % 15 > 7},
@@ -128,7 +129,7 @@ def test_only_covered_days_count_and_too_few_are_not_measured():
 
 def test_the_baseline_ends_before_the_approval_and_the_days_until_it_was_shipped_count_nowhere():
     found = judged(BAD, GOOD[:7], approved_on=SHIPPED - timedelta(20))
-    assert (found.status, found.before, found.after) == ("improved", (28, 294, 840), (7, 3, 210))
+    assert (found.status, found.before, found.after) == ("improved", Measure(28, 294, 840), Measure(7, 3, 210))
     assert found.until == SHIPPED + timedelta(29)
 
 

@@ -5,14 +5,13 @@ from contextlib import closing
 from datetime import date, datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from data.store.links import links_of
 from queries import DETECTORS, Warehouse, measure_all
 from service.hooks.registry import Hooks
 from service.jobs.implementations import Draft
 from service.jobs.manual import manual_job
-from service.jobs.outcome import MeasuredOutcome
-from service.jobs.rates import Period
 from service.jobs.records import JobOutcome, Measure
 from service.jobs.silence import update_silences
 from service.jobs.verdicts import verdict
@@ -337,10 +336,9 @@ def test_the_page_of_a_shipped_job_reads_its_days_and_runs_no_detector(lake, acm
 )  # fmt: skip
 def test_an_outcome_is_told_in_words_with_its_numbers(acme, jobs, job, status, judged_by):
     ship(jobs, job.id, NOW - timedelta(days=6))
-    found = MeasuredOutcome(status, Period(14, 1400, 1600), Period(5, 3, 30), date(2026, 4, 7), judged_by)
-    outcome = JobOutcome(status, Measure(*found.before), Measure(*found.after), 0.00042, NOW, found.until, judged_by,
-                         verdict=verdict(found))  # fmt: skip
-    jobs.set_outcome("acme", job.id, outcome, NOW)
+    sums = Measure(14, 1400, 1600), Measure(5, 3, 30)
+    found = JobOutcome(status, *sums, 0.00042, NOW, date(2026, 4, 7), judged_by)
+    jobs.set_outcome("acme", job.id, replace(found, verdict=verdict(found)), NOW)
     text = acme.read(f"jobs/{job.id}").text
     assert verdict(found) in text
     assert "0.00042" in text
