@@ -161,8 +161,7 @@ def replay(job_id: JobArgument, lake: LakeOption = DEFAULT_LAKE) -> None:
     """
     from data.rules.tables import rules_version
     from queries import DETECTORS, days_before, detect
-    from service.jobs.detection import subject_of
-    from service.jobs.findings import evidence_of
+    from service.jobs.findings import DetectedSubject, evidence_of
 
     with opened_jobs(lake) as jobs:
         organization = jobs.organization_of(job_id)
@@ -174,12 +173,13 @@ def replay(job_id: JobArgument, lake: LakeOption = DEFAULT_LAKE) -> None:
             "silent source, its visits were erased, or its row was too long to be kept."
         )
     as_of = evidence.scope.end_date + timedelta(days=1)
-    subject, days, subjects = detectors[0].subject, days_before(as_of), []
+    subject, days, again = detectors[0].subject, days_before(as_of), []
     with opened_detection(lake, organization) as detection:
         for one in detectors:
-            findings = detect(detection.engine, one, organization, as_of)
-            subjects += [subject_of(one, one.entry.name, finding, days) for finding in findings]
-    rows = [row for detected in subjects for row in evidence_of(detected, job_id).rows]
+            for finding in detect(detection.engine, one, organization, as_of):
+                found = DetectedSubject(one, one.entry.name, finding, days, [finding.row])
+                again.append(evidence_of(found, job_id))
+    rows = [row for found_again in again for row in found_again.rows]
     then = evidence.rows[0]
     now: dict[str, Any] = next((row for row in rows if all(row[name] == then[name] for name in subject)), {})
     print_answer([{"column": name, "then": value, "now": now.get(name)} for name, value in then.items()], "table", True)
@@ -188,7 +188,7 @@ def replay(job_id: JobArgument, lake: LakeOption = DEFAULT_LAKE) -> None:
         notes.append("The query no longer finds it in this period.")
     if evidence.rules_version != rules_version():
         notes.append("The rules of classification have changed since.")
-    if subjects and subjects[0].sql_sha256 != evidence.sql_sha256:
+    if again and again[0].sql_sha256 != evidence.sql_sha256:
         notes.append("The query has changed since.")
     typer.echo(" ".join(notes), err=True)
 

@@ -3,21 +3,19 @@
 The server does it once a day, `traffic jobs` at will: both make the same jobs from the same visits, days and rules.
 """
 
-import hashlib
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Final, NamedTuple
 
 from msgspec import structs
 
 from data import BadInput, Lake, TrafficError
 from data.maintenance.status import stored_span
-from data.rules.tables import rules_version
 from data.store.coverage import covered_days
 from queries import (
     DETECTED_DAYS,
@@ -26,21 +24,21 @@ from queries import (
     Detector,
     Engine,
     Finding,
-    JobKind,
     Variables,
     days_before,
     detect,
     measure_all,
     redirected,
     share_detected,
-    template,
 )
 from service.jobs.findings import DetectedSubject, fingerprint_of
+from service.jobs.implementation_tables import read_attached_redirects
 from service.jobs.outcome import Dates, MeasureKind, outcome
 from service.jobs.rates import DayCount
 from service.jobs.records import NO_DAYS, SYSTEM, JobOutcome, ShippedJob
 from service.jobs.states import JobConflict, JobNotFound
 from service.jobs.store import Jobs
+from service.jobs.tables import read_shipped, read_touched
 from service.jobs.verdicts import verdict
 
 DAYS_WITHOUT: Final = 14
@@ -48,9 +46,6 @@ DAYS_WITHOUT: Final = 14
 that its redirect was shipped."""
 MIN_REDIRECTED: Final = 3
 """Requests that must have been redirected since."""
-_rules_version: Final = cache(rules_version)  # which takes 5 ms
-
-Rows = Sequence[Mapping[str, object]]
 
 
 class DetectionRun(NamedTuple):
@@ -67,14 +62,6 @@ class MeasureRun(NamedTuple):
 
     outcomes: dict[str, JobOutcome]
     failed: dict[str, str]  # why
-
-
-def subject_of(  # noqa: PLR0917  # as the fields of what it makes
-    kind: JobKind, query: str, finding: Finding, days: tuple[date, date], rows: Rows = (), replay: str = ""
-) -> DetectedSubject:
-    """A finding of a query over some days as a job is made from it; `rows` are in place of its own."""
-    sha256 = hashlib.sha256(template(query).encode()).hexdigest()
-    return DetectedSubject(kind, finding, query, days, sha256, _rules_version(), rows or [finding.row], replay)
 
 
 @dataclass(frozen=True)
@@ -103,8 +90,8 @@ class Detection:
             except TrafficError as error:
                 runs.append(DetectionRun(detector.type, [], Counter(), str(error)))
                 continue
-            days = days_before(as_of)
-            subjects = [subject_of(detector, detector.entry.name, finding, days) for finding in findings]
+            query, days = detector.entry.name, days_before(as_of)
+            subjects = [DetectedSubject(detector, query, finding, days, [finding.row]) for finding in findings]
             results = Counter(self.jobs.upsert(subject, now) for subject in subjects)
             runs.append(DetectionRun(detector.type, findings, results))
         if shared:
@@ -125,7 +112,7 @@ class Detection:
         """What the detector of a type found on a day, without that about which something was done."""
         if kind not in DETECTORS:
             return []
-        touched = self.jobs.touched(self.organization)
+        touched = read_touched(self.jobs.database, self.organization)
         found = detect(self.engine, DETECTORS[kind], self.organization, as_of, self.cancelled)
         return [one for one in found if fingerprint_of(one) not in touched]
 
@@ -138,7 +125,7 @@ class Detection:
         run = MeasureRun({}, {})
         with suppress(TrafficError):  # it comes again tomorrow
             self.mark_shipped(now)
-        for job in self.jobs.shipped(self.organization):
+        for job in read_shipped(self.jobs.database, self.organization):
             try:
                 others = self.untouched(job.type, self._day_of(job.found_at))
                 measured = self.measure_outcome(job, others, now)
@@ -178,7 +165,7 @@ class Detection:
     def mark_shipped(self, now: datetime) -> list[str]:
         """Mark attached redirects as shipped that work by the log; the ids of their jobs."""
         marked = []
-        for job_id, number, subject, approved_at in self.jobs.attached_redirects(self.organization):
+        for job_id, number, subject, approved_at in read_attached_redirects(self.jobs.database, self.organization):
             at = self.shipped_by_log(subject, approved_at, now)
             if at is None:
                 continue

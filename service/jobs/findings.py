@@ -6,13 +6,15 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
+from functools import cache
 from typing import Final
 
 import msgspec
 import orjson
 
 from data.hosts import normalized_host
-from queries import Finding, JobKind
+from data.rules.tables import rules_version
+from queries import Finding, JobKind, template
 from service.clock import to_text
 from service.encoding import encode
 from service.jobs.records import SYSTEM, Change, Evidence, EvidenceScope, Job
@@ -35,16 +37,17 @@ _REQUESTED: Final = ("domain", "short_code", "path")
 _DECIDED: Final = ("approved", "sent")
 
 
+_rules_version: Final = cache(rules_version)  # which takes 5 ms
+
+
 @dataclass(frozen=True)
 class DetectedSubject:
     """What a query found about one subject, that a job is made or refreshed from."""
 
     kind: JobKind
-    finding: Finding
     query: str  # that found it, such as jobs/broken_link
+    finding: Finding
     days: tuple[date, date]  # first and last
-    sql_sha256: str
-    rules_version: str
     rows: Sequence[Mapping[str, object]]  # its evidence: values by column, typed as in answers
     replay: str = ""  # the command that finds it again; "": the one for jobs of detectors
 
@@ -138,8 +141,8 @@ def evidence_of(detected: DetectedSubject, job_id: str) -> Evidence:
     evidence = Evidence(
         replay=detected.replay or f"traffic jobs replay {job_id}",
         template=detected.query,
-        sql_sha256=detected.sql_sha256,
-        rules_version=detected.rules_version,
+        sql_sha256=hashlib.sha256(template(detected.query).encode()).hexdigest(),
+        rules_version=_rules_version(),
         scope=EvidenceScope(*detected.days, domain=None, short_code=None),
         rows=msgspec.json.decode(encode(rows)),
         untrusted=list(detected.kind.untrusted),

@@ -1,4 +1,4 @@
-"""The SQL of implementations. Each function runs in the transaction of its caller."""
+"""The SQL of implementations. A function that takes a connection runs in the transaction of its caller."""
 
 import hashlib
 import sqlite3
@@ -9,9 +9,10 @@ import orjson
 from msgspec.structs import astuple
 
 from service.clock import from_text, to_text
+from service.control_database import ControlDatabase
 from service.jobs.implementations import EVERY_DOMAIN
 from service.jobs.records import HistoryLine, Implementation, Job
-from service.jobs.redirects import ADD_REDIRECT, AttachedRedirect, ShippedRedirect
+from service.jobs.redirects import ADD_REDIRECT, ShippedRedirect
 from service.jobs.states import JobNotFound
 from service.jobs.texts import percent_encoded
 
@@ -64,9 +65,11 @@ def read_redirects(connection: sqlite3.Connection, organization: str, domain: st
     return [found[key] for key in sorted(found) if not domain or key[0] in (domain, EVERY_DOMAIN)]
 
 
-def read_attached_redirects(connection: sqlite3.Connection, organization: str) -> list[AttachedRedirect]:
-    """The redirects of approved jobs that are in force and wait to be shipped."""
-    rows = connection.execute(
+def read_attached_redirects(
+    database: ControlDatabase, organization: str
+) -> list[tuple[str, int, dict[str, str | None], datetime]]:
+    """The redirects of approved jobs that are in force and wait to be shipped: job, number, subject, approval."""
+    rows = database.rows(
         "SELECT jobs.id, number, subject, (SELECT max(at) FROM job_history WHERE job_id = jobs.id "
         "AND action = 'approve') AS approved_at FROM jobs JOIN implementations ON job_id = jobs.id "
         "AND number = implementation_number WHERE organization = ? AND action_id = ? AND path IS NOT NULL "
@@ -75,8 +78,7 @@ def read_attached_redirects(connection: sqlite3.Connection, organization: str) -
         [organization, ADD_REDIRECT],
     )
     return [
-        AttachedRedirect(job_id, number, orjson.loads(subject), from_text(approved_at))
-        for job_id, number, subject, approved_at in rows
+        (job_id, number, orjson.loads(subject), from_text(approved_at)) for job_id, number, subject, approved_at in rows
     ]
 
 

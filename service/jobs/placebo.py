@@ -41,7 +41,7 @@ def placebo(detection: Detection, progress: Progress) -> dict[str, Counter[str]]
             findings = detection.untouched(kind, day)
             for finding in findings[:MAX_SUBJECTS]:
                 subject, later = finding.subject, shipped_at + timedelta(days=LAST_DAY + 1)
-                job = ShippedJob("", detection.organization, kind, subject, shipped_at, shipped_at, shipped_at)
+                job = ShippedJob("", kind, subject, shipped_at, shipped_at, shipped_at)
                 found[kind][detection.measure_outcome(job, findings, later).status] += 1
                 if detector.action_id == ADD_REDIRECT:
                     found[kind][SHIPPED] += detection.shipped_by_log(subject, shipped_at, later) is not None

@@ -80,12 +80,10 @@ class Job:
     written_by: str | None = None
 
 
-@dataclass(frozen=True)
-class ShippedJob:
+class ShippedJob(NamedTuple):
     """A job whose implementation was shipped, and whose outcome is to be measured."""
 
     id: str
-    organization: str
     type: str
     subject: Mapping[str, str | None]
     found_at: datetime

@@ -1,8 +1,8 @@
 """Redirects of dead paths: guesses where one may lead, the rule that stands for one, and the link that it becomes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import date, datetime
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final
 from urllib.parse import unquote
 
 import orjson
@@ -18,15 +18,6 @@ from service.jobs.texts import harmless, percent_encoded
 
 ADD_REDIRECT: Final = "add_redirect"
 """The action of jobs that a redirect resolves."""
-
-
-class AttachedRedirect(NamedTuple):
-    """A redirect of an approved job that is not shipped yet."""
-
-    job_id: str
-    number: int
-    subject: Mapping[str, str | None]
-    approved_at: datetime
 
 
 class ShippedRedirect(Struct, frozen=True, forbid_unknown_fields=True, rename={"path": "from", "target": "to"}):

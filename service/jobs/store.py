@@ -16,7 +16,6 @@ from service.jobs import findings, tables
 from service.jobs.implementation_tables import (
     implementation_in_force,
     insert_implementation,
-    read_attached_redirects,
     read_content,
     read_implementation,
     read_redirects,
@@ -41,13 +40,12 @@ from service.jobs.records import (
     JobOutcome,
     JobRecord,
     JobRow,
-    ShippedJob,
     conflict,
     job_content,
     job_record,
     job_row,
 )
-from service.jobs.redirects import AttachedRedirect, ShippedRedirect, link_of, with_rule
+from service.jobs.redirects import ShippedRedirect, link_of, with_rule
 from service.jobs.states import (
     IMPLEMENTATION_TRANSITIONS,
     OPEN,
@@ -248,21 +246,6 @@ class Jobs:
         with self.database.transaction() as connection:
             tables.delete_expired(connection, organization, to_text(now - findings.DELETED_AFTER))
             return sum(findings.dismiss_gone(connection, organization, kind, now) for kind in types)
-
-    def shipped(self, organization: str) -> list[ShippedJob]:
-        """The jobs of an organization whose outcome is waited for."""
-        with self.database.snapshot() as connection:
-            return tables.read_shipped(connection, organization)
-
-    def attached_redirects(self, organization: str) -> list[AttachedRedirect]:
-        """The redirects of approved jobs that are attached or accepted, and not shipped."""
-        with self.database.snapshot() as connection:
-            return read_attached_redirects(connection, organization)
-
-    def touched(self, organization: str) -> set[str]:
-        """The fingerprints (`fingerprint_of`) of the organization's jobs about which something is or was done."""
-        with self.database.snapshot() as connection:
-            return tables.read_touched(connection, organization)
 
     def set_outcome(self, organization: str, job_id: str, outcome: JobOutcome, now: datetime) -> None:
         """Store what was measured of a shipped implementation.

@@ -1,4 +1,4 @@
-"""The SQL of jobs, implementations and their history. Each function runs in the transaction of its caller.
+"""The SQL of jobs and their history. A function that takes a connection runs in the transaction of its caller.
 
 A job is written by `create_job` and `change_job` only: with its line of history and its messages to hooks.
 """
@@ -13,6 +13,7 @@ import msgspec
 import orjson
 
 from service.clock import from_text, to_text
+from service.control_database import ControlDatabase
 from service.hooks.attempts import ClaimedDelivery
 from service.hooks.outbox import HookConflict, delete_messages, enqueue
 from service.jobs.implementation_tables import implementation_in_force, stored_values
@@ -127,9 +128,9 @@ def delete_expired(connection: sqlite3.Connection, organization: str, before: st
         connection.execute("DELETE FROM jobs WHERE id = ?", [job_id])
 
 
-def read_shipped(connection: sqlite3.Connection, organization: str) -> list[ShippedJob]:
+def read_shipped(database: ControlDatabase, organization: str) -> list[ShippedJob]:
     """The jobs of an organization whose outcome is waited for, by when they were shipped."""
-    rows = connection.execute(
+    rows = database.rows(
         "SELECT jobs.id, jobs.type, jobs.subject, "
         "coalesce((SELECT max(at) FROM job_history WHERE job_id = jobs.id AND action = 'return'), created_at), "
         "coalesce((SELECT max(at) FROM job_history WHERE job_id = jobs.id AND action = 'approve'), shipped_at), "
@@ -139,14 +140,14 @@ def read_shipped(connection: sqlite3.Connection, organization: str) -> list[Ship
         [organization],
     )
     return [
-        ShippedJob(job_id, organization, kind, orjson.loads(subject), *map(from_text, times))
+        ShippedJob(job_id, kind, orjson.loads(subject), *map(from_text, times))
         for job_id, kind, subject, *times in rows
     ]
 
 
-def read_touched(connection: sqlite3.Connection, organization: str) -> set[str]:
-    """The fingerprints of jobs about which something is done or was done: approved ones, and those once shipped."""
-    rows = connection.execute(
+def read_touched(database: ControlDatabase, organization: str) -> set[str]:
+    """The fingerprints (`fingerprint_of`) of jobs about which something is or was done: approved, or once shipped."""
+    rows = database.rows(
         "SELECT fingerprint FROM jobs WHERE organization = ? AND fingerprint IS NOT NULL "
         "AND (status IN ('approved', 'sent', 'resolved') OR outcome_status <> 'none')",
         [organization],

@@ -11,8 +11,7 @@ from starlette.responses import Response
 
 from queries import DETECTORS, ENTRIES, Finding
 from service.http.errors import InvalidBody
-from service.jobs.detection import subject_of
-from service.jobs.findings import fingerprint_of, new_job
+from service.jobs.findings import DetectedSubject, fingerprint_of, new_job
 from service.jobs.records import Actor, JobRecord
 from service.jobs.store import Jobs
 from service.pages.context import PageContext
@@ -86,7 +85,7 @@ async def claim(context: PageContext, request: Request) -> Response:
 
     def make(jobs: Jobs, actor: Actor, now: datetime) -> JobRecord:
         kind, span = DETECTORS[finding.type], (scope.start_date, scope.end_date)
-        found = subject_of(kind, entry.name, finding, span, replay=command)
+        found = DetectedSubject(kind, entry.name, finding, span, [finding.row], command)
         return jobs.create(new_job(found, now), actor, now, is_approved=True)
 
     return await context.made_job(request, make)

@@ -30,7 +30,7 @@ def broken(path="/gone", *, rows=(), kind=DETECTORS["broken_link"], **changes):
     """A broken link: some path of go.example.com. `changes` are those of the finding."""
     subject = {"domain": "go.example.com", "path": path}
     found = replace(Finding("broken_link", "acme", subject, {**ROW, **subject}, 40.0), **changes)
-    return DetectedSubject(kind, found, "jobs/broken_link", DAYS, "0" * 64, "2026.3.1", rows or [found.row])
+    return DetectedSubject(kind, "jobs/broken_link", found, DAYS, rows or [found.row])
 
 
 def people(midnight, errors, path="/pay", visitors=40):

@@ -8,6 +8,7 @@ from service.encoding import encode
 from service.jobs.erasure import ErasedEvidence, erase_evidence, expire_evidence
 from service.jobs.implementations import Draft
 from service.jobs.manual import manual_job
+from service.jobs.tables import read_shipped
 from tests.service.jobs.findings import ANNA, NOW, ROW, broken, measured, ship
 from tests.support.tables import examples
 
@@ -47,7 +48,7 @@ def test_nothing_that_came_from_the_visits_is_left(lake, jobs, only):
     implementation = jobs.implementation("acme", job.id, 1)
     assert (implementation.content, implementation.note, implementation.url) == (None, None, None)
     assert (job.outcome.status, job.outcome.before) == ("none", None)
-    assert jobs.shipped("acme") == []
+    assert read_shipped(jobs.database, "acme") == []
     assert b"some-secret-path" not in encode(job)
     assert not is_kept()
     assert jobs.upsert(broken("/some-secret-path"), LATER) == "created"  # found in other visits, it is another job
