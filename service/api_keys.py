@@ -81,10 +81,6 @@ class ApiKeys:
         )
         return [Key(*row) for row in rows]
 
-    def keys_of(self, organization: str) -> list[Key]:
-        """Every key of an organization, oldest first."""
-        return self.all_keys(organization)
-
     def key(self, key_id: str) -> Key:
         """The key with this id, which must exist."""
         (key,) = self.all_keys(key_id=key_id)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from data import BadInput
 from service.clock import to_text
-from service.encoding import encode
+from service.encoding import encode, record
 from service.hooks.records import Delivery
 
 TEST_EVENT: Final = "hook.test"
@@ -142,7 +142,7 @@ def read_deliveries(
         "WHERE organization = ? AND (hook_id = ? OR job_id = ?) ORDER BY number DESC LIMIT ?",
         [organization, hook_id, job_id, MAX_DELIVERIES],
     )
-    return [Delivery.from_row(row) for row in rows]
+    return [record(Delivery, row) for row in rows]
 
 
 def delete_messages(connection: sqlite3.Connection, job_id: str) -> None:

@@ -1,11 +1,10 @@
 """What is shown of hooks and of deliveries to them. OpenAPI is made from the fields."""
 
-import json
-from typing import Annotated, Any, Final, Literal, get_args
+from typing import Annotated, Final, Literal, get_args
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from service.clock import Time, from_text
+from service.clock import Time
 from service.outgoing.connection import ERRORS
 
 MAX_NAME_LENGTH: Final = 100
@@ -30,7 +29,6 @@ HookEvents = Annotated[
 ]
 _MEANINGS = "; ".join(f"{name}: {meaning}" for name, meaning in ERRORS.items())
 HookActive = Annotated[bool, Meta(description="whether messages are sent")]
-Row = tuple[Any, ...]
 
 
 class NewHook(Struct, frozen=True, forbid_unknown_fields=True):
@@ -74,14 +72,6 @@ class Hook(Struct, frozen=True, forbid_unknown_fields=True):
     ]
     disabled_reason: Annotated[str | None, Meta(description="why the service made it inactive")]
 
-    @classmethod
-    def from_row(cls, row: Row) -> "Hook":
-        """A hook from its columns in this order: events as JSON, times as text."""
-        hook = [*row[:3], tuple(json.loads(row[3])), bool(row[4]), *row[5:]]
-        for place in (5, 8, 9, 10, 11, 13):
-            hook[place] = from_text(row[place])
-        return cls(*hook)
-
 
 class HookWithSecret(Hook, frozen=True):
     """A hook with its secret, which is shown only once."""
@@ -107,11 +97,6 @@ class Delivery(Struct, frozen=True, forbid_unknown_fields=True):
     created_at: Time
     attempted_at: Time | None
     next_attempt_at: Time | None
-
-    @classmethod
-    def from_row(cls, row: Row) -> "Delivery":
-        """A delivery from its columns in this order: times as text."""
-        return cls(*row[:9], *map(from_text, row[9:]))
 
 
 class StartedDelivery(Struct, frozen=True, forbid_unknown_fields=True):

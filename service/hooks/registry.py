@@ -16,6 +16,7 @@ from data import BadInput, check_organization
 from data.hosts import normalized_host
 from service.clock import Clock, to_text, utc_now
 from service.control_database import ControlDatabase
+from service.encoding import record
 from service.hooks import outbox
 from service.hooks.outbox import TEST_EVENT, HookConflict
 from service.hooks.records import DEFAULT_EVENTS, EVENTS, MAX_NAME_LENGTH, MAX_URL_LENGTH, Delivery, Hook, HookChanges
@@ -86,7 +87,7 @@ class Hooks:
             "WHERE organization = ? AND ? IN ('', id) ORDER BY created_at, rowid",
             [organization, hook_id],
         )
-        return [Hook.from_row(row) for row in rows]
+        return [record(Hook, (*row[:3], json.loads(row[3]), bool(row[4]), *row[5:])) for row in rows]
 
     def hook(self, organization: str, hook_id: str) -> Hook:
         """One hook. Raises NoSuchHook."""

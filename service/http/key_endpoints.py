@@ -14,7 +14,7 @@ def key_handlers(keys: ApiKeys) -> dict[str, Handler]:
     database = keys.database
 
     async def list_keys(call: Call) -> list[ApiKey]:
-        return [_record(key) for key in await database.read(keys.keys_of, call.organization)]
+        return [_record(key) for key in await database.read(keys.all_keys, call.organization)]
 
     async def create(call: Call) -> CreatedApiKey:
         body: NewApiKey = call.body

@@ -10,6 +10,7 @@ from msgspec.structs import astuple
 
 from service.clock import from_text, to_text
 from service.control_database import ControlDatabase
+from service.encoding import record
 from service.jobs.implementations import EVERY_DOMAIN
 from service.jobs.records import HistoryLine, Implementation, Job
 from service.jobs.redirects import ADD_REDIRECT, ShippedRedirect
@@ -28,9 +29,7 @@ def read_implementation(connection: sqlite3.Connection, job: Job, number: int) -
     ).fetchone()
     if row is None:
         raise JobNotFound(f"the job {job.id} has no implementation {number}.")
-    *values, attached_at, shipped_at, note = row
-    values += [from_text(attached_at), from_text(shipped_at), note]
-    return Implementation(*values)
+    return record(Implementation, row)
 
 
 def implementation_in_force(connection: sqlite3.Connection, job: Job) -> Implementation | None:

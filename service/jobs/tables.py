@@ -14,6 +14,7 @@ import orjson
 
 from service.clock import from_text, to_text
 from service.control_database import ControlDatabase
+from service.encoding import record
 from service.hooks.attempts import ClaimedDelivery
 from service.hooks.outbox import HookConflict, delete_messages, enqueue
 from service.jobs.implementation_tables import implementation_in_force, stored_values
@@ -162,7 +163,7 @@ def read_history(connection: sqlite3.Connection, job_id: str) -> list[HistoryLin
         f"LIMIT {MAX_HISTORY}) ORDER BY id",
         [job_id],
     )
-    return [HistoryLine(from_text(row[0]), *row[1:]) for row in rows]
+    return [record(HistoryLine, row) for row in rows]
 
 
 def closing_line(connection: sqlite3.Connection, job_id: str) -> tuple[datetime, str] | None:

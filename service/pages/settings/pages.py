@@ -84,7 +84,7 @@ class _SettingsPages:
                 )
             except BadInput as error:
                 problem = str(error)
-        keys = await self._context.control.read(self._keys.keys_of, session.organization)
+        keys = await self._context.control.read(self._keys.all_keys, session.organization)
         return await self._page(
             request, "api-keys", keys=keys[::-1], made=made, problem=problem,
             may_manage=session.caller.may_manage_keys, origin=self._context.origin.origin(request),

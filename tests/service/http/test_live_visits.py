@@ -24,4 +24,4 @@ async def test_a_client_that_leaves_before_it_has_named_a_key_sent_a_bad_body_an
     endpoint = endpoint_of(operation, key_handlers(keys)["create-api-key"])
     with pytest.raises(InvalidBody, match="Incomplete body"):
         await endpoint(request)
-    assert keys.keys_of("acme") == []
+    assert keys.all_keys("acme") == []

@@ -34,7 +34,7 @@ def test_every_form_is_answered_at_once_when_its_body_is_late(lake, serving, lin
         jobs.upsert(broken(), utc_now())
         hook, _ = hooks.create("acme", "one", "https://automation.example/one")
         keys.create_key("acme", "two")
-        ids = {"job": jobs.of("acme")[0].id, "hook": hook.id, "key": keys.keys_of("acme")[0].id}
+        ids = {"job": jobs.of("acme")[0].id, "hook": hook.id, "key": keys.all_keys("acme")[0].id}
         with open_store(ShareStore, lake) as shares:
             shares.create("acme", "test", {"name": "two", "range": "7d"})
             ids["share"] = shares.shares_of("acme")[0].id
