@@ -43,7 +43,6 @@ from service.jobs.records import (
     conflict,
     job_content,
     job_record,
-    job_row,
 )
 from service.jobs.redirects import ShippedRedirect, link_of, with_rule
 from service.jobs.states import (
@@ -73,8 +72,7 @@ class Jobs:
 
     def of(self, organization: str) -> list[JobRow]:
         """Every job of an organization, newest first."""
-        with self.database.snapshot() as connection:
-            return [job_row(job, in_force) for job, in_force in tables.read_listed_jobs(connection, organization)]
+        return tables.read_listed_jobs(self.database, organization)
 
     def record(self, organization: str, job_id: str) -> JobRecord:
         """A job with its evidence, actions, implementation, outcome and history. Raises JobNotFound."""

@@ -18,7 +18,7 @@ from service.encoding import record
 from service.hooks.attempts import ClaimedDelivery
 from service.hooks.outbox import HookConflict, delete_messages, enqueue
 from service.jobs.implementation_tables import implementation_in_force, stored_values
-from service.jobs.records import SYSTEM, Change, HistoryLine, Job, ShippedJob, job_content
+from service.jobs.records import SYSTEM, Change, HistoryLine, Job, JobRow, ShippedJob, job_content, job_row
 from service.jobs.states import EVENTS, JobChanged, JobConflict, JobNotFound, next_status
 
 JOB_COLUMNS: Final = ", ".join(Job.__dataclass_fields__)
@@ -53,21 +53,15 @@ def read_jobs(connection: sqlite3.Connection, organization: str) -> list[Job]:
     return [Job(*row) for row in rows]
 
 
-def read_listed_jobs(connection: sqlite3.Connection, organization: str) -> list[tuple[Job, tuple[str, str] | None]]:
-    """Every job of an organization, newest first, each with type and status of its implementation in force.
-
-    What lists do not show is not read: the jobs have no subject, evidence, outcome or writer, and cannot be stored.
-    """
-    rows = connection.execute(
-        f"SELECT {_LISTED_COLUMNS} FROM jobs WHERE organization = ? ORDER BY created_at DESC, id DESC", [organization]
-    )
-    in_force = connection.execute(
-        "SELECT job_id, implementations.implementation_type, implementations.status FROM jobs JOIN implementations "
-        "ON job_id = id AND number = implementation_number WHERE organization = ?",
+def read_listed_jobs(database: ControlDatabase, organization: str) -> list[JobRow]:
+    """Every job of an organization, newest first. What lists do not show is not read."""
+    rows = database.rows(
+        "SELECT in_force.implementation_type, in_force.status, listed.* "
+        f"FROM (SELECT {_LISTED_COLUMNS} FROM jobs WHERE organization = ?) AS listed LEFT JOIN implementations "
+        "AS in_force ON job_id = id AND number = implementation_number ORDER BY created_at DESC, id DESC",
         [organization],
     )
-    implementations = {job_id: (kind, status) for job_id, kind, status in in_force}
-    return [(job, implementations.get(job.id)) for job in (Job(*row) for row in rows)]
+    return [job_row(Job(*row), (kind, status) if kind else None) for kind, status, *row in rows]
 
 
 def organizations_with_jobs(connection: sqlite3.Connection) -> list[str]:
