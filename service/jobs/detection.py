@@ -162,9 +162,8 @@ class Detection:
         measure = MeasureKind(kind.more_is_better, kind.counts_refusals, kind.closes_by_rate)
         return outcome(own, rest, dates, known, measure)
 
-    def mark_shipped(self, now: datetime) -> list[str]:
-        """Mark attached redirects as shipped that work by the log; the ids of their jobs."""
-        marked = []
+    def mark_shipped(self, now: datetime) -> None:
+        """Mark attached redirects as shipped that work by the log."""
         for job_id, number, subject, approved_at in read_attached_redirects(self.jobs.database, self.organization):
             at = self.shipped_by_log(subject, approved_at, now)
             if at is None:
@@ -173,8 +172,6 @@ class Detection:
                 self.jobs.set_implementation_status(
                     self.organization, job_id, number, SYSTEM, now, status="shipped", shipped_at=at, note="by the log"
                 )
-                marked.append(job_id)
-        return marked
 
     def shipped_by_log(
         self, subject: Mapping[str, str | None], approved_at: datetime, now: datetime

@@ -171,26 +171,23 @@ def test_programs_that_start_at_once_over_a_new_lake_all_start(lake, database):
         control.close()
 
 
-def test_a_database_of_a_newer_program_or_a_file_that_is_none_is_refused(lake, database):
-    ControlDatabase(lake).close()
-    with closing(sqlite3.connect(database)) as db, db:
-        db.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
-    with pytest.raises(LakeDamaged, match="newer"):
-        ControlDatabase(lake)
-    database.write_bytes(b"no database at all, whatever its name says" * 100)
-    with pytest.raises(LakeDamaged, match=re.escape("control.sqlite")):
-        ControlDatabase(lake)
-
-
-def test_an_emptied_database_of_a_lake_in_use_is_damage_not_a_lake_without_keys(lake, database):
+def test_a_database_of_a_newer_program_or_no_database_is_refused_and_an_emptied_one_is_not_a_lake_without_keys(
+    lake, database
+):
     """P6: nobody is told that a key is unknown because a file was lost."""
     ControlDatabase(lake).close()
     land(lake, "acme", [visit()])
-    database.write_bytes(b"")
-    with pytest.raises(LakeDamaged) as refused:
-        ControlDatabase(lake)
-    advice = "its API keys are lost: copy it back from a backup, or delete it and create new keys."
-    assert str(refused.value) == f"{database} is empty, {advice}"
+    with closing(sqlite3.connect(database)) as db, db:
+        db.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
+    newer, lost = (
+        database.read_bytes(),
+        "its API keys are lost: copy it back from a backup, or delete it and create new",
+    )
+    damaged = b"no database at all, whatever its name says" * 100
+    for content, told in ((newer, "newer"), (damaged, "control.sqlite"), (b"", f"{database} is empty, {lost} keys.")):
+        database.write_bytes(content)
+        with pytest.raises(LakeDamaged, match=re.escape(told)):
+            ControlDatabase(lake)
     database.unlink()
     with open_store(ApiKeys, lake) as keys:
         assert owner(keys, keys.create_key("acme", "first")) == "acme"
