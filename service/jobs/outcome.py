@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from service.jobs.rates import DayCount, chances, control, period, ratio_interval, surplus, surplus_beside_control
+from service.jobs.rates import DayCount, chance, control, period, ratio_interval, surplus, surplus_beside_control
 from service.jobs.records import JobOutcome
 from service.jobs.states import OutcomeStatus
 
@@ -205,9 +205,9 @@ def _look(spans: _Spans, look: Look, kind: MeasureKind, is_chosen: bool) -> JobO
         is_enough = early.events * late.visits >= MIN_EXPECTED * early.visits > 0  # for a change to be seen
         is_enough = late.visits >= MIN_VISITS if kind.more_is_better else is_enough
         status = "unchanged" if is_known and is_enough else "not_measurable"
-    chance = min(better, worse) if min(better, worse) < 1 else None
+    probability = min(better, worse) if min(better, worse) < 1 else None
     interval = ratio_interval(before, after) if is_known and look is LOOKS[-1] else None
-    return JobOutcome(status, early, late, chance, None, None, "rate", interval, others=0)
+    return JobOutcome(status, early, late, probability, None, None, "rate", interval, others=0)
 
 
 def _chance(spans: _Spans, block_days: int, up: bool, least: float) -> float:
@@ -229,11 +229,9 @@ def _chance(spans: _Spans, block_days: int, up: bool, least: float) -> float:
             return 1.0
     if _is_outdone(spans, up):
         return 1.0
-    days = [*before, *after]
     ways = (surplus, surplus_beside_control) if is_controlled else (surplus,)
-    values = [way(days) for way in ways]
-    found = [chances(one[: len(before)], one[len(before) :], block_days) for one in values]
-    return max(one.more if up else one.fewer for one in found)
+    values = [way([*before, *after]) for way in ways]
+    return max(chance(one[: len(before)], one[len(before) :], block_days, up) for one in values)
 
 
 def _is_outdone(spans: _Spans, up: bool) -> bool:

@@ -30,13 +30,6 @@ class DayCount(NamedTuple):
     control_visits: int = 0
 
 
-class Chances(NamedTuple):
-    """The probabilities of so few events after, and of so many, if nothing has changed."""
-
-    fewer: float
-    more: float
-
-
 def period(days: Sequence[DayCount]) -> Measure:
     """The sums of some days."""
     return Measure(len(days), sum(day.events for day in days), sum(day.visits for day in days))
@@ -60,15 +53,18 @@ def surplus_beside_control(days: Sequence[DayCount]) -> list[float]:
     return [own - scale * other for own, other in zip(surplus(days), surplus(others), strict=True)]
 
 
-def chances(before: Sequence[float], after: Sequence[float], block_days: int) -> Chances:
-    """Compare the sums of two spans of days by all orders of blocks of about `block_days`."""
+def chance(before: Sequence[float], after: Sequence[float], block_days: int, up: bool) -> float:
+    """The probability of so many events after, or of so few unless `up`, if nothing has changed.
+
+    It is the share of all orders of blocks of about `block_days`.
+    """
     earlier, later = _blocks(before, block_days), _blocks(after, block_days)
     fewest = min(later, earlier, key=len)
     observed = fsum(fewest)
     sums = [sum(chosen) for chosen in combinations(earlier + later, len(fewest))]
-    lower = sum(one <= observed + _SLACK for one in sums) / len(sums)
-    upper = sum(one >= observed - _SLACK for one in sums) / len(sums)
-    return Chances(lower, upper) if fewest is later else Chances(upper, lower)
+    if up == (fewest is later):
+        return sum(one >= observed - _SLACK for one in sums) / len(sums)
+    return sum(one <= observed + _SLACK for one in sums) / len(sums)
 
 
 def ratio_interval(before: Sequence[DayCount], after: Sequence[DayCount]) -> list[float] | None:
