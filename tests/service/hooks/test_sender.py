@@ -1,11 +1,14 @@
-"""The sender in its own event loop: real receivers that hang, processes that are killed, and errors."""
+"""The sender in its own event loop: real receivers, that of the documents too, killed processes, and errors."""
 
 import asyncio
+import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from standardwebhooks import Webhook
@@ -15,8 +18,9 @@ from service.hooks.delivery import HookClient
 from service.hooks.outbox import LEASE
 from service.hooks.registry import Hooks
 from service.hooks.sender import SLOTS, Sender
-from tests.service.hooks.outboxes import LOOPBACK
+from tests.service.hooks.outboxes import JOB, LOOPBACK
 from tests.support.control import open_store
+from tests.support.docs import HOOKS
 from tests.support.lakes import opened
 
 KILLED = """
@@ -120,3 +124,38 @@ def test_a_sender_survives_what_goes_wrong(outbox, receiver, caplog, monkeypatch
     assert sender.outcomes["delivered"] == 1
     assert "Hooks cannot be sent" in caplog.text
     assert "canary" not in caplog.text
+
+
+def test_the_receiver_of_the_documents_takes_messages_once_and_refuses_others(outbox, tmp_path):
+    (text,) = re.findall(r"^```python\n(.*?)^```", HOOKS.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    assert len(text.strip().splitlines()) <= 25
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    (tmp_path / "receiver.py").write_text(text.replace("9000", str(port)))
+    hook, secret = outbox.waiting(url=f"http://127.0.0.1:{port}/traffic")
+    process = subprocess.Popen([sys.executable, tmp_path / "receiver.py"], env={"HOOK_SECRET": secret},
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)  # fmt: skip
+
+    def sent():
+        outbox.send_all()
+        return [(one.status, one.status_code) for one in outbox.hooks.deliveries("acme", hook.id)]
+
+    try:
+        is_listening = False
+        while not is_listening:
+            assert process.poll() is None
+            with suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", port)):
+                is_listening = True
+        assert sent() == [("delivered", 204)]
+        outbox.hooks.replay("acme", hook.id, outbox.only(hook).id)
+        outbox.hooks.send_test("acme", hook.id)
+        assert sent() == [("delivered", 204)] * 2
+        told = [process.stdout.readline() for _ in range(2)]
+        assert told == [f"job.approved {JOB['id']}\n", "hook.test job_00000000000000000000\n"]
+        for outcome in (("delivered", 204), ("pending", 401)):  # once, it is also signed with the old secret
+            outbox.hooks.rotate("acme", hook.id)
+            outbox.hooks.send_test("acme", hook.id)
+            assert sent()[0] == outcome
+    finally:
+        process.kill()
+        process.communicate()
