@@ -1,10 +1,9 @@
 """Whatever people, detectors and the clock do in whatever order: a history is a path of the diagram of B.4."""
 
 import os
-import shutil
-import tempfile
 from datetime import timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import settings
@@ -40,8 +39,8 @@ class Decisions(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.folder = Path(tempfile.mkdtemp())
-        self.lake = Lake(self.folder / "lake", create=True)
+        self.folder = TemporaryDirectory()
+        self.lake = Lake(Path(self.folder.name) / "lake", create=True)
         self.jobs = Jobs(ControlDatabase(self.lake))
         self.now = NOW
         self.versions = {}
@@ -49,7 +48,7 @@ class Decisions(RuleBasedStateMachine):
     def teardown(self):
         self.jobs.database.close()
         self.lake.manifest.close()
-        shutil.rmtree(self.folder)
+        self.folder.cleanup()
 
     def some(self, number):
         rows = sorted(self.jobs.of("acme"), key=lambda row: row.id)
