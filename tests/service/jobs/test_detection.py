@@ -91,17 +91,15 @@ def test_measures_are_cancelled_like_detectors_and_a_run_that_is_interrupted_is_
     assert (only().outcome.checked_at, ran()) == (None, [None, None])
 
 
-def fewer_sent(lake, *gap):
-    """Two people a day sent by an AI product, none in the last 14 days; nothing of the days in the gap."""
-    sent = {"bot_category": "ai_referral", "agent_kind": "referral", "ai_source": "ChatGPT"}
-    batches = [[], []]
-    for ago in (number for number in range(29, -1, -1) if number not in gap):
+def fewer_sent(lake, days=range(30)):
+    """On these days ago, two people a day sent by an AI product, and none in the last 14 days."""
+    sent, visits = {"bot_category": "ai_referral", "agent_kind": "referral", "ai_source": "ChatGPT"}, []
+    for ago in days:
         for hours in (1, 8, 16, 23):
             person = {"visitor": 24 * ago + hours, "user_agent": f"Mozilla/5.0 ({ago % 4})"}
             columns = {"short_code": "sale", "path": "/sale"} | person | (sent if ago > 14 and hours < 10 else {})
-            batches[ago < min(gap, default=0)].append(visit(visited_at=AT.replace(hour=hours) - ago * DAY, **columns))
-    for batch in filter(None, batches):
-        land(lake, "acme", batch)
+            visits.append(visit(visited_at=AT.replace(hour=hours) - ago * DAY, **columns))
+    land(lake, "acme", visits)
 
 
 def found(lake, kind="referral_drop"):
@@ -122,7 +120,8 @@ def test_days_are_compared_when_all_of_them_are_judged_or_behaviour_is_off(lake)
 
 def test_days_are_not_compared_when_the_log_of_some_of_them_is_missing(lake):
     switch_behaviour(lake.manifest, "acme", on=False)
-    fewer_sent(lake, 9, 8)
+    for days in (range(10, 30), range(8)):
+        fewer_sent(lake, days)
     assert found(lake) == []
 
 
