@@ -31,81 +31,63 @@ def judged(before, after, others=(), *, covered=ALL_DAYS, approved_on=SHIPPED, f
     return outcome(counts(before, after, approved_on), beside, dates, covered, MeasureKind(**kind))
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "status", "judged_by"),
-    [
-        ([(1, 1)] * 10, [(0, 4)] * 3, "improved", "answer"),
-        ([(1, 1)] * 10, [(0, 9)] * 2, "waiting", "answer"),  # on two days only
-        ([(1, 1)] * 10, [(0, 3)] * 3, "waiting", "answer"),  # nine requests
-        ([(1, 1)] * 10, [(4, 4)] * 5 + [(0, 4)] * 3, "improved", "answer"),  # it took some days
-        ([(0, 9)] * 14 + [(1, 1)] * 10, [(0, 4)] * 3, "improved", "answer"),  # it broke ten days before
-        ([(1, 1)] * 10, [(1, 1)] * 28, "unchanged", "answer"),
-        ([(1, 1)] * 10, [(0, 0)] * 28, "not_measurable", "answer"),  # nobody asked any more: no success
-        ([(1, 1)] * 10, [(1, 2)] * 27, "waiting", "answer"),
-        ([(1, 1)] * 28, [(3, 9)] * 28, "improved", "rate"),  # most of them are answered
-        ([(1, 1)] * 9, [(0, 4)] * 3, "waiting", "rate"),  # too few requests before
-        ([(9, 10)] * 28, [(0, 10)] * 7, "improved", "rate"),
-    ],
-)
-def test_what_was_refused_and_is_answered_is_judged_by_the_answer_and_anything_between_by_the_rate(
-    before, after, status, judged_by
-):
-    found = judged(before, after, counts_refusals=True)
-    assert (found.status, found.judged_by) == (status, judged_by)
-
-
 BAD, GOOD = [(9, 30), (12, 30)] * 14, [(0, 30), (1, 30)] * 14
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "more_is_better", "status"),
-    [
-        (BAD, GOOD[:6], False, "waiting"),  # the first look is on day 7
-        (BAD, GOOD[:7], False, "improved"),
-        (GOOD, BAD[:7], False, "worse"),
-        (GOOD, BAD[:7], True, "improved"),
-        (BAD, BAD[:7], False, "waiting"),
-        (BAD, BAD, False, "unchanged"),
-        (BAD, [(6, 30)] * 28, False, "unchanged"),  # certainly fewer, but not half as many
-        (GOOD[:18] + [(30, 30)] * 10, GOOD, False, "unchanged"),  # a burst that ended by itself
-        (GOOD[:21] + [(30, 30)] * 7, GOOD, False, "unchanged"),
-        ([(3, 9)] * 22 + [(0, 9)] * 6, [(3, 9)] * 28, True, "unchanged"),  # a dip
-        ([*GOOD[:27], (900, 900)], GOOD, False, "unchanged"),  # all on one day
-        ([(0, 5)] * 28, [(0, 5)] * 28, True, "unchanged"),
-        ([(0, 1)] * 28, [(0, 0)] * 27 + [(0, 9)], True, "not_measurable"),
-        ([(1, 1)] * 28, [(0, 0)] * 28, False, "not_measurable"),
-        ([], GOOD, False, "not_measurable"),
-    ],
-)
-def test_a_rate_is_compared_by_days_on_the_days_7_14_and_28(before, after, more_is_better, status):
-    found = judged(before, after, more_is_better=more_is_better)
-    assert (found.status, found.judged_by) == (status, "rate")
-
-
 SEASON = [(BAD, GOOD)] * 3  # what changed for them as well
 STEADY = [(BAD, BAD)] * 3
+REFUSALS, WANTED, SAYING, CLOSING = {"counts_refusals": True}, {"more_is_better": True}, {}, {"closes_by_rate": True}
+JUDGED = [
+    # By the answer, where requests were refused and are answered; anything between by the rate.
+    ([(1, 1)] * 10, [(0, 4)] * 3, [], REFUSALS, "improved by answer, resolved"),
+    ([(1, 1)] * 10, [(0, 9)] * 2, [], REFUSALS, "waiting by answer"),  # on two days only
+    ([(1, 1)] * 10, [(0, 3)] * 3, [], REFUSALS, "waiting by answer"),  # nine requests
+    ([(1, 1)] * 10, [(4, 4)] * 5 + [(0, 4)] * 3, [], REFUSALS, "improved by answer, resolved"),  # it took some days
+    (
+        [(0, 9)] * 14 + [(1, 1)] * 10,
+        [(0, 4)] * 3,
+        [],
+        REFUSALS,
+        "improved by answer, resolved",
+    ),  # it broke ten days before
+    ([(1, 1)] * 10, [(1, 1)] * 28, [], REFUSALS, "unchanged by answer"),
+    ([(1, 1)] * 10, [(0, 0)] * 28, [], REFUSALS, "not_measurable by answer"),  # nobody asked any more: no success
+    ([(1, 1)] * 10, [(1, 2)] * 27, [], REFUSALS, "waiting by answer"),
+    ([(1, 1)] * 28, [(3, 9)] * 28, [], REFUSALS, "improved by rate"),  # most of them are answered
+    ([(1, 1)] * 9, [(0, 4)] * 3, [], REFUSALS, "waiting by rate"),  # too few requests before
+    ([(9, 10)] * 28, [(0, 10)] * 7, [], REFUSALS, "improved by rate"),
+    # By the rate, whose days are compared on the days 7, 14 and 28.
+    (BAD, GOOD[:6], [], SAYING, "waiting by rate"),  # the first look is on day 7
+    (BAD, GOOD[:7], [], SAYING, "improved by rate"),
+    (GOOD, BAD[:7], [], SAYING, "worse by rate"),
+    (GOOD, BAD[:7], [], WANTED, "improved by rate"),
+    (BAD, BAD[:7], [], SAYING, "waiting by rate"),
+    (BAD, BAD, [], SAYING, "unchanged by rate"),
+    (BAD, [(6, 30)] * 28, [], SAYING, "unchanged by rate"),  # certainly fewer, but not half as many
+    (GOOD[:18] + [(30, 30)] * 10, GOOD, [], SAYING, "unchanged by rate"),  # a burst that ended by itself
+    (GOOD[:21] + [(30, 30)] * 7, GOOD, [], SAYING, "unchanged by rate"),
+    ([(3, 9)] * 22 + [(0, 9)] * 6, [(3, 9)] * 28, [], WANTED, "unchanged by rate"),  # a dip
+    ([*GOOD[:27], (900, 900)], GOOD, [], SAYING, "unchanged by rate"),  # all on one day
+    ([(0, 5)] * 28, [(0, 5)] * 28, [], WANTED, "unchanged by rate"),
+    ([(0, 1)] * 28, [(0, 0)] * 27 + [(0, 9)], [], WANTED, "not_measurable by rate"),
+    ([(1, 1)] * 28, [(0, 0)] * 28, [], SAYING, "not_measurable by rate"),
+    ([], GOOD, [], SAYING, "not_measurable by rate"),
+    # A rate closes a job only beside others whose rate did not change.
+    (BAD, GOOD, STEADY, CLOSING, "improved by rate, resolved"),
+    (BAD, GOOD, STEADY, SAYING, "improved by rate"),
+    (BAD, GOOD, [], CLOSING, "improved by rate"),  # nothing to compare it with
+    (BAD, GOOD, [(GOOD[:2] + [(0, 30)] * 26, GOOD)], CLOSING, "improved by rate"),  # one event
+    (BAD, GOOD, SEASON, CLOSING, "unchanged by rate"),
+    (GOOD, BAD, [(GOOD, BAD)] * 3, SAYING, "unchanged by rate"),
+    (BAD, [(4, 30)] * 28, STEADY, CLOSING, "unchanged by rate"),  # a third is not a quarter
+    (BAD, [(4, 30)] * 28, STEADY, SAYING, "improved by rate"),
+    (BAD, GOOD, [*STEADY * 7, (BAD, [(0, 30)] * 28)], CLOSING, "unchanged by rate"),  # one did more
+    (BAD, GOOD, [*STEADY, (BAD, [(0, 30)] * 28)], CLOSING, "improved by rate, resolved"),  # of few, one may
+]
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "others", "kind", "status", "resolves"),
-    [
-        (BAD, GOOD, STEADY, {"closes_by_rate": True}, "improved", True),
-        (BAD, GOOD, STEADY, {}, "improved", False),
-        (BAD, GOOD, [], {"closes_by_rate": True}, "improved", False),  # nothing to compare it with
-        (BAD, GOOD, [(GOOD[:2] + [(0, 30)] * 26, GOOD)], {"closes_by_rate": True}, "improved", False),  # one event
-        (BAD, GOOD, SEASON, {"closes_by_rate": True}, "unchanged", False),
-        (GOOD, BAD, [(GOOD, BAD)] * 3, {}, "unchanged", False),
-        (BAD, [(4, 30)] * 28, STEADY, {"closes_by_rate": True}, "unchanged", False),  # a third is not a quarter
-        (BAD, [(4, 30)] * 28, STEADY, {}, "improved", False),
-        (BAD, GOOD, [*STEADY * 7, (BAD, [(0, 30)] * 28)], {"closes_by_rate": True}, "unchanged", False),  # one did more
-        (BAD, GOOD, [*STEADY, (BAD, [(0, 30)] * 28)], {"closes_by_rate": True}, "improved", True),  # of few, one may
-    ],
-)
-def test_a_rate_closes_a_job_only_beside_others_whose_rate_did_not_change(
-    before, after, others, kind, status, resolves
-):
+@pytest.mark.parametrize(("before", "after", "others", "kind", "told"), JUDGED)
+def test_an_outcome_is_judged_by_the_answer_or_by_the_rate_of_days_beside_others(before, after, others, kind, told):
     found = judged(before, after, others, **kind)
-    assert (found.status, found.resolves) == (status, resolves)
+    assert f"{found.status} by {found.judged_by}{', resolved' * found.resolves}" == told
 
 
 def test_days_after_it_was_found_are_a_baseline_without_the_burst_that_made_it_be_found():
