@@ -309,7 +309,9 @@ async def test_one_session_reads_missing_paths_and_jobs_with_evidence_patch_and_
     assert [len(json.loads(text.split("\n")[1])) for text in (every, dismissed, few)] == [20, 1, 2]
     assert len(every) < MAX_LENGTH
     meaning, record = whole.split("\n")
-    assert "SQL: jobs/broken_link, sha256 000000000000; rules 2026.3.1." in meaning
+    evidence = job.evidence
+    told = f"SQL: jobs/broken_link, sha256 {evidence.sql_sha256[:12]}; rules {evidence.rules_version[:12]}."
+    assert told in meaning
     found = json.loads(record)
     assert (found["content"], found["outcome"]["status"]) == (PAGE, "waiting")
     assert found["evidence"]["rows"][0]["path"] == job.path
