@@ -114,7 +114,11 @@ def test_a_sender_survives_what_goes_wrong(outbox, receiver, caplog, monkeypatch
                 failed.set()
                 outbox.clock.now += LEASE
                 raise failure
-            return await super().post(*what)
+            attempt = await super().post(*what)
+            while not sender._is_stopped:
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.1)  # it is under way when the sender ends, and recorded
+            return attempt
 
     sender = outbox.another(Failing(LOOPBACK))
     sender.begin()
