@@ -2,8 +2,6 @@
 
 import asyncio
 import itertools
-import os
-import signal
 import sqlite3
 import threading
 import time
@@ -11,30 +9,30 @@ from collections import Counter
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 
-import httpx2
 import pyarrow as pa
 import pytest
 
 from data import LakeDamaged
 from data.errors import Conflict
 from data.ingest.visitor_ids import LIFETIME, daily_salts
-from data.maintenance.compaction import CompactionResult, Compactor, merge_day
+from data.maintenance.compaction import CompactionResult, merge_day
 from data.maintenance.merge_plan import MAX_OPEN_FILES
 from data.publish.publisher import LakePublisher
 from data.store import pending
+from data.store.clock import format_time
 from data.store.link_files import all_stored_links
 from data.store.manifest import READERS_GRACE
 from service import maintenance as upkeep
 from service.maintenance import CHECK_AFTER, FLUSH_AFTER, FLUSH_VISITS, TASKS, Maintenance
 from tests.support import published
 from tests.support.clock import Clock
-from tests.support.identity import bearer
-from tests.support.lakes import date_ahead, paths
+from tests.support.lakes import date_ahead, paths, rot
 from tests.support.tables import examples
 from tests.support.visits import land, links, packed, visit
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
 PATIENCE = 60  # seconds; what comes by itself comes in one or two
+NO_MERGE = CompactionResult()
 
 
 @pytest.fixture
@@ -194,17 +192,16 @@ def test_visits_that_come_during_a_flush_wait_for_their_own_turn(lake, clock, ch
 # Every chore is done by itself
 
 
-def flip(lake, file, checked_at, is_silent=True):
-    """Change one byte of a live file; silently: as a disk does it, that tells of no change."""
-    path = lake.root / file.path
-    content = path.read_bytes()
-    path.write_bytes(content[:-30] + bytes([content[-30] ^ 1]) + content[-29:])
+def check_was(lake, file, at):
+    """Let a live file have been looked at last at some time."""
     with lake.manifest.transaction() as db:
-        db.execute(
-            "UPDATE files SET checked_at = ?, changed_ns = ? WHERE path = ?",
-            [f"{checked_at:%Y-%m-%dT%H:%M:%S}.000000+00:00",
-             path.stat().st_ctime_ns if is_silent else file.changed_ns, file.path],
-        )  # fmt: skip
+        db.execute("UPDATE files SET checked_at = ? WHERE path = ?", [format_time(at), file.path])
+
+
+def let_rot(lake, file, checked_at):
+    """Change a byte of a live file so that no merge can read it either."""
+    rot(lake, lake.root / file.path, -30)
+    check_was(lake, file, checked_at)
 
 
 @pytest.fixture
@@ -213,7 +210,7 @@ def broken(lake, clock):
     clock.now = datetime.now(UTC)
     land(lake, "other", [visit(path="/broken")])
     (file,) = lake.manifest.live_files("other")
-    flip(lake, file, clock.now - CHECK_AFTER - timedelta(seconds=1))
+    let_rot(lake, file, clock.now - CHECK_AFTER - timedelta(seconds=1))
     return file.path
 
 
@@ -245,9 +242,13 @@ def test_everything_that_is_due_is_done(lake, control, clock, hasty, broken, cap
     assert f"{broken} is not what was written" in problem
 
 
-def test_files_are_looked_at_while_merging_never_ends(lake, control, clock, hasty, broken, monkeypatch, caplog):
-    monkeypatch.setattr(upkeep.Compactor, "run", lambda *_, **__: CompactionResult(partitions=1))
-    working(lake, control, clock, lambda: caplog.messages)
+def test_past_days_are_merged_and_files_looked_at_again_and_again_while_counting_never_ends(
+    lake, control, clock, hasty, broken, monkeypatch, caplog
+):
+    merges = Counter()
+    monkeypatch.setattr(upkeep.Compactor, "run", lambda *_, are_past, **__: merges.update([are_past]) or NO_MERGE)
+    monkeypatch.setattr(upkeep.RollupBuilder, "run", lambda *_, **__: 1)
+    working(lake, control, clock, lambda: caplog.messages and merges[True] > 2)
     assert f"{broken} is not what was written" in caplog.text
 
 
@@ -278,15 +279,6 @@ def test_a_turn_of_a_task_ends_after_its_time_or_when_nothing_is_left(chores, mo
     left = [True, True, False]
     assert asyncio.run(chores._take_turn(lambda _: left.pop(0))) == (steps < 3)
     assert len(left) == 3 - steps
-
-
-def test_files_that_become_too_many_while_months_are_counted_are_merged_meanwhile(
-    lake, control, clock, hasty, monkeypatch
-):
-    merges = []
-    monkeypatch.setattr(upkeep.Compactor, "run", lambda *_, **__: merges.append(1) or CompactionResult())
-    monkeypatch.setattr(upkeep.RollupBuilder, "run", lambda *_, **__: 1)
-    working(lake, control, clock, lambda: len(merges) > 2)
 
 
 def test_salts_are_forgotten_while_detectors_run_for_long(lake, control, clock, hasty):
@@ -395,10 +387,9 @@ def test_a_file_is_checked_when_its_last_check_is_over_24_hours_ago_and_not_serv
         land(lake, "acme", [visit(path=name)])
     clock.now = datetime.now(UTC) - timedelta(seconds=30)
     old, young, sound = live(lake).values()
-    flip(lake, old, clock.now - CHECK_AFTER - timedelta(seconds=1))
-    flip(lake, young, clock.now - CHECK_AFTER + timedelta(seconds=1))
-    with lake.manifest.transaction() as db:
-        db.execute("UPDATE files SET checked_at = '2026-01-01T00:00:00.000000+00:00' WHERE path = ?", [sound.path])
+    let_rot(lake, old, clock.now - CHECK_AFTER - timedelta(seconds=1))
+    let_rot(lake, young, clock.now - CHECK_AFTER + timedelta(seconds=1))
+    check_was(lake, sound, NOW - 2 * CHECK_AFTER)
     assert lake.verified_path(live(lake)[old.path])
     assert [old.path in trouble for trouble in look(chores)] == [True]
     after = live(lake)
@@ -415,15 +406,14 @@ def test_one_damaged_file_does_not_keep_the_others_from_being_looked_at(lake, cl
     for name in ("/a", "/b"):
         land(lake, "acme", [visit(path=name)])
     first, second = live(lake).values()
-    flip(lake, first, NOW - 2 * CHECK_AFTER, is_silent=damage == "looked at before")
-    flip(lake, second, NOW - CHECK_AFTER - timedelta(seconds=1))
+    let_rot(lake, first, NOW - 2 * CHECK_AFTER)
+    let_rot(lake, second, NOW - CHECK_AFTER - timedelta(seconds=1))
     if damage == "missing":
         (lake.root / first.path).unlink()
     elif damage == "looked at before":
         with pytest.raises(LakeDamaged):
             lake.recheck(live(lake)[first.path])
-        with lake.manifest.transaction() as db:
-            db.execute("UPDATE files SET checked_at = '2026-03-01T00:00:00.000000+00:00' WHERE path = ?", [first.path])
+        check_was(lake, first, NOW - 2 * CHECK_AFTER)
     findings = look(chores)
     assert [second.path in trouble for trouble in findings].count(True) == 1
     assert look(chores) == []  # no round tells again what an earlier one has told
@@ -547,50 +537,3 @@ def test_an_end_on_a_full_disk_comes_and_what_waits_gets_its_file_at_the_next_on
     assert (waits(lake), paths(lake)) == (1, {})
     working(lake, control, clock, lambda: True, lambda: keep(lake, "/b"))
     assert (waits(lake), paths(lake)) == (0, {"/a": 1, "/b": 1})
-
-
-# A real server
-
-KILLS = int(os.environ.get("TRAFFIC_KILLS", "1"))
-
-
-@pytest.mark.parametrize("turn", range(KILLS))
-def test_a_server_that_is_told_to_stop_under_load_has_every_visit_it_acknowledged(lake, serving, key_of, turn):
-    key, acknowledged, refused = key_of(lake), [], []
-    sources = itertools.count(1)
-    for _ in range(2):
-        land(lake, "old", [visit(visited_at=datetime(2026, 3, day)) for day in range(1, 21)])
-
-    def sender(number):
-        with httpx2.Client(base_url=server.address, trust_env=False, verify=False, timeout=60) as client:
-            for one in itertools.count():
-                path = f"/{number}-{one}"
-                headers = bearer(key) | {"X-Forwarded-For": f"2001:db8:0:{next(sources):x}::1"}
-                try:
-                    response = client.post("/visits", json=[{"path": path}] * 3, headers=headers)
-                except httpx2.HTTPError:
-                    return
-                (acknowledged if response.status_code == 202 else refused).append(path)
-
-    with serving(lake, trusted_proxies="127.0.0.1") as server:
-        senders = [threading.Thread(target=sender, args=(number,)) for number in range(6)]
-        for thread in senders:
-            thread.start()
-        while len(acknowledged) < 60 + 40 * turn:
-            assert any(thread.is_alive() for thread in senders)
-            time.sleep(0.005)
-        server.process.send_signal(signal.SIGTERM)
-        for thread in senders:
-            thread.join()
-        assert server.process.wait(60) == 0
-        told = server.process.stderr.read()
-    assert "Traceback" not in told
-    assert refused == []
-    assert waits(lake) == 0
-    found = paths(lake)
-    assert {found[path] for path in acknowledged} == {3}
-    assert set(found.values()) == {3}
-    assert len(found) <= len(acknowledged) + 6  # of what was under way nobody knows
-    assert sum(paths(lake, "old").values()) == 40
-    Compactor(lake).run()
-    assert sum(paths(lake, "old").values()) == 40

@@ -143,10 +143,10 @@ def put_back(copy: Path, root: Path) -> None:
     shutil.copy(copy, root / "manifest.sqlite")
 
 
-def rot(lake: Lake, path: Path) -> None:
+def rot(lake: Lake, path: Path, place: int = 50) -> None:
     """Change a file as a disk does that loses bits: nothing but its bytes tells of it."""
     content = bytearray(path.read_bytes())
-    content[50] ^= 1
+    content[place] ^= 1
     path.write_bytes(content)
     with lake.manifest.transaction() as db:
         seen = path.stat().st_ctime_ns
