@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -30,32 +30,26 @@ from data.maintenance.compaction import Compactor
 from data.maintenance.verification import verify_lake
 from data.store import pending
 from data.store.lake import Lake
-from data.store.manifest import READERS_GRACE, Replacement, purge
+from data.store.manifest import Replacement
 from queries import Scope
 from service.api_keys import ApiKeys
 from service.control_database import ControlDatabase
+from tests.faults.lakes import ADDRESSES, line
 from tests.support.control import open_store, owner
 from tests.support.lakes import links_path, opened, paths, rot, turn_an_index
 from tests.support.sql import answers as answers_of
 from tests.support.tables import examples
-from tests.support.user_agents import CHROME
+from tests.support.user_agents import CHROME, GPTBOT
 from tests.support.visits import land, links, packed, visit
 
-GPTBOT = "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"
-CANARY = "203.0.113.77"
 ASKED = ("traffic-overview", "top-links", "bot-traffic")  # from rollups, from links, and from visits alone
-answers = partial(answers_of, scope=Scope("acme", date(2026, 3, 1), date(2026, 3, 31)), names=ASKED)
+answers = partial(answers_of, scope=Scope("acme", date(2026, 1, 1), date(2026, 1, 31)), names=ASKED)
 WAITING = [visit(path="/waiting")] * 3
 
 
-def line(name, number, days):
-    address = CANARY if number % 2 else "198.51.100.1"
-    at = f"{1 + number % days:02}/Mar/2026:10:05:{number % 60:02} +0000"
-    return f'{address} - - [{at}] "GET /{name} HTTP/1.1" 200 5 "-" "{GPTBOT if number % 3 else CHROME}"\n'
-
-
-def log_of(name, days=6):
-    return "".join(line(name, number, days) for number in range(10 * days))
+def log_of(name):
+    """A log of ten requests for a link on each of six days."""
+    return "".join(line(f"/{name}", 1 + number // 10, agent=(CHROME, GPTBOT)[number % 2]) for number in range(60))
 
 
 @pytest.fixture(scope="module")
@@ -159,17 +153,17 @@ def test_keys_open_the_copied_back_lake_and_databases_are_as_readable_as_before(
 
 
 def test_neither_addresses_nor_salts_nor_dead_files_are_in_the_backup(lake, tmp_path):
-    days = [date(2026, 3, 1 + day) for day in range(6)]
+    days = [date(2026, 1, 1 + day) for day in range(6)]
     salts = daily_salts(lake.salts, days, datetime.now(UTC))
     dead = {path for (path,) in lake.manifest.rows("SELECT path FROM files WHERE deletable_at IS NOT NULL")}
     assert len(dead) == 12
     assert all((lake.root / path).exists() for path in dead)
     back_up(lake, tmp_path / "copy")
-    secrets = {CANARY, *salts.values()}
+    secrets = {ADDRESSES[0], *salts.values()}
     kept = b"".join((tmp_path / "copy" / name).read_bytes() for name in sorted(names(tmp_path / "copy")))
     assert {secret for secret in secrets if secret.encode() in kept} == set()
     everything = b"".join((lake.root / name).read_bytes() for name in sorted(names(lake.root)))
-    assert {secret for secret in secrets if secret.encode() in everything} == secrets - {CANARY}
+    assert {secret for secret in secrets if secret.encode() in everything} == secrets - {ADDRESSES[0]}
     assert dead.isdisjoint(names(tmp_path / "copy"))
     manifest = (tmp_path / "copy" / "manifest.sqlite").read_bytes()  # footers name the files that theirs replaced
     assert [path for path in dead if Path(path).stem.encode() in manifest] == []
@@ -345,7 +339,8 @@ def test_leftovers_of_the_dead_are_removed_and_others_stay(lake, tmp_path):
 
 
 @pytest.mark.usefixtures("one_reader")
-def test_backups_under_load_are_moments_of_the_lake(tmp_path):
+def test_backups_under_load_are_moments_of_the_lake(tmp_path, monkeypatch):
+    monkeypatch.setattr("data.maintenance.compaction.READERS_GRACE", timedelta(0))  # merged files may go at once
     root, log, stop, done = tmp_path / "lake", tmp_path / "access.log", threading.Event(), Counter()
     Lake(root, create=True).manifest.close()
 
@@ -353,9 +348,7 @@ def test_backups_under_load_are_moments_of_the_lake(tmp_path):
         with opened(root) as lake:
             importer = Importer(lake)
             while not stop.is_set():
-                at = [f"0{1 + number % 2}/Mar/2026:10:05:03 +0000" for number in range(10)]
-                path = f"/{done['imported']}"
-                log.write_text("".join(f'203.0.113.7 - - [{moment}] "GET {path} HTTP/1.1" 200 5\n' for moment in at))
+                log.write_text("".join(line(f"/{done['imported']}", 1 + number % 2) for number in range(10)))
                 importer.run(log, Options("acme"))
                 done["imported"] += 1
 
@@ -366,11 +359,8 @@ def test_backups_under_load_are_moments_of_the_lake(tmp_path):
                 if number % 7 == 0:
                     pending.flush_all(lake)
                 done["merged"] += Compactor(lake).run(wait=False).partitions
-                if number % 20 == 0:  # as if all of that were long ago; what is being staged is not
-                    dead = lake.manifest.deletable_files(datetime.now(UTC) + READERS_GRACE)
-                    for path in dead:
-                        (lake.root / path).unlink(missing_ok=True)
-                    purge(lake.manifest, dead)
+                if number % 20 == 0:
+                    Compactor(lake).sweep()
                 if stop.is_set():
                     break
 
