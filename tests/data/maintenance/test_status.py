@@ -82,22 +82,15 @@ def test_every_organization_and_all_of_them_are_summed_up(lake):
     assert found.total == replace(acme, files=7, visits=11, bytes=size, pending_visits=4, unjudged_days=4)
 
 
-def test_a_file_that_compaction_leaves_alone_makes_no_day_unmerged(lake):
-    land(lake, "acme", at(2))
-    with lake.manifest.transaction() as db:
-        ((batch,),) = db.execute("SELECT id FROM batches").fetchall()
-    land(lake, "acme", at(2))
+def test_a_visit_of_an_unfinished_line_makes_no_day_unmerged_and_today_is_a_day_of_utc(lake):
+    for _ in range(2):
+        land(lake, "acme", at(0) + at(2))
+    for now, files in ((NOW, 2), ("2026-03-11T08:59:59+09:00", 2), ("2026-03-11T09:00:00+09:00", 0)):
+        assert status_of(lake, datetime.fromisoformat(str(now))).total.open_files == files
     assert status_of(lake, NOW).total.unmerged_days == 1
     with lake.manifest.transaction() as db:
-        db.execute("UPDATE files SET unfinished_of = ? WHERE id = (SELECT max(id) FROM files)", [batch])
+        db.execute("UPDATE files SET unfinished_of = (SELECT min(id) FROM batches) WHERE id > 2")
     assert status_of(lake, NOW).total.unmerged_days == 0
-
-
-def test_today_is_a_day_of_utc(lake):
-    land(lake, "acme", at(0) + at(1))
-    assert status_of(lake, NOW).total.open_files == 1
-    assert status_of(lake, datetime.fromisoformat("2026-03-11T08:59:59+09:00")).total.open_files == 1
-    assert status_of(lake, datetime.fromisoformat("2026-03-11T09:00:00+09:00")).total.open_files == 0
 
 
 def test_dead_files_are_counted_apart_and_an_organization_without_visits_left_is_still_known(lake):
@@ -151,14 +144,6 @@ def test_the_latest_time_that_a_clock_which_was_ahead_recorded_is_told(lake, rec
     assert status_of(lake, ahead).clock_was_at is None
 
 
-def test_the_last_refresh_of_agents_is_told(lake):
-    for name, days in (("one", 3), ("two", 2)):
-        row = IpList(name, "One", "https://one.example", "text", evidence="", checked=date(2026, 3, 1))
-        list(refresh(lake, [row], lambda row: b"8.8.8.0/24", NOW - timedelta(days)))
-    (lake.ip_lists / "broken.json").write_text("[]")
-    assert status_of(lake, NOW).agents_refreshed_at == NOW - timedelta(2)
-
-
 @pytest.mark.parametrize(
     "damage",
     [
@@ -181,13 +166,6 @@ def test_a_damaged_file_costs_a_time_and_nothing_else(lake, damage):
     assert total.last_visit_at == datetime(2026, 3, 9, 6, 0, 30, tzinfo=UTC)
 
 
-def test_a_manifest_that_cannot_be_read_is_told(lake):
-    with lake.manifest.transaction() as db:
-        db.execute("DROP TABLE epochs")
-    with pytest.raises(LakeDamaged, match=str(lake.root)):
-        status_of(lake, NOW)
-
-
 def test_ten_thousand_files_are_not_touched(lake, monkeypatch):
     days = [date(2025, 1, 1) + timedelta(day) for day in range(100)]
     names = [f"org{number}" for number in range(100)]
@@ -205,14 +183,23 @@ def test_ten_thousand_files_are_not_touched(lake, monkeypatch):
     assert (total.first_day, total.last_day) == (days[0], days[-1])
 
 
-def test_a_status_says_when_visits_were_classified_by_other_rules(lake):
+def test_when_lists_of_agents_were_refreshed_and_whether_visits_are_of_other_rules_is_told(lake):
+    for name, days in (("one", 3), ("two", 2)):
+        row = IpList(name, "One", "https://one.example", "text", evidence="", checked=date(2026, 3, 1))
+        list(refresh(lake, [row], lambda row: b"8.8.8.0/24", NOW - timedelta(days)))
+    (lake.ip_lists / "broken.json").write_text("[]")
+    assert status_of(lake, NOW).agents_refreshed_at == NOW - timedelta(2)
     for rules, is_due in ((rules_version(), False), ("000000000000", True)):
         land(lake, "acme", [{**row, "rules_version": rules} for row in at(1)])
         assert status_of(lake, NOW).reclassify_due == is_due
 
 
-def test_a_status_waits_for_no_writer(lake):
+def test_a_status_waits_for_no_writer_and_a_manifest_that_cannot_be_read_is_named(lake):
     land(lake, "acme", at(1))
     with closing(Lake(lake.root).manifest) as other, other.transaction() as db:
         db.execute("DELETE FROM files")
         assert status_of(lake, NOW).total.files == 1
+    with lake.manifest.transaction() as db:
+        db.execute("DROP TABLE epochs")
+    with pytest.raises(LakeDamaged, match=str(lake.root)):
+        status_of(lake, NOW)
