@@ -7,7 +7,7 @@ import sqlite3
 import threading
 import uuid
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from itertools import count
@@ -169,37 +169,24 @@ def test_what_is_left_is_what_a_filter_leaves_in_the_order_it_had(shared_lake, n
     assert {file.path: file for file in erased.after} == {path: files_after[path] for path in new}
 
 
-def test_a_dry_run_changes_nothing_on_disk_nothing_to_erase_no_file_and_both_tell_so(lake):
-    for _ in range(2):
-        land(lake, "acme", [visit(visited_at=at(day), short_code=code) for day in (3, 4) for code in "aab"])
-    files, before, criteria = files_of(lake), bytes_on_disk(lake), {"short_code": "a", "before": date(2026, 3, 4)}
-    told = erase(lake, dry_run=True, **criteria)
-    assert bytes_on_disk(lake) == before
+def test_a_dry_run_and_nothing_to_erase_change_nothing_on_disk(lake):
+    land(lake, "acme", [visit(visited_at=at(day), short_code="a") for day in (3, 4)])
+    before, files = bytes_on_disk(lake), files_of(lake)
+    told = erase(lake, dry_run=True, short_code="a", before=date(2026, 3, 4))
+    assert (told.visits, told.dead, bytes_on_disk(lake)) == (1, [], before)
     for nothing in (erase(lake, short_code="none"), erase(lake, "nobody")):
         assert (nothing.visits, nothing.partitions, nothing.before, nothing.after, nothing.dead) == (0, 0, [], [], [])
     assert (files_of(lake), lake.manifest.epoch("acme")) == (files, 0)
-    erased = erase(lake, **criteria)
-    assert (told.visits, told.partitions, told.before) == (erased.visits, erased.partitions, erased.before)
-    assert (told.visits, told.after, told.dead) == (4, [], [])
 
 
-def test_the_hashes_that_are_told_are_those_of_the_files(lake):
-    land(lake, "acme", [visit(visited_at=at(day), short_code=code) for day in (3, 4) for code in "ab"])
-    before = [(sha256_of(lake.root / file.path), 2) for file in files_of(lake)]
-    erased = erase_and_delete(lake, short_code="a")
-    after = [(sha256_of(lake.root / file.path), 1) for file in files_of(lake)]
-    assert len(before) == len(after) == 2
-    assert [[(file.sha256, file.visits) for file in files] for files in (erased.before, erased.after)] == [
-        before,
-        after,
-    ]
-    assert not any((lake.root / file.path).exists() for file in erased.before)
-
-
-def test_progress_counts_the_partitions_that_are_looked_at(lake):
-    land(lake, "acme", [visit(visited_at=at(day)) for day in (3, 4, 5)])
-    told = []
-    Eraser(lake).run("acme", Criteria(before=date(2026, 3, 5)), progress=lambda *numbers: told.append(numbers))
+def test_files_are_told_with_the_hashes_of_their_bytes_and_progress_by_the_days_that_are_looked_at(lake):
+    land(lake, "acme", [visit(visited_at=at(day), short_code=code) for day in (3, 4, 5) for code in "ab"])
+    before, told = [(sha256_of(lake.root / file.path), 2) for file in files_of(lake)], []
+    criteria = Criteria("a", before=date(2026, 3, 5))
+    erased = Eraser(lake).run("acme", criteria, progress=lambda *numbers: told.append(numbers))
+    after = [(sha256_of(lake.root / file.path), 1) for file in files_of(lake) if file.visits == 1]
+    assert [(file.sha256, file.visits) for file in erased.before] == before[:2]
+    assert [(file.sha256, file.visits) for file in erased.after] == after
     assert told == [(1, 2), (2, 2)]
 
 
@@ -484,49 +471,36 @@ def test_no_log_lands_and_no_file_is_written_anew_meanwhile(lake, monkeypatch, o
     assert rewritable == [False]
 
 
-def test_an_erasure_beside_imports_and_compactions_loses_nothing_else(lake, tmp_path):
-    days = [17, 18, 19]
+def test_erasures_beside_imports_and_compactions_lose_nothing_else(lake, tmp_path):
+    days, log, erased, done = [17, 18, 19], tmp_path / "a.log", 0, threading.Event()
     for number in range(4):
         moments = [datetime(2015, 5, day, number) for day in days]
         land(lake, "acme", [visit(visited_at=moment, path=f"/{number}") for moment in moments])
         land(lake, "acme", [row | {"visited_at": at, "day": at.date()} for at in moments for row in CANARIES])
-    started, done = threading.Barrier(4), threading.Event()
-
-    def beside(work):
-        with opened(lake.root) as own:
-            started.wait(60)
-            work(own)
 
     def load(own):
         importer = Importer(own)
         for number in range(4):
-            log = tmp_path / f"{number}.log"
             log.write_text("".join(line(f"/log-{number}", day) for day in days))
             importer.run(log, Options("acme"))
-
-    def take(own):
-        for number in range(8):
             land(own, "acme", [visit(visited_at=datetime(2015, 5, day), path=f"/sent-{number}") for day in days])
 
     def compact(own):
         while not done.is_set():
             Compactor(own).run()
 
-    with ThreadPoolExecutor(3) as pool:
-        working = [pool.submit(beside, work) for work in (load, take, compact)]
+    with opened(lake.root) as one, opened(lake.root) as other, ThreadPoolExecutor(2) as pool:
+        loading, compacting = pool.submit(load, one), pool.submit(compact, other)
         try:
-            started.wait(60)
-            erased = erase(lake, domain="canary.example")
-            wait(working[:2])
+            while not loading.done() or not erased:
+                erased += erase_and_delete(lake, domain="canary.example").visits
         finally:
             done.set()
-        for work in working:
+        for work in (loading, compacting):
             work.result()
-    delete_files(lake, erased.dead, erased.ended_at)
-    left = [*map(str, range(4)), *(f"log-{number}" for number in range(4)), *(f"sent-{number}" for number in range(8))]
-    expected = Counter([f"/{name}" for name in left] * len(days))
-    assert Counter(paths(lake)) == expected
-    assert erased.visits == 4 * len(days) * len(CANARIES)
+    assert erased == 4 * len(days) * len(CANARIES)
     assert traces(lake.root) == {}
+    expected = Counter(f"/{kind}{number}" for kind in ("", "log-", "sent-") for number in range(4) for _ in days)
+    assert Counter(paths(lake)) == expected
     Compactor(lake).run()
     assert Counter(paths(lake)) == expected
