@@ -3,11 +3,9 @@
 import os
 import random
 import shutil
-import sys
 import threading
 from collections import Counter, defaultdict
-from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import chain
@@ -23,20 +21,20 @@ from data.maintenance import compaction as compacting
 from data.maintenance import merge_plan
 from data.maintenance.compaction import ABANDONED_AFTER, CompactionResult, Compactor
 from data.maintenance.merge_plan import MAX_OPEN_FILES, DayMerge, at_once, side_by_side
-from data.maintenance.reclassification import Reclassifier
 from data.maintenance.rewriting import Partition
-from data.store import pending
+from data.store import landing
 from data.store.behaviour import switch_behaviour
 from data.store.lake import Lake
 from data.store.manifest import READERS_GRACE, LandedFile, Replacement
 from data.visits import VISITS
-from queries import ENTRIES, Scope, Warehouse
+from queries import ENTRIES, Scope
 from service.demo.sample import Sample
-from service.encoding import encode
-from tests.faults.trials import scaled
+from tests.faults.lakes import line
 from tests.support.lakes import date_ahead, dead_files, fail_at, numbers, paths, rows_of, strays
 from tests.support.lakes import files_of as live
-from tests.support.visits import land, links, packed, visit
+from tests.support.sql import answers
+from tests.support.user_agents import GPTBOT
+from tests.support.visits import land, links, visit
 
 TODAY = date(2026, 3, 6)
 NOW = datetime(2026, 3, 6, 12, tzinfo=UTC)
@@ -74,7 +72,11 @@ def land_files(lake, day, files, organization="acme"):
 # The same answers
 
 
-def test_every_answer_is_the_same_to_the_byte_and_every_visit_keeps_every_column(lake, tmp_path):
+SCOPE = Scope("acme", date(2026, 2, 20), TODAY)
+ALL = [name for name in ENTRIES if ENTRIES[name].shape != "parts"]  # whose members are these
+
+
+def test_every_answer_is_the_same_and_every_visit_keeps_every_column(lake, tmp_path):
     """Of a sample of three past days and today, in 60 files that share its visits out."""
     with closing((source := Lake(tmp_path / "source", create=True)).manifest):
         Sample(visits=600, last_day=TODAY, days=4, links=30).write(tmp_path / "access.log")
@@ -87,32 +89,23 @@ def test_every_answer_is_the_same_to_the_byte_and_every_visit_keeps_every_column
     links(lake, "acme", [{"short_code": "a", "target_url": "https://target.example/"}])
     switch_behaviour(lake.manifest, "acme", on=False)
 
-    def answers(names=ENTRIES):
-        variables = warehouse.variables(Scope("acme", date(2026, 2, 20), TODAY))
-        return {
-            name: encode(warehouse.answer(entry, variables))
-            for name in names
-            if (entry := ENTRIES[name]).shape != "parts"  # whose members are these answers
-        }
-
     def visits():
         return Counter(tuple((row | {"signals": None}).items()) for row in rows_of(lake))
 
-    with closing(Warehouse(lake)) as warehouse:
-        before, visits_before = answers(), visits()
-        assert b'"total_visits":605' in before["traffic-overview"]
-        assert numbers(lake) == {3: 15, 4: 15, 5: 15, 6: 20}
-        done = compact(lake, threads=2)
-        past = sum(file.visits for day, files in files_of(lake).items() if day < TODAY for file in files)
-        assert (done.partitions, done.files_before, done.files_after) == (4, 15 * 3 + 20, 4)
-        assert done.visits > past
-        assert numbers(lake) == {3: 1, 4: 1, 5: 1, 6: 1}
-        assert answers(["traffic-overview"])["traffic-overview"] == before["traffic-overview"]
-        compact(lake, LATER)
-        assert numbers(lake) == {3: 1, 4: 1, 5: 1, 6: 1}
-        swept = Compactor(lake, lambda: LATER + 2 * READERS_GRACE).sweep()
-        assert swept == 15 * 3 + 20 + 1  # the file of a day that was today
-        assert answers() == before
+    before, visits_before = answers(lake, SCOPE, ALL), visits()
+    assert before["traffic-overview"]["total_visits"] == 605
+    assert numbers(lake) == {3: 15, 4: 15, 5: 15, 6: 20}
+    done = compact(lake, threads=2)
+    past = sum(file.visits for day, files in files_of(lake).items() if day < TODAY for file in files)
+    assert (done.partitions, done.files_before, done.files_after) == (4, 15 * 3 + 20, 4)
+    assert done.visits > past
+    assert numbers(lake) == {3: 1, 4: 1, 5: 1, 6: 1}
+    assert answers(lake, SCOPE, ["traffic-overview"])["traffic-overview"] == before["traffic-overview"]
+    compact(lake, LATER)
+    assert numbers(lake) == {3: 1, 4: 1, 5: 1, 6: 1}
+    swept = Compactor(lake, lambda: LATER + 2 * READERS_GRACE).sweep()
+    assert swept == 15 * 3 + 20 + 1  # the file of a day that was today
+    assert answers(lake, SCOPE, ALL) == before
     assert visits() == visits_before
     assert lake.manifest.epoch("acme") == 1 + 2  # the switch, three days judged at once, and one
     for file in live(lake):
@@ -269,24 +262,20 @@ def test_small_past_days_of_one_organization_are_merged_at_once():
 # Unfinished last lines
 
 
-def log_line(path, day=4):
-    return f'203.0.113.7 - - [0{day}/Mar/2026:10:05:03 +0000] "GET {path} HTTP/1.1" 200 5316 "-" "Mozilla/5.0 X11"\n'
-
-
 def test_a_file_of_an_unfinished_line_stays_apart_and_is_replaced_when_its_log_has_grown(lake, load):
-    whole = log_line("/a") + log_line("/b")
-    load(whole + log_line("/cut")[:-8])
-    load(log_line("/other"), name="other.log")
-    load(log_line("/last")[:-1], name="last.log")
+    whole = line("/a") + line("/b")
+    load(whole + line("/cut")[:-8])
+    load(line("/other"), name="other.log")
+    load(line("/last")[:-1], name="last.log")
     assert compact(lake) == CompactionResult(partitions=1, files_before=4, files_after=3, visits=5, judged=1)
-    assert numbers(lake) == {4: 3}
+    assert numbers(lake) == {1: 3}
     assert compact(lake, LATER) == CompactionResult()
-    load(whole + log_line("/cut") + log_line("/more"))
+    load(whole + line("/cut") + line("/more"))
     assert paths(lake) == dict.fromkeys(["/a", "/b", "/other", "/cut", "/more", "/last"], 1)
-    assert {row["user_agent"] for row in rows_of(lake)} == {"Mozilla/5.0 X11"}
+    assert {row["user_agent"] for row in rows_of(lake)} == {GPTBOT}
     assert compact(lake).files_before == 3
-    assert numbers(lake) == {4: 2}
-    assert load(whole + log_line("/cut") + log_line("/more")).already_imported
+    assert numbers(lake) == {1: 2}
+    assert load(whole + line("/cut") + line("/more")).already_imported
     assert sum(paths(lake).values()) == 6
 
 
@@ -396,37 +385,26 @@ def test_a_merge_that_is_interrupted_counts_for_nothing(two_days, monkeypatch, t
         thread = threading.Thread(target=run)
         thread.start()
         while not told and thread.is_alive():  # its merge is one that does not end by itself
-            with suppress(duckdb.ConnectionException):  # see below
-                compactor.interrupt()
+            compactor.interrupt()
             thread.join(0.01)
         thread.join()
     assert [type(one).__base__ for one in told] == [TrafficError]
     assert_as_before_or_done(two_days, 0)
 
 
-def test_an_interruption_between_two_runs_does_nothing(two_days):
-    compactor = Compactor(two_days[0], lambda: NOW)
-    compactor.interrupt()
-    assert compactor.run(limit=1).partitions == 1
-    compactor.interrupt()
-    assert_as_before_or_done(two_days, 1)
-
-
-def test_an_interruption_comes_at_any_moment(two_days, monkeypatch):
+def test_an_interruption_between_two_runs_or_at_the_end_of_one_does_nothing(two_days, monkeypatch):
     lake = two_days[0]
-    compactor, findings = Compactor(lake, lambda: NOW), []
-    exchange = lake.manifest.replace_files
+    compactor, exchange = Compactor(lake, lambda: NOW), lake.manifest.replace_files
 
     def interrupting(*args):
-        try:
-            compactor.interrupt()
-        except Exception as error:  # noqa: BLE001  # told below
-            findings.append(error)
+        compactor.interrupt()
         exchange(*args)
 
-    monkeypatch.setattr(lake.manifest, "replace_files", interrupting)
-    compactor.run()
-    assert findings == []
+    compactor.interrupt()
+    with monkeypatch.context() as patch:
+        patch.setattr(lake.manifest, "replace_files", interrupting)
+        assert compactor.run(limit=1).partitions == 1
+    assert_as_before_or_done(two_days, 1)
 
 
 # Others at work
@@ -490,55 +468,6 @@ def test_files_that_were_erased_meanwhile_are_not_damage(two_days):
     assert numbers(lake) == {4: 1}
 
 
-def test_flush_import_reclassification_and_compaction_at_once_lose_and_double_nothing(
-    lake, reopened, tmp_path, classifier
-):
-    log, done, turns = tmp_path / "access.log", threading.Event(), scaled(4, 12)
-
-    def keep(other):
-        for turn in range(turns * 2):
-            visits = [day_of(4 + turn % 3, turn, rules_version="older")] * 2
-            pending.enqueue(other.manifest, {"acme": packed(visits)}, NOW)
-
-    def grow(other):
-        importer = Importer(other, lambda: NOW)
-        for turn in range(1, turns + 1):
-            text = "".join(log_line(f"/log-{number}", 4 + number % 3) for number in range(turn))
-            log.write_text(text[:-9] if turn % 2 and turn < turns else text)
-            importer.run(log, ACME)
-
-    def reclassify(other):
-        Reclassifier(other, lambda: NOW).run(["acme"])
-
-    def merge(other):
-        compactor = Compactor(other, lambda: NOW)
-        compactor.run(wait=False, limit=1)
-        with suppress(FileNotFoundError):  # see the last test of this file
-            compactor.sweep()
-
-    def again(work, other):
-        while not done.is_set():
-            work(other)
-
-    with ThreadPoolExecutor(5) as pool:
-        senders = [pool.submit(work, reopened()) for work in (keep, grow)]
-        busy = [pool.submit(again, work, reopened()) for work in (pending.flush_all, reclassify, merge)]
-        wait(senders)
-        done.set()
-        for work in senders + busy:
-            work.result()
-    pending.flush_all(lake)
-    sent = Counter({f"/{4 + turn % 3}-{turn}": 2 for turn in range(turns * 2)})
-    logged = Counter([f"/log-{number}" for number in range(turns)])
-    assert paths(lake) == sent + logged
-    reclassify(lake)
-    compact(lake)
-    assert paths(lake) == sent + logged
-    assert {row["rules_version"] for row in rows_of(lake)} == {classifier.rules_version}
-    assert {day: files for day, files in numbers(lake).items() if day < 6} == {4: 1, 5: 1}
-    assert strays(lake) == ([], set())
-
-
 # What a sweep deletes
 
 
@@ -596,19 +525,41 @@ def test_a_sweep_deletes_what_is_dead_past_its_grace_orphaned_or_abandoned_and_n
     assert sum(paths(lake).values()) == 6
 
 
-def test_what_died_while_the_clock_was_ahead_is_swept(lake):
+def test_what_died_or_was_staged_while_the_clock_was_ahead_is_swept_at_once_or_a_day_later(lake):
     land_files(lake, 4, 3)
-    Compactor(lake).run()
+    compact(lake)
     date_ahead(lake)
     assert Compactor(lake).sweep() == 3
     assert sum(paths(lake).values()) == 3
-
-
-def test_what_was_staged_while_the_clock_was_ahead_is_swept_a_day_later(lake):
     put(lake, ".staging/abandoned.parquet", -timedelta(days=365))
     second = timedelta(seconds=1)
     for later, swept in ((timedelta(0), 0), (ABANDONED_AFTER - second, 0), (ABANDONED_AFTER + second, 1)):
         assert Compactor(lake, lambda: NOW + later).sweep() == swept  # noqa: B023
+
+
+def test_what_an_import_stages_or_places_meanwhile_is_not_swept(lake, reopened, load, monkeypatch):
+    other, swept, threads = reopened(), [], []
+    hashing, moving = landing.sha256_of, landing.move_durably
+
+    def hash_after_a_sweep(path):
+        swept.append(Compactor(other).sweep())
+        return hashing(path)
+
+    def move_before_a_sweep(source, target):
+        moving(source, target)
+        threads.append(threading.Thread(target=lambda: swept.append(Compactor(other).sweep())))
+        threads[-1].start()
+        threads[-1].join(0.1)  # the file is where it will be read, and not yet registered
+
+    with monkeypatch.context() as patch:
+        patch.setattr(landing, "sha256_of", hash_after_a_sweep)
+        patch.setattr(landing, "move_durably", move_before_a_sweep)
+        load("".join(line(f"/{number}", 1 + number % 2) for number in range(4)))
+        assert swept == [0, 0]
+    for thread in threads:
+        thread.join()
+    assert swept == [0] * 4
+    assert paths(lake) == {f"/{number}": 1 for number in range(4)}
 
 
 def test_a_dead_file_that_is_gone_already_is_struck_off_and_a_sweep_that_was_stopped_goes_on(lake, monkeypatch):
@@ -623,43 +574,6 @@ def test_a_dead_file_that_is_gone_already_is_struck_off_and_a_sweep_that_was_sto
     assert Compactor(lake, lambda: NOW).sweep() == 3
     assert lake.manifest.deletable_files(LATER) == []
     assert (len(listing(lake) & names(lake)), sum(paths(lake).values())) == (1, 3)
-
-
-def test_what_a_running_import_has_staged_is_not_swept(lake, reopened, tmp_path, monkeypatch):
-    log, swept = tmp_path / "access.log", []
-    log.write_text("".join(log_line(f"/{number}", 1 + number % 4) for number in range(8)))
-    hashing = sys.modules["data.store.landing"].sha256_of
-
-    def sweeping(path):
-        swept.append(Compactor(other).sweep())
-        return hashing(path)
-
-    other = reopened()
-    monkeypatch.setattr("data.store.landing.sha256_of", sweeping)
-    Importer(lake).run(log, ACME)
-    assert swept == [0] * 4
-    assert paths(lake) == {f"/{number}": 1 for number in range(8)}
-
-
-def test_a_sweep_waits_for_files_that_are_being_placed(lake, reopened, monkeypatch):
-    other, swept = reopened(), []
-    moving = sys.modules["data.store.landing"].move_durably
-
-    def sweeping(source, target):
-        moving(source, target)
-        thread = threading.Thread(target=lambda: swept.append(Compactor(other).sweep()))
-        thread.start()
-        thread.join(0.1)  # the file is where it will be read, and not yet registered
-        threads.append(thread)
-
-    threads = []
-    with monkeypatch.context() as patch:
-        patch.setattr("data.store.landing.move_durably", sweeping)
-        land(lake, "acme", [day_of(4)])
-    for thread in threads:
-        thread.join()
-    assert swept == [0]
-    assert paths(lake) == {"/4-0": 1}
 
 
 def test_a_staged_file_that_goes_while_it_is_looked_at_stops_no_sweep(lake, monkeypatch):
