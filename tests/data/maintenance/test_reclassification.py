@@ -364,14 +364,6 @@ def test_a_landed_file_keeps_its_order_even_where_it_is_not_sorted(lake, monkeyp
     assert [row["path"] for row in rows_of(lake)] == before
 
 
-def test_progress_ends_where_all_is_done(lake):
-    told = []
-    land(lake, "acme", [visit(), visit(visited_at=datetime(2026, 3, 5)), visit(visited_at=datetime(2026, 3, 5))])
-    land(lake, "other", [visit()])
-    reclassify(lake, "acme", "other", progress=lambda done, whole: told.append((done, whole)))
-    assert told == [(1, 4), (3, 4), (4, 4)]
-
-
 # What needed an address
 
 VERIFIED = IDENTITIES[3]._asdict() | {"user_agent": GPTBOT}
@@ -500,35 +492,22 @@ def test_a_log_imported_before_stays_known(lake, load, under):
     assert len(rows_of(lake)) == 3
 
 
-def test_an_unfinished_last_line_is_still_replaced_when_the_log_has_grown(lake, load, under):
-    text = line("/a") + line("/b", agent=NEWTHING)
-    load(text[: text.index(" Newthing")])
+def test_an_unfinished_last_line_is_still_replaced_when_its_own_log_has_grown(lake, load, under):
+    log, other = line("/a") + line("/b", agent=NEWTHING), line("/other", second=4)
+    load(log[: log.index(" Newthing")])
+    load(other[:-1])
     for rules in (with_other_rows, with_new_rows):
         with under(rules):
-            assert are_unfinished(lake) == [False, True]
+            assert are_unfinished(lake) == [False, True, True]
             reclassify(lake)
     with under(with_new_rows):
-        grown = load(text)
-        load(text, "fresh")
-    assert (grown.continued, grown.visits) == (True, 1)
-    for name in ("acme", "fresh"):
-        rows = rows_of(lake, name)
-        assert {row["path"]: row["bot_category"] for row in rows} == {"/a": "human", "/b": "ai_training"}
-        assert len(rows) == 2
-
-
-def test_each_of_two_grown_logs_replaces_its_own_unfinished_line(lake, load, under):
-    one, other = line("/one"), line("/other", second=4)
-    load(one[:-1])
-    load(other[:-1])
-    with under(with_another_version):
-        reclassify(lake)
-        load(one + line("/one", second=5))
-        assert sorted(row["path"] for row in rows_of(lake)) == ["/one", "/one", "/other"]
-        assert are_unfinished(lake) == [False, True]
+        grown = load(log)
+        assert (grown.continued, grown.visits) == (True, 1)
+        assert are_unfinished(lake) == [False, False, True]
         load(other)
-        assert sorted(row["path"] for row in rows_of(lake)) == ["/one", "/one", "/other"]
     assert not any(are_unfinished(lake))
+    told = sorted((row["path"], row["bot_category"]) for row in rows_of(lake))
+    assert told == [("/a", "human"), ("/b", "ai_training"), ("/other", "human")]
 
 
 # What is told
@@ -553,41 +532,28 @@ def test_a_dry_run_tells_the_same_and_changes_nothing_on_disk(lake, load, under)
 # Organizations
 
 
-def test_an_organization_that_is_not_named_stays_as_it_is(lake, load, under):
-    for name in ("acme", "other", "third"):
+def test_an_organization_that_is_not_named_stays_as_it_is_and_progress_ends_where_all_is_done(lake, load, under):
+    names, told = ("acme", "other", "third"), []
+    for name in names:
         load(line(agent=NEWTHING) + line(agent=GPTBOT, day=18), name)
-    before = {name: (files_of(lake, name), landed(lake, name)) for name in ("acme", "other", "third")}
+    before = {name: (files_of(lake, name), landed(lake, name)) for name in names}
     with under(with_new_rows):
-        assert reclassify(lake, "acme", "third").visits == 4
+        changes = reclassify(lake, "acme", "third", progress=lambda done, whole: told.append((done, whole)))
+    assert (changes.visits, told) == (4, [(done, 4) for done in (1, 2, 3, 4)])
     assert (files_of(lake, "other"), landed(lake, "other")) == before["other"]
-    assert [lake.manifest.epoch(name) > 0 for name in ("acme", "other", "third")] == [True, False, True]
+    assert [lake.manifest.epoch(name) > 0 for name in names] == [True, False, True]
     for name in ("acme", "third"):
         assert not {file.path for file in files_of(lake, name)} & {file.path for file in before[name][0]}
-
-
-def test_the_epoch_moves_with_every_change_and_with_nothing_else(lake, load, under):
-    epochs = [lake.manifest.epoch("acme")]
-    for step in (
-        lambda: load(line()),
-        lambda: load(line() + line("/b", day=18)),
-        lambda: reclassify(lake),
-        lambda: land(lake, "acme", [visit(rules_version="old")]),
-        lambda: reclassify(lake, dry_run=True),
-        lambda: reclassify(lake, "other"),
-        lambda: reclassify(lake),
-        lambda: reclassify(lake),
-    ):
-        step()
-        epochs.append(lake.manifest.epoch("acme"))
-    assert epochs == [0, 0, 0, 0, 0, 0, 0, 1, 1]
 
 
 # Damage
 
 
-def test_a_damaged_file_ends_the_run_and_what_was_done_before_stays(lake):
-    for day in (3, 4, 4, 5):
-        land(lake, "acme", [visit(user_agent=GPTBOT, visited_at=datetime(2026, 3, day))])
+@pytest.mark.parametrize("is_of_old_rules", [True, False])
+def test_a_damaged_file_ends_the_run_and_what_was_done_before_stays(lake, classifier, is_of_old_rules):
+    current = {} if is_of_old_rules else {"rules_version": classifier.rules_version}
+    for day, version in ((3, {}), (4, {}), (4, current), (5, {})):
+        land(lake, "acme", [visit(user_agent=GPTBOT, visited_at=datetime(2026, 3, day), **version)])
     before = {file.path for file in files_of(lake)}
     *_, damaged = [lake.root / file.path for file in files_of(lake) if file.day == date(2026, 3, 4)]
     with flipped(damaged):
@@ -597,30 +563,6 @@ def test_a_damaged_file_ends_the_run_and_what_was_done_before_stays(lake):
         (done,) = [file for file in files_of(lake) if file.path not in before]
         assert done.day == date(2026, 3, 3)
         assert [row["bot_category"] for row in read(lake, done)] == ["ai_training"]
-        assert lake.manifest.epoch("acme") == 1
-        assert list(lake.staging.iterdir()) == []
-    assert reclassify(lake).rewritten == 3
-    assert [row["bot_category"] for row in rows_of(lake)] == ["ai_training"] * 4
-
-
-def test_a_damaged_file_of_todays_rules_ends_the_run_too(lake, classifier):
-    land(lake, "acme", [visit(), visit()])
-    land(lake, "acme", [visit(rules_version=classifier.rules_version)])
-    (damaged,) = [lake.root / file.path for file in files_of(lake) if file.visits == 1]
-    with flipped(damaged), pytest.raises(LakeDamaged, match=damaged.name):
-        reclassify(lake)
-    assert {row["rules_version"] for row in rows_of(lake)} == {"test", classifier.rules_version}
-
-
-def test_damage_whose_time_of_change_was_set_back_ends_the_run_too(lake):
-    land(lake, "acme", [visit()])
-    (file,) = files_of(lake)
-    path = lake.root / file.path
-    lake.verified_path(file)
-    stat = path.stat()
-    with path.open("r+b") as there:
-        there.seek(-8, os.SEEK_END)
-        there.write(b"\xff" * 8)  # the footer's length and the magic number
-    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    with pytest.raises(LakeDamaged, match=path.name):
-        reclassify(lake)
+        assert (lake.manifest.epoch("acme"), list(lake.staging.iterdir())) == (1, [])
+    assert reclassify(lake).rewritten == 2 + is_of_old_rules
+    assert {row["rules_version"] for row in rows_of(lake)} == {classifier.rules_version}
