@@ -160,36 +160,26 @@ def test_who_gets_what_a_domain_has_is_not_a_scanner_and_who_asks_for_what_it_la
     assert ("probed" in told(lake, "visitor")[1]) is is_probed
 
 
-def test_a_dead_link_that_others_follow_or_a_link_of_ones_own_is_not_an_error(lake):
+def test_errors_are_missing_pages_that_one_visitor_alone_asks_for_and_none_of_ones_own_links(lake):
     links(lake, "acme", [{"short_code": "own", "target_url": "https://shop.example/"}])
     gone = [at(n, path="/gone", status=404, visitor=visitor) for visitor in (1, 2, 3) for n in range(6)]
     own = [at(n, path="/own", short_code="own", status=404, visitor=4) for n in range(6)]
     tried = [at(n, path=f"/x{n}", short_code=f"x{n}", status=404, visitor=5) for n in range(6)]
-    land(lake, "acme", gone + own + tried)
+    broken = [at(0, path="/page", visitor=6), *(at(n, path=f"/{n}.png", status=404, visitor=6) for n in range(9))]
+    again = [at(n, path="/again", status=404, visitor=7) for n in range(9)]
+    moved = [at(n, path=f"/m{n // 2}", status=404 if n % 2 else 301, visitor=8) for n in range(10)]
+    unknown = [probe(visitor=None), *(at(n, path=f"/y{n}", status=404, visitor=None) for n in range(99))]
+    land(lake, "acme", gone + own + tried + broken + again + moved + unknown)
     judge(lake)
-    assert told(lake, "visitor") == {1: set(), 2: set(), 3: set(), 4: set(), 5: {"errors"}}
-
-
-def test_visits_without_a_visitor_are_never_grouped(lake):
-    land(lake, "acme", [probe(visitor=None), *(at(n, path=f"/x{n}", status=404, visitor=None) for n in range(99))])
-    judge(lake)
-    assert set().union(*told(lake).values()) == set()
+    found = {(row["visitor"], row["signals"]) for row in rows_of(lake) if row["signals"]}
+    assert found == {(5, recount.BITS["errors"]), (8, recount.BITS["errors"])}
 
 
 def test_a_browser_is_outdated_from_a_day_on(lake):
-    for day in (date(2022, 2, 3), date(2022, 2, 4)):
-        land(lake, "acme", [visit(visited_at=datetime(day.year, day.month, day.day), path=f"/{day}", user_agent=OLD)])
+    for day in (3, 4):
+        land(lake, "acme", [visit(visited_at=datetime(2022, 2, day), path=f"/{day}", user_agent=OLD)])
     judge(lake)
-    assert told(lake) == {"/2022-02-03": set(), "/2022-02-04": {"outdated"}}
-
-
-def test_errors_are_pages_and_neither_what_a_broken_page_names_nor_one_page_again_and_again(lake):
-    broken = [at(n, path=f"/img{n}.png", status=404, visitor=1) for n in range(9)]
-    again = [at(n, path="/gone", status=404, visitor=2) for n in range(9)]
-    moved = [at(n, path=f"/x{n // 2}", status=404 if n % 2 else 301, visitor=3) for n in range(10)]
-    land(lake, "acme", [at(0, path="/page", visitor=1), *broken, *again, *moved])
-    judge(lake)
-    assert told(lake, "visitor") == {1: set(), 2: set(), 3: {"errors"}}
+    assert told(lake) == {"/3": set(), "/4": {"outdated"}}
 
 
 def test_a_stale_browser_without_the_files_that_others_load_is_not_a_persons_and_one_with_a_file_is(lake):
@@ -236,33 +226,20 @@ def versions(lake):
     return [file.behaviour_version for file in lake.manifest.live_files("acme")]
 
 
-def test_a_past_day_of_one_file_is_judged_once_and_today_never(lake):
-    land(lake, "acme", [at(0, user_agent=OLD), visit(visited_at=datetime(2026, 3, 5, 7), user_agent=OLD, path="/now")])
-    assert judge(lake).judged == 1
-    assert [row["signals"] for row in sorted(rows_of(lake), key=lambda row: row["path"])] == [4, None]
-    assert versions(lake) == [BEHAVIOUR_VERSION, 0]
-    assert judge(lake) == compaction.CompactionResult()
-    assert judge(lake, TODAY + timedelta(days=1)).judged == 1
-
-
-def test_a_late_visit_makes_its_day_unjudged_and_it_is_judged_again(lake):
-    land(lake, "acme", [probe(0)])
-    judge(lake)
+def test_a_past_day_is_judged_once_and_again_after_a_late_visit_which_puts_answers_out_of_date_and_today_never(lake):
+    land(lake, "acme", [probe(0), visit(visited_at=datetime(2026, 3, 5, 7), user_agent=OLD, path="/now")])
+    for judged in (1, 0):
+        assert judge(lake).judged == judged
+        assert sorted(versions(lake)) == [0, BEHAVIOUR_VERSION]
+        assert [row["signals"] for row in sorted(rows_of(lake), key=itemgetter("path"))] == [2, None]
+        assert lake.manifest.epoch("acme") == 1
     land(lake, "acme", [at(3, path="/late")])
-    assert sorted(versions(lake)) == [0, BEHAVIOUR_VERSION]
     assert judge(lake).judged == 1
-    assert (versions(lake), told(lake)) == ([BEHAVIOUR_VERSION], {"/.env": {"probed"}, "/late": {"probed"}})
-
-
-def test_judging_puts_answers_out_of_date_and_merging_today_does_not(lake):
-    land(lake, "acme", [at(0)])
-    before = lake.manifest.epoch("acme")
-    judge(lake)
-    assert lake.manifest.epoch("acme") == before + 1
+    assert [row["signals"] for row in sorted(rows_of(lake), key=itemgetter("path"))] == [2, 2, None]
     for number in range(20):
         land(lake, "acme", [visit(visited_at=datetime(2026, 3, 5, 7), path=f"/{number}")])
-    assert judge(lake).partitions == 1
-    assert lake.manifest.epoch("acme") == before + 1
+    assert (judge(lake).partitions, lake.manifest.epoch("acme")) == (1, 2)
+    assert judge(lake, TODAY + timedelta(days=1)).judged == 1
 
 
 def test_an_erasure_leaves_signals_and_a_judged_day_as_they_are(lake):
