@@ -194,12 +194,3 @@ def test_rot_that_leaves_no_trace_is_found_within_a_day(filled, tell):
         assert len(filled.visit_files("acme", date.min, date.max)) == len(files) + 1
         found += 1
     tell(rotten_files=found, found=found)
-
-
-@pytest.mark.parametrize("damage", ["write", "remove"])
-def test_rot_is_found_beside_a_file_that_is_known_to_be_damaged(filled, damage):
-    files = sorted(filled.manifest.live_files("acme"), key=lambda file: file.checked_at)
-    damaged, rotten = filled.root / files[0].path, filled.root / files[-1].path
-    damaged.write_bytes(b"damaged") if damage == "write" else damaged.unlink()
-    rot(filled, rotten)
-    assert any(rotten.name in trouble for trouble in look_at_all(filled, files))

@@ -140,7 +140,7 @@ def test_a_failure_after_all_days_are_erased_leaves_them_erased(case, tmp_path, 
         assert assert_whole_and_finished_by_the_next_run(case, lake) == 3
 
 
-def test_what_is_stopped_goes_on_where_it_stopped(case, tmp_path, monkeypatch):
+def test_what_is_stopped_goes_on_where_it_stopped(case, tmp_path):
     days = []
 
     def stop(done, whole):
@@ -148,13 +148,7 @@ def test_what_is_stopped_goes_on_where_it_stopped(case, tmp_path, monkeypatch):
         if len(days) == 2:
             raise KeyboardInterrupt
 
-    with opened(shutil.copytree(case.root, tmp_path / "between")) as lake:
+    with opened(shutil.copytree(case.root, tmp_path / "lake")) as lake:
         with pytest.raises(KeyboardInterrupt):
             case.run(lake, progress=stop)
         assert assert_whole_and_finished_by_the_next_run(case, lake) == 2
-    with opened(shutil.copytree(case.root, tmp_path / "amidst")) as lake:
-        with monkeypatch.context() as patch:
-            fail_at(patch, "data.store.landing", "move_durably", 2, is_done=True, error=MemoryError())
-            with pytest.raises(MemoryError):
-                case.run(lake)
-        assert_whole_and_finished_by_the_next_run(case, lake)
