@@ -1,10 +1,10 @@
 """What is left of a manifest that a rebuild replaces."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, TypeAlias
 
 from data.errors import LakeDamaged, NewerVersion
 from data.store.manifest import Manifest
@@ -18,28 +18,8 @@ _OBJECTS: Final = "SELECT objects.organization, bucket, key, etag, batches.organ
 JOIN batches ON batches.id = batch"
 
 
-class OldManifest(NamedTuple):
-    """What is left of the old manifest: the rows of its tables by name."""
-
-    batches: Sequence[tuple[Any, ...]] = ()
-    files: Sequence[tuple[Any, ...]] = ()
-    epochs: Sequence[tuple[Any, ...]] = ()
-    last_runs: Sequence[tuple[Any, ...]] = ()
-    erasures: Sequence[tuple[Any, ...]] = ()
-    zones: Sequence[tuple[str, str]] = ()
-    received: Sequence[tuple[str, str, str]] = ()
-    arrivals: Sequence[tuple[Any, ...]] = ()
-    pending: Sequence[tuple[Any, ...]] = ()
-    copies: Sequence[tuple[Any, ...]] = ()
-    marks: Sequence[tuple[int, str]] = ()
-    behaviour_off: Sequence[tuple[str]] = ()
-    objects: Sequence[tuple[Any, ...]] = ()
-    generation: int = 0
-
-    @property
-    def file_names(self) -> dict[str, bool]:
-        """The names of its files, and whether each is live."""
-        return {path.rpartition("/")[2]: bool(is_live) for path, _, is_live in self.files}
+OldManifest: TypeAlias = Mapping[str, Sequence[tuple[Any, ...]]]
+"""The rows of its tables by name; of `files`, the path, the SHA-256 and whether it is live."""
 
 
 def read_old_manifest(path: Path) -> OldManifest | None:
@@ -52,22 +32,22 @@ def read_old_manifest(path: Path) -> OldManifest | None:
             ((result, *_), *_) = manifest.rows("PRAGMA integrity_check")
             if result != "ok":
                 return None
-            return OldManifest(
-                manifest.rows("SELECT * FROM batches"),
-                manifest.rows("SELECT path, sha256, deletable_at IS NULL FROM files"),
-                manifest.rows("SELECT * FROM epochs"),
-                manifest.rows("SELECT * FROM last_runs"),
-                manifest.rows("SELECT * FROM erasures"),
-                manifest.rows("SELECT * FROM zones"),
-                manifest.rows("SELECT * FROM received"),
-                manifest.rows("SELECT * FROM arrivals"),
-                manifest.rows("SELECT * FROM pending ORDER BY id"),
-                manifest.rows("SELECT * FROM copies"),
-                manifest.rows("SELECT * FROM marks"),
-                manifest.rows("SELECT * FROM behaviour_off"),
-                manifest.rows(_OBJECTS),
-                manifest.rows("SELECT number FROM generation")[0][0],
-            )
+            return {
+                "batches": manifest.rows("SELECT * FROM batches"),
+                "files": manifest.rows("SELECT path, sha256, deletable_at IS NULL FROM files"),
+                "epochs": manifest.rows("SELECT * FROM epochs"),
+                "last_runs": manifest.rows("SELECT * FROM last_runs"),
+                "erasures": manifest.rows("SELECT * FROM erasures"),
+                "zones": manifest.rows("SELECT * FROM zones"),
+                "received": manifest.rows("SELECT * FROM received"),
+                "arrivals": manifest.rows("SELECT * FROM arrivals"),
+                "pending": manifest.rows("SELECT * FROM pending ORDER BY id"),
+                "copies": manifest.rows("SELECT * FROM copies"),
+                "marks": manifest.rows("SELECT * FROM marks"),
+                "behaviour_off": manifest.rows("SELECT * FROM behaviour_off"),
+                "objects": manifest.rows(_OBJECTS),
+                "generation": manifest.rows("SELECT number FROM generation"),
+            }
     except NewerVersion:
         raise
     except (LakeDamaged, sqlite3.DatabaseError) as error:

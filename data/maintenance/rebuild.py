@@ -55,8 +55,10 @@ class Rebuild:
         self.root = root
         self.old = read_old_manifest(root / "manifest.sqlite")  # what is left of the old manifest; None: nothing
         self._copy = GenerationCopy(root)
-        self._generation = max(self.old.generation if self.old else 0, self._copy.number()) + 1
-        self.plan: RebuildPlan = plan_rebuild(root, self.old.file_names if self.old else {}, progress)
+        self._left: OldManifest = self.old or defaultdict(list)
+        self._generation = max([self._copy.number(), *(number for (number,) in self._left["generation"])]) + 1
+        known = {path.rpartition("/")[2]: bool(is_live) for path, _, is_live in self._left["files"]}
+        self.plan: RebuildPlan = plan_rebuild(root, known, progress)
 
     def run(self, progress: Progress = unseen) -> RebuildResult:
         """Build the new manifest beside the old one, then replace it; a copy of the old one is kept."""
@@ -94,11 +96,11 @@ class Rebuild:
                 path.unlink()
 
     def _fill(self, manifest: Manifest, damaged: list[str], progress: Progress) -> None:
-        plan, old = self.plan, self.old or OldManifest()
-        hashes = {path.rpartition("/")[2]: sha256 for path, sha256, _ in old.files}
+        plan, old = self.plan, self._left
+        hashes = {path.rpartition("/")[2]: sha256 for path, sha256, _ in old["files"]}
         size = sum(file.path.stat().st_size for file in plan.counted)
         done, landed = 0, []
-        gone = missing_files(self.root, old.files, plan)
+        gone = missing_files(self.root, old["files"], plan)
         damaged += [f"{path} is missing; copy it back from a backup, then rebuild again." for path in gone]
         for file in plan.counted:
             try:
@@ -115,15 +117,15 @@ class Rebuild:
             expiry = format_time(datetime.now(UTC) + READERS_GRACE)
             db.executemany("UPDATE files SET deletable_at = ? WHERE path = ?", [(expiry, file.path) for file in dead])
             organizations = {file.organization for file in [*landed, *dead]}
-            epochs = dict.fromkeys(organizations, 0) | dict(old.epochs)
+            epochs = dict.fromkeys(organizations, 0) | dict(old["epochs"])
             db.executemany("INSERT INTO epochs VALUES (?, ?)", [(name, epoch + 1) for name, epoch in epochs.items()])
             db.executemany("INSERT INTO zones VALUES (?, ?)", self._zones(old))
-            db.executemany("INSERT INTO last_runs VALUES (?, ?)", old.last_runs)
-            db.executemany("INSERT INTO erasures VALUES (?, ?, ?, ?, ?)", old.erasures)
-            db.executemany("INSERT INTO copies VALUES (?, ?, ?, ?, ?, ?, ?)", old.copies)
-            db.executemany("INSERT INTO marks VALUES (?, ?)", old.marks)
-            db.executemany("INSERT INTO arrivals VALUES (?, ?, ?, ?, ?)", old.arrivals)
-            db.executemany("INSERT INTO behaviour_off VALUES (?)", old.behaviour_off)
+            db.executemany("INSERT INTO last_runs VALUES (?, ?)", old["last_runs"])
+            db.executemany("INSERT INTO erasures VALUES (?, ?, ?, ?, ?)", old["erasures"])
+            db.executemany("INSERT INTO copies VALUES (?, ?, ?, ?, ?, ?, ?)", old["copies"])
+            db.executemany("INSERT INTO marks VALUES (?, ?)", old["marks"])
+            db.executemany("INSERT INTO arrivals VALUES (?, ?, ?, ?, ?)", old["arrivals"])
+            db.executemany("INSERT INTO behaviour_off VALUES (?)", old["behaviour_off"])
             self._insert_pending(db, old)
             db.execute("UPDATE generation SET number = ?", [self._generation])
             for organization, links in newest_links(self.root).items():
@@ -150,22 +152,22 @@ class Rebuild:
             for file in [*self.plan.counted, *self.plan.replaced]
             for batch in file.footer.batches
         ]
-        objects = list(old.objects)
+        objects = list(old["objects"])
         for organization in sorted({name for name, _ in records}):
             for batch in merged_batches(batch for name, batch in records if name == organization):
                 if batch.sha256 and batch.imported_at and batch.size:
                     key, *columns, version = astuple(batch)
                     db.execute(_BATCH, [key, organization, *columns])
                     objects += [(organization, *version, organization, batch.sha256)] if version else []
-        db.executemany(_BATCH, old.batches)
+        db.executemany(_BATCH, old["batches"])
         db.executemany(_OBJECT, objects)
 
     def _zones(self, old: OldManifest) -> list[tuple[str, str]]:
         """The zone of each organization. Raises LakeDamaged if visits that would count are dated in two zones."""
         dated = defaultdict[str, dict[str, str]](dict)
-        for organization, zone in old.zones:
+        for organization, zone in old["zones"]:
             dated[organization][zone] = "the old manifest"
-        for _, organization, *_, zone in old.pending:
+        for _, organization, *_, zone in old["pending"]:
             dated[organization][zone] = "visits that wait for their file"
         for file in self.plan.counted:
             dated[file.footer.organization][file.footer.zone] = str(file.path)
@@ -183,14 +185,14 @@ class Rebuild:
         ranges = [(file.footer.organization, part) for file in self.plan.files for part in file.footer.pending]
         rows = [
             (key, organization, *rest)
-            for key, organization, *rest in old.pending
+            for key, organization, *rest in old["pending"]
             if not any(name == organization and part.contains(PendingRange(key, key)) for name, part in ranges)
             or not _is_readable(rest[2])
         ]
         db.executemany("INSERT INTO pending VALUES (?, ?, ?, ?, ?, ?)", rows)
-        for row in sorted([*old.received, *((organization, *part.times) for organization, part in ranges)]):
+        for row in sorted([*old["received"], *((organization, *part.times) for organization, part in ranges)]):
             note_received(db, *row)
-        last = max([0, *(part.last for _, part in ranges), *(row[0] for row in old.pending)])
+        last = max([0, *(part.last for _, part in ranges), *(row[0] for row in old["pending"])])
         db.execute("DELETE FROM sqlite_sequence WHERE name = 'pending'")
         db.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('pending', ?)", [last])
 

@@ -174,15 +174,11 @@ def _repeated_flushes(files: Iterable[VisitFile]) -> Iterable[VisitFile]:
         kept: list[VisitFile] = []
         sizes = {file.path: sum(part.last - part.first for part in file.footer.pending) for file in flushed}
         for file in sorted(flushed, key=lambda file: (sizes[file.path], file.footer.written_at), reverse=True):
-            if any(_moved_all(other, file) for other in kept):
+            others = [other.footer.pending for other in kept]
+            if any(all(any(part.contains(one) for part in other) for one in file.footer.pending) for other in others):
                 yield file
             else:
                 kept.append(file)
-
-
-def _moved_all(file: VisitFile, other: VisitFile) -> bool:
-    """Whether a file has all pending visits that another has."""
-    return all(any(part.contains(one) for part in file.footer.pending) for one in other.footer.pending)
 
 
 def _ask_about_repetitions(
