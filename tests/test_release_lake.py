@@ -1,13 +1,15 @@
 """The lake that 1.0.0 made, opened by this program: it answers as it did then, and goes on.
 
-test_newer_program.py runs these tests by a program with one more column, too.
+tests/fixtures has the lake, which is never remade, and what 1.0.0 answered from it. test_newer_program.py runs these
+tests by a program with one more column, too.
 """
 
 import json
 import sqlite3
 import tarfile
 from contextlib import closing
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 
 import msgspec
 import orjson
@@ -27,16 +29,27 @@ from service.encoding import encode
 from service.hooks.registry import Hooks
 from service.jobs.store import Jobs
 from service.pages.shares import ShareStore
-from tests.fixtures.make_lake import ANSWERS, ARCHIVE, NOW, ZONES, log_of
 from tests.recount import local_time, recount
 from tests.support.lakes import links_path, opened
 from tests.support.sql import answers as answers_of
+from tests.support.user_agents import CHROME, GPTBOT
 
+FIXTURES = Path(__file__).parent / "fixtures"
+STORED = json.loads((FIXTURES / "lake-1.0.0.json").read_text())
+NOW, LATER = datetime(2026, 3, 15, 12, tzinfo=UTC), datetime(2026, 3, 20, 12, tzinfo=UTC)
+"""When the lake was made, and when it goes on."""
+ORGANIZATIONS = "acme", "berlin"
+CLIENTS = (
+    (CHROME, "https://chatgpt.com/", "/launch?utm_source=chatgpt.com"),
+    (CHROME, "-", "/sale?utm_source=news&utm_medium=email&utm_campaign=spring&utm_term=links&utm_content=top"),
+    (GPTBOT, "-", "/launch"),
+    ("Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)", "-", "/sale"),
+    ("zgrab/0.x", "-", "/.env"),
+)
 PARTS = {entry.name for _, entry in ENTRIES["dashboard"].members}
 NAMES = [name for name in ENDPOINTS if name not in PARTS]
 """What is asked: the dashboard stands for the reports that it consists of."""
 DAYS = date(2026, 3, 10), date(2026, 3, 15)
-LATER = datetime(2026, 3, 20, 12, tzinfo=UTC)
 
 
 def answers(lake, organization):
@@ -56,7 +69,7 @@ def told_by(root):
             "shares": shares.shares_of("berlin"),
         }
         control_rows = msgspec.json.decode(msgspec.json.encode(stores))
-        return {"answers": {name: answers(lake, name) for name in ZONES}, "control": control_rows}
+        return {"answers": {name: answers(lake, name) for name in ORGANIZATIONS}, "control": control_rows}
 
 
 def visits_of(lake, organization):
@@ -81,7 +94,7 @@ def recounted(lake, organization):
 
 @pytest.fixture
 def root(tmp_path):
-    with tarfile.open(ARCHIVE) as archive:
+    with tarfile.open(FIXTURES / "lake-1.0.0.tar.xz") as archive:
         archive.extractall(tmp_path, filter="data")
     yield tmp_path / "lake"
     with opened(tmp_path / "lake") as lake:
@@ -94,11 +107,8 @@ def lake(root):
         yield lake
 
 
-STORED = json.loads(ANSWERS.read_text()) if ANSWERS.exists() else {}
-
-
 def test_every_column_of_1_0_0_is_filled_in_it(lake):
-    rows = [row for organization in ZONES for row in visits_of(lake, organization)]
+    rows = [row for organization in ORGANIZATIONS for row in visits_of(lake, organization)]
     assert [one.name for one in COLUMNS if one.since == 1 and all(row[one.name] is None for row in rows)] == []
 
 
@@ -126,12 +136,18 @@ def test_it_answers_as_it_did_and_accepts_what_was_shown_once(root):
         assert ShareStore(control, lambda: NOW).share(STORED["shown"]["share"]).organization == "berlin"
 
 
-@pytest.mark.parametrize("organization", ZONES)
+@pytest.mark.parametrize("organization", ORGANIZATIONS)
 def test_its_answers_are_those_of_a_recount_and_it_goes_on(lake, organization, tmp_path):
     assert recounted(lake, organization) == answers(lake, organization)
-    before, waiting = len(visits_of(lake, organization)), pending.flush_all(lake) // len(ZONES)
+    before, waiting = len(visits_of(lake, organization)), pending.flush_all(lake) // len(ORGANIZATIONS)
     log = tmp_path / "more.log"
-    log.write_text(log_of(1))
+    log.write_text(
+        "".join(
+            f"203.0.113.{number} - - [{NOW - timedelta(days=1, hours=number):%d/%b/%Y:%H:%M:%S} +0000] "
+            f'"GET {path} HTTP/1.1" 302 500 "{referrer}" "{agent}"\n'
+            for number, (agent, referrer, path) in enumerate(CLIENTS * 2)
+        )
+    )
     importer = Importer(lake, lambda: LATER)
     added = importer.run(log, Options(organization, "www.example")).visits
     importer.readers.close()
