@@ -1,4 +1,4 @@
-"""Importers, senders, a compactor, a reclassifier, retention and readers at once, killed at any moment: each batch is
+"""Importers, senders, compactors, a reclassifier, retention and readers at once, killed at any moment: each batch is
 there as a whole or not at all for every reader, and in the end every acknowledged one is there once.
 """
 
@@ -16,8 +16,8 @@ from tests.faults.victims import nothing
 from tests.support.lakes import opened
 
 SECONDS = scaled(2, 600)
-ROLES = (("import_logs", "a"), ("import_logs", "b"), ("send",), ("send",), ("maintain",), ("reclassify",), ("forget",),
-         ("read",), ("read",))  # fmt: skip
+ROLES = (("import_logs", "a"), ("import_logs", "b"), ("send",), ("send",), ("maintain",), ("maintain",),
+         ("reclassify",), ("forget",), ("read",), ("read",))  # fmt: skip
 
 
 def test_all_programs_at_work_and_killed_at_random_lose_double_and_halve_nothing(program, tell, tmp_path):

@@ -3,11 +3,9 @@
 import ipaddress
 import json
 import os
-import random
 import sqlite3
 import sys
 import threading
-import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -22,7 +20,6 @@ from hypothesis import strategies as st
 from data.errors import Conflict, LakeDamaged
 from data.ingest.live import LiveIngest
 from data.logs.reported import Submission
-from data.maintenance.compaction import ABANDONED_AFTER, Compactor
 from data.store import pending
 from data.store.landing import Landing
 from data.visits import VISITS
@@ -30,7 +27,6 @@ from tests.support.lakes import everything_in, fail_at, paths, rows_of, strays
 from tests.support.visits import packed, unpacked, visit
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
-KILLS = int(os.environ.get("TRAFFIC_KILLS", "3"))
 
 
 def some(*paths, day=4, **columns):
@@ -88,15 +84,9 @@ def test_what_waited_lands_once_organizations_apart_and_waits_no_longer(lake):
 
 
 def test_every_column_lands_as_it_was_kept(lake):
-    whole = visit(
-        **{name: f"a {name}" for name in VISITS.names if VISITS.field(name).type == pa.string()}
-        | {
-            "visitor": -(2**63),
-            "is_malicious": True,
-            "status": 999,
-            "visited_at": datetime(2026, 3, 4, 1, 2, 3, 456_789),
-        }
-    )
+    texts = {name: f"a {name}" for name in VISITS.names if VISITS.field(name).type == pa.string()}
+    moment = datetime(2026, 3, 4, 1, 2, 3, 456_789)
+    whole = visit(**texts, visitor=-(2**63), is_malicious=True, status=999, visited_at=moment)
     rows = [whole, visit(path=""), visit(user_agent=None, method=None, status=None, is_malicious=None)]
     pending.enqueue(lake.manifest, {"acme": packed(rows)}, NOW)
     pending.flush_all(lake)
@@ -191,28 +181,21 @@ def test_what_is_kept_and_flushed_in_any_order_is_the_same_multiset(lake, steps,
 # Failures
 
 
-class FailingWriter:
-    """The writing connection of a manifest, one statement of which fails so many times."""
-
-    def __init__(self, db, statement, is_done, times):
-        self._db, self._statement, self._is_done, self._times = db, statement, is_done, times
-
-    def __getattr__(self, name):
-        return getattr(self._db, name)
-
-    def execute(self, sql, *args):
-        if self._times and sql.startswith(self._statement):
-            self._times -= 1
-            if self._is_done:
-                self._db.execute(sql, *args)
-            raise sqlite3.OperationalError("disk I/O error")
-        return self._db.execute(sql, *args)
-
-
 @contextmanager
 def failing_writer(lake, monkeypatch, statement, is_done=False, times=1):
+    """A statement of the connection that writes the manifest fails so many times."""
+    execute, left = lake.manifest._writer.execute, [*range(times)]
+
+    def failing(sql, *args):
+        fails = sql.startswith(statement) and left
+        result = execute(sql, *args) if is_done or not fails else None
+        if fails:
+            left.pop()
+            raise sqlite3.OperationalError("disk I/O error")
+        return result
+
     with monkeypatch.context() as patch:
-        patch.setattr(lake.manifest, "_writer", FailingWriter(lake.manifest._writer, statement, is_done, times))
+        patch.setattr(lake.manifest._writer, "execute", failing)
         yield
 
 
@@ -225,15 +208,17 @@ def three_files(lake):
     return lake
 
 
-def assert_all_wait_and_then_land_once(lake):
+def assert_all_wait_and_then_land_once(lake, left=0):
+    """Nothing has landed, so many files are left over, and the next flush needs no others."""
     assert waiting(lake) == ["/a", "/b", "/c", "/d"]
     assert (paths(lake), paths(lake, "other")) == ({}, {})
-    assert strays(lake) == ([], set())
-    assert_all_land_once(lake)
-
-
-def assert_all_land_once(lake):
+    staged, moved = strays(lake)
+    assert (staged, len(moved)) == ([], left)
     assert pending.flush_all(lake) == 4
+    assert_all_landed_once(lake)
+
+
+def assert_all_landed_once(lake):
     assert (paths(lake), paths(lake, "other")) == ({"/a": 1, "/b": 1, "/c": 1}, {"/d": 1})
     assert strays(lake) == ([], set())
 
@@ -269,18 +254,14 @@ def test_a_failure_of_the_manifest_leaves_all_waiting(three_files, monkeypatch, 
 def test_while_commits_go_on_failing_files_stay_and_the_next_flush_writes_over_them(three_files, monkeypatch):
     with failing_writer(three_files, monkeypatch, "COMMIT", times=9), pytest.raises(sqlite3.OperationalError):
         pending.flush_all(three_files)
-    staged, moved = strays(three_files)
-    assert (staged, len(moved)) == ([], 3)
-    assert waiting(three_files) == ["/a", "/b", "/c", "/d"]
-    assert_all_land_once(three_files)
+    assert_all_wait_and_then_land_once(three_files, left=3)
 
 
 def test_a_failure_after_the_commit_leaves_all_landed(three_files, monkeypatch):
     with failing_writer(three_files, monkeypatch, "COMMIT", is_done=True), pytest.raises(sqlite3.OperationalError):
         pending.flush_all(three_files)
-    assert (paths(three_files), paths(three_files, "other")) == ({"/a": 1, "/b": 1, "/c": 1}, {"/d": 1})
     assert pending.flush_all(three_files) == 0
-    assert strays(three_files) == ([], set())
+    assert_all_landed_once(three_files)
 
 
 @pytest.mark.parametrize("statement", ["BEGIN", "COMMIT"])
@@ -324,24 +305,24 @@ def test_what_cannot_be_read_waits_on_and_holds_nothing_else_up(lake):
 # Several at once
 
 
-def at_once(*works):
-    """Run each in a thread of its own, all from the same moment; what they returned."""
-    barrier = threading.Barrier(len(works))
+def at_once(work, *inputs):
+    """Do some work for each input in a thread of its own, all from the same moment; what they returned."""
+    barrier = threading.Barrier(len(inputs))
 
-    def run(work):
+    def run(given):
         barrier.wait()
-        return work()
+        return work(given)
 
-    with ThreadPoolExecutor(len(works)) as pool:
-        return list(pool.map(run, works))
+    with ThreadPoolExecutor(len(inputs)) as pool:
+        return list(pool.map(run, inputs))
 
 
 def test_flushers_at_the_same_time_move_every_visit_once(lake, reopened, monkeypatch):
+    """As processes of their own they do in tests/faults/test_chaos.py."""
     monkeypatch.setattr(pending, "MAX_VISITS_PER_TRANSACTION", 10)
-    lakes = [lake, lake, reopened(), reopened()]
     for number in range(40):
         keep(lake, f"/{number}", organization=("acme", "other")[number % 2])
-    moved = at_once(*(lambda each=each: pending.flush_all(each) for each in lakes))
+    moved = at_once(pending.flush_all, lake, lake, reopened(), reopened())
     assert sum(moved) == 40
     assert paths(lake) + paths(lake, "other") == {f"/{number}": 1 for number in range(40)}
     assert strays(lake) == ([], set())
@@ -395,92 +376,11 @@ def test_visits_that_come_while_two_flush_land_once(lake, reopened):
 
     with ThreadPoolExecutor(2) as pool:
         flushers = pool.map(flush, (lake, reopened()))
-        at_once(*(lambda number=number: send(number) for number in range(2)))
+        at_once(send, 0, 1)
         done.set()
         list(flushers)
     pending.flush_all(lake)
     assert paths(lake) == {f"/{number}-{turn}": 1 for number in range(2) for turn in range(25)}
-
-
-FLUSHER = """
-from pathlib import Path
-from data.store import pending
-from data.store.lake import Lake
-pending.MAX_VISITS_PER_TRANSACTION = 3
-lake = Lake(Path({root!r}))
-print("ready", flush=True)
-while not Path({go!r}).exists():
-    pass
-print(pending.flush_all(lake), flush=True)
-raise SystemExit
-"""
-
-
-@contextmanager
-def process(forks, code):
-    """A process that runs some code, and what it prints."""
-    read, write = os.pipe()
-    with os.fdopen(read) as printed:
-        forked = forks.start(before=code, out=write, err=2)
-        os.close(write)
-        yield forked, printed
-        forked.kill()
-        forked.wait()
-
-
-def test_processes_that_flush_at_the_same_time_move_every_visit_once(lake, forks, tmp_path):
-    for number in range(30):
-        keep(lake, f"/{number}", day=1 + number % 2)
-    code = FLUSHER.format(root=str(lake.root), go=str(tmp_path / "go"))
-    with process(forks, code) as (one, told_by_one), process(forks, code) as (other, told_by_other):
-        assert told_by_one.readline() == told_by_other.readline() == "ready\n"
-        (tmp_path / "go").touch()
-        moved = [int(told_by_one.read()), int(told_by_other.read())]
-        assert (one.wait(), other.wait()) == (0, 0)
-    assert (sum(moved), pending.flush_all(lake)) == (30, 0)
-    assert paths(lake) == {f"/{number}": 1 for number in range(30)}
-    assert strays(lake) == ([], set())
-
-
-# Killed
-
-KEEPER = """
-from datetime import datetime, UTC
-from itertools import count
-from pathlib import Path
-from data.store import pending
-from data.store.lake import Lake
-from tests.support.visits import packed, visit
-lake = Lake(Path({root!r}))
-for number in count():
-    moment = datetime(2026, 3, 1 + number % 3, 12)
-    path = f"/{turn}-{{number}}"
-    pending.enqueue(lake.manifest, {{"acme": packed([visit(path=path, visited_at=moment)] * 2)}}, datetime.now(UTC))
-    print(path, flush=True)
-    if number % 4 == 3:
-        pending.flush_all(lake)
-"""
-
-
-def test_who_is_killed_at_any_moment_loses_nothing_acknowledged_and_doubles_nothing(lake, forks):
-    chance, acknowledged = random.Random(KILLS), []
-    for turn in range(KILLS):
-        with process(forks, KEEPER.format(root=str(lake.root), turn=turn)) as (keeper, printed):
-            acknowledged.append(printed.readline().strip())
-            time.sleep(chance.uniform(0, 0.3))
-            keeper.kill()
-            keeper.wait()
-            acknowledged += printed.read().splitlines()
-        left = pending.backlog(lake.manifest).visits
-        assert pending.flush_all(lake) == left
-    told = paths(lake)
-    assert {told[path] for path in acknowledged} == {2}
-    assert set(told.values()) == {2}
-    assert len(told) <= len(acknowledged) + KILLS  # of the one under way nobody knows
-    Compactor(lake, lambda: datetime.now(UTC) + 2 * ABANDONED_AFTER).sweep()
-    staged, unknown = strays(lake)
-    assert (staged, len(unknown) <= KILLS * 2) == ([], True)  # what a kill left is not for a sweep to judge
-    assert paths(lake) == told
 
 
 # No address
