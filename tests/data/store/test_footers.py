@@ -15,6 +15,7 @@ from data.store.footers import SESSION_BITS, PendingRange, merged_ranges, read_v
 from data.store.pending import enqueue, flush_all
 from data.visits import VISITS
 from tests.faults.lakes import line
+from tests.support.lakes import kill_at_commit
 from tests.support.visits import land, packed, visit
 
 NOW = datetime(2026, 3, 6, 12, tzinfo=UTC)
@@ -41,12 +42,8 @@ def test_the_files_of_an_import_know_their_day_and_batch_and_the_last_one_all_of
     assert datetime.fromisoformat(record.imported_at) == batch.imported_at
 
 
-def test_an_import_that_was_killed_before_its_commit_is_overwritten_by_the_next_one(lake, load, monkeypatch):
-    with monkeypatch.context() as patch:
-        patch.setattr("data.store.landing.discard", lambda *_: None)
-        patch.setattr("data.store.manifest.insert_files", lambda *_: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            load(line("/a", 1) + line("/b", 2))
+def test_an_import_that_was_killed_before_its_commit_is_overwritten_by_the_next_one(lake, load):
+    kill_at_commit(lambda: load(line("/a", 1) + line("/b", 2)), "data.store.landing", "data.store.manifest")
     left = {path.name for path in lake.root.glob("visits/organization=acme/*/*")}
     assert len(left) == 2
     load(line("/a", 1) + line("/b", 2))
@@ -54,13 +51,9 @@ def test_an_import_that_was_killed_before_its_commit_is_overwritten_by_the_next_
     assert set(names(lake.manifest.live_files("acme"))) == left
 
 
-def test_live_visits_record_which_rows_they_were_and_a_killed_move_is_overwritten(lake, monkeypatch):
+def test_live_visits_record_which_rows_they_were_and_a_killed_move_is_overwritten(lake):
     enqueue(lake.manifest, {"acme": packed([visit()])}, NOW)
-    with monkeypatch.context() as patch:
-        patch.setattr("data.store.landing.discard", lambda *_: None)
-        patch.setattr("data.store.pending.insert_files", lambda *_: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            flush_all(lake)
+    kill_at_commit(lambda: flush_all(lake), "data.store.landing", "data.store.pending")
     enqueue(lake.manifest, {"acme": packed([visit(path="/more")])}, NOW + timedelta(seconds=1))
     ((first, last),) = lake.manifest.rows("SELECT min(id), max(id) FROM pending")
     assert flush_all(lake) == 2

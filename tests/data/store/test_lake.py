@@ -1,4 +1,4 @@
-"""The lake as a folder: opening it, its seed files, and which of its files can be trusted."""
+"""The lake as a folder: where it may lie, opening it, its seed files, and which of its files can be trusted."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from data.errors import BadInput, LakeDamaged, NewerVersion
-from data.store.files import sha256_of, version_of, write_parquet
+from data.store.files import NETWORK, network_file_system, sha256_of, version_of, write_parquet
 from data.store.footers import footer_of
 from data.store.lake import Lake
 from data.store.lake_folders import LINKS
@@ -88,6 +88,30 @@ def test_an_unwritable_folder_is_bad_input(tmp_path):
         Lake(tmp_path / "lake", create=True)
 
 
+def test_a_folder_of_another_machine_is_told_and_a_local_one_is_fine_beside_it(tmp_path):
+    here, mounts = tmp_path.stat().st_dev, tmp_path / "mountinfo"
+
+    def mount(kind, device):
+        number = f"{os.major(device)}:{os.minor(device)}"
+        return f"36 35 {number} / /mnt/a\\040b rw,noatime shared:1 - {kind} server:/export rw\n"
+
+    for kind in sorted(NETWORK):
+        mounts.write_text(mount("ext4", here + 1) + mount(kind, here))
+        assert network_file_system(tmp_path, mounts) == kind
+    for kind in ("ext4", "xfs", "btrfs", "overlay", "tmpfs"):
+        mounts.write_text(mount(kind, here) + mount("nfs4", here + 1) + "short\n")
+        assert network_file_system(tmp_path, mounts) is None, kind
+    assert network_file_system(tmp_path, tmp_path / "nowhere") is None
+    assert network_file_system(tmp_path) is None
+
+
+def test_a_lake_over_a_network_is_refused_in_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.setattr("data.store.lake.network_file_system", lambda folder: "nfs4")
+    with pytest.raises(BadInput, match=r"^the lake cannot be at \S+: nfs4 is a network file system.*local disk\.$"):
+        Lake(tmp_path / "lake", create=True)
+    assert not (tmp_path / "lake" / "manifest.sqlite").exists()
+
+
 def test_a_relative_lake_stays_where_it_was_opened(tmp_path, opened, monkeypatch):
     monkeypatch.chdir(tmp_path)
     lake = opened(Path("lake"), create=True)
@@ -99,10 +123,8 @@ def test_a_relative_lake_stays_where_it_was_opened(tmp_path, opened, monkeypatch
 
 
 def test_seed_files_are_empty_and_have_every_column(lake):
-    assert pq.read_table(lake.seed_visits, partitioning=None).cast(VISITS).num_rows == 0
-    assert pq.read_schema(lake.seed_visits).names == VISITS.names
-    assert pq.read_schema(lake.seed_links).names == LINKS.names
-    assert pq.ParquetFile(lake.seed_links).metadata.num_rows == 0
+    for seed, schema in ((lake.seed_visits, VISITS), (lake.seed_links, LINKS)):
+        assert pq.read_table(seed, partitioning=None).equals(schema.empty_table())
 
 
 def test_a_dictionary_is_read_as_what_it_holds(tmp_path):
@@ -116,8 +138,8 @@ def test_a_dictionary_is_read_as_what_it_holds(tmp_path):
 def test_columns_that_are_the_same_in_every_row_are_not_compressed(tmp_path):
     values = {"method": ["GET"] * 500, "utm_term": [None] * 500, "country": ["DE", "FR"] * 250}
     visits = {name: pa.array(texts, pa.string()).dictionary_encode() for name, texts in values.items()}
-    table = pa.table({**visits, "path": pa.array([f"/{number}" for number in range(500)])})
-    write_visits(table, tmp_path / "file", footer_of("acme", date(2026, 3, 1), []))
+    visits["path"] = pa.array([f"/{number}" for number in range(500)])
+    write_visits(pa.table(visits), tmp_path / "file", footer_of("acme", DAY))
     group = pq.read_metadata(tmp_path / "file").row_group(0)
     codecs = {group.column(place).path_in_schema: group.column(place).compression for place in range(len(VISITS))}
     assert {name for name in values if codecs[name] == "UNCOMPRESSED"} == {"method", "utm_term"}

@@ -97,40 +97,12 @@ def test_a_manifest_of_a_newer_program_is_refused_and_left_alone(tmp_path):
     assert version_of(path) == NEWEST + 1
 
 
-def test_a_failed_migration_leaves_the_older_version(tmp_path, monkeypatch):
-    path = tmp_path / "manifest.sqlite"
-    Manifest(path).close()
-    monkeypatch.setattr("data.store.manifest.MIGRATIONS", (*MIGRATIONS, "CREATE TABLE more (id);\nCREATE NONSENSE"))
-    with pytest.raises(LakeDamaged):
-        Manifest(path)
-    monkeypatch.undo()
-    with closing(Manifest(path)) as manifest, manifest.transaction() as db:
-        assert db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'more'").fetchone() == (0,)
-
-
 def test_a_file_that_is_not_a_database_or_a_folder_is_named_as_damaged(tmp_path):
-    path = tmp_path / "manifest.sqlite"
-    path.write_bytes(b"these are not the bytes of a database" * 100)
-    with pytest.raises(LakeDamaged, match=r"manifest\.sqlite"):
-        Manifest(path)
-    path.unlink()
-    path.mkdir()
-    with pytest.raises(LakeDamaged, match=r"manifest\.sqlite"):
-        Manifest(path)
-
-
-def test_a_transaction_is_kept_as_a_whole_or_leaves_nothing_and_the_next_one_works(manifest):
-    def create(name, fails):
-        with manifest.transaction() as db:
-            db.execute(f"CREATE TABLE {name} (id)")
-            assert not fails
-
-    create("kept", fails=False)
-    with pytest.raises(AssertionError):
-        create("lost", fails=True)
-    with manifest.transaction() as db:
-        found = db.execute("SELECT name FROM sqlite_master WHERE name IN ('kept', 'lost')").fetchall()
-    assert found == [("kept",)]
+    (tmp_path / "file").write_bytes(b"these are not the bytes of a database" * 100)
+    (tmp_path / "folder").mkdir()
+    for name in ("file", "folder"):
+        with pytest.raises(LakeDamaged, match=f"{tmp_path}/{name} cannot be used"):
+            Manifest(tmp_path / name)
 
 
 def test_a_batch_whose_files_cannot_be_placed_is_not_there(manifest):
@@ -199,11 +171,8 @@ def test_live_files_are_those_of_one_organization_and_the_days_asked_for_both_en
 
 
 def test_a_continuation_replaces_the_file_of_its_unfinished_line_and_leaves_those_of_others(manifest):
-    unfinished, of_another, finished = (
-        file_of(name="2", unfinished_of=5),
-        file_of(name="3", unfinished_of=6),
-        file_of(name="4"),
-    )
+    unfinished, of_another = (file_of(name=str(batch), unfinished_of=batch) for batch in (5, 6))
+    finished = file_of(name="7")
     (first,) = land(manifest, replace(BATCH, id=5), [FILE, unfinished])
     land(manifest, replace(BATCH, id=6, sha256="cc" * 32), [of_another])
     assert live(manifest) == [FILE, unfinished, of_another]
@@ -256,11 +225,17 @@ def test_a_copy_that_a_killed_program_began_is_made_anew(tmp_path, older):
     assert not begun.exists()
 
 
-def test_where_it_cannot_be_copied_nothing_is_changed(tmp_path, older):
-    (tmp_path / BEFORE).mkdir()
+@pytest.mark.parametrize("reason", ["it cannot be copied", "a statement fails"])
+def test_a_migration_that_fails_changes_nothing(tmp_path, older, monkeypatch, reason):
+    if reason == "a statement fails":
+        monkeypatch.setattr("data.store.manifest.MIGRATIONS", (*MIGRATIONS, "CREATE TABLE more (id);\nCREATE NONSENSE"))
+    else:
+        (tmp_path / BEFORE).mkdir()
     with pytest.raises(LakeDamaged, match="cannot be used"):
         Manifest(older)
     assert version_of(older) == NEWEST
+    with closing(sqlite3.connect(older)) as db:
+        assert db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'more'").fetchone() == (0,)
 
 
 def test_programs_that_bring_it_up_to_date_at_the_same_time_copy_it_once(tmp_path, older, caplog):

@@ -318,7 +318,7 @@ def at_once(work, *inputs):
 
 
 def test_flushers_at_the_same_time_move_every_visit_once(lake, reopened, monkeypatch):
-    """As processes of their own they do in tests/faults/test_chaos.py."""
+    """In tests/faults/test_chaos.py they are processes, are killed, and visits come meanwhile."""
     monkeypatch.setattr(pending, "MAX_VISITS_PER_TRANSACTION", 10)
     for number in range(40):
         keep(lake, f"/{number}", organization=("acme", "other")[number % 2])
@@ -361,26 +361,6 @@ def test_who_comes_second_leaves_nothing_behind_and_takes_no_later_visit_for_one
     assert (paths(lake), strays(lake)) == ({"/old": 1}, ([], set()))
     assert pending.flush_all(lake) == 1
     assert paths(lake) == {"/old": 1, "/new": 1}
-
-
-def test_visits_that_come_while_two_flush_land_once(lake, reopened):
-    senders, done = [reopened() for _ in range(2)], threading.Event()
-
-    def send(number):
-        for turn in range(25):
-            keep(senders[number], f"/{number}-{turn}")
-
-    def flush(each):
-        while not done.is_set():
-            pending.flush_all(each)
-
-    with ThreadPoolExecutor(2) as pool:
-        flushers = pool.map(flush, (lake, reopened()))
-        at_once(send, 0, 1)
-        done.set()
-        list(flushers)
-    pending.flush_all(lake)
-    assert paths(lake) == {f"/{number}-{turn}": 1 for number in range(2) for turn in range(25)}
 
 
 # No address
