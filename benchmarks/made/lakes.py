@@ -87,7 +87,7 @@ def land_organization(
     for days in drawing.parts():
         batch = _batch(name, sample, days)
         if batch.sha256 not in known:
-            _land(lake, batch, change(drawing.visits(days)))
+            _land(lake, name, batch, change(drawing.visits(days)))
     drawing.close()
     if stored_links(lake, name) is None:
         links = lake.staging / "links.csv"
@@ -100,11 +100,12 @@ def _batch(name: str, sample: Sample, days: Days) -> Batch:
     """The batch that stands for some days: no log's content, but the numbers that they are drawn by."""
     about = f"{sample} {name} {days[0]['day']} {days[-1]['day']}"
     visits = sum(day["visits"] for day in days)
-    return Batch(name, "", hashlib.sha256(about.encode()).hexdigest(), len(about), len(about), visits, _THEN)
+    sha256 = hashlib.sha256(about.encode()).hexdigest()
+    return Batch(0, "", sha256, len(about), len(about), visits, imported_at=format_time(_THEN))
 
 
-def _land(lake: Lake, batch: Batch, visits: pa.Table) -> None:
-    landing = Landing(lake, batch.organization)
+def _land(lake: Lake, name: str, batch: Batch, visits: pa.Table) -> None:
+    landing = Landing(lake, name)
     try:
         landing.stage(visits)
         landing.commit(batch, None)

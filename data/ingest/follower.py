@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -29,6 +29,7 @@ from data.logs.source import Block
 from data.progress import Progress, unseen
 from data.store.arrivals import Arrivals
 from data.store.batches import Batch, check_domain
+from data.store.clock import format_time
 from data.store.lake import Lake
 from data.store.landing import Landing
 from data.store.objects import belongs_to_object
@@ -194,8 +195,8 @@ class Follower:
         part, log_format = self._read(tail, block)
         whole_size = position.offset if block.finished else tail.position.offset
         batch = Batch(
-            self._options.organization, self._options.domain, position.sha256, position.offset, whole_size,
-            len(part.visits), datetime.now(UTC), log_format,
+            0, self._options.domain, position.sha256, position.offset, whole_size, len(part.visits), log_format,
+            format_time(datetime.now(UTC)),
         )  # fmt: skip
         is_landing = tail.batch or len(part.visits) or not block.finished  # otherwise other logs may begin alike
         landed = self._commit(tail, part, batch) if is_landing else None
@@ -225,19 +226,17 @@ class Follower:
     def _commit(self, tail: Tail, part: BlockResult, batch: Batch) -> Batch:
         landing = Landing(self._lake, self._options.organization, batch.sha256)
         is_kept = tail.deadline is not None  # of a renamed log: a compressed copy of it may lack these late lines
-        is_kept = is_kept or (tail.batch is not None and belongs_to_object(self._lake.manifest, tail.batch.id or 0))
-        if tail.batch and tail.batch.id and not is_kept:
+        is_kept = is_kept or (tail.batch is not None and belongs_to_object(self._lake.manifest, tail.batch.id))
+        if tail.batch and not is_kept:
             landing.batch = tail.batch.id
         landing.counts_hours = True
         try:
             if len(part.visits):
                 landing.stage(part.visits, unfinished=not part.block.finished)
-            batch = replace(batch, arrived=Arrivals("follow", batch.domain, landing.arrived))
             tail.sync()
-            landing.commit(batch, tail.batch)
+            return landing.commit(batch, tail.batch, Arrivals("follow", batch.domain, landing.arrived))
         finally:
             landing.discard()
-        return replace(batch, id=landing.batch)
 
     def _read(self, tail: Tail, block: Block) -> tuple[BlockResult, str]:
         """Read a block; return the result and the format for the next blocks."""

@@ -24,6 +24,7 @@ from data.rules.ip_lists import Network
 from data.rules.ip_verification import Verifier
 from data.store.arrivals import delivered
 from data.store.batches import Batch, ObjectVersion, check_domain, longest
+from data.store.clock import format_time
 from data.store.erasures import erasures_in
 from data.store.files import move_durably
 from data.store.ip_list_files import changed_at, snapshots
@@ -187,18 +188,18 @@ class Importer:
             if not dry_run:
                 now = self._now()
                 batch = Batch(
-                    options.organization, options.domain, log.content.sha256, log.content.size, whole_size,
-                    landing.visits, now, summary.log_format if whole_size else "auto", object=log.version,
-                    arrived=delivered(options.domain, landing.visits, now) if log.version else None,
+                    landing.batch, options.domain, log.content.sha256, log.content.size, whole_size, landing.visits,
+                    summary.log_format if whole_size else "auto", format_time(now), object=log.version,
                 )  # fmt: skip
                 if summary.rejects:  # before the commit: after a crash, the next run writes them again
                     staged = self._lake.staging / f"rejects-{os.getpid()}.csv"
                     with staged.open("w", newline="", encoding="utf-8") as file:
                         # Only numbers and reasons: a line may contain an IP address.
                         csv.writer(file).writerows([("line", "reason"), *summary.rejects])
-                    summary.rejects_file = self._lake.rejects / f"{batch.organization}-{batch.sha256[:16]}.csv"
+                    summary.rejects_file = self._lake.rejects / f"{options.organization}-{batch.sha256[:16]}.csv"
                     move_durably(staged, summary.rejects_file)
-                landing.commit(batch, log.replaces or log.before)
+                arrived = delivered(options.domain, landing.visits, now) if log.version else None
+                landing.commit(batch, log.replaces or log.before, arrived)
                 if log.reimport:
                     log.reimport.landed.add(landing.batch)
         finally:

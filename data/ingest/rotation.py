@@ -18,6 +18,7 @@ from data.ingest.tail import ReadPosition, Tail
 from data.logs.source import Block, identify
 from data.progress import Progress
 from data.store.batches import Batch, longest
+from data.store.clock import format_time
 from data.store.lake import Lake
 from data.store.landing import Landing
 
@@ -160,7 +161,7 @@ class RotatedFiles:
         They are checked from the most recently written one back to one that is imported, and a little further, because
         a server may write to an old log for longer than to the next one.
         """
-        earliest = min(batch.imported_at for batch in imported.batches) - timedelta(days=1)
+        earliest = datetime.fromisoformat(min(batch.imported_at for batch in imported.batches)) - timedelta(days=1)
         until = earliest.timestamp() * 1e9  # files last written before it cannot continue any import
         since, partial, unknown = inf, list[Sibling](), list[Sibling]()
         for sibling in siblings:
@@ -204,8 +205,8 @@ class RotatedFiles:
             _check(sibling, is_same=True)
         if mark > (before.size if before else 0):
             # it was imported as the beginning of a longer content: a copy of the log taken earlier
-            batch = Batch(self._options.organization, self._options.domain, content.sha256, content.size, content.size,
-                          0, datetime.now(UTC), "auto")  # fmt: skip
+            batch = Batch(0, self._options.domain, content.sha256, content.size, content.size, 0, "auto",
+                          format_time(datetime.now(UTC)))  # fmt: skip
             with self._lake.write_lock(), suppress(IntegrityError, Conflict):  # it was registered meanwhile
                 Landing(self._lake, self._options.organization).commit(batch, None)
             return SiblingState.LANDED

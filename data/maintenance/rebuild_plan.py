@@ -15,7 +15,8 @@ from data.errors import LakeDamaged
 from data.maintenance.repetitions import Repetition, repetitions
 from data.maintenance.unknown import partition_of
 from data.progress import Progress, unseen
-from data.store.footers import BatchRecord, VisitFile, merged_batches, read_visit_file
+from data.store.batches import Batch
+from data.store.footers import VisitFile, merged_batches, read_visit_file
 from data.text import plural
 
 
@@ -124,9 +125,9 @@ def _judge_rewrites(files: list[VisitFile]) -> tuple[set[str], list[VisitFile], 
     return replaced, repeated, doubtful
 
 
-def _batches(files: Iterable[VisitFile]) -> dict[tuple[str, int], BatchRecord]:
+def _batches(files: Iterable[VisitFile]) -> dict[tuple[str, int], Batch]:
     """The longest record of each batch, by its organization and id."""
-    records: defaultdict[str, list[BatchRecord]] = defaultdict(list)
+    records: defaultdict[str, list[Batch]] = defaultdict(list)
     for file in files:
         records[file.footer.organization] += file.footer.batches
     return {

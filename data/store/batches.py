@@ -2,14 +2,15 @@
 
 import sqlite3
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple
+
+import msgspec
+from msgspec.structs import astuple, replace
 
 from data.errors import BadInput, Conflict
 from data.hosts import normalized_host
 from data.store.arrivals import Arrivals, note_arrivals
-from data.store.clock import format_time
 
 
 class ObjectVersion(NamedTuple):
@@ -20,23 +21,23 @@ class ObjectVersion(NamedTuple):
     etag: str  # another one for each content of the key
 
 
-@dataclass(frozen=True)
-class Batch:
-    """One import of the content of a log."""
+class Batch(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One import of the content of a log of an organization, as the manifest has it, and the footers of its files.
 
-    organization: str
-    domain: str  # as --domain gave it; "": the import was given none
-    sha256: str  # of the decompressed content
-    size: int  # its length
-    whole_size: int  # its length up to the end of the last finished line
-    visits: int
-    imported_at: datetime
+    Of an import's files, only the footer of the last one has more than id and content. Times are as format_time writes.
+    """
+
+    id: int  # 0: its landing has not given it one yet
+    domain: str = ""  # as --domain gave it; "": the import was given none
+    sha256: str = ""  # of the decompressed content
+    size: int = 0  # its length
+    whole_size: int = 0  # its length up to the end of the last finished line
+    visits: int = 0
     log_format: str = ""
-    id: int | None = None
-    first_at: str = ""  # the time of its first visit, as the manifest writes times; "": it has none
+    imported_at: str = ""  # "": whether the import was finished is recorded in its last file
+    first_at: str = ""  # the time of its first visit, and of its last; "": it has none
     last_at: str = ""
-    arrived: Arrivals | None = field(default=None, compare=False)  # its new visits, if its source goes on
-    object: ObjectVersion | None = None  # whose content it is; only of a batch that is being committed
+    object: ObjectVersion | None = None  # whose content it is, in a bucket or drop folder; not of one from the manifest
 
 
 def longest(prefixes: Iterable[Batch], size: int, domain: str) -> Batch | None:
@@ -68,39 +69,39 @@ def _normal(domain: str) -> str:
 
 def batch_of(row: tuple[Any, ...]) -> Batch:
     """The batch of a row of the table."""
-    key, organization, domain, sha256, size, whole_size, visits, log_format, at, first_at, last_at = row
-    imported = datetime.fromisoformat(at)
-    return Batch(organization, domain, sha256, size, whole_size, visits, imported, log_format, key, first_at, last_at)
+    key, _organization, *columns = row
+    return Batch(key, *columns)
 
 
-def put_batch(db: sqlite3.Connection, batch: Batch) -> None:
+def put_batch(db: sqlite3.Connection, organization: str, batch: Batch, arrived: Arrivals | None) -> None:
     """Register a new batch, or extend the one of its id to a longer content of the same log.
 
-    Of a registered one, `visits` counts the new visits. With it come what arrived, and the object that it landed.
+    Of a registered one, `visits` counts the new visits. With it come what arrived, if its source goes on, and the
+    object that it landed.
     The caller has begun a transaction. Raises sqlite3.IntegrityError for a content that is already registered, Conflict
     if that has another domain.
     """
-    if batch.arrived:
-        note_arrivals(db, batch.organization, batch.arrived, batch.imported_at)
+    if arrived:
+        note_arrivals(db, organization, arrived, datetime.fromisoformat(batch.imported_at))
     other = db.execute(
         "SELECT domain FROM batches "
         "WHERE organization = ? AND sha256 = ? AND domain <> ? AND visits > 0 AND id IS NOT ?",
-        [batch.organization, batch.sha256, batch.domain, batch.id],
+        [organization, batch.sha256, batch.domain, batch.id],
     ).fetchone()
     if other:
         (domain,) = other
         named = f"--domain {domain}" if domain else "no domain"
         raise Conflict(f"another process imported this log with {named} in the meantime; nothing was changed.")
+    key, *columns, version = astuple(batch)
     db.execute(
         "INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
         "domain = excluded.domain, sha256 = excluded.sha256, bytes = excluded.bytes, "
         "whole_bytes = excluded.whole_bytes, visits = visits + excluded.visits, log_format = excluded.log_format, "
         "imported_at = excluded.imported_at, first_at = excluded.first_at, last_at = excluded.last_at",
-        [batch.id, batch.organization, batch.domain, batch.sha256, batch.size, batch.whole_size, batch.visits,
-         batch.log_format, format_time(batch.imported_at), batch.first_at, batch.last_at],
-    )  # fmt: skip
-    if batch.object and batch.id:
-        insert_objects(db, batch.organization, [(batch.object, batch.id)])
+        [key, organization, *columns],
+    )
+    if version:
+        insert_objects(db, organization, [(version, key)])
 
 
 def insert_objects(db: sqlite3.Connection, organization: str, read: Iterable[tuple[ObjectVersion, int]]) -> None:

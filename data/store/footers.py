@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from data.errors import LakeDamaged
 from data.local_time import DEFAULT_ZONE
-from data.store.batches import Batch, ObjectVersion, batch_of
-from data.store.clock import format_time
+from data.store.batches import Batch, batch_of
 from data.store.coverage import is_pause, span
 from data.store.files import UNREADABLE, version_of, versioned
 from data.store.lake import Lake
@@ -24,22 +23,6 @@ from data.visits import SCHEMA_VERSION
 _KEY: Final = "traffic.file"
 SESSION_BITS: Final = 20
 """The lowest bits of the id of a row of pending visits number the rows of a session."""
-
-
-class BatchRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A batch that contributed to a file. Of an import's files, only the last one has more than id and content."""
-
-    id: int
-    domain: str = ""
-    sha256: str = ""
-    size: int = 0
-    whole_size: int = 0
-    visits: int = 0
-    log_format: str = ""
-    imported_at: str = ""  # "": whether the import was finished is recorded in its last file
-    first_at: str = ""  # the time of its first visit, and of its last
-    last_at: str = ""
-    object: ObjectVersion | None = None  # whose content it is, in a bucket or a drop folder
 
 
 class PendingRange(msgspec.Struct, frozen=True, array_like=True):
@@ -66,7 +49,7 @@ class Footer(msgspec.Struct, frozen=True, omit_defaults=True):
     organization: str
     day: date
     written_at: datetime
-    batches: tuple[BatchRecord, ...] = ()
+    batches: tuple[Batch, ...] = ()  # those that contributed to the file
     pending: tuple[PendingRange, ...] = ()
     replaces: tuple[str, ...] = ()  # the names of the files that this one replaces; a name is never used twice
     unfinished_of: int | None = None
@@ -107,18 +90,10 @@ def readable_visit_file(path: Path) -> VisitFile | None:
     return None
 
 
-def record_of(batch: Batch) -> BatchRecord:
-    """The record of a finished batch, whose id is known."""
-    return BatchRecord(
-        batch.id or 0, batch.domain, batch.sha256, batch.size, batch.whole_size, batch.visits, batch.log_format,
-        format_time(batch.imported_at), batch.first_at, batch.last_at, batch.object,
-    )  # fmt: skip
-
-
 def footer_of(
     organization: str,
     day: date,
-    batches: Iterable[BatchRecord] = (),
+    batches: Iterable[Batch] = (),
     *,
     pending: Iterable[PendingRange] = (),
     replaces: Collection[str] = (),
@@ -154,7 +129,7 @@ def replacing_footer(lake: Lake, files: Sequence[LandedFile], removals: Sequence
     return footer_of(
         files[-1].organization,
         files[-1].day,
-        [*batches, *(record_of(batch_of(row)) for row in registered)],  # they may have grown
+        [*batches, *map(batch_of, registered)],  # they may have grown
         pending=merged_ranges(part for footer in footers for part in footer.pending),
         replaces=[*(file.path for file in (*files, *removals)), *earlier],
         unfinished_of=files[-1].unfinished_of if len(files) == 1 else None,
@@ -162,9 +137,9 @@ def replacing_footer(lake: Lake, files: Sequence[LandedFile], removals: Sequence
     )
 
 
-def merged_batches(records: Iterable[BatchRecord]) -> tuple[BatchRecord, ...]:
+def merged_batches(records: Iterable[Batch]) -> tuple[Batch, ...]:
     """One record for each batch: the one of its longest content, with the first and the last time of any."""
-    merged: dict[int, BatchRecord] = {}
+    merged: dict[int, Batch] = {}
     for record in records:
         other = merged.get(record.id, record)
         longest = max(other, record, key=lambda one: (bool(one.imported_at), one.size, one.whole_size, one.visits))

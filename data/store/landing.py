@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, date, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -14,21 +13,14 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
-from data.store.arrivals import hours_of
+from data.store.arrivals import Arrivals, hours_of
 from data.store.batches import Batch
 from data.store.clock import format_time
 from data.store.coverage import span
 from data.store.files import move_durably, sha256_of, write_parquet
-from data.store.footers import (
-    BatchRecord,
-    Footer,
-    PendingRange,
-    footer_of,
-    readable_visit_file,
-    record_of,
-    replacing_footer,
-)
+from data.store.footers import Footer, PendingRange, footer_of, readable_visit_file, replacing_footer
 from data.store.lake import Lake
 from data.store.manifest import LandedFile, Publisher
 from data.visits import COLUMNS, VISITS
@@ -93,16 +85,17 @@ class Landing:
             self._add(day, len(part), self.batch if unfinished else None)
             written.append((self._staged[-1], part))
         _, self._last_part = written.pop()
-        content = BatchRecord(self.batch, sha256=self._content)
+        content = Batch(self.batch, sha256=self._content)
         footers = [self._footer(staged, [content]) for staged, _ in written]
         with ThreadPoolExecutor(2) as pool:  # the Parquet writer releases the interpreter lock
             list(pool.map(lambda part, footer: write_visits(part[1], part[0].path, footer), written, footers))
         self.visits += len(visits)
 
-    def commit(self, batch: Batch, continues: Batch | None) -> None:
-        """Make all staged files visible at once, as the batch with the id `self.batch`.
+    def commit(self, batch: Batch, continues: Batch | None, arrived: Arrivals | None = None) -> Batch:
+        """Make all staged files visible at once, as the batch with the id `self.batch`, which is returned.
 
         It is a new one; or the batch that it continues, if the caller has set `self.batch` to that id before staging.
+        `arrived` are its new visits, if its source goes on.
         """
         before = continues and continues.id
         rows = self._lake.manifest.rows("SELECT first_at, last_at FROM batches WHERE id = ?", [before])
@@ -112,26 +105,28 @@ class Landing:
         if unfinished and not self._staged:  # nothing landed in their place, which must be recorded
             self._add(unfinished[-1].day, 0, None)
             self._last_part = VISITS.empty_table()
-        self._lake.manifest.commit(batch, continues, self._publisher(record_of(batch), unfinished), self.zone)
+        publish = self._publisher(batch, unfinished)
+        self._lake.manifest.commit(self.organization, batch, continues, publish, zone=self.zone, arrived=arrived)
+        return batch
 
     def publisher(self) -> Publisher:
         """Write and hash the staged files of visits that were pending; return what moves them to their final paths."""
-        return self._publisher(BatchRecord(self.batch, imported_at=format_time(datetime.now(UTC))), [])
+        return self._publisher(Batch(self.batch, imported_at=format_time(datetime.now(UTC))), [])
 
     def discard(self) -> None:
         """Delete the staged files that were not committed."""
         discard(self._lake, self._staged)
 
-    def _publisher(self, record: BatchRecord, replaced: list[LandedFile]) -> Publisher:
+    def _publisher(self, batch: Batch, replaced: list[LandedFile]) -> Publisher:
         """Write the last file, which records the batch, and which files of an unfinished line it replaces."""
         if self._last_part is not None:
-            batches = [record, *(replacing_footer(self._lake, replaced).batches if replaced else ())]
+            batches = [batch, *(replacing_footer(self._lake, replaced).batches if replaced else ())]
             replaces = [file.path for file in replaced]
             write_visits(self._last_part, self._staged[-1].path, self._footer(self._staged[-1], batches, replaces))
             self._last_part = None
         return publisher(self._lake, self._staged)
 
-    def _footer(self, staged: Staged, batches: Iterable[BatchRecord], replaces: Sequence[str] = ()) -> Footer:
+    def _footer(self, staged: Staged, batches: Iterable[Batch], replaces: Sequence[str] = ()) -> Footer:
         pending = [self._pending] if self._pending else []
         return footer_of(
             staged.organization, staged.day, batches, pending=pending, replaces=replaces,

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from data.errors import Conflict
 from data.local_time import DEFAULT_ZONE, today
+from data.store.arrivals import Arrivals
 from data.store.batches import Batch, batch_of, put_batch
 from data.store.clock import TOLERANCE, format_time, unchecked_bounds
 from data.store.files import check_identity, identity
@@ -136,19 +137,29 @@ class Manifest:
         )
         return [batch_of(row) for row in rows]
 
-    def commit(self, batch: Batch, continues: Batch | None, publish: Publisher, zone: str = DEFAULT_ZONE) -> None:
+    def commit(
+        self,
+        organization: str,
+        batch: Batch,
+        continues: Batch | None,
+        publish: Publisher,
+        *,
+        zone: str = DEFAULT_ZONE,
+        arrived: Arrivals | None = None,
+    ) -> None:
         """Register a batch, as put_batch does, and its files, dated in a zone, in one transaction.
 
         The visit of the unfinished last line of `continues` expires, since this batch has read that line again.
         Raises as put_batch, and ZoneChanged if the organization's zone is another one.
         """
         with self.transaction() as db:
-            check_zone_is(db, batch.organization, zone)
-            put_batch(db, batch)
+            check_zone_is(db, organization, zone)
+            put_batch(db, organization, batch, arrived)
             if continues is not None:
+                expiry = format_time(datetime.fromisoformat(batch.imported_at) + READERS_GRACE)
                 db.execute(
                     "UPDATE files SET deletable_at = ? WHERE unfinished_of = ? AND deletable_at IS NULL",
-                    [format_time(batch.imported_at + READERS_GRACE), continues.id],
+                    [expiry, continues.id],
                 )
             insert_files(db, publish())
 

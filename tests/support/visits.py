@@ -8,6 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from data.store.batches import Batch
+from data.store.clock import format_time
 from data.store.lake import Lake
 from data.store.lake_folders import LINKS
 from data.store.landing import Landing
@@ -54,7 +55,8 @@ def land_table(lake: Lake, organization: str, table: pa.Table) -> None:
     """Land a table with the columns of VISITS_OF_DAYS as one batch of its own."""
     landing = Landing(lake, organization)
     landing.stage(table)
-    batch = Batch(organization, "", uuid.uuid4().hex * 2, 0, 0, len(table), datetime.now(UTC))
+    imported_at = format_time(datetime.now(UTC))
+    batch = Batch(landing.batch, sha256=uuid.uuid4().hex * 2, visits=len(table), imported_at=imported_at)
     landing.commit(batch, None)
 
 

@@ -8,18 +8,22 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, date, datetime
+from itertools import count
 
 import pytest
+from msgspec.structs import replace as changed
 
 from data.errors import Conflict, LakeDamaged
 from data.store.batches import Batch
+from data.store.clock import format_time
 from data.store.manifest import MIGRATIONS, LandedFile, Manifest
 from data.store.read_only import open_database_read_only
 
 DAY = date(2026, 3, 1)
 NOW = datetime(2026, 3, 2, 8, 30, tzinfo=UTC)
-BATCH = Batch("acme", "", "aa" * 32, 1000, 990, 7, NOW)
+BATCH = Batch(0, "", "aa" * 32, 1000, 990, 7, "combined", format_time(NOW))
 FILE = LandedFile("acme", DAY, "visits/organization=acme/day=2026-03-01/1.parquet", 7, 4096, "bb" * 32, 11, 22, NOW)
+IDS = count(100)
 NEWEST = len(MIGRATIONS)
 NEWER = (*MIGRATIONS, "CREATE TABLE more (id);")
 BEFORE = f"manifest.sqlite.before-{NEWEST}"
@@ -51,9 +55,14 @@ def file_of(day=DAY, name="1", **changes):
     return replace(FILE, day=day, path=f"visits/organization=acme/day={day}/{name}.parquet", **changes)
 
 
-def land(manifest, batch=BATCH, files=(FILE,), continues=None):
-    manifest.commit(batch, continues, lambda: list(files))
-    return manifest.batches(batch.organization, batch.domain)
+def commit(manifest, batch=BATCH, publish=list, continues=None, organization="acme"):
+    """Commit a batch; one without an id gets a new one, as from its landing."""
+    manifest.commit(organization, batch if batch.id else changed(batch, id=next(IDS)), continues, publish)
+
+
+def land(manifest, batch=BATCH, files=(FILE,), continues=None, organization="acme"):
+    commit(manifest, batch, lambda: list(files), continues, organization)
+    return manifest.batches(organization, batch.domain)
 
 
 def live(manifest, start=DAY, end=DAY, organization="acme"):
@@ -110,7 +119,7 @@ def test_a_batch_whose_files_cannot_be_placed_is_not_there(manifest):
         raise OSError("no space left")
 
     with pytest.raises(OSError, match="no space"):
-        manifest.commit(BATCH, None, full)
+        commit(manifest, BATCH, full)
     assert manifest.batches("acme", "") == []
     assert land(manifest)
 
@@ -119,38 +128,35 @@ def test_a_batch_and_its_files_are_told_as_they_were_given_once_by_another_proce
     with closing(Manifest(tmp_path / "manifest.sqlite")) as other:
         (batch,) = land(other)
     with pytest.raises(sqlite3.IntegrityError):  # the same content again
-        manifest.commit(BATCH, None, lambda: [file_of(name="2")])
+        land(manifest, files=[file_of(name="2")])
     assert manifest.batches("acme", "") == [batch]
-    assert replace(batch, id=None) == BATCH
+    assert changed(batch, id=0) == BATCH
     assert live(manifest) == [FILE]
     assert manifest.organizations() == ["acme"]
 
 
 @pytest.mark.parametrize("domains", [("", "a.example"), ("a.example", ""), ("a.example", "b.example")])
 def test_the_same_content_cannot_be_registered_with_two_domains(manifest, domains):
-    first, second = (replace(BATCH, domain=domain) for domain in domains)
+    first, second = (changed(BATCH, domain=domain) for domain in domains)
     land(manifest, first)
-    (shorter,) = land(manifest, replace(second, id=7, sha256="shorter", size=10), [file_of(name="2")])
-    for register in (
-        lambda: manifest.commit(second, None, list),
-        lambda: manifest.commit(replace(second, id=7), shorter, list),
-    ):
+    (shorter,) = land(manifest, changed(second, id=7, sha256="shorter", size=10), [file_of(name="2")])
+    for batch, continues in ((second, None), (changed(second, id=7), shorter)):
         with pytest.raises(Conflict, match=re.escape(domains[0] or "no domain")):
-            register()
+            commit(manifest, batch, continues=continues)
     assert manifest.batches("acme", second.domain) == [shorter]
-    manifest.commit(replace(second, organization="other"), None, list)
+    commit(manifest, second, organization="other")
 
 
 def test_a_content_without_visits_may_have_many_domains(manifest):
     for domain in ("", "a.example"):
-        manifest.commit(replace(BATCH, domain=domain, visits=0), None, list)
+        commit(manifest, changed(BATCH, domain=domain, visits=0))
     assert [batch.domain for batch in manifest.batches("acme")] == ["", "a.example"]
 
 
 def test_batches_of_an_organization_and_domain_come_longest_first(manifest):
     for number, size in enumerate((50, 2000, 700)):
-        land(manifest, replace(BATCH, sha256=str(number), size=size), [])
-    land(manifest, replace(BATCH, domain="a.example"), [])
+        commit(manifest, changed(BATCH, sha256=str(number), size=size))
+    commit(manifest, changed(BATCH, domain="a.example"))
     assert [batch.size for batch in manifest.batches("acme", "")] == [2000, 700, 50]
     assert [batch.size for batch in manifest.batches("acme", "a.example")] == [1000]
     assert manifest.batches("other", "") == []
@@ -158,7 +164,7 @@ def test_batches_of_an_organization_and_domain_come_longest_first(manifest):
 
 def test_live_files_are_those_of_one_organization_and_the_days_asked_for_both_ends_included(manifest):
     other = replace(FILE, organization="other", path="visits/organization=other/day=2026-03-01/1.parquet")
-    land(manifest, replace(BATCH, organization="other"), [other])
+    land(manifest, files=[other], organization="other")
     assert (live(manifest), live(manifest, organization="other")) == ([], [other])
     assert live(manifest, organization="othe%") == []
     days = [date(2025, 12, 31), date(2026, 1, 1), date(2026, 1, 2), date(2026, 10, 1)]
@@ -173,10 +179,10 @@ def test_live_files_are_those_of_one_organization_and_the_days_asked_for_both_en
 def test_a_continuation_replaces_the_file_of_its_unfinished_line_and_leaves_those_of_others(manifest):
     unfinished, of_another = (file_of(name=str(batch), unfinished_of=batch) for batch in (5, 6))
     finished = file_of(name="7")
-    (first,) = land(manifest, replace(BATCH, id=5), [FILE, unfinished])
-    land(manifest, replace(BATCH, id=6, sha256="cc" * 32), [of_another])
+    (first,) = land(manifest, changed(BATCH, id=5), [FILE, unfinished])
+    land(manifest, changed(BATCH, id=6, sha256="cc" * 32), [of_another])
     assert live(manifest) == [FILE, unfinished, of_another]
-    land(manifest, replace(BATCH, sha256="dd" * 32, size=2000), [finished], continues=first)
+    land(manifest, changed(BATCH, sha256="dd" * 32, size=2000), [finished], continues=first)
     assert live(manifest) == [FILE, of_another, finished]
 
 
