@@ -99,6 +99,7 @@ class DeltaLog:
     def __init__(self, target: ObjectStore, folder: str, schema: pa.Schema, *, is_partitioned: bool) -> None:
         """`folder` is the table's in the target. With `is_partitioned`, the partition of a file is its column day."""
         self._target = target
+        self.folder = folder
         self._log = f"{folder}/_delta_log"
         self._partitions = ["day"] if is_partitioned else []
         self._id = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{target.name}/{folder}"))

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from data.errors import BadInput, Conflict, LakeDamaged, TrafficError
-from data.publish.delta import PublishedFile, TableChange, TableState
+from data.publish.delta import DeltaLog, PublishedFile, TableChange, TableState
 from data.publish.tables import (
-    Table,
     by_name_in_lake,
     dead_paths,
     links_path,
@@ -121,7 +120,8 @@ class LakePublisher:
         link_files: dict[PublishedFile, StoredFile] = {}
         if stored:
             link_files[PublishedFile(links_path(stored.sha256), "", stored.size, None)] = stored
-        changes = [self._update(visits, visit_files, epoch), self._update(links, link_files, 0)]
+        changes = [self._update(organization, visits, visit_files, epoch)]
+        changes.append(self._update(organization, links, link_files, 0))
         is_due = copy.erasures > copy.followed
         for table in (visits, links):
             state = self._states[table.folder]
@@ -129,7 +129,7 @@ class LakePublisher:
             if is_due or not is_cleaned or state.version - max(state.checkpoint, 0) >= MAX_VERSIONS:
                 kept = () if is_due else dead_paths(self._lake, organization)
                 if max(state.checkpoint, 0) < state.version:  # of which readers then need no earlier version
-                    state = self._states[table.folder] = table.log.write_checkpoint(state)
+                    state = self._states[table.folder] = table.write_checkpoint(state)
                 self._target.delete(unnamed(self._target, table, state, kept))
                 self._cleaned[table.folder] = self._now().date()
         version = self._states[visits.folder].version
@@ -139,10 +139,12 @@ class LakePublisher:
         removed = sum(len(change.removed) for change in changes)
         return Publication(organization, len(added), sum(file.size for file in added), removed, version)
 
-    def _update(self, table: Table, sources: Mapping[PublishedFile, StoredFile], epoch: int) -> TableChange:
+    def _update(
+        self, organization: str, table: DeltaLog, sources: Mapping[PublishedFile, StoredFile], epoch: int
+    ) -> TableChange:
         """Put what a table lacks and write its next version, if anything changed."""
         known = self._states.get(table.folder)
-        state = known or table.log.read()
+        state = known or table.read()
         added = [file for file in sources if state.files.get(file.path) != file]
         removed = sorted(state.files.keys() - {file.path for file in sources})
         change = TableChange(added, removed)
@@ -151,17 +153,17 @@ class LakePublisher:
             with ThreadPoolExecutor(_PARALLEL_PUTS, thread_name_prefix="publish") as threads:
                 list(threads.map(lambda file: self._put(table, file, sources[file], present), added))
             if epoch == state.epoch and removed:  # added files may hold just the visits of removed ones, after a merge
-                dead = set(replaced_paths(self._lake, table.organization)).intersection(removed)
+                dead = set(replaced_paths(self._lake, organization)).intersection(removed)
                 names, moved = by_name_in_lake(state.files, sorted(dead)), set[str]()
                 for file in added if names else ():
                     if replaced := merged_from(self._lake.root / sources[file].path, file.rows or 0, names):
                         moved |= {file.path, *replaced}
                 change = change._replace(moved=moved)
-            state = table.log.write(state, change, epoch, self._now())
+            state = table.write(state, change, epoch, self._now())
         self._states[table.folder] = state
         return change
 
-    def _put(self, table: Table, file: PublishedFile, source: StoredFile, present: Mapping[str, int]) -> None:
+    def _put(self, table: DeltaLog, file: PublishedFile, source: StoredFile, present: Mapping[str, int]) -> None:
         """Put a file of the lake, unless an earlier run did before it was killed. Raises Conflict if it is gone."""
         if self._is_interrupted.is_set():
             raise Interrupted
@@ -176,9 +178,9 @@ class LakePublisher:
             raise Conflict(f"{source.path} was replaced while it was published; try again.") from error
 
 
-def unnamed(target: ObjectStore, table: Table, state: TableState, kept: Iterable[str]) -> list[str]:
+def unnamed(target: ObjectStore, table: DeltaLog, state: TableState, kept: Iterable[str]) -> list[str]:
     """The objects of a table that neither its log nor `kept` (paths) names."""
-    named = table.log.keys(state) | {f"{table.folder}/{path}" for path in (*state.files, *kept)}
+    named = table.keys(state) | {f"{table.folder}/{path}" for path in (*state.files, *kept)}
     return sorted(target.list(f"{table.folder}/").keys() - named)
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from data.publish.delta import ForeignLog, TableState
-from data.publish.tables import Table, by_name_in_lake, links_path, merged_from, replaced_paths, tables, visits_path
+from data.publish.delta import DeltaLog, ForeignLog, TableState
+from data.publish.tables import by_name_in_lake, links_path, merged_from, replaced_paths, tables, visits_path
 from data.store.copies import copies
 from data.store.lake import Lake
 from data.store.manifest import LandedFile
@@ -68,15 +68,15 @@ class PublishedLake:
         """Read all logs anew when they are needed again."""
         self._states.clear()
 
-    def _newest(self, table: Table, is_enough: Callable[[TableState], bool]) -> TableState:
+    def _newest(self, table: DeltaLog, is_enough: Callable[[TableState], bool]) -> TableState:
         """The version of a table that was read last if that is enough, otherwise the newest one."""
         state = self._states.get(table.folder, TableState())
         if not is_enough(state) and state.version >= 0:
-            state = table.log.read_on(state)
+            state = table.read_on(state)
         if not is_enough(state):
             try:
-                state = table.log.read()
+                state = table.read()
             except ForeignLog:  # or earlier versions were deleted meanwhile, after a checkpoint
-                state = table.log.read()
+                state = table.read()
         self._states[table.folder] = state
         return state

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from data.publish.delta import DeltaLog, PublishedFile
 from data.store.footers import read_visit_file
@@ -16,20 +16,11 @@ SHA256_DIGITS: Final = 16
 _DEAD_VISITS: Final = "SELECT day, path, sha256 FROM files WHERE organization = ? AND deletable_at IS NOT NULL"
 
 
-class Table(NamedTuple):
-    """A published table: the folder of its files, and the log there that names them."""
-
-    organization: str
-    folder: str
-    log: DeltaLog
-
-
-def tables(target: ObjectStore, organization: str) -> tuple[Table, Table]:
-    """The tables of an organization at a target: its visits, and its links."""
-    visits, links = f"{organization}/visits", f"{organization}/links"
+def tables(target: ObjectStore, organization: str) -> tuple[DeltaLog, DeltaLog]:
+    """The logs of the tables of an organization at a target: its visits, and its links."""
     return (
-        Table(organization, visits, DeltaLog(target, visits, VISITS, is_partitioned=True)),
-        Table(organization, links, DeltaLog(target, links, LINKS, is_partitioned=False)),
+        DeltaLog(target, f"{organization}/visits", VISITS, is_partitioned=True),
+        DeltaLog(target, f"{organization}/links", LINKS, is_partitioned=False),
     )
 
 

@@ -29,7 +29,7 @@ def verify_copies(lake: Lake, organization: str = "") -> Iterator[CopyFinding]:
         try:
             for table in tables(target, copy.organization):
                 dead = dead_paths(lake, copy.organization)
-                state, sizes = table.log.read(), target.list(f"{table.folder}/")
+                state, sizes = table.read(), target.list(f"{table.folder}/")
                 for path, file in state.files.items():
                     key = f"{table.folder}/{path}"
                     body = target.get(key) if sizes.get(key) == file.size else None
