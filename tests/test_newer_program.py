@@ -22,7 +22,6 @@ from data.errors import NewerVersion
 from data.maintenance.backup import back_up
 from data.maintenance.compaction import Compactor
 from data.maintenance.erasure import Criteria, Eraser
-from data.maintenance.rebuild import Rebuild, locked_for_rebuild
 from data.maintenance.reclassification import Reclassifier
 from data.maintenance.verification import verify_lake
 from data.store import pending
@@ -30,7 +29,7 @@ from data.store.files import version_of
 from data.visits import BOT_CATEGORIES, COLUMNS, SCHEMA_VERSION, VISITS
 from queries import ENDPOINTS, ENTRIES, RollupBuilder, Scope, Warehouse
 from tests.faults.trials import IS_LONG
-from tests.support.lakes import opened
+from tests.support.lakes import opened, rebuilt
 from tests.support.sql import answers as answers_of
 from tests.support.sql import rows
 from tests.support.visits import land, links, packed, visit
@@ -49,12 +48,6 @@ by_this = pytest.mark.skipif(HAS_COLUMN, reason="this is the newer program")
 
 
 answers = partial(answers_of, scope=WHOLE, names=ASKED)
-
-
-def total(lake):
-    with closing(Warehouse(lake)) as warehouse:
-        ((visits,),) = rows(warehouse, "SELECT count(*) FROM visits_in_scope", warehouse.variables(WHOLE))
-        return visits
 
 
 def visits_of(day, month=5):
@@ -125,14 +118,7 @@ def test_a_backup_of_it_is_the_same_lake(lake, told, tmp_path):
 
 @by_the_newer
 def test_its_manifest_is_rebuilt(lake, told):
-    lake.manifest.close()
-    for path in lake.root.glob("manifest.sqlite*"):
-        path.unlink()
-    with locked_for_rebuild(lake.root):
-        rebuild = Rebuild(lake.root)
-        assert rebuild.plan.questions == []
-        rebuild.run()
-    with opened(lake.root) as after:
+    with rebuilt(lake) as after:
         assert versions(after) == {SCHEMA_VERSION - 1}
         assert answers(after) == told
 
@@ -209,7 +195,7 @@ def test_what_the_newer_program_wrote_is_refused_in_one_sentence_and_nothing_of_
     )
     newer = next(file for file in lake.manifest.live_files("acme") if file.schema_version > SCHEMA_VERSION)
     with pytest.raises(NewerVersion) as refused:
-        total(lake)
+        answers(lake)
     assert str(refused.value) == f"{lake.root / newer.path} {refusal}."
     with closing(Warehouse(lake)) as warehouse:
         march = warehouse.variables(Scope("acme", date(2026, 3, 1), date(2026, 3, 31)))

@@ -1,30 +1,40 @@
-"""Importers, senders, compactors, a reclassifier, retention and readers at once, killed at any moment: each batch is
-there as a whole or not at all for every reader, and in the end every acknowledged one is there once.
-"""
+"""Programs at work on one lake at once, many of them killed: nothing is lost, counted twice or seen in part."""
 
+import gzip
+import json
 import random
 import re
+import shutil
 import signal
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from datetime import date
 
 from data.maintenance.compaction import Compactor
 from data.store.pending import flush_all
+from queries import ENTRIES, Scope, Warehouse
 from tests.faults.chaos import BATCH, OLD, acknowledged
-from tests.faults.lakes import assert_no_address, assert_sound, batches, strays, sweep
+from tests.faults.lakes import PER_BATCH, assert_no_address, assert_sound, batches, log, strays, sweep
+from tests.faults.servers import serving
 from tests.faults.trials import scaled
-from tests.faults.victims import nothing
+from tests.faults.victims import INTO, nothing
 from tests.support.lakes import opened
 
-SECONDS = scaled(2, 600)
+CHAOS_SECONDS = scaled(2, 600)
 ROLES = (("import_logs", "a"), ("import_logs", "b"), ("send",), ("send",), ("maintain",), ("maintain",),
          ("reclassify",), ("forget",), ("read",), ("read",))  # fmt: skip
 
 
 def test_all_programs_at_work_and_killed_at_random_lose_double_and_halve_nothing(program, tell, tmp_path):
+    """Importers, senders, compactors, a reclassifier, retention and readers: each batch is there as a whole or not at
+    all for every reader, and in the end every acknowledged one is there once.
+    """
     nothing(tmp_path)
     choice, ended = random.Random(4), []
     children = {number: program.start(tmp_path, *role) for number, role in enumerate(ROLES)}
-    end = time.monotonic() + SECONDS
+    end = time.monotonic() + CHAOS_SECONDS
     while time.monotonic() < end or not reads_of(ended, children.values()):  # on a busy machine readers start late
         time.sleep(choice.uniform(0.1, 0.7))
         for number in {choice.choice([*children]), *(key for key, child in children.items() if not child.runs())}:
@@ -58,3 +68,99 @@ def reads_of(ended, children=()):
 def stopped(child):
     child.kill()
     return child.wait()
+
+
+CHURN_SECONDS = scaled(2, 300)
+CLIENTS = 3
+
+
+def test_no_request_fails_while_files_are_merged_and_deleted_without_grace(program, tell, tmp_path):
+    """Every answer counts whole batches."""
+    nothing(tmp_path)
+    stop, totals, statuses = threading.Event(), [], []
+
+    def query():
+        before = 0
+        while not stop.is_set():
+            total = server.total()
+            assert total % PER_BATCH == 0
+            assert total >= before
+            before = total
+            totals.append(total)
+
+    def send():
+        number = 0
+        while not stop.is_set():
+            number += 1
+            statuses.append(server.report(f"sent{number}").status)
+            time.sleep(0.1)
+
+    with serving(program, tmp_path) as server:
+        churn = program.start(tmp_path, "churn")
+        with ThreadPoolExecutor(CLIENTS + 1) as pool:
+            work = [*(pool.submit(query) for _ in range(CLIENTS)), pool.submit(send)]
+            time.sleep(CHURN_SECONDS)
+            while churn.runs() and "churned" not in churn.told.read_text():  # on a busy machine a round takes longer
+                time.sleep(0.1)
+            stop.set()
+            for future in work:
+                future.result()
+        churn.kill()
+        rounds = churn.wait().told.count("churned")
+        told = server.child.told.read_text()
+    assert set(statuses) == {202}
+    tell(reads=len(totals), reports=len(statuses), rounds=rounds, files_gone=told.count("files gone"), failed=0)
+    assert rounds
+
+
+LINES = 600
+SCOPE = Scope("acme", date(2025, 12, 1), date(2026, 1, 31))
+AT_ONCE = 4
+
+
+def answers_of(folder):
+    """What every endpoint answers; and the lake is in order."""
+    with opened(folder / "lake") as lake:
+        assert_sound(lake)
+        sweep(lake)
+        assert strays(lake) == set()
+        with closing(Warehouse(lake)) as warehouse:
+            variables = warehouse.variables(SCOPE)
+            told = {name: warehouse.answer(entry, variables) for name, entry in ENTRIES.items()}
+    return json.loads(json.dumps(told, default=str))
+
+
+def test_a_log_imported_by_several_at_once_that_are_killed_counts_once_whatever_its_name(program, tell, tmp_path):
+    text, logs, once = log("a", LINES, days=3), tmp_path / "logs", tmp_path / "once"
+    for folder in (logs, once):
+        folder.mkdir()
+    for name in ("access.log", "access.log.1"):
+        (logs / name).write_text(text)
+    with gzip.open(logs / "access.log.2.gz", "wt") as packed:
+        packed.write(text)
+    names = sorted(logs.iterdir())
+    words = {path: ("traffic", "import", path, *INTO) for path in names}
+    nothing(once)
+    assert program.run(once, *words[names[0]]).code == 0
+    expected = answers_of(once)
+    assert expected["traffic-overview"]["total_visits"] == LINES
+    choice, kills, imports = random.Random(3), 0, 0
+    for number in range(scaled(1, 30)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        nothing(folder)
+        children = [program.start(folder, *words[choice.choice(names)]) for _ in range(AT_ONCE)]
+        for _ in range(AT_ONCE):
+            time.sleep(choice.uniform(0, 0.3))
+            victim = choice.choice(children)
+            victim.kill()
+            kills += victim.wait().code < 0
+            children[children.index(victim)] = program.start(folder, *words[choice.choice(names)])
+        assert [child.wait().code for child in children] == [0] * AT_ONCE
+        assert [program.run(folder, *words[path]).code for path in names] == [0] * len(names)
+        imports += 2 * AT_ONCE + len(names)
+        assert answers_of(folder) == expected
+        assert_no_address(folder)
+        shutil.rmtree(folder)
+    tell(imports=imports, kills=kills, answers=len(expected), lost=0, doubled=0)
+    assert kills

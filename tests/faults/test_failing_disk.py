@@ -7,9 +7,11 @@ import resource
 import time
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 from data.ingest.live import LiveIngest
 from service.maintenance import Maintenance
+from tests.cluster.processes import wait_until
 from tests.faults.lakes import PER_BATCH, assert_no_address, assert_sound, batches, report
 from tests.faults.servers import serving
 from tests.faults.tracing import traced
@@ -53,7 +55,7 @@ def test_a_server_reads_on_refuses_what_it_cannot_keep_and_resumes(program, trac
     with serving(program, tmp_path) as server:
         for way, (disturbed, statuses) in WAYS.items():
             answers[f"before {way}"] = server.report(f"before {way}").status
-            wait_until(lambda: server.total() == kept())
+            wait_until(lambda: server.total() == kept(), 60)
             before = kept()
             answers[f"waiting {way}"] = server.report(f"waiting {way}").status  # for its file, if it has none yet
             with disturbed(server, tmp_path):
@@ -65,7 +67,7 @@ def test_a_server_reads_on_refuses_what_it_cannot_keep_and_resumes(program, trac
                 assert server.total() in (before, before + PER_BATCH)
             assert {answers[name] for name in during} == statuses, way
             answers[f"after {way}"] = server.report(f"after {way}").status
-            wait_until(lambda: server.total() == kept())
+            wait_until(lambda: server.total() == kept(), 60)
     assert {status for name, status in answers.items() if not name.startswith("during")} == {202}
     taken = [name for name, status in answers.items() if status == 202]
     with opened(tmp_path / "lake") as lake:
@@ -91,36 +93,25 @@ def test_commands_that_only_read_go_on_with_a_full_disk_and_others_name_it(progr
     assert re.search(r"manifest\.sqlite cannot be used: the disk is full or fails \(.*\); make room on it", run.told)
 
 
-def wait_until(holds):
-    end = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.1)
-
-
-def test_background_work_goes_on_when_its_trouble_cannot_be_told(lake, control, monkeypatch):
+async def test_background_work_goes_on_when_its_trouble_cannot_be_told(lake, control, monkeypatch):
     flushes = []
 
-    def fail(_):
-        flushes.append(time.monotonic())
+    def full(_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    class Full:
-        def write(self, _):
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-    async def work():
-        upkeep.begin()
-        async with asyncio.timeout(60):
-            while len(flushes) < 2:
-                await asyncio.sleep(0.1)
-        for task in upkeep._running:
-            task.cancel()
-        await asyncio.gather(*upkeep._running, return_exceptions=True)
+    def flush(_):
+        flushes.append(time.monotonic())
+        full(_)
 
     report(LiveIngest(lake), "waiting")
     monkeypatch.setattr("service.maintenance.START_DELAY_SECONDS", 0.0)
-    monkeypatch.setattr("service.maintenance.flush_all", fail)
-    monkeypatch.setattr("sys.stderr", Full())
+    monkeypatch.setattr("service.maintenance.flush_all", flush)
+    monkeypatch.setattr("sys.stderr", SimpleNamespace(write=full))
     upkeep = Maintenance(lake, control, lambda: datetime.now(UTC) + timedelta(minutes=1), None)
-    asyncio.run(work())
+    upkeep.begin()
+    async with asyncio.timeout(60):
+        while len(flushes) < 2:
+            await asyncio.sleep(0.1)
+    for task in upkeep._running:
+        task.cancel()
+    await asyncio.gather(*upkeep._running, return_exceptions=True)

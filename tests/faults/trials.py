@@ -13,11 +13,17 @@ from tests.support.lakes import opened
 SHARE = os.environ.get("TRAFFIC_FAULTS", "1")
 """How much is tried: so many times what a run of all tests tries, or "all" that there is."""
 IS_LONG = SHARE == "all"
+P99_SECONDS = 0.05
+"""How long 99 of a hundred cached answers take at most (P18)."""
 
 
 def scaled(sampled, long):
     """How often or how long something is tried."""
     return long if IS_LONG else sampled * int(SHARE)
+
+
+def p99(seconds):
+    return sorted(seconds)[int(0.99 * len(seconds))]
 
 
 def some(calls, sampled, seed):

@@ -32,6 +32,12 @@ def _programs():
         pytest.skip(reason)
 
 
+def traffic(*words, **environ):
+    """Run the program, without a terminal, with more variables in its environment."""
+    command, environ = [PROGRAMS / "traffic", *map(str, words)], {**os.environ, **environ}
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environ, timeout=120)
+
+
 class Bucket:
     """SeaweedFS: master, volume, filer and S3 in one process."""
 

@@ -1,17 +1,12 @@
 """Visits published in a bucket: engines of other makers read what the lake counts, and nothing that was erased."""
 
-import io
 import json
 import os
 import subprocess
-import sys
-import threading
 import time
 from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from data import Lake
@@ -27,35 +22,21 @@ from data.store.target import TargetUnavailable, open_target
 from queries import OwnSql, Scope
 from tests.cluster.processes import wait_until
 from tests.publish import readers
-from tests.publish.conftest import KEY, SECRET, variables
+from tests.publish.conftest import KEY, PROGRAMS, SECRET, traffic, variables
 from tests.publish.disturbing import disturbing
 from tests.support.published import NOW, at, merge
 from tests.support.visits import land, links, packed
 
-TRAFFIC = Path(sys.executable).parent / "traffic"
-
-
-def counted(lake):
-    """What the readers are asked, as the program itself counts it."""
-    question = (
-        "SELECT CAST(day AS VARCHAR), hour_of(visited_at, utc_offset), bot_category, count(*), "
-        "count(DISTINCT visitor), coalesce(sum(visitor), 0) FROM visits_in_scope GROUP BY ALL ORDER BY ALL"
-    )
-    with closing(OwnSql(lake, "acme")) as own_sql:
-        rows = own_sql.sql(question, Scope("acme", date(2026, 1, 1), date(2026, 12, 31))).rows
-    return [(*row[:5], int(row[5])) for row in rows]
-
-
-def assert_alike(lake, table, bucket, spark_session):
-    expected = counted(lake)
-    assert readers.by_delta_rs(table) == expected
-    assert readers.by_clickhouse(table, bucket, KEY, SECRET) == expected
-    assert readers.by_sail(table, spark_session) == expected
+COUNTED = (
+    "SELECT CAST(day AS VARCHAR), hour_of(visited_at, utc_offset), bot_category, count(*), count(DISTINCT visitor), "
+    "coalesce(sum(visitor), 0) FROM visits_in_scope GROUP BY ALL ORDER BY ALL"
+)
+"""What the readers are asked, as the program itself counts it."""
 
 
 def test_three_engines_read_what_the_lake_counts_after_every_change(lake, bucket, spark_session):
     name = f"s3://{bucket.new()}/lake"
-    publisher = LakePublisher(lake, name)
+    publisher, table = LakePublisher(lake, name), f"{name}/acme/visits"
     for number in range(3):
         land(lake, "acme", [
             at(2, 22, path=f"/{number}", visitor=-number - 2**60, utc_offset=330, user_agent="GPTBot/1.2"),
@@ -80,32 +61,13 @@ def test_three_engines_read_what_the_lake_counts_after_every_change(lake, bucket
     for step in steps:
         step()
         publisher.publish("acme")
-        assert_alike(lake, f"{name}/acme/visits", bucket, spark_session)
+        with closing(OwnSql(lake, "acme")) as own_sql:
+            found = own_sql.sql(COUNTED, Scope("acme", date(2026, 1, 1), date(2026, 12, 31))).rows
+        expected = [(*row[:5], int(row[5])) for row in found]
+        assert readers.by_delta_rs(table) == expected
+        assert readers.by_clickhouse(table, bucket, KEY, SECRET) == expected
+        assert readers.by_sail(table, spark_session) == expected
         assert [*verify_copies(lake)] == []
-
-
-def test_an_erased_visitor_is_in_no_object_when_the_receipt_is_printed(lake, bucket):
-    name = f"s3://{bucket.new()}/lake"
-    land(lake, "acme", [at(2, visitor=42, user_agent="canary"), at(2, visitor=43)])
-    LakePublisher(lake, name).publish("acme")
-    assert b"canary" in b"".join(contents(name))
-    run = traffic("erase", "--org", "acme", "--visitor", "42", "--yes", "--lake", lake.root)
-    assert run.returncode == 0, run.stderr
-    assert json.loads(run.stdout)["copies"] == [{"target": name, "done": True}]
-    assert b"canary" not in b"".join(contents(name))
-
-
-def contents(name):
-    """The bytes of every object, Parquet files unpacked."""
-    target = open_target(name)
-    for key in target.list(""):
-        body = target.get(key)
-        yield str(pq.read_table(io.BytesIO(body)).to_pylist()).encode() if key.endswith(".parquet") else body
-
-
-def traffic(*words, **environ):
-    command = [TRAFFIC, *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **environ})
 
 
 def test_a_bucket_that_is_down_keeps_the_erasure_due_and_no_credentials_are_told(lake, bucket):
@@ -188,29 +150,11 @@ def test_a_store_that_takes_too_long_is_out_of_reach_and_what_it_got_is_not_sent
     assert [*verify_copies(lake)] == []
 
 
-def test_two_that_publish_at_once_write_one_log(lake, bucket, spark_session):
-    name = f"s3://{bucket.new()}/lake"
-    land(lake, "acme", [at(2)])
-    LakePublisher(lake, name).publish("acme")
-
-    def work(number):
-        for part in range(5):
-            land(lake, "acme", [at(2 + part, path=f"/{number}/{part}", visitor=part)])
-            assert traffic("publish", name, "--lake", lake.root).returncode == 0
-
-    threads = [threading.Thread(target=work, args=[number]) for number in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert_alike(lake, f"{name}/acme/visits", bucket, spark_session)
-
-
 def test_the_demo_publishes_and_others_read_its_rows(bucket, spark_session, tmp_path):
     name = f"s3://{bucket.new()}/demo"
     environ = {**os.environ, **variables(bucket), "TRAFFIC_PUBLISH": name, "TMPDIR": str(tmp_path)}
     with subprocess.Popen(
-        [TRAFFIC, "demo", "--port", "0", "--visits", "3000"],
+        [PROGRAMS / "traffic", "demo", "--port", "0", "--visits", "3000"],
         env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
         try:

@@ -3,10 +3,7 @@
 import gzip
 import os
 import signal
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -20,12 +17,11 @@ from tests.faults.lakes import line, log
 from tests.faults.tracing import Program, why_not
 from tests.faults.trials import Trial, some
 from tests.faults.victims import INTO, Victim, by_log, nothing
-from tests.publish.conftest import SECRET
+from tests.publish.conftest import SECRET, traffic
 from tests.publish.disturbing import disturbing
 from tests.support.lakes import rows_of
 
 KILLS = 8
-TRAFFIC = Path(sys.executable).parent / "traffic"
 
 
 def lines(*paths):
@@ -133,8 +129,7 @@ def test_the_command_reads_a_bucket_once_and_names_what_is_wrong_without_keys(la
     open_target(name).put("1", lines("/1"))
 
     def run(place):
-        command = [TRAFFIC, "follow", place, "--org", "acme", "--domain", "go.example", "--once", "--lake", lake.root]
-        ended = subprocess.run(command, check=False, text=True, capture_output=True, timeout=120)
+        ended = traffic("follow", place, "--org", "acme", "--domain", "go.example", "--once", "--lake", lake.root)
         assert SECRET not in ended.stderr
         return ended.returncode, " ".join(ended.stderr.split())
 

@@ -40,7 +40,9 @@ def rebuilt(lake: Lake, is_lost: bool = True) -> Iterator[Lake]:
     for path in lake.root.glob("manifest.sqlite*") if is_lost else ():
         path.unlink()
     with locked_for_rebuild(lake.root) as root:
-        Rebuild(root).run()
+        rebuild = Rebuild(root)
+        assert rebuild.plan.questions == []
+        rebuild.run()
     with opened(lake.root) as again:
         yield again
 
