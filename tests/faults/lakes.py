@@ -132,18 +132,18 @@ _NEEDED = re.compile(
 # What may not be there
 
 
-def assert_no_address(folder, *texts):
-    """No byte in a folder, and none of some texts, tells a client's address."""
+def assert_no_address(folder, *texts, canaries=CANARIES):
+    """No byte in a folder, and none of some texts, tells a client's address, or what else may not be there."""
     for path in folder.rglob("*"):
         if path.is_file() and ".log" not in path.name:  # the log itself, which its owner keeps
             for content in inflated(path.read_bytes()):
-                assert not found_in(content, CANARIES), path
+                assert not found_in(content, canaries), path
     for manifest in folder.glob("manifest.sqlite"):
         with closing(sqlite3.connect(manifest)) as db:
             waiting = unpacked(body for (body,) in db.execute("SELECT body FROM pending"))
-        assert not found_in(str(waiting).encode(), CANARIES)
+        assert not found_in(str(waiting).encode(), canaries)
     for text in texts:
-        assert not found_in(text.encode(), CANARIES), text
+        assert not found_in(text.encode(), canaries), text
 
 
 def found_in(content, words):

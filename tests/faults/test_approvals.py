@@ -7,10 +7,10 @@ import json
 import shutil
 import signal
 
-from tests.faults.jobs import HOOK_NETWORKS, JOB, is_approved, job_and_messages, undecided_job
 from tests.faults.servers import serving
 from tests.faults.tracing import Tracer, calls_of
 from tests.faults.trials import IS_LONG, scaled
+from tests.faults.victims import HOOK_NETWORKS, JOB, is_approved, job_and_messages, undecided_job
 
 CALLS = "pwrite64,fdatasync,ftruncate"
 """What SQLite changes a disk with."""

@@ -24,13 +24,17 @@ from data.store.manifest import Replacement
 from data.store.pending import flush_all
 from queries import RollupBuilder
 from service.api_keys import ApiKeys
-from tests.faults.jobs import JOB, is_approved, job_and_messages, undecided_job
+from service.hooks.registry import Hooks
+from service.setting_values import parse_networks
 from tests.faults.lakes import batches, line, log, report, visits
 from tests.support import published
 from tests.support.control import open_store
 from tests.support.lakes import opened
 from tests.support.visits import land, visit
 
+JOB = "job_00000000000000000001"
+HOOK_NETWORKS = "127.0.0.0/8"
+"""Where the hook is: nobody listens there."""
 OLD_SALT, OLD_SALT_AT = "ca5a" * 16, datetime(2026, 1, 5, tzinfo=UTC)
 
 
@@ -236,6 +240,19 @@ def something_to_copy(folder):
         control.create_key("acme", "test")
 
 
+def undecided_job(folder):
+    """A new job, and a hook that is sent what is approved."""
+    with opened_new(folder) as lake:
+        with open_store(Hooks, lake, parse_networks(HOOK_NETWORKS)) as hooks:
+            hooks.create("acme", "receiver", "http://127.0.0.1:9/")
+        with closing(sqlite3.connect(lake.root / "control.sqlite")) as database, database:
+            database.execute(
+                "INSERT INTO jobs (id, organization, type, status, title, created_at, updated_at) "
+                "VALUES (?, 'acme', 'manual', 'new', 'A job', '2026-03-01T00:00:00', '2026-03-01T00:00:00')",
+                [JOB],
+            )
+
+
 # What is there
 
 
@@ -297,6 +314,24 @@ def rows_in(table):
     """The rows of a published table, in an order of its own; of a visitor's hash only whether there is one."""
     rows = [{**row, "visitor": row.get("visitor") is not None} for row in published.rows_of(table)]
     return sorted(rows, key=str)
+
+
+def job_and_messages(folder):
+    """The status and version of the job, the moves in its history, and the events in the outbox: they go together."""
+    with opened(folder / "lake") as lake, closing(sqlite3.connect(lake.root / "control.sqlite")) as database:
+        assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        (job,) = database.execute("SELECT status, version FROM jobs").fetchall()
+        moves = database.execute("SELECT from_status, to_status, version FROM job_history").fetchall()
+        messages = database.execute("SELECT event, job_id FROM deliveries").fetchall()
+        return {"job": (job, moves, messages)}
+
+
+def is_approved(state):
+    """Whether it is approved, and the hook has exactly one message of it; else it must be as new as it was."""
+    if state["job"] == (("new", 1), [], []):
+        return False
+    assert state["job"] == (("approved", 2), [("new", "approved", 2)], [("job.approved", JOB)])
+    return True
 
 
 def missing_batches(victim, state):

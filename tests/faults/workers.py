@@ -9,7 +9,7 @@ import sqlite3
 import sys
 import time
 import uuid
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, redirect_stdout, suppress
 from datetime import timedelta
 from pathlib import Path
@@ -27,7 +27,6 @@ from data.ingest.follower import Follower
 from data.ingest.importer import Options
 from data.ingest.live import LiveIngest
 from data.store.pending import flush_all
-from queries import FilesGone, Warehouse
 from service.commands import main
 from tests.faults import chaos
 from tests.faults.lakes import report
@@ -53,28 +52,13 @@ def begin(folder, function, words):
     sys.exit()
 
 
-class InThisThread:
+class InThisThread(ThreadPoolExecutor):
     """A pool that does at once what it is given: every system call then comes in one order, and has one number."""
-
-    def __init__(self, *_, **__):
-        pass
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        pass
-
-    def shutdown(self, wait=True):
-        pass
 
     def submit(self, work, *words):
         future = Future()
         future.set_result(work(*words))
         return future
-
-    def map(self, work, *lists):
-        return [work(*words) for words in zip(*lists, strict=True)]
 
 
 def traffic(*words):
@@ -87,22 +71,7 @@ def serve(settings):
     """The server, on a free port."""
     os.environ.update(settings)
     service.maintenance.FLUSH_AFTER = timedelta(seconds=1)
-    Warehouse.answer = told_of_files_gone(Warehouse.answer)
     traffic("serve", "--port", "0", "--lake", "lake")
-
-
-def told_of_files_gone(answer):
-    """A warehouse's way to answer that also tells when a file was deleted under it."""
-
-    @functools.wraps(answer)
-    def answering(*words):
-        try:
-            return answer(*words)
-        except FilesGone:
-            say("files gone")
-            raise
-
-    return answering
 
 
 def churn():

@@ -41,8 +41,8 @@ def rebuilt(lake: Lake, is_lost: bool = True) -> Iterator[Lake]:
         path.unlink()
     with locked_for_rebuild(lake.root) as root:
         rebuild = Rebuild(root)
-        assert rebuild.plan.questions == []
         rebuild.run()
+        assert rebuild.plan.questions == []
     with opened(lake.root) as again:
         yield again
 

@@ -1,13 +1,15 @@
-"""Files of links: known by their checksum, and replaced all or nothing."""
+"""Files of links: known by their checksum, replaced all or nothing, and found by URLs, however these are spelled."""
 
 from datetime import UTC, datetime, timedelta
+from itertools import product
 
 import pytest
 
 from data import LakeDamaged
 from data.maintenance.compaction import Compactor
+from data.store import link_index
 from data.store.link_files import link_files
-from data.store.link_index import LinkIndex
+from data.store.link_index import LinkIndex, normalized_url
 from data.store.links import links_of
 from tests.support.lakes import fail_at, links_path, rebuilt
 from tests.support.visits import links
@@ -91,3 +93,36 @@ def test_without_their_manifest_damaged_links_are_known_by_their_name(lake):
     path.write_bytes(links_path(lake, "other").read_bytes())
     with rebuilt(lake) as again, pytest.raises(LakeDamaged, match=path.name):
         links_of(again, "acme")
+
+
+URLS = ["".join(parts) for parts in product(
+    ("http://", "HTTPS://"), ("", "Me:x@"), ("shop.example", "SHOP.Example", "ΟΔΟΣ.example"), ("", ":443", ":80"),
+    ("", "/", "//", "/a", "/A/"), ("", "?", "?q=/"), ("", "#", "#F"),
+)]  # fmt: skip
+FIRST = datetime(2026, 1, 1)
+
+
+def stored(lake, urls):
+    """The links to these URLs, of which each was created later than the one before."""
+    rows = [
+        {"short_code": f"c{number}", "target_url": url, "created_at": FIRST + timedelta(hours=number)}
+        for number, url in enumerate(urls)
+    ]
+    links(lake, "acme", rows)
+    return LinkIndex(lake).links("acme")
+
+
+def test_the_newest_link_to_a_url_is_found_however_both_are_spelled(lake):
+    newest = {normalized_url(url): f"c{number}" for number, url in enumerate(URLS)}
+    index = stored(lake, URLS)
+    assert 100 < len(newest) < len(URLS) / 5
+    for url in [*URLS[::17], "https://[", "https://elsewhere.example/a"]:
+        assert index.short_code_of(url) == newest.get(normalized_url(url)), url
+
+
+def test_a_url_is_looked_up_without_normalizing_those_of_the_links(lake, monkeypatch):
+    split, counts = link_index.urlsplit, []
+    monkeypatch.setattr(link_index, "urlsplit", lambda url: (counts.append(url), split(url))[1])
+    for count in (1, 300):
+        assert stored(lake, ["https://SHOP.example"] * count).short_code_of("https://shop.example/") == f"c{count - 1}"
+    assert len(counts) == 2 * 2  # the URL, and what it was normalized to

@@ -8,7 +8,7 @@ import sys
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from itertools import count
 
@@ -23,7 +23,8 @@ from data.logs.reported import Submission
 from data.store import pending
 from data.store.landing import Landing
 from data.visits import VISITS
-from tests.support.lakes import everything_in, fail_at, paths, rows_of, strays
+from tests.faults.lakes import assert_no_address
+from tests.support.lakes import fail_at, paths, rows_of, strays
 from tests.support.visits import packed, unpacked, visit
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
@@ -370,15 +371,6 @@ SECRETS = ("canary-user", "canary-password", "canary-query", "canary-part", "can
            "canary-referrer-query")  # fmt: skip
 
 
-def leaks(folder):
-    with closing(sqlite3.connect(folder / "manifest.sqlite")) as db:
-        waiting = str(unpacked(body for (body,) in db.execute("SELECT body FROM pending")))
-    told = everything_in(folder) + waiting.lower().encode()
-    assert b"/canary-path" in told
-    found = [text for text in (*ADDRESSES, *SECRETS) if text.lower().encode() in told]
-    return found + [text for text in ADDRESSES if ":" in text and ipaddress.ip_address(text).packed in told]
-
-
 def test_no_address_and_no_more_than_is_kept_of_a_request_reaches_the_disk(lake, monkeypatch):
     intake = LiveIngest(lake, now=lambda: NOW)
     whole = {
@@ -391,18 +383,22 @@ def test_no_address_and_no_more_than_is_kept_of_a_request_reaches_the_disk(lake,
     (landed,) = intake.land([Submission("acme", [json.dumps(row).encode() for row in rows])])
     assert (landed.accepted, len(landed.refused)) == (4, 12)
     assert (lake.root / "manifest.sqlite-wal").stat().st_size > 0
-    told = [leaks(lake.root)]
-    move = sys.modules["data.store.landing"].move_durably
+    canaries = {form.encode() for text in (*ADDRESSES, *SECRETS) for form in (text, text.lower())}
+    canaries |= {ipaddress.ip_address(text).packed for text in ADDRESSES if ":" in text}
+    moves, move = [], sys.modules["data.store.landing"].move_durably
 
     def looking(source, target):
-        told.append(leaks(lake.root))
-        move(source, target)
-        told.append(leaks(lake.root))
+        assert_no_address(lake.root, canaries=canaries)
+        moves.append(move(source, target))
+        assert_no_address(lake.root, canaries=canaries)
 
+    assert_no_address(lake.root, canaries=canaries)
     monkeypatch.setattr("data.store.landing.move_durably", looking)
     pending.flush_all(lake)
     lake.manifest.rows("PRAGMA wal_checkpoint(TRUNCATE)")
-    told.append(leaks(lake.root))
-    assert told == [[]] * 4
+    assert_no_address(lake.root, canaries=canaries)
+    assert len(moves) == 1
+    with pytest.raises(AssertionError, match=r"\.parquet"):
+        assert_no_address(lake.root, canaries=[b"/canary-path"])
     assert len({row["visitor"] for row in rows_of(lake)}) == 4
     assert [text for text in ADDRESSES if text.lower() in str(landed).lower()] == []
