@@ -46,6 +46,7 @@ class Site:
         self.log = folder / "access.log"
         self.options = Options(next(names), log_format="combined")
         self.told = []
+        self.read = []  # the rotated files that were read to see what they are
         self.now = 0.0
         self.follower = None
         self.disk = pytest.MonkeyPatch()  # of what a disk does
@@ -148,9 +149,20 @@ class Site:
         assert self.told == [" ".join(words).replace("LOG", str(self.log))]
         self.told.clear()
 
+    def reads(self, *names):
+        """These rotated files were read since it was last asked."""
+        assert sorted(self.read) == [*names]
+        self.read.clear()
+
     def limit(self, name, size):
         """Let a constant of the reader be smaller."""
         self.disk.setattr(f"data.ingest.tail.{name}", int(size))
+
+    def copying(self, end=""):
+        """A copy of the log is being made, which has its first line, or so many of its bytes, or all of them."""
+        content = self.log.read_bytes()
+        size = content.index(b"\n") + 1 if end == "line" else int(end or len(content))
+        (self.folder / "access.log.0").write_bytes(content[:size])
 
     def link(self, name):
         """Let the log be a link to another file."""
@@ -169,18 +181,14 @@ class Site:
 
 
 @pytest.fixture
-def site(shared, tmp_path):
-    site = Site(shared, tmp_path)
+def site(shared, tmp_path, monkeypatch):
+    site, identify = Site(shared, tmp_path), sys.modules["data.ingest.rotation"].identify
+    monkeypatch.setattr(
+        "data.ingest.rotation.identify", lambda path, sizes: site.read.append(path.name) or identify(path, sizes)
+    )
     yield site
     site.kill()
     site.disk.undo()
-
-
-@pytest.fixture
-def auto(site):
-    """A site whose log may be in any format."""
-    site.options = replace(site.options, log_format="auto")
-    return site
 
 
 def once(*paths):
@@ -203,9 +211,21 @@ BROKEN = {
 STEPS = {
     **{name: getattr(Site, name) for name in ("grow", "begin", "end", "rename", "copy", "truncate", "pack")},
     **{name: getattr(Site, name) for name in ("kill", "restart", "choose", "refuses", "hears", "limit", "link")},
+    **{name: getattr(Site, name) for name in ("reads", "copying")},
     "write": lambda site, *paths: site.write(lines(*paths)),
     "text": lambda site, *words: site.write(" ".join(words) + "\n"),
-    "nuls": lambda site, number: site.write("\0" * int(number)),
+    "bytes": lambda site, text, name="access.log": site.write(
+        text.encode("latin-1").decode("unicode_escape").encode("latin-1"), name
+    ),
+    "nuls": lambda site, number, name="access.log": site.write("\0" * int(number), name),
+    "many": lambda site, number: site.grow(*map("/{}".format, range(int(number)))),
+    "keep": lambda site, number: os.truncate(
+        site.log, len(b"".join(site.log.read_bytes().splitlines(True)[: int(number)]))
+    ),
+    "pipe": lambda site: os.mkfifo(site.log),
+    "log": lambda site, name: setattr(site, "log", site.folder / name),
+    "follow-once": lambda site: (site.kill(), site.follow(is_stopping=True)),
+    "remember": lambda site: setattr(site, "remembered", site.batches()),
     "of-host": lambda site, host, path: site.write(f"{host} {line(path)}"),
     "put-text": lambda site, name, *words: site.write(" ".join(words) + "\n", name),
     "late": lambda site, *paths: site.write(lines(*paths), "access.log.1"),
@@ -224,10 +244,25 @@ STEPS = {
     "known": lambda site, *name: is_true(site.load(*name).already_imported),
     "landed": lambda site, *paths: is_true(site.paths() == once(*paths)),
     "whole": lambda site: is_true({visit["user_agent"] for visit in site.visits()} == {CHROME}),
+    "counts": lambda site, path, number: is_true(site.paths()[path] == int(number)),
+    "without-agent": lambda site, *paths: is_true(
+        [*paths] == [v["path"] for v in site.visits() if not v["user_agent"]]
+    ),
+    "unchanged": lambda site: is_true(site.batches() == site.remembered),
+    "read-whole": lambda site: is_true(
+        {site.follower.totals.position} | {size for b in site.batches() for size in (b.size, b.whole_size)}
+        == {site.log.stat().st_size}
+    ),
+    "formats": lambda site, *found: is_true({*found} == {b.log_format for b in site.batches()}),
+    "told-of": lambda site, *names: is_true(
+        sorted(re.split("[: ]", told)[0] for told in site.told) == [str(site.folder / name) for name in names]
+    ),
     "over": lambda site: is_true(site.follower._late == []),
     "silent": lambda site: is_true(site.told == []),
     "heard": lambda site, *words: is_true(any(" ".join(words) in told for told in site.told)),
-    "totals": lambda site, *told: is_true({*told} <= {f"{n}={v}" for n, v in vars(site.follower.totals).items()}),
+    "totals": lambda site, *told: is_true(
+        {*told} <= {f"{n}={v}".replace(" ", "T") for n, v in vars(site.follower.totals).items()}
+    ),
     "noted": lambda site, *words: is_true(site.noted() == [row.split(" ", 1) for row in " ".join(words).split(", ")]),
     "domains": lambda site, *found: is_true(
         [*found] == sorted(f"{v['path']}={v['domain'] or ''}" for v in site.visits())
@@ -252,22 +287,6 @@ def test_every_line_lands_once_whatever_becomes_of_its_file(site, what, transcri
 
 
 # A log that grows
-
-
-def test_what_is_new_lands_at_every_tick_and_is_one_import(site):
-    site.grow("/a", "/b")
-    assert site.paths() == once("/a", "/b")
-    for path in ("/c", "/d"):
-        site.grow(path)
-        site.tick()
-    assert site.paths() == once("/a", "/b", "/c", "/d")
-    totals, size = site.follower.totals, site.log.stat().st_size
-    assert (totals.visits, totals.lines, totals.position) == (4, 4, size)
-    assert totals.last_visit_at.isoformat() == "2015-05-17T10:05:03"
-    (batch,) = site.batches()
-    assert (batch.size, batch.whole_size, batch.visits) == (size, size, 4)
-    assert site.load().already_imported
-    assert site.told == []
 
 
 def test_a_follower_that_is_to_stop_ends_after_a_block_and_the_next_one_goes_on(site, monkeypatch):
@@ -299,47 +318,6 @@ def test_memory_does_not_grow_with_a_line_that_does_not_end(site, monkeypatch):
 
 
 # What cannot be read
-
-
-@pytest.mark.parametrize("content", [b"garbage\n", b"a\rb\n", b"\x89PNG\r\n\x1a\n\0\rIHDR\n"])
-def test_what_is_not_a_log_is_refused_at_every_start_until_readable_lines_come(auto, content):
-    auto.log.write_bytes(content)
-    for _ in range(2):
-        with pytest.raises(BadInput, match=r"access\.log: no known log format"):
-            auto.tick()
-        auto.kill()
-    auto.grow("/a")
-    assert auto.paths() == once("/a")
-
-
-def test_the_format_is_seen_from_the_first_lines_that_come_and_a_few_odd_ones_do_not_decide_it_for_good(auto):
-    odd = '203.0.113.7 - - [17/May/2015:10:05:03 +0000] "GET /{} HTTP/1.1" 200 5316\n'.format
-    for text in ("", "\n\n", odd("odd")):
-        auto.write(text)
-        auto.tick()
-    assert [visit["user_agent"] for visit in auto.visits()] == [None]
-    auto.grow("/a")
-    assert auto.paths() == once("/odd", "/a")
-    auto.grow(*map(str, range(200)))
-    assert {batch.log_format for batch in auto.batches()} == {"combined"}
-    auto.write(odd("cut"))
-    auto.tick()
-    assert len(auto.visits()) == 202
-    assert auto.follower.totals.rejected == 1
-
-
-@pytest.mark.parametrize("what", ["folder", "packed", "pipe", "nowhere"])
-def test_what_cannot_grow_is_bad_input(site, what):
-    if what == "folder":
-        site.log.mkdir()
-    elif what == "packed":
-        site.log.write_bytes(gzip.compress(lines("/a").encode()))
-    elif what == "pipe":
-        os.mkfifo(site.log)
-    else:
-        site.log = site.folder / "nowhere" / "access.log"
-    with pytest.raises(BadInput, match=r"access\.log"):
-        site.tick()
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read anything")
@@ -385,15 +363,6 @@ def test_a_log_packed_before_its_last_lines_came_counts_once(site):
     assert site.paths() == once("/a", "/b", "/in-no-file-any-more")
 
 
-def test_a_log_cut_in_its_middle_is_another_one_as_an_import_would_say(site):
-    site.grow(*(f"/{number}" for number in range(100)))
-    os.truncate(site.log, len(lines(*(f"/{number}" for number in range(50)))))
-    site.tick()
-    site.grow("/new")
-    assert site.load().already_imported
-    assert site.paths()["/new"] == 1
-
-
 def test_a_log_truncated_while_it_is_read_is_not_mistaken_for_the_old_one(site, monkeypatch):
     site.grow("/a")
     read = Tail.read
@@ -409,20 +378,6 @@ def test_a_log_truncated_while_it_is_read_is_not_mistaken_for_the_old_one(site, 
     site.grow("/b")
     site.tick()
     assert site.paths() == once("/a", "/b", "/new0", "/new1", "/new2")
-
-
-def test_a_copy_that_is_just_being_made_is_left_alone(site):
-    for path in ("/a", "/b", "/c"):
-        site.grow(path)
-        if path == "/a":
-            site.rename()
-    content, batches = site.log.read_bytes(), site.batches()
-    for end in (10, len(line("/b")), len(content) - 5, len(content)):
-        (site.folder / "access.log.0").write_bytes(content[:end])
-        site.tick()
-        site.restart()
-    assert site.paths() == once("/a", "/b", "/c")
-    assert site.batches() == batches
 
 
 def test_a_file_that_is_just_being_packed_is_left_alone_until_it_is_whole(site):
@@ -444,93 +399,7 @@ def test_a_file_that_is_just_being_packed_is_left_alone_until_it_is_whole(site):
     assert site.paths() == once(*paths, "/b")
 
 
-# Down, and up again
-
-
-def test_a_rotated_file_that_is_not_a_log_is_told_and_left_out(site):
-    site.grow("/a")
-    site.kill()
-    site.rename()
-    site.write("XYZZY\n", "access.log.0")
-    site.write(b"\x1f\x8bno gzip", "access.log.3.gz")
-    site.tick()
-    site.tick()
-    assert sorted(sentence.split(": ")[0].split(" ")[0] for sentence in site.told) == [
-        str(site.folder / "access.log.0"),
-        str(site.folder / "access.log.3.gz"),
-    ]
-
-
-def test_files_that_were_over_long_before_anything_landed_are_not_even_read(site, read):
-    site.write(lines("/imported"), "access.log.2")
-    site.write(lines("/older"), "access.log.1")
-    site.age("access.log.2", 30 * 3600)
-    site.age("access.log.1", 29 * 3600)
-    site.load("access.log.2")
-    site.grow("/a")
-    assert site.paths() == once("/imported", "/a")
-    assert read == []
-
-
-def test_files_are_caught_up_oldest_first_so_that_the_next_one_can_go_on(site):
-    site.grow("/a")
-    site.restart()
-    for number in range(4):
-        site.write(lines(f"/{number}"))
-        site.age("access.log", (4 - number) * 3600)
-        site.rename()
-    for number in range(5):
-        site.kill()
-        site.follow(is_stopping=True)
-        assert site.paths() == once("/a", *(f"/{number}" for number in range(min(number + 1, 4))))
-
-
-@pytest.fixture
-def read(monkeypatch):
-    """The rotated files that were read to see what they are."""
-    read, identify = [], sys.modules["data.ingest.rotation"].identify
-    monkeypatch.setattr(
-        "data.ingest.rotation.identify", lambda path, sizes: read.append(path.name) or identify(path, sizes)
-    )
-    return read
-
-
-def test_a_rotated_file_is_read_once(site, read):
-    site.grow("/a")
-    site.rename()
-    site.write(lines("/late"), "access.log.1")
-    site.write(lines("/nobodys"), "access.log.bak")
-    site.tick()
-    assert read == ["access.log.bak"]  # the other one is open still
-    read.clear()
-    for number in range(3):
-        site.write(lines(f"/{number}"))
-        site.tick(61)
-    assert read == ["access.log.1"]
-    site.restart()
-    site.tick()
-    assert sorted(read) == ["access.log.1", "access.log.1", "access.log.bak"]
-
-
-def test_another_log_of_such_a_name_is_read_once(site, read):
-    site.grow("/a")
-    for number in range(3):
-        site.write(lines(f"/{number}"), "access.log.json")
-        site.tick()
-    assert read == ["access.log.json"]
-    assert site.paths() == once("/a")
-
-
 # Imports beside
-
-
-def test_another_log_of_the_same_domain_is_none_of_its_business(site):
-    site.grow("/a", "/b")
-    site.write(lines("/other") + "0" * 2 * len(line("/b")), "other.log")  # its last finished line ends before ours
-    site.load("other.log")
-    site.grow("/c", "/d")
-    assert site.told == []
-    assert site.paths() == once("/a", "/b", "/other", "/c", "/d")
 
 
 def test_two_who_follow_the_same_log_count_it_once(site, shared):
