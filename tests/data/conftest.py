@@ -32,11 +32,11 @@ def importer(lake):
 
 @pytest.fixture
 def load(importer, tmp_path):
-    """Imports a text as a log."""
+    """Imports a text as a log, by this importer or another one."""
 
-    def load(text, options=ACME, name="access.log", **how):
+    def load(text, options=ACME, name="access.log", by=importer, **how):
         (tmp_path / name).write_bytes(text.encode() if isinstance(text, str) else text)
-        return importer.run(tmp_path / name, options, **how)
+        return by.run(tmp_path / name, options, **how)
 
     return load
 
