@@ -8,6 +8,7 @@ import time
 
 import crawleruseragents
 import pytest
+import re2
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -21,8 +22,10 @@ from tests.support.tables import examples, examples_at_once
 from tests.support.user_agents import CHROME_ON_WINDOWS as CHROME
 from tests.support.user_agents import GPTBOT, IPHONE
 
-AGENTS, HEURISTICS = load(Agent, "agents"), load(Heuristic, "heuristics")
-PEOPLE = {row.pattern for row in load(NotCrawler, "notcrawlers")}
+AGENTS, HEURISTICS, NOT_CRAWLERS = (
+    load(row, name) for row, name in ((Agent, "agents"), (Heuristic, "heuristics"), (NotCrawler, "notcrawlers"))
+)
+PEOPLE = {row.pattern for row in NOT_CRAWLERS}
 CRAWLERS = [row for row in crawleruseragents.CRAWLER_USER_AGENTS_DATA if row["pattern"] not in PEOPLE]
 
 AI_REFERRER, AI_QUERY = "https://chatgpt.com/", "utm_source=chatgpt.com"
@@ -191,6 +194,36 @@ def test_exactly_the_rules_that_another_engine_finds_are_named(signs, user_agent
     assume(readable)
     named = [rule for rule in rules(signs(user_agent)) if rule.startswith(ORDER[1:4])]
     assert named == list(rules_found(readable))
+
+
+# The tables that decide where agents and crawlers are silent, and the patterns of crawlers that meet people
+
+KNOWN_BY_NAME = {"a browser without a window", "a service of Google"}
+"""Rows whose example is an agent of agents.toml too, which decides: one that is not would show more."""
+
+
+@pytest.mark.parametrize("row", HEURISTICS, ids=[row.name for row in HEURISTICS])
+def test_the_example_of_a_heuristic_is_decided_by_its_own_row(classifier, signs, row):
+    found = signs(row.example)
+    first = next(sign for sign in found if sign.rule.startswith("heuristics.toml: "))
+    assert (first.rule, first.evidence) == (f"heuristics.toml: {row.name}", row.evidence)
+    told = first.classification
+    assert (told.agent_kind, told.confidence, told.detection_method) == (row.agent_kind, "low", "heuristic")
+    if row.name not in KNOWN_BY_NAME:
+        assert found[0] == first
+        assert classifier.classify(Request.from_log(row.example)) == told
+    for pattern in filter(None, (row.pattern, row.unless)):  # which are compared with user agents in lower case
+        assert re.sub(r"\\.", "", pattern) == re.sub(r"\\.", "", pattern).lower()
+    assert not (row.unless and re2.search(row.unless, ""))
+
+
+@pytest.mark.parametrize("row", NOT_CRAWLERS, ids=[row.pattern for row in NOT_CRAWLERS])
+def test_a_pattern_that_is_left_out_is_one_of_the_package_and_meets_a_person(classifier, signs, row):
+    known = {crawler["pattern"] for crawler in crawleruseragents.CRAWLER_USER_AGENTS_DATA}
+    assert row.pattern in known, f"delete the row {row.pattern!r} of notcrawlers.toml: the package has it no more"
+    assert re2.search(row.pattern, row.example), f"the example of {row.pattern!r} does not show why it is left out"
+    assert classifier.classify(Request.from_log(row.example)).bot_category == "human"
+    assert len(signs(row.example)) == 1
 
 
 # What it costs

@@ -18,8 +18,9 @@ from data.rules.classifier import Classifier, Request
 from data.rules.devices import DeviceRules
 from data.rules.referrers import utm_values
 from data.rules.releases import BrowserReleases
+from data.rules.tables import Browser, load
 from data.visits import AI_CATEGORIES, BOT_CATEGORIES, CATEGORY_OF_KIND, CONFIDENCE_SCORES, DEVICE_TYPES, Classification
-from tests.support.corpus import NAMES, labelled
+from tests.support.corpus import LABELS, NAMES, labelled, request_of
 from tests.support.tables import examples_at_once
 from tests.support.user_agents import CHROME_ON_WINDOWS as CHROME
 from tests.support.user_agents import GPTBOT, IPHONE
@@ -171,6 +172,32 @@ def test_devices_are_desktops_phones_or_tablets(user_agent, device_type):
     assert PEOPLE.device_type(user_agent) == device_type
 
 
+BROWSERS = load(Browser, "browsers")
+ON_IPHONE = IPHONE.partition(" Version")[0]
+
+
+def browser_of(user_agent):
+    return PEOPLE.device_info(user_agent)[2]
+
+
+@pytest.mark.parametrize("row", BROWSERS, ids=[row.name for row in BROWSERS])
+def test_the_example_of_a_row_has_its_name(row):
+    assert browser_of(row.example) == row.name
+
+
+def test_no_name_of_ua_parser_stands_in_two_rows():
+    names = [name for row in BROWSERS for name in row.names]
+    assert len(set(names)) == len(names)
+
+
+def test_safari_on_a_phone_has_one_name_in_every_app_and_others_the_one_that_ua_parser_gives_them():
+    for rest in (" Version/17.5 Mobile/15E148 Safari/604.1", " Mobile/15E148", " Mobile/15E148 Safari/604.1"):
+        assert browser_of(ON_IPHONE + rest) == "Mobile Safari"
+    assert browser_of("MobileSafari/8617.2.4.10.8 CFNetwork/1492.0.1 Darwin/23.3.0") == "Mobile Safari"
+    assert browser_of(CHROME) == "Chrome"
+    assert browser_of("Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0") == "Firefox"
+
+
 # User agents as servers write them
 
 
@@ -264,3 +291,45 @@ def test_a_build_that_was_never_seen_is_told_as_if_all_of_it_were_looked_at():
             sign.classification if sign else Classification(*HUMAN_CLASSIFICATION[:7], *people.device_info(agent))
         )
         assert classifier.classify_user_agent(agent) == expected, agent
+
+
+# The labelled corpus: real user agents, referrers and campaigns, and what they must come out as
+
+LEAST = {
+    ("people", "bot_category"): 1.0,
+    ("people", "device_type"): 0.98,
+    ("bots", "bot_category"): 0.99,
+    ("ai_agents", "bot_category"): 0.99,
+    ("ai_agents", "ai_source"): 0.99,
+    ("referrals", "bot_category"): 0.99,
+    ("referrals", "ai_source"): 0.99,
+    ("traps", "bot_category"): 0.99,
+}
+
+
+@pytest.mark.parametrize(("name", "label"), LEAST)
+def test_the_corpus_comes_out_as_it_is_labelled(classifier, name, label):
+    rows = [row for row in labelled(name) if label in row]
+    told = [(row[label], getattr(classifier.classify(request_of(row)), label), row) for row in rows]
+    wrong = [(expected, found, row) for expected, found, row in told if found != expected]
+    share = 1 - len(wrong) / len(rows)
+    assert share >= LEAST[name, label], f"{share:.4f}, such as {wrong[:5]}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_row_of_the_corpus_has_labels_and_a_source(name):
+    rows = labelled(name)
+    assert len(rows) >= 200
+    for row in rows:
+        assert row.keys() <= {"user_agent", "referrer", "url", "source", *LABELS}
+        assert row["bot_category"] in BOT_CATEGORIES
+        assert CATEGORY_OF_KIND.get(row.get("agent_kind"), row["bot_category"]) == row["bot_category"]
+        assert row.get("device_type", "bot") in DEVICE_TYPES
+        assert row["source"].startswith("https://")
+
+
+def test_no_request_stands_twice_in_the_corpus():
+    requests = [
+        (name, row.get("user_agent"), row.get("referrer"), row.get("url")) for name in NAMES for row in labelled(name)
+    ]
+    assert len(set(requests)) == len(requests)

@@ -5,10 +5,12 @@ from datetime import date
 
 import pytest
 
+from data.errors import BadInput
 from data.rules import tables as reference
 from data.rules.bots import BotRules
 from data.rules.classifier import Request
 from data.rules.ip_verification import Verifier
+from data.rules.patterns import check_short_code_pattern
 from data.rules.tables import (
     Agent,
     Campaign,
@@ -23,7 +25,7 @@ from data.rules.tables import (
     rules_version,
 )
 from data.visits import AI_CATEGORIES, CATEGORY_OF_KIND
-from tests.support.tables import examples_at_once
+from tests.support.tables import examples, examples_at_once
 
 FILES = {
     Agent: "agents", Heuristic: "heuristics", NotCrawler: "notcrawlers", IpList: "ip_lists", Proxy: "proxies",
@@ -226,6 +228,17 @@ def test_a_pattern_or_network_that_is_none_is_refused_by_those_who_use_it(table,
 def test_a_file_that_holds_no_rows_is_refused_naming_it(table, text):
     with pytest.raises(ValueError, match=r"^proxies\.toml"):
         table(Proxy, text)
+
+
+# Patterns that operators write
+
+
+@examples("pattern", "error")
+def test_an_invalid_pattern_is_one_sentence_without_noise(pattern, error, capfd):
+    with pytest.raises(BadInput) as caught:
+        check_short_code_pattern(pattern)
+    assert str(caught.value) == error
+    assert capfd.readouterr() == ("", "")
 
 
 # The version of the rules
