@@ -35,9 +35,9 @@ def fetch_lists(lake: Lake, at: datetime = FETCHED) -> None:
     assert [outcome.error for outcome in outcomes] == [""] * len(LISTS)
 
 
-def country_database(path: Path, records: Mapping[str, Any]) -> CountryDatabase:
+def country_database(path: Path, records: Mapping[str, Any], ip_version: int = 6) -> CountryDatabase:
     """A database of networks, several of which may share a record."""
-    writer = MMDBWriter(6, "Country", ["en"], "CountryDatabase", ipv4_compatible=True)
+    writer = MMDBWriter(ip_version, "Country", ["en"], "CountryDatabase", ipv4_compatible=ip_version == 6)
     for networks, record in records.items():
         writer.insert_network(IPSet(networks.split()), record)
     writer.to_db_file(str(path))

@@ -25,7 +25,7 @@ from data.rules.tables import (
     rules_version,
 )
 from data.visits import AI_CATEGORIES, CATEGORY_OF_KIND
-from tests.support.tables import examples, examples_at_once
+from tests.support.tables import examples, examples_at_once, tables
 
 FILES = {
     Agent: "agents", Heuristic: "heuristics", NotCrawler: "notcrawlers", IpList: "ip_lists", Proxy: "proxies",
@@ -36,22 +36,9 @@ AGENTS, REFERRERS, CAMPAIGNS = ROWS[Agent], ROWS[Referrer], ROWS[Campaign]
 AI_KINDS = {kind for kind, category in CATEGORY_OF_KIND.items() if category in AI_CATEGORIES}
 TABLES = ("agents", "notcrawlers", "heuristics", "devices", "browsers", "referrers", "spammers", "campaigns", "probes")
 EVIDENCE = {"evidence": '"https://a.example"', "checked": "2026-11-21"}
-GOOD = {
-    Agent: EVIDENCE | {
-        "token": '"GPTBot"', "agent": '"GPTBot"', "operator": '"OpenAI"', "ai_source": '"ChatGPT"',
-        "agent_kind": '"training"', "confidence": '"high"', "example": '"GPTBot/1.2"',
-    },
-    Heuristic: EVIDENCE | {"name": '"a word"', "pattern": '"word"', "agent_kind": '"other"', "example": '"word/1"'},
-    NotCrawler: EVIDENCE | {"pattern": '"Sonic"', "meets": '"ViewSonic"', "example": '"ViewSonic"'},
-    IpList: EVIDENCE | {"name": '"a-bot"', "operator": '"A"', "url": '"https://a.example/ips"', "format": '"prefixes"'},
-    Proxy: EVIDENCE | {"network": '"192.0.2.0/24"', "operator": '"A"'},
-    Referrer: EVIDENCE | {"host": '"a.example"', "referrer_type": '"email"'},
-    Campaign: EVIDENCE | {"utm_source": '"x"', "ai_source": '"X"', "confidence": '"high"'},
-    Probe: EVIDENCE | {"family": '"a"', "path": '"/a"', "agent_kind": '"scanner"', "confidence": '"low"',
-                       "example": '"/a"'},
-}  # fmt: skip
+BY_NAME = {row_type.__name__: row_type for row_type in FILES}
+GOOD = {BY_NAME[name]: EVIDENCE | row for name, row in tables(__file__)["good"].items()}
 """A row that holds of each table, as field → TOML text."""
-BY_NAME = {row_type.__name__: row_type for row_type in GOOD}
 
 
 @pytest.fixture
@@ -97,53 +84,34 @@ def test_the_example_of_an_agent_is_classified_as_its_row_says(classifier):
     assert {one.detection_method for one in told.values()} == {"user_agent"}
 
 
-def test_exactly_the_rows_of_ai_products_name_an_ai_source():
+def test_exactly_the_rows_of_ai_products_name_an_ai_source_and_no_agent_is_verified_before_it_was_seen():
     assert [row.token for row in AGENTS if (row.agent_kind in AI_KINDS) != (row.ai_source is not None)] == []
     for row in REFERRERS:
         assert (row.referrer_type == "ai") == (row.ai_source is not None) == (row.confidence is not None), row.host
     assert len({row.agent for row in AGENTS if row.agent_kind in AI_KINDS}) >= 60
-
-
-def test_no_agent_is_a_referral_or_verified_before_it_was_seen():
     assert [row.token for row in AGENTS if row.agent_kind == "referral"] == []
     assert [row.token for row in AGENTS if row.confidence not in {"high", "medium", "low"}] == []
 
 
-@pytest.mark.parametrize(
-    ("row_type", "key"),
-    [
-        (Agent, lambda row: (row.token.lower(), row.exact)),
-        (Heuristic, lambda row: row.name),
-        (Heuristic, lambda row: row.pattern),
-        (NotCrawler, lambda row: row.pattern),
-        (Referrer, lambda row: row.host),
-        (Spammer, lambda row: row.host),
-    ],
-)
-def test_no_row_stands_twice(row_type, key):
-    keys = sorted(map(key, ROWS[row_type]))
-    assert keys == sorted(set(keys))
-
-
-def test_hosts_are_bare_and_no_spammer_is_a_known_referrer():
+def test_no_row_stands_twice_and_hosts_are_bare_and_no_spammer_is_a_known_referrer():
+    for row_type, *names in (
+        (Agent, "token", "exact"), (Heuristic, "name"), (Heuristic, "pattern"), (NotCrawler, "pattern"),
+        (Referrer, "host"), (Spammer, "host"),
+    ):  # fmt: skip
+        keys = [tuple(str(getattr(row, name)).lower() for name in names) for row in ROWS[row_type]]
+        assert len(set(keys)) == len(keys), (row_type, names)
     hosts, spammers = ([row.host for row in ROWS[row_type]] for row_type in (Referrer, Spammer))
     assert [host for host in hosts if not re.fullmatch(r"(android-app://)?[a-z0-9.*/-]+", host)] == []
     assert [host for host in spammers if not re.fullmatch(r"[a-z0-9-]+(\.[a-z0-9-]+)+", host)] == []
     assert set(hosts) & set(spammers) == set()
 
 
-def test_every_campaign_of_an_ai_product_is_written_as_it_is_compared():
+def test_campaigns_are_written_as_they_are_compared_names_have_one_spelling_and_every_row_was_checked_lately():
     for row in CAMPAIGNS:
         assert row.utm_source == row.utm_source.strip().lower().removeprefix("www.")
-
-
-def test_an_ai_source_and_an_operator_have_one_spelling():
     sources = {row.ai_source for rows in (AGENTS, REFERRERS, CAMPAIGNS) for row in rows if row.ai_source}
     for names in (sources, {row.operator for row in AGENTS}):
         assert len({name.lower() for name in names}) == len(names)
-
-
-def test_every_row_was_checked_lately():
     checked = [row.checked for row_type, rows in ROWS.items() if row_type not in (IpList, Proxy) for row in rows]
     assert all(type(day) is date and day >= date(2026, 1, 1) for day in checked)
 
@@ -195,17 +163,9 @@ def test_optional_fields_may_be_left_out_and_ways_to_verify_are_kept_in_their_or
     assert (row.ai_source, row.exact, row.verify, row.server_side) == (None, False, (), False)
 
 
-@pytest.mark.parametrize(
-    ("row_type", "name", "word", "known"),
-    [
-        (Agent, "agent_kind", "assistent", "search"),
-        (Agent, "confidence", "sure", "low"),
-        (Heuristic, "agent_kind", "robot", "search"),
-        (Referrer, "referrer_type", "friend", "email"),
-        (Campaign, "confidence", "sure", "low"),
-    ],
-)
+@examples_at_once("row_type", "name", "word", "known")
 def test_a_word_that_is_not_one_of_the_known_is_refused_naming_them(table, row_type, name, word, known):
+    row_type = BY_NAME[row_type]
     with pytest.raises(ValueError, match=rf"^{FILES[row_type]}\.toml, row 1: {name} is '{word}', not one of .*{known}"):
         table(row_type, GOOD[row_type] | {name: f'"{word}"'})
 
