@@ -9,7 +9,7 @@ from data.rules.classifier import Request
 from data.rules.paths import PROBE, PROGRAM, PathRules, classify_path
 from data.rules.tables import Attack, Probe, load
 from data.visits import Classification
-from tests.support.tables import examples_at_once
+from tests.support.tables import examples_at_once, tables
 from tests.support.user_agents import CHROME_ON_WINDOWS as CHROME
 from tests.support.user_agents import GOOGLEBOT
 
@@ -49,8 +49,7 @@ def test_the_example_of_a_row_is_decided_by_its_own_row_also_with_a_browsers_nam
 
 @examples_at_once("word")
 def test_one_ordinary_word_may_be_a_short_code_and_is_not_a_probe(told, word):
-    assert told(f"/{word}").bot_category == "human"
-    assert told(f"/{word}/").bot_category == "human"
+    assert {told(path).bot_category for path in (f"/{word}", f"/{word}/")} == {"human"}
 
 
 @examples_at_once("path")
@@ -97,11 +96,7 @@ def test_the_example_of_an_attack_is_matched_by_its_own_row(paths, row):
     assert paths.is_attack(row.example)
 
 
-@examples_at_once("query")
-def test_an_attack_in_a_query_is_seen_however_it_is_written(paths, query):
-    assert paths.is_attack(query)
-
-
-@examples_at_once("query")
-def test_words_of_people_in_a_query_are_not_an_attack(paths, query):
-    assert not paths.is_attack(query)
+@pytest.mark.parametrize("is_attack", [True, False], ids=["attacks", "words of people"])
+def test_an_attack_in_a_query_is_seen_however_it_is_written_and_words_of_people_are_none(paths, is_attack):
+    for query in tables(__file__)["attacks" if is_attack else "words of people"]:
+        assert paths.is_attack(query) is is_attack, query
