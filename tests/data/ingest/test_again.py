@@ -9,8 +9,7 @@ from data.errors import BadInput
 from data.ingest.importer import Importer, Options
 from data.maintenance import erasure
 from data.maintenance.erasure import Criteria, Eraser, delete_files
-from data.maintenance.rebuild import Rebuild, locked_for_rebuild
-from tests.support.lakes import fail_at, opened, rows_of
+from tests.support.lakes import fail_at, rebuilt, rows_of
 
 ACME = Options("acme", "a.example", "combined")
 
@@ -29,14 +28,9 @@ def grace(monkeypatch):
 
 
 @pytest.fixture
-def load(lake, tmp_path):
+def load(lake, load):
     """Imports a text as a file, each time as another run of the program."""
-
-    def load(text, options=ACME, name="access.log", **how):
-        (tmp_path / name).write_text(text)
-        return Importer(lake).run(tmp_path / name, options, **how)
-
-    return load
+    return lambda text, options=ACME, name="access.log", **how: load(text, options, name, Importer(lake), **how)
 
 
 def erase(lake, **criteria):
@@ -127,7 +121,9 @@ def test_erasures_of_links_and_visitors_in_its_days_are_told_without_a_hash(toda
     assert load(LOG, Options("other", log_format="combined"), dry_run=True).erasures == []
 
 
-def test_a_crash_in_the_middle_changes_nothing_and_the_next_run_lands_all_once(lake, load, monkeypatch):
+def test_a_crash_changes_nothing_the_next_run_lands_all_once_and_a_rebuilt_manifest_knows_it(
+    lake, load, tmp_path, monkeypatch
+):
     load(LOG)
     erase(lake, domain="a.example")
     with monkeypatch.context() as patch:
@@ -137,17 +133,6 @@ def test_a_crash_in_the_middle_changes_nothing_and_the_next_run_lands_all_once(l
     assert rows_of(lake) == []
     load(LOG, again=True)
     assert domains(lake) == WHOLE
-
-
-def test_a_rebuilt_manifest_knows_what_landed_again(lake, load, tmp_path):
-    load(LOG)
-    erase(lake, domain="a.example")
-    load(LOG, again=True)
-    lake.manifest.close()
-    for path in lake.root.glob("manifest.sqlite*"):
-        path.unlink()
-    with locked_for_rebuild(lake.root) as root:
-        Rebuild(root).run()
-    with opened(lake.root) as rebuilt:
-        assert domains(rebuilt) == WHOLE
-        assert Importer(rebuilt).run(tmp_path / "access.log", ACME).already_imported
+    with rebuilt(lake) as again:
+        assert domains(again) == WHOLE
+        assert Importer(again).run(tmp_path / "access.log", ACME).already_imported

@@ -16,9 +16,8 @@ from data.ingest.follower import Follower
 from data.ingest.importer import Importer, Options
 from data.maintenance.backup import back_up
 from data.maintenance.erasure import Criteria, Eraser
-from data.maintenance.rebuild import Rebuild
 from data.store.target import TargetUnavailable
-from tests.support.lakes import opened, paths
+from tests.support.lakes import opened, paths, rebuilt
 from tests.support.log_lines import lines
 
 
@@ -38,12 +37,12 @@ class Place:
         if rests:
             os.utime(path, (at := next(self.ages), at))
 
-    def follower(self, lake=None, **options):
-        lake, options = lake or self.lake, Options("acme", "go.example", **options)
+    def follower(self, lake=None):
+        lake, options = lake or self.lake, Options("acme", "go.example")
         return DropFollower(lake, Importer(lake), open_drop(str(self.folder)), options, notify=self.told.append)
 
-    def follow(self, lake=None, **options):
-        follower = self.follower(lake, **options)
+    def follow(self, lake=None):
+        follower = self.follower(lake)
         follower.tick()
         return follower.totals
 
@@ -72,16 +71,15 @@ def test_whole_contents_count_once_whatever_they_are_called_and_how_they_are_com
     assert place.follow().objects == 0
 
 
-def test_what_was_imported_before_counts_once(place, tmp_path):
-    (tmp_path / "log").write_text(lines("/1"))
-    Importer(place.lake).run(tmp_path / "log", Options("acme", "go.example"))
+def test_what_was_imported_before_counts_once(place, load):
+    options = Options("acme", "go.example")
+    load(lines("/1"), options)
     place.drop("1", lines("/1"))
     assert place.follow().repeated == 1
     assert paths(place.lake) == Counter({"/1": 1})
     place.drop("2", lines("/2"))
     place.follow()
-    (tmp_path / "log").write_text(lines("/2"))
-    assert Importer(place.lake).run(tmp_path / "log", Options("acme", "go.example")).already_imported
+    assert load(lines("/2"), options).already_imported
 
 
 def test_a_key_that_grows_is_continued_and_one_that_is_written_anew_is_new(place):
@@ -95,13 +93,6 @@ def test_a_key_that_grows_is_continued_and_one_that_is_written_anew_is_new(place
     place.drop("1", lines("/5"))
     place.follow()
     assert paths(place.lake) == Counter(("/1", "/2", "/3", "/4", "/5"))
-
-
-def test_a_file_that_was_just_written_is_left_until_it_rests(place):
-    place.drop("1", lines("/1"), rests=False)
-    assert place.follow().objects == 0
-    os.utime(place.folder / "1", (1, 1))
-    assert place.follow().visits == 1
 
 
 def test_a_followed_log_that_begins_like_an_object_leaves_that_one_known(place, tmp_path):
@@ -127,25 +118,19 @@ def test_two_followers_at_once_land_each_content_once(place):
     assert place.objects() == 15
 
 
-def test_after_a_rebuild_objects_are_known_by_the_files_alone_and_grow_on(place, tmp_path):
+def test_after_a_rebuild_objects_are_known_by_the_files_alone_and_grow_on(place):
     place.drop("1", lines("/1"))
     place.follow()
     place.drop("1", lines("/1", "/2"))
     place.drop("2", lines("/9"))
     place.follow()
-    root = place.lake.root
-    place.lake.manifest.close()
-    for path in root.glob("manifest.sqlite*"):
-        path.unlink()
-    Rebuild(root).run()
-    with opened(root) as lake:
+    with rebuilt(place.lake) as lake:
         assert place.follow(lake).objects == 0
         place.drop("1", lines("/1", "/2", "/3"))
         assert place.follow(lake).visits == 1
         assert paths(lake) == Counter({"/1": 1, "/2": 1, "/3": 1, "/9": 1})
-    Rebuild(root).run()  # with what the old manifest says
-    with opened(root) as lake:
-        assert place.follow(lake).objects == 0
+        with rebuilt(lake, is_lost=False) as again:
+            assert place.follow(again).objects == 0
 
 
 def test_what_was_erased_does_not_return_and_a_backup_knows_what_was_read(place, tmp_path):
@@ -212,6 +197,12 @@ def test_a_place_out_of_reach_is_told_once_and_one_object_does_not_hold_up_the_o
     assert "is not a folder any more" in place.told[-1]
 
 
-def test_a_place_that_is_not_a_folder_is_refused(tmp_path):
+def test_a_place_that_is_not_a_folder_is_refused_and_a_file_that_was_just_written_is_left_until_it_rests(
+    place, tmp_path
+):
+    place.drop("1", lines("/1"), rests=False)
+    assert place.follow().objects == 0
+    os.utime(place.folder / "1", (1, 1))
+    assert place.follow().visits == 1
     with pytest.raises(BadInput, match="is not a folder"):
         open_drop(str(tmp_path / "missing"))

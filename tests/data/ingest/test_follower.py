@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -106,6 +107,13 @@ class Site:
         self.now += seconds
         self.follow() if self.follower is None else self.follower.tick()
 
+    @cached_property
+    def twin(self):
+        """Another who follows this log."""
+        twin = Site((self.lake, self.importer), self.folder)
+        twin.options = self.options
+        return twin
+
     def follow(self, *, is_stopping=False, **how):
         """Begin to follow; the first tick."""
         how |= {"notify": self.told.append, "clock": lambda: self.now}
@@ -188,6 +196,7 @@ def site(shared, tmp_path, monkeypatch):
     )
     yield site
     site.kill()
+    site.twin.kill()
     site.disk.undo()
 
 
@@ -222,6 +231,14 @@ STEPS = {
     "keep": lambda site, number: os.truncate(
         site.log, len(b"".join(site.log.read_bytes().splitlines(True)[: int(number)]))
     ),
+    "hold": lambda site: setattr(site, "held", (site.folder / "access.log.1").open("a")),
+    "held": lambda site, path: (site.held.write(line(path)), site.held.flush()),
+    "release": lambda site: site.held.close(),
+    "compress": lambda site: setattr(site, "packed", gzip.compress(site.log.read_bytes())),
+    "packing": lambda site, end=-1: (site.folder / "access.log.1.gz").write_bytes(site.packed[: int(end)]),
+    "packed": lambda site: (site.folder / "access.log.1.gz").write_bytes(site.packed),
+    "remove": lambda site, name: (site.folder / name).unlink(),
+    "other": lambda site, name, *words: STEPS[name](site.twin, *words),
     "pipe": lambda site: os.mkfifo(site.log),
     "log": lambda site, name: setattr(site, "log", site.folder / name),
     "follow-once": lambda site: (site.kill(), site.follow(is_stopping=True)),
@@ -347,22 +364,6 @@ def test_no_address_reaches_the_disk(lake, tmp_path):
 # Rotation
 
 
-def test_a_log_packed_before_its_last_lines_came_counts_once(site):
-    for path in ("/a", "/b"):
-        site.grow(path)
-        site.rename()
-    with (site.folder / "access.log.1").open("a") as file:
-        site.pack()
-        site.tick()
-        file.write(lines("/in-no-file-any-more"))
-        file.flush()
-        site.tick()
-    site.kill()
-    assert site.load("access.log.1.gz").already_imported
-    site.tick()
-    assert site.paths() == once("/a", "/b", "/in-no-file-any-more")
-
-
 def test_a_log_truncated_while_it_is_read_is_not_mistaken_for_the_old_one(site, monkeypatch):
     site.grow("/a")
     read = Tail.read
@@ -380,39 +381,7 @@ def test_a_log_truncated_while_it_is_read_is_not_mistaken_for_the_old_one(site, 
     assert site.paths() == once("/a", "/b", "/new0", "/new1", "/new2")
 
 
-def test_a_file_that_is_just_being_packed_is_left_alone_until_it_is_whole(site):
-    site.grow("/a")
-    site.kill()
-    paths = ["/a", *(f"/{number}" for number in range(500))]
-    site.write(lines(*paths[1:]))
-    packed = gzip.compress(site.log.read_bytes())
-    site.rename()
-    for size in (0, 1, len(packed) // 2, len(packed) - 1):
-        (site.folder / "access.log.1.gz").write_bytes(packed[:size])
-        site.tick()
-        assert site.paths() == once(*paths)
-    site.write(lines("/b"))
-    site.restart()
-    (site.folder / "access.log.1").unlink()
-    (site.folder / "access.log.1.gz").write_bytes(packed)
-    site.restart()
-    assert site.paths() == once(*paths, "/b")
-
-
 # Imports beside
-
-
-def test_two_who_follow_the_same_log_count_it_once(site, shared):
-    other = Site(shared, site.folder)
-    other.options = site.options
-    for number in range(3):
-        site.grow(f"/{number}")
-        other.grow(f"/{number}/other")
-    site.rename()
-    other.tick()
-    site.tick()
-    other.kill()
-    assert site.paths() == once(*(f"/{number}{end}" for number in range(3) for end in ("", "/other")))
 
 
 def test_a_lake_restored_from_a_backup_gets_the_rest_again(site):

@@ -35,14 +35,9 @@ CHECKED = {path: says for path, (_, _, says) in REQUESTS.items()}
 
 
 @pytest.fixture
-def load(lake, tmp_path):
+def load(lake, load):
     """Imports a text as a file, with a new importer."""
-
-    def loaded(text, options=ACME, name="access.log", **how):
-        (tmp_path / name).write_text(text, "utf-8")
-        return Importer(lake, **how).run(tmp_path / name, options)
-
-    return loaded
+    return lambda text, options=ACME, name="access.log", **how: load(text, options, name, Importer(lake, **how))
 
 
 def landed(lake, *columns, organization="acme", domain=None):
