@@ -163,16 +163,13 @@ ADDRESSES = {
 PEOPLE = "".join(line(path, ip, CHROME) for path, ip in ADDRESSES.items()) + line("/bot", "81.2.69.8")
 
 
-def test_the_country_of_a_visit_is_that_of_its_address(lake, load, database):
+def test_the_country_of_a_visit_is_that_of_its_address_also_of_a_contradicted_one(lake, load, database):
     load(PEOPLE, countries=database(DE | {"5.5.5.0/24": {"country": {"iso_code": "GB"}}}))
     known = {"/de": ("DE",), "/de-too": ("DE",), "/gb": ("GB",), "/bot": ("DE",)}
     assert landed(lake, "country") == dict.fromkeys(ADDRESSES, (None,)) | known
-
-
-def test_a_contradicted_visit_has_a_country_too(lake, load, database):
     fetch_lists(lake)
-    load(line("/outside", "81.2.69.7"), countries=database(DE))
-    assert landed(lake, "country", "confidence") == {"/outside": ("DE", "contradicted")}
+    load(line("/outside", "81.2.69.7"), Options("other"), countries=database(DE))
+    assert landed(lake, "country", "confidence", organization="other") == {"/outside": ("DE", "contradicted")}
 
 
 AFTER, NO_COUNTRY = tables(__file__)["countries_after"], tables(__file__)["no_countries_after"]
@@ -194,16 +191,15 @@ def test_a_country_that_the_log_names_wins_over_the_database_which_is_asked_wher
     assert told == {path: (country or "DE",) for path, (_, country) in rows.items()}
 
 
-def test_two_letters_of_a_user_agent_or_a_referrer_are_not_a_country(lake, load):
+def test_a_country_from_the_log_needs_no_address_and_two_letters_of_a_user_agent_or_a_referrer_are_none(
+    lake, load, database
+):
     agents = ["DE", r"a \"DE\" b", r"\"DE\""]
     text = "".join(line(f"/{number}", "81.2.69.7", agent) for number, agent in enumerate(agents))
     load(text + line("/referrer", "81.2.69.7", CHROME, referrer="DE"))
     assert set(landed(lake, "country").values()) == {(None,)}
-
-
-def test_a_country_from_the_log_needs_no_address(lake, load, database):
-    load(line("/a", "-", CHROME, after=' "FR"'), countries=database(DE))
-    assert landed(lake, "country", "visitor") == {"/a": ("FR", None)}
+    load(line("/a", "-", CHROME, after=' "FR"'), Options("other"), countries=database(DE))
+    assert landed(lake, "country", "visitor", organization="other") == {"/a": ("FR", None)}
 
 
 def test_a_database_that_is_damaged_in_a_record_stops_no_import(lake, load, database, tmp_path):

@@ -508,7 +508,7 @@ def test_a_dry_run_and_a_file_of_which_no_line_can_be_read_write_nothing(lake, l
     assert (told.visits, told.rejects, told.categories) == (done.visits, done.rejects, done.categories)
 
 
-def test_refused_lines_are_noted_by_number_and_reason_alone(lake, load):
+def test_refused_lines_are_noted_by_number_in_the_whole_file_and_reason_alone(lake, load):
     assert load(line("/0")).rejects_file is None
     assert list(lake.rejects.iterdir()) == []
     text = line("/a") + "203.0.113.99 garbage\n" + line("/b") + line("/c", ip="203.0.113.98", at="203.0.113.97")
@@ -517,11 +517,7 @@ def test_refused_lines_are_noted_by_number_and_reason_alone(lake, load):
     with summary.rejects_file.open(newline="", encoding="utf-8") as file:
         noted = list(csv.reader(file))
     assert noted == [["line", "reason"], ["2", "not in the combined format"], ["4", "no valid time"]]
-
-
-def test_refused_lines_of_a_grown_log_have_their_numbers_in_the_whole_file(logs):
-    logs.load(LINES)
-    assert logs.load(LINES + "garbage\n" + line("/more")).rejects == [(13, "not in the combined format")]
+    assert load(text + "garbage\n" + line("/more")).rejects == [(5, "not in the combined format")]
 
 
 # Rules that take a while

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from data.ingest.importer import Importer, Options
+from data.ingest.importer import Options
 from data.ingest.live import LiveIngest
 from data.logs.reported import Submission
 from data.maintenance.reclassification import Reclassifier
@@ -33,19 +33,14 @@ def own_lake(lake):
     return lake
 
 
-def test_a_log_lands_with_its_own_referrers(own_lake, tmp_path):
+def test_logs_and_reported_visits_land_with_their_own_referrers(own_lake, load):
     line = '192.0.2.1 - - [04/Mar/2026:10:05:03 +0000] "GET /{} HTTP/1.1" 302 5 "{}" "{}"\n'
-    log = tmp_path / "access.log"
-    log.write_text("".join(line.format(number, name, CHROME) for number, name in enumerate(REFERRERS)))
-    Importer(own_lake).run(log, Options("acme", domain="www.go.example"))
+    text = "".join(line.format(number, name, CHROME) for number, name in enumerate(REFERRERS))
+    load(text, Options("acme", domain="www.go.example"))
     types = {row["path"]: row["referrer_type"] for row in rows_of(own_lake)}
     assert [types[f"/{number}"] for number in range(len(REFERRERS))] == list(REFERRERS.values())
-
-
-def test_reported_visits_land_with_their_own_referrers(own_lake):
-    intake = LiveIngest(own_lake, now=lambda: NOW)
     rows = [{"url": "https://go.example/", "user_agent": CHROME, "referrer": name} for name in REFERRERS]
-    intake.land([Submission("acme", [json.dumps(row).encode() for row in rows])])
+    LiveIngest(own_lake, now=lambda: NOW).land([Submission("acme", [json.dumps(row).encode() for row in rows])])
     stored = unpacked(body for (body,) in own_lake.manifest.rows("SELECT body FROM pending"))
     assert [row["referrer_type"] for row in stored] == list(REFERRERS.values())
     assert [row["bot_category"] for row in stored] == [

@@ -105,13 +105,15 @@ def test_a_request_line_is_split_or_left_empty_but_never_refused(read, log_forma
         assert told == (None, *expected), request_line
 
 
-def test_carriage_returns_and_empty_lines_are_not_text(read):
-    assert read("combined", f"{COMBINED}\r\n\n\r\n{COMBINED}") == [FORMAT_LINES["combined"][1]] * 2
-
-
 def test_undecodable_bytes_and_nuls_become_the_replacement_character(read):
     (found,) = read("combined", COMBINED.encode().replace(b"abc", b"caf\xe9").replace(b"Mozilla", b"Moz\0illa"))
     assert (found["target"], found["user_agent"][:8]) == ("/caf\ufffd?q=1", "Moz\ufffdilla")
+
+
+def test_every_line_is_answered_for_once_but_for_empty_ones_and_carriage_returns_are_not_text(read):
+    found = read("combined", "\n".join([COMBINED, "garbage", f"{COMBINED}\r\n\n\r", COMBINED, GARBAGE]))
+    assert [row["reason"] is None for row in found] == [True, False, True, True, True]
+    assert [found[place] for place in (0, 2, 3)] == [FORMAT_LINES["combined"][1]] * 3
 
 
 def test_line_numbers_go_on_from_the_first():
@@ -123,11 +125,6 @@ def test_a_line_may_be_as_long_as_allowed_and_no_longer(read):
     room = MAX_LINE_BYTES - len(COMBINED)
     lines = [COMBINED.replace("Mozilla", "Mozilla" + "x" * more) for more in (room, room + 1)]
     assert [row["reason"] for row in read("combined", "\n".join(lines))] == [None, "longer than 65536 bytes"]
-
-
-def test_every_line_is_answered_for_once(read):
-    found = read("combined", "\n".join([COMBINED, "garbage", COMBINED, COMBINED, GARBAGE]))
-    assert [row["reason"] is None for row in found] == [True, False, True, True, True]
 
 
 def test_entries_of_one_request_at_vercel_count_once(read):
@@ -167,7 +164,8 @@ def test_an_nginx_log_format_that_cannot_be_read_is_bad_input(nginx_log_format, 
 # Directives
 
 
-def test_the_directive_may_stand_before_the_lines(read):
+def test_directives_are_not_requests_and_may_stand_before_the_lines(read):
+    assert read("w3c", f"#Version: 1.0\n{FORMAT_LINES['w3c'][0].partition(chr(10))[0]}\n#Remark: 203.0.113.9") == []
     for log_format in ("w3c", "cloudfront"):
         text, facts = FORMAT_LINES[log_format]
         directive, line = text.split("\n")
@@ -183,10 +181,6 @@ def test_the_directive_may_come_again_with_other_fields(read):
     there = {"ip": "203.0.113.8", "status": 404, "target": "/x", "visited_at": "2026-03-04T10:05:04"}
     nothing = dict.fromkeys(("domain", "protocol", "referrer", "user_agent", "country"), "") | {"bytes_sent": None}
     assert second == facts | nothing | there
-
-
-def test_directives_are_not_requests(read):
-    assert read("w3c", f"#Version: 1.0\n{FORMAT_LINES['w3c'][0].partition(chr(10))[0]}\n#Remark: 203.0.113.9") == []
 
 
 # Files with columns of one's own
@@ -269,16 +263,17 @@ def test_formats_whose_required_character_a_log_lacks_are_not_tried(reader, monk
         ([COMBINED.replace("- -", "face frank")], "combined"),
         ([GARBAGE] * 3, "combined"),
         ([COMMON] * SAMPLE_LINES + [COMBINED] * 2 * SAMPLE_LINES, "common"),
+        *((lines, None) for lines in (["garbage"], ["", "\r", "x"], ['{"a": 1}', "plain words"])),
     ],
 )
-def test_the_format_is_the_one_of_most_lines_at_the_beginning(detected, lines, log_format):
-    assert detected(*lines) == log_format
-
-
-@pytest.mark.parametrize("lines", [["garbage"], ["", "\r", "x"], ['{"a": 1}', "plain words"]])
-def test_lines_that_no_format_explains_are_refused_naming_what_is_known(detected, lines):
-    with pytest.raises(BadInput, match="combined, vhost-combined, common"):
-        detected(*lines)
+def test_the_format_is_the_one_of_most_lines_at_the_beginning_and_none_is_refused_naming_what_is_known(
+    detected, lines, log_format
+):
+    if log_format:
+        assert detected(*lines) == log_format
+    else:
+        with pytest.raises(BadInput, match="combined, vhost-combined, common"):
+            detected(*lines)
 
 
 # Anything

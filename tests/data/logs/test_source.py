@@ -3,7 +3,7 @@
 import gzip
 import hashlib
 import zlib
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -121,19 +121,22 @@ def test_a_zstd_file_cut_short_keeps_the_frames_before(tmp_path, kept):
 
 
 @pytest.mark.parametrize(
-    "content",
-    [gz(UNEVEN)[:-6] + bytes(6), gz(TEXT) + b"something else", zst(TEXT)[:5] + b"\xff" * 35 + zst(TEXT)[40:]],
-    ids=["checksum of gzip", "something behind gzip", "zstd"],
+    ("content", "told"),
+    [
+        (gz(UNEVEN)[:-6] + bytes(6), "damaged"),  # its checksum
+        (gz(TEXT) + b"something else", "damaged"),
+        (zst(TEXT)[:5] + b"\xff" * 35 + zst(TEXT)[40:], "damaged"),
+        (None, r"access\.log cannot be read"),
+    ],
+    ids=["checksum of gzip", "something behind gzip", "zstd", "missing"],
 )
-def test_a_damaged_file_is_refused(tmp_path, content):
-    with pytest.raises(BadInput, match="damaged"):
-        identify(write(tmp_path, content), ())
-
-
-@pytest.mark.parametrize(("name", "told"), [("absent.log", r"absent\.log"), ("", "cannot be read")])
-def test_a_missing_file_and_a_folder_are_refused(tmp_path, name, told):
+def test_a_damaged_or_missing_file_and_a_folder_are_refused(tmp_path, content, told):
+    if content:
+        write(tmp_path, content)
     with pytest.raises(BadInput, match=told):
-        identify(tmp_path / name, ())
+        identify(tmp_path / "access.log", ())
+    with pytest.raises(BadInput, match="cannot be read"):
+        identify(tmp_path, ())
 
 
 def test_a_last_line_without_newline_is_a_block_of_its_own_and_reading_can_start_at_a_later_line(tmp_path):
@@ -141,14 +144,6 @@ def test_a_last_line_without_newline_is_a_block_of_its_own_and_reading_can_start
     for start, first in ((0, (1, b"one\ntwo\n", True)), (4, (2, b"two\n", True))):
         told = [(block.first_line, block.text, block.finished) for block in blocks(path, identify(path, ()), start)]
         assert told == [first, (3, b"thr", False)]
-
-
-def first_lines(text: bytes, found: list[source.Block], start: int = 0) -> list[int]:
-    numbers = []
-    for block in found:
-        numbers.append(text.count(b"\n", 0, start) + 1)
-        start += len(block.text)
-    return numbers
 
 
 def test_a_line_longer_than_a_block_is_not_held_and_moves_no_line_number(tmp_path, monkeypatch):
@@ -164,18 +159,13 @@ def test_a_line_longer_than_a_block_is_not_held_and_moves_no_line_number(tmp_pat
     assert source.MAX_LINE_BYTES < len(lines[2]) <= 1 << 17
 
 
-@pytest.mark.parametrize("after", [b"one\nTWO\n", b"one\n", b""], ids=["altered", "shortened", "emptied"])
-def test_a_file_that_changed_since_it_was_identified_is_refused(tmp_path, after):
+def test_a_file_that_changed_since_it_was_identified_is_refused_and_what_it_gained_is_left_for_the_next_time(tmp_path):
     path = write(tmp_path, b"one\ntwo\n")
     content = identify(path, ())
-    path.write_bytes(after)
-    with pytest.raises(BadInput, match="changed while it was being read"):
-        list(blocks(path, content))
-
-
-def test_what_a_file_gained_since_it_was_identified_is_left_for_the_next_time(tmp_path):
-    path = write(tmp_path, b"one\ntwo\n")
-    content = identify(path, ())
+    for after in (b"one\nTWO\n", b"one\n", b""):
+        path.write_bytes(after)
+        with pytest.raises(BadInput, match="changed while it was being read"):
+            list(blocks(path, content))
     path.write_bytes(b"one\ntwo\nthree\n")
     assert [block.text for block in blocks(path, content)] == [b"one\ntwo\n"]
 
@@ -200,7 +190,10 @@ def test_blocks_put_together_are_the_content(tmp_path, lines, chunk, block, data
     assert b"".join(part.text for part in found) == text[start:]
     assert all(part.text.endswith(b"\n") and part.finished for part in found[:-1])
     assert all(part.finished == part.text.endswith(b"\n") for part in found)
-    assert [part.first_line for part in found] == first_lines(text, found, start)
+    assert [part.end for part in found] == [*accumulate((len(part.text) for part in found), initial=start)][1:]
+    assert [part.first_line for part in found] == [
+        text.count(b"\n", 0, part.end - len(part.text)) + 1 for part in found
+    ]
 
 
 # What stood before a block
