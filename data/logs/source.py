@@ -193,26 +193,25 @@ def _chunks(path: Source) -> Iterator[bytes]:
             magic = file.read(4)
             file.seek(0)
             if magic.startswith(_GZIP):
-                yield from _gunzipped(path, file)
+                yield from _gunzipped(file)
             elif magic in _ZSTD:
-                yield from _unzstd(path, file)
+                yield from _unzstd(file)
             elif magic == _PARQUET:
-                yield from _rows_as_lines(path, file)
+                yield from _rows_as_lines(file)
             else:
                 yield from iter(lambda: file.read(CHUNK_BYTES), b"")
+    except (zlib.error, pa.ArrowException, duckdb.Error) as error:
+        raise BadInput(f"{path} is damaged ({error}); nothing of it was imported.") from error
     except OSError as error:
         raise BadInput(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
-def _gunzipped(path: Source, file: BinaryIO) -> Iterator[bytes]:
+def _gunzipped(file: BinaryIO) -> Iterator[bytes]:
     """Decompress all members of a gzip file in chunks, so that nothing before a damaged end is lost."""
     member = zlib.decompressobj(wbits=31)
     while raw := file.read(CHUNK_BYTES):
         while raw:
-            try:
-                yield member.decompress(raw, CHUNK_BYTES)
-            except zlib.error as error:
-                raise BadInput(f"{path} is damaged ({error}); nothing of it was imported.") from error
+            yield member.decompress(raw, CHUNK_BYTES)
             raw = member.unconsumed_tail
             if member.eof:
                 raw = member.unused_data.lstrip(b"\0")  # some writers pad with zeros
@@ -222,7 +221,7 @@ def _gunzipped(path: Source, file: BinaryIO) -> Iterator[bytes]:
         raise CutShort
 
 
-def _unzstd(path: Source, file: BinaryIO) -> Iterator[bytes]:
+def _unzstd(file: BinaryIO) -> Iterator[bytes]:
     with pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd") as stream:
         while True:
             try:
@@ -230,21 +229,18 @@ def _unzstd(path: Source, file: BinaryIO) -> Iterator[bytes]:
             except OSError as error:
                 if "Truncated" in str(error):
                     raise CutShort from error
-                raise BadInput(f"{path} is damaged ({error}); nothing of it was imported.") from error
+                raise pa.ArrowInvalid(str(error)) from error
             if not chunk:
                 return
             yield chunk
 
 
-def _rows_as_lines(path: Source, file: BinaryIO) -> Iterator[bytes]:
+def _rows_as_lines(file: BinaryIO) -> Iterator[bytes]:
     """One JSON line with all columns by name for each row of a Parquet file; the same file gives the same lines."""
-    try:
-        with duckdb.connect() as engine, pq.ParquetFile(file) as parquet:
-            engine.execute("SET TimeZone = 'UTC'")
-            engine.execute("SET temp_directory = ''")  # rows contain IP addresses, which must not be spilled to disk
-            for batch in parquet.iter_batches(_ROWS):
-                engine.register("batch", pa.table({"row": batch.to_struct_array()}))
-                lines = engine.sql("SELECT CAST(to_json(row) AS VARCHAR) AS line FROM batch").to_arrow_table()
-                yield "".join(f"{line}\n" for line in lines["line"].to_pylist()).encode()
-    except (pa.ArrowException, duckdb.Error) as error:
-        raise BadInput(f"{path} is damaged ({error}); nothing of it was imported.") from error
+    with duckdb.connect() as engine, pq.ParquetFile(file) as parquet:
+        engine.execute("SET TimeZone = 'UTC'")
+        engine.execute("SET temp_directory = ''")  # rows contain IP addresses, which must not be spilled to disk
+        for batch in parquet.iter_batches(_ROWS):
+            engine.register("batch", pa.table({"row": batch.to_struct_array()}))
+            lines = engine.sql("SELECT CAST(to_json(row) AS VARCHAR) AS line FROM batch").to_arrow_table()
+            yield "".join(f"{line}\n" for line in lines["line"].to_pylist()).encode()
