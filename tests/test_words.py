@@ -20,7 +20,6 @@ GLOSSARY = {
     "DamagedFile": "a damaged file, and what is wrong with it",
     "Detector": "what finds jobs of one type in the visits",
     "Finding": "a subject with a problem that a detector found, and its evidence",
-    "Interner": "gives equal values the same number",
     "Lake": "the folder with everything that is stored",
     "LandedFile": "a visit file that the manifest knows",
     "LiveIngest": "visits that programs report one by one",

@@ -5,7 +5,7 @@ results are expanded to the rows. See the example in pipeline.py.
 """
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -70,20 +70,9 @@ def composite_key(*columns: pa.Array) -> CompositeKey:
     return CompositeKey(encoded.indices, parts[::-1])
 
 
-class Interner(Generic[Value]):
-    """Gives equal values the same index, counting from 0 in order of first use."""
-
-    def __init__(self) -> None:
-        self._indices: dict[Value, int] = {}
-
-    def intern(self, values: Sequence[Value]) -> pa.Array:
-        """The index of each value; new values get the next indices."""
-        indices = self._indices
-        return pa.array([indices.setdefault(value, len(indices)) for value in values], pa.int32())
-
-    def values(self) -> list[Value]:
-        """Every distinct value, at its index."""
-        return list(self._indices)
+def interned(numbers: dict[Value, int], values: Sequence[Value]) -> pa.Array:
+    """The number of each value in `numbers`, which counts from 0 in order of first use; new values are added to it."""
+    return pa.array([numbers.setdefault(value, len(numbers)) for value in values], pa.int32())
 
 
 def text_columns(names: Sequence[str], rows: Sequence[Sequence[str | None]]) -> dict[str, pa.Array]:

@@ -31,10 +31,10 @@ import pyarrow.compute as pc
 from data.hosts import normalized_host
 from data.ingest.dictionary import (
     DictionaryColumn,
-    Interner,
     composite_key,
     dictionary_encoded,
     expand,
+    interned,
     or_null,
     text_columns,
 )
@@ -175,25 +175,25 @@ class VisitBuilder:
         self, encoded: dict[str, DictionaryColumn], targets: Columns, organization: str
     ) -> list[tuple[pa.Array, Columns]]:
         """Classification and origin, each as the index of every row and the columns of distinct values."""
-        classifications, origins = Interner[Classification](), Interner[Origin]()
+        classifications, origins = dict[Classification, int](), dict[Origin, int]()
         classifier, agents = self._rules.classifier(), encoded["user_agent"].dictionary.to_pylist()
         keys, referrals = _referral_keys(encoded, targets["query"])
         with _CLASSIFY_LOCK:
-            by_agent = classifications.intern([classifier.classify_user_agent(agent) for agent in agents])
-            by_referral = classifications.intern([classifier.classify_referral(referral) for referral in referrals])
-            origin = origins.intern([classifier.origin(referral) for referral in referrals])
+            by_agent = interned(classifications, [classifier.classify_user_agent(agent) for agent in agents])
+            by_referral = interned(classifications, [classifier.classify_referral(referral) for referral in referrals])
+            origin = interned(origins, [classifier.origin(referral) for referral in referrals])
         by_agent = by_agent.take(encoded["user_agent"].indices)
-        distinct, pairs = classifications.values(), composite_key(by_agent, by_referral.take(keys))
+        distinct, pairs = [*classifications], composite_key(by_agent, by_referral.take(keys))
         parts = zip(*(part.to_pylist() for part in pairs.parts), strict=True)
-        combined = classifications.intern([combine(distinct[agent], distinct[other]) for agent, other in parts])
+        combined = interned(classifications, [combine(distinct[agent], distinct[other]) for agent, other in parts])
         combined = combined.take(pairs.indices)
         verified = self._verify_claims(combined, by_agent, encoded, classifications)
         classified = _classify_paths(verified, encoded["target"].indices, targets, classifications)
         link_domains = self._rules.links(organization).domains
         origin = _mark_internal(origin.take(keys), encoded["domain"], origins, link_domains)
-        origin_rows = [(host, referrer_type, *utm) for host, referrer_type, utm in origins.values()]
+        origin_rows = [(host, referrer_type, *utm) for host, referrer_type, utm in origins]
         return [
-            (classified, text_columns(Classification._fields, classifications.values())),
+            (classified, text_columns(Classification._fields, [*classifications])),
             (origin, text_columns(columns_filled_by("referrer", "campaign"), origin_rows)),
         ]
 
@@ -202,10 +202,10 @@ class VisitBuilder:
         combined: pa.Array,
         by_agent: pa.Array,
         encoded: dict[str, DictionaryColumn],
-        classifications: Interner[Classification],
+        classifications: dict[Classification, int],
     ) -> pa.Array:
         """`combined`, with the agents that the address verifies, contradicts, or shows behind a browser's name."""
-        verifier, distinct = self._rules.verifier, classifications.values()
+        verifier, distinct = self._rules.verifier, [*classifications]
         verifiable = [index for index, classification in enumerate(distinct) if verifier.can_verify(classification)]
         is_claim = pc.is_in(by_agent, pa.array(verifiable, pa.int32()))
         ips, days = encoded["ip"], encoded["day"]
@@ -214,7 +214,7 @@ class VisitBuilder:
         combinations = zip(
             agent.to_pylist(), ips.dictionary.take(ip).to_pylist(), days.dictionary.take(day).to_pylist(), strict=True
         )
-        verified = classifications.intern([verifier.verify(distinct[index], *at) for index, *at in combinations])
+        verified = interned(classifications, [verifier.verify(distinct[index], *at) for index, *at in combinations])
         verified, claimed = verified.take(claims.indices), by_agent.filter(is_claim)
         verified = pc.if_else(pc.equal(verified, claimed), combined.filter(is_claim), verified)  # keeps AI referrals
         return pc.replace_with_mask(combined, is_claim, verified)
@@ -234,25 +234,25 @@ def _sort_order(*keys: pa.Array) -> pa.Array:
 
 
 def _classify_paths(
-    classified: pa.Array, targets: pa.Array, columns: Columns, classifications: Interner[Classification]
+    classified: pa.Array, targets: pa.Array, columns: Columns, classifications: dict[Classification, int]
 ) -> pa.Array:
     """`classified`, with the requests for paths that people do not open."""
     for kind, name in ((PROGRAM, "is_program"), (PROBE, "is_malicious")):
         if pc.any(columns[name]).as_py():
             is_kind = columns[name].take(targets)
             keys = composite_key(classified.filter(is_kind))
-            distinct = classifications.values()
+            distinct = [*classifications]
             before = [distinct[index] for index in keys.parts[0].to_pylist()]
-            after = classifications.intern([classify_path(classification, kind) for classification in before])
+            after = interned(classifications, [classify_path(classification, kind) for classification in before])
             classified = pc.replace_with_mask(classified, is_kind, after.take(keys.indices))
     return classified
 
 
 def _mark_internal(
-    rows: pa.Array, domains: DictionaryColumn, origins: Interner[Origin], link_domains: Collection[str]
+    rows: pa.Array, domains: DictionaryColumn, origins: dict[Origin, int], link_domains: Collection[str]
 ) -> pa.Array:
     """`rows`, the index of each row's origin, with the type INTERNAL where the referrer is a host of one's own."""
-    distinct, names = origins.values(), domains.dictionary.to_pylist()
+    distinct, names = [*origins], domains.dictionary.to_pylist()
     own_hosts = {host.removeprefix("www.") for host in (*names, *link_domains) if host}
     if not any(origin.referrer and origin.referrer.removeprefix("www.") in own_hosts for origin in distinct):
         return rows
@@ -264,7 +264,7 @@ def _mark_internal(
         else distinct[index]
         for index, domain in pairs
     ]
-    return origins.intern(marked).take(keys.indices)
+    return interned(origins, marked).take(keys.indices)
 
 
 def _referral_keys(encoded: dict[str, DictionaryColumn], queries: pa.Array) -> tuple[pa.Array, list[Request]]:

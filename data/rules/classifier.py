@@ -75,7 +75,7 @@ class Classifier:
         self.classify_user_agent = lru_cache(1 << 16)(self._classify_user_agent)
         """Classifies by the (unescaped) user agent alone: a bot, or a person with a device."""
         self._classify_any_build = lru_cache(1 << 14)(self._apply_rules)
-        self._classify_referral = lru_cache(1 << 14)(self._classify_referral_uncached)
+        self._classify_referral = lru_cache(1 << 14)(lambda *sent: next(self._referral_matches(*sent)).classification)
         self._origin = lru_cache(1 << 14)(self._origin_uncached)
 
     def classify(self, request: Request) -> Classification:
@@ -120,9 +120,6 @@ class Classifier:
     def _user_agent_matches(self, user_agent: str) -> Iterator[RuleMatch]:
         yield from self._bot_rules.matches(user_agent)
         yield from self._releases.matches(user_agent)
-
-    def _classify_referral_uncached(self, method: str, referrer: str, query: str) -> Classification:
-        return next(self._referral_matches(method, referrer, query)).classification
 
     def _origin_uncached(self, referrer: str, query: str) -> Origin:
         host, row = self._find_referrer(referrer[:MAX_REFERRER_LENGTH])

@@ -8,9 +8,9 @@ from typing import Final
 
 import re2
 
-from data.rules.bots import RuleMatch
+from data.rules.bots import RuleMatch, bot_classification
 from data.rules.tables import Attack, Probe, load
-from data.visits import CATEGORY_OF_KIND, Classification
+from data.visits import Classification
 
 PROBE: Final = "probe"
 """The kind of a path that only vulnerability scanners request."""
@@ -71,13 +71,13 @@ def classify_path(classification: Classification, path_kind: str) -> Classificat
     is_person = classification.device_type != "bot"
     is_unknown = is_person or classification.agent_kind == "library" or classification.detection_method == "heuristic"
     if path_kind == PROBE and is_unknown:
-        return _by_path(classification, "scanner", "medium")
-    return _by_path(classification, "other", "low") if path_kind == PROGRAM and is_person else classification
-
-
-def _by_path(classification: Classification, kind: str, confidence: str) -> Classification:
+        kind, confidence = "scanner", "medium"
+    elif path_kind == PROGRAM and is_person:
+        kind, confidence = "other", "low"
+    else:
+        return classification
     agent, operator = classification.agent, classification.operator
-    return Classification(CATEGORY_OF_KIND[kind], kind, None, agent, operator, confidence, "path", "bot", None, None)
+    return bot_classification(kind, agent, confidence, method="path", operator=operator)
 
 
 def _encodable(path: str) -> str:

@@ -111,13 +111,8 @@ class Campaigns:
 
 def ai_referral(ai_source: str | None, confidence: str | None, method: str) -> Classification:
     """The classification of a person who was sent by an AI product."""
-    return HUMAN_CLASSIFICATION._replace(
-        bot_category="ai_referral",
-        agent_kind="referral",
-        ai_source=ai_source,
-        confidence=confidence,
-        detection_method=method,
-    )
+    device = HUMAN_CLASSIFICATION[7:]
+    return Classification("ai_referral", "referral", ai_source, None, None, confidence, method, *device)
 
 
 def utm_values(query: str) -> tuple[str | None, ...]:
