@@ -29,7 +29,8 @@ MOST_BYTES = {README: 9_000, **dict.fromkeys((*FLOORS, BENCHMARKS), 12_000), **d
 MOST_BYTES_OF_ALL = 120_000
 WRITTEN_BY_A_PROGRAM = {ROOT / "benchmarks/figures.md"}
 PROGRAM = get_command(app)
-SCRIPTS = Path(sys.executable).parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+DEPENDENCIES, PINS = PROJECT["project"]["dependencies"], PROJECT["tool"]["uv"]["constraint-dependencies"]
 
 
 def name_of(path):
@@ -55,7 +56,10 @@ def test_the_generated_parts_of_a_document_are_up_to_date(path):
     assert generated(TEXTS[path]) == TEXTS[path], "run: uv run python -m tests.support.docs"
 
 
-def test_every_generated_part_stands_in_one_document():
+def test_every_document_is_checked_and_every_generated_part_stands_in_one():
+    folders = [ROOT / name for name in ("data", "queries", "service", "tests", "benchmarks")]
+    found = {*ROOT.glob("*.md"), *(path for folder in folders for path in folder.rglob("*.md"))}
+    assert found == {*DOCUMENTS} | WRITTEN_BY_A_PROGRAM
     begun = [name for text in TEXTS.values() for name in re.findall(r"<!-- (\w+): ", text)]
     assert sorted(begun) == sorted(BLOCKS)
 
@@ -65,12 +69,6 @@ def test_each_document_is_short_and_all_together_are():
     lengths = {path: len(text.encode()) for path, text in TEXTS.items()}
     assert [name_of(path) for path, most in MOST_BYTES.items() if lengths[path] > most] == []
     assert sum(lengths.values()) <= MOST_BYTES_OF_ALL
-
-
-def test_every_document_is_checked():
-    folders = [ROOT, *(ROOT / name for name in ("data", "queries", "service", "tests", "benchmarks"))]
-    found = {path for folder in folders for path in (folder.glob("*.md") if folder == ROOT else folder.rglob("*.md"))}
-    assert found == {*DOCUMENTS} | WRITTEN_BY_A_PROGRAM
 
 
 def test_every_endpoint_setting_format_and_rule_table_is_documented():
@@ -84,21 +82,15 @@ def test_every_endpoint_setting_format_and_rule_table_is_documented():
     assert [path.name for path in (ROOT / "data/rules").glob("*.toml") if f"({path.name})" not in data] == []
 
 
-def test_no_document_names_a_setting_that_does_not_exist():
-    documents = [*DOCUMENTS, *(ROOT / "service").rglob("*.py")]
-    mentioned = {
-        name for path in documents for name in re.findall(r"\bTRAFFIC_[A-Z_]+[A-Z]\b", path.read_text("utf-8"))
-    }
-    assert mentioned - {"TRAFFIC_TYPES", "TRAFFIC_FAULTS", "TRAFFIC_TESTS", "TRAFFIC_PICTURES"} <= {
-        setting.variable for setting in SETTINGS
-    }
-
-
-def test_every_documented_metric_is_measured():
-    code = "".join(path.read_text("utf-8") for path in (ROOT / "service").rglob("*.py"))
-    documented = {name for text in TEXTS.values() for name in re.findall(r"`(traffic_\w+?)(?:_total)?`", text)}
-    assert documented
-    assert documented <= set(re.findall(r'"(traffic_[a-z_]+)",\s+"[A-Z]', code))
+def test_settings_metrics_and_commands_that_documents_name_exist():
+    code, said = "".join(path.read_text("utf-8") for path in (ROOT / "service").rglob("*.py")), "".join(TEXTS.values())
+    variables = {setting.variable for setting in SETTINGS} | {"TRAFFIC_TYPES"}  # which is a table of the program
+    variables |= {"TRAFFIC_FAULTS", "TRAFFIC_TESTS", "TRAFFIC_PICTURES"}
+    assert {*re.findall(r"\bTRAFFIC_[A-Z_]+[A-Z]\b", said + code)} - variables == set()
+    metrics = {*re.findall(r"`(traffic_\w+?)(?:_total)?`", said)}
+    assert metrics
+    assert metrics - {*re.findall(r'"(traffic_[a-z_]+)",\s+"[A-Z]', code)} == set()
+    assert {*re.findall(r"`(?:uv run )?traffic ([a-z][a-z-]*)", said)} - PROGRAM.commands.keys() == set()
 
 
 @pytest.mark.parametrize("line", [line for line in SHOWN if "traffic " in line])
@@ -117,22 +109,16 @@ def help_of_command(*words):
     return run.output
 
 
-@cache
-def help_of(program):
-    command = [sys.executable, "-m", program, "--help"]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-
-
 def test_the_programs_in_the_documents_have_these_flags():
-    lines = [line.partition(" python -m ")[2] for line in SHOWN if " python -m " in line]
-    assert lines
-    for program, *words in map(shlex.split, lines):
-        assert [word for word in words if word.startswith("--") and word not in help_of(program)] == [], program
-
-
-def test_commands_named_in_the_texts_of_documents_exist():
-    named = {name for text in TEXTS.values() for name in re.findall(r"`(?:uv run )?traffic ([a-z][a-z-]*)", text)}
-    assert named - PROGRAM.commands.keys() == set()
+    programs = {}
+    for line in [line for line in SHOWN if " python -m " in line]:
+        program, *words = shlex.split(line.partition(" python -m ")[2])
+        programs.setdefault(program, set()).update(word for word in words if word.startswith("--"))
+    assert programs
+    for program, flags in ((program, flags) for program, flags in programs.items() if flags):
+        command = [sys.executable, "-m", program, "--help"]
+        told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        assert [flag for flag in flags if flag not in told] == [], program
 
 
 NOT_RUN = (
@@ -152,9 +138,8 @@ def workshop(tmp_path_factory):
     (folder / "links.csv").write_text("short_code,target_url\nlaunch,https://example.com/launch\n")
     (folder / "slugs.csv").write_text("Slug,Long URL,Host\nlaunch,https://example.com/launch,go.example.com\n")
     (folder / "shlink.json").write_text('{"shortUrls": {"data": []}}')
-    question = re.search(
-        r"^-- my-own-question\.sql:.*?(?=^```)", TEXTS[ROOT / "queries/README.md"], re.DOTALL | re.MULTILINE
-    )
+    said = TEXTS[ROOT / "queries/README.md"]
+    question = re.search(r"^-- my-own-question\.sql:.*?(?=^```)", said, re.DOTALL | re.MULTILINE)
     (folder / "my-own-question.sql").write_text(question[0])
     (folder / "visits.csv").write_text("ts,client,url\n2026-11-20T10:00:00Z,203.0.113.7,https://go.example.com/a\n")
     line = '203.0.113.7 [20/Nov/2026:10:00:00 +0000] "GET /launch HTTP/1.1" 302 "curl/8.5"\n'
@@ -166,11 +151,9 @@ def workshop(tmp_path_factory):
 
 def in_folder(command, folder):
     """Run a command in a shell, as a document shows it."""
-    home = {"PATH": f"{SCRIPTS}:{os.environ['PATH']}", "HOME": str(folder)}
-    shell = ["sh", "-c", command]
-    return subprocess.run(
-        shell, cwd=folder, env=home, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-    )
+    home = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "HOME": str(folder)}
+    how = {"cwd": folder, "env": home, "stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
+    return subprocess.run(["sh", "-c", command], check=False, **how)
 
 
 def commands_to_run():
@@ -227,42 +210,31 @@ def test_the_shell_answers_as_a_document_says(workshop):
         assert run.stdout.strip()
 
 
-def project() -> dict:
-    return tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-
-
 def test_every_dependency_has_its_reason_beside_it():
-    groups = [project()["project"]["dependencies"], *project()["dependency-groups"].values()]
+    groups = [DEPENDENCIES, *PROJECT["dependency-groups"].values()]
     text = (ROOT / "pyproject.toml").read_text("utf-8")
     reasons = dict(re.findall(r'"([^"\n]+)"[\],]+ +# (\S.*)$', text, re.MULTILINE))
     assert [wanted for group in groups for wanted in group if not reasons.get(wanted)] == []
 
 
-def test_every_package_of_the_environment_has_an_exact_version():
-    pins = project()["tool"]["uv"]["constraint-dependencies"]
-    assert all(re.match(r"[\w.-]+==[\w.!+]+( ;.*)?$", pin) for pin in pins)
-    pinned = {pin.partition("==")[0] for pin in pins}
-    wanted = {re.match(r"[\w-]+", line)[0].lower() for line in project()["project"]["dependencies"]}
-    assert wanted <= pinned
-
-
-def test_an_installed_program_needs_the_pinned_versions_byte_for_byte():
+def test_every_package_has_an_exact_version_and_an_installed_program_needs_these_byte_for_byte():
     """With what builds it; no package is without a hash, and no address of an index is in the file."""
+    assert all(re.match(r"[\w.-]+==[\w.!+]+( ;.*)?$", pin) for pin in PINS)
+    assert {re.match(r"[\w-]+", line)[0].lower() for line in DEPENDENCIES} <= {pin.partition("==")[0] for pin in PINS}
     _, *lines = REQUIREMENTS.read_text("utf-8").splitlines()
     listed = [line.removesuffix(" \\") for line in lines if not line.startswith(" ")]
-    pins = {pin.partition(" ")[0] for pin in project()["tool"]["uv"]["constraint-dependencies"]}
-    assert {line.partition(" ")[0] for line in listed} <= pins
-    wanted = [*project()["project"]["dependencies"], *project()["build-system"]["requires"]]
+    assert {line.partition(" ")[0] for line in listed} <= {pin.partition(" ")[0] for pin in PINS}
+    wanted = [*DEPENDENCIES, *PROJECT["build-system"]["requires"]]
     names = {line.partition("==")[0] for line in listed}
     assert {re.match(r"[\w-]+", one)[0].lower().replace("_", "-") for one in wanted} <= names
-    assert project()["dependency-groups"]["build"] == project()["build-system"]["requires"]
+    assert PROJECT["dependency-groups"]["build"] == PROJECT["build-system"]["requires"]
     of_a_hash = re.compile(r" {4}--hash=sha256:[0-9a-f]{64}( \\)?")
     assert all(of_a_hash.fullmatch(line) for line in lines if line.startswith(" "))
     assert all(next_line.startswith(" ") for line, next_line in pairwise([*lines, ""]) if "==" in line)
 
 
 def test_the_changelog_has_a_line_for_this_version():
-    assert f"## {project()['project']['version']}" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+    assert f"## {PROJECT['project']['version']}" in (ROOT / "CHANGELOG.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)

@@ -36,29 +36,24 @@ ALLOWED = {
 }
 
 
+PARTS = {
+    ast.Constant: (), ast.JoinedStr: ("values",), ast.FormattedValue: ("value",), ast.BinOp: ("left", "right"),
+    ast.IfExp: ("body", "orelse"), ast.Subscript: ("value",), ast.Dict: ("values",), ast.Tuple: ("elts",),
+    ast.List: ("elts",),
+}  # fmt: skip
+"""The expressions that are text of ours if these parts of them are."""
+
+
 def is_ours(node, constants):
     """Whether an expression is made of nothing but text that stands in our files."""
+    if type(node) in PARTS:
+        parts = [getattr(node, name) for name in PARTS[type(node)]]
+        return all(is_ours(one, constants) for part in parts for one in (part if isinstance(part, list) else [part]))
     match node:
-        case ast.Constant():
-            return True
         case ast.Name():
             return node.id in constants
         case ast.Attribute(attr="__struct_fields__" | "__dataclass_fields__"):  # names of fields of a record of ours
             return True
-        case ast.JoinedStr():
-            return all(is_ours(part, constants) for part in node.values)
-        case ast.FormattedValue():
-            return is_ours(node.value, constants)
-        case ast.BinOp():
-            return is_ours(node.left, constants) and is_ours(node.right, constants)
-        case ast.IfExp():
-            return is_ours(node.body, constants) and is_ours(node.orelse, constants)
-        case ast.Subscript():
-            return is_ours(node.value, constants)
-        case ast.Dict():
-            return all(is_ours(value, constants) for value in node.values)
-        case ast.Tuple() | ast.List():
-            return all(is_ours(element, constants) for element in node.elts)
         case ast.Call(func=ast.Attribute(attr="join"), args=[parts]):
             return is_ours(node.func.value, constants) and is_ours(parts, constants)
         case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[_, *_] as names):
@@ -93,21 +88,19 @@ def foreign_in(source):
         for inner in ast.walk(node)
     }
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    found = []
+    foreign = []
     for node in ast.walk(tree):
         match node:
-            case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name), args=[sql, *_]) if name in TAKING:
-                if not is_ours(sql, constants):
-                    found.append((holders.get(id(node), ""), ast.unparse(sql)))
-            case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name), args=[], keywords=[_, *_]) if (
-                name in TAKING
-            ):
-                found.append((holders.get(id(node), ""), ast.unparse(node)))
+            case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)) if name in TAKING:
+                if node.args and not is_ours(node.args[0], constants):
+                    foreign.append((node, node.args[0]))
+                elif not node.args and node.keywords:
+                    foreign.append((node, node))
             case ast.JoinedStr() if reads_like_sql(node) and not is_ours(node, constants):
-                found.append((holders.get(id(node), ""), ast.unparse(node)))
+                foreign.append((node, node))
             case ast.Attribute(attr=name) if name.startswith("execute") and id(node) not in called:
-                found.append((holders.get(id(node), ""), ast.unparse(node)))
-    return found
+                foreign.append((node, node))
+    return [(holders.get(id(node), ""), ast.unparse(sql)) for node, sql in foreign]
 
 
 def test_no_sql_is_built_of_anything_but_text_of_ours():

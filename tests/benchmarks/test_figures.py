@@ -1,9 +1,20 @@
-"""Figures of several runs are summed up in one."""
+"""Figures: of several runs in one, in the file of all figures, and in their picture."""
 
-from benchmarks.figures import OURS, beside, over_runs
+from itertools import pairwise
+from xml.etree.ElementTree import fromstring
+
+import pytest
+
+from benchmarks.figures import OURS, Figure, beside, over_runs
+from benchmarks.picture import CASES, picture
+from benchmarks.printing import document_of
+from tests.support.docs import ROOT
+
+BENCHMARKS = ROOT / "benchmarks"
+SVG = "{http://www.w3.org/2000/svg}"
 
 
-def test_runs_are_summed_up_by_medians_and_extremes() -> None:
+def test_runs_are_summed_up_by_medians_and_extremes():
     """The median run counts for time and for the ratio, whatever the slowest run took."""
     runs = [([10, 12, 14], [20, 24, 28]), ([30, 50, 90], [30, 50, 90]), ([8, 11, 12], [32, 44, 48])]
     figures = [found for ours, theirs in runs for found in beside("dashboard", "ms", {OURS: ours, "peer": theirs}, 7)]
@@ -11,3 +22,72 @@ def test_runs_are_summed_up_by_medians_and_extremes() -> None:
     assert (ours.case, ours.who, ours.visits, ours.ratio) == ("dashboard", OURS, 7, None)
     assert (ours.least, ours.median, ours.most) == (8, 12, 90)
     assert (theirs.who, theirs.least, theirs.median, theirs.most, theirs.ratio) == ("peer", 20, 44, 90, 0.5)
+
+
+def test_a_run_replaces_the_section_of_its_cases_and_leaves_the_others():
+    def run(cases, median, document=""):
+        told = {"at": "2026-11-24T10:00:00", "machine": {"cores": 2, "machine": "x", "python": "3.11"}, "versions": {},
+                "cases": cases, "runs": 1, "organizations": 1, "visits": {1_000: "digest"}}  # fmt: skip
+        return document_of(told, [Figure("import", "s", median, median, median)], document)
+
+    both = run("cold", 2, run("import,serve", 1))
+    heads = [line for line in both.splitlines() if line.startswith("#")]
+    assert heads == ["# All figures", "## import,serve", "## cold"]
+    again = run("import,serve", 7, both)
+    assert again == both.replace("1.00", "7.00")
+    assert run("cold", 2, again) == again
+
+
+# The picture
+
+
+def drawn(*figures):
+    """The texts of a picture, its bars as (class, left end, right end), and where its lines stand."""
+    svg = fromstring(picture(figures))
+    texts = [text.text for text in svg.iter(f"{SVG}text")]
+    bars = [
+        (bar.get("class"), float(bar.get("x")), float(bar.get("x")) + float(bar.get("width")))
+        for bar in svg.iter(f"{SVG}rect")
+    ]
+    return texts, bars, [float(line.get("x1")) for line in svg.iter(f"{SVG}line")]
+
+
+def of(case, unit, ratio, who="a peer"):
+    return Figure(case, unit, 1, 1, 1, who, ratio, 1_000)
+
+
+@pytest.mark.parametrize(
+    ("unit", "ratio", "expected", "text"),
+    [("ms", 0.1, "faster", "10"), ("ms", 2, "slower", "0.5"), ("requests/s", 2, "faster", "2")],
+)
+def test_a_bar_says_who_is_faster_and_by_how_much(unit, ratio, expected, text):
+    texts, ((kind, start, end),), lines = drawn(of("import", unit, ratio))
+    assert kind == expected
+    assert text in texts
+    assert {"import, 1,000 visits", "a peer"} <= set(texts)
+    equal = lines[texts.index("1") - 1]
+    assert (start if expected == "faster" else end) == pytest.approx(equal, abs=0.2)
+
+
+def test_the_scale_is_logarithmic_and_bars_end_on_it():
+    _, bars, lines = drawn(of("import", "s", 0.001), of("cold dashboard", "ms", 0.01), of("cold dashboard", "ms", 1))
+    steps = [after - before for before, after in pairwise(lines)]
+    assert steps == pytest.approx([steps[0]] * 3, abs=0.2)
+    assert [end for _, _, end in bars] == pytest.approx([lines[2], lines[0], lines[3]], abs=0.2)
+
+
+def test_only_peers_are_drawn_and_without_any_there_is_a_picture_too():
+    other = [Figure("import", "s", 1, 1, 1), of("on disk", "bytes", 0.5), of("import", "s", 1, "itself at 5 visits")]
+    assert drawn(*other)[1] == []
+
+
+def test_the_picture_of_the_documents_is_that_of_their_table():
+    rows = [line.strip("|").split("|") for line in (BENCHMARKS / "figures.md").read_text("utf-8").splitlines()]
+    cells = [[cell.strip() for cell in row] for row in rows if len(row) == 10]
+    figures = [
+        Figure(case, unit, 0, 0, 0, who, float(ratio) if ratio else None, int(visits.replace(",", "")))
+        for case, visits, who, unit, _, _, _, ratio, *_ in cells
+        if case in CASES
+    ]
+    assert len(figures) > 10
+    assert (BENCHMARKS / "ratios.svg").read_text("utf-8") == picture(figures)

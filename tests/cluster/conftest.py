@@ -51,6 +51,12 @@ def sail(tmp_path_factory):
     sail.stop()
 
 
+@pytest.fixture(scope="session", params=["sail", "spark"])
+def cluster(request):
+    """Each of them."""
+    return request.getfixturevalue(request.param)
+
+
 @pytest.fixture(scope="session")
 def sample(tmp_path_factory):
     """A lake with links and twelve days of visits of acme until 2026-11-20."""

@@ -7,7 +7,6 @@ without visits only what has rows there nevertheless.
 files that lack a column too, and for all rollups.
 """
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, astuple, replace
@@ -23,16 +22,19 @@ import pytest
 from data import Lake
 from data.store.files import sha256_of, write_parquet
 from data.visits import CATEGORY_OF_KIND, SCHEMA_VERSION
-from queries import DETECTORS, ENTRIES, JOB_KINDS, Scope, Warehouse, template, template_entries
+from queries import DETECTORS, Scope, Warehouse, days_before, template
 from queries.cluster_sources import SharedFolder
 from queries.compiler import Compiler
 from queries.prelude import relation_names
 from queries.variables import CLUSTER_FILES, MAX_VALUES_PER_DAY, one_source
+from tests.cluster.processes import Spark
+from tests.faults.trials import IS_LONG
+from tests.queries.test_detectors import AS_OF, planted
+from tests.support.sql import TEXTS
 from tests.support.visits import land, links, visit
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
-IS_LONG = os.environ.get("TRAFFIC_FAULTS") == "all"
-DAYS = (date(2026, 3, 1), date(2026, 3, 28))
+DAYS = days_before(AS_OF)
 WHOLE = Scope("acme", *DAYS)
 SCOPES = [
     WHOLE,
@@ -54,14 +56,6 @@ SCOPES = [
 FILTERED = SCOPES[1:3]
 SUBJECT = {"number": 0, "domain": "go.example", "path": "/gone", "short_code": "launch", "agent": "GPTBot",
            "operator": "OpenAI", "ai_source": "ChatGPT"}  # fmt: skip
-ENTRIES_OF_TEXTS = {
-    entry.name: entry
-    for entry in (
-        *(leaf for entry in ENTRIES.values() for leaf in template_entries(entry)),
-        *(detector.entry for detector in DETECTORS.values()),
-        *(kind.measure for kind in JOB_KINDS.values()),
-    )
-}
 BOUNDED = ("referrers", "utm-campaigns", "domain-breakdown", "bot-traffic")
 
 
@@ -98,36 +92,6 @@ def some_visit(random):
     moment = datetime(2026, 3, 1, 12) + timedelta(random.randrange(27), 0, random.randrange(24 * 3_600 * 10**6))
     values = {name: random.choice(choices) for name, choices in words.items()}
     return visit(**values, visited_at=moment, bot_category=category, agent_kind=kind)
-
-
-def planted():
-    """Visits that detectors of jobs find."""
-    go = {"domain": "go.example", "bot_category": "ai_referral", "agent_kind": "referral", "ai_source": "ChatGPT"}
-    fetch = {"bot_category": "ai_assistant", "agent_kind": "assistant_fetch", "ai_source": "ChatGPT", "status": 200}
-    crawl = {"bot_category": "ai_training", "agent_kind": "training", "operator": "ByteDance", "status": 200}
-    streams = [
-        (60, 1, {**go, "short_code": "launch"}),  # a drop
-        (9, 20, {**go, "short_code": "launch"}),
-        (120, 10, {**fetch, "domain": "go.example", "short_code": "gap"}),
-        (120, 20, {**crawl, "domain": "b.example", "path": "/bot", "agent": "Bytespider", "confidence": "verified"}),
-        (12, 20, {**go, "path": "/made/up", "status": 404}),
-        (12, 20, {**go, "path": "/linked", "short_code": "sale", "status": 404}),
-        (30, 20, {**fetch, "domain": "b.example", "path": "/p", "status": 403, "agent": "PerplexityBot"}),
-        (40, 20, {"domain": "b.example", "path": "/broken/17/2", "status": 503}),
-        (40, 20, {"domain": "b.example", "path": "/a", "status": 500, "bot_category": "search_crawler", "agent": "b"}),
-        (40, 20, {"domain": "b.example", "path": "/old/0f0f0f0f0f0f.html", "status": 404, "referrer": "b.example"}),
-        (4, 20, {"domain": "b.example", "path": "/.env", "status": 200, "bytes_sent": 9, "is_malicious": True}),
-        *((112, 20, {"domain": "flood.example", "user_agent": "spam", "status": 403}) for _ in range(9)),
-        (9, 10, {"domain": "flood.example"}),
-        (60, 20, {"domain": "b.example", "bot_category": "other_bot", "agent": "GPTBot", "confidence": "contradicted"}),
-    ]
-    found = []
-    for number_of_visits, first, columns in streams:
-        days = 1 if columns.get("user_agent") == "spam" else 9  # a flood is one day long
-        for number in range(number_of_visits):
-            moment = datetime(2026, 3, first + number % days, 5, number % 60)
-            found.append(visit(**{"user_agent": f"{number % 4}", "visitor": number} | columns, visited_at=moment))
-    return found
 
 
 def crowd():
@@ -179,17 +143,12 @@ def lakes(tmp_path_factory):
         lake.manifest.close()
 
 
-@pytest.fixture(scope="module", params=["sail", "spark"])
-def kind(request):
-    return request.param
-
-
 @pytest.fixture(scope="module")
-def session(request, kind):
+def session(cluster):
     """A session of its own on a cluster."""
     from queries.connect import ClusterSession  # noqa: PLC0415  # it need not be installed
 
-    session = ClusterSession(request.getfixturevalue(kind).address)
+    session = ClusterSession(cluster.address)
     session.spark.conf.set("spark.sql.session.timeZone", "America/New_York")  # changes no answer
     yield session
     session.close()
@@ -256,8 +215,8 @@ def assert_alike(session, text_of, lake, scope, names, only_with_rows=False):
 
 
 @pytest.mark.parametrize("scope", SCOPES, ids=lambda scope: "-".join(str(part) for part in astuple(scope) if part))
-def test_every_text_answers_as_its_origin_does(session, kind, text_of, lakes, scope):
-    names, is_short = list(ENTRIES_OF_TEXTS), kind == "spark" and not IS_LONG
+def test_every_text_answers_as_its_origin_does(session, cluster, text_of, lakes, scope):
+    names, is_short = list(TEXTS), isinstance(cluster, Spark) and not IS_LONG
     if is_short and scope in FILTERED:
         turn = FILTERED.index(scope)
         names = [
@@ -269,7 +228,7 @@ def test_every_text_answers_as_its_origin_does(session, kind, text_of, lakes, sc
 
 def test_detectors_find_what_is_planted(lakes):
     """On this machine, and so on clusters, which answer in the same scope as it does."""
-    _, found = answers_here(lakes["sample"], WHOLE, *ENTRIES_OF_TEXTS)
+    _, found = answers_here(lakes["sample"], WHOLE, *TEXTS)
     assert [name for name in (detector.entry.name for detector in DETECTORS.values()) if not found[name][1]] == []
 
 
@@ -280,7 +239,7 @@ def test_a_day_with_too_many_words_is_cut_alike(session, text_of, lakes):
 
 
 def test_files_that_lack_columns_are_read_alike(session, text_of, lakes):
-    names = list(ENTRIES_OF_TEXTS) if IS_LONG else ["traffic-overview", "protocols", "bot-traffic"]
+    names = list(TEXTS) if IS_LONG else ["traffic-overview", "protocols", "bot-traffic"]
     assert_alike(session, text_of, lakes["older"], WHOLE, names)
 
 

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -84,21 +83,22 @@ def test_every_endpoint_of_spark_answers_the_same_bytes_while_an_executor_is_kil
 
 
 def test_without_the_cluster_small_answers_go_on_and_large_ones_when_it_is_back(asking, sample, spark):
-    large, small = ("/analytics/devices", SAMPLE_DAYS), ("/analytics/devices", SMALL)
+    def asked(client, name, days=SAMPLE_DAYS):
+        return client.get(f"/analytics/{name}", params=days)
+
     with asking(sample) as client:
-        expected = client.get(large[0], params=large[1]).content
+        expected = asked(client, "devices").content
     with asking(sample, engine=spark.address, engine_from=300, engine_timeout=120) as client:
-        assert client.get(large[0], params=large[1]).content == expected
+        assert asked(client, "devices").content == expected
         spark.connect.stop()
-        other = ("/analytics/browsers", SAMPLE_DAYS)
-        refused = client.get(other[0], params=other[1])
+        refused = asked(client, "browsers")
         assert (refused.status_code, refused.headers["Retry-After"]) == (503, "5")
         assert set(refused.json()) == {"error", "message"}
-        assert client.get(small[0], params=small[1]).status_code == 200
-        assert client.get(large[0], params=large[1]).content == expected  # cached
+        assert asked(client, "devices", SMALL).status_code == 200
+        assert asked(client, "devices").content == expected  # cached
         assert client.get("/healthz").status_code == 200
         spark.start_connect()
-        assert client.get(other[0], params=other[1]).status_code == 200
+        assert asked(client, "browsers").status_code == 200
 
 
 def test_while_the_cluster_hangs_others_are_answered_and_it_is_not_waited_for_longer_than_allowed(
@@ -110,23 +110,14 @@ def test_while_the_cluster_hangs_others_are_answered_and_it_is_not_waited_for_lo
     with asking(sample, engine=spark.address, engine_from=300, engine_timeout=3) as client:
         spark.connect.signal(signal.SIGSTOP)
         try:
-            answers = []
             names = [name for name in ENDPOINTS if name not in {"dashboard", "weekly-trend"}][:12]
-
-            def ask(name):
-                answers.append(client.get(f"/analytics/{name}", params=SAMPLE_DAYS))
-
-            asking_large = [threading.Thread(target=ask, args=[name]) for name in names]
-            for thread in asking_large:
-                thread.start()
-            small = client.get("/analytics/geographic", params=SMALL)
-            assert small.status_code == 200
-            tell(large_answers_waited_while_a_small_one_came=len(names) - len(answers))
-            for thread in asking_large:
-                thread.join()
+            with ThreadPoolExecutor(12) as threads:
+                asked = [threads.submit(client.get, f"/analytics/{name}", params=SAMPLE_DAYS) for name in names]
+                assert client.get("/analytics/geographic", params=SMALL).status_code == 200
+                tell(large_answers_waited_while_a_small_one_came=sum(not one.done() for one in asked))
         finally:
             spark.connect.signal(signal.SIGCONT)
-        assert {answer.status_code for answer in answers} == {503}
+        assert {one.result().status_code for one in asked} == {503}
 
 
 def test_what_a_client_that_left_asked_is_interrupted_on_the_cluster(asking, sample, spark):

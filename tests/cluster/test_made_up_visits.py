@@ -9,10 +9,9 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from queries import ENTRIES, ClusterOptions, Warehouse, open_cluster, template_entries
+from queries import ClusterOptions, Warehouse, open_cluster
 from tests.queries.test_recount import VALUES, World, brief, questions
-
-LEAVES = {leaf.name: leaf for entry in ENTRIES.values() for leaf in template_entries(entry)}
+from tests.support.sql import LEAVES
 
 
 @pytest.fixture(scope="module")

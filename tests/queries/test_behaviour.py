@@ -14,6 +14,7 @@ from queries import ENTRIES, RollupBuilder, Scope, Warehouse
 from queries.own_sql import OwnSql
 from queries.variables import closed_days
 from tests import recount
+from tests.support.sql import LEAVES, answer, answers
 from tests.support.visits import land, visit
 
 pytestmark = pytest.mark.usefixtures("forked_own_sql")
@@ -29,7 +30,6 @@ BY_WORD = {
 }  # fmt: skip
 """The filters by a word that rollups serve, each with answers that they can give under it."""
 README = Path(__file__).parents[2] / "data/publish/README.md"
-NAMES = [name for name, entry in ENTRIES.items() if entry.shape != "parts"]
 
 
 def some_visits(day):
@@ -58,20 +58,20 @@ def some_visits(day):
 
 
 @pytest.fixture
-def lake_of(lake):
-    """A lake with days that are all judged, none of them, or some."""
+def judged(lake):
+    """A lake with two days, which are judged."""
+    for day in (2, 3):
+        land(lake, "acme", some_visits(day))
+    Compactor(lake).run()
+    return lake
 
-    def lake_of(kind):
-        for day in (2, 3):
-            land(lake, "acme", some_visits(day))
-        if kind != "unjudged":
-            Compactor(lake).run()
-        if kind == "mixed":
-            land(lake, "acme", some_visits(4))
-            land(lake, "acme", some_visits(3))
-        return lake
 
-    return lake_of
+@pytest.fixture
+def mixed(judged):
+    """The same with visits that are not judged yet."""
+    for day in (4, 3):
+        land(judged, "acme", some_visits(day))
+    return judged
 
 
 def stored(lake):
@@ -81,92 +81,74 @@ def stored(lake):
     return rows.to_pylist()
 
 
-def answers(lake, scope, names=NAMES):
-    with closing(Warehouse(lake)) as warehouse:
-        variables = warehouse.variables(scope)
-        return {name: warehouse.answer(ENTRIES[name], variables) for name in names}
-
-
 @pytest.mark.parametrize("counted", [False, True], ids=["from visits", "from rollups"])
-def test_every_answer_is_the_recount_of_the_class_with_the_signals_of_the_day(lake_of, counted):
-    lake = lake_of("mixed")
-    switch_behaviour(lake.manifest, "acme", on=False)
-    landed = stored(lake)
+def test_every_answer_is_the_recount_of_the_class_with_the_signals_of_the_day(mixed, counted):
+    switch_behaviour(mixed.manifest, "acme", on=False)
+    landed = stored(mixed)
     assert len([row for row in landed if recount.as_seen(row) is not row]) == 16
     narrow = Scope("acme", *DAYS, domain="go.example") if counted else Scope("acme", *DAYS, short_code="sale")
     for behaviour, scope in ((False, WHOLE), (True, WHOLE), (True, narrow)):
-        switch_behaviour(lake.manifest, "acme", on=behaviour)
+        switch_behaviour(mixed.manifest, "acme", on=behaviour)
         if counted:
-            assert RollupBuilder(lake).run() == (scope == WHOLE)
-        told = answers(lake, scope)
-        for name in NAMES:
-            if name not in {"geographic", "filter-values"}:  # which need the names of countries, and the day it is
+            assert RollupBuilder(mixed).run() == (scope == WHOLE)
+        with closing(Warehouse(mixed)) as warehouse:
+            for name in ENTRIES.keys() & LEAVES.keys() - {"geographic", "filter-values"}:  # names of countries, the day
                 expected = recount.recount(name, landed, scope, behaviour=behaviour)
-                assert told[name] == expected, (name, scope, behaviour)
+                assert answer(warehouse, name, scope) == expected, (name, scope, behaviour)
 
 
 @pytest.mark.parametrize("counted", ["no day", "some days", "every day"])
-def test_under_a_filter_by_a_word_every_answer_is_the_recount(lake_of, counted):
-    lake = lake_of("mixed")
+def test_under_a_filter_by_a_word_every_answer_is_the_recount(mixed, counted):
     if counted != "no day":
-        RollupBuilder(lake).run()
+        RollupBuilder(mixed).run()
     if counted == "some days":
-        land(lake, "acme", some_visits(4))
-    landed = stored(lake)
-    with closing(Warehouse(lake)) as warehouse:
+        land(mixed, "acme", some_visits(4))
+    landed = stored(mixed)
+    with closing(Warehouse(mixed)) as warehouse:
         assert len(closed_days(warehouse.variables(WHOLE))) == {"no day": 0, "some days": 2, "every day": 3}[counted]
         for filtered in recount.WORDS:
             words = {recount.word(row, filtered) for visit in landed for row in (visit, recount.as_seen(visit))}
             for scope in (Scope("acme", *DAYS, **{filtered: word}) for word in words):
                 for name in BY_WORD.get(filtered, "traffic-overview").split():
                     expected = recount.recount(name, landed, scope, countries={"DE": "Germany"})
-                    assert warehouse.answer(ENTRIES[name], warehouse.variables(scope)) == expected, (name, scope)
+                    assert answer(warehouse, name, scope) == expected, (name, scope)
 
 
 SOME = ("traffic-overview", "ai-sources", "bot-traffic", "devices")
 """Answers of which each is another once days are judged."""
 
 
-def test_a_rollup_that_was_begun_before_the_switch_is_not_used_after_it(lake_of, monkeypatch):
-    lake = lake_of("judged")
-    expected = answers(lake, WHOLE, SOME)
-    switch_behaviour(lake.manifest, "acme", on=False)
-    builder = RollupBuilder(lake)
+def test_a_rollup_that_was_begun_before_the_switch_is_not_used_after_it(judged, monkeypatch):
+    expected = answers(judged, WHOLE, SOME)
+    switch_behaviour(judged.manifest, "acme", on=False)
+    builder = RollupBuilder(judged)
     build = builder._build_month
 
     def switched_meanwhile(engine, month):
         build(engine, month)
-        switch_behaviour(lake.manifest, "acme", on=True)
+        switch_behaviour(judged.manifest, "acme", on=True)
 
     monkeypatch.setattr(builder, "_build_month", switched_meanwhile)
     assert builder.run() == 1
-    assert answers(lake, WHOLE, SOME) == expected
+    assert answers(judged, WHOLE, SOME) == expected
 
 
-def test_own_sql_sees_the_class_of_answers_the_class_at_landing_and_the_signals(lake_of):
-    lake = lake_of("judged")
+def test_own_sql_sees_the_class_of_answers_the_class_at_landing_and_the_signals(judged):
     text = (
         "SELECT DISTINCT bot_category, agent_kind, ai_source, agent, operator, confidence, detection_method, "
         "device_type, landed_category FROM visits_in_scope "
         "WHERE signals > 0 AND landed_category IN ('human', 'ai_referral') ORDER BY ALL"
     )
-    with closing(OwnSql(lake, "acme")) as own_sql:
+    with closing(OwnSql(judged, "acme")) as own_sql:
         seen = own_sql.sql(text, WHOLE).rows
     disguise = ("other_bot", "disguised", None, None, None, "medium", "behaviour", "bot")
     assert seen == [(*disguise, "ai_referral"), (*disguise, "human")]
 
 
-def test_only_signals_that_are_declared_weigh_anything(lake):
+def test_only_signals_that_are_declared_weigh_anything_and_expressions_for_other_engines_name_those_enough_alone(lake):
     weights = {signal.bit: 2 * (signal.name in recount.STRONG) + (signal.name in recount.WEAK) for signal in SIGNALS}
     with closing(OwnSql(lake, "acme")) as own_sql:
         rows = own_sql.sql("SELECT bit, weight_of(bit) FROM (SELECT 1 << unnest(range(40)) AS bit)", WHOLE).rows
     assert {bit: weight for bit, weight in rows if weight} == {bit: weight for bit, weight in weights.items() if weight}
-
-
-def test_the_expressions_for_other_engines_name_the_signals_that_are_enough_alone(lake):
-    with closing(OwnSql(lake, "acme")) as own_sql:
-        bits = ", ".join(str(signal.bit) for signal in SIGNALS)
-        weights = f"SELECT sum(bit) FROM (SELECT unnest([{bits}]) AS bit) WHERE weight_of(bit) >= 2"
-        ((mask,),) = own_sql.sql(weights, WHOLE).rows
     named = re.findall(r"signals(?: &|,) (\d+)\)", README.read_text("utf-8"))
-    assert named == [str(mask)] * 3
+    assert named == [str(sum(bit for bit, weight in rows if weight >= 2))] * 3

@@ -20,7 +20,7 @@ from queries.shared_visits import has_many_words
 from queries.variables import CUT_WORDS, MAX_VALUES_PER_DAY, closed_days
 from tests.recount import MAX_ROWS, OTHER_WORDS, recount
 from tests.recount import MAX_VALUES_PER_DAY as MAX_COUNTED
-from tests.support.sql import rows
+from tests.support.sql import answer, rows
 from tests.support.visits import Visit, land, visit
 
 KEPT = 1_200
@@ -52,10 +52,6 @@ SCOPES = [
 ]
 SIZES = (MAX_ROWS, MAX_ROWS + 1)
 NO_ROLLUPS = LiveRollups([], frozenset(), frozenset())
-
-
-def about(scope: Scope) -> str:
-    return "-".join(scope.filters.values()) or "whole"
 
 
 def words(number: int, day: date) -> list[Visit]:
@@ -97,16 +93,13 @@ def crowd() -> list[Visit]:
 @pytest.fixture(scope="module")
 def fewer_words() -> Iterator[None]:
     """KEPT words are kept of a day, in SQL, in Python and in the recount."""
-    kept = [
-        sql.replace(f"max_values_per_day() AS {MAX_VALUES_PER_DAY};", f"max_values_per_day() AS {KEPT};")
-        for sql in prelude()
-    ]
+    constant = "max_values_per_day() AS {};"
+    kept = [sql.replace(constant.format(MAX_VALUES_PER_DAY), constant.format(KEPT)) for sql in prelude()]
     assert kept != prelude()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("queries.definitions.prelude", lambda: kept)
-        patch.setattr("queries.variables.MAX_VALUES_PER_DAY", KEPT)
-        patch.setattr("queries.shared_visits.MAX_VALUES_PER_DAY", KEPT)
-        patch.setattr("tests.recount.MAX_VALUES_PER_DAY", KEPT)
+        for module in ("queries.variables", "queries.shared_visits", "tests.recount"):
+            patch.setattr(f"{module}.MAX_VALUES_PER_DAY", KEPT)
         yield
 
 
@@ -141,19 +134,20 @@ def counted(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr("queries.variables.live_rollups", lambda *_: NO_ROLLUPS)
 
 
-def answer(warehouse: Warehouse, name: str, scope: Scope) -> Any:
-    return warehouse.answer(ENTRIES[name], warehouse.variables(scope))
+def check_dashboard(warehouse: Warehouse, recounted: Callable[[str, Scope], Any], scope: Scope) -> None:
+    """A dashboard has the bounded answers that are counted by hand."""
+    dashboard = answer(warehouse, "dashboard", scope)
+    assert dashboard["referrers"] == recounted("referrers", scope)
+    assert dashboard["botTraffic"] == recounted("bot-traffic", scope)
 
 
 @pytest.mark.usefixtures("counted")
-@pytest.mark.parametrize("scope", SCOPES, ids=about)
+@pytest.mark.parametrize("scope", SCOPES, ids=lambda scope: "-".join(scope.filters.values()) or "whole")
 def test_every_bounded_answer_is_that_of_the_recount(warehouse, recounted, scope):
     for name in BOUNDED if scope.traffic_type is None else ["bot-traffic"]:
         assert answer(warehouse, name, scope) == recounted(name, scope), name
     if scope == SCOPES[1]:  # the dashboard of a link cuts the visits that it keeps in memory
-        dashboard = answer(warehouse, "dashboard", scope)
-        assert dashboard["referrers"] == recounted("referrers", scope)
-        assert dashboard["botTraffic"] == recounted("bot-traffic", scope)
+        check_dashboard(warehouse, recounted, scope)
 
 
 def test_visits_of_a_link_are_cut_only_on_days_of_which_rollups_show_that_words_may_be_missing(warehouse, monkeypatch):
@@ -186,9 +180,7 @@ def test_visits_of_open_days_are_cut_only_if_they_have_more_words_than_are_kept(
     assert variables["high_cardinality_days"] == with_many_visits
     shared = warehouse.with_shared_visits(variables, [ENTRIES["dashboard"]])
     assert shared["high_cardinality_days"] == with_many_words
-    dashboard = answer(warehouse, "dashboard", scope)
-    assert dashboard["referrers"] == recounted("referrers", scope)
-    assert dashboard["botTraffic"] == recounted("bot-traffic", scope)
+    check_dashboard(warehouse, recounted, scope)
 
 
 @pytest.mark.usefixtures("fewer_words")

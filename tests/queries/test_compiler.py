@@ -6,29 +6,21 @@ from contextlib import closing
 import pytest
 import sqlglot
 
-from data import Lake
-from queries import CRAWLER_PLAN, DETECTORS, ENTRIES, Warehouse, template_entries
+from queries import Warehouse
 from queries.compiler import INPUTS, Compiler, Unsupported
 from queries.prelude import relation_names
 from queries.scope import Scope
+from tests.support.sql import TEXTS
 from tests.support.tables import examples_at_once
-
-ENTRIES_WITH_TEXTS = [
-    *(leaf for entry in ENTRIES.values() for leaf in template_entries(entry)),
-    *(entry for detector in DETECTORS.values() for entry in (detector.entry, detector.measure)),
-    CRAWLER_PLAN.measure,
-]
-NAMES = sorted({entry.name for entry in ENTRIES_WITH_TEXTS} | {f"rollups/{name}" for name in relation_names()})
 
 
 @pytest.fixture(scope="module")
-def compiler(tmp_path_factory):
-    lake = Lake(tmp_path_factory.mktemp("compiler") / "lake", create=True)
-    with closing(lake.manifest), closing(Warehouse(lake)) as warehouse:
+def compiler(shared_lake):
+    with closing(Warehouse(shared_lake)) as warehouse:
         yield Compiler(warehouse.describe)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*TEXTS, *(f"rollups/{name}" for name in relation_names())])
 def test_a_text_reads_nothing_but_its_inputs_and_parameters_and_always_filters_by_organization(compiler, name):
     text = compiler.compiled(name)
     (statement,) = sqlglot.parse(text, dialect="spark")

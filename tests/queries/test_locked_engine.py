@@ -9,7 +9,6 @@ import duckdb
 import pytest
 
 import queries.locked_engine
-from data import Lake
 from queries import ENTRIES, FilesGone, QueryFailed, QueryTimeout, Scope, Warehouse
 from queries.locked_engine import MAX_IDLE_CURSORS
 from queries.variables import parsed, set_variables
@@ -22,12 +21,11 @@ FOR_EVER = "SELECT count(*) FROM range(10000000) AS a(x), range(10000000) AS b(y
 
 
 @pytest.fixture(scope="module")
-def lake(tmp_path_factory):
+def lake(shared_lake):
     """Two visits of one organization and one of another."""
-    with closing((lake := Lake(tmp_path_factory.mktemp("kept") / "lake", create=True)).manifest):
-        land(lake, "acme", [visit(visitor=1), visit(visitor=2)])
-        land(lake, "bee", [visit()])
-        yield lake
+    land(shared_lake, "acme", [visit(visitor=1), visit(visitor=2)])
+    land(shared_lake, "bee", [visit()])
+    return shared_lake
 
 
 @pytest.fixture
@@ -99,14 +97,11 @@ def test_a_text_is_parsed_once_for_cursors_with_variables_of_their_own(warehouse
     assert rows == [("acme",), ("bee",)]
 
 
-def test_queries_at_once_have_cursors_of_their_own(warehouse):
+def test_queries_at_once_have_cursors_of_their_own_the_newest_are_kept_and_none_beyond_the_engine(warehouse):
     acme = warehouse.variables(ACME)
     with warehouse._engine.cursor(acme, is_kept=True) as one, warehouse._engine.cursor(acme, is_kept=True) as other:
         assert one is not other
     assert len(warehouse._engine._idle) == 2
-
-
-def test_only_the_newest_cursors_are_kept_and_none_beyond_the_engine(warehouse):
     snapshots = [warehouse.variables(ACME) for _ in range(MAX_IDLE_CURSORS + 2)]
     for snapshot in snapshots:
         total(warehouse, snapshot)
@@ -126,7 +121,7 @@ def test_a_query_out_of_time_leaves_no_cursor_and_the_next_one_is_answered(lake)
             assert total(warehouse, acme) == 2
 
 
-def test_a_kept_cursor_is_cancelled_like_another(warehouse):
+def test_a_kept_cursor_is_cancelled_like_another_and_a_replaced_engine_leaves_none(warehouse):
     acme, cancelled = warehouse.variables(ACME), threading.Event()
     assert total(warehouse, acme) == 2
     threading.Timer(0.1, lambda: warehouse.stop(cancelled)).start()
@@ -136,21 +131,15 @@ def test_a_kept_cursor_is_cancelled_like_another(warehouse):
         warehouse.answer(OVERVIEW, acme, cancelled)
     assert warehouse._engine._idle == []
     assert total(warehouse, acme) == 2
-
-
-def test_a_replaced_engine_leaves_no_cursor(warehouse):
-    acme = warehouse.variables(ACME)
-    assert total(warehouse, acme) == 2
     warehouse._engine._replace(warehouse._engine._duckdb)
     assert warehouse._engine._idle == []
     assert total(warehouse, acme) == 2
 
 
-def test_files_that_are_gone_leave_no_cursor(tmp_path):
-    with closing((lake := Lake(tmp_path / "lake", create=True)).manifest), closing(Warehouse(lake)) as warehouse:
-        land(lake, "acme", [visit()])
-        acme = warehouse.variables(ACME)
-        Path(lake.visit_files("acme", *DAYS)[-1]).unlink()
-        with pytest.raises(FilesGone):
-            total(warehouse, acme)
-        assert warehouse._engine._idle == []
+def test_files_that_are_gone_leave_no_cursor(lake, warehouse):
+    land(lake, "gone", [visit()])
+    gone = warehouse.variables(Scope("gone", *DAYS))
+    Path(lake.visit_files("gone", *DAYS)[-1]).unlink()
+    with pytest.raises(FilesGone):
+        total(warehouse, gone)
+    assert warehouse._engine._idle == []

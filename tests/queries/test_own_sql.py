@@ -23,33 +23,20 @@ import pytest
 
 import queries.own_sql
 from data import BadInput, Lake
-from queries import (
-    ENTRIES,
-    OwnSql,
-    QueryFailed,
-    QueryTimeout,
-    RollupBuilder,
-    Scope,
-    Warehouse,
-    relations,
-    template,
-    template_entries,
-)
+from queries import OwnSql, QueryFailed, QueryTimeout, RollupBuilder, Scope, Warehouse, relations, template
 from queries.own_sql import _PROGRAM, PlainUnpickler
 from queries.prelude import public_names
 from tests.faults.trials import scaled
 from tests.support.forks import ROOT
+from tests.support.sql import LEAVES, answer
 from tests.support.tables import examples, examples_at_once, tables
-from tests.support.visits import land as landed
-from tests.support.visits import links, visit
+from tests.support.visits import land, links, visit
 
 DAYS = (date(2026, 3, 2), date(2026, 3, 8))
 SCOPE = Scope("ant", *DAYS)
 SECRET = "canary-secret"
-LEAVES = {leaf.name: leaf for entry in ENTRIES.values() for leaf in template_entries(entry)}
 VISITS = "{lake}/visits/organization=ant/day=2026-03-04"
-
-
+COUNT = "SELECT count(*) FROM visits_in_scope"
 pytestmark = pytest.mark.usefixtures("forked_own_sql")
 
 
@@ -62,14 +49,19 @@ def whole_processes():
         yield
 
 
+def opened(lake, **limits):
+    """Own SQL of ant, as long as a with block lasts."""
+    return closing(OwnSql(lake, "ant", **limits))
+
+
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory):
     """A lake with every kind of file; secrets lie beside its visits, around it, and behind links out of it."""
     lake = Lake(tmp_path_factory.mktemp("lakes") / "lake", create=True)
-    landed(lake, "ant", [visit(short_code="sale"), visit(short_code="sale", bot_category="ai_training")])
+    land(lake, "ant", [visit(short_code="sale"), visit(short_code="sale", bot_category="ai_training")])
     links(lake, "ant", [{"short_code": "sale", "target_url": "https://ant.example"}])
     for other in ("bee", "ant2"):  # ant2 begins like ant
-        landed(lake, other, [visit(short_code=SECRET, path=SECRET, domain=SECRET)])
+        land(lake, other, [visit(short_code=SECRET, path=SECRET, domain=SECRET)])
         links(lake, other, [{"short_code": SECRET, "target_url": f"https://{SECRET}.example"}])
     RollupBuilder(lake).run()
     (file,) = lake.root.glob("visits/organization=bee/*/*.parquet")
@@ -178,10 +170,10 @@ def test_own_sql_answers_every_relation_and_template_as_the_warehouse_does(lake,
     variables = warehouse.variables(SCOPE)
     assert variables["closed_months"]  # rollups too
     for entry in LEAVES.values():
-        answer = warehouse.answer(entry, variables)
-        rows = [answer] if isinstance(answer, dict) else answer
+        expected = warehouse.answer(entry, variables)
         found = own_sql.sql(template(entry.name), SCOPE)
-        assert [dict(zip(found.columns, row, strict=True)) for row in found.rows] == rows
+        rows = [dict(zip(found.columns, row, strict=True)) for row in found.rows]
+        assert rows == ([expected] if isinstance(expected, dict) else expected)
 
 
 def test_rows_past_the_limit_are_left_out_and_that_is_said(own_sql):
@@ -193,19 +185,19 @@ def test_rows_past_the_limit_are_left_out_and_that_is_said(own_sql):
 
 
 def test_own_sql_out_of_time_is_stopped(lake):
-    with closing(OwnSql(lake, "ant", seconds=0.3)) as own_sql:
+    with opened(lake, seconds=0.3) as own_sql:
         with pytest.raises(QueryTimeout):
             own_sql.sql("SELECT count(*) FROM range(10000000) AS a(x), range(10000000) AS b(y) WHERE x + y = 7", SCOPE)
-        assert own_sql.sql("SELECT count(*) FROM visits_in_scope", SCOPE).rows == [(2,)]
+        assert own_sql.sql(COUNT, SCOPE).rows == [(2,)]
 
 
 @examples("sql", "told")
 def test_what_would_take_too_much_memory_is_refused_in_a_sentence_and_the_next_is_answered(lake, sql, told):
-    with closing(OwnSql(lake, "ant", memory="20MB")) as own_sql:
+    with opened(lake, memory="20MB") as own_sql:
         for read in (own_sql.sql, own_sql.table):
             with pytest.raises(QueryFailed, match=rf"^{told}: read fewer columns, rows or days, or shorter texts\.$"):
                 read(sql, SCOPE)
-        assert own_sql.sql("SELECT count(*) FROM visits_in_scope", SCOPE).rows == [(2,)]
+        assert own_sql.sql(COUNT, SCOPE).rows == [(2,)]
 
 
 @examples_at_once("sql")
@@ -216,7 +208,7 @@ def test_values_of_every_type_are_those_that_the_engine_makes(own_sql, sql):
 
 
 def test_a_process_that_hangs_is_killed_and_the_next_question_is_answered_by_another(lake):
-    with closing(OwnSql(lake, "ant", seconds=0.1)) as own_sql:
+    with opened(lake, seconds=0.1) as own_sql:
         assert own_sql.sql("SELECT 1", SCOPE).rows == [(1,)]
         os.kill(own_sql._process.pid, signal.SIGSTOP)
         with pytest.raises(QueryTimeout, match=r"longer than 0\.1 seconds"):
@@ -226,7 +218,7 @@ def test_a_process_that_hangs_is_killed_and_the_next_question_is_answered_by_ano
 
 @pytest.mark.parametrize("seconds", [None, 0, 0.2], ids=["before its first question", "idle", "at a question"])
 def test_of_a_process_that_was_killed_one_sentence_tells_and_the_next_answers(lake, seconds):
-    with closing(OwnSql(lake, "ant")) as own_sql:
+    with opened(lake) as own_sql:
         if seconds is not None:
             own_sql.sql("SELECT 1", SCOPE)
         killing = threading.Timer(seconds or 0, os.kill, [own_sql._process.pid, signal.SIGKILL])
@@ -251,7 +243,10 @@ own_sql.sql("SELECT count(*) FROM range(1000000000000)", scope)
 """
 
 
-@pytest.mark.skipif(not Path("/proc").exists(), reason="only Linux has /proc")
+only_linux = pytest.mark.skipif(not Path("/proc").exists(), reason="only Linux has /proc")
+
+
+@only_linux
 def test_the_process_ends_with_the_one_that_asks_in_the_middle_of_a_question(lake):
     command = [sys.executable, "-c", _ASKING.format(root=str(lake.root))]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as asking:
@@ -264,7 +259,7 @@ def test_the_process_ends_with_the_one_that_asks_in_the_middle_of_a_question(lak
         time.sleep(0.05)
 
 
-@pytest.mark.skipif(not Path("/proc").exists(), reason="only Linux has /proc")
+@only_linux
 def test_texts_of_four_gigabytes_take_less_than_one(lake):
     peak = []
 
@@ -277,7 +272,7 @@ def test_texts_of_four_gigabytes_take_less_than_one(lake):
                 peak.append(int(found[1]))
                 time.sleep(0.02)
 
-    with whole_processes(), closing(OwnSql(lake, "ant")) as own_sql:
+    with whole_processes(), opened(lake) as own_sql:
         own_sql.sql("SELECT 1", SCOPE)
         watching = threading.Thread(target=watch, args=(own_sql._process.pid,))
         watching.start()
@@ -293,15 +288,15 @@ def test_questions_from_several_threads_get_their_own_answers(own_sql):
         assert [*answers] == [[(number,)] for number in range(40)]
 
 
-@pytest.mark.skipif(not Path("/proc").exists(), reason="there is no /proc")
+@only_linux
 def test_the_process_knows_no_secret_and_has_no_database_open(lake, monkeypatch):
     monkeypatch.setenv("TRAFFIC_SECRET", SECRET)
-    with whole_processes(), closing(OwnSql(lake, "ant")) as own_sql, sqlite3.connect(lake.root / "manifest.sqlite"):
-        assert own_sql.sql("SELECT count(*) FROM visits_in_scope", SCOPE).rows == [(2,)]
+    with whole_processes(), opened(lake) as own_sql, sqlite3.connect(lake.root / "manifest.sqlite"):
+        assert own_sql.sql(COUNT, SCOPE).rows == [(2,)]
         process = Path("/proc", str(own_sql._process.pid))
         assert SECRET not in (process / "environ").read_text()
-        opened = {str(file.readlink()) for file in (process / "fd").iterdir()}
-    assert {path for path in opened if not path.startswith(("/dev/null", "socket:"))} == set()
+        files = {str(file.readlink()) for file in (process / "fd").iterdir()}
+    assert {path for path in files if not path.startswith(("/dev/null", "socket:"))} == set()
 
 
 def test_what_is_received_can_hold_values_only():
@@ -309,14 +304,14 @@ def test_what_is_received_can_hold_values_only():
         PlainUnpickler(io.BytesIO(pickle.dumps(("rows", [(os.system,)])))).load()
 
 
-def test_links_imported_after_the_engine_started_are_read(tmp_path):
-    lake = Lake(tmp_path / "lake", create=True)
-    with closing(lake.manifest), closing(OwnSql(lake, "new")) as own_sql:
-        assert own_sql.sql("FROM links_in_scope", Scope("new", *DAYS)).rows == []
-        landed(lake, "new", [visit()])
+def test_links_imported_after_the_engine_started_are_read(lake):
+    scope = Scope("new", *DAYS)
+    with closing(OwnSql(lake, "new")) as own_sql:
+        assert own_sql.sql("FROM links_in_scope", scope).rows == []
+        land(lake, "new", [visit()])
         links(lake, "new", [{"short_code": "sale", "target_url": "https://new.example"}])
-        assert own_sql.sql("SELECT short_code FROM links_in_scope", Scope("new", *DAYS)).rows == [("sale",)]
-        assert own_sql.sql("SELECT count(*) FROM visits_in_scope", Scope("new", *DAYS)).rows == [(1,)]
+        assert own_sql.sql("SELECT short_code FROM links_in_scope", scope).rows == [("sale",)]
+        assert own_sql.sql(COUNT, scope).rows == [(1,)]
 
 
 def hostile(many):
@@ -330,11 +325,11 @@ def hostile(many):
 
 
 def test_no_parameter_of_a_template_is_ever_taken_for_sql(warehouse, untouched):
-    variables = warehouse.variables(Scope("ant", *DAYS))
+    variables = warehouse.variables(SCOPE)
     fields = ("organization", "short_code", "domain", "traffic_type")
 
     @cache
-    def answer(name, field, text):
+    def asked_about(name, field, text):
         changed = {"scope": variables["scope"] | {field: text}} if field in variables["scope"] else {field: text}
         return warehouse.answer(LEAVES[name], variables | changed)
 
@@ -342,8 +337,8 @@ def test_no_parameter_of_a_template_is_ever_taken_for_sql(warehouse, untouched):
     texts = list(hostile(scaled(2 * len(LEAVES), 20_000)))  # each template with two of the fields
     for number, text in enumerate(texts):
         name, field = asked[number % len(asked)]
-        assert answer.__wrapped__(name, field, text) == answer(name, field, "nothing")
-    assert warehouse.answer(ENTRIES["traffic-overview"], variables)["total_visits"] == 2
+        assert asked_about.__wrapped__(name, field, text) == asked_about(name, field, "nothing")
+    assert answer(warehouse, "traffic-overview", SCOPE)["total_visits"] == 2
     print(f"hostile parameters: {len(texts)} in {len(LEAVES)} templates, 0 taken for SQL")
 
 
@@ -354,7 +349,7 @@ def test_the_limits_are_set_and_each_engine_spills_into_a_folder_of_its_own(lake
     settings = "SELECT " + ", ".join(f"current_setting('{name}')" for name in asked)
     found = []
     for _ in range(2):
-        with closing(OwnSql(lake, "ant", memory="200MB", seconds=2)) as own_sql:
+        with opened(lake, memory="200MB", seconds=2) as own_sql:
             found += own_sql.sql(settings, SCOPE).rows
             limit = own_sql.sql("SELECT value FROM duckdb_settings() WHERE name = 'max_execution_time'", SCOPE).rows
             assert limit in ([("2000",)], [])  # DuckDB 1.5 has none
@@ -374,7 +369,7 @@ SELECT max(place) FROM (
 
 
 def test_a_query_too_large_for_its_memory_fails_alone_and_leaves_nothing(lake):
-    with closing(OwnSql(lake, "ant", memory="8MB", seconds=60)) as own_sql:
+    with opened(lake, memory="8MB", seconds=60) as own_sql:
         for _ in range(2):
             with pytest.raises(QueryFailed, match=r"^it needs more memory than 8MB: "):
                 own_sql.sql(SPILLING, SCOPE)
@@ -384,7 +379,7 @@ def test_a_query_too_large_for_its_memory_fails_alone_and_leaves_nothing(lake):
 
 def test_a_query_short_of_memory_spills_into_the_folder_of_its_engine(lake):
     spilled = set()
-    with closing(OwnSql(lake, "ant", memory="60MB", seconds=60)) as own_sql, ThreadPoolExecutor(1) as pool:
+    with opened(lake, memory="60MB", seconds=60) as own_sql, ThreadPoolExecutor(1) as pool:
         found = pool.submit(own_sql.sql, SPILLING, SCOPE)
         while not found.done():
             spilled |= set(lake.staging.glob("engine-*"))
@@ -396,7 +391,7 @@ def test_a_query_short_of_memory_spills_into_the_folder_of_its_engine(lake):
 
 def test_a_lake_or_its_visits_may_lie_behind_a_link(tmp_path):
     real = Lake(tmp_path / "real", create=True)
-    landed(real, "ant", [visit()])
+    land(real, "ant", [visit()])
     real.manifest.close()
     (tmp_path / "disk").mkdir()
     (tmp_path / "real" / "visits").rename(tmp_path / "disk" / "visits")
@@ -405,6 +400,5 @@ def test_a_lake_or_its_visits_may_lie_behind_a_link(tmp_path):
     for name in ("real", "linked"):
         lake = Lake(tmp_path / name)
         with closing(Warehouse(lake)) as warehouse:
-            overview = warehouse.answer(ENTRIES["traffic-overview"], warehouse.variables(Scope("ant", *DAYS)))
+            assert answer(warehouse, "traffic-overview", SCOPE)["total_visits"] == 1
         lake.manifest.close()
-        assert overview["total_visits"] == 1

@@ -33,7 +33,7 @@ from queries.scope import FILTERS
 from queries.shared_visits import MAX_SHARED_VISITS
 from queries.variables import IN_MEMORY, ROLLUP_FILTERS, closed_days, one_source, source_of, visit_files
 from tests.support.lakes import date_ahead, opened
-from tests.support.sql import rows
+from tests.support.sql import LEAVES, answer, rows
 from tests.support.visits import land, visit
 
 DAYS = (date(2026, 1, 31), date(2026, 2, 14))
@@ -231,17 +231,13 @@ def test_every_relation_has_the_same_rows_from_rollups_as_from_visits(reopened, 
 
 
 def test_a_relation_reads_only_the_kinds_of_files_that_have_rows_for_a_scope(read_only, reopened, warehouse):
-    asked = {
-        "closed days only": (read_only.warehouse, SCOPES[0]),
-        "no rollups": (warehouse, SCOPES[0]),
-        "a filter that rollups do not serve": (reopened, SCOPES[3]),
-        "closed and open days": (reopened, SCOPES[0]),
-    }
-    plans = {}
-    for found, (one, scope) in asked.items():
-        ((_, plan),) = rows(one, "EXPLAIN FROM daily_devices", one.variables(scope))
-        plans[found] = plan.count("READ_PARQUET")
-    assert [*plans.values()] == [1, 1, 1, 2]
+    def files_read(warehouse, scope):
+        ((_, plan),) = rows(warehouse, "EXPLAIN FROM daily_devices", warehouse.variables(scope))
+        return plan.count("READ_PARQUET")
+
+    whole, not_served = SCOPES[0], SCOPES[3]
+    assert files_read(read_only.warehouse, whole) == files_read(warehouse, whole) == 1  # of rollups, of visits
+    assert (files_read(reopened, not_served), files_read(reopened, whole)) == (1, 2)
 
 
 def test_both_parts_of_a_relation_have_its_columns_in_its_order(read_only):
@@ -280,10 +276,8 @@ def test_a_filter_that_is_not_declared_makes_every_relation_read_all_visits():
 def test_a_filter_by_a_word_takes_no_link_away(lake, warehouse):
     """Of a link it is asked whether any visit was answered, not one of those that the filter leaves."""
     for scope in (Scope("acme", *DAYS, status="404"), Scope("acme", *DAYS, status="404", short_code="late")):
-        variables = warehouse.variables(scope)
-        codes = [row["short_code"] for row in warehouse.answer(ENTRIES["top-links"], variables)]
-        assert "late" in codes
-        assert "never" not in codes
+        codes = {row["short_code"] for row in answer(warehouse, "top-links", scope)}
+        assert codes & {"late", "never"} == {"late"}
 
 
 # What a lake has of rollups, and for how long
@@ -372,10 +366,8 @@ def test_days_that_landed_while_the_clock_was_ahead_are_counted_ahead_once(lake,
     assert RollupBuilder(lake).run() == 0
     date_ahead(lake)
     assert list(damaged_rollups(lake, before=datetime.now(UTC) - timedelta(days=1))) == []
-    ((unchecked,),) = lake.manifest.rows(
-        "SELECT count(*) FROM rollups WHERE checked_at > ?", [format_time(datetime.now(UTC))]
-    )
-    assert unchecked == 0
+    unchecked = "SELECT count(*) FROM rollups WHERE checked_at > ?"
+    assert lake.manifest.rows(unchecked, [format_time(datetime.now(UTC))]) == [(0,)]
 
 
 def test_late_visits_open_their_day_alone_and_a_later_run_closes_it(counted):
@@ -526,16 +518,11 @@ def test_a_damaged_month_stops_no_other(lake, warehouse, few_relations):
     assert len(rollups(lake)) == 2
 
 
-def test_a_run_opens_one_engine_for_all_months(lake, monkeypatch, few_relations):
-    engines, connect = [], duckdb.connect
-    monkeypatch.setattr(duckdb, "connect", lambda: engines.append(connect()) or engines[-1])
-    assert RollupBuilder(lake).run() == 3
-    assert len(engines) == 1
-
-
-def test_months_are_looked_for_by_one_query_and_again_once_all_that_were_found_are_built(
+def test_months_are_looked_for_by_one_query_and_again_once_all_that_were_found_are_built_by_one_engine(
     lake, monkeypatch, few_relations
 ):
+    engines, connect = [], duckdb.connect
+    monkeypatch.setattr(duckdb, "connect", lambda: engines.append(connect()) or engines[-1])
     asked, ask = [], type(lake.manifest).rows
     monkeypatch.setattr(type(lake.manifest), "rows", lambda *how: asked.append(how[1]) or ask(*how))
 
@@ -543,8 +530,8 @@ def test_months_are_looked_for_by_one_query_and_again_once_all_that_were_found_a
         return sum("json_each(sources)" in sql for sql in asked)
 
     builder = RollupBuilder(lake)
-    assert [builder.run(limit=1) for _ in range(3)] == [1, 1, 1]
-    assert looks() == 1
+    assert [builder.run(limit=1), builder.run()] == [1, 2]
+    assert (looks(), len(engines)) == (1, 2)
     asked.clear()
     assert builder.run(limit=1) == 0
     assert (looks(), len(asked)) == (1, 2)
@@ -599,7 +586,7 @@ def test_answers_and_dashboards_stay_with_their_snapshots_while_days_are_landed_
     def read():
         while not stop.wait(0.05):
             try:
-                counts.add(warehouse.answer(ENTRIES["traffic-overview"], warehouse.variables(SHORT))["total_visits"])
+                counts.add(answer(warehouse, "traffic-overview", SHORT)["total_visits"])
             except Exception as error:  # noqa: BLE001  # told below
                 errors.append(error)
 
@@ -641,11 +628,8 @@ def test_a_dashboard_under_a_filter_that_reads_its_visits_once_equals_its_parts(
     variables = warehouse.variables(SCOPES[number])
     assert "shared_visits" in warehouse.with_shared_visits(variables, [DASHBOARD])[IN_MEMORY]
 
-    def ask(scope):
-        return warehouse.answer(DASHBOARD, warehouse.variables(scope))
-
     with ThreadPoolExecutor(4) as pool:  # others, meanwhile, are shown nothing of what one has gathered
-        found = [*pool.map(ask, (SCOPES[number], SCOPES[0]) * 2)]
+        found = [*pool.map(partial(answer, warehouse, "dashboard"), (SCOPES[number], SCOPES[0]) * 2)]
     assert found[0] == found[2] == parts_of_dashboard(warehouse, variables)
     assert found[1] == found[3] != found[0]
     assert found[0]["overview"]["total_visits"] > 3
@@ -675,26 +659,22 @@ def test_a_dashboard_that_reads_the_visits_of_days_without_rollups_once_equals_i
     assert warehouse.answer(DASHBOARD, shared) == parts_of_dashboard(warehouse, variables)
 
 
-def test_what_rollups_serve_is_not_read_into_memory(read_only):
+def test_what_rollups_serve_is_not_read_into_memory_nor_columns_that_are_not_asked_for(read_only):
     warehouse = read_only.warehouse
     variables = warehouse.variables(SCOPES[7])
     assert warehouse.with_shared_visits(variables, [ENTRIES["geographic"]]) == variables
     sources = warehouse.with_shared_visits(variables, [DASHBOARD])["sources"]
     assert (sources["daily_countries"], sources["daily_devices"]) == ("uncovered_visits", "shared_visits_in_memory")
-
-
-def test_an_answer_finds_what_it_reads_in_the_visits_that_are_shared(read_only):
-    warehouse = read_only.warehouse
-    variables = warehouse.variables(SCOPES[10])
-    for entry in (entry for entry in ENTRIES.values() if entry.shape != "parts" and entry.takes_short_code):
-        shared = warehouse.with_shared_visits(variables, [entry])
-        assert warehouse.answer(entry, shared) == warehouse.answer(entry, variables), entry.name
-
-
-def test_of_shared_visits_only_those_columns_are_read_that_are_asked_for(read_only):
-    warehouse = read_only.warehouse
     entries = [ENTRIES["weekly-trend"], ENTRIES["browsers"]]
     visits = warehouse.with_shared_visits(warehouse.variables(SCOPES[3]), entries)[IN_MEMORY]["shared_visits"]
     assert set(visits.column_names) == {
         "for_domain", "day", "bot_category", "agent_kind", "ai_source", "device_type", "browser", "visitor"
     }  # fmt: skip
+
+
+def test_an_answer_finds_what_it_reads_in_the_visits_that_are_shared(read_only):
+    warehouse = read_only.warehouse
+    variables = warehouse.variables(SCOPES[10])
+    for entry in (entry for entry in LEAVES.values() if entry.takes_short_code):
+        shared = warehouse.with_shared_visits(variables, [entry])
+        assert warehouse.answer(entry, shared) == warehouse.answer(entry, variables), entry.name

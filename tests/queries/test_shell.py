@@ -15,23 +15,12 @@ from typing import Any, NamedTuple
 import pytest
 
 from data import BOT_CATEGORIES, Lake
-from queries import (
-    DETECTORS,
-    ENTRIES,
-    RollupBuilder,
-    Scope,
-    TrafficValue,
-    Warehouse,
-    script,
-    template,
-    template_entries,
-)
+from queries import RollupBuilder, Scope, TrafficValue, Warehouse, script, template
 from tests.faults.trials import IS_LONG
+from tests.support.sql import TEXTS
 from tests.support.visits import land, links, visit
 
 SHELL = Path(sys.executable).parent / "duckdb"
-LEAVES = {leaf.name: leaf for entry in ENTRIES.values() for leaf in template_entries(entry)}
-LEAVES |= {entry.name: entry for one in DETECTORS.values() for entry in (one.entry, one.measure)}
 SUBJECT = {
     "number": 0, "domain": "bücher.example", "path": "/it's", "short_code": None, "agent": "Claude-User",
     "operator": None, "ai_source": None,
@@ -91,13 +80,13 @@ def prepared(request, warehouse: Warehouse, tmp_path_factory: pytest.TempPathFac
     variables = {**warehouse.variables(SCOPES[request.param]), "subjects": [SUBJECT]}
     file = tmp_path_factory.mktemp("script") / "prelude.sql"
     file.write_text(script(variables), "utf-8")
-    names = [*LEAVES][:: 6 if request.param in FEW_ASKED else 1]
+    names = [*TEXTS][:: 6 if request.param in FEW_ASKED else 1]
     return Prepared(variables, dict(zip(names, in_shell(file, map(template, names)), strict=True)))
 
 
 def test_the_shell_gives_the_same_rows(warehouse, prepared):
     for name, said in prepared.in_shell.items():
-        answer = warehouse.answer(LEAVES[name], prepared.variables)
+        answer = warehouse.answer(TEXTS[name], prepared.variables)
         rows = [answer] if isinstance(answer, dict) else answer
         shown_rows = [{field: shown(value) for field, value in row.items()} for row in rows]
         assert (name, said) == (name, shown_rows)

@@ -28,19 +28,17 @@ from queries import (
     Warehouse,
     load_traffic_values,
     template,
-    template_entries,
 )
 from queries.fields import COUNT, NUMBER, TEXT
 from queries.prelude import prelude, relation_names, served_filters, sql_text
 from queries.scope import FILTERS, LISTING
 from tests.faults.trials import scaled
-from tests.support.sql import rows
+from tests.support.sql import LEAVES, answer, rows
 from tests.support.tables import examples_at_once
 from tests.support.visits import Visit, land, links, visit
 
 DAYS = (date(2026, 3, 2), date(2026, 3, 8))
 QUESTIONS = scaled(64, 4_000)
-LEAVES = {leaf.name: leaf for entry in ENTRIES.values() for leaf in template_entries(entry)}
 TEMPLATES = sorted(
     file.name.removesuffix(".sql") for file in resources.files("queries").joinpath("templates").iterdir()
 )
@@ -78,9 +76,10 @@ def warehouse(lake: Lake) -> Iterator[Warehouse]:
 # Tenants
 
 
-def numbers_of(entry: Entry, rows: list[dict]) -> list:
+def numbers_of(entry: Entry, found: list[dict] | dict) -> list:
     """What an answer counts, its axes left out."""
     counting = [field.name for field in entry.fields if field.kind in (COUNT, NUMBER)]
+    rows = [found] if isinstance(found, dict) else found
     return [row[name] for row in rows for name in counting if name not in ("hour", "day_of_week")]
 
 
@@ -88,8 +87,7 @@ def test_without_a_scope_nothing_is_seen(warehouse):
     variables = warehouse.variables(Scope("ant", *DAYS))
     del variables["scope"]
     for name, entry in LEAVES.items():
-        answer = warehouse.answer(entry, variables)
-        found = [answer] if isinstance(answer, dict) else answer
+        found = warehouse.answer(entry, variables)
         assert all(number in (0, None) for number in numbers_of(entry, found)), name
         assert "canary" not in repr(found)
     with pytest.raises(QueryFailed):
@@ -108,21 +106,14 @@ def test_another_tenants_files_show_nothing(warehouse):
 def test_concurrent_scopes_never_mix(warehouse):
     scopes = {name: Scope(name, *DAYS) for name in ("ant", "bee", "cat", "nobody")}
     names = ("traffic-overview", "top-links", "filter-values", "bot-traffic", "time-series")
-    expected = {
-        (tenant, name): warehouse.answer(LEAVES[name], warehouse.variables(scope))
-        for tenant, scope in scopes.items()
-        for name in names
-    }
+    expected = {(tenant, name): answer(warehouse, name, scope) for tenant, scope in scopes.items() for name in names}
     asked = list(islice(cycle(expected), QUESTIONS))
     Random(7).shuffle(asked)
     together = threading.Barrier(8)
 
     def ask(part: int) -> list[bool]:
         together.wait()
-        return [
-            warehouse.answer(LEAVES[name], warehouse.variables(scopes[tenant])) == expected[tenant, name]
-            for tenant, name in asked[part::8]
-        ]
+        return [answer(warehouse, name, scopes[tenant]) == expected[tenant, name] for tenant, name in asked[part::8]]
 
     with ThreadPoolExecutor(8) as pool:
         found = [same for answers in pool.map(ask, range(8)) for same in answers]
@@ -132,11 +123,11 @@ def test_concurrent_scopes_never_mix(warehouse):
 
 def test_a_snapshot_does_not_see_what_lands_later(lake, warehouse):
     land(lake, "late", [visit()])
-    scope, overview = Scope("late", *DAYS), ENTRIES["traffic-overview"]
+    scope = Scope("late", *DAYS)
     before = warehouse.variables(scope)
     land(lake, "late", [visit()])
-    assert warehouse.answer(overview, before)["total_visits"] == 1
-    assert warehouse.answer(overview, warehouse.variables(scope))["total_visits"] == 2
+    assert warehouse.answer(ENTRIES["traffic-overview"], before)["total_visits"] == 1
+    assert answer(warehouse, "traffic-overview", scope)["total_visits"] == 2
 
 
 # Links of AI sources
@@ -147,7 +138,7 @@ def test_only_the_twenty_top_links_of_an_ai_source_are_listed(lake, warehouse):
     for source in ("Claude", "ChatGPT"):
         visits = [visit(short_code=code, ai_source=source, bot_category="ai_training") for code in (*codes, "20", None)]
         land(lake, "linked", visits)
-    found = warehouse.answer(ENTRIES["source-links"], warehouse.variables(Scope("linked", *DAYS)))
+    found = answer(warehouse, "source-links", Scope("linked", *DAYS))
     assert [(row["ai_source"], row["short_code"]) for row in found] == [
         (source, code) for source in ("ChatGPT", "Claude") for code in ("20", *codes[:19])
     ]
@@ -157,29 +148,24 @@ def test_only_the_twenty_top_links_of_an_ai_source_are_listed(lake, warehouse):
 # Start
 
 
-DEVICES = ENTRIES["devices"].fields
-
-
-WRONG = {
-    "one less": DEVICES[:-1],
-    "another order": DEVICES[::-1],
-    "one more": (*DEVICES, replace(DEVICES[0], name="more")),
-    "another name": (replace(DEVICES[0], name="device"), *DEVICES[1:]),
-    "another type": (*DEVICES[:-1], replace(DEVICES[-1], kind=TEXT)),
-}
-
-
 def test_a_template_unlike_its_declaration_gives_no_answer(warehouse):
     variables = warehouse.variables(Scope("ant", *DAYS))
-    for asked, wrong in product((warehouse.answer, warehouse.tables), WRONG.values()):
+    first, *middle, last = ENTRIES["devices"].fields
+    unlike = (
+        (first, *middle),
+        (last, *middle, first),
+        (first, *middle, last, replace(first, name="more")),
+        (replace(first, name="device"), *middle, last),
+        (first, *middle, replace(last, kind=TEXT)),
+    )
+    for asked, wrong in product((warehouse.answer, warehouse.tables), unlike):
         with pytest.raises(AssertionError, match="template devices returns"):
             asked(replace(ENTRIES["devices"], fields=wrong), variables)
 
 
 def test_the_warehouse_starts_over_an_empty_lake(tmp_path):
     with closing((lake := Lake(tmp_path, create=True)).manifest), closing(Warehouse(lake)) as warehouse:
-        overview = warehouse.answer(ENTRIES["traffic-overview"], warehouse.variables(Scope("nobody", *DAYS)))
-    assert set(overview.values()) == {0}
+        assert set(answer(warehouse, "traffic-overview", Scope("nobody", *DAYS)).values()) == {0}
 
 
 def test_a_lake_may_lie_in_a_folder_of_any_plain_name(tmp_path):
@@ -197,25 +183,24 @@ def visits_of_a_lake_at(folder: Path) -> int:
     folder.parent.mkdir(exist_ok=True)
     with closing((lake := Lake(folder, create=True)).manifest), closing(Warehouse(lake)) as warehouse:
         land(lake, "ant", [visit()])
-        answer = warehouse.answer(ENTRIES["traffic-overview"], warehouse.variables(Scope("ant", *DAYS)))
-    return answer["total_visits"]
+        return answer(warehouse, "traffic-overview", Scope("ant", *DAYS))["total_visits"]
 
 
 @pytest.mark.parametrize("place", [0, 100, -1, None])
-def test_a_file_with_an_altered_byte_or_that_is_missing_is_named_and_nothing_served(tmp_path, place):
-    with closing((lake := Lake(tmp_path / "lake", create=True)).manifest), closing(Warehouse(lake)) as warehouse:
-        land(lake, "ant", [visit()])
-        (file,) = lake.root.glob("visits/organization=ant/*/*.parquet")
-        content = bytearray(file.read_bytes())
-        file.unlink()
-        if place is not None:
-            content[place] ^= 1
-            file.write_bytes(content)
-        for _ in range(2):  # it stays found
-            with pytest.raises(LakeDamaged, match=file.name):
-                warehouse.variables(Scope("ant", *DAYS))
-        later = warehouse.variables(Scope("ant", date(2026, 3, 5), date(2026, 3, 8)))
-        assert len(later["files"]["paths"]) == 1  # the seed
+def test_a_file_with_an_altered_byte_or_that_is_missing_is_named_and_nothing_served(lake, warehouse, place):
+    organization = f"damaged-{place}"
+    land(lake, organization, [visit()])
+    (file,) = lake.root.glob(f"visits/organization={organization}/*/*.parquet")
+    content = bytearray(file.read_bytes())
+    file.unlink()
+    if place is not None:
+        content[place] ^= 1
+        file.write_bytes(content)
+    for _ in range(2):  # it stays found
+        with pytest.raises(LakeDamaged, match=file.name):
+            warehouse.variables(Scope(organization, *DAYS))
+    later = warehouse.variables(Scope(organization, date(2026, 3, 5), date(2026, 3, 8)))
+    assert len(later["files"]["paths"]) == 1  # the seed
 
 
 # Words said twice, once in Python and once in SQL
@@ -242,10 +227,11 @@ def test_scores_are_the_same_in_sql(warehouse):
 def test_the_split_of_categories_is_the_same_in_sql(warehouse):
     names = ("is_human", "is_ai", "is_other", "is_referral", "is_person")
     for category in BOT_CATEGORIES:
-        said = rows(warehouse, f"SELECT {', '.join(f'{name}({category!r})' for name in names)}", {})[0]
         is_ai, is_other = category in AI_CATEGORIES, category in OTHER_CATEGORIES
         is_human, is_referral = category == "human", category == "ai_referral"
-        assert said == (is_human, is_ai, is_other, is_referral, is_human or is_referral)
+        called = ", ".join(f"{name}({category!r})" for name in names)
+        expected = (is_human, is_ai, is_other, is_referral, is_human or is_referral)
+        assert rows(warehouse, f"SELECT {called}", {}) == [expected]
 
 
 # The catalogue
@@ -295,13 +281,17 @@ def test_nothing_is_defined_twice():
 # Traffic values
 
 
-def test_values_are_read_without_rounding_and_missing_ones_are_zero_as_are_the_shipped_ones(tmp_path):
+def test_values_are_read_without_rounding_missing_ones_are_zero_and_a_file_that_cannot_be_read_is_named(tmp_path):
     assert load_traffic_values() == [TrafficValue(category, 0, "USD") for category in BOT_CATEGORIES]
     path = tmp_path / "values.toml"
     path.write_text('currency = "EUR"\n[value_per_visit]\nhuman = 0.0001\nai_referral = 1000000\nother_bot = 1.10')
     set_values = {"human": 1, "ai_referral": 10**10, "other_bot": 11_000}
     expected = [TrafficValue(category, set_values.get(category, 0), "EUR") for category in BOT_CATEGORIES]
     assert load_traffic_values(path) == expected
+    (tmp_path / "binary").write_bytes(b'currency = "\xff"')
+    for name in ("absent", "binary"):
+        with pytest.raises(BadInput, match=name):
+            load_traffic_values(tmp_path / name)
 
 
 @examples_at_once("text", "culprit")
@@ -309,10 +299,3 @@ def test_a_file_of_values_that_cannot_be_used_is_refused_with_the_reason(tmp_pat
     (tmp_path / "values.toml").write_text(text)
     with pytest.raises(BadInput, match=re.escape(culprit)):
         load_traffic_values(tmp_path / "values.toml")
-
-
-def test_a_file_of_values_that_cannot_be_read_is_named(tmp_path):
-    (tmp_path / "binary").write_bytes(b'currency = "\xff"')
-    for name in ("absent", "binary"):
-        with pytest.raises(BadInput, match=name):
-            load_traffic_values(tmp_path / name)

@@ -2,20 +2,33 @@
 
 from collections.abc import Iterable
 from contextlib import closing
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
 from data import Lake
-from queries import ENTRIES, Scope, Warehouse
+from queries import DETECTORS, ENTRIES, JOB_KINDS, Scope, Warehouse, template_entries
 from queries.variables import Variables
 from service.encoding import encode
+
+LEAVES: Final = {leaf.name: leaf for entry in ENTRIES.values() for leaf in template_entries(entry)}
+"""The reports that have a template of their own."""
+TEXTS: Final = LEAVES | {
+    entry.name: entry
+    for entry in (*(one.entry for one in DETECTORS.values()), *(one.measure for one in JOB_KINDS.values()))
+}
+"""They, and what finds and measures jobs."""
 
 
 def rows(warehouse: Warehouse, sql: str, variables: Variables) -> list[tuple]:
     """The rows of `sql` on the engine of a warehouse."""
     with warehouse._engine.cursor(variables) as cursor:
         return cursor.execute(sql).fetchall()
+
+
+def answer(warehouse: Warehouse, name: str, scope: Scope) -> Any:
+    """The answer of one report as the lake is now."""
+    return warehouse.answer(ENTRIES[name], warehouse.variables(scope))
 
 
 def answers(lake: Lake, scope: Scope, names: Iterable[str]) -> dict[str, Any]:
