@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -38,6 +38,7 @@ from tests.support.control import open_store
 from tests.support.described import describe_once
 from tests.support.forks import ROOT, Forked, Forks, without_settings
 from tests.support.provider import real_provider
+from tests.support.receivers import Receiver
 from tests.support.relations import share_file
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)  # a Sunday
@@ -183,6 +184,13 @@ def client(lake, opened) -> Iterator[TestClient]:
     """The application over `lake`, asked in process by acme."""
     with opened(lake) as client:
         yield client
+
+
+@pytest.fixture
+def receiver():
+    """Makes receivers of HTTP that behave as a script says."""
+    with ExitStack() as stack:
+        yield lambda *scripts, **how: stack.enter_context(closing(Receiver(*scripts, **how)))
 
 
 class Server(NamedTuple):

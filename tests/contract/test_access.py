@@ -40,9 +40,9 @@ from tests.support.tokens import (
     RSA,
     SIGNERS,
     STRANGER,
-    caller,
     claims,
     encoded,
+    entered,
     key_set,
     published,
     raw_token,
@@ -409,59 +409,61 @@ def gate(shared, settings, tmp_path):
 
 
 @examples("claim", "role", "may_write")
-def test_no_role_is_viewer_and_any_other_may_write(gate, claim, role, may_write):
-    found = caller(gate(), token(**claim))
+async def test_no_role_is_viewer_and_any_other_may_write(gate, claim, role, may_write):
+    found = await entered(gate(), token(**claim))
     assert found == Caller("acme", role, "someone", is_key=False)
     assert (found.may_write, found.may_manage_keys) == (may_write, may_write)
 
 
-def test_only_the_roles_that_the_operator_names_may_write(gate):
+async def test_only_the_roles_that_the_operator_names_may_write(gate):
     named = gate(jwt_writers="Editor, admin")
-    found = [caller(named, token(role=role)) for role in ("Editor", "admin", "analyst", "viewer")]
+    found = [await entered(named, token(role=role)) for role in ("Editor", "admin", "analyst", "viewer")]
     assert [(one.role, one.may_write) for one in found] == [("editor", True), ("admin", True), *[("viewer", False)] * 2]
 
 
-def test_an_api_key_is_an_editor_that_makes_no_other_keys(gate, shared, key_of):
+async def test_an_api_key_is_an_editor_that_makes_no_other_keys(gate, shared, key_of):
     key = key_of(shared, "other")
-    found = caller(gate(), key)
+    found = await entered(gate(), key)
     assert found == Caller("other", "editor", key[:12], is_key=True)
     assert (found.may_write, found.may_manage_keys) == (True, False)
 
 
-def test_only_the_algorithms_of_the_setting_open(gate):
+async def test_only_the_algorithms_of_the_setting_open(gate):
     for kid, (_, algorithm) in SIGNERS.items():
         only = gate(jwt_algorithms=algorithm)
-        assert [name for name in SIGNERS if caller(only, token_of(name))] == [kid]
+        assert [name for name in SIGNERS if await entered(only, token_of(name))] == [kid]
 
 
 @pytest.mark.parametrize("hours", [1, 720])
-def test_a_token_lives_as_long_as_the_setting_says_at_most(gate, hours):
+async def test_a_token_lives_as_long_as_the_setting_says_at_most(gate, hours):
     limited, begun = gate(jwt_lifetime=hours), int(time.time()) - 10
-    found = [caller(limited, token(iat=begun, exp=begun + hours * HOUR + more)) for more in (0, 0.5, 1)]
+    found = [await entered(limited, token(iat=begun, exp=begun + hours * HOUR + more)) for more in (0, 0.5, 1)]
     assert [one is not None for one in found] == [True, False, False]
 
 
-def test_the_claims_of_organization_and_role_have_the_names_that_settings_give(gate):
+async def test_the_claims_of_organization_and_role_have_the_names_that_settings_give(gate):
     other = gate(jwt_organization_claim="https://login.example/tenant", jwt_role_claim="permission")
-    found = caller(other, token(**{"https://login.example/tenant": "other", "permission": "admin", "role": "viewer"}))
+    found = await entered(
+        other, token(**{"https://login.example/tenant": "other", "permission": "admin", "role": "viewer"})
+    )
     assert (found.organization, found.role) == ("other", "admin")
-    assert caller(other, token(role="admin")) is None
+    assert await entered(other, token(role="admin")) is None
 
 
-def test_only_a_token_that_names_no_organization_has_the_one_of_the_setting(gate):
+async def test_only_a_token_that_names_no_organization_has_the_one_of_the_setting(gate):
     default = gate(jwt_organization="house")
-    assert caller(default, token(org_id=ABSENT)).organization == "house"
-    assert caller(default, token()).organization == "acme"
+    assert (await entered(default, token(org_id=ABSENT))).organization == "house"
+    assert (await entered(default, token())).organization == "acme"
     for impossible in ("", 0, False, [], {}, "_x", "a b"):
-        assert caller(default, token(org_id=impossible)) is None
+        assert await entered(default, token(org_id=impossible)) is None
 
 
-def test_a_token_without_kid_is_meant_for_the_only_key(gate):
+async def test_a_token_without_kid_is_meant_for_the_only_key(gate):
     only = gate(key_set(published(RSA, "rsa"), published(STRANGER, "secret", use="enc")))
-    assert caller(only, token(headers={"kid": ABSENT})).organization == "acme"
-    assert caller(only, token(STRANGER, headers={"kid": ABSENT})) is None
+    assert (await entered(only, token(headers={"kid": ABSENT}))).organization == "acme"
+    assert await entered(only, token(STRANGER, headers={"kid": ABSENT})) is None
     unnamed = gate(key_set(published(RSA, None)))
-    assert caller(unnamed, token(headers={"kid": ABSENT})).organization == "acme"
+    assert (await entered(unnamed, token(headers={"kid": ABSENT}))).organization == "acme"
 
 
 # What is remembered
@@ -471,12 +473,12 @@ def headers(token, scheme=b"Bearer"):
     return [(b"host", b"x"), (b"authorization", scheme + b" " + token.encode()), (b"accept", b"*/*")]
 
 
-def test_a_caller_is_known_from_memory_only_after_a_look_and_for_a_while(gate, shared, key_of):
+async def test_a_caller_is_known_from_memory_only_after_a_look_and_for_a_while(gate, shared, key_of):
     clock = Clock()
     keeper = gate(clock=clock)
     for good, seconds in ((token_of("ec"), TOKEN_CACHE_SECONDS), (key_of(shared), API_KEY_CACHE_SECONDS)):
         assert keeper.cached(headers(good)) is None
-        found = caller(keeper, good)
+        found = await entered(keeper, good)
         assert keeper.cached(headers(good)) is found
         assert keeper.cached(headers(good)[1:2]) is found
         for other in (headers(good)[:1], headers(good) * 2, headers(good, b"bearer"), headers(good + "x"), []):
@@ -488,68 +490,68 @@ def test_a_caller_is_known_from_memory_only_after_a_look_and_for_a_while(gate, s
         assert keeper.cached(headers(good)) is found
         clock.now += 0.02
         assert keeper.cached(headers(good)) is None
-        assert caller(keeper, good) == found
+        assert await entered(keeper, good) == found
 
 
-def test_what_is_refused_is_never_remembered(gate, shared, key_of):
+async def test_what_is_refused_is_never_remembered(gate, shared, key_of):
     keeper = gate()
     for bad in (token(STRANGER), "tak_" + "0" * 36, key_of(shared)[:-1], "x"):
-        assert caller(keeper, bad) is None
+        assert await entered(keeper, bad) is None
         assert keeper.cached(headers(bad)) is None
     assert not keeper._callers
 
 
-def test_a_token_is_not_known_after_its_exp_nor_after_the_keys_changed(gate, tmp_path):
+async def test_a_token_is_not_known_after_its_exp_nor_after_the_keys_changed(gate, tmp_path):
     clock = Clock()
     keeper, now = gate(clock=clock), time.time()
     ending = token(iat=int(now) - 100, exp=now - 1)
-    assert caller(keeper, ending)  # clocks may differ
+    assert await entered(keeper, ending)  # clocks may differ
     assert keeper.cached(headers(ending)) is None
     clock.now += MIN_REFRESH_INTERVAL_SECONDS - 1
     good, other = token(), token_of("ec")
-    assert caller(keeper, good)
-    assert caller(keeper, other)
+    assert await entered(keeper, good)
+    assert await entered(keeper, other)
     assert keeper.cached(headers(good))
     (tmp_path / "keys.json").write_text(key_set(published(EC, "ec"), published(NEXT, "next")))
     clock.now += 1
     assert keeper.cached(headers(good))
-    assert caller(keeper, token(NEXT, headers={"kid": "next"}))
+    assert await entered(keeper, token(NEXT, headers={"kid": "next"}))
     assert keeper.cached(headers(good)) is None
-    assert caller(keeper, good) is None
-    assert caller(keeper, other)
+    assert await entered(keeper, good) is None
+    assert await entered(keeper, other)
 
 
-def test_a_key_that_another_program_revoked_opens_for_two_seconds_more_at_most(gate, shared, key_of):
+async def test_a_key_that_another_program_revoked_opens_for_two_seconds_more_at_most(gate, shared, key_of):
     clock, key = Clock(), key_of(shared)
     keeper = gate(clock=clock)
-    assert caller(keeper, key)
+    assert await entered(keeper, key)
     for _ in range(10):  # use does not prolong it
         clock.now += 0.15
-        assert caller(keeper, key)
+        assert await entered(keeper, key)
     with open_store(ApiKeys, shared) as keys:
         keys.revoke_key(key[:12])
     clock.now += 0.51
-    assert caller(keeper, key) is None
-    assert caller(keeper, key) is None
+    assert await entered(keeper, key) is None
+    assert await entered(keeper, key) is None
 
 
-def test_the_use_of_a_key_is_noted_when_it_is_looked_up(gate, shared, key_of, monkeypatch):
+async def test_the_use_of_a_key_is_noted_when_it_is_looked_up(gate, shared, key_of, monkeypatch):
     clock, key, noted = Clock(), key_of(shared), []
     keeper = gate(clock=clock)
     monkeypatch.setattr(ApiKeys, "record_use", lambda self, used: noted.append(used))
     for _ in range(100):
-        assert caller(keeper, key)
+        assert await entered(keeper, key)
         clock.now += 0.1
-    assert caller(keeper, key[:-1]) is None
+    assert await entered(keeper, key[:-1]) is None
     assert noted == [key] * 5
 
 
-def test_memory_of_callers_is_bounded_and_what_is_over_leaves_it(gate):
+async def test_memory_of_callers_is_bounded_and_what_is_over_leaves_it(gate):
     clock = Clock()
     keeper, good = gate(clock=clock), token_of("ed")
     for number in range(MAX_REMEMBERED + 500):
         keeper._add_to_cache(b"Bearer %d" % number, Caller("acme", "viewer", "x", is_key=False), 60, float("inf"), 0)
     assert len(keeper._callers) == MAX_REMEMBERED
     clock.now += 61
-    assert caller(keeper, good)
+    assert await entered(keeper, good)
     assert len(keeper._callers) == 1

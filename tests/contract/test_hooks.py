@@ -18,7 +18,6 @@ from service.hooks.delivery import HookClient
 from service.hooks.outbox import MAX_PENDING
 from service.hooks.registry import Hooks
 from service.logs import Log, LogHandler
-from tests.service.outgoing.receivers import Receiver
 from tests.support import identity
 from tests.support.control import open_store
 
@@ -61,13 +60,6 @@ def mine(client, request):
         return answer.json()
 
     return mine
-
-
-@pytest.fixture
-def receiver():
-    one = Receiver()
-    yield one
-    one.close()
 
 
 def create(mine, **changes):
@@ -144,12 +136,13 @@ def test_a_hook_of_another_organization_does_not_exist(mine, client):
 
 
 def test_a_test_is_delivered_signed_and_can_be_replayed(lake, opened, receiver):
+    there = receiver()
     changes = {"hook_networks": "127.0.0.0/8", "public_url": "https://stats.example", "base_path": "/base"}
     with opened(lake, clock=utc_now, **changes) as client:
-        made = client.post("/base/agent-hooks", json={"name": "n", "url": receiver.url}).json()
+        made = client.post("/base/agent-hooks", json={"name": "n", "url": there.url}).json()
         answer = client.post(f"/base/agent-hooks/{made['id']}/test")
         assert answer.status_code == 202
-        (got,) = receiver.wait_for(1)
+        (got,) = there.wait_for(1)
         assert answer.json() == {"delivery_id": got.headers["webhook-id"]}
         listing = f"/base/agent-hooks/{made['id']}/deliveries"
         while (deliveries := client.get(listing).json())[0]["status"] != "delivered":
@@ -158,7 +151,7 @@ def test_a_test_is_delivered_signed_and_can_be_replayed(lake, opened, receiver):
         assert (delivery["event"], delivery["attempts"], delivery["status_code"]) == ("hook.test", 1, 204)
         replay = client.post(f"{listing}/{delivery['id']}/replay")
         assert (replay.status_code, replay.json()) == (202, answer.json())
-        _, again = receiver.wait_for(2)
+        _, again = there.wait_for(2)
     told = json.loads(got.body)
     assert told["data"]["job"]["is_test"]
     assert told["data"]["links"]["self"] == "https://stats.example/base/jobs/job_00000000000000000000"
@@ -168,16 +161,17 @@ def test_a_test_is_delivered_signed_and_can_be_replayed(lake, opened, receiver):
 
 
 def test_neither_secrets_nor_urls_are_in_the_log_or_the_metrics(lake, settings, key_of, receiver):
+    there = receiver()
     stream = io.BytesIO()
     log = Log(stream)
     handler = LogHandler(log)
     app = create_app(settings(lake, hook_networks="127.0.0.0/8"), log=log)
     headers = {"Authorization": f"Bearer {key_of(lake)}"}
     with TestClient(app, raise_server_exceptions=False, headers=headers) as client:
-        url = f"{receiver.url}/canary?token=canary"
+        url = f"{there.url}/canary?token=canary"
         made = client.post(PATH, json={"name": "canary", "url": url}).json()
         client.post(f"{PATH}/{made['id']}/test")
-        receiver.wait_for(1)
+        there.wait_for(1)
         client.post(f"{PATH}/{made['id']}/secret")
         with open_store(Hooks, lake) as hooks:
             while hooks.deliveries("acme", made["id"])[0].status != "delivered":
@@ -210,9 +204,9 @@ def test_the_secret_is_in_control_sqlite_only_which_others_cannot_read(lake, ope
         assert db.execute("SELECT count(*) FROM hooks").fetchall() == [(1,)]
 
 
-def test_an_approval_that_a_hook_has_no_room_for_changes_nothing_and_names_the_hook(lake, opened, monkeypatch):
+def test_an_approval_that_a_hook_has_no_room_for_changes_nothing_and_names_it(lake, opened, receiver, monkeypatch):
     monkeypatch.setattr("service.app.HookClient", functools.partial(HookClient, seconds=600))
-    hanging = Receiver(["hang"])
+    hanging = receiver(["hang"])
     with opened(lake, hook_networks="127.0.0.0/8") as client:
         fields = {"name": "agent", "url": hanging.url, "events": ["job.created", "job.approved"]}
         hook, title = client.post(PATH, json=fields).json(), {"title": "t", "summary": "s"}
@@ -228,4 +222,3 @@ def test_an_approval_that_a_hook_has_no_room_for_changes_nothing_and_names_the_h
         assert client.post(f"{PATH}/{hook['id']}/test").status_code == 409
         assert client.patch(f"{PATH}/{hook['id']}", json={"active": False}).status_code == 200
         assert client.post(f"{path}/actions", json={"action_id": "approve_fix"}).status_code == 200
-    hanging.close()

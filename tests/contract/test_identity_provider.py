@@ -1,11 +1,7 @@
 """Where the keys of identity tokens come from: a file, or a provider that is slow, down, hostile or changes them."""
 
 import asyncio
-import threading
 import time
-from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from unittest.mock import patch
 from urllib.parse import parse_qs, urlsplit
 
 import httpx2
@@ -25,6 +21,7 @@ from service.http.jwks import (
     JwksClient,
 )
 from tests.support.clock import Clock
+from tests.support.receivers import answer
 from tests.support.tables import examples_at_once
 from tests.support.tokens import (
     EC,
@@ -35,7 +32,6 @@ from tests.support.tokens import (
     NEXT,
     RSA,
     STRANGER,
-    caller,
     encoded,
     entered,
     fresh,
@@ -46,58 +42,8 @@ from tests.support.tokens import (
 )  # fmt: skip
 from tests.support.visits import land, visit
 
-NEW_KEYS = key_set(published(NEXT, "next")).encode()
-
-
-class Provider:
-    """An identity provider on a port of this machine: what it answers, and when it was asked."""
-
-    def __init__(self, clock):
-        self.clock = clock
-        self.status, self.headers, self.body, self.act = 200, {}, KEYS.encode(), None
-        self.asked, self.misled = [], []
-        self.released = threading.Event()
-        self._port, self._server = 0, None
-        self.start()
-        self.address = f"http://localhost:{self._port}/keys"
-
-    def start(self):
-        self._server = ThreadingHTTPServer(("127.0.0.1", self._port), Handler)
-        self._server.provider, self._port = self, self._server.server_port
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
-        self._thread.start()
-
-    def stop(self):
-        self.released.set()
-        if self._server:
-            self._server.shutdown()
-            self._thread.join()
-            self._server.server_close()
-            self._server = None
-
-    def most_in_a_minute(self):
-        return max(sum(at <= other < at + 60 for other in self.asked) for at in self.asked)
-
-
-class Handler(BaseHTTPRequestHandler):
-    def do_GET(self):
-        provider = self.server.provider
-        if self.path != "/keys":
-            provider.misled.append(self.path)
-        else:
-            provider.asked.append(provider.clock())
-            if provider.act:
-                with suppress(OSError):
-                    provider.act(self.wfile, provider.released)
-                return
-        self.send_response(provider.status)
-        for name, value in {**provider.headers, "Content-Length": str(len(provider.body))}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(provider.body)
-
-    def log_message(self, *_):
-        pass
+NEW_KEYS = key_set(published(NEXT, "next"))
+GOOD, NEWER, DOWN = [answer(KEYS)], [answer(NEW_KEYS)], [answer(status=503)]
 
 
 @pytest.fixture
@@ -106,22 +52,9 @@ def clock():
 
 
 @pytest.fixture
-def providers():
-    """Makes identity providers."""
-    made = []
-
-    def providers(clock=time.monotonic):
-        made.append(Provider(clock))
-        return made[-1]
-
-    yield providers
-    for provider in made:
-        provider.stop()
-
-
-@pytest.fixture
-def provider(providers, clock):
-    return providers(clock)
+def provider(receiver, clock):
+    """An identity provider on a port of this machine."""
+    return receiver(GOOD, clock=clock)
 
 
 @pytest.fixture
@@ -135,6 +68,12 @@ def gates(lake, settings, clock):
 
     yield gates
     control.database.close()
+
+
+def most_in_a_minute(provider):
+    """How often a provider was asked for its keys in its busiest minute."""
+    times = [request.at for request in provider.requests]
+    return max(sum(at <= other < at + 60 for other in times) for at in times)
 
 
 async def settled(keys):
@@ -151,16 +90,11 @@ def unknown(number):
 # How often, and who waits
 
 
-def answering_late(body):
-    """What a provider does that ponders before it answers."""
-    return lambda line, released: (released.wait(60), line.write(b"HTTP/1.0 200 OK\r\n\r\n" + body))
-
-
 async def test_first_requests_share_one_reading_of_which_a_leaving_client_takes_nothing(gates, provider):
-    gate, _ = gates(provider.address)
-    provider.act = answering_late(KEYS.encode())
+    gate, _ = gates(provider.url)
+    provider.scripts = [["wait", *GOOD]]
     asking = [asyncio.create_task(entered(gate, fresh())) for _ in range(50)]
-    while not provider.asked:
+    while not provider.requests:
         await asyncio.sleep(0.001)
     for leaving in asking[:25]:
         leaving.cancel()
@@ -168,24 +102,24 @@ async def test_first_requests_share_one_reading_of_which_a_leaving_client_takes_
     found = await asyncio.gather(*asking, return_exceptions=True)
     assert all(isinstance(one, asyncio.CancelledError) for one in found[:25])
     assert all(one.organization == "acme" for one in found[25:])
-    assert len(provider.asked) == 1
+    assert len(provider.requests) == 1
 
 
 async def test_cached_keys_serve_without_waiting_until_new_keys_replace_them(gates, provider, clock):
-    gate, keys = gates(provider.address)
+    gate, keys = gates(provider.url)
     good = fresh()
     assert await entered(gate, good)
     clock.now += REFRESH_SECONDS - 1
     assert await entered(gate, fresh())
-    assert len(provider.asked) == 1
-    provider.act = answering_late(NEW_KEYS)
+    assert len(provider.requests) == 1
+    provider.scripts = [["wait", *NEWER]]
     clock.now += 1
     for _ in range(50):  # while the provider ponders
         assert await entered(gate, fresh())
         assert not keys._refresh.done()
     provider.released.set()
     await settled(keys)
-    assert len(provider.asked) == 2
+    assert len(provider.requests) == 2
     assert await entered(gate, fresh(key=NEXT, headers={"kid": "next"}))
     assert [await entered(gate, old) for old in (good, fresh())] == [None, None]
 
@@ -193,32 +127,29 @@ async def test_cached_keys_serve_without_waiting_until_new_keys_replace_them(gat
 async def test_keys_are_refreshed_without_requests(gates, provider, monkeypatch):
     monkeypatch.setattr(jwks, "REFRESH_SECONDS", -0.9)  # and a second later
     monkeypatch.setattr(jwks, "MIN_REFRESH_INTERVAL_SECONDS", 0.05)
-    gate, _ = gates(provider.address, time.monotonic)
+    gate, _ = gates(provider.url, time.monotonic)
     assert await entered(gate, fresh())
     async with asyncio.timeout(60):
-        while len(provider.asked) < 2:
+        while len(provider.requests) < 2:
             await asyncio.sleep(0.01)
 
 
-async def test_new_keys_are_seen_within_35_seconds_at_any_time_and_under_load(gates, providers):
-    waited, busiest = [], 0
+async def test_new_keys_are_seen_within_35_seconds_at_any_time_and_under_load(gates, receiver):
     for offset in (0, 5, 29, 31, 59):
-        provider = providers(clock := Clock())
-        gate, keys = gates(provider.address, clock)
+        clock = Clock()
+        provider = receiver(GOOD, clock=clock)
+        gate, keys = gates(provider.url, clock)
         assert await entered(gate, fresh())
         for second in range(200):
             await entered(gate, unknown(second))
             if second == offset:
-                provider.body = NEW_KEYS
+                provider.scripts = [NEWER]
             if second > offset and await entered(gate, token(NEXT, headers={"kid": "next"})):
                 break
             await settled(keys)
             clock.now += 1
-        waited.append(second - offset)
-        busiest = max(busiest, provider.most_in_a_minute())
-    print(f"rotation: seen after {min(waited)} to {max(waited)} s, at most {busiest} readings a minute")
-    assert max(waited) <= 35
-    assert busiest <= 2
+        assert second - offset <= 35
+        assert most_in_a_minute(provider) <= 2
 
 
 def of_ec():
@@ -227,91 +158,84 @@ def of_ec():
 
 
 async def test_two_thousand_unknown_kids_neither_flood_the_provider_nor_stop_valid_tokens(gates, provider, clock):
-    gate, keys = gates(provider.address)
+    gate, keys = gates(provider.url)
     for number in range(2_000):
         clock.now += 0.06  # two minutes in all
         assert await entered(gate, unknown(number)) is None
         assert number % 20 or await entered(gate, of_ec())
     await settled(keys)
-    print(f"2,000 unknown kids: {len(provider.asked)} readings in two minutes")
-    assert len(provider.asked) <= 5
-    assert provider.most_in_a_minute() <= 2
+    assert len(provider.requests) <= 5
+    assert most_in_a_minute(provider) <= 2
 
 
 async def test_pauses_grow_while_a_provider_fails_and_the_first_answer_ends_them(gates, provider, clock):
-    gate, _ = gates(provider.address)
-    provider.status, began = 503, clock.now
+    gate, _ = gates(provider.url)
+    provider.scripts, began = [DOWN], clock.now
     for second in range(301):
         assert await entered(gate, token_of("ec")) is None
         assert await entered(gate, unknown(second)) is None
         clock.now += 1
-    assert [at - began for at in provider.asked] == [0, 5, 60, 80, 120, 180, 240, 300]
-    provider.status = 200
+    assert [request.at - began for request in provider.requests] == [0, 5, 60, 80, 120, 180, 240, 300]
+    provider.scripts = [GOOD]
     clock.now += MAX_PAUSE_SECONDS - 1
     assert await entered(gate, fresh())
     clock.now += MIN_REFRESH_INTERVAL_SECONDS
     assert await entered(gate, unknown(0)) is None
-    assert len(provider.asked) == 10
-    assert provider.most_in_a_minute() <= 2
+    assert len(provider.requests) == 10
+    assert most_in_a_minute(provider) <= 2
 
 
 # Trouble
 
 
-async def test_tokens_stay_valid_for_a_day_while_the_provider_is_down(gates, provider, clock):
-    gate, keys = gates(provider.address)
+async def test_tokens_stay_valid_for_a_day_while_the_provider_is_down(gates, receiver, provider, clock):
+    gate, keys = gates(provider.url)
     asked, begun = 0, clock.now
     while (age := clock.now - begun) <= MAX_STALE_SECONDS:
         if age == 12 * HOUR:
-            provider.start()
-            provider.status = 503
+            provider = receiver(DOWN, port=provider.port, clock=clock)
         asked += 1
         assert await entered(gate, of_ec()), age
         assert await entered(gate, unknown(asked)) is None
         await settled(keys)
         if age == 0:
-            provider.stop()
+            provider.close()
         clock.now += 240
-    print(f"24 h without a provider: {asked} valid tokens accepted")
     assert asked >= 360
     assert await entered(gate, fresh()) is None
-    assert provider.most_in_a_minute() <= 2
-    provider.status = 200
+    assert most_in_a_minute(provider) <= 2
+    provider.scripts = [GOOD]
     clock.now += MAX_PAUSE_SECONDS
     assert await entered(gate, fresh())
 
 
 TROUBLES = [
-    *({"body": body} for body in (
+    *([answer(body)] for body in (
         b"<html>Bad gateway</html>", b"", b"\xff\xfe\xff", b"null", b"7", b"[]", b"{}", b'{"error": "try later"}',
         b'{"keys": []}', b'{"keys": null}', b'{"keys": {"rsa": {}}}', b'{"keys": ["rsa"]}',
         b'{"keys": [{"kty": "RSA"}]}',
         b'{"keys": [{"kty": "oct", "k": "c2VjcmV0", "kid": "rsa"}]}',  # only keys of other kinds
-        key_set(*[published(RSA, f"k{number}") for number in range(65)]).encode(), KEYS.encode()[:-30],
-        (KEYS[:-1] + " " * 70_000 + "}").encode(), b"[" * 50_000,
+        key_set(*[published(RSA, f"k{number}") for number in range(65)]), KEYS[:-30], KEYS[:-1] + " " * 70_000 + "}",
+        b"[" * 50_000,
     )),
-    {"status": 500},
-    {"status": 302, "headers": {"Location": "/elsewhere"}},
-    {"act": lambda line, _: line.write(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}")},
+    [answer(KEYS, 500)], [answer("", 302, "Location: /elsewhere")], ["HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}"],
 ]  # fmt: skip
 
 
 async def test_no_bad_answer_opens_anything_or_replaces_good_keys(gates, provider, clock, caplog):
     for trouble in TROUBLES:
-        gate, keys = gates(provider.address)
-        with patch.multiple(provider, **trouble):
-            assert await entered(gate, fresh()) is None
+        gate, keys = gates(provider.url)
+        provider.scripts = [trouble, GOOD, trouble]
+        assert await entered(gate, fresh()) is None
         clock.now += 5
         assert await entered(gate, fresh())
-        with patch.multiple(provider, **trouble):
-            clock.now += REFRESH_SECONDS
-            assert await entered(gate, fresh())
-            await settled(keys)
-            assert await entered(gate, fresh())
+        clock.now += REFRESH_SECONDS
+        assert await entered(gate, fresh())
+        await settled(keys)
+        assert await entered(gate, fresh())
         assert keys._failures == 1
         clock.now += 60
-    assert provider.misled == []
-    assert len(provider.asked) == 3 * len(TROUBLES)
+    assert [request.first for request in provider.requests] == ["GET /hook HTTP/1.1"] * 3 * len(TROUBLES)
     told = [record.getMessage() for record in caplog.records]
     assert len(told) == 2 * len(TROUBLES)
     assert all(text.startswith("The identity provider's keys cannot be read: ") for text in told)
@@ -323,18 +247,16 @@ def reasons(caplog):
 
 
 async def test_a_trouble_is_told_once_and_again_after_it_was_over(gates, provider, clock, caplog):
-    gate, _ = gates(provider.address)
+    gate, _ = gates(provider.url)
     for status in (503, 503, 404, 200, 404):
-        provider.status = status
+        provider.scripts = [[answer(KEYS, status)]]
         clock.now += REFRESH_SECONDS
         await entered(gate, unknown(0))
     assert reasons(caplog) == ["HTTP status 503", "HTTP status 404", "HTTP status 404"]
 
 
-async def test_a_slow_provider_is_left_after_three_seconds(gates, providers, caplog):
-    provider = providers()
-    provider.act = answering_late(b"")
-    gate, keys = gates(provider.address, time.monotonic)
+async def test_a_slow_provider_is_left_after_three_seconds(gates, receiver, caplog):
+    gate, keys = gates(receiver(["hang"]).url, time.monotonic)
     begun = time.monotonic()
     assert await entered(gate, fresh()) is None
     await settled(keys)
@@ -342,14 +264,13 @@ async def test_a_slow_provider_is_left_after_three_seconds(gates, providers, cap
     assert reasons(caplog) == ["no complete answer within 3 s"]
 
 
-def test_a_stop_does_not_wait_for_a_provider(gates, providers):
-    provider = providers()
-    provider.act = answering_late(b"")
-    gate, keys = gates(provider.address, time.monotonic)
+def test_a_stop_does_not_wait_for_a_provider(gates, receiver):
+    provider = receiver(["wait"])
+    gate, keys = gates(provider.url, time.monotonic)
 
     async def leave():
         asking = asyncio.create_task(entered(gate, fresh()))
-        while not provider.asked:
+        while not provider.requests:
             await asyncio.sleep(0.001)
         asking.cancel()
 
@@ -362,7 +283,7 @@ def test_a_stop_does_not_wait_for_a_provider(gates, providers):
 # Which keys, and from where
 
 
-def test_of_a_key_set_only_strong_public_keys_for_signatures_are_used(gates, tmp_path):
+async def test_of_a_key_set_only_strong_public_keys_for_signatures_are_used(gates, tmp_path):
     weak = rsa.generate_private_key(public_exponent=65_537, key_size=1_024)
     wide = ec.generate_private_key(ec.SECP384R1())
     private = {**published(STRANGER, "private"), "d": "AQAB"}
@@ -385,28 +306,28 @@ def test_of_a_key_set_only_strong_public_keys_for_signatures_are_used(gates, tmp
     file = tmp_path / "keys.json"
     file.write_text(key_set(*odd, *good, *odd))
     gate, keys = gates(file)
-    assert caller(gate, token())
-    assert caller(gate, token_of("ec"))
-    assert caller(gate, token(ED, "EdDSA", {"kid": "k" * 128}))
+    assert await entered(gate, token())
+    assert await entered(gate, token_of("ec"))
+    assert await entered(gate, token(ED, "EdDSA", {"kid": "k" * 128}))
     assert sorted(keys._keys) == ["ec", "k" * 128, "rsa"]
     for key in odd:
         if isinstance(key, dict) and isinstance(key.get("kid"), str):
-            assert caller(gate, token(STRANGER, headers={"kid": key["kid"]})) is None
+            assert await entered(gate, token(STRANGER, headers={"kid": key["kid"]})) is None
 
 
-def test_a_file_of_keys_is_read_again(gates, tmp_path, clock):
+async def test_a_file_of_keys_is_read_again(gates, tmp_path, clock):
     file = tmp_path / "keys.json"
     file.write_text(KEYS)
     gate, keys = gates(file)
-    assert caller(gate, fresh())
+    assert await entered(gate, fresh())
     file.unlink()
     clock.now += MAX_STALE_SECONDS
-    assert caller(gate, fresh())
+    assert await entered(gate, fresh())
     clock.now += 1
-    assert caller(gate, fresh()) is None
-    file.write_bytes(NEW_KEYS)
+    assert await entered(gate, fresh()) is None
+    file.write_text(NEW_KEYS)
     clock.now += 60
-    assert caller(gate, fresh(key=NEXT, headers={"kid": "next"}))
+    assert await entered(gate, fresh(key=NEXT, headers={"kid": "next"}))
     assert keys.generation == 2
 
 
@@ -441,13 +362,13 @@ def test_people_log_in_at_a_real_provider_and_the_server_lets_them_in(identity_p
         identity = {"jwt_issuer": discovered["issuer"], "jwt_audience": "traffic"}
         with serving(lake, jwks=discovered["jwks_uri"], **identity) as server:
 
-            def answer(token, method="GET", path=OVERVIEW):
+            def asked(token, method="GET", path=OVERVIEW):
                 return client.request(method, server.address + path, headers={"Authorization": f"Bearer {token}"})
 
-            seen = {name: answer(tokens["id_token"]) for name, tokens in given.items()}
+            seen = {name: asked(tokens["id_token"]) for name, tokens in given.items()}
             assert (seen["alice"].json()["total_visits"], seen["bob"].json()["total_visits"]) == (1, 2)
             assert seen["eve"].status_code == 401  # of no organization
-            assert answer(elsewhere["id_token"]).status_code == 401
-            assert answer(given["alice"]["access_token"]).status_code == 401  # this provider's is no JWT
-            assert answer(given["alice"]["id_token"], "POST", "/visits").status_code == 202
-            assert answer(given["bob"]["id_token"], "POST", "/visits").status_code == 403
+            assert asked(elsewhere["id_token"]).status_code == 401
+            assert asked(given["alice"]["access_token"]).status_code == 401  # this provider's is no JWT
+            assert asked(given["alice"]["id_token"], "POST", "/visits").status_code == 202
+            assert asked(given["bob"]["id_token"], "POST", "/visits").status_code == 403

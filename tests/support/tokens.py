@@ -1,6 +1,5 @@
 """Identity tokens and the key sets that they are verified with, real and crafted."""
 
-import asyncio
 import base64
 import itertools
 import json
@@ -78,8 +77,3 @@ async def entered(gate, token):
         return await gate.authenticate([(b"authorization", b"Bearer " + token.encode())])
     except Unauthorized:
         return None
-
-
-def caller(gate, token):
-    """Who the sender of a token is, asked from outside; None when refused."""
-    return asyncio.run(entered(gate, token))

@@ -16,7 +16,7 @@ import pytest
 from service.outgoing.addresses import is_public
 from service.outgoing.connection import OutgoingError
 from service.outgoing.http import BadStatus, download, fetch, request
-from tests.service.outgoing.receivers import Authority
+from tests.support.receivers import Authority
 from tests.support.tables import examples, tables
 
 HOSTILE = tables(str(Path(__file__).with_name("hostile.json")))

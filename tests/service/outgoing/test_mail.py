@@ -11,7 +11,7 @@ from service.mail_settings import SmtpServer
 from service.outgoing import mail
 from service.outgoing.mail import Mailer, MailFailed
 from tests.service.outgoing.mail_servers import PASSWORD, Mailbox, ScriptedServer, smtp_server
-from tests.service.outgoing.receivers import Authority
+from tests.support.receivers import Authority
 from tests.support.tables import tables
 
 HOSTILE = tables(str(Path(__file__).with_name("hostile.json")))["mail"]

@@ -6,15 +6,12 @@ What a real provider does is asked of a real one; what it never does, of one tha
 import asyncio
 import base64
 import hashlib
-import json
 import re
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import timedelta
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, parse_qsl, quote, urlencode, urlsplit
 
 import httpx2
@@ -29,6 +26,7 @@ from tests.conftest import NOW
 from tests.service.pages.reading import Browser, read
 from tests.support.control import open_store
 from tests.support.provider import settings_of
+from tests.support.receivers import Receiver, answer
 from tests.support.tables import examples
 from tests.support.tokens import ABSENT, KEYS, STRANGER, claims, encoded, token
 
@@ -37,74 +35,42 @@ PUBLIC = {"public_url": "http://testserver"}
 get, post, put = (partial(method, verify=False) for method in (httpx2.get, httpx2.post, httpx2.put))
 
 
-class Provider:
+class Provider(Receiver):
     """A provider of this machine that answers what a test wants."""
 
     def __init__(self):
-        self.asked, self.forms, self.authorization = [], [], []
-        self.released = threading.Event()
-        self.is_silent = False
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler_of(self))
-        self.issuer = f"http://localhost:{self._server.server_port}"
+        super().__init__()
+        self.issuer = f"http://localhost:{self.port}"
         self.discovery = {
             "issuer": self.issuer,
             "authorization_endpoint": f"{self.issuer}/authorize?tenant=one",
             "token_endpoint": f"{self.issuer}/token",
         }
         self.answer = lambda: {"id_token": self.token()}
-        self.status, self.nonce = 200, ""
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
-        self._thread.start()
+        self.status, self.nonce, self.is_silent = 200, "", False
 
     def token(self, **changes):
         """An ID token; good without changes."""
         return token(**{"iss": self.issuer, "aud": "dashboard", "nonce": self.nonce, **changes})
 
-    def stop(self):
-        self.released.set()
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+    def script_of(self, request):
+        if self.is_silent:
+            return ["hang"]
+        if request.first.startswith("POST"):
+            return [answer(self.answer(), self.status)]
+        return [answer(KEYS if "/keys" in request.first else self.discovery)]
 
-    def response(self, path):
-        """Status and body."""
-        if path == "/keys":
-            return 200, KEYS.encode()
-        found = self.discovery if path == "/.well-known/openid-configuration" else self.answer()
-        status = 200 if found is self.discovery else self.status
-        return status, found if isinstance(found, bytes) else json.dumps(found).encode()
-
-
-def handler_of(provider):
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            provider.asked.append(self.path)
-            if provider.is_silent:
-                provider.released.wait(60)
-                return
-            status, body = provider.response(self.path)
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def do_POST(self):
-            provider.authorization.append(self.headers.get("Authorization"))
-            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-            provider.forms.append((self.headers["Content-Type"], dict(parse_qsl(body))))
-            self.do_GET()
-
-        def log_message(self, *_):
-            pass
-
-    return Handler
+    @property
+    def forms(self):
+        """What was sent to the token endpoint."""
+        posts = (request for request in self.requests if request.first == "POST /token HTTP/1.1")
+        return [dict(parse_qsl(request.body.decode())) for request in posts]
 
 
 @pytest.fixture
 def provider():
-    provider = Provider()
-    yield provider
-    provider.stop()
+    with closing(Provider()) as provider:
+        yield provider
 
 
 @pytest.fixture
@@ -391,13 +357,14 @@ def test_the_code_is_exchanged_with_its_verifier_and_the_secret_of_the_client(at
         asked = begun(browser, provider)
         assert asked["tenant"] == "one"
         assert returned(browser, asked).status_code == 303
-    ((kind, form),) = provider.forms
-    assert kind == "application/x-www-form-urlencoded"
+    (form,) = provider.forms
+    (headers,) = (request.headers for request in provider.requests if request.body)
+    assert headers["content-type"] == "application/x-www-form-urlencoded"
     digest = hashlib.sha256(form.pop("code_verifier").encode()).digest()
     assert base64.urlsafe_b64encode(digest).rstrip(b"=").decode() == asked["code_challenge"]
     assert form == {"grant_type": "authorization_code", "code": "a-code", "redirect_uri": asked["redirect_uri"]}
     assert asked["redirect_uri"] == "http://testserver/app/oidc/callback"
-    assert provider.authorization == ["Basic " + base64.b64encode(b"dashboard:s3cret%2F%3A%25").decode()]
+    assert headers["authorization"] == "Basic " + base64.b64encode(b"dashboard:s3cret%2F%3A%25").decode()
 
 
 @examples("secret", "methods", "fields")
@@ -406,9 +373,9 @@ def test_a_client_names_itself_as_the_provider_wants_it(at, provider, secret, me
         provider.discovery["token_endpoint_auth_methods_supported"] = methods
     with at(oidc_client_secret=secret) as browser:
         assert returned(browser, begun(browser, provider)).status_code == 303
-    form = provider.forms[0][1]
+    (form,) = provider.forms
     assert {name: form[name] for name in form if name.startswith("client_")} == fields
-    assert (provider.authorization == [None]) == bool(fields)
+    assert any("authorization" in request.headers for request in provider.requests) != bool(fields)
 
 
 def test_an_id_token_lets_into_pages_if_it_is_signed_and_for_this_client_and_sign_in(at, provider):
@@ -452,7 +419,7 @@ def test_an_answer_names_its_issuer_if_the_provider_does_so(at, provider):
             assert provider.forms == []
             assert returned(browser, begun(browser, provider)).status_code == (403 if is_announced else 303)
             assert returned(browser, begun(browser, provider), iss=provider.issuer).status_code == 303
-        provider.forms.clear()
+        provider.requests.clear()
 
 
 def test_without_its_state_or_a_code_no_sign_in_ends_and_none_leads_elsewhere(at, provider):
@@ -472,9 +439,9 @@ def test_a_token_endpoint_that_fails_is_a_page_that_says_when_to_try_again(at, p
         (200, {"id_token": 7}), (200, b"[" * 50_000), (200, b" " * 70_000),
     ]  # fmt: skip
     with at() as browser:
-        for status, answer in answers:
-            provider.status, provider.answer = status, lambda answer=answer: answer
-            assert asks_for_patience(returned(browser, begun(browser, provider))), answer
+        for status, found in answers:
+            provider.status, provider.answer = status, lambda found=found: found
+            assert asks_for_patience(returned(browser, begun(browser, provider))), found
 
 
 @examples("changes")
@@ -494,7 +461,7 @@ def test_a_provider_whose_discovery_document_is_of_no_use_is_asked_again_after_f
         now[0] = seconds
         with pytest.raises(ProviderUnavailable):
             asyncio.run(client.authorization_url(sign_in))
-        assert len(provider.asked) == asked
+        assert len(provider.requests) == asked
     provider.discovery["issuer"] = provider.issuer
     now[0] = 10
     assert asyncio.run(client.authorization_url(sign_in)).startswith(f"{provider.issuer}/authorize?")
@@ -503,7 +470,7 @@ def test_a_provider_whose_discovery_document_is_of_no_use_is_asked_again_after_f
 def test_a_provider_that_cannot_be_reached_is_a_page_that_says_when_to_try_again(at, provider, caplog):
     with at() as browser:
         asked = begun(browser, provider)
-        provider.stop()
+        provider.close()
         assert asks_for_patience(returned(browser, asked))
         assert "ConnectionRefusedError" in caplog.text
         assert browser.read("sign-in?signed-out=here").text.count("Sign in with") == 1
@@ -522,12 +489,12 @@ def test_a_slow_provider_delays_no_other_sign_in(at, provider, monkeypatch):
     provider.is_silent = True
     with at() as browser, ThreadPoolExecutor(20) as threads:
         waiting = [threads.submit(browser.get, "oidc/start") for _ in range(20)]
-        while not provider.asked:
+        while not provider.requests:
             time.sleep(0.001)
         assert browser.get("sign-in").status_code == 200
         assert not all(one.done() for one in waiting)
         assert all(asks_for_patience(one.result()) for one in waiting)
-    assert len(provider.asked) <= 16
+    assert len(provider.requests) <= 16
 
 
 def test_over_https_the_cookie_is_bound_to_the_host(shared_lake, browsing, provider):

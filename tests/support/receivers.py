@@ -1,9 +1,11 @@
 """Receivers on the loopback interface that behave as a table says, and certificates for them."""
 
 import contextlib
+import json
 import socket
 import ssl
 import threading
+import time
 from datetime import UTC, datetime, timedelta
 
 from cryptography import x509
@@ -22,32 +24,41 @@ MANY = {
 }
 
 
-class Received:
-    """A request as a receiver read it."""
+def answer(body="", status=200, *lines):
+    """The bytes of an answer with a body: text, bytes, or an object that becomes JSON."""
+    content = body if isinstance(body, bytes) else (body if isinstance(body, str) else json.dumps(body)).encode()
+    head = "\r\n".join((f"HTTP/1.1 {status} x", *lines, f"Content-Length: {len(content)}", "", ""))
+    return head.encode() + content
 
-    def __init__(self, raw):
+
+class Received:
+    """A request as a receiver read it, and when."""
+
+    def __init__(self, raw, at):
+        self.at = at
         head, _, self.body = raw.partition(b"\r\n\r\n")
         self.first, *lines = head.decode("latin-1").split("\r\n")
         self.headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
 
 
 class Receiver:
-    """Answers each connection by a script: text to send, or one of hang, drip and MANY; the last script goes on.
+    """Answers each connection by a script: what to send, or one of hang, drip, wait and MANY; the last script goes on.
 
-    hang: nothing until the sender closes or the receiver ends; drip: a byte each tenth of a second until then.
-    After a script the connection is closed.
+    hang: nothing until the sender closes or the receiver ends; drip: a byte each tenth of a second until then; wait:
+    until `released` is set. After a script the connection is closed.
     """
 
-    def __init__(self, *scripts, host="127.0.0.1", tls=None):
+    def __init__(self, *scripts, host="127.0.0.1", port=0, tls=None, clock=time.monotonic):
         self.scripts = list(scripts or [[OK]])
         self.requests = []
         self.connections = 0
         self.changed = threading.Condition()
-        self.is_ending = threading.Event()
+        self.is_ending, self.released = threading.Event(), threading.Event()
+        self._clock = clock
         self._tls = tls
         self._threads = []
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self._listener = socket.create_server((host, 0), family=family)
+        self._listener = socket.create_server((host, port), family=family)
         self.port = self._listener.getsockname()[1]
         bracketed = f"[{host}]" if ":" in host else host
         self.url = f"{'https' if tls else 'http'}://{bracketed}:{self.port}/hook"
@@ -61,23 +72,25 @@ class Receiver:
                 if self.is_ending.is_set():
                     connection.close()
                     return
-                with self.changed:
-                    script = self.scripts.pop(0) if len(self.scripts) > 1 else self.scripts[0]
-                    self.connections += 1
-                    self.changed.notify_all()
-                self._threads.append(threading.Thread(target=self._serve, args=(connection, script)))
+                self.connections += 1
+                self._threads.append(threading.Thread(target=self._serve, args=[connection]))
                 self._threads[-1].start()
 
-    def _serve(self, connection, script):
+    def script_of(self, _request):
+        """How a request is answered that has been read."""
+        return self.scripts.pop(0) if len(self.scripts) > 1 else self.scripts[0]
+
+    def _serve(self, connection):
         with contextlib.suppress(OSError), contextlib.closing(connection):
             connection.settimeout(60)
             if self._tls:
                 connection = self._tls.wrap_socket(connection, server_side=True)
             with contextlib.closing(connection):
-                raw = read_request(connection)
+                request = Received(read_request(connection), self._clock())
                 with self.changed:
-                    if raw:
-                        self.requests.append(Received(raw))
+                    script = self.script_of(request)
+                    if request.first:
+                        self.requests.append(request)
                         self.changed.notify_all()
                 for step in script:
                     self._do(step, connection)
@@ -96,10 +109,11 @@ class Receiver:
                 with contextlib.suppress(TimeoutError):
                     if not connection.recv(1):
                         return
-        elif step in MANY:
-            connection.sendall(MANY[step])
+        elif step == "wait":
+            self.released.wait(60)
         else:
-            connection.sendall(step.encode("latin-1"))
+            content = MANY.get(step, step)
+            connection.sendall(content if isinstance(content, bytes) else content.encode("latin-1"))
 
     def wait_for(self, count):
         """The first `count` requests, as soon as they have arrived."""
@@ -109,6 +123,7 @@ class Receiver:
 
     def close(self):
         self.is_ending.set()
+        self.released.set()
         with contextlib.suppress(OSError):
             socket.create_connection(self._listener.getsockname()[:2], timeout=5).close()
         self._accepting.join()
