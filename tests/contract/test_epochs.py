@@ -9,7 +9,6 @@ from datetime import date, datetime
 
 import pytest
 
-from data import Lake
 from data.maintenance.erasure import Criteria, Eraser
 from data.maintenance.reclassification import Reclassifier
 from queries import ENDPOINTS, Scope, Warehouse
@@ -17,6 +16,7 @@ from service.http.answers import Answers
 from service.http.cache import AnswerCache
 from service.http.lanes import Workers
 from tests.support.identity import bearer
+from tests.support.lakes import opened as opened_lake
 from tests.support.visits import land, visit
 
 DAYS = {"start_date": "2026-03-02", "end_date": "2026-03-08"}
@@ -82,22 +82,6 @@ def test_every_endpoint_answers_as_a_server_that_was_started_afterwards(lake, cl
     assert {name for name in ENDPOINTS if told[name] != held[name]} >= must_differ
 
 
-@pytest.mark.parametrize(
-    ("words", "told", "changed"),
-    [("reclassify", "10 of 10 visits in 2 days reclassified; 10 of them with a different result.\n", (0, 6, 4)),
-     ("erase --org acme --short-code sale --yes",
-      "Removed 8 visits of acme on 2 days from all answers.\n", (2, 0, 0))],  # and it waits for readers
-)  # fmt: skip
-def test_a_change_by_another_process_is_seen_at_once(lake, client, forks, words, told, changed):
-    land(lake, "acme", STALE)
-    assert counts(client) == (10, 0, 0)
-    process = forks.start(*words.split(), "--lake", lake.root)
-    assert process.stderr.readline() == told
-    assert counts(client) == changed
-    process.kill()
-    process.communicate()
-
-
 def test_what_lands_waits_for_the_five_minutes_before_and_after_a_reclassification(lake, client):
     land(lake, "acme", STALE)
     for expected in ((10, 0, 0), (0, 7, 4)):
@@ -139,26 +123,19 @@ class HeldBack(Warehouse):
 
 
 @pytest.mark.parametrize(("name", "change", "changed"), [("traffic-overview", *CHANGES[0]), ("dashboard", *CHANGES[1])])
-def test_an_answer_under_way_during_a_change_is_given_to_who_asked_before_only(lake, name, change, changed):
+async def test_an_answer_under_way_during_a_change_is_given_to_who_asked_before_only(lake, name, change, changed):
     land(lake, "acme", STALE)
-    warehouse, workers = HeldBack(lake), Workers()
-    answers = Answers(warehouse, AnswerCache(), workers)
     scope = Scope("acme", date(2026, 3, 2), date(2026, 3, 8))
-
-    async def ask():
+    with closing(Workers()) as workers, closing(HeldBack(lake)) as warehouse:
+        answers = Answers(warehouse, AnswerCache(), workers)
         before = asyncio.create_task(answers.body(ENDPOINTS[name], scope))
         while not warehouse.computed:
             await asyncio.sleep(0.001)
-        with closing((other := Lake(lake.root)).manifest):
+        with opened_lake(lake.root) as other:
             change(other)
         after = asyncio.create_task(answers.body(ENDPOINTS[name], scope))
         await asyncio.sleep(0)
         warehouse.gate.set()
-        return await before, await after, await answers.body(ENDPOINTS[name], scope)
-
-    before, after, later = asyncio.run(ask())
-    workers.close()
-    warehouse.close()
-    assert b'"human_clicks":10,' in before
-    assert b'"human_clicks":%d,"ai_visits":%d,' % changed[:2] in after
-    assert later == after
+        assert b'"human_clicks":10,' in await before
+        assert b'"human_clicks":%d,"ai_visits":%d,' % changed[:2] in await after
+        assert await answers.body(ENDPOINTS[name], scope) == await after
