@@ -164,10 +164,10 @@ def opened(settings, key_of):
         request.headers.setdefault("x-forwarded-for", f"198.{number >> 16}.{number >> 8 & 255}.{number & 255}")
 
     @contextmanager
-    def opened(lake, organization="acme", clock=lambda: NOW, **changes):
+    def opened(lake, organization="acme", clock=lambda: NOW, log=None, **changes):
         headers = {"Authorization": f"Bearer {key_of(lake, organization)}"} if organization else {}
         with TestClient(
-            create_app(settings(lake, **changes), clock),
+            create_app(settings(lake, **changes), clock, log),
             raise_server_exceptions=False,
             follow_redirects=False,
             client=(PROXY, 50_000),

@@ -86,7 +86,7 @@ def visits_of(client, token, scheme="Bearer"):
 
 def test_without_a_token_there_is_only_one_answer(asked, refusal):
     assert list(json.loads(refusal)) == ["error", "message"]
-    for path in ("/analytics/dashboard", "/jobs", "/jobs/job_x", "/nothing", "/", "/openapi.json/", "/healthz/x"):
+    for path in ("/analytics/dashboard", "/jobs", "/jobs/job_x", "/", "/openapi.json/", "/healthz/x", "/jobs?range=x"):
         response = asked.get(path)
         assert (response.status_code, response.content) == (401, refusal)
         assert response.headers["www-authenticate"] == "Bearer"

@@ -120,18 +120,6 @@ def test_viewers_and_keys_may_not_manage_keys(client, key_of, shared_lake):
     assert len(client.get(PATH, headers=as_("third")).json()) == 1
 
 
-def test_other_methods_are_not_known_and_head_is_answered_like_get(client):
-    assert client.put(PATH, headers=as_()).status_code == 405
-    assert client.get(f"{PATH}/x", headers=as_()).status_code == 405
-    assert client.get(PATH).status_code == client.head(PATH).status_code == 401
-    assert client.head("/visits", headers=as_()).status_code == 405
-    for path in (PATH, "/jobs", "/agent-hooks", "/analytics/devices"):
-        listed, response = client.get(path, headers=as_()), client.head(path, headers=as_())
-        assert (response.status_code, response.content) == (200, b"")
-        for name in ("content-type", "content-length"):
-            assert response.headers[name] == listed.headers[name]
-
-
 @pytest.mark.parametrize(("at", "told"), [("12:45:10", "12:30:00"), ("13:45:10", "13:00:00")])
 def test_when_a_key_was_last_used_is_told_to_the_hour_but_never_before_it_was_made(keys_at, lake, at, told):
     client, now = keys_at

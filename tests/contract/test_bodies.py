@@ -3,7 +3,11 @@
 import json
 
 import pytest
+from starlette.requests import Request
 
+from service.http.bodies import read_body
+from service.http.errors import InvalidBody
+from service.http.schemas import NewApiKey
 from service.jobs.store import Jobs
 from tests.conftest import NOW
 from tests.service.jobs.findings import broken
@@ -86,3 +90,13 @@ def test_a_body_that_is_not_json_not_as_declared_or_too_large_is_refused_and_cha
     assert response.status_code == 413
     assert response.json() == {"error": f"The body is larger than {limit} KiB.", "message": "Send less text."}
     assert state(client) == before
+
+
+async def test_of_a_client_that_leaves_before_its_end_a_body_is_incomplete():
+    pieces = iter([{"type": "http.request", "body": b'{"name":', "more_body": True}, {"type": "http.disconnect"}])
+
+    async def receive():
+        return next(pieces)
+
+    with pytest.raises(InvalidBody, match="Incomplete body"):
+        await read_body(Request({"type": "http", "method": "POST", "headers": []}, receive), NewApiKey, 4_096)

@@ -1,14 +1,15 @@
-"""Answers when history is classified anew or erased: what rests on the old visits is never given again."""
+"""Answers when history is classified anew, erased or merged: what rests on the old visits is never given again."""
 
 import asyncio
 import json
 import threading
 from collections import Counter
 from contextlib import closing
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 
 import pytest
 
+from data.maintenance.compaction import Compactor
 from data.maintenance.erasure import Criteria, Eraser
 from data.maintenance.reclassification import Reclassifier
 from queries import ENDPOINTS, Scope, Warehouse
@@ -139,3 +140,30 @@ async def test_an_answer_under_way_during_a_change_is_given_to_who_asked_before_
         assert b'"human_clicks":10,' in await before
         assert b'"human_clicks":%d,"ai_visits":%d,' % changed[:2] in await after
         assert await answers.body(ENDPOINTS[name], scope) == await after
+
+
+# Files that vanish between the moment a query is told of them and the moment it reads them
+
+
+@pytest.mark.parametrize(("name", "times"), [("traffic-overview", 3), ("dashboard", 1)])
+def test_a_query_whose_files_are_gone_is_asked_again_with_those_of_now(lake, opened, monkeypatch, times, name):
+    """The files are merged, and the old ones deleted, as soon as a query was told of them; the server does neither."""
+    taken, snapshots = Warehouse.variables, []
+
+    def variables(warehouse, scope):
+        snapshots.append(taken(warehouse, scope))
+        if len(snapshots) <= times:
+            land(lake, "acme", [visit(visited_at=datetime(2026, 3, 4, len(snapshots)))])
+            assert Compactor(lake, lambda: datetime(2027, 1, 1, tzinfo=UTC)).run().partitions == 1
+            assert Compactor(lake, lambda: datetime(9000, 1, 1, tzinfo=UTC)).sweep() == 2
+        return snapshots[-1]
+
+    land(lake, "acme", [visit(visited_at=datetime(2026, 3, 4))])
+    monkeypatch.setattr(Warehouse, "variables", variables)
+    monkeypatch.setattr("service.maintenance.START_DELAY_SECONDS", 600.0)
+    with opened(lake) as client:
+        answer = client.get(f"/analytics/{name}", params=DAYS)
+    assert answer.status_code == 200
+    found = answer.json()
+    assert found.get("overview", found)["total_visits"] == 1 + times
+    assert len(snapshots) > times

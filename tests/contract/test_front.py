@@ -13,9 +13,7 @@ from io import BytesIO
 from urllib.parse import quote
 
 import pytest
-from starlette.testclient import TestClient
 
-from service.app import create_app
 from service.logs import Log, LogHandler
 from tests.support.sockets import read_until
 
@@ -29,18 +27,16 @@ OVERVIEW = "/analytics/traffic-overview"
 
 
 @pytest.fixture
-def logged(lake, settings, key_of):
+def logged(lake, opened):
     """An application whose log can be read: (client, lines)."""
     stream = BytesIO()
     log = Log(stream)
-    app = create_app(settings(lake), log=log)
 
     def lines():
         log.close()
         return [json.loads(line) for line in stream.getvalue().splitlines()]
 
-    headers = {"Authorization": f"Bearer {key_of(lake)}"}
-    with TestClient(app, raise_server_exceptions=False, client=("198.51.100.1", 1), headers=headers) as client:
+    with opened(lake, log=log) as client:
         yield client, lines
 
 

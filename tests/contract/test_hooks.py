@@ -12,7 +12,6 @@ import pytest
 from standardwebhooks import Webhook
 from starlette.testclient import TestClient
 
-from service.app import create_app
 from service.clock import utc_now
 from service.hooks.delivery import HookClient
 from service.hooks.outbox import MAX_PENDING
@@ -45,8 +44,7 @@ def client(shared_lake, opened, tmp_path_factory):
         yield client
 
 
-def as_(organization, role="editor"):
-    return {"Authorization": f"Bearer {identity.token(organization, role, 'anna')}"}
+as_ = functools.partial(identity.as_, sub="anna")
 
 
 @pytest.fixture
@@ -160,14 +158,12 @@ def test_a_test_is_delivered_signed_and_can_be_replayed(lake, opened, receiver):
         Webhook(made["secret"]).verify(message.body, message.headers)
 
 
-def test_neither_secrets_nor_urls_are_in_the_log_or_the_metrics(lake, settings, key_of, receiver):
+def test_neither_secrets_nor_urls_are_in_the_log_or_the_metrics(lake, opened, receiver):
     there = receiver()
     stream = io.BytesIO()
     log = Log(stream)
     handler = LogHandler(log)
-    app = create_app(settings(lake, hook_networks="127.0.0.0/8"), log=log)
-    headers = {"Authorization": f"Bearer {key_of(lake)}"}
-    with TestClient(app, raise_server_exceptions=False, headers=headers) as client:
+    with opened(lake, clock=utc_now, log=log, hook_networks="127.0.0.0/8") as client:
         url = f"{there.url}/canary?token=canary"
         made = client.post(PATH, json={"name": "canary", "url": url}).json()
         client.post(f"{PATH}/{made['id']}/test")
@@ -176,7 +172,7 @@ def test_neither_secrets_nor_urls_are_in_the_log_or_the_metrics(lake, settings, 
         with open_store(Hooks, lake) as hooks:
             while hooks.deliveries("acme", made["id"])[0].status != "delivered":
                 time.sleep(0.01)
-        with TestClient(app.monitor) as monitor:
+        with TestClient(client.app.monitor) as monitor:
             metrics = monitor.get("/metrics").text
     log.close()
     handler.close()

@@ -191,12 +191,3 @@ def test_what_is_too_large_is_413_and_what_just_fits_is_taken(asked, approved, w
     response = asked.post(path, json={**body, name: letter * (most + 1)})
     assert (response.status_code, list(response.json())) == (413, ["error", "message"])
     assert asked.post(path, json={**body, name: letter * most}).status_code in (200, 201)
-
-
-def test_other_methods_and_bodies_are_not_known(asked, found):
-    paths = [found, f"{found}/actions", f"{found}/implementations", f"{found}/implementations/1",
-             f"{found}/implementations/1/status", "/jobs/job_x", "/jobs"]  # fmt: skip
-    assert [asked.put(path).status_code for path in paths] == [405] * 7
-    assert asked.get(f"{found}/actions").status_code == 405
-    assert asked.get(f"{found}/nothing").status_code == 404
-    assert asked.request("GET", found, content=b"x").status_code == 400

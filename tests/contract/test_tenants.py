@@ -10,6 +10,7 @@ import pytest
 from queries import CATALOG, PARAMETERS
 from tests.faults.trials import IS_LONG, SHARE
 from tests.support.identity import as_
+from tests.support.tables import tables
 from tests.support.visits import land, links, visit
 
 CANARY = "canary"
@@ -19,36 +20,15 @@ PATHS = [
 ]  # fmt: skip
 NAMES = [*PARAMETERS, "organization", "org_id", "files", "scope"]
 
-_QUOTED = [f"{mark}{end}" for mark in ("'", '"', "`", "$$", "\\'", "''", "%27") for end in ("", ";", " --", "/*", ")")]
-_LOGIC = [
-    "1=1", "true", "organization='other'", "1=1)", "(SELECT 1)", "domain IS NOT NULL", "''=''", "1 UNION SELECT 2",
-]  # fmt: skip
-_CALLS = [
-    "read_parquet('{}')", "glob('{}')", "read_text('{}')", "getvariable('files')", "getenv('HOME')",
-    "(SELECT * FROM visits)", "current_setting('temp_directory')", "duckdb_settings()", "sqlite_master",
-]  # fmt: skip
-_FILES = [
-    "../organization=other", "organization=other", "visits/**/*.parquet", "/etc/passwd", "file:///", "*", "%", "_",
-    "[a-z]*",
-]  # fmt: skip
-_NAMES = [
-    "other", "OTHER", "acme,other", "acme;other", "acme\0other", "acme/../other", "acme%00", "_seed", "other ", "ôther",
-]  # fmt: skip
-_WORDS = [
-    CANARY, f"{CANARY}.example", f"{CANARY}-code", f"https://{CANARY}.example/", "%63anary", "\uff43anary", "canary%",
-]  # fmt: skip
-_ODD = [
-    "\u202e", "\u2028", "\x1b[2J", "\ufeff", "é" * 50, "x" * 2_048, "-1", "1e999", "NaN", "null", "{}", "[]", "{{7*7}}",
-    "${7*7}", "<script>", "\r\nX: y", "0x41", "9" * 40, "1970-01-01", "9999-12-31", "0000-00-00", "-0001-01-01",
-]  # fmt: skip
-
 
 def hostile():
     """More than a hundred values that mean harm; with `TRAFFIC_FAULTS=all` every quote before every condition."""
-    quoted = product(_QUOTED, _LOGIC) if IS_LONG else zip(_QUOTED, cycle(_LOGIC), strict=False)
-    values = [f"x{quote} OR {logic}" for quote, logic in quoted]
-    values += [call.format(path) for call, path in product(_CALLS, _FILES)] + _FILES + _NAMES + _WORDS + _ODD
-    return list(dict.fromkeys(values))
+    words = tables(__file__)
+    quotes, logic, files = [*map("".join, product(words["marks"], words["ends"]))], words["logic"], words["files"]
+    quoted = product(quotes, logic) if IS_LONG else zip(quotes, cycle(logic), strict=False)
+    values = [f"x{quote} OR {condition}" for quote, condition in quoted]
+    values += [call.format(path) for call, path in product(words["calls"], files)]
+    return list(dict.fromkeys([*values, *files, *words["names"], *words["words"], *words["odd"], "x" * 2_048]))
 
 
 @pytest.fixture(scope="module")

@@ -23,6 +23,7 @@ from data.store.packing import table_of, unpack
 from service.http import live_visits as receiving
 from service.maintenance import FLUSH_AFTER
 from tests.support import identity
+from tests.support.identity import bearer
 from tests.support.lakes import fail_at
 from tests.support.sockets import answer_on, request
 from tests.support.user_agents import CHROME, GPTBOT
@@ -33,10 +34,6 @@ PATIENCE = 60  # seconds; what comes by itself comes in a dozen
 FOUR = {"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retry-after"}
 NAMES = itertools.count(1)
 SOURCES = itertools.count(1)
-
-
-def bearer(text):
-    return {"Authorization": f"Bearer {text}"}
 
 
 @pytest.fixture(scope="module")
