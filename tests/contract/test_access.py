@@ -408,17 +408,13 @@ def gate(shared, settings, tmp_path):
         yield gate
 
 
-@examples("claim", "role", "may_write")
-async def test_no_role_is_viewer_and_any_other_may_write(gate, claim, role, may_write):
-    found = await entered(gate(), token(**claim))
-    assert found == Caller("acme", role, "someone", is_key=False)
-    assert (found.may_write, found.may_manage_keys) == (may_write, may_write)
-
-
-async def test_only_the_roles_that_the_operator_names_may_write(gate):
-    named = gate(jwt_writers="Editor, admin")
-    found = [await entered(named, token(role=role)) for role in ("Editor", "admin", "analyst", "viewer")]
-    assert [(one.role, one.may_write) for one in found] == [("editor", True), ("admin", True), *[("viewer", False)] * 2]
+@examples("chosen", "said", "expected")
+async def test_who_a_caller_is_follows_from_claims_as_settings_read_them(gate, chosen, said, expected):
+    """No role is viewer, any other may write, unless the operator names those that may."""
+    changes = {name: ABSENT if value == "(absent)" else value for name, value in said.items()}
+    found = await entered(gate(**chosen), token(**changes))
+    assert expected == (found and (found.organization, found.role, found.may_write))
+    assert found is None or (found.name, found.may_manage_keys, found.is_key) == ("someone", found.may_write, False)
 
 
 async def test_an_api_key_is_an_editor_that_makes_no_other_keys(gate, shared, key_of):
@@ -439,23 +435,6 @@ async def test_a_token_lives_as_long_as_the_setting_says_at_most(gate, hours):
     limited, begun = gate(jwt_lifetime=hours), int(time.time()) - 10
     found = [await entered(limited, token(iat=begun, exp=begun + hours * HOUR + more)) for more in (0, 0.5, 1)]
     assert [one is not None for one in found] == [True, False, False]
-
-
-async def test_the_claims_of_organization_and_role_have_the_names_that_settings_give(gate):
-    other = gate(jwt_organization_claim="https://login.example/tenant", jwt_role_claim="permission")
-    found = await entered(
-        other, token(**{"https://login.example/tenant": "other", "permission": "admin", "role": "viewer"})
-    )
-    assert (found.organization, found.role) == ("other", "admin")
-    assert await entered(other, token(role="admin")) is None
-
-
-async def test_only_a_token_that_names_no_organization_has_the_one_of_the_setting(gate):
-    default = gate(jwt_organization="house")
-    assert (await entered(default, token(org_id=ABSENT))).organization == "house"
-    assert (await entered(default, token())).organization == "acme"
-    for impossible in ("", 0, False, [], {}, "_x", "a b"):
-        assert await entered(default, token(org_id=impossible)) is None
 
 
 async def test_a_token_without_kid_is_meant_for_the_only_key(gate):

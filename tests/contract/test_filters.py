@@ -1,11 +1,11 @@
-"""Filters by the words of answers, over HTTP; tests/queries/test_recount.py counts every answer under them by hand."""
+"""Each filter by the words of answers, over HTTP; tests/queries/test_recount.py counts all answers under several."""
 
 from datetime import datetime
 
 import pytest
 
 from queries import PARAMETERS
-from tests.recount import CATEGORIES, WORDS, word
+from tests.recount import WORDS, word
 from tests.support.visits import land, visit
 
 DAYS = [datetime(2026, 3, day, 9, 30) for day in (2, 3, 9)]
@@ -48,27 +48,3 @@ def test_under_a_filter_exactly_the_visits_with_a_word_are_counted(client, name)
         counted = sum(word(row, name) == PARAMETERS[name].parse(str(value)) for row in VISITS)
         answer = client.get("/analytics/traffic-overview", params={"range": "30d", name: value}).json()
         assert answer["total_visits"] == counted, value
-
-
-def test_filters_apply_together(client):
-    query = {"range": "30d", "status": "404", "agent": "GPTBot", "traffic_type": "ai"}
-    (row,) = client.get("/analytics/bot-traffic", params=query).json()
-    assert (row["agent"], row["visits"], row["errors_4xx"]) == ("GPTBot", 3, 3)
-    assert client.get("/analytics/bot-traffic", params=query | {"domain": "go.example"}).json() == []
-
-
-def test_values_to_filter_by_are_those_of_all_visits(client):
-    filtered = client.get("/analytics/filter-values", params={"country": "US", "path": "/nowhere"})
-    assert filtered.json() == client.get("/analytics/filter-values").json()
-
-
-@pytest.mark.parametrize("query", ["status=404&status=404", f"path=/{'a' * 2_048}"])
-def test_an_invalid_filter_is_400_wherever_it_has_an_effect_or_none(client, query):
-    for endpoint in ("devices", "cache-stats"):
-        response = client.get(f"/analytics/{endpoint}?{query}")
-        assert response.status_code == 400
-        assert response.json()["error"].startswith(f"The parameter {query.partition('=')[0]} is ")
-
-
-def test_the_visits_of_this_file_have_each_kind_of_traffic_but_search():
-    assert {*CATEGORIES} - {row["bot_category"] for row in VISITS} == {"search_crawler"}

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from data import BOT_CATEGORIES
-from queries import CATALOG, ENDPOINTS, catalog, warehouse
+from queries import CATALOG, ENDPOINTS, PARAMETERS, catalog, warehouse
 from tests.support.tables import examples, examples_at_once, tables
 from tests.support.visits import land, links, visit
 
@@ -150,13 +150,10 @@ def test_what_takes_no_effect_is_ignored(asked, query):
     assert (response.status_code, response.content) == (200, plain)
 
 
-NAMES = ["range", "short_code", "target_url", "domain", "start_date", "end_date", "traffic_type"]
-
-
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", PARAMETERS)
 def test_a_parameter_given_twice_or_with_more_than_2048_characters_is_refused(asked, refusal, name):
     days = {"start_date": "2026-03-01", "end_date": "2026-03-02"}
-    value = {"range": "7d", "traffic_type": "ai", **days}.get(name, "a")
+    value = {"range": "7d", "traffic_type": "ai", "status": "404", **days}.get(name, "a")
     response = asked.get("/analytics/bot-traffic", params=[*(days | {name: value}).items(), (name, value)])
     assert response.status_code == 400
     assert name in problem(response)["error"]
