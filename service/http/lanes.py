@@ -39,6 +39,8 @@ class Lane:
         await self._turns.take(organization, askers)
         running = asyncio.wrap_future(self._threads.submit(work))
         running.add_done_callback(lambda _: self._turns.give_back(organization))  # not before the query has ended
+        # if its client has left, there is nothing else that takes the error with which it ends
+        running.add_done_callback(lambda done: done.cancelled() or done.exception())
         return await asyncio.shield(running)
 
     def is_full(self, organization: str, asker: Asker) -> bool:
