@@ -318,7 +318,6 @@ def test_no_crafted_token_enters_and_all_are_refused_alike(asked, caplog, capfd)
     assert {names[token]: answer for token, answer in strange.items()} == {}
     assert caplog.records == []
     assert capfd.readouterr().err == ""
-    print(f"crafted: {len(names)} tokens, {len(strange)} accepted, one answer to all")
     assert len(names) >= 180
     assert visits_of(asked, token()) == 1
 
@@ -376,7 +375,6 @@ def test_a_mutant_of_a_valid_token_enters_only_if_it_says_the_same(asked, caplog
         assert said[0] == said[1], mutant
     assert caplog.records == []
     assert capfd.readouterr().err == ""
-    print(f"mutated: {len(mutants)} tokens, {len(strange)} accepted, all of them with the claims they were made from")
 
 
 def test_a_mutant_of_a_key_never_enters(asked, shared, key_of):

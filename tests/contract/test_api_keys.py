@@ -11,6 +11,7 @@ import pytest
 from service.api_keys import ApiKeys
 from tests.conftest import NOW
 from tests.support import identity
+from tests.support.clock import Clock
 from tests.support.control import open_store
 from tests.support.identity import as_, bearer
 
@@ -27,9 +28,9 @@ def client(with_provider):
 @pytest.fixture
 def keys_at(lake, opened, tmp_path):
     """An application with keys, and its clock."""
-    now = [NOW]
-    with opened(lake, "", lambda: now[0], **identity.settings_of(tmp_path)) as client:
-        yield client, now
+    clock = Clock(NOW)
+    with opened(lake, "", clock, **identity.settings_of(tmp_path)) as client:
+        yield client, clock
 
 
 def create(client, organization="acme", **more):
@@ -73,12 +74,12 @@ def test_a_revoked_key_opens_nothing_and_stays_in_the_list(client):
 
 
 def test_an_expired_key_is_401_and_says_so_from_that_second_on(keys_at):
-    client, now = keys_at
+    client, clock = keys_at
     made = create(client, expires_at="2026-03-15").json()
     assert made["expires_at"] == "2026-03-15T23:59:59Z"
-    now[0] = datetime(2026, 3, 15, 23, 59, 58, tzinfo=UTC)
+    clock.now = datetime(2026, 3, 15, 23, 59, 58, tzinfo=UTC)
     assert client.get("/jobs", headers=bearer(made["key"])).status_code == 200
-    now[0] += timedelta(seconds=1)
+    clock.now += timedelta(seconds=1)
     for path in ("/jobs", "/analytics/devices", "/nothing"):
         refused = client.get(path, headers=bearer(made["key"]))
         assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
@@ -122,10 +123,10 @@ def test_viewers_and_keys_may_not_manage_keys(client, key_of, shared_lake):
 
 @pytest.mark.parametrize(("at", "told"), [("12:45:10", "12:30:00"), ("13:45:10", "13:00:00")])
 def test_when_a_key_was_last_used_is_told_to_the_hour_but_never_before_it_was_made(keys_at, lake, at, told):
-    client, now = keys_at
-    now[0] = NOW.replace(minute=30)
+    client, clock = keys_at
+    clock.now = NOW.replace(minute=30)
     made = create(client).json()
-    now[0] = datetime.fromisoformat(f"2026-03-15T{at}Z")
+    clock.now = datetime.fromisoformat(f"2026-03-15T{at}Z")
     client.get("/jobs", headers=bearer(made["key"]))
     with open_store(ApiKeys, lake) as control:
         while not control.database.rows("SELECT 1 FROM keys WHERE last_used_at IS NOT NULL"):

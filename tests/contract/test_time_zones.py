@@ -1,16 +1,10 @@
-"""Days of an organization are those of its zone: the day it is, what a time in a parameter means, what answers say."""
+"""Days of an organization are those of its zone; tests/test_whole_way.py counts a log in several zones by hand."""
 
 import re
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 
 import pytest
 
-from data.ingest.importer import Importer, Options
-from queries import Scope
-from service.demo.sample import Sample
-from service.encoding import encode
-from tests.recount import recount
-from tests.support.relog import read_log
 from tests.support.visits import land, visit
 
 NOW = datetime(2026, 3, 4, 10, 30, tzinfo=UTC)
@@ -20,10 +14,6 @@ ZONES = {
     "kiritimati": ("Pacific/Kiritimati", 840, "2026-03-05", 0, 0),
 }
 """Zones, their offsets, the day and hour that it is in them, and the visits of 3 March: all came half an hour ago."""
-
-
-BY_TIME = ("traffic-overview", "time-series", "weekly-trend", "hourly-activity", "daily-activity", "weekend-vs-weekday")
-"""Answers that tell of days or hours."""
 
 
 @pytest.fixture(scope="module")
@@ -59,19 +49,3 @@ def test_days_and_hours_are_those_of_the_zone(ask, organization):
     call = {"name": "query", "arguments": {"endpoint": "time-series", "range": "7d"}}
     answer = ask(organization, body={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
     assert max(re.findall(r"2026-0\d-\d\d", answer.text)) == today
-
-
-def test_answers_about_days_and_hours_are_those_of_the_zone(lake, opened, tmp_path):
-    log, scopes = tmp_path / "access.log", {"east": "Asia/Kolkata", "west": "America/Los_Angeles"}
-    Sample(600, date(2026, 3, 9), 5, 20).write(log)
-    for organization, zone in scopes.items():
-        lake.manifest.set_zone(organization, zone)
-        Importer(lake).run(log, Options(organization))
-    for organization, zone in scopes.items():
-        visits = read_log(log, organization, None, zone=zone)
-        scope = Scope(organization, date(2026, 3, 6), date(2026, 3, 8))
-        days = {"start_date": "2026-03-06", "end_date": "2026-03-08"}
-        with opened(lake, organization, clock=lambda: NOW.replace(day=20)) as client:
-            for name in BY_TIME:
-                answer = client.get(f"/analytics/{name}", params=days).content
-                assert answer == encode(recount(name, visits, scope)), (organization, name)

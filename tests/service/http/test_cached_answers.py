@@ -91,21 +91,6 @@ def test_whatever_is_special_about_a_request_a_connection_stays_in_step(asker, l
             assert asker.ask(connection, OVERVIEW)[::2] == (200, body)
 
 
-def test_requests_in_one_packet_are_answered_in_order_and_to_the_sixtieth(asker):
-    with asker.connected() as connection:
-        for path in (OVERVIEW, DASHBOARD):
-            asker.ask(connection, path)
-        source = next(SOURCES)
-        slow = DASHBOARD.replace(b"2026-03-02", b"2016-03-09")
-        connection.sendall(b"".join(asker.request(path, source=source) for path in (slow, OVERVIEW, DASHBOARD)))
-        first, *rest = [json.loads(answer_on(connection).body) for _ in range(3)]
-        assert [*map(len, rest)] == [9, 13]
-        assert len(first["timeSeries"]) > 3_600
-        connection.sendall(asker.request(OVERVIEW, source=source) * 60 + b"garbage\r\n\r\n")
-        assert [answer_on(connection).status for _ in range(61)] == [200] * 57 + [429] * 3 + [400]
-        assert connection.recv(1) == b""
-
-
 def watch(asker, told, is_done):
     """Ask for the same cached answer without pause: what it said, and when it was asked for."""
     with asker.connected() as connection:

@@ -227,13 +227,6 @@ def test_a_message_that_is_not_one_gets_an_error_of_json_rpc(client, key, body, 
     assert code is None or response.json()["error"]["code"] == code
 
 
-def test_it_needs_a_key_and_answers_for_the_organization_of_the_key_only(client, key):
-    message = call_of("traffic-overview")
-    assert client.post("/mcp", json=message).status_code == 401
-    text = client.post("/mcp", json=message, headers=key("other")).json()["result"]["content"][0]["text"]
-    assert '"total_visits": 8' in text
-
-
 @pytest.mark.parametrize("count", [0, 3, MAX_ENCODED_ROWS + 1])
 async def test_many_links_are_cut_to_what_fits_and_are_not_encoded_on_the_event_loop(count):
     threads = set()
