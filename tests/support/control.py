@@ -1,5 +1,6 @@
 """Opens what control.sqlite keeps, as another program does."""
 
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any, TypeVar
@@ -22,3 +23,9 @@ def owner(keys: ApiKeys, text: str) -> str | None:
     """The organization of an active key; None for any other text."""
     key = keys.find(text)
     return key.organization if key and key.state == "active" else None
+
+
+def dump_of(lake: Lake) -> str:
+    """All that the control database has, as text."""
+    with closing(sqlite3.connect(lake.root / "control.sqlite")) as database:
+        return "\n".join(database.iterdump())

@@ -1,6 +1,5 @@
 """What tests of the pages share: browsers that are signed in, and what the server stores and writes about them."""
 
-import sqlite3
 from contextlib import closing, contextmanager
 from io import BytesIO
 
@@ -8,30 +7,15 @@ import pytest
 from starlette.testclient import TestClient
 
 from service.app import create_app
-from service.control_database import ControlDatabase
 from service.jobs.store import Jobs
 from service.logs import Log
-from service.pages.sessions import SessionStore
 from tests.conftest import NOW
-from tests.service.pages.reading import Browser
+from tests.service.pages.reading import Browser, link_of
 from tests.support.control import open_store
 
 
 @pytest.fixture(scope="session")
-def link_of():
-    """Makes a sign-in code of an organization."""
-
-    def link_of(lake, organization="acme", clock=lambda: NOW, **how):
-        store = SessionStore(ControlDatabase(lake), clock)
-        code = store.create_link(organization, **how)
-        store.database.close()
-        return code
-
-    return link_of
-
-
-@pytest.fixture(scope="session")
-def browsing(opened, link_of):
+def browsing(opened):
     """Opens the application over a lake as a browser that is signed in to acme unless told otherwise."""
 
     @contextmanager
@@ -60,7 +44,7 @@ def stranger(application):
 
 
 @pytest.fixture
-def browser(stranger, shared_lake, link_of):
+def browser(stranger, shared_lake):
     """A browser that is signed in to acme as an editor."""
     stranger.enter(link_of(shared_lake))
     return stranger
@@ -94,14 +78,3 @@ def logged(lake, settings):
             yield Browser(client), stream
 
     return logged
-
-
-@pytest.fixture(scope="session")
-def dump_of():
-    """All that the control database of a lake has, as text."""
-
-    def dump_of(lake):
-        with closing(sqlite3.connect(lake.root / "control.sqlite")) as database:
-            return "\n".join(database.iterdump())
-
-    return dump_of

@@ -7,8 +7,12 @@ from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal
 from html.parser import HTMLParser
 
+from service.pages.sessions import SessionStore
+from tests.conftest import NOW
+from tests.support.control import open_store
+
 OURS = {"Sec-Fetch-Site": "same-origin"}
-VOID = {"meta", "link", "input", "option", "br", "rect", "use", "path", "line", "circle", "polyline"}
+VOID = {"meta", "link", "input", "option", "br"}
 
 
 @dataclass
@@ -18,15 +22,15 @@ class Element:
     children: list = field(default_factory=list)
     parent: "Element | None" = None
 
+    def __getitem__(self, name):
+        """The value of an attribute that it has."""
+        return self.attributes[name]
+
     @property
     def text(self):
         """The text inside, without that of charts."""
-        parts = (
-            child if isinstance(child, str) else child.text
-            for child in self.children
-            if getattr(child, "tag", "") != "svg"
-        )
-        return "".join(parts)
+        shown = (child for child in self.children if getattr(child, "tag", "") != "svg")
+        return "".join(child if isinstance(child, str) else child.text for child in shown)
 
     def all(self, tag="", **attributes):
         """Every element inside of this tag that has these attributes; "_" stands for "-", True for any value."""
@@ -67,9 +71,6 @@ class _Reader(HTMLParser):
         if tag not in VOID:
             self.open = element
 
-    def handle_startendtag(self, tag, attributes):
-        self.open.children.append(Element(tag, dict(attributes), parent=self.open))
-
     def handle_endtag(self, tag):
         if tag in VOID:
             return
@@ -102,7 +103,7 @@ def tables(page):
             }
             for row in table.one("tbody").all("tr")
         ]
-        found[table.attributes["data-entry"], table.attributes.get("data-part")] = rows
+        found[table["data-entry"], table.attributes.get("data-part")] = rows
     return found
 
 
@@ -113,7 +114,7 @@ def cells_of(row):
 def value_of(cell):
     """What the API answers in the place of a cell, as text."""
     data = cell.all("data")
-    return data[0].attributes["value"] if data else cell.text
+    return data[0]["value"] if data else cell.text
 
 
 def as_text(value):
@@ -159,7 +160,7 @@ def wait_until(is_so):
 def tile_values(page):
     """The values of the tiles of an overview by their field."""
     tiles = page.one("ul", data_entry="traffic-overview").all("data")
-    return {data.attributes["data-field"]: data.attributes["value"] for data in tiles}
+    return {data["data-field"]: data["value"] for data in tiles}
 
 
 class Browser:
@@ -190,3 +191,9 @@ class Browser:
 
     def _address(self, path):
         return path if path.startswith("/") else f"{self.base}/app/{path}"
+
+
+def link_of(lake, organization="acme", clock=lambda: NOW, **how):
+    """A new sign-in code of an organization."""
+    with open_store(SessionStore, lake, clock) as sessions:
+        return sessions.create_link(organization, **how)

@@ -1,20 +1,18 @@
 """Rows beside the period before: both numbers are those of the answers, and what is not known is not 0."""
 
 import re
-from contextlib import closing
 from datetime import date, datetime
 
-import orjson
 import pytest
 
 from data.maintenance.compaction import Compactor
-from queries import ENTRIES, Scope, Warehouse, template
-from service.encoding import encode
+from queries import ENTRIES, Scope, template
 from service.pages.numbers.comparison import MAX_ROWS, Comparison, compared_rows
 from service.pages.numbers.export import COMPARED
 from service.pages.numbers.panels import PATHS, REFERRERS
 from tests.conftest import NOW
 from tests.service.pages.reading import cells_of, tables
+from tests.support.sql import answers
 from tests.support.visits import land, visit
 
 WEEK = "range=7d"  # 9 to 15 March; today is the 15th, so that 9 to 14 is compared with 3 to 8
@@ -44,12 +42,6 @@ def compared(shared_lake, browsing):
         yield browser
 
 
-@pytest.fixture(scope="module")
-def warehouse(shared_lake):
-    with closing(Warehouse(shared_lake)) as warehouse:
-        yield warehouse
-
-
 def rows_of(page, anchor):
     """The cells of a table, row by row."""
     body = page.one("section", id=anchor).one("table", data_entry=True).one("tbody")
@@ -58,45 +50,38 @@ def rows_of(page, anchor):
 
 def test_rows_and_the_csv_beside_them_show_both_periods_and_the_change(compared):
     page = compared.read(f"people?{WEEK}&compare=before")
-    assert rows_of(page, "geographic") == [
-        ["Sweden", "12", "6", "↑ 100.0 % more", "SE"],
-        ["Denmark", "6", "0", "★ new", "DK"],
-    ]
+    rows = [["Sweden", "12", "6", "↑ 100.0 % more", "SE"], ["Denmark", "6", "0", "★ new", "DK"]]
+    assert rows_of(page, "geographic") == rows
     assert "Tables show complete days: 9 Mar – 14 Mar against 3 Mar – 8 Mar." in page.text
     (link,) = page.one("section", id="geographic").all("a", class_="csv")
-    rows = compared.csv(link.attributes["href"])
-    assert [(row["country"], row["human_clicks"], row["before"], row["change"]) for row in rows] == [
-        ("SE", "12", "6", "100.0"), ("DK", "6", "0", "new"), ("unknown", "0", "0", ""),
-    ]  # fmt: skip
+    rows = compared.csv(link["href"])
+    found = [(row["country"], row["human_clicks"], row["before"], row["change"]) for row in rows]
+    assert found == [("SE", "12", "6", "100.0"), ("DK", "6", "0", "new"), ("unknown", "0", "0", "")]
     plain = compared.read(f"people?{WEEK}").one("section", id="geographic").one("a", class_="csv")
-    assert "before" not in compared.get(plain.attributes["href"]).text
-    assert rows_of(compared.read(f"agents?{WEEK}&compare=before"), "bot-traffic")[0][:4] == [
-        "ChatGPT-User", "2", "3", "↓ 33.3 % fewer",
-    ]  # fmt: skip
+    assert "before" not in compared.get(plain["href"]).text
+    agent = rows_of(compared.read(f"agents?{WEEK}&compare=before"), "bot-traffic")[0]
+    assert agent[:4] == ["ChatGPT-User", "2", "3", "↓ 33.3 % fewer"]
 
 
 @pytest.mark.parametrize("path", ["", "ai", "agents", "people", "paths", "domains", "link?short_code=SE", "ai/ChatGPT"])
-def test_every_compared_number_is_that_of_the_answer_for_its_period(compared, warehouse, path):
-    short_code = "SE" if "short_code" in path else None
+def test_every_compared_number_is_that_of_the_answer_for_its_period(compared, shared_lake, path):
     page = compared.read(f"{path}{'&' if '?' in path else '?'}{WEEK}&compare=before")
     shown = {name: rows for (name, _), rows in tables(page).items() if rows and "before" in rows[0]}
     assert shown
+    short_code = "SE" if "short_code" in path else None
+    spans = [
+        answers(shared_lake, Scope("acme", *days, short_code=short_code), shown) for days in (NOW_DAYS, BEFORE_DAYS)
+    ]
     for name, rows in shown.items():
-        entry = ENTRIES[name]
-        now, before = (
-            orjson.loads(encode(warehouse.answer(entry, warehouse.variables(Scope(
-                "acme", *days, short_code=short_code if entry.takes_short_code else None
-            ))))) for days in (NOW_DAYS, BEFORE_DAYS)
-        )  # fmt: skip
-        texts = [field.name for field in entry.fields if field.name in rows[0] and field.kind.sql == "VARCHAR"]
+        texts = [one.name for one in ENTRIES[name].fields if one.name in rows[0] and one.kind.sql == "VARCHAR"]
         (figure,) = rows[0].keys() - {*texts, "before", "change"}
         for row in rows:
             counts = [
-                sum(one[figure] for one in answer if all(str(one[text]) == row[text] for text in texts))
-                for answer in (now, before)
+                sum(one[figure] for one in found[name] if all(str(one[text]) == row[text] for text in texts))
+                for found in spans
             ]
             assert [int(row[figure]), int(row["before"])] == counts, (name, row)
-        csv_link = page.one("section", id=name).one("a", class_="csv").attributes["href"]
+        csv_link = page.one("section", id=name).one("a", class_="csv")["href"]
         assert compared.get(csv_link).text.splitlines()[0].endswith(",before,change"), name
 
 
@@ -104,12 +89,12 @@ def test_the_comparison_is_one_click_is_kept_by_links_and_forms_and_can_be_taken
     plain = compared.read(f"people?{WEEK}")
     assert not plain.all("table", class_="rows comparing")
     (link,) = (one for one in plain.all("a") if one.text == "Compare rows with the period before")
-    page = compared.read(link.attributes["href"])
+    page = compared.read(link["href"])
     assert page.all("table", class_="rows comparing")
-    assert page.one("form", class_="filters").one("input", name="compare").attributes["value"] == "before"
-    assert all("compare=before" in one.attributes["href"] for one in page.one("nav", class_="pages").all("a")[:3])
+    assert page.one("form", class_="filters").one("input", name="compare")["value"] == "before"
+    assert all("compare=before" in one["href"] for one in page.one("nav", class_="pages").all("a")[:3])
     (back,) = (one for one in page.all("a") if one.text == "Without comparison")
-    assert "compare" not in back.attributes["href"]
+    assert "compare" not in back["href"]
     assert compared.get("people?compare=after").status_code == 400
 
 

@@ -1,26 +1,50 @@
-"""Every form of the pages is read whole, also where its body is late: nothing else reads from the connection first."""
+"""Every form of the pages: read whole, also where its body is late, and only of those who may send it."""
 
 import time
 from pathlib import Path
 from urllib.parse import urlencode
 
 import httpx2
+import pytest
 
 import service.pages
 from service.api_keys import ApiKeys
 from service.clock import utc_now
 from service.hooks.registry import Hooks
+from service.jobs.implementations import Draft
 from service.jobs.store import Jobs
+from service.pages.sessions import SessionStore
 from service.pages.shares import ShareStore
-from tests.service.jobs.findings import broken
-from tests.service.pages.reading import OURS, Browser
-from tests.support.control import open_store
+from tests.conftest import NOW
+from tests.service.jobs.findings import ANNA, broken
+from tests.service.pages.reading import OURS, Browser, link_of, read
 from tests.support.tables import tables
 from tests.support.visits import land, visit
 
 FORMS = [*tables(__file__)["forms"]]
-"""Each form, what is submitted, and the answer; those that end something are the last."""
+"""Each form, what is submitted, and the answers to an editor, a viewer, a session of a key (null: as to an editor), and
+an editor of another organization. Those that end something are the last.
+"""
 PAUSE_SECONDS = 0.1
+
+
+@pytest.fixture
+def ids(lake, control):
+    """What paths of forms contain: acme has one of everything, called a secret, and one more job, which is approved."""
+    land(lake, "acme", [visit()])
+    jobs, hooks, keys, shares = Jobs(control), Hooks(control), ApiKeys(control), ShareStore(control)
+    for path in ("/secret", "/secret-too"):
+        jobs.upsert(broken(path), NOW)
+    found = {row.path[1:]: row.id for row in jobs.of("acme")}
+    jobs.act("acme", found["secret-too"], "approve_fix", ANNA, NOW)
+    jobs.attach("acme", found["secret-too"], Draft("manual"), ANNA, NOW)
+    hook, _ = hooks.create("acme", "secret", "https://automation.example/secret")
+    keys.create_key("acme", "secret")
+    shares.create("acme", "test", {"name": "secret", "range": "7d"})
+    found |= {"hook": hook.id, "key": keys.keys_of("acme")[0].id, "share": shares.shares_of("acme")[0].id}
+    SessionStore(control).open_by_link(link_of(lake, clock=utc_now))
+    (session,) = SessionStore(control).sessions_of("acme")
+    return found | {"job": found["secret"], "approved": found["secret-too"], "session": session.id}
 
 
 def late(fields):
@@ -28,27 +52,40 @@ def late(fields):
     yield urlencode(fields).encode()
 
 
-def test_every_form_is_answered_at_once_when_its_body_is_late(lake, serving, link_of):
-    land(lake, "acme", [visit(visited_at=utc_now().replace(tzinfo=None))])
-    with open_store(Jobs, lake) as jobs, open_store(Hooks, lake) as hooks, open_store(ApiKeys, lake) as keys:
-        jobs.upsert(broken(), utc_now())
-        hook, _ = hooks.create("acme", "one", "https://automation.example/one")
-        keys.create_key("acme", "two")
-        ids = {"job": jobs.of("acme")[0].id, "hook": hook.id, "key": keys.all_keys("acme")[0].id}
-        with open_store(ShareStore, lake) as shares:
-            shares.create("acme", "test", {"name": "two", "range": "7d"})
-            ids["share"] = shares.shares_of("acme")[0].id
+def test_every_form_is_answered_at_once_when_its_body_is_late(lake, ids, serving, link_of):
     answers = []
     with serving(lake) as server, httpx2.Client(base_url=server.address, trust_env=False, timeout=10) as client:
         Browser(client).enter(link_of(lake, clock=utc_now))
-        for path, fields, _ in FORMS:
+        for path, fields, *_ in FORMS:
             headers = {"Content-Type": "application/x-www-form-urlencoded", **OURS}
             answer = client.post(f"/app/{path.format(**ids)}", content=late(fields), headers=headers)
-            answers.append((path, fields, answer.status_code))
+            answers.append((path, answer.status_code))
             assert "Incomplete body" not in answer.text
-    assert answers == FORMS
+    assert answers == [(path, status) for path, _, status, *_ in FORMS]
 
 
 def test_no_form_is_missing_here():
     routes = sum(path.read_text("utf-8").count('"POST"]') for path in Path(service.pages.__file__).parent.rglob("*.py"))
     assert routes == len(FORMS)
+
+
+@pytest.mark.parametrize(("who", "column"), [("viewer", 3), ("key", 4), ("rival", 5)])
+def test_viewers_sessions_of_keys_and_others_neither_see_nor_change_what_only_editors_may(
+    lake, control, ids, browsing, key_of, who, column
+):
+    """What a session of a key makes would outlive the key, and addresses of hooks often are secrets themselves."""
+    stores = Jobs(control).of, Hooks(control).of, ShareStore(control).shares_of
+    key, before = key_of(lake), [store("acme") for store in stores]
+    with browsing(lake, *(("rival",) if who == "rival" else ("acme", "viewer"))) as browser:
+        if who == "key":
+            browser.post("sign-in", key=key)
+        for path, seen_by, changed_by in tables(__file__)["pages"]:
+            page = browser.get(path.format(**ids)).text
+            assert ("secret" in page) == (who in seen_by), path
+            assert bool(read(page).one("main").all("form", method="post")) == (who in changed_by), path
+        for path, fields, *statuses in FORMS:
+            if status := statuses[column - 2]:
+                assert browser.post(path.format(**ids), **fields).status_code == status, path
+    assert [store("acme") for store in stores] == before
+    assert {one.state for one in ApiKeys(control).keys_of("acme")} == {"active"}
+    assert ids["session"] in {one.id for one in SessionStore(control).sessions_of("acme")}

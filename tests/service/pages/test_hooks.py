@@ -1,4 +1,4 @@
-"""Settings > Agent Hooks: editors only, a secret is shown once, and nothing of another organization is reached."""
+"""Settings > Agent Hooks: a secret is shown once. test_forms.py shows that editors only see and change them."""
 
 from datetime import timedelta
 
@@ -56,7 +56,7 @@ def test_an_invalid_hook_is_refused_and_what_was_typed_stays(acme, hooks):
         assert response.status_code == 400
         page = read(response.text)
         assert problem in page.one("p", class_="notice bad").text
-        assert page.one("input", name="url").attributes["value"] == fields["url"]
+        assert page.one("input", name="url")["value"] == fields["url"]
         ticked = [box.attributes.get("name", "") for box in page.all("input", type="checkbox", checked=True)]
         assert [name for name in ticked if name.startswith("job.")] == [name for name in fields if name != "url"]
     assert hooks.of("acme") == []
@@ -71,7 +71,7 @@ def test_a_test_is_sent_and_a_delivery_replayed(acme, hooks, hook):
     assert (again.status_code, delivery.id in again.text) == (409, True)
     acme.read(path).row("hook.test")
     hooks.change("acme", hook.id, HookChanges(active=False))  # what waits is dead then
-    action = acme.read(path).row("dead").one("form").attributes["action"]
+    action = acme.read(path).row("dead").one("form")["action"]
     assert acme.post(action).status_code == 303
     assert hooks.deliveries("acme", hook.id)[0].status == "pending"
     assert acme.post(f"{path}/deliveries/evt_00000000000000000000/replay").status_code == 404
@@ -110,21 +110,3 @@ def test_a_disabled_hook_has_a_banner_and_can_be_made_active_again(acme, hooks, 
     assert acme.read("settings/agent-hooks").all("p", class_="notice bad") == []
     acme.post(f"{path}/active")
     assert not hooks.hook("acme", hook.id).active
-
-
-def test_viewers_and_others_neither_see_nor_change_hooks(lake, browsing, hooks, hook):
-    path = f"settings/agent-hooks/{hook.id}"
-    forms = [
-        ("settings/agent-hooks", {"name": "x", "url": URL, "job.created": "on"}),
-        *((f"{path}/{name}", {}) for name in ("test", "secret", "active", "deliveries/evt_1/replay")),
-        (f"{path}/delete", {"confirmed": "on"}),
-    ]
-    for organization, role, status in (("acme", "viewer", 403), ("rival", "editor", 404)):
-        with browsing(lake, organization, role=role) as browser:
-            page = browser.get("settings/agent-hooks").text
-            assert [word for word in ("t0ken", "Chat") if word in page] == []
-            assert browser.get(path).status_code == status
-            for action, fields in forms[organization != "acme" :]:  # anybody may make hooks of their own
-                assert browser.post(action, **fields).status_code == status, action
-    assert hooks.of("acme") == [hook]
-    assert hooks.deliveries("acme", hook.id) == []

@@ -3,18 +3,17 @@
 from contextlib import closing
 from datetime import datetime, timedelta
 
-import orjson
 import pytest
 
 from data.store.behaviour import switch_behaviour
 from data.store.links import links_of
-from queries import DETECTORS, ENTRIES, Scope, Warehouse, detect
-from service.encoding import encode
+from queries import DETECTORS, Scope, Warehouse, detect
 from service.jobs.detection import Detection
 from service.pages.numbers import content
 from tests.conftest import NOW
 from tests.service.jobs.findings import ANNA
 from tests.service.pages.reading import as_cells, tables
+from tests.support.sql import answers
 from tests.support.visits import land, links, visit
 
 PERSON = {"bot_category": "ai_referral", "agent_kind": "referral", "ai_source": "Claude", "referrer": "claude.ai"}
@@ -51,8 +50,8 @@ def rows_of(browser, query=""):
 def buttons(browser, query=""):
     """The buttons of the page by their path, each as what its form sends and where."""
     forms = [form for row in rows_of(browser, query) for form in row.all("form")]
-    named = [(form.one("button"), form.attributes["action"]) for form in forms]
-    return {button.text.partition(": ")[2]: (action, button.attributes["value"]) for button, action in named}
+    named = [(form.one("button"), form["action"]) for form in forms]
+    return {button.text.partition(": ")[2]: (action, button["value"]) for button, action in named}
 
 
 def click(browser, path, query=""):
@@ -60,26 +59,21 @@ def click(browser, path, query=""):
     return browser.post(action, address=address)
 
 
-FILTERED = [
-    ("", 30, {}, MADE_UP),
-    ("?range=7d", 7, {}, MADE_UP[:2]),
-    ("?domain=go.example", 30, {"domain": "go.example"}, MADE_UP[::2]),
-    ("?f_country=SE", 30, {"country": "SE"}, MADE_UP[:1]),
-    ("?f_ai_source=Claude", 30, {"ai_source": "Claude"}, MADE_UP[:2]),
-    ("?f_ai_source=ChatGPT", 30, {"ai_source": "ChatGPT"}, MADE_UP[::2]),
-]
-
-
 def test_the_page_lists_made_up_addresses_and_is_one_click_from_the_page_ai(lake, acme):
-    with closing(Warehouse(lake)) as warehouse:
-        for query, days, filters, paths in FILTERED:
-            (link,) = (one for one in acme.read(f"ai{query}").all("a") if one.text == "Invented links")
-            shown = tables(acme.read(link.attributes["href"]))["invented-links", None]
-            scope = Scope("acme", NOW.date() - timedelta(days - 1), NOW.date(), **filters)
-            variables = warehouse.variables(scope)
-            expected = orjson.loads(encode(warehouse.answer(ENTRIES["invented-links"], variables)))
-            assert [row["path"] for row in expected] == paths
-            assert shown == as_cells(expected, shown[0])
+    for query, days, filters, paths in (
+        ("", 30, {}, MADE_UP),
+        ("?range=7d", 7, {}, MADE_UP[:2]),
+        ("?domain=go.example", 30, {"domain": "go.example"}, MADE_UP[::2]),
+        ("?f_country=SE", 30, {"country": "SE"}, MADE_UP[:1]),
+        ("?f_ai_source=Claude", 30, {"ai_source": "Claude"}, MADE_UP[:2]),
+        ("?f_ai_source=ChatGPT", 30, {"ai_source": "ChatGPT"}, MADE_UP[::2]),
+    ):
+        (link,) = (one for one in acme.read(f"ai{query}").all("a") if one.text == "Invented links")
+        shown = tables(acme.read(link["href"]))["invented-links", None]
+        scope = Scope("acme", NOW.date() - timedelta(days - 1), NOW.date(), **filters)
+        expected = answers(lake, scope, ["invented-links"])["invented-links"]
+        assert [row["path"] for row in expected] == paths
+        assert shown == as_cells(expected, shown[0])
     nothing = acme.read("invented-links?start_date=2026-03-14&end_date=2026-03-14").text
     assert "at an address that no link has and for which no request succeeded" in nothing
 

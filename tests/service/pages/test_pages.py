@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 from itertools import product
 from urllib.parse import parse_qs, parse_qsl, quote, urlencode, urlsplit
 
-import orjson
 import pytest
 from mmdb_writer import MMDBWriter
 
@@ -18,8 +17,7 @@ from data import Lake
 from data.maintenance.compaction import Compactor
 from data.store.behaviour import switch_behaviour
 from data.store.link_index import LinkIndex
-from queries import CATALOG, ENDPOINTS, ENTRIES, PARAMETERS, Scope, Warehouse
-from service.encoding import encode
+from queries import CATALOG, ENDPOINTS, ENTRIES, PARAMETERS, Scope
 from service.jobs.store import Jobs
 from service.pages.assets import STYLESHEET
 from service.pages.filters import Filters
@@ -31,9 +29,11 @@ from tests.conftest import NOW
 from tests.faults.trials import IS_LONG
 from tests.recount import WORDS, word
 from tests.service.jobs.findings import broken, ship
-from tests.service.pages.reading import Browser, as_cells, as_shown, cells_of, read, tables, tile_values
+from tests.service.pages.reading import Browser, as_cells, as_shown, cells_of, link_of, read, tables, tile_values
 from tests.support.control import open_store
+from tests.support.sql import answers
 from tests.support.tables import examples
+from tests.support.tables import tables as tables_of
 from tests.support.visits import land, links, visit
 
 LOADING = {"script", "link", "use", "img", "iframe", "source", "image", "object", "embed"}
@@ -62,16 +62,7 @@ SHOWN += [
     ("link", "?target_url=https://example.com/launch"),
     *(("agents", f"?traffic_type={kind}") for kind in ("ai", "other", "ai_assistant", "AI-referral")),
 ]
-HOSTILE = [
-    '"><script>alert(1)</script>',
-    "javascript:alert(1)",
-    "\u202egnp.exe\u2066",
-    "x" * 8_000,
-    '=HYPERLINK("http://evil.example")',
-    "'\"&amp;<b>",
-    "{{ 7 * 7 }}",
-    *("\uff1d1", "a;=1", "+1", "-1", "@sum", "\tx", "\rx"),
-]
+HOSTILE = [text.replace("LONG", 8_000 * "x") for text in tables_of(__file__)["hostile"]]
 
 
 def drawn():
@@ -132,35 +123,21 @@ def api(shared_lake, application, key_of, internal):
 @pytest.fixture(scope="module")
 def internal(shared_lake):
     """Asks for an answer that has no route, of so many days until today."""
-    warehouse = Warehouse(shared_lake)
 
     def internal(name, days=30, **filters):
-        variables = warehouse.variables(Scope("acme", NOW.date() - timedelta(days - 1), NOW.date(), **filters))
-        return orjson.loads(encode(warehouse.answer(ENTRIES[name], variables)))
+        scope = Scope("acme", NOW.date() - timedelta(days - 1), NOW.date(), **filters)
+        return answers(shared_lake, scope, [name])[name]
 
-    yield internal
-    warehouse.close()
+    return internal
 
 
 @pytest.fixture(scope="module")
-def responses(application, shared_lake, link_of):
+def responses(application, shared_lake):
     """What an editor gets for every page, asked for once."""
     application.cookies.clear()
     browser = Browser(application)
     browser.enter(link_of(shared_lake))
     return {path: browser.get(path) for path in (*PAGES, *SETTINGS)}
-
-
-@pytest.fixture(scope="module")
-def pages(responses):
-    """The elements of every page."""
-    return {path: read(response.text) for path, response in responses.items()}
-
-
-@pytest.fixture(scope="module")
-def source_links(internal):
-    """The links of each AI platform in thirty days."""
-    return internal("source-links")
 
 
 # Page = API
@@ -187,44 +164,44 @@ def compare(page, api, scope):
         assert shown == {name: str(value) for name, value in overview.items() if name != "ai_percentage"}
 
 
-def test_every_endpoint_has_a_page(pages):
-    shown = {name for page in pages.values() for name, _ in tables(page)}
+def test_every_endpoint_has_a_page(responses):
+    shown = {name for response in responses.values() for name, _ in tables(read(response.text))}
     assert {entry.name for entry in CATALOG} - shown == {
         "dashboard", "traffic-overview",  # both are the overview
         "filter-values",  # suggested in the fields of filters
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("source", ["ChatGPT", "Claude Code"])
-def test_the_page_of_a_platform_has_its_rows_only_and_that_of_an_unknown_one_none(browser, api, source_links, source):
-    shown = tables(browser.read(f"ai/{source}"))
-    assert {name for name, _ in shown} >= {"ai-sources", "ai-to-human-conversion", "weekly-trend", "source-links"}
-    for (name, part), rows in shown.items():
-        answer = source_links if name == "source-links" else api(name)
-        answer = answer[part] if part else answer
-        key = "tool" if "tool" in answer[0] else "ai_source"
-        assert rows == as_cells([row for row in answer if row[key] == source], rows[0])
+def test_the_page_of_a_platform_has_its_rows_only_which_can_be_had_as_csv_and_sql_and_without_a_route_not_with_curl(
+    browser, api, internal
+):
+    links = internal("source-links")
+    for source in ("ChatGPT", "Claude Code"):
+        shown = tables(browser.read(f"ai/{source}"))
+        assert {name for name, _ in shown} >= {"ai-sources", "ai-to-human-conversion", "weekly-trend", "source-links"}
+        for (name, part), rows in shown.items():
+            answer = links if name == "source-links" else api(name)
+            answer = answer[part] if part else answer
+            key = "tool" if "tool" in answer[0] else "ai_source"
+            assert rows == as_cells([row for row in answer if row[key] == source], rows[0])
+    panel = browser.read("ai/ChatGPT").one("section", id="source-links")
+    assert [code.text for code in panel.all("code")] == ["traffic query source-links --org acme"]
+    assert browser.csv("export/source-links.csv") == as_cells(links)
+    page = browser.read("run/source-links")
+    assert "FROM daily_link_sources" in page.one("pre").text
+    assert "curl" not in page.text
     unknown = browser.read("ai/%3Cb%3ENobody")
     assert unknown.all("section") == []
     assert "No visits by this platform in this period." in unknown.text
 
 
-def test_an_answer_without_a_route_can_be_had_as_csv_and_sql_but_not_with_curl(browser, source_links):
-    panel = browser.read("ai/ChatGPT").one("section", id="source-links")
-    assert [code.text for code in panel.all("code")] == ["traffic query source-links --org acme"]
-    assert browser.csv("export/source-links.csv") == as_cells(source_links)
-    page = browser.read("run/source-links")
-    assert "FROM daily_link_sources" in page.one("pre").text
-    assert "curl" not in page.text
-
-
 def test_what_blocking_a_crawler_would_cost_is_two_clicks_from_the_page_ai(browser):
     assert browser.read("ai").all("a", href="/app/robots")
     row = browser.read("robots").all("tr")[1]
-    chosen = row.one("input").attributes["value"]
+    chosen = row.one("input")["value"]
     fetches, _, people = row.all("td", class_="number")
     page = browser.read(f"robots?block={quote(chosen)}")
-    shown = [page.one("data", data_field=name).attributes["value"] for name in ("saved", "at_risk")]
+    shown = [page.one("data", data_field=name)["value"] for name in ("saved", "at_risk")]
     assert shown == [fetches.text.replace(",", ""), people.text.replace(",", "")]
     assert "User-agent: " in page.text
     assert "'Nobody' was not seen in these days" in browser.read("robots?block=Nobody").text
@@ -238,22 +215,19 @@ def test_what_blocking_a_crawler_would_cost_is_two_clicks_from_the_page_ai(brows
 # What was read
 
 
-@pytest.mark.parametrize("kind", [None, "human", "ai", "other"])
-def test_the_paths_and_statuses_of_people_ai_and_others_are_told_apart(browser, internal, kind):
+def test_the_paths_and_statuses_of_people_ai_and_others_are_told_apart_and_filter_their_page(browser, internal):
     tabs = browser.read("paths").one("nav", aria_label="Traffic type").all("a")
-    assert [tab.text for tab in tabs] == ["All", "People", "AI-related", "Other"]
-    shown = tables(browser.read(tabs[[None, "human", "ai", "other"].index(kind)].attributes["href"]))
-    for name in ("paths", "statuses"):
-        answer, rows = internal(name, traffic_type=kind), shown[name, None]
-        assert answer
-        assert rows == as_cells(answer, rows[0])
-
-
-def test_a_path_and_a_status_filter_the_page_that_they_stand_on(browser, internal):
+    kinds = {"All": None, "People": "human", "AI-related": "ai", "Other": "other"}
+    assert [tab.text for tab in tabs] == [*kinds]
     page = browser.read("paths?range=7d")
-    path, status = (page.one("section", id=name).one("tbody").all("a")[0] for name in ("paths", "statuses"))
-    assert [row["path"] for row in tables(browser.read(path.attributes["href"]))["paths", None]] == [path.text]
-    assert [row["status"] for row in tables(browser.read(status.attributes["href"]))["statuses", None]] == [status.text]
+    for name in ("paths", "statuses"):
+        for tab, kind in zip(tabs, kinds.values(), strict=True):
+            answer, rows = internal(name, traffic_type=kind), tables(browser.read(tab["href"]))[name, None]
+            assert answer
+            assert rows == as_cells(answer, rows[0])
+        link = page.one("section", id=name).one("tbody").all("a")[0]
+        (row,) = tables(browser.read(link["href"]))[name, None]
+        assert next(iter(row.values())) == link.text
 
 
 def test_the_page_of_an_agent_has_its_paths_and_links(lake, acme):
@@ -269,8 +243,8 @@ def test_the_page_of_an_agent_has_its_paths_and_links(lake, acme):
     links = acme.read("agents").one("section", id="bot-traffic").all("a")
     for agent in agents:
         (link,) = [link for link in links if link.text == agent]
-        page = acme.read(link.attributes["href"])
-        csv_link = page.one("section", id="paths").one("a", class_="csv").attributes["href"]
+        page = acme.read(link["href"])
+        csv_link = page.one("section", id="paths").one("a", class_="csv")["href"]
         shown = tables(page)
         for listed in (shown["paths", None], acme.csv(csv_link)):
             assert {row["path"]: int(row["visits"]) for row in listed} == asked
@@ -294,20 +268,12 @@ def test_paths_of_too_many_visits_are_refused_in_one_sentence(browser, monkeypat
 # People are not requests
 
 
-def test_visitors_are_people_and_people_sent_by_ai_and_not_their_requests(browser, internal):
-    people = internal("people")
-    (tile,) = [one for one in browser.read("").one("ul", data_entry="traffic-overview").all("li")
-               if one.text.startswith("Visitors")]  # fmt: skip
-    assert people["visits"] > people["unique_visitors"] > 0
-    assert tile.one("data").attributes["value"] == str(people["unique_visitors"])
-    assert tile.one("data").text == f"{people['unique_visitors']:,}"
-
-
-def test_visitors_without_an_address_are_told(lake, browsing, link_of):
+def test_visitors_are_the_addresses_of_people_and_of_people_sent_by_ai_as_far_as_they_are_known(lake, browsing):
     at = datetime(2026, 3, 14, 10)
     told = {"all": ([1, 1, 2], "2"), "some": ([1, 1, None], "at least 1"), "no": ([None] * 3, "–"), "none": ([], "0")}
     for organization, (visitors, _) in told.items():
-        people = [visit(visited_at=at, visitor=visitor) for visitor in visitors]
+        kinds = zip(visitors, ("human", "human", "ai_referral"), strict=False)
+        people = [visit(visited_at=at, visitor=visitor, bot_category=kind) for visitor, kind in kinds]
         bot = visit(visited_at=at, bot_category="other_bot", visitor=7, device_type="bot")
         land(lake, organization, [*people, bot])
     with browsing(lake, "") as browser:
@@ -343,7 +309,7 @@ def test_only_whole_weeks_are_drawn_as_such(browser, api, scope, whole, weeks):
     chart = page.one("section", id="weekly").one("div", class_="chart")
     assert len(trend["weekly"]) == weeks
     assert len([one for one in chart.all("rect") if one.attributes.get("class") == "partial"]) == weeks - len(whole)
-    shown = [one.text for one in page.one("section", id="byPlatform").all("span") if one.attributes["class"] == "last"]
+    shown = [one.text for one in page.one("section", id="byPlatform").all("span") if one["class"] == "last"]
     if not whole:
         assert shown == []
         assert "No complete week in this period." in page.one("section", id="byPlatform").text
@@ -356,7 +322,7 @@ def test_only_whole_weeks_are_drawn_as_such(browser, api, scope, whole, weeks):
 def test_weekdays_are_drawn_by_their_average(browser, api):
     scope = "?start_date=2026-03-02&end_date=2026-03-09"  # two Mondays
     chart = browser.read(f"times{scope}").one("section", id="daily-activity").one("div", class_="chart")
-    (path,) = [one.attributes["d"] for one in chart.all("path") if one.attributes["class"] == "plain"]
+    (path,) = [one["d"] for one in chart.all("path") if one["class"] == "plain"]
     heights = [float(height) for height in re.findall(r"v([\d.]+)z", path)]
     averages = [row["avg_visits"] for row in api(f"daily-activity{scope}")]
     assert heights == pytest.approx([average * heights[0] / averages[0] for average in averages], abs=0.01)
@@ -372,13 +338,13 @@ def test_days_that_no_log_covers_are_hatched_named_and_not_compared(lake, browsi
         )
         recent = browser.read("?start_date=2026-03-13&end_date=2026-03-14")
     chart = page.one("section", id="time-series")
-    assert [one.attributes["x"] for one in chart.all("rect", class_="missing")] == ["28.57%", "35.71%", "42.86%"]
+    assert [one["x"] for one in chart.all("rect", class_="missing")] == ["28.57%", "35.71%", "42.86%"]
     marked = [row.text for row in chart.one("tbody").all("tr") if "not covered" in row.text]
     assert [text.split(" not")[0] for text in marked] == ["6 Mar 2026", "7 Mar 2026", "8 Mar 2026"]
     assert "3 of 14 days are covered by no log and no report" in page.text
     (gap,) = page.one("ol", class_="marks").all("a")
     assert gap.text == "6 Mar – 8 Mar 2026: no log and no report covers 3 days"
-    assert gap.attributes["href"] == "/app/?start_date=2026-03-06&end_date=2026-03-08"
+    assert gap["href"] == "/app/?start_date=2026-03-06&end_date=2026-03-08"
     assert "No comparison" in page.text
     assert "3 days that no log and no report covers as 0" in times.one("section", id="daily-activity").text
     assert len(weeks.one("section", id="weekly").all("rect", class_="partial")) == 2  # this week is not over
@@ -407,12 +373,12 @@ def test_the_main_chart_marks_what_was_shipped_changed_rules_and_new_agents_at_m
         with browsing(lake) as browser:
             page = browser.read(path)
             for link in page.one("ol", class_="marks").all("a")[:3]:
-                assert browser.get(link.attributes["href"]).status_code == 200
-            assert "rules" in [one.attributes["id"] for one in browser.read("settings/storage").all("h2", id=True)]
+                assert browser.get(link["href"]).status_code == 200
+            assert "rules" in [one["id"] for one in browser.read("settings/storage").all("h2", id=True)]
         items = [item for item in page.one("ol", class_="marks").children if getattr(item, "tag", "") == "li"]
         numbers = page.one("section", id="time-series").all("text", class_="event")
         assert ",".join("".join(one.children) for one in numbers) == ",".join(map(str, range(1, len(items) + 1)))
-        return [(link.text, link.attributes["href"]) for item in items for link in item.all("a")], items[-1]
+        return [(link.text, link["href"]) for item in items for link in item.all("a")], items[-1]
 
     query = "?start_date=2026-02-01&end_date=2026-02-28"
     marks, _ = shown(query, 1)
@@ -455,6 +421,22 @@ def test_there_is_no_change_without_visits_before(browser):
         assert not [span for span in page.all("span") if "change" in span.attributes.get("class", "").split()]
 
 
+def test_a_page_ends_on_the_day_that_it_is_in_the_zone_of_its_organization_or_in_utc_and_names_it(lake, browsing):
+    now = datetime(2026, 3, 4, 10, 30, tzinfo=UTC)
+    lake.manifest.set_zone("far", "Pacific/Kiritimati")
+    land(lake, "far", [visit(visited_at=now.replace(tzinfo=None), utc_offset=840)])
+    land(lake, "acme", [visit(visited_at=now.replace(tzinfo=None))])
+    with browsing(lake, "", clock=lambda: now) as browser:
+        for organization, zone, days in (
+            ("far", "Pacific/Kiritimati, other times are UTC.", "27 Feb – 5 Mar 2026"),
+            ("acme", "UTC.", "26 Feb – 4 Mar 2026"),
+        ):
+            browser.enter(link_of(lake, organization, lambda: now))
+            text = browser.get("?range=7d").text
+            assert f"Days and hours are those of {zone}" in text
+            assert days in text
+
+
 # What is not there
 
 
@@ -462,11 +444,11 @@ def test_a_selection_without_visits_says_where_there_are_some(browser):
     page = browser.read("?start_date=2020-01-01&end_date=2020-01-31")
     assert "This organization has visits of 10 Dec 2025 – 15 Mar 2026" in page.text
     (link,) = [one for one in page.all("a") if one.text.startswith("Show 10 Dec")]
-    assert link.attributes["href"] == "/app/?start_date=2025-12-10&end_date=2026-03-15"
-    assert browser.read(link.attributes["href"]).text.count("This organization has visits of") == 0
+    assert link["href"] == "/app/?start_date=2025-12-10&end_date=2026-03-15"
+    assert browser.read(link["href"]).text.count("This organization has visits of") == 0
 
 
-def test_an_organization_without_visits_gets_a_guided_start(shared_lake, stranger, link_of):
+def test_an_organization_without_visits_gets_a_guided_start(shared_lake, stranger):
     stranger.enter(link_of(shared_lake, "newcomer"))
     for path in PAGES:
         page = stranger.read(path)
@@ -490,7 +472,7 @@ def test_unknown_countries_and_agents_that_are_not_verified_say_how_they_become_
 def test_filters_are_chips_that_can_be_taken_away(browser):
     page = browser.read("?domain=go.example&short_code=launch&start_date=2026-03-01&end_date=2026-03-10")
     chips = page.one("nav", aria_label="Active filters").all("a")
-    assert {chip.text.partition(" \u00d7")[0]: chip.attributes["href"] for chip in chips} == {
+    assert {chip.text.partition(" \u00d7")[0]: chip["href"] for chip in chips} == {
         "Days: 2026-03-01 to 2026-03-10": "/app/?domain=go.example&short_code=launch&range=30d",
         "Domain: go.example": "/app/?short_code=launch&start_date=2026-03-01&end_date=2026-03-10",
         "Link: launch": "/app/?domain=go.example&start_date=2026-03-01&end_date=2026-03-10",
@@ -500,16 +482,16 @@ def test_filters_are_chips_that_can_be_taken_away(browser):
 
 def test_steps_move_by_the_length_of_the_period_and_not_past_today(browser):
     page = browser.read("?start_date=2026-03-01&end_date=2026-03-10")
-    assert page.one("a", rel="prev").attributes["href"] == "/app/?start_date=2026-02-19&end_date=2026-02-28"
-    assert page.one("a", rel="next").attributes["href"] == "/app/?start_date=2026-03-06&end_date=2026-03-15"
+    assert page.one("a", rel="prev")["href"] == "/app/?start_date=2026-02-19&end_date=2026-02-28"
+    assert page.one("a", rel="next")["href"] == "/app/?start_date=2026-03-06&end_date=2026-03-15"
     assert browser.read("?range=7d").all("a", rel="next") == []
     page = browser.read("?start_date=2026-03-02&end_date=2026-03-08")
-    assert page.one("a", rel="next").attributes["href"] == "/app/?range=7d"
+    assert page.one("a", rel="next")["href"] == "/app/?range=7d"
 
 
 def test_days_can_be_chosen_from_presets_and_the_form_shows_those_that_are_shown(browser):
     page = browser.read("people?domain=go.example")
-    presets = {link.text: urlsplit(link.attributes["href"]) for link in page.one("details", class_="menu").all("a")}
+    presets = {link.text: urlsplit(link["href"]) for link in page.one("details", class_="menu").all("a")}
     assert {url.path for url in presets.values()} == {"/app/people"}
     assert {name: [*dict(parse_qsl(url.query)).values()] for name, url in presets.items()} == {
         "Today": ["go.example", "2026-03-15", "2026-03-15"],
@@ -526,7 +508,7 @@ def test_days_can_be_chosen_from_presets_and_the_form_shows_those_that_are_shown
     ):
         form = browser.read(f"people?{query}").one("form", class_="filters")
         assert form.one("summary").text == name
-        assert [form.one("input", name=end).attributes["value"] for end in ("start_date", "end_date")] == days
+        assert [form.one("input", name=end)["value"] for end in ("start_date", "end_date")] == days
 
 
 @examples("path", "query", "settled")
@@ -547,34 +529,28 @@ def test_few_days_are_drawn_by_the_hour_and_half_a_year_by_the_month(browser, in
     answer = internal(name, days)
     assert len(answer) == rows
     assert tables(panel)[name, None] == as_cells(answer)
-    hatched = [one.attributes["class"] for one in panel.all("rect") if one.attributes.get("fill")]
+    hatched = [one["class"] for one in panel.all("rect") if one.attributes.get("fill")]
     by_month = ["partial", "partial", *["missing"] * 3]  # the log begins on 10 December
     assert hatched == (["partial", *["ahead"] * 11] if days <= 2 else by_month)  # it is past noon
 
 
-@examples("query", "named")
-def test_a_bad_filter_is_a_page_that_names_it(browser, query, named):
-    for bad, name in ((query, named), (f"f_path={'x' * 2_049}", "f_path")):
-        assert name in browser.read(f"?{bad}", status=400).one("h1").text.split()
+@examples("path", "query", "named")
+def test_a_parameter_that_means_nothing_is_a_page_that_names_it(browser, path, query, named):
+    assert named in browser.read(f"{path}?{query.replace('LONG', 2_049 * 'x')}", status=400).one("h1").text.split()
 
 
-def rows_that_filter(browser):
-    """One address of a row for each parameter that a row of some page sets."""
+def test_a_row_that_names_a_value_filters_by_it_until_its_chip_is_taken_away(browser, api):
     links = (
-        link.attributes["href"]
+        link["href"]
         for path in PAGES
         if path != "paths"  # its answers have no route
         for table in browser.read(path).all("tbody")
         for link in table.all("a")
     )
-    return {name: link for link in links for name in parse_qs(urlsplit(link).query) if name.startswith("f_")}
-
-
-def test_a_row_that_names_a_value_filters_by_it_until_its_chip_is_taken_away(browser, api):
-    found = rows_that_filter(browser)
+    found = {name: link for link in links for name in parse_qs(urlsplit(link).query) if name.startswith("f_")}
     platform = browser.read("ai/ChatGPT?range=7d").one("p", class_="lead").one("a")
-    assert platform.attributes["href"] == "/app/?range=7d&f_ai_source=ChatGPT"
-    found |= {"f_ai_source": platform.attributes["href"]}
+    assert platform["href"] == "/app/?range=7d&f_ai_source=ChatGPT"
+    found |= {"f_ai_source": platform["href"]}
     assert len(found) == 8  # rows of agents lead to their pages; they, paths and statuses come from the address
     one_visit = next(drawn())
     for name in WORDS:
@@ -585,16 +561,16 @@ def test_a_row_that_names_a_value_filters_by_it_until_its_chip_is_taken_away(bro
         page_query = urlsplit(address).query
         query, value = page_query.replace("f_", ""), dict(parse_qsl(page_query))[page_name]
         compare(page, api, f"?{query}")
-        assert page.one("form", class_="filters").one("input", name=page_name).attributes["value"] == value
+        assert page.one("form", class_="filters").one("input", name=page_name)["value"] == value
         chip = page.one("nav", aria_label="Active filters").one("a", data_clear=True)
         assert chip.text.startswith(f"{row.label}: {value} ")
-        assert "f_" not in chip.attributes["href"]
-        assert page.one("nav", aria_label="Pages").all("a")[3].attributes["href"] == f"/app/people?{page_query}"
+        assert "f_" not in chip["href"]
+        assert page.one("nav", aria_label="Pages").all("a")[3]["href"] == f"/app/people?{page_query}"
         panel = page.all("details", class_="yourself")[0]
         curl, command = (code.text for code in panel.all("code"))
         assert f"?{query}'" in curl
         assert f"--{row.name.replace('_', '-')} {shlex.quote(value)}" in command
-        assert page.all("a", class_="csv")[0].attributes["href"].endswith(f".csv?{page_query}")
+        assert page.all("a", class_="csv")[0]["href"].endswith(f".csv?{page_query}")
 
 
 @examples("field", "row", "address")
@@ -635,17 +611,17 @@ def test_without_script_every_link_and_form_works(browser):
         page = read(response.text)
         for form in page.all("form"):
             assert form.attributes.get("method") in {"get", "post", "dialog"}
-            assert form.attributes["method"] == "dialog" or form.attributes["action"].startswith("/app/")
-            if form.attributes["method"] == "get":
-                fields = [(one.attributes["name"], one.attributes.get("value", "")) for one in form.all("input")]
-                answer = browser.get(form.attributes["action"], params=fields)
+            assert form["method"] == "dialog" or form["action"].startswith("/app/")
+            if form["method"] == "get":
+                fields = [(one["name"], one.attributes.get("value", "")) for one in form.all("input")]
+                answer = browser.get(form["action"], params=fields)
                 if answer.status_code == 303:  # to the days that are meant
                     answer = browser.get(answer.headers["location"])
                 assert answer.status_code == 200
         for element in page.all("a"):
-            target = element.attributes["href"]
+            target = element["href"]
             if target.startswith("https://example.com"):
-                assert element.attributes["rel"] == "noreferrer noopener"
+                assert element["rel"] == "noreferrer noopener"
                 continue
             assert target.startswith(("/app/", "#main", "agents", "people", "ai")), target
             waiting.append(target if target.startswith("/") else f"/app/{target}".partition("#")[0])
@@ -653,7 +629,9 @@ def test_without_script_every_link_and_form_works(browser):
     assert len(seen) > 25
 
 
-def test_every_page_is_within_its_policy(browser, responses):
+def test_every_page_is_within_its_policy_has_ids_once_which_labels_name_and_a_map_where_countries_are(
+    browser, responses
+):
     others = (browser.get(path) for path in ("link?short_code=launch", "run/top-links", "nothing"))
     for response in (*responses.values(), *others):
         assert response.headers["content-security-policy"] == CONTENT_SECURITY_POLICY
@@ -668,19 +646,17 @@ def test_every_page_is_within_its_policy(browser, responses):
         assert [name for one in everything for name in one.attributes if name.startswith("on")] == []
         assert page.all("style") == []
         charts = page.all("svg", class_=True)  # are hidden from screen readers, or have a name
-        assert {one.attributes.get("role") or one.attributes["aria-hidden"] for one in charts} <= {"true", "img"}
+        assert {one.attributes.get("role") or one["aria-hidden"] for one in charts} <= {"true", "img"}
         (script,) = re.findall(r"<script[^>]*>(.*?)</script>", response.text, re.DOTALL)
         digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
         assert f"script-src 'sha256-{digest}';" in response.headers["content-security-policy"]
         assert loaded_by(page) == {"/app/static/" + STYLESHEET}
-
-
-def test_ids_on_a_page_are_unique_and_labels_name_them(pages):
-    for path, page in pages.items():
-        ids = [one.attributes["id"] for one in page.all(id=True)]
-        assert len(ids) == len(set(ids)), path
-        assert {one.attributes["aria-labelledby"] for one in page.all(aria_labelledby=True)} <= set(ids)
-        assert {one.attributes["list"] for one in page.all(list=True)} <= set(ids)
+        ids = [one["id"] for one in page.all(id=True)]
+        assert len(ids) == len(set(ids))
+        named = {one["aria-labelledby"] for one in page.all(aria_labelledby=True)}
+        assert named | {one["list"] for one in page.all(list=True)} <= set(ids)
+        countries = [one for one in page.all("a", href=True) if "/export/geographic.csv" in one["href"]]
+        assert len(page.all("svg", class_="map")) == len(countries)
 
 
 def test_a_panel_can_be_had_as_csv_with_the_same_rows_and_an_answer_of_parts_part_by_part(browser, api):
@@ -758,17 +734,12 @@ def test_text_of_strangers_stays_text_on_every_page(hostile):
         found |= {cell.text for cell in page.all("th")}
         assert len(page.all("script")) == 1, path
         assert page.all("b") == []
-        assert [one.attributes["href"] for one in page.all("a") if not one.attributes["href"].startswith(
+        assert [one["href"] for one in page.all("a") if not one["href"].startswith(
             ("/app/", "#main", "agents?", "people?", "ai?", "agents", "people", "ai"))] == []  # fmt: skip
     assert "49" not in found
     assert '"><script>alert(1)</script>' in "".join(found)
-
-
-def test_a_target_that_is_not_a_web_address_is_not_a_link(hostile):
-    page = hostile.read("link?short_code=javascript:alert(1)")
-    (target,) = page.all("p", class_="target")
-    assert target.all("a") == []
-    assert target.one("code").text == "javascript:alert(1)"
+    target = hostile.read("link?short_code=javascript:alert(1)").one("p", class_="target")  # no web address, so no link
+    assert (target.all("a"), target.one("code").text) == ([], "javascript:alert(1)")
 
 
 def test_no_cell_of_a_csv_file_is_a_formula(hostile):
@@ -792,7 +763,7 @@ def loaded_by(page):
     return {address.partition("#")[0] for address in named if address and not address.startswith("data:")}
 
 
-def test_the_pages_are_light(browser, shared_lake):
+def test_a_page_is_light_and_loads_one_file_named_by_its_content_compressed_for_those_who_read_gzip(browser):
     headers = {"Accept-Encoding": "gzip", "X-Forwarded-For": "192.0.2.35"}
     response = browser.get("?range=90d", headers=headers)
     assert response.headers["content-encoding"] == "gzip"
@@ -801,28 +772,17 @@ def test_the_pages_are_light(browser, shared_lake):
     page = read(response.text)
     assert page.all("svg", class_="map")
     (path,) = loaded_by(page)
+    assert re.fullmatch(r"/app/static/app\.[0-9a-f]{12}\.css", path)
     style = browser.get(path, headers=headers)
     assert style.headers["x-ratelimit-remaining"] == "58"  # a first view is two requests of the limit, a later one one
     assert (style.status_code, style.headers["cache-control"]) == (200, "public, max-age=31536000, immutable")
     assert page_bytes + int(style.headers["content-length"]) <= 40_000
-
-
-def test_only_where_countries_are_is_a_map(pages):
-    for path, page in pages.items():
-        countries = [one for one in page.all("a") if "/export/geographic.csv" in one.attributes.get("href", "")]
-        assert len(page.all("svg", class_="map")) == len(countries), path
-
-
-def test_a_static_file_is_named_by_its_content_and_gzip_is_for_those_who_read_it(browser):
-    for accepted in ("identity", "gzip;q=0"):
-        response = browser.get("", headers={"Accept-Encoding": accepted})
-        assert "content-encoding" not in response.headers
-        assert response.content.startswith(b"<!doctype html>")
-    (path,) = loaded_by(read(response.text))
-    assert re.fullmatch(r"/app/static/app\.[0-9a-f]{12}\.css", path)
+    assert browser.get(path, headers={"Accept-Encoding": "identity"}).content == style.content
     assert browser.get(path.replace("app.", "app.0")).status_code == 404
-    plain, compressed = (browser.get(path, headers={"Accept-Encoding": one}).content for one in ("identity", "gzip"))
-    assert compressed == plain
+    for accepted in ("identity", "gzip;q=0"):
+        plain = browser.get("?range=90d", headers={"Accept-Encoding": accepted})
+        assert "content-encoding" not in plain.headers
+        assert plain.content == response.content
 
 
 @examples("kind", "publisher")
