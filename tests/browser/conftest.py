@@ -19,6 +19,7 @@ from data.ingest.importer import Importer, Options
 from data.maintenance.compaction import Compactor
 from data.store.link_exports import read_export
 from data.store.links import change_links
+from service.clock import utc_now
 from service.demo.countries import SampleCountries
 from service.demo.sample import Sample
 from service.hooks.records import HookChanges
@@ -29,6 +30,7 @@ from service.jobs.store import Jobs
 from service.pages.sessions import SessionStore
 from tests.browser.traffic import HOSTILE, WORDS, hostile_lines
 from tests.service.jobs.findings import ANNA, broken
+from tests.service.pages.reading import link_of
 from tests.support.control import open_store
 from tests.support.visits import land, visit
 
@@ -78,8 +80,7 @@ class Dashboard:
 
     def entrance(self, organization="acme"):
         """The address of a new one-time link."""
-        with open_store(SessionStore, self.lake) as sessions:
-            return f"{self.address}/app/enter?code={sessions.create_link(organization)}"
+        return f"{self.address}/app/enter?code={link_of(self.lake, organization, utc_now)}"
 
     def cookie(self, organization):
         """The cookie of a new session, as a browser keeps it that has signed in: to sign in draws a page."""
@@ -88,25 +89,34 @@ class Dashboard:
         return {"name": "traffic", "value": secret, "url": self.address, "httpOnly": True, "sameSite": "Lax"}
 
 
-def asked_for(now):
-    """Ten requests a day for a path that was found since it was redirected, six days before now."""
+def lake_of(folder, organization, *samples):
+    """A lake with the visits of samples, and the links of the last one; its days are judged, as pages compare them."""
+    log, lake, now = folder / "access.log", Lake(folder / "lake", create=True), datetime.now(UTC)
+    log.write_text("".join(f"{line}\n" for sample in samples for line in sample.lines()))
+    samples[-1].write_links(folder / "links.csv")
+    Importer(lake, countries=SampleCountries()).run(log, Options(organization))
+    change_links(lake, organization, read_export(folder / "links.csv", now).links, now)
+    Compactor(lake).run()
+    return lake
+
+
+def visits_of_jobs(now):
+    """Ten requests a day for a path that was found since it was redirected, six days before now, and two people whom
+    ChatGPT sent to an address that was never there.
+    """
+    gone = {"path": "/gone", "bot_category": "ai_assistant", "agent": "ChatGPT-User", "operator": "OpenAI",
+            "agent_kind": "assistant_fetch", "detection_method": "user_agent"}  # fmt: skip
+    made_up = {"path": "/pricing-2026", "short_code": "pricing-2026", "status": 404, "bot_category": "ai_referral",
+               "agent_kind": "referral", "detection_method": "referrer", "referrer": "chatgpt.com",
+               "referrer_type": "ai"}  # fmt: skip
+    shared = {"domain": "go.example.com", "ai_source": "ChatGPT", "confidence": "high"}
     for before in range(1, 21):
         at = now.replace(hour=9, minute=0, second=0, microsecond=0, tzinfo=None) - timedelta(days=before)
         for number in range(10):
             status = 404 if before > 6 and number < 7 else 301
-            yield visit(visited_at=at + timedelta(minutes=number), domain="go.example.com", path="/gone", status=status,
-                        short_code=None, bot_category="ai_assistant", ai_source="ChatGPT", agent="ChatGPT-User",
-                        operator="OpenAI", agent_kind="assistant_fetch", confidence="high",
-                        detection_method="user_agent")  # fmt: skip
-
-
-def made_up(now):
-    """Two people whom ChatGPT sent to an address that was never there."""
-    for days in (1, 2):
-        yield visit(visited_at=now.replace(tzinfo=None) - timedelta(days=days), domain="go.example.com",
-                    path="/pricing-2026", short_code="pricing-2026", status=404, bot_category="ai_referral",
-                    ai_source="ChatGPT", agent_kind="referral", confidence="high", detection_method="referrer",
-                    referrer="chatgpt.com", referrer_type="ai")  # fmt: skip
+            yield visit(visited_at=at + timedelta(minutes=number), status=status, **gone, **shared)
+        if before < 3:
+            yield visit(visited_at=now.replace(tzinfo=None) - timedelta(days=before), **made_up, **shared)
 
 
 def jobs_of_acme(lake, now):
@@ -114,7 +124,7 @@ def jobs_of_acme(lake, now):
 
     The ids of one of acme's that was shipped and is being measured, and of one that takes an implementation.
     """
-    land(lake, "acme", [*asked_for(now), *made_up(now)])
+    land(lake, "acme", visits_of_jobs(now))
     with open_store(Jobs, lake) as jobs:
         for number, path in enumerate(("/gone", "/old-price-list", "/" + "w" * 150)):
             jobs.upsert(broken(path, weight=10.0**number), now - timedelta(days=9))
@@ -148,19 +158,14 @@ def tested_hook(lake):
 @pytest.fixture(scope="session")
 def dashboard(chromium, serving, tmp_path_factory):
     """acme has the sample's visits until yesterday, "hostile" those that attackers would send."""
-    folder = tmp_path_factory.mktemp("dashboard")
-    lake = Lake(folder / "lake", create=True)
-    today = datetime.now(UTC)
+    folder, today = tmp_path_factory.mktemp("dashboard"), datetime.now(UTC)
     sample = Sample(VISITS, today.date() - timedelta(days=1), DAYS)
-    sample.write(folder / "access.log")
-    sample.write_links(folder / "links.csv")
+    lake = lake_of(folder, "acme", sample)
     (folder / "hostile.log").write_bytes(hostile_lines(today - timedelta(days=2)))
-    Importer(lake, countries=SampleCountries()).run(folder / "access.log", Options("acme"))
-    change_links(lake, "acme", read_export(folder / "links.csv", today).links, today)
     Importer(lake).run(folder / "hostile.log", Options(HOSTILE))
     shipped, approved = jobs_of_acme(lake, today)
     names = {"short_code": sample.codes()[0], "job": shipped, "approved": approved, "hook": tested_hook(lake)}
-    Compactor(lake).run()  # judges the days, as `traffic import` does, so that pages can compare
+    Compactor(lake).run()
     with serving(lake, trusted_proxies="127.0.0.1/32") as server:
         yield Dashboard(lake, server.address, names)
     lake.manifest.close()

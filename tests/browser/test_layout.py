@@ -1,6 +1,7 @@
-"""Every page in both themes and four widths: nothing overflows, no error, no other origin; tables fit a laptop."""
+"""Every page in both themes and four widths: accessible, nothing overflows, no error, no other origin; tables fit."""
 
 import base64
+from itertools import product
 
 import pytest
 
@@ -8,6 +9,12 @@ from tests.browser.traffic import HOSTILE, OF_ACME, PAGES
 
 WIDTHS = (360, 768, 1280, 1920)
 THEMES = ("light", "dark")
+IMPORTANT = ("overview", "link", "api-keys", "job")
+CONDITIONS = {
+    "dark": {"color_scheme": "dark"},
+    "390px": {"viewport": {"width": 390, "height": 844}},
+    "zoomed": {"viewport": {"width": 640, "height": 450}, "device_scale_factor": 2},  # 1280 px at 200 %
+}
 HIDDEN_PARTS = """tables => tables
   .filter(table => table.scrollWidth > table.clientWidth && !table.closest("details:not([open])"))
   .map(table => table.getAttribute("aria-label"))"""
@@ -32,9 +39,10 @@ def color_of(page, selector, x=None):
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_fits_every_window_and_asks_its_own_server_only(opened, pictures, names, name):
+def test_a_page_is_accessible_fits_every_window_and_asks_its_own_server_only(opened, axe, pictures, names, name):
     watched = opened()
     page = watched.goto(PAGES[name].format(**names))
+    assert axe(page) == []
     for theme in THEMES:
         page.emulate_media(color_scheme=theme)
         for width in WIDTHS:
@@ -56,9 +64,7 @@ def test_no_table_has_to_be_scrolled_sideways_on_a_laptop_or_tablet(opened, name
 def test_a_phone_shows_the_heading_every_tab_and_the_visits_of_a_row_at_once(opened):
     for path in ("", "agents", "links", "people"):
         page = opened(viewport={"width": 390, "height": 844}).goto(path)
-        warning = page.locator("body > .notice").evaluate(
-            "one => one.offsetHeight + 24"
-        )  # of plain http, with its margins
+        warning = page.locator("body > .notice").evaluate("one => one.offsetHeight + 24")  # with its margins
         assert page.locator("h1").bounding_box()["y"] - warning < 200
         rights = page.eval_on_selector_all(".pages a", "links => links.map(one => one.getBoundingClientRect().right)")
         rights += page.eval_on_selector_all(
@@ -101,3 +107,39 @@ def test_colours_of_the_system_leave_the_kinds_of_visits_distinguishable(opened,
     colors = page.eval_on_selector_all("h1, .tile.plain .value", "all => all.map(one => getComputedStyle(one).color)")
     assert len(set(colors)) == 1
     assert ground in {"255,255,255,255", "0,0,0,255"}
+
+
+@pytest.mark.parametrize(("name", "condition"), [*product(IMPORTANT, CONDITIONS)])
+def test_an_important_page_is_accessible_in_the_dark_on_a_phone_and_zoomed(opened, axe, names, name, condition):
+    assert axe(opened(**CONDITIONS[condition]).goto(PAGES[name].format(**names))) == []
+
+
+@pytest.mark.parametrize(
+    ("organization", "path", "status"), [(None, "sign-in", 200), ("acme", "nothing", 404), ("newcomer", "", 200)]
+)
+def test_signing_in_an_error_and_the_guided_start_are_accessible(opened, axe, organization, path, status):
+    assert axe(opened(organization).goto(path, status)) == []
+
+
+@pytest.mark.parametrize("path", ["", "jobs/{job}", "jobs/{approved}", "settings/agent-hooks/{hook}"])
+def test_open_tables_commands_and_forms_are_accessible(opened, axe, names, path):
+    page = opened().goto(path.format(**names))
+    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+    assert axe(page) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "good", "bad"),
+    [
+        ("settings/agent-hooks", "url", "https://automation.example/hook", "http://automation.example/hook"),
+        ("settings/shares", "embedders", "https://app.example", "app.example"),
+    ],
+)
+def test_the_page_with_a_new_secret_and_that_of_a_refused_form_are_accessible(opened, axe, path, field, good, bad):
+    page = opened().goto(path)
+    for value, shown in ((good, ".secret"), (bad, ".notice.bad")):
+        page.fill("input[name=name]", "new")
+        page.fill(f"input[name={field}]", value)
+        page.click("button.primary")
+        page.wait_for_selector(shown)
+        assert axe(page) == []

@@ -1,8 +1,12 @@
-"""Printed pages: the tables are in them, folded or not, and what only a screen needs is not."""
+"""Printed pages, and the report as a file without a network: the tables are in them, what a screen needs is not."""
 
 import unicodedata
+from datetime import UTC, datetime
 
 import pytest
+
+from queries import Warehouse
+from service.pages.numbers.report import Report
 
 
 def words(text):
@@ -31,3 +35,44 @@ def test_the_print_has_the_text_of_every_table(opened, text_of, pictures, path, 
 def test_the_print_has_no_controls(opened, text_of):
     printed = words(text_of(opened().goto("").pdf(format="A4")))
     assert [control for control in ("Signout", "Runityourself", "Apply") if control in printed] == []
+
+
+@pytest.fixture(scope="module")
+def file(dashboard, tmp_path_factory):
+    """The report of acme."""
+    now = datetime.now(UTC)
+    warehouse = Warehouse(dashboard.lake)
+    made = Report.load(dashboard.lake, warehouse, "acme", {"range": "30d"}, now.date())
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    path.write_text(made.html(now), "utf-8")
+    warehouse.close()
+    return path
+
+
+@pytest.fixture
+def page(chromium, file):
+    """The report, opened from the file without a network; what went wrong is in `problems`."""
+    context = chromium.new_context(offline=True, viewport={"width": 1280, "height": 900}, color_scheme="light")
+    page, problems = context.new_page(), []
+    page.on("console", lambda message: problems.append(message.text))
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("request", lambda request: request.url == file.as_uri() or problems.append(request.url))
+    page.goto(file.as_uri())
+    page.problems = problems
+    yield page
+    context.close()
+
+
+def test_a_report_opens_without_a_network_and_is_accessible(page, pictures, axe):
+    assert page.problems == []
+    if pictures:
+        page.screenshot(path=pictures / "report.png", full_page=True)
+    assert page.locator(".panel").count() >= 6
+    assert page.evaluate("getComputedStyle(document.querySelector('.tile.people .value')).color") != "rgb(0, 0, 0)"
+    assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
+    page.locator("details summary").first.click()
+    assert axe(page) == []
+
+
+def test_the_print_of_a_report_has_the_text_of_every_table(page, text_of):
+    assert not_printed(page, text_of(page.pdf(format="A4"))) == []

@@ -6,16 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from data import Lake
-from data.ingest.importer import Importer, Options
-from data.maintenance.compaction import Compactor
 from data.rules.releases import BrowserReleases
-from data.store.link_exports import read_export
-from data.store.links import change_links
 from queries import Scope
 from service.demo.countries import SampleCountries
 from service.demo.sample import Sample
-from tests.browser.conftest import Dashboard, enter
+from tests.browser.conftest import Dashboard, enter, lake_of
 from tests.recount import judged, recount
 from tests.support.relog import read_log
 
@@ -34,15 +29,9 @@ SAMPLES = (
 def shop(chromium, serving, tmp_path_factory):
     """The dashboard of an organization with these visits, which its log has, too, counted by other means."""
     folder = tmp_path_factory.mktemp("shop")
-    log, lake = folder / "access.log", Lake(folder / "lake", create=True)
-    log.write_text("".join(f"{line}\n" for sample in SAMPLES for line in sample.lines()))
-    SAMPLES[-1].write_links(folder / "links.csv")
-    now = datetime.now(UTC)
-    Importer(lake, countries=SampleCountries()).run(log, Options("owner"))
-    change_links(lake, "owner", read_export(folder / "links.csv", now).links, now)
-    Compactor(lake).run()
-    countries = SampleCountries()
-    lines = [visit | {"country": countries.lookup(visit["visitor"][1])} for visit in read_log(log, "owner", None)]
+    lake, countries = lake_of(folder, "owner", *SAMPLES), SampleCountries()
+    visits = read_log(folder / "access.log", "owner", None)
+    lines = [visit | {"country": countries.lookup(visit["visitor"][1])} for visit in visits]
     with serving(lake, trusted_proxies="127.0.0.1/32") as server:
         yield Dashboard(lake, server.address, {"visits": judged(lines, BrowserReleases(), SAMPLES[-1].codes())})
     lake.manifest.close()

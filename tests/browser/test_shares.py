@@ -52,7 +52,9 @@ def shared(opened, site):
     return shared
 
 
-def test_a_second_browser_without_cookies_opens_a_share(shared, opened, axe, names, pictures):
+def test_a_second_browser_without_cookies_opens_a_share_and_so_does_a_phone_with_open_tables(
+    shared, opened, axe, names, pictures
+):
     address, _ = shared(short_code=names["short_code"])
     watched = opened(organization=None)
     page = watched.page
@@ -69,13 +71,9 @@ def test_a_second_browser_without_cookies_opens_a_share(shared, opened, axe, nam
     assert watched.problems == []
     if pictures:
         page.screenshot(path=pictures / "shared.png", full_page=True)
-
-
-def test_a_share_is_accessible_on_a_phone_and_with_open_tables(shared, opened, axe):
-    watched = opened(organization=None, viewport={"width": 390, "height": 844})
-    watched.page.goto(shared()[0])
-    watched.page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
-    assert axe(watched.page) == []
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+    assert axe(page) == []
     assert watched.overflow() == 0
 
 

@@ -1,14 +1,19 @@
-"""From a sign-in link to a revoked key: with the keyboard alone, and from the link that `traffic demo` prints."""
+"""Whole ways through the pages: with the keyboard alone, from the link of the demo, and by an identity provider."""
 
+import re
 import shlex
+import socket
 import time
+from datetime import UTC, datetime, timedelta
 from urllib.parse import urlsplit
 
 import httpx2
 import pytest
 
-from tests.browser.conftest import enter
+from service.demo.sample import Sample
+from tests.browser.conftest import Watched, enter, lake_of
 from tests.browser.demo import demo
+from tests.support.provider import settings_of
 
 MAX_TABS = 120
 
@@ -29,14 +34,6 @@ def asked(curl, key=""):
     _, _, header, address = shlex.split(curl.replace("$KEY", key))
     name, value = header.split(": ")
     return httpx2.get(address, headers={name: value, "X-Forwarded-For": "198.51.100.77"}, trust_env=False)
-
-
-def wait_until_refused(curl, key=""):
-    """Ask until the key is refused; fails if that takes more than five seconds."""
-    revoked = time.monotonic()
-    while asked(curl, key).status_code != 401:
-        assert time.monotonic() < revoked + 5
-        time.sleep(0.2)  # asked without a pause, the rate limit would answer
 
 
 def test_a_key_is_made_used_and_revoked_with_the_keyboard_alone(opened, dashboard):
@@ -63,7 +60,10 @@ def test_a_key_is_made_used_and_revoked_with_the_keyboard_alone(opened, dashboar
     tab_to(page, f"form[action='{action}'] button")
     page.keyboard.press("Enter")
     page.wait_for_selector("tr:has-text('report of the week') .badge.revoked")
-    wait_until_refused(curl)
+    revoked = time.monotonic()
+    while asked(curl).status_code != 401:
+        assert time.monotonic() < revoked + 5
+        time.sleep(0.2)  # asked without a pause, the rate limit would answer
     assert watched.problems == []
 
 
@@ -89,11 +89,6 @@ def test_from_the_link_of_the_demo_to_a_key_that_a_copied_command_uses(opened):
         curl = page.evaluate("navigator.clipboard.readText()")
         rows = [row["short_code"] for row in asked(curl, key).json()]
         assert rows[:10] == panel.locator("tbody th").all_inner_texts()
-
-        page.get_by_role("link", name="Settings").click()
-        page.get_by_role("button", name="Revoke report of the week").click()
-        page.locator("tr", has_text="report of the week").locator(".badge.revoked").wait_for()
-        wait_until_refused(curl, key)
         assert watched.problems == []
 
 
@@ -109,3 +104,71 @@ def test_a_form_of_another_origin_makes_no_key(opened, dashboard):
         watched.page.evaluate("document.forms[0].submit()")
     assert navigation.value.status == 403
     assert "stolen" not in watched.goto("settings/api-keys").content()
+
+
+def test_two_clicks_from_the_page_ai_claim_an_address_that_was_made_up_where_it_gets_its_redirect(opened, axe):
+    watched = opened()
+    page = watched.goto("ai")
+    page.get_by_role("link", name="Invented links").click()
+    page.get_by_role("button", name="/pricing-2026").click()
+    page.wait_for_url("**/app/jobs/job_*#implementation")
+    field = page.get_by_label("Redirect to")
+    assert field.evaluate(
+        "one => { const at = one.getBoundingClientRect(); return 0 < at.top && at.top < innerHeight; }"
+    )
+    assert axe(page) == []
+    assert watched.goto("invented-links").get_by_role("link", name="approved").count() == 1
+    assert watched.problems == []
+
+
+@pytest.fixture
+def visitor(chromium, serving, identity_provider, tmp_path):
+    """A browser at a server of its own, whose users sign in at the provider; nothing else can be reached."""
+    lake = lake_of(tmp_path, "acme", Sample(200, datetime.now(UTC).date() - timedelta(days=1), 3))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    address = f"http://127.0.0.1:{port}"
+    with serving(lake, "--port", port, public_url=address, **settings_of(identity_provider)):
+        context = chromium.new_context(reduced_motion="reduce")  # pages change at once, none is left while it fades in
+        context.route(re.compile(rf"^(?!{address}/|{identity_provider}/)"), lambda route: route.abort())
+        watched = Watched(context.new_page(), address)
+        yield watched
+        context.close()
+    lake.manifest.close()
+
+
+def test_a_viewer_of_the_provider_signs_in_sees_cannot_write_and_signs_out(visitor, identity_provider, axe):
+    page = visitor.page
+    page.goto(f"{visitor.address}/app/links?range=7d")
+    assert axe(page) == []
+    page.get_by_role("link", name="Sign in with localhost").click()
+    page.wait_for_url(f"{identity_provider}/**")
+    page.get_by_role("button", name="vera").click()
+    page.wait_for_url(f"{visitor.address}/app/links?range=7d")
+
+    page.get_by_role("link", name="Overview").click()
+    page.wait_for_selector(".tiles")
+    assert page.locator(".organization").inner_text() == "acme"
+    visitor.goto("settings/api-keys")
+    assert page.locator("input[name=name]").count() == 0
+    with page.expect_navigation() as navigation:
+        page.evaluate("""() => {
+          const form = document.createElement("form");
+          form.method = "post";
+          document.body.append(form);
+          form.submit();
+        }""")
+    assert navigation.value.status == 403
+
+    visitor.goto("")
+    page.get_by_role("button", name="Sign out").click()
+    page.wait_for_url("**/app/sign-in?signed-out=here")
+    assert axe(page) == []
+    page.get_by_role("link", name="Sign out of localhost").click()
+    page.wait_for_url(f"{identity_provider}/**")
+    page.get_by_role("button", name="End session").click()
+    page.wait_for_url(f"{visitor.address}/app/sign-in")
+    visitor.page.goto(f"{visitor.address}/app/")
+    assert page.url.startswith(f"{visitor.address}/app/sign-in")
+    wanted = ("request to", "Failed to load")  # of what the provider's pages load from elsewhere, and of the 403
+    assert [one for one in visitor.problems if not any(text in one for text in wanted)] == []
