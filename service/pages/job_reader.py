@@ -5,7 +5,9 @@ from datetime import date
 from data.local_time import today
 from service.clock import from_text
 from service.control_database import ControlDatabase
-from service.pages.numbers.marks import Events, ShippedFix
+from service.pages import formats
+from service.pages.filters import Filters
+from service.pages.numbers.marks import Mark
 
 
 class JobReader:
@@ -30,17 +32,24 @@ class JobReader:
         )
         return {fingerprint: (job_id, status) for fingerprint, job_id, status in rows}
 
-    def events(self, organization: str, zone: str) -> Events:
-        """What was shipped, and on which days the rules were others than on the day before."""
+    def events(self, filters: Filters, zone: str) -> list[Mark]:
+        """What was shipped to what `filters` show, whenever it was, and when the rules became others than before."""
+        scope, marks = filters.scope, []
+        for start, _, before in self.rules(filters.organization):
+            if before:
+                day = date.fromisoformat(start)
+                text = f"{formats.day(day)}: the rules by which visits are classified changed"
+                marks.append(Mark(day, text, "settings/storage#rules"))
         shipped = self._database.rows(
-            "SELECT id, title, domain, short_code, shipped_at FROM jobs JOIN implementations ON job_id = id "
-            "WHERE organization = ? AND implementations.status = 'shipped' AND shipped_at IS NOT NULL",
-            [organization],
+            "SELECT id, title, shipped_at FROM jobs JOIN implementations ON job_id = id "
+            "WHERE organization = ? AND implementations.status = 'shipped' AND shipped_at IS NOT NULL "
+            "AND coalesce(?, domain) IS domain AND coalesce(?, short_code) IS short_code",
+            [filters.organization, scope.domain, scope.short_code],
         )
-        fixes = [
-            ShippedFix(one, title, domain, code, today(zone, from_text(at))) for one, title, domain, code, at in shipped
-        ]
-        return Events(fixes, [date.fromisoformat(day) for day, _, before in self.rules(organization) if before])
+        for job, title, shipped_at in shipped:
+            day = today(zone, from_text(shipped_at))
+            marks.append(Mark(day, f"{formats.day(day)}, shipped: {title}", f"jobs/{job}"))
+        return marks
 
     def rules(self, organization: str) -> list[tuple[str, str, str | None]]:
         """The days from which on visits were judged by other rules, the rules, and those before."""

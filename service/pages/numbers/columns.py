@@ -111,15 +111,11 @@ def cell(column: TableColumn, value: object, color: str, href: str) -> Markup:
 
 def plain(column: TableColumn, value: object) -> str:
     """The content of a cell as plain text."""
-    match column.kind:
-        case "word":
-            return formats.humanize(str(value))
-        case "text" | "list" | "badge":
-            return ", ".join(value) if isinstance(value, list) else str(value)
-        case "flag":
-            return "yes" if value else "no"
-        case kind:
-            return _FORMATS[kind](value)
+    return _FORMATS[column.kind](value)
+
+
+def _text(value: object) -> str:
+    return ", ".join(value) if isinstance(value, list) else str(value)
 
 
 def _data(value: object, text: str) -> Markup:
@@ -129,6 +125,9 @@ def _data(value: object, text: str) -> Markup:
 
 
 _FORMATS: Final[Mapping[str, Callable[[Any], str]]] = {
+    **dict.fromkeys(("text", "list", "badge"), _text),
+    "word": formats.humanize,
+    "flag": lambda value: "yes" if value else "no",
     "number": formats.number,
     "decimal": formats.decimal,
     "percent": formats.percent,

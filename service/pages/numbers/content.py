@@ -19,7 +19,7 @@ from service.pages.filters import Filters
 from service.pages.numbers import listing as lists
 from service.pages.numbers import panels
 from service.pages.numbers.comparison import Comparison, complete_days, figure_of
-from service.pages.numbers.marks import Events, Mark, marks_of
+from service.pages.numbers.marks import Mark, marks_of
 from service.pages.numbers.panels import Panel
 from service.pages.numbers.spans import ChartDays, unit_for
 from service.pages.numbers.tables import CellLinks, FilledPanel, fill
@@ -74,7 +74,7 @@ class PageContent:
     """Days that no log and no report covers, as `uncovered` finds them."""
     listing: lists.Listing | None = None
     """Which of all links it shows, where it shows them."""
-    events: Events | None = None
+    events: Sequence[Mark] | None = None
     """For the marks of the main chart; None: it has none."""
     job_cells: Callable[[Mapping[str, Any]], Markup] | None = None
     """Writes the cell of a row that is about its job, where a panel has that column."""
@@ -209,7 +209,7 @@ class PageContent:
                 for answer in (rows, before)
             )
         marks: Sequence[Mark] = ()
-        if self.events and self.page.is_dashboard and panel.chart == "series":
+        if self.events is not None and self.page.is_dashboard and panel.chart == "series":
             marks = marks_of(self.filters, self.uncovered, answers["bot-traffic"], self.events)
         return fill(
             panel, rows, self.links, previous=previous, before=before, days=self._days, marks=marks,

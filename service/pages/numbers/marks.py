@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from data.text import plural
 from service.pages import formats
@@ -13,23 +13,6 @@ MAX_MARKS: Final = 12
 """The most that are drawn; the last of them stands for all the rest."""
 NEW_AFTER: Final = timedelta(7)
 """So many days without an agent have to be shown and covered before its first visit, for it to be new."""
-
-
-class ShippedFix(NamedTuple):
-    """A job whose implementation was shipped."""
-
-    id: str
-    title: str
-    domain: str | None
-    short_code: str | None
-    day: date  # in the organization's zone
-
-
-class Events(NamedTuple):
-    """What happened to an organization, whenever it was."""
-
-    shipped: Sequence[ShippedFix] = ()
-    rules_changed: Sequence[date] = ()
 
 
 @dataclass(frozen=True)
@@ -42,9 +25,9 @@ class Mark:
 
 
 def marks_of(
-    filters: Filters, uncovered: frozenset[date], agents: Sequence[Mapping[str, Any]], events: Events
+    filters: Filters, uncovered: frozenset[date], agents: Sequence[Mapping[str, Any]], events: Sequence[Mark]
 ) -> list[Mark]:
-    """The marks of the days in scope, by day. `agents` are the rows of bot-traffic, those with most visits first."""
+    """The marks of the days in scope, by day; `agents` are the rows of bot-traffic, `events` are of any days."""
     scope, found = filters.scope, []
     for day in uncovered:
         if day - timedelta(1) in uncovered and day > scope.start_date:
@@ -64,14 +47,7 @@ def marks_of(
         if is_new and agent not in {"unknown", "(other)"}:
             text = f"{formats.day(first)}: the first visit of {agent} in these days"
             found.append(Mark(first, text, f"agents{filters.query_string(agent=agent)}"))
-    for day in events.rules_changed:
-        text = f"{formats.day(day)}: the rules by which visits are classified changed"
-        found.append(Mark(day, text, "settings/storage#rules"))
-    found += [
-        Mark(job.day, f"{formats.day(job.day)}, shipped: {job.title}", f"jobs/{job.id}")
-        for job in events.shipped
-        if scope.domain in {None, job.domain} and scope.short_code in {None, job.short_code}
-    ]
+    found += events
     return sorted((mark for mark in found if scope.start_date <= mark.day <= scope.end_date), key=lambda mark: mark.day)
 
 

@@ -4,7 +4,7 @@ It needs no session and reads no cookie. No parameter changes what it shows, and
 """
 
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final
 
 from cachetools import LRUCache
 from starlette.requests import Request
@@ -33,19 +33,8 @@ PAGE: Final = replace(
 """The overview with all links instead of the first ones. It needs one answer, the dashboard, and shows no other."""
 
 
-class _MadeOf(NamedTuple):
-    """Everything that a page is made of."""
-
-    share: Share
-    zone: str
-    content: PageContent
-    bodies: list[bytes]
-
-
-class _Rendered(NamedTuple):
-    made_of: _MadeOf
-    plain: bytes
-    compressed: bytes
+_MadeOf = tuple[Share, str, PageContent, list[bytes]]
+"""Everything that a page is made of; the second is the zone."""
 
 
 def endpoint(context: PageContext) -> Endpoint:
@@ -53,7 +42,8 @@ def endpoint(context: PageContext) -> Endpoint:
 
     A page is rendered again only when something that it is made of has changed, as the address may be public.
     """
-    kept: LRUCache[str, _Rendered] = LRUCache(MAX_KEPT)
+    kept: LRUCache[str, tuple[_MadeOf, bytes, bytes]] = LRUCache(MAX_KEPT)
+    """By the id of the share: what its page was made of, the page, and that compressed."""
 
     async def shared(request: Request) -> Response:
         share = await context.control.read(context.shares.share, request.path_params["secret"])
@@ -71,19 +61,21 @@ def endpoint(context: PageContext) -> Endpoint:
         missing = await context.in_thread(request, uncovered, lake, filters)
         content = PageContent(PAGE, filters, None, hours_begun=hours_begun, uncovered=missing)
         bodies = await context.bodies(request, content.wanted)
-        made_of = _MadeOf(replace(share, last_used_at=None), lake.manifest.zone(share.organization), content, bodies)
+        made_of = (replace(share, last_used_at=None), lake.manifest.zone(share.organization), content, bodies)
         rendered = kept.get(share.id)
-        if rendered is None or rendered.made_of != made_of:
-            rendered = kept[share.id] = await context.in_thread(request, _render, context, made_of)
-        if wants_gzip(request.scope["headers"], rendered.plain):
-            return Response(rendered.compressed, 200, GZIP, "text/html")
-        return Response(rendered.plain, 200, VARY, "text/html")
+        if rendered is None or rendered[0] != made_of:
+            page = await context.in_thread(request, _render, context, *made_of)
+            rendered = kept[share.id] = (made_of, *page)
+        _, plain, compressed = rendered
+        body, headers = (compressed, GZIP) if wants_gzip(request.scope["headers"], plain) else (plain, VARY)
+        return Response(body, 200, headers, "text/html")
 
     return shared
 
 
-def _render(context: PageContext, made_of: _MadeOf) -> _Rendered:
-    share, zone, content, bodies = made_of
+def _render(
+    context: PageContext, share: Share, zone: str, content: PageContent, bodies: list[bytes]
+) -> tuple[bytes, bytes]:
     scope = content.filters.scope
     page = context.renderer.render("shared.html", {
         **content.filled(decoded(bodies)),
@@ -92,4 +84,4 @@ def _render(context: PageContext, made_of: _MadeOf) -> _Rendered:
         "span": formats.span(scope.start_date, scope.end_date),
         "chosen": [(label, value) for label, value in share.described() if label != "Days"],
     })  # fmt: skip
-    return _Rendered(made_of, page, compress(page))
+    return page, compress(page)

@@ -136,7 +136,7 @@ class View:
         hours_begun = self.context.services.hours_begun(self.filters.organization)
         missing = await self.context.in_thread(self.request, uncovered, self.context.services.lake, self.filters)
         zone = self.context.services.lake.manifest.zone(self.filters.organization)
-        events = await self.context.control.read(self.context.jobs.events, self.filters.organization, zone)
+        events = await self.context.control.read(self.context.jobs.events, self.filters, zone)
         has_list = any(panel.is_list for panel in self.page.panels)
         listing = Listing.parse(self.request.scope["query_string"], self.filters) if has_list else None
         cells = await job_cells(self.context, self.request, self.filters) if self.page is INVENTED else None

@@ -389,6 +389,9 @@ def test_the_main_chart_marks_what_was_shipped_changed_rules_and_new_agents_at_m
     ]
     marks, last = shown(query, 13)
     assert (len(marks), last.one("summary").text, len(last.all("a"))) == (15, "4 more", 4)
+    with browsing(lake) as browser:
+        pages = [browser.read(f"{query}&domain={domain}") for domain in ("go.example.com", "other.example")]
+    assert [page.text.count(job.title) for page in pages] == [1, 0]  # what was shipped elsewhere is not marked
 
 
 def test_changes_are_over_complete_days_that_are_judged(lake, browsing):
