@@ -15,8 +15,8 @@ from queries import DETECTORS
 from service.commands.demo import import_problems
 from service.commands.links import export
 from service.demo.sample import ASSISTANTS
-from tests.service.outgoing.receivers import Receiver
 from tests.service.pages.reading import Browser
+from tests.support.receivers import Receiver
 
 WAIT_SECONDS = 60
 AGENT = ASSISTANTS[0][0]

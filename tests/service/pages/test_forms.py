@@ -41,7 +41,7 @@ def ids(lake, control):
     hook, _ = hooks.create("acme", "secret", "https://automation.example/secret")
     keys.create_key("acme", "secret")
     shares.create("acme", "test", {"name": "secret", "range": "7d"})
-    found |= {"hook": hook.id, "key": keys.keys_of("acme")[0].id, "share": shares.shares_of("acme")[0].id}
+    found |= {"hook": hook.id, "key": keys.all_keys("acme")[0].id, "share": shares.shares_of("acme")[0].id}
     SessionStore(control).open_by_link(link_of(lake, clock=utc_now))
     (session,) = SessionStore(control).sessions_of("acme")
     return found | {"job": found["secret"], "approved": found["secret-too"], "session": session.id}
@@ -52,7 +52,7 @@ def late(fields):
     yield urlencode(fields).encode()
 
 
-def test_every_form_is_answered_at_once_when_its_body_is_late(lake, ids, serving, link_of):
+def test_every_form_is_answered_at_once_when_its_body_is_late(lake, ids, serving):
     answers = []
     with serving(lake) as server, httpx2.Client(base_url=server.address, trust_env=False, timeout=10) as client:
         Browser(client).enter(link_of(lake, clock=utc_now))
@@ -87,5 +87,5 @@ def test_viewers_sessions_of_keys_and_others_neither_see_nor_change_what_only_ed
             if status := statuses[column - 2]:
                 assert browser.post(path.format(**ids), **fields).status_code == status, path
     assert [store("acme") for store in stores] == before
-    assert {one.state for one in ApiKeys(control).keys_of("acme")} == {"active"}
+    assert {one.state for one in ApiKeys(control).all_keys("acme")} == {"active"}
     assert ids["session"] in {one.id for one in SessionStore(control).sessions_of("acme")}

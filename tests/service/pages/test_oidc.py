@@ -24,7 +24,7 @@ from service.http.errors import ProviderUnavailable
 from service.pages.sessions import SessionStore
 from tests.conftest import NOW
 from tests.service.pages.reading import Browser, read
-from tests.support.control import open_store
+from tests.support.control import dump_of, open_store
 from tests.support.provider import settings_of
 from tests.support.receivers import Receiver, answer
 from tests.support.tables import examples
@@ -224,7 +224,7 @@ def test_signing_out_offers_to_sign_out_of_the_provider(browser, identity_provid
     assert get(link.attributes["href"]).status_code == 200
 
 
-def test_only_hashes_of_states_and_cookies_are_stored(browser, shared_lake, dump_of):
+def test_only_hashes_of_states_and_cookies_are_stored(browser, shared_lake):
     asked, dump = begun(browser), dump_of(shared_lake)
     assert "sign_ins" in dump
     secrets = [asked["state"], asked["nonce"], asked["code_challenge"], browser.client.cookies["traffic-oidc"]]
@@ -319,7 +319,7 @@ def test_only_a_page_that_a_user_opens_leads_to_the_provider(timed):
     assert "oidc" in timed.get("").headers["location"]
 
 
-def test_a_session_that_was_ended_or_is_long_over_or_is_of_a_link_leads_to_the_sign_in_page(timed, link_of):
+def test_a_session_that_was_ended_or_is_long_over_or_is_of_a_link_leads_to_the_sign_in_page(timed):
     signed_in(timed, "alice")
     with open_store(SessionStore, timed.lake, lambda: NOW) as store:
         (session,) = store.sessions_of("acme")
