@@ -218,14 +218,20 @@ def _span(path: Path) -> tuple[datetime, datetime] | None:
 
 
 def _total(rows: list[OrganizationStatus]) -> OrganizationStatus:
-    """The sum of all numbers, the earliest of all first days and times, and the latest of the last ones."""
-    total = OrganizationStatus()
-    for name in vars(total):
-        values = [value for row in rows if (value := getattr(row, name))]
-        total_of = {"first": min, "oldest": min, "last": max}.get(name.partition("_")[0], sum)
-        if values:
-            setattr(total, name, total_of(values))
-    return total
+    return OrganizationStatus(
+        files=sum(row.files for row in rows),
+        visits=sum(row.visits for row in rows),
+        bytes=sum(row.bytes for row in rows),
+        first_day=min((row.first_day for row in rows if row.first_day), default=None),
+        last_day=max((row.last_day for row in rows if row.last_day), default=None),
+        first_visit_at=min((row.first_visit_at for row in rows if row.first_visit_at), default=None),
+        last_visit_at=max((row.last_visit_at for row in rows if row.last_visit_at), default=None),
+        open_files=sum(row.open_files for row in rows),
+        unmerged_days=sum(row.unmerged_days for row in rows),
+        unjudged_days=sum(row.unjudged_days for row in rows),
+        pending_visits=sum(row.pending_visits for row in rows),
+        oldest_pending_at=min((row.oldest_pending_at for row in rows if row.oldest_pending_at), default=None),
+    )
 
 
 def _day(text: str | None) -> date | None:
