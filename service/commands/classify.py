@@ -2,7 +2,7 @@
 
 import json
 import sys
-from contextlib import closing
+from contextlib import closing, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -100,12 +100,13 @@ def _classify_lines(name: str, rules: "_Rules") -> None:
     """Print one result per line, in order; an error object for an invalid line. Raises BadInput if there was one."""
     import orjson
 
+    given = sys.stdin.buffer if name == "-" and sys.stdin else ()  # a program may start this one without stdin
     try:
-        lines = sys.stdin.buffer if name == "-" else Path(name).open("rb")  # noqa: SIM115  # closed below
+        opened = nullcontext(given) if name == "-" else Path(name).open("rb")  # noqa: SIM115  # closed below
     except OSError as error:
         raise BadInput(f"{name} cannot be read: {error.strerror}.") from error
     failed, output = 0, sys.stdout.buffer
-    with lines:
+    with opened as lines:
         for number, line in enumerate(lines, 1):
             try:
                 answer = _classified(_parse_line(line), rules)[1]._asdict()

@@ -13,6 +13,7 @@ from data.rules.classifier import Request
 from data.rules.tables import IpList, load
 from data.store.ip_list_files import refresh, snapshots
 from data.visits import Classification
+from service.commands import main
 from tests.service.commands.runs import run
 from tests.support.lakes import rows_of
 from tests.support.user_agents import CHROME_ON_WINDOWS as CHROME
@@ -267,3 +268,11 @@ def test_a_log_is_classified_as_its_lines_are_whose_paths_are_not_queries(classi
         if answer != visit
     ]
     assert differing == []
+
+
+def test_a_program_that_starts_it_without_stdin_gets_no_lines(monkeypatch, capsysbinary):
+    monkeypatch.setattr("sys.stdin", None)
+    monkeypatch.setattr("sys.argv", ["traffic", "classify", "--jsonl", "-"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert (ended.value.code, *capsysbinary.readouterr()) == (0, b"", b"")
