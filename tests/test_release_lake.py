@@ -20,11 +20,12 @@ from data.ingest.importer import Importer, Options
 from data.maintenance.compaction import Compactor
 from data.maintenance.erasure import Criteria, Eraser
 from data.maintenance.verification import verify_lake
-from data.store import pending, tables
+from data.store import manifest, pending
 from data.visits import COLUMNS
 from queries import ENDPOINTS, ENTRIES, RollupBuilder, Scope
+from service import control_database
 from service.api_keys import ApiKeys
-from service.control_database import CONTROL, MIGRATIONS, ControlDatabase
+from service.control_database import CONTROL, ControlDatabase
 from service.encoding import encode
 from service.hooks.registry import Hooks
 from service.jobs.store import Jobs
@@ -112,12 +113,15 @@ def test_every_column_of_1_0_0_is_filled_in_it(lake):
     assert [one.name for one in COLUMNS if one.since == 1 and all(row[one.name] is None for row in rows)] == []
 
 
-@pytest.mark.parametrize(("database", "first"), [("manifest.sqlite", tables.MIGRATIONS[0]), (CONTROL, MIGRATIONS[0])])
-def test_its_tables_are_those_of_the_first_entry_of_the_migrations_and_each_has_rows(root, database, first):
+@pytest.mark.parametrize(
+    ("database", "migrations"), [("manifest.sqlite", manifest.MIGRATIONS), (CONTROL, control_database.MIGRATIONS)]
+)
+def test_its_tables_are_those_of_the_first_entry_of_the_migrations_and_each_has_rows(root, database, migrations):
     with closing(sqlite3.connect(root / database)) as stored, closing(sqlite3.connect(":memory:")) as made:
         assert stored.execute("PRAGMA user_version").fetchone() == (1,)
-        made.executescript(first)
-        schemas = [set(db.execute("SELECT name, sql FROM sqlite_schema")) for db in (stored, made)]
+        made.executescript(migrations[0])
+        without_indents = "SELECT name, replace(sql, '  ', '') FROM sqlite_schema"
+        schemas = [set(db.execute(without_indents)) for db in (stored, made)]
         names = [name for (name,) in stored.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
         assert len(names) > 10
         assert [name for name in names if not stored.execute(f"SELECT 1 FROM {name} LIMIT 1").fetchall()] == []

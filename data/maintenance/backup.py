@@ -19,7 +19,7 @@ from data.progress import Progress, unseen
 from data.store.files import move_durably, sync
 from data.store.generation import outdated
 from data.store.lake import Lake
-from data.store.tables import MIGRATIONS
+from data.store.manifest import MIGRATIONS
 
 ATTEMPTS: Final = 5
 """How often a backup starts again with a new copy of the manifest after an erasure deleted one of its files."""

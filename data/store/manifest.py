@@ -1,6 +1,6 @@
 """The manifest: the SQLite database that records which Parquet files are live and which logs were imported.
 
-Its tables are declared in tables.py; pending.py, rollups.py and link_files.py use some too. landing.py writes files.
+Its tables are declared in sql/; pending.py, rollups.py and link_files.py use some too. landing.py writes files.
 """
 
 import sqlite3
@@ -14,19 +14,20 @@ from typing import Any, Final
 
 from data.errors import Conflict
 from data.local_time import DEFAULT_ZONE, today
+from data.sql import read_sql
 from data.store.arrivals import Arrivals
 from data.store.batches import Batch, batch_of, put_batch
 from data.store.clock import TOLERANCE, format_time, unchecked_bounds
 from data.store.files import check_identity, identity
 from data.store.organizations import OrganizationState, begin_epoch, check_zone_is, define_today_in, set_zone, state_of
 from data.store.schema import open_database, transaction
-from data.store.tables import MIGRATIONS
 from data.visits import SCHEMA_VERSION
 
 Connect = Callable[[Path, Sequence[str], str], sqlite3.Connection]
 Publisher = Callable[[], "list[LandedFile]"]
 """Moves staged files to their final paths and returns them; called inside the transaction that makes them live."""
 
+MIGRATIONS: Final = (read_sql("data.store", "sql/manifest_1"),)  # entry n: from version n to n + 1; only append
 READERS_GRACE: Final = timedelta(hours=24)
 """How long a dead file stays on disk for readers that may still use it: queries, or an analyst's shell."""
 
@@ -77,8 +78,7 @@ def insert_files(db: sqlite3.Connection, files: Iterable[LandedFile]) -> None:
         f"INSERT INTO files ({_FILE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
             (file.organization, file.day.isoformat(), file.path, file.visits, file.size, file.sha256, file.changed_ns,
-             file.inode, format_time(file.checked_at), file.unfinished_of, file.schema_version,
-             file.behaviour_version)
+             file.inode, format_time(file.checked_at), file.unfinished_of, file.schema_version, file.behaviour_version)
             for file in files
         ],
     )  # fmt: skip
