@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from data.errors import Conflict, LakeDamaged
 from data.progress import Progress
+from data.store.files import sha256_of
 from data.store.footers import replacing_footer
 from data.store.lake import Lake
 from data.store.lake_folders import spill_folder
@@ -50,8 +51,15 @@ def partitions(lake: Lake, organization: str) -> Iterator[tuple[Partition, list[
 
 
 def readable(lake: Lake, *files: LandedFile) -> list[str]:
-    """The paths of live files for `read_parquet(…, union_by_name := TRUE)`. The seed adds columns that they lack."""
-    return [lake.seed_visits, *(lake.verified_path(file) for file in files)]
+    """The paths of live files for `read_parquet(…, union_by_name := TRUE)`. The seed adds columns that they lack.
+
+    Each is hashed: what is written from bytes that a disk changed would have a valid checksum. Raises LakeDamaged.
+    """
+    paths = [lake.verified_path(file) for file in files]
+    for path, file in zip(paths, files, strict=True):
+        if sha256_of(Path(path)) != file.sha256:
+            lake.recheck(file)
+    return [lake.seed_visits, *paths]
 
 
 def stage_removal_record(lake: Lake, removed: Sequence[LandedFile]) -> tuple[Staged, list[LandedFile]]:

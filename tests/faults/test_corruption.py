@@ -13,6 +13,9 @@ import pytest
 
 from data import LakeDamaged
 from data.ingest.importer import Importer, Options
+from data.maintenance.compaction import Compactor
+from data.maintenance.erasure import Criteria, Eraser
+from data.maintenance.reclassification import Reclassifier
 from data.maintenance.verification import verify_lake
 from data.store.link_files import link_files
 from data.store.link_index import LinkIndex
@@ -26,6 +29,7 @@ from tests.support.lakes import links_path, rot
 from tests.support.visits import links
 
 COPIES = scaled(24, 1_000)
+DAY = date(2026, 1, 1)
 SCOPE = Scope("acme", date(2025, 12, 1), date(2026, 1, 31))
 
 
@@ -165,6 +169,28 @@ def test_every_answer_about_links_is_right_or_names_their_file(filled, tell):
             assert answers()[0] == right[0]
     tell(copies_of_links=COPIES, refused=outcomes["refused"], wrong_answers=outcomes["wrong"])
     assert outcomes == Counter(wrong=0, refused=COPIES)
+
+
+@pytest.mark.parametrize(
+    "rewrite",
+    [
+        lambda lake: Compactor(lake).run(),
+        lambda lake: Reclassifier(lake).run(["acme"]),
+        lambda lake: Eraser(lake).run("acme", Criteria(short_code="a")),
+    ],
+    ids=["merge", "reclassify", "erase"],
+)
+def test_rot_that_leaves_no_trace_is_found_before_its_file_is_rewritten(filled, rewrite, tell):
+    """Otherwise the new file would have a valid checksum of changed visits."""
+    paths, choice = [filled.root / file.path for file in filled.manifest.live_files("acme", DAY, DAY)], random.Random(9)
+    for path in choice.choices(paths, k=COPIES):
+        content = path.read_bytes()
+        rot(filled, path, choice.randrange(len(content)))
+        with pytest.raises(LakeDamaged, match=path.name):
+            rewrite(filled)
+        path.write_bytes(content)
+    assert [filled.root / file.path for file in filled.manifest.live_files("acme", DAY, DAY)] == paths
+    tell(rotten_files=COPIES, refused=COPIES)
 
 
 def test_rot_that_leaves_no_trace_is_found_within_a_day(filled, tell):
