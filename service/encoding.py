@@ -7,6 +7,7 @@ from typing import Final, TypeVar
 import msgspec
 import orjson
 
+from data.errors import NewerVersion
 from queries import Result
 
 Record = TypeVar("Record", bound=msgspec.Struct)
@@ -19,8 +20,12 @@ def encode(answer: Result) -> bytes:
 
 
 def record(kind: type[Record], row: Iterable[object]) -> Record:
-    """A record from its stored values, in the order of its fields: times as text, JSON decoded."""
-    return msgspec.convert(dict(zip(kind.__struct_encode_fields__, row, strict=True)), kind)
+    """A record from its stored values, in the order of its fields: times as text, JSON decoded. Raises NewerVersion."""
+    try:
+        return msgspec.convert(dict(zip(kind.__struct_encode_fields__, row, strict=True)), kind)
+    except msgspec.ValidationError as error:
+        what = f"a {kind.__name__} in control.sqlite was written by a newer version of this program"
+        raise NewerVersion(f"{what} ({error}); upgrade.") from error
 
 
 def _plain(value: object) -> float | str:

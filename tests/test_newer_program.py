@@ -28,6 +28,8 @@ from data.store import pending
 from data.store.files import version_of
 from data.visits import BOT_CATEGORIES, COLUMNS, SCHEMA_VERSION, VISITS
 from queries import ENDPOINTS, ENTRIES, RollupBuilder, Scope, Warehouse
+from service.control_database import ControlDatabase
+from service.hooks.registry import Hooks
 from tests.faults.trials import IS_LONG
 from tests.support.lakes import opened, rebuilt
 from tests.support.sql import answers as answers_of
@@ -165,7 +167,7 @@ def test_a_program_whose_visits_have_one_more_column_goes_on_with_the_lake(tmp_p
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     environment |= {OLDER: str(lake.root)}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert (done.returncode, "11 passed, 2 skipped" in done.stdout) == (0, True), done.stdout
+    assert (done.returncode, "11 passed, 3 skipped" in done.stdout) == (0, True), done.stdout
 
 
 WRITER = """
@@ -207,3 +209,17 @@ def test_what_the_newer_program_wrote_is_refused_in_one_sentence_and_nothing_of_
     assert str(refused.value) == waiting
     assert pending.backlog(lake.manifest).visits == 1
     lake.manifest.close()
+
+
+@by_this
+def test_a_hook_for_an_event_of_a_newer_program_is_refused_in_one_sentence(tmp_path):
+    with closing(ControlDatabase(Lake(tmp_path / "lake", create=True))) as control:
+        hooks = Hooks(control)
+        hook, _ = hooks.create("acme", "Ours", "https://example.com/", ["job.created"])
+        control.rows("UPDATE hooks SET events = replace(events, 'job.', 'report.') RETURNING id")
+        with pytest.raises(NewerVersion) as refused:
+            hooks.hook("acme", hook.id)
+    assert str(refused.value) == (
+        "a Hook in control.sqlite was written by a newer version of this program (Invalid enum value "
+        "'report.created' - at `$.events[0]`); upgrade."
+    )
