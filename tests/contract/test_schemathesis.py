@@ -2,20 +2,19 @@
 
 import gc
 import itertools
-import os
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 from service.http import openapi
 from service.jobs.store import Jobs
+from tests.faults.trials import tried
 from tests.service.jobs.findings import broken
 from tests.support import identity
 from tests.support.control import open_store
 from tests.support.visits import land, visit
 
-EXAMPLES = int(os.environ.get("TRAFFIC_EXAMPLES", "2"))
 DOCUMENT = openapi.document("")
 LABELS = [f"{method.upper()} {path}" for path, methods in DOCUMENT["paths"].items() for method in methods]
 SOURCES = itertools.count()
@@ -85,7 +84,7 @@ def test_every_answer_is_declared_and_none_is_a_5xx(asked, operations, checks, l
     if mode == "negative" and not (operation.query or operation.body or operation.path_parameters):
         pytest.skip("there is nothing to be said wrongly")
 
-    @settings(max_examples=EXAMPLES, deadline=None, derandomize=True, database=None, suppress_health_check=HealthCheck)
+    @tried(2)
     @given(operation.as_strategy(generation_mode=GenerationMode(mode)))
     def ask(case):
         case.validate_response(asked(case), checks=checks)

@@ -6,6 +6,8 @@ import random
 import shutil
 from contextlib import contextmanager
 
+from hypothesis import HealthCheck, settings
+
 from data.store.generation import outdated
 from tests.faults.lakes import assert_no_address, assert_sound, found_in, inflated, strays, sweep
 from tests.support.lakes import opened
@@ -20,6 +22,13 @@ P99_SECONDS = 0.05
 def scaled(sampled, long):
     """How often or how long something is tried."""
     return long if IS_LONG else sampled * int(SHARE)
+
+
+def tried(sampled, long=200):
+    """How many examples Hypothesis tries: the same ones in a run of all tests, others in a longer one."""
+    return settings(
+        max_examples=scaled(sampled, long), deadline=None, derandomize=SHARE == "1", suppress_health_check=HealthCheck
+    )
 
 
 def p99(seconds):

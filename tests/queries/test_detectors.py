@@ -1,6 +1,5 @@
 """Detectors of jobs find what is planted and nothing below their thresholds; measures count one subject only."""
 
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
@@ -10,7 +9,7 @@ from itertools import count, product
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from data import Lake
@@ -32,7 +31,7 @@ from queries import (
 )
 from queries.detectors import Detector
 from queries.findings import GUESSES, REDIRECTED
-from tests.faults.trials import scaled
+from tests.faults.trials import tried
 from tests.recount import FINDERS, MEASURED, find, measured
 from tests.support.lakes import files_of
 from tests.support.sql import rows
@@ -41,7 +40,6 @@ from tests.support.visits import Visit, land, links, visit
 
 AS_OF = date(2026, 3, 30)
 pytestmark = pytest.mark.usefixtures("forked_own_sql")
-EXAMPLES = int(os.environ.get("TRAFFIC_EXAMPLES", scaled(5, 200)))
 FILES = sorted(
     file.name.removesuffix(".sql")
     for file in resources.files("queries").joinpath("jobs").iterdir()
@@ -275,12 +273,7 @@ def traffic(draw: st.DrawFn) -> list[Stream]:
     return streams
 
 
-@settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    derandomize="TRAFFIC_EXAMPLES" not in os.environ,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+@tried(5)
 @given(traffic(), st.sampled_from([AS_OF, AS_OF + timedelta(1), AS_OF - timedelta(7)]))
 def test_findings_and_measures_equal_a_recount_by_hand(world, streams, as_of):
     visits = visits_of(streams)

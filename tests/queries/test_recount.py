@@ -3,7 +3,6 @@
 A sample of six lakes; with `TRAFFIC_FAULTS=10` ten times as many, with `TRAFFIC_FAULTS=all` 200.
 """
 
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date, datetime, time, timedelta
@@ -12,27 +11,16 @@ from random import Random
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from data import BOT_CATEGORIES, Lake
 from data.visits import CONFIDENCE_SCORES, DEVICE_TYPES, REFERRER_TYPES, VISITS
 from queries import ENTRIES, RollupBuilder, Scope, TrafficValue, Warehouse
 from queries.rollups import Month
-from tests.faults.trials import scaled
+from tests.faults.trials import tried
 from tests.recount import WORDS, recount, word
 from tests.support.visits import Visit, land, links, visit
-
-EXAMPLES = int(os.environ.get("TRAFFIC_EXAMPLES", scaled(6, 200)))
-thorough, brief = (
-    settings(
-        max_examples=examples,
-        deadline=None,
-        derandomize="TRAFFIC_EXAMPLES" not in os.environ,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
-    )
-    for examples in (EXAMPLES, max(EXAMPLES // 5, 3))
-)
 
 VALUES = [TrafficValue(name, number * 12_345, "EUR") for number, name in enumerate(BOT_CATEGORIES)]
 COUNTRIES = {"DE": "Germany", "BR": "Brazil", "CI": "Côte d'Ivoire"}
@@ -230,7 +218,7 @@ def world(shared_lake: Lake) -> Iterator[World]:
     world.warehouse.close()
 
 
-@thorough
+@tried(6)
 @given(questions(counted_after=(1, 2, 3, 3, 3, 3)))
 def test_every_answer_equals_a_recount_by_hand(world, question):
     visits, known, scope = world.case(question)

@@ -15,14 +15,14 @@ from dataclasses import replace
 from functools import cached_property
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from data.errors import BadInput
 from data.ingest.follower import Follower
 from data.ingest.importer import Importer, Options
 from data.ingest.tail import Tail
-from tests.faults.trials import scaled
+from tests.faults.trials import tried
 from tests.support.lakes import everything_in, fail_at, paths, rows_of
 from tests.support.log_lines import line, lines
 from tests.support.tables import examples
@@ -516,7 +516,7 @@ EVENTS = st.one_of(
 
 
 @given(events=st.lists(EVENTS, max_size=14))
-@settings(max_examples=scaled(8, 200), deadline=None, suppress_health_check=list(HealthCheck))
+@tried(8)
 def test_whatever_happens_every_line_lands_once(shared, tmp_path_factory, events):
     site = Chance(shared, tmp_path_factory.mktemp("site"))
     for name, *arguments in events:

@@ -2,7 +2,6 @@
 
 import csv
 import gzip
-import os
 import random
 import re
 import stat
@@ -16,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import data.ingest.importer as importing
@@ -24,7 +23,7 @@ from data.errors import BadInput
 from data.ingest.importer import Importer, Options
 from data.logs import formats, source
 from data.visits import VISITS
-from tests.faults.trials import IS_LONG
+from tests.faults.trials import IS_LONG, tried
 from tests.support.lakes import everything_in, fail_at, paths
 from tests.support.log_lines import line
 from tests.support.relog import read_log
@@ -469,12 +468,7 @@ CONTENT = "".join(GARBLED).encode()
     log_format=st.sampled_from(["auto", "combined"]),
     packed=st.lists(st.sampled_from([bytes, gzip.compress]), min_size=5, max_size=5),
 )
-@settings(
-    max_examples=int(os.environ.get("TRAFFIC_EXAMPLES", "3")),
-    deadline=None,
-    derandomize="TRAFFIC_EXAMPLES" not in os.environ,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@tried(3)
 def test_a_log_imported_in_five_steps_cut_anywhere_is_the_log_imported_at_once(
     shared_lake, shared_importer, names, tmp_path, cuts, log_format, packed
 ):

@@ -1,7 +1,6 @@
 """Requests reported in JSON: each becomes exactly the visit that a log line of the same request would have become."""
 
 import json
-import os
 import random
 import sqlite3
 from collections import Counter
@@ -10,7 +9,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from itertools import count
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from data.ingest.importer import Importer, Options
@@ -20,6 +19,7 @@ from data.logs.reported import Submission
 from data.store import pending
 from data.store.lake import Lake
 from data.visits import VISITS
+from tests.faults.trials import tried
 from tests.support.addresses import FETCHED, PROXIES, ROAMING, country_database, fetch_lists
 from tests.support.lakes import files_of, read, rows_of
 from tests.support.reported import REPORTED
@@ -150,12 +150,7 @@ REQUESTS = st.fixed_dictionaries(
     }
 )
 NAMES = count()
-some = settings(
-    max_examples=int(os.environ.get("TRAFFIC_EXAMPLES", "5")),
-    deadline=None,
-    derandomize="TRAFFIC_EXAMPLES" not in os.environ,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+some = tried(5)
 CHANCE = random.Random(7)
 EVERYTHING = [
     {

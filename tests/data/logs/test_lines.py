@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import duckdb
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from data.errors import BadInput
@@ -21,7 +21,7 @@ from data.logs.formats import (
 )
 from data.logs.nginx_log_format import parse_nginx_log_format
 from data.logs.source import MAX_LINE_BYTES
-from tests.faults.trials import scaled
+from tests.faults.trials import tried
 from tests.support.forks import ROOT
 from tests.support.tables import examples, examples_at_once, tables
 
@@ -288,7 +288,7 @@ SPOILT = st.builds(
 
 
 @given(st.lists(SPOILT, min_size=20, max_size=40))
-@settings(max_examples=scaled(3, 200), deadline=None, derandomize=True)
+@tried(3)
 def test_whatever_a_line_holds_every_reader_answers_for_it(reader, lines):
     table = split_lines("\n".join(lines).encode(), 2)
     usual, _, _ = tables(__file__)["test_an_nginx_log_format_reads_what_it_says"][-1]

@@ -1,14 +1,13 @@
 """What may be reported of a request, field by field, and every reason for which it is refused."""
 
 import json
-import os
 import tracemalloc
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from data.errors import BadInput
@@ -23,6 +22,7 @@ from data.logs.reported import (
     parse_reported,
     split_rows,
 )
+from tests.faults.trials import tried
 from tests.support.reported import REPORTED
 from tests.support.tables import examples_at_once
 
@@ -31,11 +31,7 @@ NOW = datetime(2026, 3, 15, 12)
 EPOCH = datetime(1970, 1, 1)
 NO_OBJECT = "the visit is not a valid JSON object"
 DEEP = 100_000  # brackets: far more than a stack holds
-some = settings(
-    max_examples=int(os.environ.get("TRAFFIC_EXAMPLES", "60")),
-    deadline=None,
-    derandomize="TRAFFIC_EXAMPLES" not in os.environ,
-)
+some = tried(60)
 
 
 def read(row):

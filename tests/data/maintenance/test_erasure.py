@@ -14,7 +14,7 @@ from itertools import count
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from data.errors import LakeDamaged
@@ -27,6 +27,7 @@ from data.store.files import sha256_of
 from data.store.manifest import READERS_GRACE, Manifest
 from data.store.pending import enqueue
 from queries import ENTRIES, QueryFailed, Scope, Warehouse
+from tests.faults.trials import tried
 from tests.support.lakes import bytes_on_disk, dead_files, fail_at, files_of, flipped, landed, opened, rows_of
 from tests.support.visits import land, packed, unpacked, visit
 
@@ -142,12 +143,7 @@ def goes(row, criteria):
 
 
 @given(batches=st.lists(st.lists(VISIT, min_size=1, max_size=25), min_size=1, max_size=3), criteria=CRITERIA)
-@settings(
-    max_examples=int(os.environ.get("TRAFFIC_EXAMPLES", "6")),
-    deadline=None,
-    derandomize="TRAFFIC_EXAMPLES" not in os.environ,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@tried(6)
 def test_what_is_left_is_what_a_filter_leaves_in_the_order_it_had(shared_lake, names, batches, criteria):
     name = names()
     for batch in batches:

@@ -1,6 +1,5 @@
 """History under today's rules: what a reclassification changes, what it keeps, and what a failure leaves behind."""
 
-import os
 from collections import Counter, defaultdict
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
@@ -8,7 +7,7 @@ from itertools import chain
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from data.errors import LakeDamaged
@@ -22,6 +21,7 @@ from data.rules.paths import PROBE, classify_path
 from data.rules.tables import IpList
 from data.store.ip_list_files import refresh
 from data.visits import VISITS, Classification
+from tests.faults.trials import tried
 from tests.support.lakes import bytes_on_disk, files_of, flipped, landed, read, rows_of
 from tests.support.user_agents import CHROME, GPTBOT, IPHONE
 from tests.support.visits import land, links, visit
@@ -235,12 +235,7 @@ LINE = st.builds(
 )
 
 
-some = settings(
-    max_examples=int(os.environ.get("TRAFFIC_EXAMPLES", "3")),
-    deadline=None,
-    derandomize="TRAFFIC_EXAMPLES" not in os.environ,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+some = tried(3)
 
 
 @given(

@@ -1,6 +1,5 @@
 """Visits on their way to a file: what is packed comes out as it went in, and no damaged byte gets through."""
 
-import os
 import random
 import struct
 from datetime import datetime
@@ -9,12 +8,13 @@ from zlib import crc32
 import msgspec
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from data.errors import LakeDamaged, NewerVersion
 from data.store.packing import pack, table_of, unpack
 from data.visits import SCHEMA_VERSION, VISITS, VISITS_OF_DAYS
+from tests.faults.trials import tried
 from tests.support.visits import packed, visit
 
 TEXT = st.none() | st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
@@ -31,7 +31,7 @@ ROWS = st.lists(
 
 
 @given(st.lists(ROWS, min_size=1, max_size=4))
-@settings(max_examples=int(os.environ.get("TRAFFIC_EXAMPLES", "20")), deadline=None)
+@tried(20)
 def test_visits_of_several_packs_come_out_in_their_order(packs):
     table = table_of([unpack(packed(rows).body) for rows in packs])
     assert table.cast(VISITS_OF_DAYS).column_names == VISITS_OF_DAYS.names

@@ -2,7 +2,6 @@
 
 import ipaddress
 import json
-import os
 import sqlite3
 import sys
 import threading
@@ -14,7 +13,7 @@ from itertools import count
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from data.errors import Conflict, LakeDamaged
@@ -24,6 +23,7 @@ from data.store import pending
 from data.store.landing import Landing
 from data.visits import VISITS
 from tests.faults.lakes import assert_no_address
+from tests.faults.trials import tried
 from tests.support.lakes import fail_at, paths, rows_of, strays
 from tests.support.visits import packed, unpacked, visit
 
@@ -155,12 +155,7 @@ STEPS = st.lists(
 
 
 @given(STEPS, st.integers(1, 12))
-@settings(
-    max_examples=int(os.environ.get("TRAFFIC_EXAMPLES", "10")),
-    deadline=None,
-    derandomize="TRAFFIC_EXAMPLES" not in os.environ,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@tried(10)
 def test_what_is_kept_and_flushed_in_any_order_is_the_same_multiset(lake, steps, most):
     names, kept = count(), {"acme": Counter(paths(lake)), "other": Counter(paths(lake, "other"))}
     unique = len(kept["acme"]) + len(kept["other"])
