@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from data.errors import LakeDamaged
 from data.local_time import DEFAULT_ZONE
+from data.sql import read_sql
 from data.store.clock import TOLERANCE
 from data.store.schema import create_database
 
@@ -30,15 +31,7 @@ _BATCH: Final = 4096
 """Visitors that are hashed at a time: the objects of so many stay in the processor's cache, which takes two thirds of
 the time."""
 _SALTS_ARE_LOST: Final = "its salts are lost; delete it, and visitors of the last 48 hours count as new ones."
-_TABLE: Final = """
-CREATE TABLE salts (
-    zone TEXT NOT NULL,         -- in which it is this day
-    day TEXT NOT NULL,
-    salt TEXT NOT NULL,
-    created_at REAL NOT NULL,
-    PRIMARY KEY (zone, day)
-);
-"""
+_TABLE: Final = read_sql("data.ingest", "sql/salts")
 
 
 def daily_salts(path: Path, days: Iterable[date], now: datetime, zone: str = DEFAULT_ZONE) -> dict[date, str]:

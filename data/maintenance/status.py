@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from data.errors import LakeDamaged
 from data.rules.tables import rules_version
+from data.sql import read_sql
 from data.store.clock import TOLERANCE, format_time, parse_time
 from data.store.files import UNREADABLE
 from data.store.generation import outdated
@@ -20,28 +21,7 @@ from data.store.lake import Lake
 MAX_FOOTERS: Final = 500
 """With more files than this, footers (about 0.2 ms each) are not read, and times of visits are unknown."""
 
-_ORGANIZATIONS: Final = """
-WITH days AS (
-    SELECT organization, day, count(*) AS files, sum(visits) AS visits, sum(bytes) AS bytes,
-        sum(unfinished_of IS NULL) AS finished, min(behaviour_version) AS judged
-    FROM files WHERE deletable_at IS NULL AND visits > 0 GROUP BY organization, day
-), landed AS (
-    SELECT organization, sum(files) AS files, sum(visits) AS visits, sum(bytes) AS bytes, min(day) AS first_day,
-        max(day) AS last_day, sum(iif(day >= today_in(zone, $now), files, 0)) AS open_files,
-        sum(day < today_in(zone, $now) AND finished > 1) AS unmerged_days,
-        sum(day < today_in(zone, $now) AND judged = 0) AS unjudged_days
-    FROM days LEFT JOIN zones USING (organization) GROUP BY organization
-), waiting AS (
-    SELECT organization, sum(visits) AS pending, min(received_at) AS oldest FROM pending GROUP BY organization
-), known AS (
-    SELECT organization FROM batches UNION SELECT organization FROM epochs
-    UNION SELECT organization FROM landed UNION SELECT organization FROM waiting
-)
-SELECT organization, coalesce(files, 0), coalesce(visits, 0), coalesce(bytes, 0), first_day, last_day,
-    coalesce(open_files, 0), coalesce(unmerged_days, 0), coalesce(unjudged_days, 0), coalesce(pending, 0), oldest
-FROM known LEFT JOIN landed USING (organization) LEFT JOIN waiting USING (organization)
-WHERE $organization IN ('', organization) ORDER BY organization
-"""
+_ORGANIZATIONS: Final = read_sql("data.maintenance", "sql/organizations")
 """One statement, so that visits that are being moved from pending into a file are counted once."""
 
 _ENDS: Final = """
@@ -51,14 +31,7 @@ SELECT organization, path FROM files JOIN (
 ) USING (organization) WHERE deletable_at IS NULL AND visits > 0 AND day IN (first_day, last_day)
 """
 
-_SPAN: Final = """
-SELECT (SELECT min(day) FROM files WHERE deletable_at IS NULL AND visits > 0 AND organization = $organization),
-    (SELECT max(day) FROM files WHERE deletable_at IS NULL AND visits > 0 AND organization = $organization),
-    EXISTS (SELECT 1 FROM pending WHERE organization = $organization),
-    (SELECT json_group_array(DISTINCT day) FROM files WHERE deletable_at IS NULL AND visits > 0
-        AND organization = $organization AND behaviour_version = 0
-        AND organization NOT IN (SELECT organization FROM behaviour_off))
-"""
+_SPAN: Final = read_sql("data.maintenance", "sql/span")
 
 _LATEST_TIME: Final = """
 SELECT max(at) FROM (

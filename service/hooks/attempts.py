@@ -13,6 +13,7 @@ from typing import Final
 
 import orjson
 
+from data.sql import read_sql
 from service.clock import to_text
 from service.hooks.delivery import Attempt
 from service.hooks.outbox import LEASE, deactivate, lease_bounds
@@ -34,22 +35,7 @@ KEPT: Final = timedelta(days=30)
 MAX_FINISHED: Final = 1_000
 """Finished deliveries of one hook that are kept: the newest."""
 _RANDOM: Final = secrets.SystemRandom()
-_NEXT: Final = """
-    WITH organizations AS (SELECT organization, max(turn) AS last_turn FROM hooks GROUP BY organization),
-    next AS MATERIALIZED (
-        SELECT id, last_turn, turn, coalesce(
-            (SELECT number FROM deliveries WHERE hook_id = hooks.id AND status = 'pending' AND due_at <= :at
-             ORDER BY due_at, number LIMIT 1),
-            (SELECT number FROM deliveries WHERE hook_id = hooks.id AND status = 'pending'
-             AND coalesce(attempted_at, created_at) > :at LIMIT 1)) AS number
-        FROM hooks JOIN organizations USING (organization)
-        WHERE (coalesce(paused_until, '') <= :at OR last_failure_at > :at)
-          AND organization NOT IN (SELECT value FROM json_each(:full))
-          AND NOT EXISTS (
-            SELECT 1 FROM deliveries
-            WHERE hook_id = hooks.id AND status = 'pending' AND claimed_until > :at AND claimed_until <= :longest))
-    SELECT number, id FROM next WHERE number IS NOT NULL ORDER BY last_turn, turn LIMIT 1
-"""
+_NEXT: Final = read_sql("service.hooks", "next_delivery")
 """The next delivery. What was written at a time in the future, by a clock that ran ahead, is due.
 
 Each part has its index, as an outbox with many messages must not delay the search for others.

@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 import orjson
 
+from data.sql import read_sql
 from service.clock import from_text, to_text
 from service.control_database import ControlDatabase
 from service.encoding import record
@@ -28,14 +29,7 @@ MAX_HISTORY: Final = 200
 MAX_STORED_HISTORY: Final = 1_000
 """The lines of a job that are stored: the newest. Older ones stay only if they say how it began, or when something was
 last done to it: outcomes are measured from such lines."""
-_DELETE_OLD_HISTORY: Final = """
-    DELETE FROM job_history WHERE job_id = ?1
-        AND id <= (SELECT id FROM job_history WHERE job_id = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)
-        AND id NOT IN (
-            SELECT min(id) FROM job_history WHERE job_id = ?1
-            UNION ALL
-            SELECT max(id) FROM job_history WHERE job_id = ?1 GROUP BY action, from_status, to_status)
-"""
+_DELETE_OLD_HISTORY: Final = read_sql("service.jobs", "delete_old_history")
 
 _LISTED_COLUMNS: Final = (
     "id, organization, type, status, title, created_at, updated_at, priority, domain, short_code, path, summary, "
