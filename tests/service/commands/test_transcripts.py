@@ -22,9 +22,12 @@ from data.maintenance import erasure, retention
 from data.store import pending
 from data.store.locks import locked
 from service.commands import confirmation
+from service.hooks.attempts import claim, finish
+from service.hooks.delivery import Attempt
+from service.hooks.registry import Hooks
 from service.jobs.store import Jobs
 from tests.service.commands.runs import Run
-from tests.service.jobs.findings import NOW, broken
+from tests.service.jobs.findings import NOW, ROW, broken, mark
 from tests.support.addresses import country_database
 from tests.support.control import open_store
 from tests.support.lakes import opened
@@ -68,12 +71,14 @@ class Terminal:
             run = Run(done.returncode, done.stdout, done.stderr)
         code, out, err = ([line[2:] for line in below if line[0] == mark] for mark in "?>!")
         assert run.code == int(*code), run
-        for printed, lines in ((run.out, out), (run.err, err)):
-            expected = self.pattern("\n".join(lines))
-            stripped = "\n".join(map(str.strip, printed.removesuffix("\n").split("\n")))
-            found = re.fullmatch(expected, stripped, re.DOTALL)
-            assert found, f"{command} printed:\n{stripped}"
-            self.names |= found.groupdict()
+        self.match(command, run.out, out)
+        self.match(command, run.err, err)
+
+    def match(self, command, printed, lines):
+        stripped = "\n".join(map(str.strip, printed.removesuffix("\n").split("\n")))
+        found = re.fullmatch(self.pattern("\n".join(lines)), stripped, re.DOTALL)
+        assert found, f"{command} printed:\n{stripped}"
+        self.names |= found.groupdict()
 
     def file(self, name, below):
         Path(name).parent.mkdir(exist_ok=True)
@@ -95,10 +100,11 @@ class Terminal:
         self.held.close()
 
     def sql(self, statement, below):
-        """Somebody changes a database: `manifest UPDATE …`."""
+        """Somebody changes a database, `manifest UPDATE …`, or reads it: below is each value on lines of its own."""
         name, _, statement = self.resolved(statement).partition(" ")
         with closing(sqlite3.connect(f"lake/{name}.sqlite")) as database, database:
-            database.execute(statement)
+            values = [str(value) for row in database.execute(statement) for value in row]
+        self.match(statement, "\n".join(values), [line[2:] for line in below])
 
     def mmdb(self, words, below):
         """Somebody offers a database in which 5.5.5.0/24 has a record: `countries.mmdb {"country": "FR"}`."""
@@ -129,17 +135,32 @@ class Terminal:
             rows += [visit(visited_at=at, **columns)] * int(times or 1)
         return organization, rows
 
-    def job(self, path, below):
-        """A detector finds a broken link."""
+    def job(self, words, below):
+        """A detector finds a broken link: `/gone`; `/gone 70000` has so many letters in its evidence."""
+        path, _, letters = words.partition(" ")
+        rows = [{**ROW, "statuses": "4" * int(letters)}] if letters else ()
         with opened(Path("lake")) as lake, open_store(Jobs, lake) as jobs:
-            jobs.upsert(broken(path.encode().decode("unicode_escape")), NOW)
+            jobs.upsert(broken(path.encode().decode("unicode_escape"), rows=rows), NOW)
+
+    def ship(self, words, below):
+        """Somebody says that what carries a job out was shipped so many days ago: `«job» 5`."""
+        job_id, days = self.resolved(words).split()
+        now = datetime.now(UTC)
+        with opened(Path("lake")) as lake, open_store(Jobs, lake) as jobs:
+            mark(jobs, job_id, at=now, shipped_at=now - timedelta(int(days)))
+
+    def attempt(self, words, below):
+        """A server attempts to deliver the next message: `204 null 7` are its answer, error and milliseconds."""
+        now = datetime.now(UTC)
+        with opened(Path("lake")) as lake, open_store(Hooks, lake) as hooks, hooks.database.transaction() as outbox:
+            finish(outbox, claim(outbox, now), Attempt(*map(json.loads, words.split())), now)
 
 
 STEPS = {"$": Terminal.run} | {
     step.__name__: step
     for step in (
         Terminal.file, Terminal.answer, Terminal.set, Terminal.hold, Terminal.release, Terminal.sql, Terminal.mmdb,
-        Terminal.visits, Terminal.pending, Terminal.job,
+        Terminal.visits, Terminal.pending, Terminal.job, Terminal.ship, Terminal.attempt,
     )
 }  # fmt: skip
 
