@@ -11,7 +11,7 @@ import pytest
 from data.ingest.importer import Importer, Options
 from data.rules.classifier import Request
 from data.rules.tables import IpList, load
-from data.store.ip_list_files import refresh, snapshots
+from data.store.ip_list_files import refresh
 from data.visits import Classification
 from service.commands import main
 from tests.service.commands.runs import run
@@ -83,14 +83,6 @@ def test_one_request_is_explained_by_every_rule_it_meets(classify, classifier, u
     assert all(map(str.startswith, told.get("else", []), categories))
     assert told["rules"] == [classifier.rules_version]
     assert "address" not in told
-
-
-def test_what_is_piped_is_not_cut_to_the_width_of_a_terminal_and_a_rule_keeps_its_brackets(classify):
-    words = classify("--user-agent", GPTBOT, "--referrer", AI_REFERRER, "--url", TAGGED).out
-    assert "…" not in words.replace("compatible; …bot", "")
-    both = r"^else +ai_referral ChatGPT: campaigns\.toml: .* and referrers\.toml: .*  https://\S+ *$"
-    assert re.search(both, words, re.MULTILINE)
-    assert '"[wW]get"' in classify("--user-agent", "Wget/1.21").out
 
 
 # Many requests, for programs to read
@@ -202,32 +194,6 @@ def test_an_old_list_or_one_of_an_agent_with_other_addresses_contradicts_no_agen
     answers = classify("--jsonl", "-", stdin=split_lines(rows), lake=lake).answers
     assert [answer["confidence"] for answer in answers] == ["high", "verified"] * 2
     assert {answer["agent"] for answer in answers} == {"GPTBot", "Claude-User"}
-
-
-def test_what_an_address_says_is_explained(classify, lake):
-    found = table(classify("--user-agent", GPTBOT, "--ip", "8.8.8.8"))
-    assert found["confidence"] == ["high"]
-    assert "traffic agents refresh" in found["address"][0]
-    listed(lake)
-    day = snapshots(lake)["openai-gptbot"].fetched_at.date()
-    for address, confidence, told in (
-        ("132.196.86.7", "verified", f"inside openai-gptbot of {day}"),
-        ("8.8.8.8", "contradicted", "outside openai-gptbot, and it comes from no other addresses"),
-    ):
-        found = table(classify("--user-agent", GPTBOT, "--ip", address, lake=lake))
-        assert (found["confidence"], found["address"]) == ([confidence], [told])
-        assert found["to verify"] == ["ip:openai-gptbot"]
-        assert found["decided by"][0].startswith('agents.toml: "GPTBot"')
-    for address in ("[/x]", "2606:4700:cd:a:b::1"):
-        assert address in classify("--user-agent", GPTBOT, "--ip", address, lake=lake).out
-
-
-def test_no_address_is_kept(classify, lake):
-    listed(lake)
-    classify("--jsonl", "-", stdin=split_lines([{"user_agent": GPTBOT, "ip": "132.196.86.77"}]), lake=lake)
-    files = [path for path in lake.root.rglob("*") if path.is_file()]
-    assert files
-    assert not [path for path in files if b"132.196.86.77" in path.read_bytes()]
 
 
 def logged(text):

@@ -63,7 +63,6 @@ def filled(shared_lake):
         ],
     )
     links(shared_lake, "acme", [{"short_code": "sale", "target_url": "https://shop.example/ü?a=1,2"}])
-    land(shared_lake, "without", [visit(domain=domain) for domain in ("go.example", None, None)])
     return shared_lake
 
 
@@ -111,19 +110,6 @@ def test_query_writes_parquet(query):
     assert pq.read_table(io.BytesIO(empty.body)).num_rows == 0
 
 
-def test_query_takes_a_part_of_an_answer(query):
-    whole = query("dashboard", *DAY_FLAGS, "--format", "json").json
-    for part in ("overview", "weeklyTrend"):
-        assert query("dashboard", *DAY_FLAGS, "--format", "json", "--part", part).json == whole[part]
-    run = query("weekly-trend", *DAY_FLAGS, "--format", "csv", "--part", "byPlatform")
-    assert (run.code, run.out.partition(",")[0]) == (0, "week")
-
-
-@examples("words", "told")
-def test_query_refuses_what_it_cannot_print_before_it_opens_the_lake(tmp_path, words, told):
-    assert told in refused(program("query", *words, "--org", "acme", "--lake", tmp_path / "missing"))
-
-
 @pytest.mark.parametrize("form", ["json", "csv", "table", "parquet"])
 def test_a_template_of_your_own_may_give_any_common_type(query, tmp_path, form):
     file = tmp_path / "mine.sql"
@@ -137,29 +123,6 @@ def test_a_template_of_your_own_may_give_any_common_type(query, tmp_path, form):
     if form == "json":
         assert [(row["bot_category"], row["visits"]) for row in run.json] == [("other_bot", 2), ("search_crawler", 2)]
     assert run.out
-
-
-@examples("sql", "told")
-def test_an_error_of_own_sql_quotes_the_line_that_it_is_in(query, tmp_path, sql, told):
-    file = tmp_path / "mine.sql"
-    file.write_text(sql)
-    run = query(file)
-    assert (run.code, run.out) == (2, "")
-    assert run.err.endswith(told), run.err
-    assert "EXPLAIN" not in run.err
-    assert "DESCRIBE" not in run.err
-
-
-@examples("flags", "told")
-def test_days_without_visits_are_explained_on_stderr(query, flags, told):
-    run = query("devices", *flags, "--format", "json")
-    assert (run.code, run.err) == (0, told)
-
-
-@examples("flags", "expected")
-def test_visits_without_a_domain_can_be_asked_for(query, filled, flags, expected):
-    words = ("domain-breakdown", "--org", "without", "--lake", filled.root, *DAY_FLAGS, *flags, "--format", "json")
-    assert {row["domain"]: row["visits"] for row in program("query", *words).json} == expected
 
 
 def test_help_loads_neither_the_engine_nor_the_web_server_and_a_query_no_web_server(filled):

@@ -71,23 +71,19 @@ def test_yesterday_is_one_file_for_each_endpoint_with_the_rows_of_the_api(export
             assert (written.column_names, written.to_pylist()) == (table.column_names, table.to_pylist())
 
 
-def test_a_csv_file_has_the_bytes_that_a_query_prints(export, traffic, shared_lake, ago, tmp_path):
-    export("--endpoints", "top-links,ai-sources", "--format", "csv")
-    written = files_in(tmp_path / "to")
-    printed = traffic("query", "top-links", "--org", "acme", "--start-date", ago(1), "--end-date", ago(1),
-                      "--format", "csv")  # fmt: skip
-    assert written[place("top-links", ago(1), "csv")] == printed.out.encode()
-    assert written[place("ai-sources", ago(1), "csv")] == b"ai_source,visits,percentage,agent_fetches,ai_referrals\r\n"
-
-
-def test_a_formula_of_a_stranger_is_text_in_csv_unless_it_is_raw(export, traffic, shared_lake, ago, tmp_path):
-    days = ("--start-date", ago(1), "--end-date", ago(1))
+def test_a_csv_file_has_the_bytes_that_a_query_prints_and_a_formula_is_text_unless_it_is_raw(
+    export, traffic, ago, tmp_path
+):
     for flags, text in ((), f"'{FORMULA}"), (("--raw",), FORMULA):
-        assert export("--endpoints", "utm-campaigns", "--format", "csv", "--again", *flags).code == 0
-        path = tmp_path / "to" / place("utm-campaigns", ago(1), "csv")
-        assert [row["utm_campaign"] for row in csv.DictReader(io.StringIO(path.read_text()))] == [text]
-        query = ("query", "utm-campaigns", "--org", "acme", *days, "--format", "csv")
-        assert traffic(*query, *flags).out.encode() == path.read_bytes()
+        assert export("--endpoints", "utm-campaigns,ai-sources", "--format", "csv", "--again", *flags).code == 0
+        written = files_in(tmp_path / "to")
+        body = written[place("utm-campaigns", ago(1), "csv")]
+        assert [row["utm_campaign"] for row in csv.DictReader(io.StringIO(body.decode()))] == [text]
+        days = ("--start-date", ago(1), "--end-date", ago(1))
+        printed = traffic("query", "utm-campaigns", "--org", "acme", *days, "--format", "csv", *flags)
+        assert printed.out.encode() == body
+        empty = b"ai_source,visits,percentage,agent_fetches,ai_referrals\r\n"
+        assert written[place("ai-sources", ago(1), "csv")] == empty
 
 
 def test_folders_are_read_as_one_table(export, ago, tmp_path):

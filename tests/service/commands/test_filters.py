@@ -1,7 +1,7 @@
 """Each parameter is a row of one table: commands, assistants and notebooks take it and answer as HTTP does."""
 
 import json
-from datetime import date, datetime
+from datetime import datetime
 
 import pytest
 
@@ -95,21 +95,3 @@ def test_views_set_and_a_report_shows_what_they_are_filtered_by(filled, traffic)
     flags = flags_of(DAYS | COLUMNS)
     text = traffic("report", "--org", "acme", "--format", "text", *flags).out
     assert [f"{PARAMETERS[name].label}: {value}" in text for name, value in COLUMNS.items()] == [True] * len(COLUMNS)
-
-
-def test_an_export_has_a_folder_for_each_filter(filled, traffic, tmp_path):
-    days = ("--start-date", DAY.date(), "--end-date", date(2026, 3, 11), "--endpoints", "devices,domain-breakdown")
-    filters = ("--short-code", "launch", "--path", "/launch", "--country", "de")
-    for flags in (days, (*days, *filters)):
-        traffic("export", "--org", "acme", "--to", tmp_path, "--format", "csv", *flags)
-    files = {str(path.relative_to(tmp_path)): path.read_text() for path in tmp_path.rglob("*.csv")}
-    whole, day = "organization=acme", f"day={DAY.date()}/rows.csv"
-    words = "country=DE/path=%2Flaunch"
-    assert files.keys() == {
-        f"devices/{whole}/{day}",
-        f"domain-breakdown/{whole}/{day}",
-        f"devices/{whole}/short_code=launch/{words}/{day}",
-        f"domain-breakdown/{whole}/{words}/{day}",  # it takes no short code
-    }
-    assert "mobile,1," in files[f"devices/{whole}/short_code=launch/{words}/{day}"]
-    assert "unknown,3," in files[f"devices/{whole}/{day}"]

@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import httpx2
 import pytest
@@ -10,7 +10,6 @@ import pytest
 from data import Lake
 from data.ingest.importer import Importer, Options
 from data.maintenance.rebuild import Rebuild
-from service.doctor import examine
 from tests.faults.lakes import log
 from tests.support.lakes import kept_manifest, put_back
 from tests.support.tables import tables
@@ -88,19 +87,6 @@ def test_a_command_that_writes_refuses_until_the_manifest_is_rebuilt(outdated, t
     assert Rebuild(outdated.root).run().visits == 2
     if command != "follow":  # which goes on
         assert traffic(*words).code == 0
-
-
-def test_commands_that_look_say_so(outdated, traffic):
-    verify = traffic("verify")
-    assert (verify.code, verify.out.startswith("manifest.sqlite: ")) == (1, True)
-    assert "run `traffic rebuild`" in verify.err
-    assert "traffic rebuild" in traffic("status", "--format", "json").json["manifest_problem"]
-    broken = [
-        check for check in examine({"TRAFFIC_LAKE": str(outdated.root)}, datetime.now(UTC)) if check.level == "broken"
-    ]
-    assert [check.subject for check in broken] == ["manifest"]
-    query = traffic("query", "traffic-overview", "--org", "acme", "--format", "json")
-    assert query.code == 0
 
 
 def test_a_log_that_had_grown_counts_once_when_the_operator_says_so(lake, traffic, tmp_path):
