@@ -10,7 +10,7 @@ from data import BadInput
 from data.text import plural
 from service.clock import to_text
 from service.commands.options import DEFAULT_LAKE, LakeOption, created_lake
-from service.commands.printing import messages, print_rows
+from service.commands.printing import inform, messages, print_rows
 
 if TYPE_CHECKING:
     from data.rules.tables import IpList
@@ -63,8 +63,7 @@ def refresh(
         cells.append((row.name, row.operator, *last, problem))
     print_rows(("list", "operator", "networks", "fetched at", "problem"), cells)
     if failed := sum(outcome.snapshot is None for outcome in outcomes):
-        text = f"{failed} of {plural(len(rows), 'list')} could not be refreshed; their last versions are kept."
-        typer.echo(text, err=True)
+        inform(f"{failed} of {plural(len(rows), 'list')} could not be refreshed; their last versions are kept.")
         raise typer.Exit(1)
 
 

@@ -4,10 +4,8 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-import typer
-
 from data import BadInput
-from service.commands.printing import escaped
+from service.commands.printing import escaped, inform
 from service.commands.tables import parts_of, print_table
 
 if TYPE_CHECKING:
@@ -59,7 +57,7 @@ def print_answer(
     from service.encoding import encode
 
     if output == "table" and nothing and not answer:
-        typer.echo(nothing, err=True)
+        inform(nothing)
     elif output == "table":
         print_table(answer, is_wide)
     elif output == "json":

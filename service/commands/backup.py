@@ -9,7 +9,7 @@ import typer
 from data import Lake
 from data.text import plural
 from service.commands.options import DEFAULT_LAKE, LakeOption
-from service.commands.printing import progress_bar
+from service.commands.printing import inform, progress_bar
 
 
 def backup(
@@ -42,4 +42,4 @@ def backup(
         copied = back_up(opened, folder, progress)
     pending = f" and {copied.pending:,} not yet in a file" if copied.pending else ""
     visits = f"{plural(copied.visits, 'visit')}{pending}"
-    typer.echo(f"{folder}: {plural(copied.files, 'file')} with {visits} ({decimal(copied.size)}).", err=True)
+    inform(f"{folder}: {plural(copied.files, 'file')} with {visits} ({decimal(copied.size)}).")

@@ -9,6 +9,7 @@ from data.text import plural
 from service.commands.answers import print_answer
 from service.commands.filters import WithParameters
 from service.commands.options import DEFAULT_LAKE, FormatOption, LakeOption, OrganizationOption, open_lake
+from service.commands.printing import inform
 
 app = typer.Typer(help="Show disguised bots, and count them as bots or not.", rich_markup_mode=None)
 
@@ -69,11 +70,11 @@ def explain(
     waiting = sum(row["visits"] for row in rows if row["day"] in unjudged)
     verb, off = ("count", "") if is_on else ("would count", " Behaviour is off.")
     people = f"{plural(landed, 'visit')} imported as people's; {moved:,} of them {verb} as bots"
-    typer.echo(f"{people}; {waiting:,} are of days that are not judged yet.{off}", err=True)
+    inform(f"{people}; {waiting:,} are of days that are not judged yet.{off}")
 
 
 def _switch(lake: Path, organization: str, *, on: bool) -> None:
     from data.store.behaviour import switch_behaviour
 
     switch_behaviour(open_lake(lake, organization, must_write=True).manifest, organization, on=on)
-    typer.echo(f"Behaviour is {'on' if on else 'off'} for {organization}.", err=True)
+    inform(f"Behaviour is {'on' if on else 'off'} for {organization}.")

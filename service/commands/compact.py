@@ -4,12 +4,10 @@ import os
 from contextlib import ExitStack, closing
 from typing import Annotated
 
-import typer
-
 from data import Lake
 from data.text import plural
 from service.commands.options import DEFAULT_LAKE, LakeOption, flag
-from service.commands.printing import progress_bar
+from service.commands.printing import inform, progress_bar
 from service.settings import cluster_options, read_settings, setting
 
 
@@ -41,9 +39,8 @@ def compact(
         cluster = stack.enter_context(closing(open_cluster(opened, Warehouse(opened), options))) if options else None
         months = RollupBuilder(opened, counter=cluster).run(progress=progress)
     swept = compactor.sweep()
-    typer.echo(
+    inform(
         f"Merged {plural(done.files_before, 'file')} with {plural(done.visits, 'visit')} into {done.files_after:,}, "
         f"in {plural(done.partitions, 'day')}, {done.judged:,} now judged; "
-        f"built rollups for {plural(months, 'month')}; deleted {plural(swept, 'obsolete file')}.",
-        err=True,
+        f"built rollups for {plural(months, 'month')}; deleted {plural(swept, 'obsolete file')}."
     )

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 import typer
 
 from service.commands.options import DEFAULT_LAKE, LakeOption, created_lake
-from service.commands.printing import printable
+from service.commands.printing import inform, printable
 from service.settings import setting
 
 FREE_DATABASES: Final = (
@@ -42,23 +42,19 @@ def countries(
     if file is None:
         for name, licence, asks, url in FREE_DATABASES:
             typer.echo(f"{name} ({licence}; {asks})\n  {url}")
-        typer.echo("Download one in the format MMDB, then run: traffic countries FILE", err=True)
+        inform("Download one in the format MMDB, then run: traffic countries FILE")
         return
     from data.store.country_file import read_download, set_up
 
     download = read_download(file)
     opened = created_lake(lake)
     before = opened.country_database.exists()
-    typer.echo(
-        f"{file}: {printable(download.description)}; {download.address} is in {download.country}.\n"
-        f"It {'replaces' if before else 'is copied to'} {opened.country_database}.",
-        err=True,
-    )
+    inform(f"{file}: {printable(download.description)}; {download.address} is in {download.country}.")
+    inform(f"It {'replaces' if before else 'is copied to'} {opened.country_database}.")
     set_up(opened, download)
-    typer.echo(
+    inform(
         "Visits that are imported from now on have countries; restart `traffic serve` and `traffic follow` for theirs. "
-        "Past visits get none, as their addresses are gone.",
-        err=True,
+        "Past visits get none, as their addresses are gone."
     )
     if named := os.environ.get(setting("geoip").variable):
-        typer.echo(f"{setting('geoip').variable} names {named}, which is used instead: unset it.", err=True)
+        inform(f"{setting('geoip').variable} names {named}, which is used instead: unset it.")

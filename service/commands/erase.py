@@ -15,7 +15,7 @@ from data.text import plural
 from service.clock import to_text
 from service.commands.confirmation import ask, check_can_ask
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, day_of, open_lake
-from service.commands.printing import printable, progress_bar
+from service.commands.printing import inform, printable, progress_bar
 from service.control_database import ControlDatabase
 
 if TYPE_CHECKING:
@@ -65,13 +65,13 @@ def erase(
     if dry_run or not yes:
         planned = _run(eraser, organization, criteria, dry_run=True)
         files = plural(len(planned.before), "file")
-        typer.echo(f"{_summary(planned)} would be deleted, in {files}. This cannot be undone.", err=True)
+        inform(f"{_summary(planned)} would be deleted, in {files}. This cannot be undone.")
         if dry_run:
             _print_receipt(planned, _erase_evidence(opened, organization, criteria, dry_run=True), None)
             return
         ask("Delete them?")
     erased = _run(eraser, organization, criteria)
-    typer.echo(f"Removed {_summary(erased)} from all answers.", err=True)
+    inform(f"Removed {_summary(erased)} from all answers.")
     evidence = _erase_evidence(opened, organization, criteria)
     followed = follow_erasures(opened, organization)
     finish(opened, erased.dead, erased.ended_at)
@@ -84,7 +84,7 @@ def report_due(followed: "Collection[Followed]") -> None:
     due = [copy for copy in followed if copy.problem]
     for copy in due:
         problem = printable(f"Not done at {copy.target} for {copy.organization}: {copy.problem}")
-        typer.echo(f"{problem} A running server tries again, and so does `traffic publish`.", err=True)
+        inform(f"{problem} A running server tries again, and so does `traffic publish`.")
     if due:
         raise typer.Exit(1)
 
@@ -95,7 +95,7 @@ def finish(lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
 
     if dead:
         seconds = round(GRACE.total_seconds())
-        typer.echo(f"Deleting the files in {seconds} s, once no query reads them.", err=True)
+        inform(f"Deleting the files in {seconds} s, once no query reads them.")
         with progress_bar("Waiting") as progress:
             for second in range(seconds):
                 time.sleep(1)
@@ -105,8 +105,7 @@ def finish(lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
         if truncate_wal(lake):
             return
         if not second:
-            left = "The files are deleted; waiting for a process that reads manifest.sqlite, such as a backup."
-            typer.echo(left, err=True)
+            inform("The files are deleted; waiting for a process that reads manifest.sqlite, such as a backup.")
         time.sleep(1)
     raise FilesInUse("the files are deleted, but a process still reads manifest.sqlite; stop it and run this again.")
 

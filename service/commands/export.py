@@ -16,7 +16,7 @@ from data.text import plural
 from service.commands.answers import check_format
 from service.commands.filters import WithParameters
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, RawOption, flag, open_lake
-from service.commands.printing import progress_bar
+from service.commands.printing import inform, progress_bar
 from service.settings import setting
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def export(
         }
         missing = {key: path for key, path in paths.items() if again or not path.exists()}
         _write_files(warehouse, scopes, entries, missing, folder, is_raw)
-    typer.echo(f"{folder}: {plural(len(missing), 'file')} written, {len(paths) - len(missing):,} kept.", err=True)
+    inform(f"{folder}: {plural(len(missing), 'file')} written, {len(paths) - len(missing):,} kept.")
 
 
 def _entries(names: str) -> dict[str, "Entry"]:
@@ -121,10 +121,9 @@ def _days(lake: Lake, organization: str, scope: "Scope | None", yesterday: date)
     days = sorted(day for day in stored if scope.start_date <= day <= scope.end_date)
     length = (scope.end_date - scope.start_date).days + 1
     if len(days) < length:
-        typer.echo(
+        inform(
             f"{organization} has visits on {len(days):,} of {plural(length, 'day')} from {scope.start_date} to "
-            f"{scope.end_date}; the others are left out.", err=True,
-        )  # fmt: skip
+            f"{scope.end_date}; the others are left out.")  # fmt: skip
     return days
 
 

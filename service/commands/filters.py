@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import typer
 from typer.core import TyperOption
 
 from service.commands.options import Command, value_name
+from service.commands.printing import inform
 
 if TYPE_CHECKING:
     from queries import Parameter
@@ -41,7 +41,7 @@ class WithParameters(Command):
         ctx.obj = {row.name: ctx.params.pop(row.name) for row in self._parameters()}
         for given, missing in (("start", "end"), ("end", "start")):
             if ctx.obj[f"{given}_date"] and not ctx.obj[f"{missing}_date"]:
-                typer.echo(f"--{given}-date has no effect without --{missing}-date.", err=True)
+                inform(f"--{given}-date has no effect without --{missing}-date.")
         return super().invoke(ctx)
 
     def _parameters(self) -> "list[Parameter]":

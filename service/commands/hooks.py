@@ -9,7 +9,7 @@ import typer
 from data import Lake
 from service.clock import to_text
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, created_lake
-from service.commands.printing import print_rows
+from service.commands.printing import inform, print_rows
 from service.settings import read_settings
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def create(
 
     hook, secret = _hooks(created_lake(lake)).create(organization, name, url, event or DEFAULT_EVENTS)
     events = ", ".join(hook.events)
-    typer.echo(f"{hook.id} of {organization} receives {events}. Its secret is shown only once:", err=True)
+    inform(f"{hook.id} of {organization} receives {events}. Its secret is shown only once:")
     typer.echo(secret)
 
 
@@ -50,7 +50,7 @@ def list_hooks(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE
     """
     hooks = _hooks(Lake(lake)).of(organization)
     if not hooks:
-        typer.echo(f"{organization} has no hooks; `traffic hooks create` makes one.", err=True)
+        inform(f"{organization} has no hooks; `traffic hooks create` makes one.")
         return
     cells = []
     for one in hooks:
@@ -68,7 +68,7 @@ def send_test(hook: HookArgument, organization: OrganizationOption, lake: LakeOp
     Example: traffic hooks test hook_3f2a9c0d1e4b5a6f7081 --org acme
     """
     delivery = _hooks(Lake(lake)).send_test(organization, hook)
-    typer.echo("The test is in the outbox; a running server sends it within seconds.", err=True)
+    inform("The test is in the outbox; a running server sends it within seconds.")
     typer.echo(delivery)
 
 
@@ -80,7 +80,7 @@ def deliveries(hook: HookArgument, organization: OrganizationOption, lake: LakeO
     """
     messages = _hooks(Lake(lake)).deliveries(organization, hook)
     if not messages:
-        typer.echo(f"Nothing was sent to {hook} yet; `traffic hooks test` sends a made-up job.", err=True)
+        inform(f"Nothing was sent to {hook} yet; `traffic hooks test` sends a made-up job.")
         return
     cells = []
     for one in messages:
@@ -103,7 +103,7 @@ def replay(
     Example: traffic hooks replay hook_3f2a9c0d1e4b5a6f7081 evt_0a1b2c3d4e5f60718293 --org acme
     """
     _hooks(Lake(lake)).replay(organization, hook, delivery)
-    typer.echo(f"{delivery} is in the outbox again; a running server sends it within seconds.", err=True)
+    inform(f"{delivery} is in the outbox again; a running server sends it within seconds.")
 
 
 @app.command()
@@ -113,7 +113,7 @@ def rotate(hook: HookArgument, organization: OrganizationOption, lake: LakeOptio
     Example: traffic hooks rotate hook_3f2a9c0d1e4b5a6f7081 --org acme
     """
     _, secret = _hooks(Lake(lake)).rotate(organization, hook)
-    typer.echo(f"The new secret of {hook}, shown only once. The old one is valid for 24 hours.", err=True)
+    inform(f"The new secret of {hook}, shown only once. The old one is valid for 24 hours.")
     typer.echo(secret)
 
 

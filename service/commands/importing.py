@@ -13,7 +13,7 @@ from data.logs.format_names import FORMATS
 from data.text import plural
 from service.commands.confirmation import ask, check_can_ask
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag, is_new
-from service.commands.printing import progress_bar
+from service.commands.printing import inform, progress_bar
 from service.settings import setting
 
 if TYPE_CHECKING:
@@ -82,11 +82,11 @@ def import_logs(
         root = Path(stack.enter_context(TemporaryDirectory(prefix="traffic-"))) if is_made_up else lake
         opened = Lake(root, create=True)
         importer = importer_of(opened, trusted_proxies, geoip)
-        _print(f"Lake: {lake.absolute()}")
+        inform(f"Lake: {lake.absolute()}")
         if again and not (yes or dry_run):
             planned = [_run(importer, file, options, dry_run=True, again=True) for file in files]
             if erasures := sorted({str(erasure) for summary in planned for erasure in summary.erasures}):
-                _print(f"These logs may contain what was erased: {'; '.join(erasures)}.")
+                inform(f"These logs may contain what was erased: {'; '.join(erasures)}.")
                 check_can_ask(yes=False)
                 ask("Import it again?")
         for file in files:
@@ -105,7 +105,7 @@ def judge_past_days(lake: Lake, organization: str) -> None:
     with progress_bar("Judging") as progress:
         judged = Compactor(lake, threads=COMMAND_THREADS).run(progress=progress, organization=organization).judged
     if judged:
-        _print(f"Judged {plural(judged, 'past day')}: disguised bots no longer count as people.")
+        inform(f"Judged {plural(judged, 'past day')}: disguised bots no longer count as people.")
 
 
 def options_of(
@@ -141,7 +141,7 @@ def importer_of(lake: Lake, trusted_proxies: str, geoip: str) -> "Importer":
             countries = country_database(lake, Path(geoip) if geoip else None)
     except BadInput as error:
         unknown = "countries are unknown unless the log contains them; `traffic countries` sets up a database."
-        _print(f"traffic: {error}; {unknown}")
+        inform(f"traffic: {error}; {unknown}")
     return Importer(lake, proxies=setting("trusted_proxies").read(trusted_proxies), countries=countries)
 
 
@@ -155,7 +155,7 @@ def _warn(summary: "Summary", zone: str) -> None:
     from data.local_time import today
 
     if 100 * summary.with_short_code < MIN_SHORT_CODE_SHARE * summary.visits:
-        _print("  warning: few of its paths are links; --short-code-pattern says where in a path the short code is")
+        inform("  warning: few of its paths are links; --short-code-pattern says where in a path the short code is")
     age = today(zone, datetime.now(UTC)) - summary.last_day if summary.last_day else timedelta(0)
     if age >= OLD:
         from queries import DEFAULT_RANGE, RANGES
@@ -163,62 +163,58 @@ def _warn(summary: "Summary", zone: str) -> None:
         ways = [f"--range {name}" for name, length in RANGES.items() if age < timedelta(days=length)]
         ways.append(f"--start-date {summary.first_day} --end-date {summary.last_day}")
         older = f"older than the default range of queries, {DEFAULT_RANGE}"
-        _print(f"  warning: its newest visit is {older}: ask with {' or '.join(ways)}")
+        inform(f"  warning: its newest visit is {older}: ask with {' or '.join(ways)}")
     for erasure in summary.erasures:
-        _print(f"  warning: {erasure}; this log may contain them")
+        inform(f"  warning: {erasure}; this log may contain them")
 
 
 def _report(file: Path, summary: "Summary", domain: str, dry_run: bool, zone: str) -> None:
     if summary.already_imported:
         without = ", without a domain" if summary.begun_without_domain else ""
-        _print(f"{file}: already imported{without}, nothing changed.")
+        inform(f"{file}: already imported{without}, nothing changed.")
         return
     outcome = "would be imported" if dry_run else "imported"
     grown = " of a log whose beginning was imported before" if summary.continued else ""
     visits, lines = plural(summary.visits, "visit"), plural(summary.lines, "line")
     named = f" ({summary.log_format})" if summary.log_format else ""
-    _print(f"{file}: {visits} {outcome} from {lines}{grown}{named}.")
+    inform(f"{file}: {visits} {outcome} from {lines}{grown}{named}.")
     if summary.visits:
         categories = [(category, count, f"{count:,}") for category, count in summary.categories.most_common()]
         widths = max(len(category) for category, *_ in categories), max(len(text) for *_, text in categories)
         for category, count, text in categories:
-            _print(f"  {category:{widths[0]}}  {text:{widths[1]}}  {100 * count / summary.visits:.1f} %")
-        _print(f"  days {summary.first_day} to {summary.last_day} ({zone})")
+            inform(f"  {category:{widths[0]}}  {text:{widths[1]}}  {100 * count / summary.visits:.1f} %")
+        inform(f"  days {summary.first_day} to {summary.last_day} ({zone})")
         if dry_run:  # by its short codes one sees whether a log was understood
             share = 100 * summary.with_short_code / summary.visits
             codes = f", such as {', '.join(summary.short_codes)}" if summary.short_codes else ""
-            _print(f"  {share:.1f} % of paths match the short-code pattern{codes}")
+            inform(f"  {share:.1f} % of paths match the short-code pattern{codes}")
         _warn(summary, zone)
     if summary.begun_without_domain:
-        _print(f"  earlier lines were imported without a domain; these have {domain}")
+        inform(f"  earlier lines were imported without a domain; these have {domain}")
     _report_oddities(summary)
     if summary.rejected:
         where = f", noted in {summary.rejects_file}" if summary.rejects_file else ""
         line, reason = summary.rejects[0]
-        _print(f"  {plural(summary.rejected, 'line')} not read{where}; the first is line {line:,}: {reason}")
+        inform(f"  {plural(summary.rejected, 'line')} not read{where}; the first is line {line:,}: {reason}")
     if summary.in_future:
         lines = plural(summary.in_future, "line")
-        _print(f"  {lines} of them more than a day in the future: check the clock here, and where the log was written")
+        inform(f"  {lines} of them more than a day in the future: check the clock here, and where the log was written")
     if summary.visits and summary.without_user_agent == summary.visits:
-        _print("  this log has no user agents: people cannot be distinguished from bots, so no visit counts as human")
+        inform("  this log has no user agents: people cannot be distinguished from bots, so no visit counts as human")
     if summary.cut_short:
-        _print("  the file is truncated: what could be read was imported; import the whole file to add the rest")
+        inform("  the file is truncated: what could be read was imported; import the whole file to add the rest")
 
 
 def _report_oddities(summary: "Summary") -> None:
     """Print what is odd about visits that landed all the same."""
     for agent, count in summary.contradicted.most_common():
-        claim = f"{plural(count, 'visit')} claiming to be {agent}"
-        _print(f"  {claim}, but not from its operator's addresses: other_bot, contradicted")
+        visits = plural(count, "visit")
+        inform(f"  {visits} claiming to be {agent}, but not from its operator's addresses: other_bot, contradicted")
     if summary.contradicted:
-        _print("  (if these are addresses of a proxy of yours, name its networks in TRAFFIC_TRUSTED_PROXIES)")
+        inform("  (if these are addresses of a proxy of yours, name its networks in TRAFFIC_TRUSTED_PROXIES)")
     if summary.assets:
-        _print(f"  {plural(summary.assets, 'request')} for images, styles, scripts and fonts left out")
+        inform(f"  {plural(summary.assets, 'request')} for images, styles, scripts and fonts left out")
     if summary.repaired:
-        _print(f"  {summary.repaired:,} repaired: the line ends inside the user agent")
+        inform(f"  {summary.repaired:,} repaired: the line ends inside the user agent")
     if summary.invalid_domains:
-        _print(f"  {summary.invalid_domains:,} with an invalid host: the domain is unknown")
-
-
-def _print(line: str) -> None:
-    typer.echo(line, err=True)  # without rich, which takes longer to load than a small log to be read
+        inform(f"  {summary.invalid_domains:,} with an invalid host: the domain is unknown")

@@ -9,7 +9,7 @@ from data import TrafficError
 from data.text import plural
 from service.commands.answers import print_answer
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, day_of, opened_detection
-from service.commands.printing import printable
+from service.commands.printing import inform, printable
 
 if TYPE_CHECKING:
     from queries import Detector, Engine, Variables
@@ -40,7 +40,7 @@ def detect(
         day = day_of("--as-of", as_of) if as_of else detection.lake.manifest.today(organization, now)
         first, last = days_before(day)
         if unjudged := sum(first <= one <= last for one in stored_span(detection.lake, organization).unjudged):
-            typer.echo(f"Not judged yet, so left out: {plural(unjudged, 'day')}; run `traffic compact`.", err=True)
+            inform(f"Not judged yet, so left out: {plural(unjudged, 'day')}; run `traffic compact`.")
         shared = share_detected(detection.engine, organization, day) if explain or is_dry_run else None
         if explain:
             for detector in DETECTORS.values():

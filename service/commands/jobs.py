@@ -18,7 +18,7 @@ from service.commands.options import (
     opened_detection,
     opened_jobs,
 )
-from service.commands.printing import printable, progress_bar
+from service.commands.printing import inform, printable, progress_bar
 from service.jobs.states import APPROVE_FIX, STATUSES
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def redirect(
         if target_url:
             draft = Draft("patch", redirect_to=target_url, note=note)
             added = jobs.attach(organization, job_id, draft, COMMAND_LINE, now)
-            typer.echo(f"{job_id} has implementation {added.number}: {printable(added.content or '')}", err=True)
+            inform(f"{job_id} has implementation {added.number}: {printable(added.content or '')}")
             return
         job = jobs.job(organization, job_id)
     with opened_detection(lake, organization) as detection:
@@ -190,7 +190,7 @@ def replay(job_id: JobArgument, lake: LakeOption = DEFAULT_LAKE) -> None:
         notes.append("The rules of classification have changed since.")
     if again and again[0].sql_sha256 != evidence.sql_sha256:
         notes.append("The query has changed since.")
-    typer.echo(" ".join(notes), err=True)
+    inform(" ".join(notes))
 
 
 @app.command("outcome")
@@ -214,7 +214,7 @@ def measure_shipped(organization: OrganizationOption, lake: LakeOption = DEFAULT
         why = "; ".join(f"{job_id} could not be measured: {error.rstrip('.')}" for job_id, error in run.failed.items())
         raise TrafficError(f"{why}. Run it again, or leave it to the server.")
     if not rows:
-        typer.echo("No shipped job waits for its outcome.", err=True)
+        inform("No shipped job waits for its outcome.")
 
 
 @app.command("placebo")
@@ -244,4 +244,4 @@ def _act(lake: Path, job_id: str, action_id: str, note: str | None, approval: "A
     with opened_jobs(lake) as jobs:
         organization, now = jobs.organization_of(job_id), datetime.now(UTC)
         record = jobs.act(organization, job_id, action_id, COMMAND_LINE, now, note=note, approval=approval)
-    typer.echo(f"{job_id} is {record.status}: {printable(record.title)}", err=True)
+    inform(f"{job_id} is {record.status}: {printable(record.title)}")

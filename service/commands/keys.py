@@ -7,7 +7,7 @@ import typer
 from data import Lake
 from service.api_keys import ApiKeys
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, created_lake
-from service.commands.printing import print_rows
+from service.commands.printing import inform, print_rows
 from service.control_database import ControlDatabase
 
 app = typer.Typer(help="Create, list and revoke API keys.", rich_markup_mode=None)
@@ -27,7 +27,7 @@ def create(
     Example: traffic keys create --org acme --name dashboard
     """
     key = ApiKeys(ControlDatabase(created_lake(lake))).create_key(organization, name, None, expires_at)
-    typer.echo(f"API key of {organization}. It is shown only once; send it as Authorization: Bearer <key>.", err=True)
+    inform(f"API key of {organization}. It is shown only once; send it as Authorization: Bearer <key>.")
     typer.echo(key)
 
 
@@ -39,7 +39,7 @@ def list_keys(lake: LakeOption = DEFAULT_LAKE) -> None:
     """
     keys = ApiKeys(ControlDatabase(Lake(lake))).all_keys()
     if not keys:
-        typer.echo("No API keys yet; `traffic keys create` makes one.", err=True)
+        inform("No API keys yet; `traffic keys create` makes one.")
         return
     names = "id", "organization", "name", "created_at", "created_by", "last_used_at", "expires_at", "revoked_at"
     rows = [[getattr(key, name) or "" for name in names] for key in keys]
@@ -56,4 +56,4 @@ def revoke(
     Example: traffic keys revoke tak_3fJ9xQ2b
     """
     ApiKeys(ControlDatabase(Lake(lake))).revoke_key(key_id)
-    typer.echo(f"{key_id} is revoked.", err=True)
+    inform(f"{key_id} is revoked.")

@@ -14,7 +14,7 @@ from service.clock import to_text
 from service.commands.answers import print_csv
 from service.commands.confirmation import ask, check_can_ask
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, created_lake
-from service.commands.printing import printable
+from service.commands.printing import inform, printable
 
 if TYPE_CHECKING:
     from data.store.links import Link, LinkChanges
@@ -67,22 +67,22 @@ def import_(
         pages = f"{file} does not have all links: the service says it has {export.missing:,} more, on other pages"
         if replace:
             raise BadInput(f"{pages}; --replace would remove them. Put all pages into one file, one after the other.")
-        typer.echo(f"{pages}.", err=True)
+        inform(f"{pages}.")
     for problem in export.left_out:
-        typer.echo(f"Left out: {printable(problem)}", err=True)
+        inform(f"Left out: {printable(problem)}")
     opened = created_lake(lake)
     planned = change_links(opened, organization, links, now, replace=replace, dry_run=True)
     if dry_run:
-        typer.echo(f"{organization} would have {_summary(planned)}.", err=True)
+        inform(f"{organization} would have {_summary(planned)}.")
         return
     if planned.removed and not yes:
         check_can_ask(yes)
         names = [_name(link) for link in planned.removed]
         rest = f" and {len(names) - MAX_SHOWN:,} more" if len(names) > MAX_SHOWN else ""
-        typer.echo(f"{organization} would have {_summary(planned)}: {', '.join(names[:MAX_SHOWN])}{rest}.", err=True)
+        inform(f"{organization} would have {_summary(planned)}: {', '.join(names[:MAX_SHOWN])}{rest}.")
         ask("Remove them?")
     changes = change_links(opened, organization, links, now, replace=replace)
-    typer.echo(f"{organization} now has {_summary(changes)}.", err=True)
+    inform(f"{organization} now has {_summary(changes)}.")
 
 
 @app.command("add")
@@ -103,7 +103,7 @@ def add(
     link = new_link(short_code, domain, target_url, now)
     check_organization(organization)
     changes = change_links(created_lake(lake), organization, [link], now)
-    typer.echo(f"{organization} now has {_summary(changes)}.", err=True)
+    inform(f"{organization} now has {_summary(changes)}.")
 
 
 @app.command("remove")
@@ -127,10 +127,10 @@ def remove(
         raise BadInput(f"{organization} has no link {short_code!r} {where}; `traffic links list` prints all of them.")
     if not yes:
         check_can_ask(yes)
-        typer.echo(f"{organization} has {_name(link)}, which leads to {printable(link.target_url)}.", err=True)
+        inform(f"{organization} has {_name(link)}, which leads to {printable(link.target_url)}.")
         ask("Remove it?")
     if remove_link(opened, organization, short_code, host):
-        typer.echo(f"{organization} no longer has {_name(link)}.", err=True)
+        inform(f"{organization} no longer has {_name(link)}.")
 
 
 @app.command("list")

@@ -10,6 +10,7 @@ import typer
 
 from data import BadInput
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, open_lake
+from service.commands.printing import inform
 from service.settings import read_settings
 
 
@@ -46,7 +47,7 @@ def mail(
         return
     problems = Mailer(settings.smtp).send(message, sender, recipients)
     for problem in problems:
-        typer.echo(f"traffic: {problem}", err=True)
+        inform(f"traffic: {problem}")
     if problems:
         raise typer.Exit(1)
-    typer.echo(f"Sent to {', '.join(recipients)}.", err=True)
+    inform(f"Sent to {', '.join(recipients)}.")

@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperOption
 
 from data import BadInput, Lake, check_organization
+from service.commands.printing import inform
 from service.settings import setting
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def created_lake(lake: Path) -> Lake:
 def announce_new_lake(lake: Path) -> None:
     """Say on stderr, before a new lake is created, that this path has none yet: it may be mistyped."""
     if is_new(lake):
-        typer.echo(f"No lake at {lake.absolute()} yet: a new one is created.", err=True)
+        inform(f"No lake at {lake.absolute()} yet: a new one is created.")
 
 
 def chosen_organizations(lake: Lake, organization: str) -> list[str]:

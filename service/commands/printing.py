@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+import typer
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -21,8 +23,13 @@ def console(is_wide: bool = False) -> "Console":
     return Console(highlight=False, markup=False, emoji=False, width=width, height=height)
 
 
+def inform(text: str) -> None:
+    """Write a message to stderr, without rich, which takes longer to load than a small log to be read."""
+    typer.echo(text, err=True)
+
+
 def messages() -> "Console":
-    """A console on stderr, for what is shown there besides lines of text, which typer.echo writes sooner."""
+    """A console on stderr, for what is shown there besides lines of text."""
     from rich.console import Console
 
     return Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)

@@ -7,7 +7,7 @@ import typer
 from data import BadInput, Lake
 from data.text import plural
 from service.commands.options import DEFAULT_LAKE, LakeOption, OnlyOrganizationOption, chosen_organizations
-from service.commands.printing import printable
+from service.commands.printing import inform, printable
 from service.settings import setting
 
 _TARGET = setting("publish")
@@ -41,7 +41,7 @@ def publish(
     opened = Lake(lake)
     if forget:
         copies = forget_copies(opened, name)
-        typer.echo(f"{plural(copies, 'organization')} at {name} forgotten; what is there is yours to delete.", err=True)
+        inform(f"{plural(copies, 'organization')} at {name} forgotten; what is there is yours to delete.")
         return
     publisher = LakePublisher(opened, name)
     for one in chosen_organizations(opened, organization):

@@ -21,6 +21,7 @@ from service.commands.options import (
     flag,
     open_lake,
 )
+from service.commands.printing import inform
 from service.settings import cluster_options, read_settings, setting
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def query(
             answer = _run_sql_file(own_sql, Path(name), scope)
     print_answer(select_columns(answer, columns), output, is_wide, is_raw)
     if hint := no_visits(opened, scope, _DAYS):
-        typer.echo(hint, err=True)
+        inform(hint)
 
 
 def views(
@@ -122,10 +123,9 @@ def views(
     hint = no_visits(opened, scope, _DAYS)
     typer.echo(script(warehouse.variables(scope), hint))
     if hint:
-        typer.echo(hint, err=True)
+        inform(hint)
     if opened.keep_seeds():
-        lacking = "The lake is read-only and lacks the empty files that the script reads"
-        typer.echo(f"{lacking}: keep {opened.seeds}.", err=True)
+        inform(f"The lake is read-only and lacks the empty files that the script reads: keep {opened.seeds}.")
 
 
 def _entry(name: str) -> "Entry | None":

@@ -10,7 +10,7 @@ from data import Lake
 from data.text import plural
 from service.commands.confirmation import check_can_ask, is_confirmed
 from service.commands.options import DEFAULT_LAKE, LakeOption
-from service.commands.printing import printable, progress_bar
+from service.commands.printing import inform, printable, progress_bar
 
 
 def rebuild(
@@ -36,24 +36,23 @@ def rebuild(
         with progress_bar("Reading") as progress:
             one = Rebuild(root, progress)
         for question in one.plan.questions:
-            typer.echo(printable(f"{question.text}."), err=True)
+            inform(printable(f"{question.text}."))
             one.plan.answer(question, _is_confirmed(question.asks, yes))
         with progress_bar("Checking", is_bytes=True) as checking:
             result = one.run(checking)
     for reason in result.damaged:
         typer.echo(printable(reason))
-    counted = f"{plural(result.visits, 'visit')} in {plural(result.files, 'file')}"
-    typer.echo(f"The manifest now counts {counted}.", err=True)
+    inform(f"The manifest now counts {plural(result.visits, 'visit')} in {plural(result.files, 'file')}.")
     if one.old is None:
-        typer.echo("Visits that were not yet in a file are lost with the manifest.", err=True)
+        inform("Visits that were not yet in a file are lost with the manifest.")
     elif result.pending:
-        typer.echo(f"{plural(result.pending, 'visit')} not yet in a file were taken over.", err=True)
+        inform(f"{plural(result.pending, 'visit')} not yet in a file were taken over.")
     if result.copy:
-        typer.echo(f"The old manifest is kept as {result.copy}; `traffic erase` does not reach into it.", err=True)
+        inform(f"The old manifest is kept as {result.copy}; `traffic erase` does not reach into it.")
     if one.plan.repeated:
         files = plural(len(one.plan.repeated), "file")
-        typer.echo(f"{files} not counted: their visits are in others. See `traffic verify`.", err=True)
-    typer.echo("Run `traffic verify`, then start the server.", err=True)
+        inform(f"{files} not counted: their visits are in others. See `traffic verify`.")
+    inform("Run `traffic verify`, then start the server.")
     if result.damaged:
         raise typer.Exit(1)
 
@@ -71,10 +70,10 @@ def _discard(lake: Path, yes: bool) -> None:
     with closing(opened.manifest):
         paths = unknown_files(opened)
         for path in paths:
-            typer.echo(printable(f"{path.relative_to(opened.root)}: {describe_unknown(path)}"), err=True)
+            inform(printable(f"{path.relative_to(opened.root)}: {describe_unknown(path)}"))
         files = plural(len(paths), "visit file")
         if not paths:
-            typer.echo("The manifest knows every visit file.", err=True)
+            inform("The manifest knows every visit file.")
         elif _is_confirmed(f"{files} would be deleted. This cannot be undone. Delete?", yes):
             discard_unknown(opened, paths)
-            typer.echo(f"{files} deleted.", err=True)
+            inform(f"{files} deleted.")

@@ -7,7 +7,7 @@ import typer
 from data import Lake
 from data.text import plural
 from service.commands.options import DEFAULT_LAKE, LakeOption, OnlyOrganizationOption, chosen_organizations
-from service.commands.printing import print_rows, progress_bar
+from service.commands.printing import inform, print_rows, progress_bar
 
 
 def reclassify(
@@ -36,8 +36,7 @@ def reclassify(
     if rows:
         print_rows(("from", "to", "visits", "most frequent user agent"), rows)
     verb = "would be reclassified" if dry_run else "reclassified"
-    typer.echo(
+    inform(
         f"{changes.rewritten:,} of {plural(changes.visits, 'visit')} in {plural(changes.partitions, 'day')} {verb}; "
-        f"{changes.changed:,} of them with a different result.",
-        err=True,
+        f"{changes.changed:,} of them with a different result."
     )

@@ -11,7 +11,7 @@ from data.text import plural
 from service.commands.confirmation import ask, check_can_ask
 from service.commands.erase import finish, report_due
 from service.commands.options import DEFAULT_LAKE, LakeOption, OnlyOrganizationOption, existing_organization
-from service.commands.printing import print_rows
+from service.commands.printing import inform, print_rows
 from service.control_database import ControlDatabase
 from service.settings import setting
 
@@ -58,7 +58,7 @@ def retain(
     if (problem := clock_problem(opened, now)) and not trust_clock:
         if yes and not dry_run:
             raise BadInput(f"{problem}; nothing is deleted. If the date is right, add --trust-clock.")
-        typer.echo(f"{problem[0].upper()}{problem[1:]}. Is the date right?", err=True)
+        inform(f"{problem[0].upper()}{problem[1:]}. Is the date right?")
     with closing(ControlDatabase(opened)) as control:
         if dry_run or not yes:
             planned = apply_retention(opened, retention_days, now, dry_run=True, organization=organization)
@@ -85,9 +85,9 @@ def _print(result: "RetentionResult", verb: str, is_table_shown: bool = True) ->
         print_rows(("organization", "days", "visits", "files"), rows)
     visits = plural(sum(ended.visits for ended in result.ended), "visit")
     organizations = plural(len(result.ended), "organization")
-    typer.echo(f"{visits} of {organizations}, all before {result.before}, {verb} deleted.", err=True)
+    inform(f"{visits} of {organizations}, all before {result.before}, {verb} deleted.")
 
 
 def _print_evidence(evidence: "ErasedEvidence", verb: str) -> None:
     if evidence.jobs:
-        typer.echo(f"The evidence of {plural(evidence.jobs, 'job')} about such days {verb} deleted, too.", err=True)
+        inform(f"The evidence of {plural(evidence.jobs, 'job')} about such days {verb} deleted, too.")

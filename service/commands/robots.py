@@ -12,7 +12,7 @@ from data import BadInput
 from data.text import plural
 from service.commands.answers import check_format, print_answer
 from service.commands.options import DEFAULT_LAKE, FormatOption, LakeOption, OrganizationOption, open_lake, opened_jobs
-from service.commands.printing import printable
+from service.commands.printing import inform, printable
 
 if TYPE_CHECKING:
     from protego import Protego
@@ -69,13 +69,13 @@ def plan(
                 job = plans.make_job(
                     jobs, organization, blocked, write_as, days, COMMAND_LINE, now, domain=domain, ignored=ignored
                 )
-            typer.echo(f"{job.id} is {job.status}: {printable(job.title)}", err=True)
+            inform(f"{job.id} is {job.status}: {printable(job.title)}")
         return
     rows: Result = [one.row(ignored) for one in found]
     if rows or output != "table":
         print_answer(rows, output)
     judged = f"; {plural(waiting, 'day')} not judged yet, people sent may be bots in disguise" if waiting else ""
-    typer.echo(f"{first} to {last}{judged}. Choose with --block, as in --block OpenAI:trained.", err=True)
+    inform(f"{first} to {last}{judged}. Choose with --block, as in --block OpenAI:trained.")
 
 
 def _read_fetches(

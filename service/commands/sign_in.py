@@ -7,6 +7,7 @@ import typer
 
 from data import Lake
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, existing_organization, flag
+from service.commands.printing import inform
 from service.settings import read_settings, setting
 
 
@@ -34,5 +35,5 @@ def sign_in(
     if not is_new:
         existing_organization(opened, organization)
     code = SessionStore(ControlDatabase(opened)).create_link(organization, role, days)
-    typer.echo(f"Dashboard of {organization}, as {role}. The link works once, within ten minutes:", err=True)
+    inform(f"Dashboard of {organization}, as {role}. The link works once, within ten minutes:")
     typer.echo(enter_url(settings, code))

@@ -8,7 +8,7 @@ import typer
 from data import Lake, LakeDamaged
 from data.text import plural
 from service.commands.options import DEFAULT_LAKE, LakeOption, OnlyOrganizationOption, existing_organization
-from service.commands.printing import printable, progress_bar
+from service.commands.printing import inform, printable, progress_bar
 
 if TYPE_CHECKING:
     from data.maintenance.verification import VerificationResult
@@ -72,19 +72,18 @@ def _print_summary(result: "VerificationResult") -> None:
     )
     if result.is_manifest_damaged:
         fix = "run `traffic rebuild`, or restore all of it from a backup"
-        typer.echo(f"{summary}; without its manifest the lake is unusable: {fix}.", err=True)
+        inform(f"{summary}; without its manifest the lake is unusable: {fix}.")
     elif result.findings:
         fix = "restore what is named above from a backup, each file at the same path"
-        typer.echo(f"{summary}; {len(result.findings):,} are damaged: {fix}.", err=True)
+        inform(f"{summary}; {len(result.findings):,} are damaged: {fix}.")
     else:
         sound = "links and databases" if not result.absent else "links, and the databases that are there,"
-        typer.echo(f"{summary}: no damage found; {sound} are sound.", err=True)
+        inform(f"{summary}: no damage found; {sound} are sound.")
         for name in result.absent:
-            typer.echo(_ABSENT[name], err=True)
+            inform(_ABSENT[name])
     if result.unknown:
-        typer.echo(
+        inform(
             f"{plural(result.unknown, 'visit file')} not in the manifest, in visits/ or unknown/: no query reads them. "
             "`traffic rebuild` makes a manifest that counts them, `traffic rebuild --discard-unknown` says what they "
-            "are and deletes them.",
-            err=True,
+            "are and deletes them."
         )

@@ -8,6 +8,7 @@ from data import Lake
 from data.local_time import check_zone
 from data.visits import check_organization
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, created_lake
+from service.commands.printing import inform
 
 app = typer.Typer(help="Show or set the time zone of an organization.", rich_markup_mode=None)
 
@@ -27,7 +28,7 @@ def set_zone(
     opened = created_lake(lake)
     with opened.write_lock():  # an import that runs has read the zone
         opened.manifest.set_zone(organization, zone)
-    typer.echo(f"Days of {organization} are those of {zone}.", err=True)
+    inform(f"Days of {organization} are those of {zone}.")
 
 
 @app.command("show")
