@@ -3,6 +3,7 @@
 import hashlib
 import itertools
 import json
+import shlex
 import shutil
 from contextlib import closing
 from datetime import UTC, date, datetime
@@ -25,10 +26,11 @@ from tests.service.commands.runs import Run
 from tests.support.control import open_store
 from tests.support.lakes import opened
 from tests.support.read_only import run_read_only
+from tests.support.tables import tables
 from tests.support.visits import links, packed, visit
 
 SCOPE = Scope("acme", date(2025, 12, 1), date(2026, 6, 1))
-DAYS = ("--org", "acme", "--start-date", str(SCOPE.start_date), "--end-date", str(SCOPE.end_date))
+DAYS = f"--org acme --start-date {SCOPE.start_date} --end-date {SCOPE.end_date}"
 ASKED = ("top-links", "traffic-overview")
 
 
@@ -89,6 +91,8 @@ def answers(folder):
 MADE = [shutil.copytree, without_shared_memory, closed, backup]
 REFUSED = "refused"
 """The lake that is only asked for what it must refuse."""
+COMMANDS = tables(__file__)["commands"]
+"""By name of the lake, or else those that read; SQL of one's own, in a process, only where even empty files lack."""
 
 
 class ReadOnly(NamedTuple):
@@ -120,41 +124,16 @@ def read_only(copied_midway, tmp_path_factory, relations):
         made(copied_midway, lake)
     lakes[REFUSED] = folder / "lakes" / REFUSED
     shutil.copytree(copied_midway, lakes[REFUSED])
-    commands = {name: refusing(folder, lake) if name == REFUSED else reading(folder, name, lake)
-                for name, lake in lakes.items()}  # fmt: skip
+    commands = {
+        name: [
+            [*shlex.split(command.format(folder=folder, name=name, days=DAYS)), "--lake", str(lake)]
+            for command in COMMANDS.get(name, COMMANDS["read"])
+        ]
+        for name, lake in lakes.items()
+    }
     before = {name: bytes_in(lake) for name, lake in lakes.items()}
     runs = iter(run_read_only(folder / "lakes", relations, *itertools.chain.from_iterable(commands.values())))
     return {name: ReadOnly(lake, before[name], [next(runs) for _ in commands[name]]) for name, lake in lakes.items()}
-
-
-def reading(folder, name, lake):
-    """Commands that only read a lake; SQL of one's own, in a process, only that which has not even empty files."""
-    at = ("--lake", str(lake))
-    return [
-        *(("query", endpoint, *DAYS, "--format", "json", *at) for endpoint in ASKED),
-        ("views", *DAYS, *at),
-        ("verify", *at),
-        ("status", "--format", "json", *at),
-        ("backup", str(folder / f"backup-of-{name}"), *at),
-        *([("query", str(folder / "own.sql"), *DAYS, "--format", "json", *at)] if name == backup.__name__ else []),
-    ]
-
-
-def refusing(folder, lake):
-    """Commands that write into a lake."""
-    at = ("--lake", str(lake))
-    return [
-        ("import", str(folder / "a.log"), "--org", "acme", *at),
-        ("follow", str(folder / "a.log"), "--org", "acme", *at),
-        ("serve", "--port", "0", *at),
-        ("compact", *at),
-        ("reclassify", *at),
-        ("retain", "--days", "9", "--yes", *at),
-        ("erase", "--org", "acme", "--all", "--yes", *at),
-        ("keys", "list", *at),
-        ("links", "import", str(folder / "links.csv"), "--org", "acme", *at),
-        ("agents", "refresh", "--from", str(folder), *at),
-    ]
 
 
 @pytest.mark.parametrize("made", MADE)
