@@ -222,7 +222,9 @@ def test_the_paths_and_statuses_of_people_ai_and_others_are_told_apart_and_filte
     page = browser.read("paths?range=7d")
     for name in ("paths", "statuses"):
         for tab, kind in zip(tabs, kinds.values(), strict=True):
-            answer, rows = internal(name, traffic_type=kind), tables(browser.read(tab["href"]))[name, None]
+            answer, chosen = internal(name, traffic_type=kind), browser.read(tab["href"])
+            assert chosen.one("nav", aria_label="Traffic type").one("a", aria_current="true").text == tab.text
+            rows = tables(chosen)[name, None]
             assert answer
             assert rows == as_cells(answer, rows[0])
         link = page.one("section", id=name).one("tbody").all("a")[0]
@@ -250,6 +252,8 @@ def test_the_page_of_an_agent_has_its_paths_and_links(lake, acme):
             assert {row["path"]: int(row["visits"]) for row in listed} == asked
         top = [(row["short_code"], row["visits"]) for row in shown["top-links", None]]
         assert top == [("launch", "3"), ("docs", "2")]
+        heads = [head["data-field"] for head in page.one("section", id="top-links").all("th", data_field=True)]
+        assert heads[:4] == ["short_code", "visits", "percentage", "domain"]  # a phone shows the first ones
         (row,) = shown["bot-traffic", None]
         assert (row["agent"], row["visits"], row["errors_4xx"]) == (agent, "6", "1")
         assert f"traffic query paths --org acme --agent {shlex.quote(agent)}" in page.text
@@ -331,12 +335,15 @@ def test_weekdays_are_drawn_by_their_average(browser, api):
 def test_days_that_no_log_covers_are_hatched_named_and_not_compared(lake, browsing):
     for days in (range(2), range(2, 5), range(8, 14)):  # of March, and nothing from the 6th to the 8th
         land(lake, "acme", [visit(visited_at=datetime(2026, 3, day + 1, hour)) for day in days for hour in (0, 12, 23)])
+    land(lake, "silent", [visit(visited_at=datetime(2026, 3, 1))])
     Compactor(lake, lambda: NOW).run()
     with browsing(lake) as browser:
         page, times, weeks = (
             browser.read(f"{path}?start_date=2026-03-02&end_date=2026-03-15") for path in ("", "times", "ai")
         )
         recent = browser.read("?start_date=2026-03-13&end_date=2026-03-14")
+        browser.enter(link_of(lake, "silent"))
+        silent = browser.read("?start_date=2026-03-13&end_date=2026-03-15").text
     chart = page.one("section", id="time-series")
     assert [one["x"] for one in chart.all("rect", class_="missing")] == ["28.57%", "35.71%", "42.86%"]
     marked = [row.text for row in chart.one("tbody").all("tr") if "not covered" in row.text]
@@ -349,6 +356,7 @@ def test_days_that_no_log_covers_are_hatched_named_and_not_compared(lake, browsi
     assert "3 days that no log and no report covers as 0" in times.one("section", id="daily-activity").text
     assert len(weeks.one("section", id="weekly").all("rect", class_="partial")) == 2  # this week is not over
     assert "covered by no log" not in recent.text
+    assert "2 of 3 days are covered by no log and no report" in silent  # today is not over
     assert "Changes are over complete days: 13 Mar – 14 Mar against 11 Mar – 12 Mar." in recent.text
 
 
@@ -741,8 +749,9 @@ def test_text_of_strangers_stays_text_on_every_page(hostile):
             ("/app/", "#main", "agents?", "people?", "ai?", "agents", "people", "ai"))] == []  # fmt: skip
     assert "49" not in found
     assert '"><script>alert(1)</script>' in "".join(found)
-    target = hostile.read("link?short_code=javascript:alert(1)").one("p", class_="target")  # no web address, so no link
-    assert (target.all("a"), target.one("code").text) == ([], "javascript:alert(1)")
+    page = hostile.read("link?short_code=javascript:alert(1)")
+    target = page.one("p", class_="target")  # no web address, so no link
+    assert (target.all("a"), target.one("code").text) == ([], page.one("h1").text) == ([], "javascript:alert(1)")
 
 
 def test_no_cell_of_a_csv_file_is_a_formula(hostile):
