@@ -2,7 +2,6 @@
 
 import re
 import shlex
-import socket
 import time
 from datetime import UTC, datetime, timedelta
 from urllib.parse import urlsplit
@@ -13,6 +12,7 @@ import pytest
 from service.demo.sample import Sample
 from tests.browser.conftest import Watched, enter, lake_of
 from tests.browser.demo import demo
+from tests.support.programs import free_port
 from tests.support.provider import settings_of
 
 MAX_TABS = 120
@@ -125,8 +125,7 @@ def test_two_clicks_from_the_page_ai_claim_an_address_that_was_made_up_where_it_
 def visitor(chromium, serving, identity_provider, tmp_path):
     """A browser at a server of its own, whose users sign in at the provider; nothing else can be reached."""
     lake = lake_of(tmp_path, "acme", Sample(200, datetime.now(UTC).date() - timedelta(days=1), 3))
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = str(free.getsockname()[1])
+    port = str(free_port())
     address = f"http://127.0.0.1:{port}"
     with serving(lake, "--port", port, public_url=address, **settings_of(identity_provider)):
         context = chromium.new_context(reduced_motion="reduce")  # pages change at once, none is left while it fades in

@@ -2,12 +2,11 @@
 
 import os
 import shutil
-import socket
-import subprocess
-import time
 from contextlib import contextmanager
 
 import pytest
+
+from tests.support.programs import accepts, checked, free_port, running
 
 SBIN = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin"
 NGINX = """
@@ -86,22 +85,10 @@ def commands(name, folder, configuration):
 @contextmanager
 def serving(name, folder, inside, outside="", **environment):
     """The port of a web server with these lines in its server and, not of Caddy, outside, which it found right."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    configuration = folder / "configuration"
+    port, configuration = free_port(), folder / "configuration"
     configuration.write_text(CONFIGURATIONS[name].format(folder=folder, port=port, inside=inside, outside=outside))
     check, run = commands(name, folder, configuration)
     home = {"PATH": SBIN, "HOME": str(folder), **environment}
-    checked = subprocess.run(check, capture_output=True, text=True, env=home, check=False)
-    assert checked.returncode == 0, checked.stderr
-    with (folder / "log").open("w") as log, subprocess.Popen(run, stdout=log, stderr=log, env=home) as process:
-        try:
-            while True:
-                assert process.poll() is None, (folder / "log").read_text()
-                with socket.socket() as probe:
-                    if probe.connect_ex(("127.0.0.1", port)) == 0:
-                        break
-                time.sleep(0.01)
-            yield port
-        finally:
-            process.terminate()
+    checked(*check, env=home)
+    with running(run, lambda: accepts(port), folder / "log", env=home):
+        yield port

@@ -12,9 +12,9 @@ import httpx2
 import pytest
 import yaml
 
-from tests.service.deploy.programs import DEPLOY, accepts, free_port, moved, running
 from tests.service.deploy.test_image import instructions
 from tests.support.lakes import files_of, opened, read
+from tests.support.programs import DEPLOY, accepts, free_port, moved, running
 from tests.support.web_servers import SBIN, installed
 
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())

@@ -16,8 +16,8 @@ from pathlib import Path, PurePath
 
 import pytest
 
-from tests.service.deploy.programs import DEPLOY, accepts, checked, free_port, moved, running
 from tests.support.docs import ROOT
+from tests.support.programs import DEPLOY, accepts, checked, free_port, moved, running
 
 LINE = '203.0.113.7 - - [01/Mar/2026:10:00:00 +0000] "GET /launch HTTP/1.1" 302 0 "-" "GPTBot/1.2"\n'
 PIP = """#!/bin/sh

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx2
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.service.deploy.programs import DEPLOY, checked
+from tests.support.programs import DEPLOY, checked
 from tests.support.visits import land, visit
 from tests.support.web_servers import installed
 

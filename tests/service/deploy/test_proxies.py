@@ -7,9 +7,9 @@ import pytest
 
 from data.ingest.block_reader import Options
 from data.ingest.importer import Importer
-from tests.service.deploy.programs import DEPLOY, accepts, checked, free_port, moved, running, wait_until
 from tests.support.lakes import files_of, read
-from tests.support.web_servers import installed
+from tests.support.programs import DEPLOY, accepts, checked, free_port, moved, running, wait_until
+from tests.support.web_servers import commands, installed
 
 REQUESTS = [
     ("/launch?utm_source=a%20b", {"User-Agent": "GPTBot/1.2", "Referer": "https://chatgpt.com/c/1?a=1,2"}),
@@ -40,13 +40,14 @@ class Place:
         path.write_text(before + moved((DEPLOY / name).read_text(), places) + after)
         return path
 
-    def running(self, *command):
-        return running(command, lambda: accepts(self.links), self.root / "output", cwd=self.root)
+    def running(self, name, configuration):
+        """A proxy with a configuration that it finds right, as a context manager."""
+        check, run = commands(name, self.root, configuration)
+        checked(*check)
+        return running(run, lambda: accepts(self.links), self.root / "output", cwd=self.root)
 
 
-@contextmanager
 def nginx(place):
-    nginx = installed("nginx")
     places = {"/var/log/nginx/links.log": place.log}
     folders = "".join(
         f"{name}_temp_path {place.root}/{name};" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
@@ -55,16 +56,13 @@ def nginx(place):
     path = place.configured("nginx.conf", places, before, "}")
     text = path.read_text().replace("listen 80;", f"listen 127.0.0.1:{place.links};", 1)
     path.write_text(text.replace("listen 80;", f"listen 127.0.0.1:{place.dashboard};"))
-    flags = ["-p", place.root, "-e", place.root / "error.log", "-c", path]
-    checked(nginx, "-t", *flags)
-    with place.running(nginx, *flags) as process:
-        yield process
+    return place.running("nginx", path)
 
 
 @contextmanager
 def haproxy(place):
-    haproxy, rsyslogd = installed("haproxy"), installed("rsyslogd")
-    checked(haproxy, "-c", "-f", DEPLOY / "haproxy.cfg")
+    rsyslogd = installed("rsyslogd")
+    checked(installed("haproxy"), "-c", "-f", DEPLOY / "haproxy.cfg")
     socket_path = place.root / "socket"
     places = {"/var/log/haproxy/links.log": place.log, "/var/lib/haproxy/dev/traffic": socket_path}
     owner = {'fileOwner="root" fileGroup="adm"': ""}  # only root may give files away
@@ -76,22 +74,16 @@ def haproxy(place):
     with ExitStack() as programs:
         receiver = [rsyslogd, "-n", "-f", rsyslog, "-i", place.root / "pid"]
         programs.enter_context(running(receiver, socket_path.exists, place.root / "rsyslog", cwd=place.root))
-        process = programs.enter_context(place.running(haproxy, "-db", "-f", configuration))
-        yield process
+        yield programs.enter_context(place.running("haproxy", configuration))
 
 
-@contextmanager
 def caddy(place):
-    caddy = installed("caddy")
     places = {
         "/var/log/caddy/access": place.log,
         "{$LINKS_HOST:go.localhost}": f"http://go.example.com:{place.links}",
         "{$DASHBOARD_HOST:dashboard.localhost}": f"http://dashboard.example.com:{place.dashboard}",
     }
-    path = place.configured("Caddyfile", places)
-    checked(caddy, "validate", "--config", path, "--adapter", "caddyfile")
-    with place.running(caddy, "run", "--config", path, "--adapter", "caddyfile") as process:
-        yield process
+    return place.running("caddy", place.configured("Caddyfile", places))
 
 
 def ask(port, target, headers):

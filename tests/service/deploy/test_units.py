@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.deploy.programs import DEPLOY, accepts, checked, free_port, moved, running
 from tests.support.forks import PROGRAM, without_settings
+from tests.support.programs import DEPLOY, accepts, checked, free_port, moved, running
 from tests.support.web_servers import installed
 
 UNITS = ["traffic.service", "traffic-follow@acme.service"]

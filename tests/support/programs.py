@@ -1,4 +1,4 @@
-"""What tests of the deployment share: the programs of others, free ports, and a folder in the place of a machine."""
+"""The programs of others: started on free ports of this machine, over a folder in the place of another one."""
 
 import re
 import socket
@@ -7,7 +7,7 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-DEPLOY = Path(__file__).parents[3] / "service/deploy"
+DEPLOY = Path(__file__).parents[2] / "service/deploy"
 
 
 def checked(*command, **how):
