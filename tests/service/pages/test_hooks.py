@@ -25,25 +25,26 @@ def hook(hooks):
     return hooks.create("acme", "Chat", URL)[0]
 
 
-def secret_in(page):
-    return page.one("div", class_="secret").one("code").text
+def test_a_hook_is_created_its_secret_and_a_rotated_one_are_shown_once_and_the_old_one_signs_along(acme, hooks):
+    def made(path, **fields):
+        response = acme.post(path, **fields)
+        assert response.status_code == 200
+        assert "content-encoding" not in response.headers
+        secret = read(response.text).one("div", class_="secret").one("code").text
+        (hook,) = hooks.of("acme")
+        assert secret.startswith("whsec_")
+        assert secret.endswith(hook.secret_last4)
+        for shown in ("settings/agent-hooks", f"settings/agent-hooks/{hook.id}"):
+            text = acme.get(shown).text
+            assert secret not in text
+            assert "Chat &lt;b&gt;" in text
+        return hook
 
-
-def test_a_hook_is_created_and_its_secret_shown_once(acme, hooks):
     fields = {"name": "Chat <b>", "url": URL, "job.approved": "on", "job.created": "on"}
-    response = acme.post("settings/agent-hooks", **fields)
-    assert response.status_code == 200
-    assert "content-encoding" not in response.headers
-    secret = secret_in(read(response.text))
-    (hook,) = hooks.of("acme")
-    assert secret.startswith("whsec_")
-    assert secret.endswith(hook.secret_last4)
+    hook = made("settings/agent-hooks", **fields)
     assert (hook.name, hook.url, hook.events) == ("Chat <b>", URL, ("job.created", "job.approved"))
     assert hook.created_by.startswith("session ")
-    for path in ("settings/agent-hooks", f"settings/agent-hooks/{hook.id}"):
-        text = acme.get(path).text
-        assert secret not in text
-        assert "Chat &lt;b&gt;" in text
+    assert made(f"settings/agent-hooks/{hook.id}/secret").previous_secret_until == NOW + timedelta(hours=24)
 
 
 def test_an_invalid_hook_is_refused_and_what_was_typed_stays(acme, hooks):
@@ -75,16 +76,6 @@ def test_a_test_is_sent_and_a_delivery_replayed(acme, hooks, hook):
     assert acme.post(action).status_code == 303
     assert hooks.deliveries("acme", hook.id)[0].status == "pending"
     assert acme.post(f"{path}/deliveries/evt_00000000000000000000/replay").status_code == 404
-
-
-def test_a_rotated_secret_is_shown_once_and_the_old_one_signs_along(acme, hooks, hook):
-    response = acme.post(f"settings/agent-hooks/{hook.id}/secret")
-    secret = secret_in(read(response.text))
-    assert "content-encoding" not in response.headers
-    after = hooks.hook("acme", hook.id)
-    assert secret.endswith(after.secret_last4)
-    assert after.previous_secret_until == NOW + timedelta(hours=24)
-    assert secret not in acme.get(f"settings/agent-hooks/{hook.id}").text
 
 
 def test_a_hook_is_deleted_only_when_that_is_confirmed(acme, hooks, hook):
