@@ -4,6 +4,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import closing
+from dataclasses import InitVar, dataclass
 from datetime import date, datetime, timedelta
 from email.message import EmailMessage
 from email.policy import SMTP
@@ -66,41 +67,34 @@ def weekly_message(
     return message
 
 
+@dataclass(eq=False)
 class WeeklyMail:
     """Sends the report of each week to each organization's addresses, at most once, from whichever server of a lake."""
 
-    def __init__(
-        self,
-        lake: Lake,
-        database: ControlDatabase,
-        clock: Callable[[], datetime],
-        open_warehouse: Callable[[], Warehouse],
-        *,
-        server: SmtpServer,
-        sender: str,
-        recipients: Mapping[str, tuple[str, ...]],
-    ) -> None:
-        """`open_warehouse` starts an engine, which is closed after each report."""
-        self._lake = lake
-        self._database = database
-        self._clock = clock
-        self._open_warehouse = open_warehouse
+    lake: Lake
+    database: ControlDatabase
+    clock: Callable[[], datetime]
+    open_warehouse: Callable[[], Warehouse]
+    """Starts an engine, which is closed after each report."""
+    server: InitVar[SmtpServer]
+    sender: str
+    recipients: Mapping[str, tuple[str, ...]]
+
+    def __post_init__(self, server: SmtpServer) -> None:
         self._mailer = Mailer(server)
-        self._sender = sender
-        self._recipients = recipients
         self._cancelled = threading.Event()
         self._warehouse: Warehouse | None = None
         self._warned: set[tuple[str, date]] = set()
 
     def send_due(self) -> None:
         """Send the reports that are due. One that fails is logged once and does not stop the others."""
-        now = self._clock()
-        for organization in self._recipients:
-            week = Week.due(self._lake.manifest.zone(organization), now)
+        now = self.clock()
+        for organization in self.recipients:
+            week = Week.due(self.lake.manifest.zone(organization), now)
             if self._cancelled.is_set():
                 break
             key = [organization, week.first_day.isoformat()]
-            if self._database.rows("SELECT 1 FROM weekly_mails WHERE organization = ? AND first_day = ?", key):
+            if self.database.rows("SELECT 1 FROM weekly_mails WHERE organization = ? AND first_day = ?", key):
                 continue
             try:
                 problems = self._send(organization, week, now)
@@ -120,25 +114,25 @@ class WeeklyMail:
             self._warehouse.stop(self._cancelled)
 
     def _send(self, organization: str, week: Week, now: datetime) -> list[str]:
-        recipients = self._recipients[organization]
-        with closing(self._open_warehouse()) as warehouse:
+        recipients = self.recipients[organization]
+        with closing(self.open_warehouse()) as warehouse:
             self._warehouse = warehouse
             try:
                 message = weekly_message(
-                    self._lake, warehouse, organization, now,
-                    sender=self._sender, recipients=recipients, cancelled=self._cancelled,
+                    self.lake, warehouse, organization, now,
+                    sender=self.sender, recipients=recipients, cancelled=self._cancelled,
                 )  # fmt: skip
             finally:
                 self._warehouse = None
         if self._cancelled.is_set():
             return []
         key = [organization, week.first_day.isoformat()]
-        if not self._database.rows(
+        if not self.database.rows(
             "INSERT INTO weekly_mails VALUES (?, ?, ?) ON CONFLICT DO NOTHING RETURNING 1", [*key, to_text(now)]
         ):  # another server has noted, and sends it
             return []
         try:
-            return self._mailer.send(message, self._sender, recipients)
+            return self._mailer.send(message, self.sender, recipients)
         except BaseException:
-            self._database.rows("DELETE FROM weekly_mails WHERE organization = ? AND first_day = ?", key)
+            self.database.rows("DELETE FROM weekly_mails WHERE organization = ? AND first_day = ?", key)
             raise
