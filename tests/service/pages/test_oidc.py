@@ -235,16 +235,16 @@ def test_only_hashes_of_states_and_cookies_are_stored(browser, shared_lake):
 
 
 @pytest.fixture
-def timed(lake, opened, identity_provider):
+def timed(lake, browsing, identity_provider):
     """A browser at a server whose clock a test moves."""
     now = [NOW]
-    with opened(lake, "", clock=lambda: now[0], session_hours=2, **settings_of(identity_provider), **PUBLIC) as client:
-        browser = Browser(client)
+    known = settings_of(identity_provider) | PUBLIC
+    with browsing(lake, "", clock=lambda: now[0], session_hours=2, **known) as browser:
         browser.lake = lake
 
         def moved(**how):
             now[0] += timedelta(**how)
-            time_out(client)
+            time_out(browser.client)
 
         browser.moved = moved
         yield browser

@@ -125,12 +125,10 @@ def test_a_share_is_fixed_to_days_domain_and_link(share, reader, fields, visits,
     assert page.one("p", class_="lead").text.startswith(lead)
 
 
-def test_the_days_of_a_range_move_those_of_dates_stay_and_a_share_expires_after_its_own(lake, opened):
+def test_the_days_of_a_range_move_those_of_dates_stay_and_a_share_expires_after_its_own(lake, browsing):
     now = [NOW]
     land(lake, "acme", visits_of("go.example", "launch", 1, days=(1,)))
-    with opened(lake, "", clock=lambda: now[0]) as client:
-        browser = Browser(client)
-        browser.enter(link_of(lake))
+    with browsing(lake, clock=lambda: now[0]) as browser:
         rolling = path_in(browser.post("settings/shares", name="x", range="7d").text)
         dates = path_in(browser.post("settings/shares", name="x", start_date="2026-03-10", end_date="2026-03-15").text)
         brief = path_in(browser.post("settings/shares", name="brief", days="2").text)

@@ -9,7 +9,7 @@ from service.api_keys import ApiKeys
 from service.pages.sessions import MAX_SESSIONS_OF_A_KEY, SessionStore
 from service.pages.shares import ShareStore
 from tests.conftest import NOW
-from tests.service.pages.reading import OURS, Browser, link_of, read, wait_until
+from tests.service.pages.reading import OURS, link_of, read, wait_until
 from tests.service.pages.test_forms import FORMS
 from tests.support.control import dump_of, open_store
 from tests.support.tables import examples
@@ -92,23 +92,21 @@ def test_of_a_key_the_last_twenty_sessions_are_valid(lake, browsing, key_of):
     assert found == [303] * 2 + [200] * MAX_SESSIONS_OF_A_KEY
 
 
-def test_a_key_expires_on_the_day_of_the_form_and_with_it_the_sessions_that_it_made(lake, opened):
+def test_a_key_expires_on_the_day_of_the_form_and_with_it_the_sessions_that_it_made(lake, browsing):
     now = [NOW]
-    with opened(lake, "", lambda: now[0]) as client:
-        browser = Browser(client)
-        browser.enter(link_of(lake))
+    with browsing(lake, clock=lambda: now[0]) as browser:
         page = read(browser.post("settings/api-keys", name="for March", expires_at="2026-03-20").text)
         assert "20 Mar 2026 23:59" in page.text
         key = page.one("div", class_="secret").one("code").text
-        editor = client.cookies["traffic"]
-        client.cookies.clear()
+        editor = browser.client.cookies["traffic"]
+        browser.client.cookies.clear()
         assert browser.post("sign-in", key=key).status_code == 303
         assert browser.get("").status_code == 200
         now[0] = datetime(2026, 3, 20, 23, 59, 59, tzinfo=UTC)
         _until_signed_out(browser)
         assert "wrong, expired or revoked" in read(browser.post("sign-in", key=key).text).text
-        client.cookies.clear()
-        client.cookies.set("traffic", editor)
+        browser.client.cookies.clear()
+        browser.client.cookies.set("traffic", editor)
         row = browser.read("settings/api-keys").row("for March")
         assert ("expired" in row.text, row.all("form")) == (True, [])
         assert browser.post("settings/api-keys", name="late", expires_at="2026-03-20").status_code == 400
@@ -198,10 +196,9 @@ def test_a_session_revoked_elsewhere_or_whose_key_is_revoked_ends_within_five_se
     _until_signed_out(stranger)
 
 
-def test_when_a_session_was_last_seen_is_kept_to_the_hour_until_it_ends_after_its_days(lake, opened):
+def test_when_a_session_was_last_seen_is_kept_to_the_hour_until_it_ends_after_its_days(lake, browsing):
     now = [NOW]
-    with opened(lake, "", clock=lambda: now[0]) as client:
-        browser = Browser(client)
+    with browsing(lake, "", clock=lambda: now[0]) as browser:
         browser.enter(link_of(lake, days=1))
         now[0] = NOW + timedelta(hours=23, minutes=20)
         assert browser.get("").status_code == 200
