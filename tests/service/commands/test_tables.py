@@ -1,11 +1,5 @@
-"""Answers as tables on a terminal: nothing wider than it, and nothing left out in silence."""
+"""How answers fit into the width of a terminal; transcripts/tables.txt has what one shows."""
 
-import fcntl
-import os
-import pty
-import struct
-import termios
-from contextlib import suppress
 from datetime import date, datetime
 from decimal import Decimal
 
@@ -18,7 +12,6 @@ from data import BadInput
 from service.commands.answers import select_columns
 from service.commands.tables import fit, shorten, text_of
 from tests.support.tables import examples
-from tests.support.visits import land, links, visit
 
 URL = "https://shop.example/" + "a" * 100 + "/ü?last=yes"
 ROW = {
@@ -44,70 +37,6 @@ def lines_of(columns):
 
 def names_of(columns):
     return [column.name for column in columns]
-
-
-@pytest.fixture(scope="module")
-def terminal(shared_lake, forks):
-    """Runs `traffic query` on a terminal of 80 columns. Returns the lines that it shows."""
-    hostile = visit(short_code="sale", referrer="\x1b[2Jevil\u202e.example", referrer_type="other")
-    land(shared_lake, "acme", [hostile, *[visit(short_code="sale", visitor=number) for number in range(1_499)]])
-    links(shared_lake, "acme", [{"short_code": "sale", "target_url": URL}])
-
-    def terminal(*arguments):
-        ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-        days = ("--start-date", "2026-03-02", "--end-date", "2026-03-10")
-        words = ("query", *arguments, "--org", "acme", "--lake", shared_lake.root, *days)
-        process = forks.start(*words, settings={"TERM": "dumb", "COLUMNS": ""}, out=theirs, err=theirs)
-        os.close(theirs)
-        shown = b""
-        with suppress(OSError):  # the other end is closed
-            while read := os.read(ours, 65_536):
-                shown += read
-        os.close(ours)
-        assert process.wait() == 0, shown
-        return shown.decode().splitlines()
-
-    return terminal
-
-
-def test_a_table_fits_into_a_terminal_and_tells_what_does_not(terminal):
-    head, names, row, *told = terminal("top-links")
-    assert all(len(line) <= 80 for line in (head, names, row))
-    assert row.split()[0] == "sale"
-    assert row.split()[2].startswith("https://")
-    assert row.split()[2].endswith("yes")
-    assert "…" in row.split()[2]
-    assert row.split()[3:5] == ["1,500", "100.00"]
-    assert "last_visit" in " ".join(told)
-    assert "--wide" in " ".join(told)
-
-
-def test_wide_shows_all_and_columns_choose(terminal):
-    shown = "".join(terminal("top-links", "--wide"))
-    assert URL in shown
-    assert "2026-03-04T12:30:00Z" in shown
-    assert "Not shown" not in shown
-    head, row = terminal("top-links", "--columns", "visits,short_code")
-    assert (head.split(), row.split()) == (["visits", "short_code"], ["1,500", "sale"])
-
-
-def test_an_empty_line_ends_each_part_of_an_answer(terminal):
-    parts = [line for line in terminal("weekly-trend") if not line.strip()]
-    assert len(parts) == 2
-
-
-def test_one_object_is_shown_from_top_to_bottom_and_no_text_of_a_stranger_controls_the_terminal(terminal):
-    shown = dict(line.split() for line in terminal("traffic-overview"))
-    assert shown["total_visits"] == shown["human_clicks"] == "1,500"
-    for flags, text in (
-        (("--columns", "referrer,visits"), "\ufffd[2Jevil\ufffd.example"),
-        (("--format", "json"), r"\u001b[2Jevil\u202e.example"),
-        (("--format", "csv"), r"\u001b[2Jevil\u202e.example"),
-    ):
-        shown = "\n".join(terminal("referrers", *flags))
-        assert text in shown
-        assert not {"\x1b", "\u202e"} & set(shown)
 
 
 def test_a_table_that_fits_has_a_bar_beside_percentage():

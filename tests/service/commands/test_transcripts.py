@@ -6,11 +6,16 @@ in «» is one word, the same wherever it stands; a number in it is the date of 
 between commands.
 """
 
+import fcntl
 import json
+import os
+import pty
 import re
 import shlex
 import sqlite3
+import struct
 import subprocess
+import termios
 from contextlib import ExitStack, closing, suppress
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
@@ -37,8 +42,8 @@ from tests.support.visits import land, packed, visit
 class Terminal:
     """The folder of a lake, in which commands are typed."""
 
-    def __init__(self, traffic, patch, held):
-        self.traffic, self.patch, self.held = traffic, patch, held
+    def __init__(self, traffic, forks, patch, held):
+        self.traffic, self.forks, self.patch, self.held = traffic, forks, patch, held
         self.names, self.typed = {}, b""
 
     def resolved(self, text):
@@ -73,6 +78,21 @@ class Terminal:
         assert run.code == int(*code), run
         self.match(command, run.out, out)
         self.match(command, run.err, err)
+
+    def show(self, command, below):
+        """What a terminal of 80 columns shows of a command, line for line: … is itself here."""
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        settings = {"TERM": "dumb", "COLUMNS": "", "TRAFFIC_LAKE": str(Path("lake").absolute())}
+        process = self.forks.start(*shlex.split(command)[1:], settings=settings, out=theirs, err=theirs)
+        os.close(theirs)
+        shown = b""
+        with suppress(OSError):  # the other end is closed
+            while read := os.read(ours, 65_536):
+                shown += read
+        os.close(ours)
+        assert process.wait() == 0, shown
+        assert list(map(str.rstrip, shown.decode().splitlines())) == [line[2:] for line in below]
 
     def match(self, command, printed, lines):
         stripped = "\n".join(map(str.strip, printed.removesuffix("\n").split("\n")))
@@ -159,8 +179,8 @@ class Terminal:
 STEPS = {"$": Terminal.run} | {
     step.__name__: step
     for step in (
-        Terminal.file, Terminal.answer, Terminal.set, Terminal.hold, Terminal.release, Terminal.sql, Terminal.mmdb,
-        Terminal.visits, Terminal.pending, Terminal.job, Terminal.ship, Terminal.attempt,
+        Terminal.show, Terminal.file, Terminal.answer, Terminal.set, Terminal.hold, Terminal.release, Terminal.sql,
+        Terminal.mmdb, Terminal.visits, Terminal.pending, Terminal.job, Terminal.ship, Terminal.attempt,
     )
 }  # fmt: skip
 
@@ -174,14 +194,14 @@ def transcripts():
 
 @pytest.mark.usefixtures("one_reader", "today", "forked_own_sql")
 @pytest.mark.parametrize("steps", [*transcripts()])
-def test_a_transcript_is_true(traffic, lake, tmp_path, monkeypatch, steps):
+def test_a_transcript_is_true(traffic, forks, lake, tmp_path, monkeypatch, steps):
     lake.manifest.close()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TRAFFIC_LAKE", "lake")
     for module in (erasure, retention):
         monkeypatch.setattr(module, "GRACE", timedelta(0))
     with ExitStack() as held:
-        terminal = Terminal(traffic, monkeypatch, held)
+        terminal = Terminal(traffic, forks, monkeypatch, held)
         while steps:
             word, _, rest = steps[0].partition(" ")
             below = [*takewhile(lambda line: line[0] in "?>!|", steps[1:])]
