@@ -65,7 +65,8 @@ def chromium():
     except ImportError:
         missing("Playwright is not installed: uv run --group browser pytest tests/browser")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        args = ["--no-sandbox", "--disable-features=LocalNetworkAccessChecks"]  # made-up sites have no address
+        browser = playwright.chromium.launch(executable_path=program, args=args)
         yield browser
         browser.close()
 

@@ -1,44 +1,31 @@
 """A shared link in a browser that is nobody: it opens, a page of a named origin embeds it, and no other."""
 
 import re
-import threading
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 TILE = "ul.tiles .tile .value"
+NAMED, FOREIGN = "http://127.0.0.1:8765", "http://localhost:8765"
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """Another site, at two origins: its folder, and the port on which 127.0.0.1 and localhost serve it."""
-    folder = tmp_path_factory.mktemp("site")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder))
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield folder, server.server_port
-    server.shutdown()
-    thread.join()
-    server.server_close()
+def on_site(page, origin, frame):
+    """Open a page of another site, with a frame."""
+    html = f"<!doctype html><title>Site</title><h1>Ours</h1>{frame}"
+    page.context.route(f"{origin}/", lambda route: route.fulfill(body=html, content_type="text/html"))
+    page.goto(f"{origin}/")
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_):
-        """Nothing: the other site has no log."""
-
-
-def refused(page, address):
-    """Open a page whose frame the browser must refuse to fill; what it says about that."""
+def refused(page, origin, frame):
+    """Open a page of another site whose frame the browser must refuse to fill; what it says about that."""
     with page.expect_event("console", lambda message: "frame-ancestors" in message.text) as console:
-        page.goto(address)
-    (frame,) = page.main_frame.child_frames
-    frame.wait_for_url("chrome-error://chromewebdata/")
+        on_site(page, origin, frame)
+    (child,) = page.main_frame.child_frames
+    child.wait_for_url("chrome-error://chromewebdata/")
     return console.value.text
 
 
 @pytest.fixture
-def shared(opened, site):
+def shared(opened):
     """Makes a share with the form, as an editor would; gives its address and the HTML for embedding it."""
 
     def shared(**fields):
@@ -77,25 +64,20 @@ def test_a_second_browser_without_cookies_opens_a_share_and_so_does_a_phone_with
     assert watched.overflow() == 0
 
 
-def test_a_named_origin_embeds_a_share_and_a_foreign_one_is_refused(shared, opened, site):
-    folder, port = site
-    named, foreign = f"http://127.0.0.1:{port}", f"http://localhost:{port}"
-    _, frame = shared(embedders=named)
-    (folder / "index.html").write_text(f"<!doctype html><title>Site</title><h1>Ours</h1>{frame}")
+def test_a_named_origin_embeds_a_share_and_a_foreign_one_is_refused(shared, opened):
+    _, frame = shared(embedders=NAMED)
     page = opened(organization=None).page
-    page.goto(f"{named}/index.html")
+    on_site(page, NAMED, frame)
     embedded = page.frame_locator("iframe")
     embedded.locator("#time-series svg.series").wait_for()
     assert embedded.locator("h1").inner_text() == "For readers"
     assert "rgb" in embedded.locator(TILE).first.evaluate("one => getComputedStyle(one).color")
     assert page.context.cookies() == []
-    assert f"frame-ancestors {named}" in refused(page, f"{foreign}/index.html")
+    assert f"frame-ancestors {NAMED}" in refused(page, FOREIGN, frame)
 
 
-def test_a_share_is_not_embedded_without_an_origin_or_by_another_page(shared, opened, site, dashboard):
-    folder, port = site
+def test_a_share_is_not_embedded_without_an_origin_or_by_another_page(shared, opened, dashboard):
     address, _ = shared()
     for embedded in (address, f"{dashboard.address}/app/sign-in"):
-        (folder / "frame.html").write_text(f"<!doctype html><title>Site</title><iframe src='{embedded}'></iframe>")
         page = opened(organization=None).page
-        assert "frame-ancestors 'none'" in refused(page, f"http://127.0.0.1:{port}/frame.html")
+        assert "frame-ancestors 'none'" in refused(page, NAMED, f"<iframe src='{embedded}'></iframe>")
