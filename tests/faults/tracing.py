@@ -6,14 +6,14 @@ import re
 import shutil
 import signal
 import subprocess
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from data import Lake
 from queries import RollupBuilder, Warehouse
 from tests.support.forks import Forked
+from tests.support.lakes import opened
 from tests.support.visits import land, visit
 
 CALLS = ("openat", "write", "pwrite64", "fsync", "fdatasync", "rename", "unlink", "mkdir", "ftruncate")
@@ -82,7 +82,7 @@ class Program:
 
     def __init__(self, folder, forks):
         self._folder, self._forks, self._started = folder, forks, 0
-        with closing((lake := Lake(folder / "lake", create=True)).manifest):
+        with opened(folder / "lake", create=True) as lake:
             land(lake, "acme", [visit()])
             RollupBuilder(lake).run()
             Warehouse(lake).close()

@@ -27,9 +27,9 @@ from tests.support.visits import Visit
 
 
 @contextmanager
-def opened(root: Path) -> Iterator[Lake]:
+def opened(root: Path, create: bool = False) -> Iterator[Lake]:
     """A lake, as long as a with block lasts."""
-    with closing((lake := Lake(root)).manifest):
+    with closing((lake := Lake(root, create)).manifest):
         yield lake
 
 

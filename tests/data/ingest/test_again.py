@@ -1,15 +1,14 @@
 """A log that is imported once more after its visits were erased: it lands once, and only where there is room."""
 
 from collections import Counter
-from datetime import UTC, date, datetime, timedelta
+from datetime import date
 
 import pytest
 
 from data.errors import BadInput
 from data.ingest.importer import Importer, Options
-from data.maintenance import erasure
-from data.maintenance.erasure import Criteria, Eraser, delete_files
 from tests.support.lakes import fail_at, rebuilt, rows_of
+from tests.support.published import erase
 
 ACME = Options("acme", "a.example", "combined")
 
@@ -21,21 +20,10 @@ def line(path, day=4, host=""):
 LOG = line("/a", 4) + line("/b", 5)
 
 
-@pytest.fixture(autouse=True)
-def grace(monkeypatch):
-    """No wait."""
-    monkeypatch.setattr(erasure, "GRACE", timedelta(0))
-
-
 @pytest.fixture
 def load(lake, load):
     """Imports a text as a file, each time as another run of the program."""
     return lambda text, options=ACME, name="access.log", **how: load(text, options, name, Importer(lake), **how)
-
-
-def erase(lake, **criteria):
-    erased = Eraser(lake).run("acme", Criteria(**criteria))
-    delete_files(lake, erased.dead, datetime.now(UTC))
 
 
 def domains(lake):

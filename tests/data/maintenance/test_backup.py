@@ -33,7 +33,6 @@ from data.store.lake import Lake
 from data.store.manifest import Replacement
 from queries import Scope
 from service.api_keys import ApiKeys
-from service.control_database import ControlDatabase
 from tests.faults.lakes import ADDRESSES, line
 from tests.support.control import open_store, owner
 from tests.support.lakes import links_path, opened, paths, rot, turn_an_index
@@ -56,23 +55,21 @@ def log_of(name):
 def made(tmp_path_factory):
     """A lake with everything in it: imported and merged visits, links, keys, lists, rejects, salts, what waits."""
     folder = tmp_path_factory.mktemp("made")
-    lake, log = Lake(folder / "lake", create=True), folder / "access.log"
-    importer = Importer(lake)
-    for name in ("sale", "spring"):
-        log.write_text(log_of(name) + "this is not a log line\n")
+    log = folder / "access.log"
+    with opened(folder / "lake", create=True) as lake, open_store(ApiKeys, lake) as keys:
+        importer = Importer(lake)
+        for name in ("sale", "spring"):
+            log.write_text(log_of(name) + "this is not a log line\n")
+            importer.run(log, Options("acme"))
+        Compactor(lake).run()
+        log.write_text(log_of("autumn"))
         importer.run(log, Options("acme"))
-    Compactor(lake).run()
-    log.write_text(log_of("autumn"))
-    importer.run(log, Options("acme"))
-    land(lake, "other", [visit()])
-    pending.enqueue(lake.manifest, {"acme": packed(WAITING)}, datetime.now(UTC))
-    links(lake, "acme", [{"short_code": "sale", "target_url": "https://acme.example/sale"}])
-    (lake.ip_lists / "openai-gptbot.json").write_text('{"fetched_at": "2026-03-01T10:00:00Z", "networks": []}')
-    control = ApiKeys(ControlDatabase(lake))
-    control.create_key("acme", "test")
-    control.database.close()
-    (lake.staging / "staged.parquet").write_bytes(b"staged")
-    lake.manifest.close()
+        land(lake, "other", [visit()])
+        pending.enqueue(lake.manifest, {"acme": packed(WAITING)}, datetime.now(UTC))
+        links(lake, "acme", [{"short_code": "sale", "target_url": "https://acme.example/sale"}])
+        (lake.ip_lists / "openai-gptbot.json").write_text('{"fetched_at": "2026-03-01T10:00:00Z", "networks": []}')
+        keys.create_key("acme", "test")
+        (lake.staging / "staged.parquet").write_bytes(b"staged")
     return lake.root
 
 
@@ -180,7 +177,7 @@ def test_what_was_struck_off_before_is_not_in_the_copied_manifest_either(lake, t
 
 
 def test_an_empty_lake_and_a_backup_can_be_backed_up(lake, tmp_path):
-    with closing((empty := Lake(tmp_path / "empty", create=True)).manifest):
+    with opened(tmp_path / "empty", create=True) as empty:
         assert back_up(empty, tmp_path / "copy of nothing") == (0, 0, 0, 0)
     with opened(tmp_path / "copy of nothing") as restored:
         assert verify_lake(restored).findings == []

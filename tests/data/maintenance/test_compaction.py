@@ -5,7 +5,6 @@ import random
 import shutil
 import threading
 from collections import Counter, defaultdict
-from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import chain
@@ -24,13 +23,12 @@ from data.maintenance.merge_plan import MAX_OPEN_FILES, DayMerge, at_once, side_
 from data.maintenance.rewriting import Partition
 from data.store import landing
 from data.store.behaviour import switch_behaviour
-from data.store.lake import Lake
 from data.store.manifest import READERS_GRACE, LandedFile, Replacement
 from data.visits import VISITS
 from queries import ENTRIES, Scope
 from service.demo.sample import Sample
 from tests.faults.lakes import line
-from tests.support.lakes import date_ahead, dead_files, fail_at, numbers, paths, rows_of, strays
+from tests.support.lakes import date_ahead, dead_files, fail_at, numbers, opened, paths, rows_of, strays
 from tests.support.lakes import files_of as live
 from tests.support.sql import answers
 from tests.support.user_agents import GPTBOT
@@ -78,7 +76,7 @@ ALL = [name for name in ENTRIES if ENTRIES[name].shape != "parts"]  # whose memb
 
 def test_every_answer_is_the_same_and_every_visit_keeps_every_column(lake, tmp_path):
     """Of a sample of three past days and today, in 60 files that share its visits out."""
-    with closing((source := Lake(tmp_path / "source", create=True)).manifest):
+    with opened(tmp_path / "source", create=True) as source:
         Sample(visits=600, last_day=TODAY, days=4, links=30).write(tmp_path / "access.log")
         Importer(source).run(tmp_path / "access.log", ACME)
         sample = [row | {"day": row["visited_at"].date()} for row in rows_of(source)]

@@ -14,7 +14,6 @@ from data.logs.reported import Submission
 from data.maintenance import compaction, merge_plan
 from data.maintenance.compaction import Compactor
 from data.maintenance.erasure import Criteria, Eraser
-from data.maintenance.rebuild import Rebuild, locked_for_rebuild
 from data.maintenance.reclassification import Reclassifier
 from data.rules.releases import BrowserReleases
 from data.rules.tables import Attack
@@ -25,7 +24,7 @@ from data.store.footers import read_visit_file
 from data.store.pending import flush_all
 from queries.prelude import sql_text
 from tests import recount
-from tests.support.lakes import opened, rows_of
+from tests.support.lakes import rebuilt, rows_of
 from tests.support.visits import land, links, visit
 
 DAY = date(2026, 3, 4)
@@ -263,12 +262,8 @@ def test_what_a_footer_says_of_judging_outlives_the_manifest(lake):
     judge(lake)
     (file,) = lake.manifest.live_files("acme")
     assert read_visit_file(lake.root / file.path).footer.behaviour_version == BEHAVIOUR_VERSION
-    lake.manifest.close()
-    (lake.root / "manifest.sqlite").unlink()
-    with locked_for_rebuild(lake.root):
-        Rebuild(lake.root).run()
-    with opened(lake.root) as rebuilt:
-        assert versions(rebuilt) == [BEHAVIOUR_VERSION]
+    with rebuilt(lake) as again:
+        assert versions(again) == [BEHAVIOUR_VERSION]
 
 
 def test_a_day_judged_by_an_older_version_stays_judged(lake, monkeypatch):

@@ -82,7 +82,7 @@ def filled(tmp_path_factory):
     folder = tmp_path_factory.mktemp("filled")
     log = folder / "access.log"
     text = "".join(line(f"/a{n}", 1 + n % 3, agent=CHROME if n % 2 else "GPTBot/1.2") for n in range(12))
-    with closing((lake := Lake(folder / "lake", create=True)).manifest):
+    with opened(folder / "lake", create=True) as lake:
         importer = Importer(lake, now=lambda: NOW)
         for grown in (text, text + line("/grown", 2)[:-9], text + line("/grown", 2) + line("/more", 3)):
             log.write_text(grown)

@@ -2,7 +2,6 @@
 
 import shutil
 from collections import Counter
-from contextlib import closing
 from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -21,9 +20,8 @@ from data.maintenance.retention import (
 )
 from data.store.batches import Batch
 from data.store.footers import read_visit_file
-from data.store.lake import Lake
 from tests.faults.lakes import line
-from tests.support.lakes import dead_files, fail_at, rows_of
+from tests.support.lakes import dead_files, fail_at, opened, rows_of
 from tests.support.published import at
 from tests.support.visits import land
 
@@ -110,7 +108,7 @@ def test_a_second_run_writes_nothing_new(lake):
 
 def test_it_does_not_wait_for_an_import_and_takes_what_that_lands_the_next_time(lake):
     fill(lake, "acme", 1)
-    with closing((other := Lake(lake.root)).manifest), other.write_lock():
+    with opened(lake.root) as other, other.write_lock():
         assert apply_retention(lake, 3, NOW).ended == [ExpiredVisits("acme", 1, 2, 1)]
         fill(other, "acme", 2)
     assert days_of(lake) == {2: 2}

@@ -7,7 +7,6 @@ cannot replace it.
 
 import random
 import shutil
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
@@ -19,7 +18,6 @@ from data.maintenance import compaction, erasure, merge_plan, reclassification, 
 from data.maintenance.compaction import Compactor
 from data.maintenance.erasure import Criteria, Eraser, delete_files, truncate_wal
 from data.maintenance.reclassification import Reclassifier
-from data.store.lake import Lake
 from data.visits import VISITS as COLUMNS
 from queries import RollupBuilder
 from tests.faults.trials import IS_LONG
@@ -59,7 +57,7 @@ def day_by_day():
 def mixed(tmp_path_factory):
     """A closed lake of three days in five files, whose visits are of older rules."""
     root = tmp_path_factory.mktemp("mixed") / "lake"
-    with closing((lake := Lake(root, create=True)).manifest):
+    with opened(root, create=True) as lake:
         for number, (day, gone, kept) in enumerate(FILES):
             rows = [{"domain": "gone.example", "user_agent": GPTBOT}] * gone + [{"user_agent": CHROME}] * kept
             land(lake, "acme", [visit(visited_at=datetime(2026, 3, day, 12, number), **row) for row in rows])
@@ -182,7 +180,7 @@ def made(tmp_path_factory):
     }  # fmt: skip
     folder = tmp_path_factory.mktemp("made")
     for name, columns in kinds.items():
-        with closing((lake := Lake(folder / name, create=True)).manifest):
+        with opened(folder / name, create=True) as lake:
             for number in range(2):
                 rows = [columns(n, number) for n in range(VISITS)]
                 at = datetime(2026, 3, 5, number)

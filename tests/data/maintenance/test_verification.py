@@ -17,7 +17,6 @@ from data.ingest.visitor_ids import daily_salts
 from data.maintenance.unknown import unknown_files
 from data.maintenance.verification import verify_lake
 from data.store.files import sha256_of, versioned, write_parquet
-from data.store.lake import Lake
 from data.store.lake_folders import LINKS
 from data.store.manifest import READERS_GRACE, LandedFile, Replacement
 from data.store.pending import enqueue
@@ -35,7 +34,7 @@ DAYS = 3
 def made(tmp_path_factory):
     """A lake in which acme has three files of 4, 5 and 6 visits, other one; both have links, and there is a key."""
     root = tmp_path_factory.mktemp("made") / "lake"
-    with closing((lake := Lake(root, create=True)).manifest):
+    with opened(root, create=True) as lake:
         days = [(datetime(2026, 3, 1 + day), n) for day in range(DAYS) for n in range(4 + day)]
         land(lake, "acme", [visit(visited_at=day, path=f"/{n}") for day, n in days])
         land(lake, "other", [visit()])
@@ -121,7 +120,7 @@ def test_a_file_that_holds_something_else_than_its_visits_is_named_though_its_by
 
 def test_a_sound_lake_has_no_trouble_nor_has_an_empty_one_and_progress_is_told_in_bytes_up_to_the_end(lake, tmp_path):
     told = []
-    with closing((empty := Lake(tmp_path / "new", create=True)).manifest):
+    with opened(tmp_path / "new", create=True) as empty:
         size = sum(path.stat().st_size for path in (lake.root / "visits").glob("organization=[!_]*/*/*"))
         for there, counts in ((lake, (DAYS + 1, 4 + 5 + 6 + 1, size)), (empty, (0, 0, 0))):
             found = verify_lake(there, progress=lambda *numbers: told.append(numbers))

@@ -2,12 +2,10 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from data import Lake
 from data.errors import BadInput, LakeDamaged
 from data.maintenance.compaction import Compactor
 from data.maintenance.erasure import Criteria, Eraser
@@ -21,7 +19,7 @@ from data.store.copies import copies, forget_copies
 from data.store.manifest import READERS_GRACE
 from data.store.target import Folder, TargetUnavailable, open_target, parse_target
 from tests.support import published
-from tests.support.lakes import flipped, rows_of
+from tests.support.lakes import flipped, opened, rows_of
 from tests.support.published import NOW, at, erase, merge, out_of_reach
 from tests.support.tables import examples_at_once
 from tests.support.visits import land, links
@@ -261,7 +259,7 @@ def test_a_version_of_another_program_is_refused(lake, there, publish):
 def test_a_target_that_holds_something_else_is_refused(lake, there, publish, tmp_path):
     land(lake, "acme", [at(2)])
     publish()
-    with closing((another := Lake(tmp_path / "another", create=True)).manifest):
+    with opened(tmp_path / "another", create=True) as another:
         land(another, "acme", [at(2)])
         with pytest.raises(BadInput, match="holds the copy of another lake"):
             LakePublisher(another, str(there)).publish("acme")
