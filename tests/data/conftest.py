@@ -1,11 +1,13 @@
 """What tests of the data floor share."""
 
+from dataclasses import replace
 from itertools import count
 
 import pytest
 
 from data import Lake
 from data.ingest.importer import Importer, Options
+from tests.support.lakes import paths, rows_of
 
 ACME = Options("acme")
 
@@ -46,3 +48,43 @@ def names():
     """Names for organizations, so that many examples share a lake."""
     numbers = count()
     return lambda: f"example-{next(numbers)}"
+
+
+class Logs:
+    """Logs of organizations of one test alone: their names are its own, the lake and its importer are everybody's."""
+
+    def __init__(self, importer, lake, folder, name):
+        self.importer, self.lake, self.path, self._name = importer, lake, folder / "access.log", name
+
+    def own(self, organization="acme"):
+        return f"{self._name}-{organization}"
+
+    def load(self, content, options=ACME, name="access.log", **how):
+        """Import a text as a file."""
+        path = self.path.with_name(name)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return self.importer.run(path, replace(options, organization=self.own(options.organization)), **how)
+
+    def batches(self):
+        return self.lake.manifest.batches(self.own(), "")
+
+    def visits(self, organization="acme"):
+        """Every visit, in the order of days, short codes and times."""
+        return rows_of(self.lake, self.own(organization))
+
+    def column(self, name, organization="acme"):
+        """A column of every visit, by its path."""
+        return {visit["path"]: visit[name] for visit in self.visits(organization)}
+
+    def paths(self, organization="acme"):
+        return paths(self.lake, self.own(organization))
+
+
+@pytest.fixture(scope="module")
+def shared_importer(shared_lake):
+    return Importer(shared_lake)
+
+
+@pytest.fixture
+def logs(shared_lake, shared_importer, names, tmp_path):
+    return Logs(shared_importer, shared_lake, tmp_path, names())

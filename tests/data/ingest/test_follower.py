@@ -303,9 +303,6 @@ def test_every_line_lands_once_whatever_becomes_of_its_file(site, what, transcri
             pytest.fail(f"{what}: step {number}, {step}: {site.paths()} {site.told}")
 
 
-# A log that grows
-
-
 def test_a_follower_that_is_to_stop_ends_after_a_block_and_the_next_one_goes_on(site, monkeypatch):
     monkeypatch.setattr("data.ingest.tail.BLOCK_BYTES", 50_000)
     paths, told = [f"/{number}" for number in range(1000)], []
@@ -334,9 +331,6 @@ def test_memory_does_not_grow_with_a_line_that_does_not_end(site, monkeypatch):
     assert site.paths() == once("/a", "/b")
 
 
-# What cannot be read
-
-
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read anything")
 def test_a_log_that_may_not_be_read_is_bad_input(site):
     site.write(lines("/a"))
@@ -361,9 +355,6 @@ def test_no_address_reaches_the_disk(lake, tmp_path):
     assert b"198.51.100" not in told
 
 
-# Rotation
-
-
 def test_a_log_truncated_while_it_is_read_is_not_mistaken_for_the_old_one(site, monkeypatch):
     site.grow("/a")
     read = Tail.read
@@ -381,9 +372,6 @@ def test_a_log_truncated_while_it_is_read_is_not_mistaken_for_the_old_one(site, 
     assert site.paths() == once("/a", "/b", "/new0", "/new1", "/new2")
 
 
-# Imports beside
-
-
 def test_a_lake_restored_from_a_backup_gets_the_rest_again(site):
     site.grow("/a")
     organization = site.options.organization
@@ -398,9 +386,6 @@ def test_a_lake_restored_from_a_backup_gets_the_rest_again(site):
     assert site.paths() == once("/a")
     site.grow("/c")
     assert site.paths() == once("/a", "/b", "/c")
-
-
-# Trouble
 
 
 def test_old_salts_go_though_nothing_lands(site, monkeypatch):

@@ -6,7 +6,6 @@ import json
 import re
 from collections import Counter
 from datetime import datetime, timedelta
-from itertools import count
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,12 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from data.errors import BadInput
-from data.ingest.importer import Importer, Options
+from data.ingest.importer import Options
 from data.logs import source
 from data.logs.columns import FIELD_NAMES, columns_from
 from data.logs.format_names import FORMATS
 from data.logs.nginx_log_format import parse_nginx_log_format
-from tests.support.lakes import rows_of
+from tests.data.conftest import Logs
 from tests.support.tables import examples, examples_at_once, tables
 from tests.support.user_agents import CHROME
 
@@ -28,39 +27,21 @@ FACTS = ("visited_at", "domain", "path", "short_code", "method", "status", "refe
          "bytes_sent")  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def shared(shared_lake):
-    """A lake for all tests of this file, each with organizations of its own."""
-    return shared_lake, Importer(shared_lake), shared_lake.root.parent, count()
+class Log(Logs):
+    """A log that is imported again and again."""
 
-
-class Log:
-    """A log of an organization of its own that is imported again and again."""
-
-    def __init__(self, shared):
-        self.lake, self._importer, folder, numbers = shared
-        self.organization = f"example-{next(numbers)}"
-        self.path = folder / f"{self.organization}.log"
-
-    def load(self, content, log_format="auto", columns="", nginx_log_format=""):
-        self.path.write_bytes(content.encode() if isinstance(content, str) else content)
+    def load(self, content, log_format="auto", columns="", nginx_log_format="", organization="acme"):
         told = parse_nginx_log_format(nginx_log_format) if nginx_log_format else None
-        options = Options(
-            self.organization, log_format=log_format, columns=columns_from(columns), nginx_log_format=told
-        )
-        return self._importer.run(self.path, options)
+        options = Options(organization, log_format=log_format, columns=columns_from(columns), nginx_log_format=told)
+        return super().load(content, options)
 
-    def visits(self):
-        """Every visit, in the order of days, short codes and times."""
-        return rows_of(self.lake, self.organization)
-
-    def facts(self):
-        return [tuple(visit[name] for name in FACTS) for visit in self.visits()]
+    def facts(self, organization="acme"):
+        return [tuple(visit[name] for name in FACTS) for visit in self.visits(organization)]
 
 
 @pytest.fixture
-def log(shared):
-    return Log(shared)
+def log(shared_lake, shared_importer, names, tmp_path):
+    return Log(shared_importer, shared_lake, tmp_path, names())
 
 
 # Real lines
@@ -163,7 +144,7 @@ OWN = pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
 
 
 @OWN
-def test_a_file_of_ones_own_is_known_by_its_columns_and_lands_exactly_these_visits(shared, log, write):
+def test_a_file_of_ones_own_is_known_by_its_columns_and_lands_exactly_these_visits(log, write):
     summary = log.load(write(ROWS))
     assert summary.log_format == ("csv" if write is as_csv else "ndjson")
     assert sorted(log.facts(), key=str) == sorted(LANDED, key=str)
@@ -171,9 +152,8 @@ def test_a_file_of_ones_own_is_known_by_its_columns_and_lands_exactly_these_visi
     assert {visit["utm_source"] for visit in log.visits()} == {"News", None}
     assert (summary.lines, summary.rejected) == (2, 0)
     if write is not parquet:
-        from_windows = Log(shared)
-        from_windows.load(b"\xef\xbb\xbf" + write(ROWS).replace("\n", "\r\n").encode())
-        assert sorted(from_windows.facts(), key=str) == sorted(LANDED, key=str)
+        log.load(b"\xef\xbb\xbf" + write(ROWS).replace("\n", "\r\n").encode(), organization="windows")
+        assert sorted(log.facts("windows"), key=str) == sorted(LANDED, key=str)
 
 
 @OWN
@@ -217,7 +197,7 @@ def test_a_missing_column_is_named_with_those_there_are_and_the_remedy(log, cont
     for asked in (log_format, *(["auto"] if columns else [])):
         with pytest.raises(BadInput, match=re.escape(f"{log.path}: column {problem}")):
             log.load(content, asked, columns)
-    assert log.lake.manifest.batches(log.organization, "") == []
+    assert log.batches() == []
 
 
 @examples_at_once("text", "told")
@@ -378,20 +358,19 @@ def own(request):
     return at | numbers | {"protocol": "HTTP/1.1"} | rest
 
 
-def counted(log):
+def counted(visits):
     """Every visit but for its visitor, and which visits are of one visitor."""
-    visits = log.visits()
     facts = Counter(tuple(value for name, value in visit.items() if name != "visitor") for visit in visits)
     return facts, Counter(Counter(visit["visitor"] for visit in visits).values())
 
 
-def test_the_same_requests_are_the_same_visits_in_every_format_and_in_many_blocks(shared, monkeypatch):
+def test_the_same_requests_are_the_same_visits_in_every_format_and_in_many_blocks(log, monkeypatch):
     monkeypatch.setattr(source, "CHUNK_BYTES", 700)
     monkeypatch.setattr(source, "BLOCK_BYTES", 2_000)
-    logs = [Log(shared) for _ in range(4)]
-    logs[0].load("".join(map(combined, REQUESTS)), "combined")
-    for log, (name, write) in zip(logs[1:], WRITERS.items(), strict=True):
-        log.load(write([own(request) for request in REQUESTS]), "auto" if name == "parquet" else name)
-    facts = [counted(log) for log in logs]
+    log.load("".join(map(combined, REQUESTS)), "combined")
+    for name, write in WRITERS.items():
+        log_format = "auto" if name == "parquet" else name
+        log.load(write([own(request) for request in REQUESTS]), log_format, organization=name)
+    facts = [counted(log.visits(organization)) for organization in ("acme", *WRITERS)]
     assert facts == [facts[0]] * 4
     assert sum(facts[0][0].values()) == len(REQUESTS)

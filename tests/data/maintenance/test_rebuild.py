@@ -68,12 +68,11 @@ def removed(manifest):
         path.unlink()
 
 
-def emptied(manifest):
-    manifest.write_bytes(b"")
-
-
-def damaged(manifest):
-    manifest.write_bytes(bytes(100) + manifest.read_bytes()[100:])
+LOSSES = {
+    "removed": removed,
+    "emptied": lambda manifest: manifest.write_bytes(b""),
+    "damaged": lambda manifest: manifest.write_bytes(bytes(100) + manifest.read_bytes()[100:]),
+}
 
 
 @pytest.fixture(scope="module")
@@ -135,23 +134,23 @@ def test_every_visit_and_answer_is_what_it_was(root, filled, history):
         history(lake)
         there = every_visit(lake)
     before = answers(root)
-    for lose in (removed, emptied, damaged) if history is compacted else (removed,):
-        copy = shutil.copytree(root, root.with_name(lose.__name__))
-        lose(copy / "manifest.sqlite")
+    for lost in LOSSES if history is compacted else ("removed",):
+        copy = shutil.copytree(root, root.with_name(lost))
+        LOSSES[lost](copy / "manifest.sqlite")
         with pytest.raises(LakeDamaged, match=r"manifest\.sqlite"):
             Lake(copy)
         result = rebuilt(copy)
-        assert (result.damaged, result.copy is None) == ([], lose is removed)
+        assert (result.damaged, result.copy is None) == ([], lost == "removed")
         assert answers(copy) == before
         with opened(copy) as lake:
-            assert every_visit(lake) == there, lose
+            assert every_visit(lake) == there, lost
             found = verify_lake(lake)
             assert (found.findings, found.unknown) == ([], 0)
             assert Importer(lake, now=lambda: NOW).run(filled / "access.log", Options("acme")).already_imported
             later = Compactor(lake, lambda: datetime.now(UTC) + 2 * READERS_GRACE)
             later.run()
             later.sweep()
-            assert [len(visits) for visits in every_visit(lake)] == [len(visits) for visits in there], lose
+            assert [len(visits) for visits in every_visit(lake)] == [len(visits) for visits in there], lost
     if history is compacted or IS_LONG:
         assert answers(copy) == before
 

@@ -468,7 +468,7 @@ def test_an_unreadable_request_line_stays_unreadable(lake, load, under):
     }
 
 
-# Imports before and after
+# The run, and imports before and after it
 
 
 def test_a_log_stays_known_and_its_unfinished_last_line_is_replaced_when_it_has_grown(lake, load, under):
@@ -492,9 +492,6 @@ def test_a_log_stays_known_and_its_unfinished_last_line_is_replaced_when_it_has_
     assert told == [("/a", "human"), ("/b", "ai_training"), ("/other", "human")]
 
 
-# What is told
-
-
 def test_a_dry_run_tells_the_same_and_changes_nothing_on_disk(lake, load, under):
     load(line() + line(agent=NEWTHING) + line(day=18, referrer="https://ask.example/") + line("/secret")[:-1])
     load(line(agent=NEWTHING), "other")
@@ -511,9 +508,6 @@ def test_a_dry_run_tells_the_same_and_changes_nothing_on_disk(lake, load, under)
     }
 
 
-# Organizations
-
-
 def test_an_organization_that_is_not_named_stays_as_it_is_and_progress_ends_where_all_is_done(lake, load, under):
     names, told = ("acme", "other", "third"), []
     for name in names:
@@ -526,9 +520,6 @@ def test_an_organization_that_is_not_named_stays_as_it_is_and_progress_ends_wher
     assert [lake.manifest.epoch(name) > 0 for name in names] == [True, False, True]
     for name in ("acme", "third"):
         assert not {file.path for file in files_of(lake, name)} & {file.path for file in before[name][0]}
-
-
-# Damage
 
 
 @pytest.mark.parametrize("is_of_old_rules", [True, False])

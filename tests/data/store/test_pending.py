@@ -301,25 +301,19 @@ def test_what_cannot_be_read_waits_on_and_holds_nothing_else_up(lake):
 # Several at once
 
 
-def at_once(work, *inputs):
-    """Do some work for each input in a thread of its own, all from the same moment; what they returned."""
-    barrier = threading.Barrier(len(inputs))
-
-    def run(given):
-        barrier.wait()
-        return work(given)
-
-    with ThreadPoolExecutor(len(inputs)) as pool:
-        return list(pool.map(run, inputs))
-
-
 def test_flushers_at_the_same_time_move_every_visit_once(lake, reopened, monkeypatch):
     """In tests/faults/test_chaos.py they are processes, are killed, and visits come meanwhile."""
     monkeypatch.setattr(pending, "MAX_VISITS_PER_TRANSACTION", 10)
     for number in range(40):
         keep(lake, f"/{number}", organization=("acme", "other")[number % 2])
-    moved = at_once(pending.flush_all, lake, lake, reopened(), reopened())
-    assert sum(moved) == 40
+    begun = threading.Barrier(4)
+
+    def flush(lake):
+        begun.wait()
+        return pending.flush_all(lake)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sum(pool.map(flush, [lake, lake, reopened(), reopened()])) == 40
     assert paths(lake) + paths(lake, "other") == {f"/{number}": 1 for number in range(40)}
     assert strays(lake) == ([], set())
 
