@@ -14,11 +14,11 @@ ACME = Options("acme")
 
 @pytest.fixture
 def reopened(lake):
-    """Opens the lake again, as another process would."""
+    """Opens the lake again, as another process would, or any other one."""
     lakes = []
 
-    def reopened():
-        lakes.append(Lake(lake.root))
+    def reopened(root=lake.root, create=False):
+        lakes.append(Lake(root, create))
         return lakes[-1]
 
     yield reopened

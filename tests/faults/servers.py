@@ -11,9 +11,9 @@ from datetime import date, timedelta
 from typing import NamedTuple
 
 from service.api_keys import ApiKeys
-from service.control_database import ControlDatabase
 from tests.faults.lakes import reported
 from tests.faults.tracing import Child
+from tests.support.control import open_store
 from tests.support.lakes import opened
 
 _sources, _days = itertools.count(1), itertools.count()
@@ -59,14 +59,10 @@ class Server(NamedTuple):
 @contextmanager
 def serving(program, folder, **settings):
     """A server over folder/lake as long as a with block lasts; acme has a key."""
-    with opened(folder / "lake") as lake:
-        control = ApiKeys(ControlDatabase(lake))
-        key = control.create_key("acme", "test")
-        control.database.close()
-    settings = {
-        f"TRAFFIC_{name.upper()}": value for name, value in {"trusted_proxies": "127.0.0.1", **settings}.items()
-    }
-    child = program.start(folder, "serve", settings)
+    with opened(folder / "lake") as lake, open_store(ApiKeys, lake) as keys:
+        key = keys.create_key("acme", "test")
+    settings = {"trusted_proxies": "127.0.0.1", **settings}
+    child = program.start(folder, "serve", {f"TRAFFIC_{name.upper()}": value for name, value in settings.items()})
     try:
         while not (place := re.search(r"at http://127.0.0.1:(\d+)/", told := child.told.read_text())):
             assert child.runs(), told

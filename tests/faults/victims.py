@@ -93,7 +93,7 @@ def two_logs(folder):
 def grown_log(folder):
     """A log that was imported when its last line was half written; a salt that is too old; lines that are none."""
     whole = log("a", 8)
-    with opened_new(folder) as lake:
+    with opened(folder / "lake", create=True) as lake:
         daily_salts(lake.salts, [date(2026, 1, 1)], OLD_SALT_AT)
         with closing(sqlite3.connect(lake.salts)) as db, db:
             db.execute("UPDATE salts SET salt = ?", [OLD_SALT])
@@ -104,7 +104,7 @@ def grown_log(folder):
 
 def rotated_log(folder):
     """A log that was followed, and then grew, was renamed, and began anew."""
-    with opened_new(folder) as lake:
+    with opened(folder / "lake", create=True) as lake:
         (folder / "a.log").write_text(log("a", 4))
         Importer(lake).run(folder / "a.log", Options("acme"))
     (folder / "a.log").rename(folder / "a.log.1")
@@ -121,18 +121,13 @@ def dropped_logs(folder):
         os.utime(folder / "drop" / name, (1, 1))
 
 
-def opened_new(folder):
-    nothing(folder)
-    return opened(folder / "lake")
-
-
 def of_day(day, path, **columns):
     return visit(visited_at=datetime(2026, 1, day, 10), path=path, **columns)
 
 
 def many_files(folder):
     """Two files on each of two days, visits that wait, and a file that may be deleted."""
-    with opened_new(folder) as lake:
+    with opened(folder / "lake", create=True) as lake:
         for part in range(3):
             land(lake, "acme", [of_day(day, f"/{part}/{day}") for day in (1, 2)])
         dead = lake.manifest.live_files("acme", date(2026, 1, 1), date(2026, 1, 1))[:1]
@@ -142,7 +137,7 @@ def many_files(folder):
 
 def other_rules(folder):
     """Visits of two organizations that rules of another time classified."""
-    with opened_new(folder) as lake:
+    with opened(folder / "lake", create=True) as lake:
         for name in ("acme", "other"):
             land(lake, name, [of_day(day, f"/{day}", user_agent="GPTBot/1.2") for day in (1, 2)])
 
@@ -156,7 +151,7 @@ def land_secrets(lake):
 
 def secrets_to_erase(folder):
     """Two days with visits that go and one that stays, and visits that wait for a file."""
-    with opened_new(folder) as lake:
+    with opened(folder / "lake", create=True) as lake:
         land_secrets(lake)
         land(lake, "other", [of_day(1, "/other")])
         RollupBuilder(lake).run()
@@ -165,7 +160,7 @@ def secrets_to_erase(folder):
 
 def old_days(folder):
     """Days of two organizations that are too old, also in a file that no manifest knows, and one that is not."""
-    with opened_new(folder) as lake:
+    with opened(folder / "lake", create=True) as lake:
         for name in ("acme", "other"):
             goes = {"user_agent": "canary-agent", "bot_category": "other_bot"}
             land(lake, name, [of_day(day, "/canary-path", **goes) for day in (1, 2)])
@@ -179,7 +174,7 @@ def old_days(folder):
 
 def merged_and_waiting(folder):
     """A merge beside its sources, a file that was not merged, and visits that wait for one."""
-    with opened_new(folder) as lake:
+    with opened(folder / "lake", create=True) as lake:
         for part in range(2):
             land(lake, "acme", [of_day(day, f"/{part}/{day}") for day in (1, 2)])
         Compactor(lake).run()
@@ -242,7 +237,7 @@ def something_to_copy(folder):
 
 def undecided_job(folder):
     """A new job, and a hook that is sent what is approved."""
-    with opened_new(folder) as lake:
+    with opened(folder / "lake", create=True) as lake:
         with open_store(Hooks, lake, parse_networks(HOOK_NETWORKS)) as hooks:
             hooks.create("acme", "receiver", "http://127.0.0.1:9/")
         with closing(sqlite3.connect(lake.root / "control.sqlite")) as database, database:
@@ -280,7 +275,7 @@ def unless_refused(folder):
 
 def something_to_publish(folder):
     """Visits of two organizations, and links of one."""
-    with opened_new(folder) as lake:
+    with opened(folder / "lake", create=True) as lake:
         for name in ("acme", "other"):
             land(lake, name, [of_day(day, f"/{day}") for day in (1, 2)])
     a_link(folder)
@@ -288,7 +283,7 @@ def something_to_publish(folder):
 
 def secrets_published(folder):
     """Days of which some visits go, in the lake and in its copy."""
-    with opened_new(folder) as lake:
+    with opened(folder / "lake", create=True) as lake:
         land_secrets(lake)
         LakePublisher(lake, str(folder / "copy")).publish("acme")
 

@@ -34,8 +34,7 @@ COUNTED = (
 """What the readers are asked, as the program itself counts it."""
 
 
-def test_three_engines_read_what_the_lake_counts_after_every_change(lake, bucket, spark_session):
-    name = f"s3://{bucket.new()}/lake"
+def test_three_engines_read_what_the_lake_counts_after_every_change(lake, bucket, name, spark_session):
     publisher, table = LakePublisher(lake, name), f"{name}/acme/visits"
     for number in range(3):
         land(lake, "acme", [
@@ -70,8 +69,7 @@ def test_three_engines_read_what_the_lake_counts_after_every_change(lake, bucket
         assert [*verify_copies(lake)] == []
 
 
-def test_a_bucket_that_is_down_keeps_the_erasure_due_and_no_credentials_are_told(lake, bucket):
-    name = f"s3://{bucket.new()}/lake"
+def test_a_bucket_that_is_down_keeps_the_erasure_due_and_no_credentials_are_told(lake, bucket, name):
     land(lake, "acme", [at(2, visitor=42), at(2, visitor=43)])
     LakePublisher(lake, name).publish("acme")
     bucket.stop()
@@ -113,8 +111,7 @@ def test_wrong_credentials_are_told_without_them(lake, bucket):
 
 
 @pytest.mark.parametrize("how", ["500", "cut"])
-def test_a_store_that_fails_is_out_of_reach(lake, bucket, monkeypatch, how):
-    name = f"s3://{bucket.new()}/lake"
+def test_a_store_that_fails_is_out_of_reach(lake, bucket, name, monkeypatch, how):
     land(lake, "acme", [at(2)])
     LakePublisher(lake, name).publish("acme")
     land(lake, "acme", [at(3)])
@@ -122,8 +119,7 @@ def test_a_store_that_fails_is_out_of_reach(lake, bucket, monkeypatch, how):
         LakePublisher(lake, name).publish("acme")
 
 
-def test_a_store_that_answers_slowly_is_published_whole(lake, bucket, monkeypatch):
-    name = f"s3://{bucket.new()}/lake"
+def test_a_store_that_answers_slowly_is_published_whole(lake, bucket, name, monkeypatch):
     for day in range(1, 6):
         land(lake, "acme", [at(day)])
     with disturbing(bucket, 0.3, monkeypatch):
@@ -131,8 +127,9 @@ def test_a_store_that_answers_slowly_is_published_whole(lake, bucket, monkeypatc
     assert [*verify_copies(lake)] == []
 
 
-def test_a_store_that_takes_too_long_is_out_of_reach_and_what_it_got_is_not_sent_again(lake, bucket, monkeypatch, tell):
-    name = f"s3://{bucket.new()}/lake"
+def test_a_store_that_takes_too_long_is_out_of_reach_and_what_it_got_is_not_sent_again(
+    lake, bucket, name, monkeypatch, tell
+):
     land(lake, "acme", [at(2)])
     LakePublisher(lake, name).publish("acme")
     for number in range(40):

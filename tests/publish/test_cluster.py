@@ -41,11 +41,6 @@ def _few_files(monkeypatch):
 
 
 @pytest.fixture
-def name(bucket):
-    return f"s3://{bucket.new()}/lake"
-
-
-@pytest.fixture
 def engine(lake, name, sail):
     options = ClusterOptions(sail.address, from_visits=0, seconds=600, folder=name, is_published=True)
     with closing(open_cluster(lake, Warehouse(lake), options)) as engine:

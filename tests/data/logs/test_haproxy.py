@@ -1,6 +1,5 @@
 """The log of a real HAProxy, which a real rsyslogd writes, in a zone that is not UTC."""
 
-import http.client
 import re
 import socket
 import subprocess
@@ -8,7 +7,10 @@ import time
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
+import httpx2
+
 from data.ingest.importer import Importer, Options
+from tests.cluster.processes import wait_until
 from tests.support.forks import ROOT
 from tests.support.lakes import rows_of
 from tests.support.user_agents import CHROME
@@ -38,24 +40,14 @@ def rsyslogd(folder):
     command = [installed("rsyslogd"), "-n", "-f", folder / "rsyslog.conf", "-i", folder / "rsyslog.pid"]
     with subprocess.Popen(command, env=ZONE) as process:
         try:
-            wait_for((folder / "socket").exists)
+            wait_until((folder / "socket").exists, 30)
             yield folder / "haproxy.log"
         finally:
             process.terminate()
 
 
-def wait_for(condition):
-    until = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.02)
-
-
 def ask(port, path, **headers):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-    connection.request("GET", path, headers={"Host": "go.example.com", **headers})
-    connection.getresponse().read()
-    connection.close()
+    httpx2.get(f"http://127.0.0.1:{port}{path}", headers={"Host": "go.example.com", **headers}, trust_env=False)
 
 
 def test_requests_to_a_real_haproxy_land_with_their_headers_bytes_and_utc_times(lake, tmp_path):
@@ -70,15 +62,13 @@ def test_requests_to_a_real_haproxy_land_with_their_headers_bytes_and_utc_times(
             bad.sendall(b"nonsense\r\n\r\n")
             while bad.recv(4096):
                 pass
-        wait_for(lambda: log.exists() and "<BADREQ>" in log.read_text("utf-8"))
+        wait_until(lambda: log.exists() and "<BADREQ>" in log.read_text("utf-8"), 30)
         told = log.read_text("utf-8")
     summary = Importer(lake).run(log, Options("acme"))
     visits = {visit["path"]: visit for visit in rows_of(lake)}
     assert (summary.log_format, set(visits)) == ("haproxy", {"/spring", "/missing", ""}), told
-    assert {reason for _, reason in summary.rejects} <= {
-        "not a request (another message of HAProxy)",
-        "no valid status",
-    }
+    reasons = {"not a request (another message of HAProxy)", "no valid status"}
+    assert {reason for _, reason in summary.rejects} <= reasons
     known = ("domain", "status", "user_agent", "referrer", "utm_source", "protocol")
     facts = {path: tuple(visit[name] for name in known) for path, visit in visits.items()}
     assert facts["/spring"] == ("go.example.com", 302, CHROME, "t.co", "news", "HTTP/1.1")

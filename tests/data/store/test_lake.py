@@ -32,20 +32,6 @@ DAY, LATER = date(2026, 3, 4), date(2026, 3, 5)
 
 
 @pytest.fixture
-def opened():
-    """Opens lakes, and closes them when the test is over."""
-    lakes = []
-
-    def open_lake(root, create=False):
-        lakes.append(Lake(root, create))
-        return lakes[-1]
-
-    yield open_lake
-    for lake in lakes:
-        lake.manifest.close()
-
-
-@pytest.fixture
 def landed(lake):
     """The path of the one visit file of a lake."""
     land(lake, "acme", [visit(path="/a"), visit(path="/b")])
@@ -59,9 +45,9 @@ def test_a_folder_without_a_lake_is_named_and_stays_as_it_is(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_lake_can_be_made_and_opened_again(tmp_path, opened):
+def test_a_lake_can_be_made_and_opened_again(tmp_path, reopened):
     for create in (True, False, True):
-        assert opened(tmp_path / "deep" / "lake", create).manifest.organizations() == []
+        assert reopened(tmp_path / "deep" / "lake", create).manifest.organizations() == []
 
 
 def test_a_link_to_a_folder_that_does_not_exist_is_named(tmp_path):
@@ -116,14 +102,14 @@ def test_a_lake_over_a_network_is_refused_in_one_sentence(tmp_path, monkeypatch)
     assert not (tmp_path / "lake" / "manifest.sqlite").exists()
 
 
-def test_a_relative_lake_stays_where_it_was_opened(tmp_path, opened, monkeypatch):
+def test_a_relative_lake_stays_where_it_was_opened(tmp_path, reopened, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    lake = opened(Path("lake"), create=True)
+    lake = reopened(Path("here"), create=True)
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     land(lake, "acme", [visit()])
-    assert lake.root == tmp_path / "lake"
-    assert all(Path(file).is_relative_to(tmp_path / "lake") for file in lake.visit_files("acme", DAY, DAY))
+    assert lake.root == tmp_path / "here"
+    assert all(Path(file).is_relative_to(tmp_path / "here") for file in lake.visit_files("acme", DAY, DAY))
 
 
 def test_seed_files_are_empty_and_have_every_column(lake):
@@ -151,17 +137,17 @@ def test_columns_that_are_the_same_in_every_row_are_not_compressed(tmp_path):
     assert pq.read_table(tmp_path / "file").select([*values]).to_pydict() == values
 
 
-def test_a_seed_file_stays_as_it_is_and_a_lost_or_damaged_one_is_made_again(lake, opened):
+def test_a_seed_file_stays_as_it_is_and_a_lost_or_damaged_one_is_made_again(lake, reopened):
     seed = Path(lake.seed_visits)
     before, written_at = seed.read_bytes(), seed.stat().st_mtime_ns
-    opened(lake.root)
+    reopened()
     assert seed.stat().st_mtime_ns == written_at
     seed.unlink()
-    assert Path(opened(lake.root).seed_visits).exists()
+    assert Path(reopened().seed_visits).exists()
     not_utf_8 = before.replace(b"visited_at", b"\xffisited_at")
     for content in (b"", b"no Parquet file", not_utf_8):
         seed.write_bytes(content)
-        assert Path(opened(lake.root).seed_visits).read_bytes() == before
+        assert Path(reopened().seed_visits).read_bytes() == before
 
 
 def test_landed_visits_are_read_back_day_by_day_after_the_seed(lake):
@@ -225,10 +211,10 @@ def test_a_file_that_was_only_touched_or_is_restored_from_a_copy_is_fine_and_rem
     assert file.inode == landed.stat().st_ino
 
 
-def test_a_lake_moved_to_another_folder_still_answers(lake, landed, opened, tmp_path):
+def test_a_lake_moved_to_another_folder_still_answers(lake, landed, reopened, tmp_path):
     lake.manifest.close()
     lake.root.rename(tmp_path / "moved")
-    files = opened(tmp_path / "moved").visit_files("acme", DAY, DAY)
+    files = reopened(tmp_path / "moved").visit_files("acme", DAY, DAY)
     assert files[1] == str(tmp_path / "moved" / landed.relative_to(lake.root))
 
 
@@ -250,12 +236,12 @@ def test_a_column_that_was_not_given_is_null_in_the_file_and_their_order_does_no
 
 
 @pytest.mark.parametrize("name", ["seed_visits", "seed_links"])
-def test_a_seed_with_other_columns_is_written_anew_when_the_lake_is_opened(lake, opened, name):
+def test_a_seed_with_other_columns_is_written_anew_when_the_lake_is_opened(lake, reopened, name):
     path = Path(getattr(lake, name))
     columns, older = pq.read_schema(path), pq.read_schema(path).remove(2)
     write_parquet([older.empty_table()], older, path)
     with ThreadPoolExecutor(8) as pool:  # who opens it at the same time finds one seed or the other, and a whole one
-        for _ in pool.map(opened, [lake.root] * 8):
+        for _ in pool.map(reopened, [lake.root] * 8):
             assert pq.read_schema(path).equals(columns)
     assert not list(lake.staging.glob("seed-*"))
 
@@ -305,11 +291,10 @@ def test_no_manifest_is_created_beside_visits_that_exist(lake, landed, lose, pro
 
 
 @pytest.mark.parametrize("lose", [Path.unlink, emptied])
-def test_a_lake_without_visits_gets_a_new_manifest(lake, opened, lose):
+def test_a_lake_without_visits_gets_a_new_manifest(lake, reopened, lose):
     lake.manifest.close()
     lose(lake.root / "manifest.sqlite")
-    with closing(Lake(lake.root, create=True).manifest) as manifest:
-        assert manifest.organizations() == []
+    assert reopened(lake.root, create=True).manifest.organizations() == []
 
 
 # Locks between programs: who waits long says so, and who does not wait is told at once
