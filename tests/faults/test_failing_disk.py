@@ -43,16 +43,17 @@ def limited(server, folder):
     resource.prlimit(server.child.process, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
 
-def failing(injected):
-    """Some system calls fail."""
-    return lambda server, folder: traced(server, folder / "trace", "-e", f"inject={injected}")
+def injected(calls, what):
+    """Lets some system calls fail or wait."""
+    expressions = ("-e", f"trace={calls}", "-e", f"inject={calls}:{what}")
+    return lambda server, folder: traced(server, folder / "trace", *expressions)
 
 
 WAYS = {
     "no file may grow": (limited, {503}),
-    "no space for databases": (failing("pwrite64:error=ENOSPC"), {503}),
-    "databases are not synced": (failing("fdatasync:error=EIO"), {503}),
-    "files are not synced or moved": (failing("fsync,rename:error=EIO"), {202}),
+    "no space for databases": (injected("pwrite64", "error=ENOSPC"), {503}),
+    "databases are not synced": (injected("fdatasync", "error=EIO"), {503}),
+    "files are not synced or moved": (injected("fsync,rename", "error=EIO"), {202}),
 }
 
 
@@ -148,12 +149,6 @@ def locked(_, folder):
         yield
 
 
-def stalled(server, folder):
-    """The disk does not finish to sync anything."""
-    syncs = "fsync,fdatasync"
-    return traced(server, folder / "trace", "-e", f"trace={syncs}", "-e", f"inject={syncs}:delay_enter={FOREVER}")
-
-
 def answered(servers, manager):
     """The seconds that each of the PROMISED answers took; every server has another key."""
     took, begun = [], time.monotonic()
@@ -174,7 +169,9 @@ def answered(servers, manager):
 WRITES = (("/settings/api-keys", b'{"name": "late"}'), ("/visits", b'{"path": "/late"}'))
 
 
-@pytest.mark.parametrize("slow", [locked, stalled])
+@pytest.mark.parametrize(
+    "slow", [locked, injected("fsync,fdatasync", f"delay_enter={FOREVER}")], ids=["locked", "stalled"]
+)
 def test_while_a_lock_is_held_or_the_disk_stalls_only_who_writes_waits(slow, program, traceable, tell, tmp_path):
     nothing(tmp_path)
     settings = identity.settings_of(tmp_path)

@@ -118,52 +118,42 @@ class World:
         self.there -= gone
 
 
-def lost(world, _):
-    (world.root / "manifest.sqlite").unlink()
+WAYS = ("lost", "emptied", "cut", "older", "older_beside_the_log_of_the_newer_one", "older_without_its_number")
 
 
-def emptied(world, _):
-    (world.root / "manifest.sqlite").write_bytes(b"")
+def lose(world, way, kept):
+    """Lose the manifest, or put one back that was kept."""
+    manifest = world.root / "manifest.sqlite"
+    if way == "lost":
+        manifest.unlink()
+    elif way == "emptied":
+        manifest.write_bytes(b"")
+    elif way == "cut":
+        content = manifest.read_bytes()
+        manifest.write_bytes(content[: world.choice.randrange(1, len(content))])
+    else:
+        put_back(kept, world.root)
+    if way == "older_beside_the_log_of_the_newer_one":
+        manifest.with_name("manifest.sqlite-wal").write_bytes((world.folder / "wal").read_bytes())
+    if way == "older_without_its_number":
+        (world.root / "generation").unlink()
 
 
-def cut(world, _):
-    content = (world.root / "manifest.sqlite").read_bytes()
-    (world.root / "manifest.sqlite").write_bytes(content[: world.choice.randrange(1, len(content))])
-
-
-def older(world, kept):
-    put_back(kept, world.root)
-
-
-def older_beside_the_log_of_the_newer_one(world, kept):
-    log = world.root / "manifest.sqlite-wal"
-    put_back(kept, world.root)
-    log.write_bytes((world.folder / "wal").read_bytes())
-
-
-def older_without_its_number(world, kept):
-    put_back(kept, world.root)
-    (world.root / "generation").unlink()
-
-
-WAYS = (lost, emptied, cut, older, older_beside_the_log_of_the_newer_one, older_without_its_number)
-
-
-@pytest.mark.parametrize("lose", WAYS, ids=lambda lose: lose.__name__)
-def test_programs_that_go_on_lose_double_and_bring_back_nothing_after_a_rebuild(lose, tell, tmp_path, caplog):
+@pytest.mark.parametrize("way", WAYS)
+def test_programs_that_go_on_lose_double_and_bring_back_nothing_after_a_rebuild(way, tell, tmp_path, caplog):
     refused = questions = visits = 0
     for seed in range(REBUILDS):
         (folder := tmp_path / str(seed)).mkdir()
-        world = World(folder, random.Random(f"{lose.__name__} {seed}"))
-        some, asked = one_loss(world, lose)
+        world = World(folder, random.Random(f"{way} {seed}"))
+        some, asked = one_loss(world, way)
         refused, questions = refused + some, questions + asked
         visits += len(world.there)
     tell(rebuilds=REBUILDS, visits=visits, refused=refused, questions=questions, lost=0, doubled=0, back=0)
-    if lose in (lost, emptied, older):
+    if way in ("lost", "emptied", "older"):
         assert refused
 
 
-def one_loss(world, lose):
+def one_loss(world, way):
     """Lose a manifest, go on, rebuild; how many programs refused, and how many questions were asked."""
     with opened(world.root) as lake:
         world.import_log(lake)
@@ -176,14 +166,14 @@ def one_loss(world, lose):
                 lake.manifest.rows("PRAGMA wal_checkpoint(TRUNCATE)")
         world.report(lake)  # at least this is in no older manifest
         (world.folder / "wal").write_bytes((world.root / "manifest.sqlite-wal").read_bytes())
-    is_older = lose in (older, older_without_its_number)
+    is_older = way in ("older", "older_without_its_number")
     world.unsure |= world.waiting - waiting if is_older else world.waiting
     world.waiting = waiting & world.waiting if is_older else set()
-    if lose is older_without_its_number:
+    if way == "older_without_its_number":
         world.imported = imported
         world.unsure |= waiting & world.erased
-    lose(world, kept)
-    refused = sum(is_refused(world, lose) for _ in range(world.choice.randrange(1, 4)))
+    lose(world, way, kept)
+    refused = sum(is_refused(world, way) for _ in range(world.choice.randrange(1, 4)))
     with locked_for_rebuild(world.root):
         rebuild = Rebuild(world.root)
         questions = list(rebuild.plan.questions)
@@ -201,7 +191,7 @@ def one_loss(world, lose):
     return refused, len(questions)
 
 
-def is_refused(world, lose):
+def is_refused(world, way):
     """Let a program try something; whether it refused."""
     before = set(world.there), set(world.waiting), set(world.erased), Counter(world.imported)
     try:
@@ -211,7 +201,7 @@ def is_refused(world, lose):
         refusal = str(error)
     else:
         return False
-    if lose is older_without_its_number:
+    if way == "older_without_its_number":
         assert "is missing; restore it from a backup" in refusal
         return False
     assert "traffic rebuild" in refusal

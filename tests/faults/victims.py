@@ -29,7 +29,7 @@ from service.setting_values import parse_networks
 from tests.faults.lakes import batches, line, log, report, visits
 from tests.support import published
 from tests.support.control import open_store
-from tests.support.lakes import opened
+from tests.support.lakes import opened, remove_manifest
 from tests.support.visits import land, visit
 
 JOB = "job_00000000000000000001"
@@ -193,7 +193,7 @@ def lost_manifest(folder):
     unknown = folder / "lake" / single.replace("visits/", "unknown/")
     unknown.parent.mkdir(parents=True)
     (folder / "lake" / single).rename(unknown)
-    remove_manifest(folder)
+    remove_manifest(folder / "lake")
 
 
 def older_manifest(folder):
@@ -205,13 +205,8 @@ def older_manifest(folder):
         flush_all(lake)
         land(lake, "acme", [of_day(2, "/later")])
         Compactor(lake).run()
-    remove_manifest(folder)
+    remove_manifest(folder / "lake")
     (folder / "older").rename(folder / "lake" / "manifest.sqlite")
-
-
-def remove_manifest(folder):
-    for path in (folder / "lake").glob("manifest.sqlite*"):
-        path.unlink()
 
 
 def a_link(folder):

@@ -33,12 +33,17 @@ def opened(root: Path, create: bool = False) -> Iterator[Lake]:
         yield lake
 
 
+def remove_manifest(root: Path) -> None:
+    for path in root.glob("manifest.sqlite*"):
+        path.unlink()
+
+
 @contextmanager
 def rebuilt(lake: Lake, is_lost: bool = True) -> Iterator[Lake]:
     """A lake with a manifest that was made again from its files alone, or from what the old one says, too."""
     lake.manifest.close()
-    for path in lake.root.glob("manifest.sqlite*") if is_lost else ():
-        path.unlink()
+    if is_lost:
+        remove_manifest(lake.root)
     with locked_for_rebuild(lake.root) as root:
         rebuild = Rebuild(root)
         rebuild.run()

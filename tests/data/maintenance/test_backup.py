@@ -246,22 +246,17 @@ def test_what_is_damaged_is_named_and_leaves_no_backup(lake, tmp_path, place, da
     assert [path.name for path in tmp_path.iterdir()] == ["lake"]
 
 
-@contextmanager
-def files_of_at_most(size):
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
 def test_a_full_disk_is_told_and_leaves_no_backup(lake, tmp_path):
     back_up(lake, tmp_path / "whole")
     sizes = {name: (tmp_path / "whole" / name).stat().st_size for name in names(tmp_path / "whole")}
     largest = max(sizes, key=sizes.get)
     assert largest == "control.sqlite"
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     for size, name in ((1_000, r"visits/.*\.parquet"), (sizes[largest] - 1, largest)):
-        with files_of_at_most(size), pytest.raises(OSError, match=rf"copy\.partial-\d+/{name}"):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+        with pytest.raises(OSError, match=rf"copy\.partial-\d+/{name}"):
             back_up(lake, tmp_path / "copy")
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         assert sorted(path.name for path in tmp_path.iterdir()) == ["lake", "whole"]
 
 

@@ -241,11 +241,15 @@ def test_a_past_day_is_judged_once_and_again_after_a_late_visit_which_puts_answe
     assert judge(lake, TODAY + timedelta(days=1)).judged == 1
 
 
-def test_an_erasure_leaves_signals_and_a_judged_day_as_they_are(lake):
+def test_an_erasure_and_the_loss_of_the_manifest_leave_signals_and_a_judged_day_as_they_are(lake):
     land(lake, "acme", [probe(0), at(3, path="/kept"), at(4, path="/b", short_code="b", domain="b.example")])
     judge(lake)
     Eraser(lake).run("acme", Criteria(domain="go.example", short_code=None))
     assert (versions(lake), told(lake)) == ([BEHAVIOUR_VERSION], {"/b": {"probed"}})
+    (file,) = lake.manifest.live_files("acme")
+    assert read_visit_file(lake.root / file.path).footer.behaviour_version == BEHAVIOUR_VERSION
+    with rebuilt(lake) as again:
+        assert (versions(again), told(again)) == ([BEHAVIOUR_VERSION], {"/b": {"probed"}})
 
 
 def test_a_reclassified_day_is_judged_again_and_keeps_what_was_seen_of_its_queries(lake):
@@ -255,15 +259,6 @@ def test_a_reclassified_day_is_judged_again_and_keeps_what_was_seen_of_its_queri
     assert versions(lake) == [0]
     assert judge(lake).judged == 1
     assert (versions(lake), told(lake)) == ([BEHAVIOUR_VERSION], {"/a": {"attacked", "probed"}, "/b": {"probed"}})
-
-
-def test_what_a_footer_says_of_judging_outlives_the_manifest(lake):
-    land(lake, "acme", [at(0)])
-    judge(lake)
-    (file,) = lake.manifest.live_files("acme")
-    assert read_visit_file(lake.root / file.path).footer.behaviour_version == BEHAVIOUR_VERSION
-    with rebuilt(lake) as again:
-        assert versions(again) == [BEHAVIOUR_VERSION]
 
 
 def test_a_day_judged_by_an_older_version_stays_judged(lake, monkeypatch):

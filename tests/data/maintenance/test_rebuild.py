@@ -27,7 +27,7 @@ from data.store.pending import backlog, enqueue, flush_all
 from queries import ENDPOINTS, ENTRIES, RollupBuilder, Scope
 from tests.faults.lakes import CHROME, line
 from tests.faults.trials import IS_LONG
-from tests.support.lakes import kept_manifest, kill_at_commit, opened, paths, put_back, rows_of
+from tests.support.lakes import kept_manifest, kill_at_commit, opened, paths, put_back, remove_manifest, rows_of
 from tests.support.published import erase
 from tests.support.sql import answers as answers_of
 from tests.support.visits import land, packed, visit
@@ -63,13 +63,8 @@ def rebuilt(root, questions=0, answer=True):
         return rebuild.run()
 
 
-def removed(manifest):
-    for path in manifest.parent.glob("manifest.sqlite*"):
-        path.unlink()
-
-
 LOSSES = {
-    "removed": removed,
+    "removed": lambda manifest: remove_manifest(manifest.parent),
     "emptied": lambda manifest: manifest.write_bytes(b""),
     "damaged": lambda manifest: manifest.write_bytes(bytes(100) + manifest.read_bytes()[100:]),
 }
@@ -199,7 +194,7 @@ def test_files_that_were_moved_to_unknown_count_again(root):
         there = every_visit(lake)
     (root / "unknown").mkdir(exist_ok=True)
     (root / "visits" / "organization=acme").rename(root / "unknown" / "organization=acme")
-    removed(root / "manifest.sqlite")
+    remove_manifest(root)
     rebuilt(root)
     with opened(root) as lake:
         assert every_visit(lake) == there
@@ -210,7 +205,7 @@ def test_an_import_that_was_not_finished_is_a_question(root):
         land(lake, "new", [visit(visited_at=datetime(2026, 1, day)) for day in (1, 2, 3)])
         last = max(lake.manifest.live_files("new"), key=lambda file: file.day)
         (root / last.path).unlink()
-    removed(root / "manifest.sqlite")
+    remove_manifest(root)
     (question,) = Rebuild(root).plan.questions
     assert "an import of new with at least 2 visits was not finished" in question.text
     rebuilt(root, questions=1, answer=False)
@@ -224,7 +219,7 @@ def test_a_file_that_lost_a_bit_is_named_and_does_not_count(root):
     content = bytearray(path.read_bytes())
     content[column.data_page_offset + column.total_compressed_size - 2] ^= 1
     path.write_bytes(content)
-    removed(root / "manifest.sqlite")
+    remove_manifest(root)
     (reason,) = rebuilt(root).damaged
     assert reason.startswith(f"{path} cannot be read")
     with opened(root) as lake:
@@ -262,7 +257,7 @@ def test_erased_visits_do_not_come_back_from_a_file_that_a_killed_merge_left(roo
         kill_at_commit(Compactor(lake).run, "data.maintenance.compaction", "data.store.manifest")
         erase(lake, short_code="gone")
         there = paths(lake)
-    removed(root / "manifest.sqlite")
+    remove_manifest(root)
     rebuilt(root)
     with opened(root) as lake:
         assert paths(lake) == there

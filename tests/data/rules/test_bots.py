@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from data.rules.bots import HUMAN_CLASSIFICATION
 from data.rules.classifier import Request
-from data.rules.devices import DeviceRules
 from data.rules.tables import Agent, Campaign, Heuristic, NotCrawler, Referrer, load
 from data.visits import REFERRER_TYPES
+from tests.data.rules.test_classifier import PEOPLE as DEVICES
 from tests.data.rules.test_classifier import assert_values_fit
 from tests.support.tables import examples, examples_at_once
 from tests.support.user_agents import CHROME_ON_WINDOWS as CHROME
@@ -53,23 +53,18 @@ def signs(classifier):
     return signs
 
 
-@pytest.fixture(scope="module")
-def person():
-    return DeviceRules().device_info
-
-
 def kind(sign):
     """The place of a sign's rule in ORDER."""
     (place,) = (number for number, begin in enumerate(ORDER) if sign.rule.startswith(begin))
     return place
 
 
-def check(classifier, person, request):
+def check(classifier, request):
     """Whether the signs of a request fit each other and what is said of it, and the values of that each other."""
     signs, told = list(classifier.matches(request)), classifier.classify(request)
     assert_values_fit(told)
     first = signs[0].classification
-    assert told == (first if first.device_type == "bot" else first[:7] + person(request.user_agent))
+    assert told == (first if first.device_type == "bot" else first[:7] + DEVICES.device_info(request.user_agent))
     assert (signs[-1].classification, signs[-1].evidence) == (HUMAN_CLASSIFICATION, "")
     assert [sign for sign in signs if sign.classification.bot_category == "human"] == signs[-1:]
     assert [kind(sign) for sign in signs] == sorted(map(kind, signs))
@@ -98,14 +93,14 @@ QUERIES = st.text(max_size=60) | st.just("") | SOURCES.map(lambda value: f"utm_s
 @given(user_agent=USER_AGENTS, method=METHODS, referrer=REFERRERS, query=QUERIES)
 @settings(max_examples=250, deadline=None)
 def test_of_any_request_the_first_sign_decides_and_the_last_is_a_person(
-    classifier, person, user_agent, method, referrer, query
+    classifier, user_agent, method, referrer, query
 ):
-    check(classifier, person, Request.from_log(user_agent, method, referrer, query))
+    check(classifier, Request.from_log(user_agent, method, referrer, query))
 
 
-def test_of_every_known_automaton_the_first_sign_decides(classifier, person):
+def test_of_every_known_automaton_the_first_sign_decides(classifier):
     for user_agent in REAL:
-        check(classifier, person, Request.from_log(user_agent))
+        check(classifier, Request.from_log(user_agent))
 
 
 def test_the_evidence_of_every_crawler_is_a_web_address(signs):
@@ -114,8 +109,8 @@ def test_the_evidence_of_every_crawler_is_a_web_address(signs):
 
 
 @examples_at_once("field")
-def test_a_request_with_lone_surrogates_is_classified_however_it_was_made(classifier, person, field):
-    check(classifier, person, Request(CHROME, "GET", "", "")._replace(**{field: "utm_source=\ud800"}))
+def test_a_request_with_lone_surrogates_is_classified_however_it_was_made(classifier, field):
+    check(classifier, Request(CHROME, "GET", "", "")._replace(**{field: "utm_source=\ud800"}))
 
 
 # Every rule that matches is named

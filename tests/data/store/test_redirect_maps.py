@@ -84,12 +84,8 @@ def test_a_dollar_sign_is_the_only_thing_that_the_http_block_must_know(tmp_path)
 
 
 def test_a_domain_has_its_own_links_and_those_for_every_domain():
-    everywhere, here, there = (
-        link("a"),
-        link("a", "https://x.example/", "go.example"),
-        link("b", domain="other.example"),
-    )
-    plain = link("c")
+    everywhere, plain = link("a"), link("c")
+    here, there = link("a", "https://x.example/", "go.example"), link("b", domain="other.example")
     assert links_on([everywhere, here, there, plain], "go.example") == [here, plain]
     assert links_on([everywhere, here, there, plain], "other.example") == [everywhere, there, plain]
     assert links_on([everywhere, plain], "") == [everywhere, plain]
