@@ -2,6 +2,7 @@
 
 import errno
 import hashlib
+import re
 import shutil
 import sqlite3
 import sys
@@ -213,3 +214,15 @@ def fail_at(
         return result
 
     patch.setattr(owner, name, failing)
+
+
+@contextmanager
+def failing_at(
+    target: Any, name: str, call: int = 1, is_done: bool = False, error: BaseException | None = None
+) -> Iterator[None]:
+    """What is done in a with block ends as the n-th call of a function in it fails."""
+    error = error or OSError(errno.ENOSPC, "No space left on device")
+    with pytest.MonkeyPatch.context() as patch:
+        fail_at(patch, target, name, call, is_done, error)
+        with pytest.raises(type(error), match=f"^{re.escape(str(error))}$"):
+            yield

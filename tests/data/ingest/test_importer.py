@@ -23,7 +23,7 @@ from data.ingest.importer import Importer, Options
 from data.logs import formats, source
 from data.visits import VISITS
 from tests.faults.trials import IS_LONG, tried
-from tests.support.lakes import bytes_on_disk, everything_in, fail_at, files_of, paths, read
+from tests.support.lakes import bytes_on_disk, everything_in, failing_at, files_of, paths, read
 from tests.support.log_lines import line
 from tests.support.relog import read_log
 from tests.support.tables import examples, examples_at_once, tables
@@ -484,24 +484,18 @@ def test_rules_that_cannot_be_loaded_end_an_import_before_anything_lands(lake, l
 # Crashes
 
 
-class Crash(Exception):
-    """What a test throws in the way of an import."""
-
-
 DAYS = "".join(line(f"/{day}", at=f"{day}/May/2015:10:05:03 +0000") for day in range(10, 14))
 
 
 @examples("place", "call", "after", "is_landed")
 def test_a_crash_leaves_the_old_answers_or_all_new_ones_and_the_next_run_lands_all_once(
-    lake, importer, load, monkeypatch, place, call, after, is_landed
+    lake, importer, load, place, call, after, is_landed
 ):
     load(line("/before"))
     module, _, name = place.rpartition(".")
     target = lake.manifest if module == "manifest" else module
-    fail_at(monkeypatch, target, name, call, is_done=after, error=Crash(name))
-    with pytest.raises(Crash):
+    with failing_at(target, name, call, after, ZeroDivisionError()):
         load(line("/before") + DAYS)
-    monkeypatch.undo()
     whole = Counter(("/before", "/10", "/11", "/12", "/13"))
     assert paths(lake) == (whole if is_landed else {"/before": 1})
     again = load(line("/before") + DAYS)
@@ -563,8 +557,7 @@ def test_no_address_reaches_the_disk(lake, load, tmp_path, monkeypatch, head):
 
 
 def test_a_crash_leaves_no_address_behind(lake, load, monkeypatch):
-    fail_at(monkeypatch, "data.store.landing", "move_durably", 1, is_done=True, error=Crash("move_durably"))
     monkeypatch.setattr("data.store.landing.Landing.discard", lambda self: None)  # who is killed tidies nothing up
-    with pytest.raises(Crash):
+    with failing_at("data.store.landing", "move_durably", is_done=True):
         load(line("/canary-path", ip=CANARIES[0]))
     assert leaks(lake.root) == []

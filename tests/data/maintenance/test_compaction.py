@@ -4,7 +4,7 @@ import os
 import random
 import shutil
 import threading
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import chain
@@ -28,8 +28,7 @@ from data.visits import VISITS
 from queries import ENTRIES, Scope
 from service.demo.sample import Sample
 from tests.faults.lakes import line
-from tests.support.lakes import date_ahead, dead_files, fail_at, numbers, opened, paths, rows_of, strays
-from tests.support.lakes import files_of as live
+from tests.support.lakes import date_ahead, dead_files, failing_at, files_of, numbers, opened, paths, rows_of, strays
 from tests.support.sql import answers
 from tests.support.user_agents import GPTBOT
 from tests.support.visits import land, links, visit
@@ -45,16 +44,13 @@ def compact(lake, at=NOW, threads=1, **how):
     return Compactor(lake, lambda: at, threads=threads).run(**how)
 
 
-def files_of(lake):
-    """The live files of each day."""
-    days = defaultdict(list)
-    for file in live(lake):
-        days[file.day].append(file)
-    return dict(days)
+def files_on(lake, day):
+    """The live files of a day of March."""
+    return [file for file in files_of(lake) if file.day == date(2026, 3, day)]
 
 
 def names(lake):
-    return {file.path for file in live(lake)}
+    return {file.path for file in files_of(lake)}
 
 
 def day_of(day, number=0, **columns):
@@ -94,7 +90,7 @@ def test_every_answer_is_the_same_and_every_visit_keeps_every_column(lake, tmp_p
     assert before["traffic-overview"]["total_visits"] == 605
     assert numbers(lake) == {3: 15, 4: 15, 5: 15, 6: 20}
     done = compact(lake, threads=2)
-    past = sum(file.visits for day, files in files_of(lake).items() if day < TODAY for file in files)
+    past = sum(file.visits for file in files_of(lake) if file.day < TODAY)
     assert (done.partitions, done.files_before, done.files_after) == (4, 15 * 3 + 20, 4)
     assert done.visits > past
     assert numbers(lake) == {3: 1, 4: 1, 5: 1, 6: 1}
@@ -106,7 +102,7 @@ def test_every_answer_is_the_same_and_every_visit_keeps_every_column(lake, tmp_p
     assert answers(lake, SCOPE, ALL) == before
     assert visits() == visits_before
     assert lake.manifest.epoch("acme") == 1 + 2  # the switch, three days judged at once, and one
-    for file in live(lake):
+    for file in files_of(lake):
         written = pq.ParquetFile(lake.root / file.path)
         assert written.schema_arrow.equals(VISITS)
         assert written.metadata.num_rows == file.visits
@@ -160,7 +156,7 @@ def test_of_an_open_day_the_smaller_files_are_merged(lake):
     sizes = [*range(12, 0, -1), 98, 200]  # 98 is 1.25 times the 78 visits of the smaller ones, and more
     for size in sizes:
         land(lake, "acme", [day_of(6, size)] * size)
-    before = {file.visits: file.path for file in files_of(lake)[TODAY]}
+    before = {file.visits: file.path for file in files_on(lake, 6)}
     assert compact(lake) == CompactionResult(partitions=1, files_before=12, files_after=1, visits=78)
     assert names(lake) > {before[98], before[200]}
     assert sum(paths(lake).values()) == sum(sizes)
@@ -209,7 +205,7 @@ def test_organizations_are_merged_each_for_itself_no_more_than_asked_for_and_tho
     merged = []
     for _ in files:
         assert compact(lake, limit=1).partitions == 1
-        merged.append("".join(name for name in files if {file.behaviour_version for file in live(lake, name)} != {0}))
+        merged.append("".join(name for name in files if any(file.behaviour_version for file in files_of(lake, name))))
     assert merged == ["b", "bc", "abc", "abcd"]
     assert compact(lake, limit=1).partitions == 0
     for organization, number in files.items():
@@ -303,7 +299,7 @@ def assert_as_before_or_done(two_days, done):
 @pytest.mark.parametrize(("damage", "threads"), [("flipped", 1), ("flipped", 2), ("missing", 1)])
 def test_a_damaged_file_is_named_once_the_other_days_are_merged_and_its_day_is_left(two_days, damage, threads):
     lake, before, _ = two_days
-    (broken, *_) = files_of(lake)[date(2026, 3, 4)]
+    (broken, *_) = files_on(lake, 4)
     path = lake.root / broken.path
     content = path.read_bytes()
     if damage == "missing":
@@ -324,7 +320,7 @@ def test_a_damaged_file_is_named_once_the_other_days_are_merged_and_its_day_is_l
 def test_of_days_that_would_be_merged_at_once_one_that_cannot_be_holds_up_no_other(lake, monkeypatch, damage):
     for day in (3, 4, 5):
         land_files(lake, day, 2)
-    (broken, *_) = files_of(lake)[date(2026, 3, 4)]
+    (broken, *_) = files_on(lake, 4)
     if damage == "overwritten":  # which is found when it is read
         path, kept = lake.root / broken.path, (lake.root / broken.path).read_bytes()
         path.write_bytes(kept[:4] + bytes(len(kept) // 2) + kept[4 + len(kept) // 2 :])
@@ -349,7 +345,7 @@ def test_of_days_that_would_be_merged_at_once_one_that_cannot_be_holds_up_no_oth
 
 def test_a_damaged_file_is_named_though_the_day_that_is_merged_beside_it_was_changed(two_days, monkeypatch):
     lake, read = two_days[0], compacting.readable
-    changed, damaged = (files_of(lake)[date(2026, 3, day)][0] for day in (4, 5))
+    changed, damaged = (files_on(lake, day)[0] for day in (4, 5))
 
     def late(lake, *files):
         if changed in files:
@@ -421,7 +417,7 @@ def test_during_another_rewrite_a_merge_waits_or_where_it_may_not_does_nothing(t
 
 
 def replaced_by_a_copy(lake):
-    file = files_of(lake)[date(2026, 3, 4)][0]
+    file = files_on(lake, 4)[0]
     copy = replace(file, path=f"{file.path}-copy")
     lake.manifest.replace_files(Replacement([file], LATER, changes_answers=True), lambda: [copy])
     shutil.copy(lake.root / file.path, lake.root / copy.path)
@@ -458,8 +454,7 @@ def test_files_that_were_erased_meanwhile_are_not_damage(two_days):
 
     def erase(done, _):
         if done == 1:
-            files = files_of(lake)[date(2026, 3, 5)]
-            lake.manifest.replace_files(Replacement(files, NOW, changes_answers=True), list)
+            lake.manifest.replace_files(Replacement(files_on(lake, 5), NOW, changes_answers=True), list)
             assert Compactor(lake, lambda: NOW).sweep() == 3
 
     assert compact(lake, progress=erase).partitions == 1
@@ -560,15 +555,13 @@ def test_what_an_import_stages_or_places_meanwhile_is_not_swept(lake, reopened, 
     assert paths(lake) == {f"/{number}": 1 for number in range(4)}
 
 
-def test_a_dead_file_that_is_gone_already_is_struck_off_and_a_sweep_that_was_stopped_goes_on(lake, monkeypatch):
+def test_a_dead_file_that_is_gone_already_is_struck_off_and_a_sweep_that_was_stopped_goes_on(lake):
     land_files(lake, 4, 3)
     gone, *_ = names(lake)
     compact(lake, NOW - READERS_GRACE)
     (lake.root / gone).unlink()
-    with monkeypatch.context() as patch:
-        fail_at(patch, "data.maintenance.compaction", "purge")
-        with pytest.raises(OSError, match="No space left"):
-            Compactor(lake, lambda: NOW).sweep()
+    with failing_at("data.maintenance.compaction", "purge"):
+        Compactor(lake, lambda: NOW).sweep()
     assert Compactor(lake, lambda: NOW).sweep() == 3
     assert lake.manifest.deletable_files(LATER) == []
     assert (len(listing(lake) & names(lake)), sum(paths(lake).values())) == (1, 3)
