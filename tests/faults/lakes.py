@@ -156,13 +156,10 @@ def inflated(content):
     start = content.find(_ZSTD)
     while start >= 0:
         with suppress(IndexError, OSError):  # it only looks like one, or was never written to its end
-            yield _inflated(content[start : start + _length_of(content[start:])])
+            frame = content[start : start + _length_of(content[start:])]
+            with pa.CompressedInputStream(pa.BufferReader(frame), "zstd") as stream:
+                yield stream.read()
         start = content.find(_ZSTD, start + 4)
-
-
-def _inflated(frame):
-    with pa.CompressedInputStream(pa.BufferReader(frame), "zstd") as stream:
-        return stream.read()
 
 
 def _length_of(frame):

@@ -1,7 +1,6 @@
 """Programs at work on one lake at once, many of them killed: nothing is lost, counted twice or seen in part."""
 
 import gzip
-import json
 import random
 import re
 import shutil
@@ -9,18 +8,18 @@ import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from datetime import date
 
 from data.maintenance.compaction import Compactor
 from data.store.pending import flush_all
-from queries import ENTRIES, Scope, Warehouse
+from queries import ENTRIES, Scope
 from tests.faults.chaos import BATCH, OLD, acknowledged
 from tests.faults.lakes import PER_BATCH, assert_no_address, assert_sound, batches, log, strays, sweep
 from tests.faults.servers import serving
 from tests.faults.trials import scaled
 from tests.faults.victims import INTO, nothing
 from tests.support.lakes import opened
+from tests.support.sql import answers
 
 CHAOS_SECONDS = scaled(2, 600)
 ROLES = (("import_logs", "a"), ("import_logs", "b"), ("send",), ("send",), ("maintain",), ("maintain",),
@@ -123,10 +122,7 @@ def answers_of(folder):
         assert_sound(lake)
         sweep(lake)
         assert strays(lake) == set()
-        with closing(Warehouse(lake)) as warehouse:
-            variables = warehouse.variables(SCOPE)
-            told = {name: warehouse.answer(entry, variables) for name, entry in ENTRIES.items()}
-    return json.loads(json.dumps(told, default=str))
+        return answers(lake, SCOPE, ENTRIES)
 
 
 def test_a_log_imported_by_several_at_once_that_are_killed_counts_once_whatever_its_name(program, tell, tmp_path):

@@ -261,7 +261,6 @@ HOSTS = {"GO.Example:443": "go.example", "xn--bcher-kva.example": "xn--bcher-kva
          "[2001:DB8::1]:80": "[2001:db8::1]", "go.example:x": None, "user@go.example": None, "a,b": None}  # fmt: skip
 NAMING_A_HOST = tables(__file__)["naming_a_host"]
 """Of each format a line of a visit of /path at HOST, and the header of its log."""
-TIME = "2026-03-04T10:05:03Z"
 
 
 @pytest.mark.parametrize("log_format", NAMING_A_HOST)

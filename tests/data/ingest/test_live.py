@@ -290,7 +290,7 @@ def test_senders_that_land_together_are_told_apart(lake, intake):
     assert paths == {"acme": ["/a1", "/a2", "/a3"], "other": ["/b"], "third": []}
 
 
-# Visitors and salts
+# Salts, lists of addresses, countries and short codes
 
 
 @pytest.mark.parametrize(
@@ -311,9 +311,6 @@ def test_a_salt_that_is_too_old_or_of_a_clock_that_was_ahead_is_used_no_longer(l
     assert sorted(Counter(visit["visitor"] for visit in landed(lake)).values()) == visits
     with closing(sqlite3.connect(lake.salts)) as db:
         assert db.execute("SELECT day FROM salts").fetchall() == [("2026-04-20",)]
-
-
-# Lists of addresses
 
 
 def test_lists_count_a_minute_after_they_came(lake):

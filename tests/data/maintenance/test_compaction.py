@@ -253,9 +253,6 @@ def test_small_past_days_of_one_organization_are_merged_at_once():
         assert [*chain(*side_by_side(groups, most))] == groups
 
 
-# Unfinished last lines
-
-
 def test_a_file_of_an_unfinished_line_stays_apart_and_is_replaced_when_its_log_has_grown(lake, load):
     whole = line("/a") + line("/b")
     load(whole + line("/cut")[:-8])

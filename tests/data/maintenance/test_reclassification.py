@@ -168,9 +168,6 @@ def are_unfinished(lake):
     return sorted(file.unfinished_of is not None for file in files_of(lake))
 
 
-# Nothing to do
-
-
 def test_under_rules_that_visits_were_classified_by_nothing_is_rewritten(lake, load, under):
     load(line() + line(agent=GPTBOT, day=18))
 

@@ -254,9 +254,6 @@ def test_a_folder_in_the_place_of_a_snapshot_or_one_of_deep_lists_is_named(lake)
         snapshots(lake)
 
 
-# From a folder
-
-
 def test_a_list_is_read_from_a_file_of_its_name_whatever_its_suffix_and_one_that_is_not_there_is_named(lake, tmp_path):
     names = {"gptbot": "gptbot.json", "meta": "meta.csv", "amazon": "amazon.tar.html"}
     for name in names.values():

@@ -190,7 +190,7 @@ def test_a_file_that_holds_no_rows_is_refused_naming_it(table, text):
         table(Proxy, text)
 
 
-# Patterns that operators write
+# Patterns that operators write, and the version of the rules
 
 
 @examples("pattern", "error")
@@ -199,9 +199,6 @@ def test_an_invalid_pattern_is_one_sentence_without_noise(pattern, error, capfd)
         check_short_code_pattern(pattern)
     assert str(caught.value) == error
     assert capfd.readouterr() == ("", "")
-
-
-# The version of the rules
 
 
 def test_the_version_of_the_rules_is_twelve_digits_and_changes_with_every_table_and_rule_package(

@@ -249,10 +249,6 @@ def test_a_seed_with_other_columns_is_written_anew_when_the_lake_is_opened(lake,
 # A lost manifest (P1, P6): nothing is created beside visits that exist
 
 
-def scribbled_over(path):
-    path.write_bytes(b"no database" * 100)
-
-
 def emptied(path):
     with closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA user_version = 0")
@@ -274,7 +270,7 @@ def at_version_0(path):
         (Path.unlink, "is missing"),
         (emptied, "is empty"),
         (at_version_0, "is empty"),
-        (scribbled_over, "cannot be used (file is not a database)"),
+        (lambda path: path.write_bytes(b"no database" * 100), "cannot be used (file is not a database)"),
     ],
 )
 def test_no_manifest_is_created_beside_visits_that_exist(lake, landed, lose, problem, create):

@@ -51,14 +51,10 @@ def body_of(content):
     return struct.pack(">II", len(plain), crc32(plain)) + pa.compress(plain, "lz4", asbytes=True)
 
 
-def content_of(body):
-    """What is packed in a body, as MessagePack reads it."""
-    (size,) = struct.unpack_from(">I", body)
-    return msgspec.msgpack.decode(pa.decompress(body[8:], size, "lz4", asbytes=True))
-
-
 def test_columns_are_packed_by_name_with_the_schema_version():
-    content = content_of(packed([visit(path="/a")]).body)
+    body = packed([visit(path="/a")]).body
+    (size,) = struct.unpack_from(">I", body)
+    content = msgspec.msgpack.decode(pa.decompress(body[8:], size, "lz4", asbytes=True))
     assert (content["version"], content["columns"]["path"]) == (SCHEMA_VERSION, ["/a"])
     assert {*content["columns"], *content["shared"]} == set(VISITS.names)
 
