@@ -39,11 +39,6 @@ def approve(server, folder, *injected):
     return status, list(calls_of(trace.read_text(errors="replace")))
 
 
-def points(calls):
-    """Each call of the trace by its name and number, and how often a thread makes it."""
-    return sorted({(call.name, call.number) for call in calls})
-
-
 def test_a_server_killed_at_any_write_has_approved_with_one_message_or_not_at_all(program, traceable, tell, tmp_path):
     undisturbed = tmp_path / "undisturbed"
     undisturbed.mkdir()
@@ -51,7 +46,7 @@ def test_a_server_killed_at_any_write_has_approved_with_one_message_or_not_at_al
     with serving(program, undisturbed, hook_networks=HOOK_NETWORKS) as server:
         status, calls = approve(server, undisturbed)
     assert status == 200
-    found = points(calls)
+    found = sorted({(call.name, call.number) for call in calls})
     tried = found if IS_LONG else found[:: -(-len(found) // scaled(KILLS, 0))]
     kills = approved = 0
     for number, (name, when) in enumerate(tried):

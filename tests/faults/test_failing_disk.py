@@ -91,14 +91,11 @@ def test_a_server_reads_on_refuses_what_it_cannot_keep_and_resumes(program, trac
     tell(reports=len(answers), refused=len(answers) - len(taken), lost=0, doubled=0, failed_reads=0)
 
 
-READING = (("query", "traffic-overview", "--org", "acme"), ("status",), ("verify",))
-
-
 def test_commands_that_only_read_go_on_with_a_full_disk_and_others_name_it(program, tmp_path):
     nothing(tmp_path)
     with opened(tmp_path / "lake") as lake:
         land(lake, "acme", [visit()])
-    for words in READING:
+    for words in (("query", "traffic-overview", "--org", "acme"), ("status",), ("verify",)):
         run = program.run(tmp_path, "limited", 8192, "traffic", *words, "--lake", "lake")
         assert run.code == 0, run.told
     run = program.run(tmp_path, "limited", 8192, "traffic", "compact", "--lake", "lake")

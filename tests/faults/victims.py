@@ -270,9 +270,7 @@ def unless_refused(folder):
 
 def something_to_publish(folder):
     """Visits of two organizations, and links of one."""
-    with opened(folder / "lake", create=True) as lake:
-        for name in ("acme", "other"):
-            land(lake, name, [of_day(day, f"/{day}") for day in (1, 2)])
+    other_rules(folder)
     a_link(folder)
 
 

@@ -126,11 +126,18 @@ def everything_in(folder: Path) -> bytes:
     return found.lower()
 
 
+def flip(path: Path, place: int = 50) -> None:
+    """Let a bit of a file be another."""
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)
+
+
 @contextmanager
 def flipped(path: Path) -> Iterator[None]:
     """A file one bit of which is another, as long as a with block lasts."""
     content = path.read_bytes()
-    path.write_bytes(content[:50] + bytes([content[50] ^ 1]) + content[51:])
+    flip(path)
     yield
     path.write_bytes(content)
 
@@ -153,9 +160,7 @@ def put_back(copy: Path, root: Path) -> None:
 
 def rot(lake: Lake, path: Path, place: int = 50) -> None:
     """Change a file as a disk does that loses bits: nothing but its bytes tells of it."""
-    content = bytearray(path.read_bytes())
-    content[place] ^= 1
-    path.write_bytes(content)
+    flip(path, place)
     with lake.manifest.transaction() as db:
         seen = path.stat().st_ctime_ns
         for table in ("files", "links"):

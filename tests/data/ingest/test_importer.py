@@ -482,7 +482,6 @@ def test_rules_that_cannot_be_loaded_end_an_import_before_anything_lands(lake, l
 
 # Crashes
 
-
 DAYS = "".join(line(f"/{day}", at=f"{day}/May/2015:10:05:03 +0000") for day in range(10, 14))
 
 

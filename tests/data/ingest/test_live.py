@@ -17,11 +17,10 @@ from data.ingest.live import MAX_DAYS, REFRESH_AFTER, LiveIngest
 from data.ingest.visitor_ids import LIFETIME, daily_salts, visitor_hash
 from data.logs.reported import Submission
 from data.store import pending
-from data.store.lake import Lake
 from data.visits import VISITS
 from tests.faults.trials import tried
 from tests.support.addresses import FETCHED, PROXIES, ROAMING, country_database, fetch_lists
-from tests.support.lakes import files_of, read, rows_of
+from tests.support.lakes import files_of, opened, read, rows_of
 from tests.support.reported import REPORTED
 from tests.support.user_agents import CHROME, GOOGLEBOT, GPTBOT, IPHONE
 
@@ -41,15 +40,13 @@ def countries(tmp_path_factory):
 def twins(tmp_path_factory, countries):
     """A lake that logs are imported into, and one that visits are sent to; they share their salts."""
     folder = tmp_path_factory.mktemp("twins")
-    lakes = [Lake(folder / name, create=True) for name in ("logged", "sent")]
-    for lake in lakes:
-        fetch_lists(lake)
-    daily_salts(lakes[0].salts, [], NOW)
-    lakes[1].salts.symlink_to(lakes[0].salts)
     how = {"now": lambda: NOW, "proxies": PROXIES, "countries": countries}
-    yield lakes[0], Importer(lakes[0], **how), lakes[1], LiveIngest(lakes[1], **how)
-    for lake in lakes:
-        lake.manifest.close()
+    with opened(folder / "logged", create=True) as logged, opened(folder / "sent", create=True) as sent:
+        fetch_lists(logged)
+        fetch_lists(sent)
+        daily_salts(logged.salts, [], NOW)
+        sent.salts.symlink_to(logged.salts)
+        yield logged, Importer(logged, **how), sent, LiveIngest(sent, **how)
 
 
 @pytest.fixture

@@ -185,7 +185,6 @@ def test_the_directive_may_come_again_with_other_fields(read):
 
 # Files with columns of one's own
 
-
 CELLS = dict(
     zip(*([cell.strip('"') for cell in line.split(",")] for line in FORMAT_LINES["csv"][0].split("\n")), strict=True)
 )

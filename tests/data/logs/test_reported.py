@@ -126,7 +126,6 @@ def test_a_value_of_another_kind_is_refused_by_field_and_kind(name):
 
 # One field each
 
-
 FACT_OF = {"time": lambda facts: facts.visited_at.isoformat(), "domain": attrgetter("target.domain")}
 
 

@@ -65,7 +65,6 @@ def land_files(lake, day, files, organization="acme"):
 
 # The same answers
 
-
 SCOPE = Scope("acme", date(2026, 2, 20), TODAY)
 ALL = [name for name in ENTRIES if ENTRIES[name].shape != "parts"]  # whose members are these
 

@@ -57,7 +57,6 @@ def probe(second=0, **columns):
 
 # Against a recount
 
-
 CATEGORIES = ["human", "human", "ai_referral", "search_crawler"]
 AGENTS = [NEW, OLD, "Mozilla/5.0 (X11; Linux x86_64; rv:60.0) Gecko/20100101 Firefox/60.0", None, "curl/8", "A", "B"]
 

@@ -27,7 +27,7 @@ from data.store.pending import backlog, enqueue, flush_all
 from queries import ENDPOINTS, ENTRIES, RollupBuilder, Scope
 from tests.faults.lakes import CHROME, line
 from tests.faults.trials import IS_LONG
-from tests.support.lakes import kept_manifest, kill_at_commit, opened, paths, put_back, remove_manifest, rows_of
+from tests.support.lakes import flip, kept_manifest, kill_at_commit, opened, paths, put_back, remove_manifest, rows_of
 from tests.support.published import erase
 from tests.support.sql import answers as answers_of
 from tests.support.visits import land, packed, visit
@@ -35,7 +35,6 @@ from tests.support.visits import land, packed, visit
 NOW = datetime(2026, 1, 9, tzinfo=UTC)
 MOMENT = datetime(2026, 1, 2, 10)
 SCOPES = [Scope(name, date(2026, 1, 1), date(2026, 1, 9)) for name in ("acme", "other")]
-
 
 ASKED = [name for name in ENDPOINTS if ENTRIES[name].shape != "parts"]
 if not IS_LONG:
@@ -212,9 +211,7 @@ def test_an_import_that_was_not_finished_is_a_question(root):
 def test_a_file_that_lost_a_bit_is_named_and_does_not_count(root):
     path = next(root.glob("visits/organization=other/*/*"))
     column = pq.read_metadata(path).row_group(0).column(0)  # its last bytes are those of a page
-    content = bytearray(path.read_bytes())
-    content[column.data_page_offset + column.total_compressed_size - 2] ^= 1
-    path.write_bytes(content)
+    flip(path, column.data_page_offset + column.total_compressed_size - 2)
     remove_manifest(root)
     (reason,) = rebuilt(root).damaged
     assert reason.startswith(f"{path} cannot be read")

@@ -361,7 +361,6 @@ def test_a_landed_file_keeps_its_order_even_where_it_is_not_sorted(lake, monkeyp
 VERIFIED = IDENTITIES[3]._asdict() | {"user_agent": GPTBOT}
 CONTRADICTED = IDENTITIES[4]._asdict() | {"user_agent": GPTBOT}
 
-
 RENAMED = {"agent": "Another", "confidence": "high", "detection_method": "user_agent"}
 
 
@@ -413,7 +412,6 @@ def test_what_the_addresses_of_a_log_said_outlives_them(lake, load, under):
 
 
 # What needed a part of the request that was not kept
-
 
 TOLD_BY_WHAT_IS_NOT_KEPT = [
     *(

@@ -24,7 +24,7 @@ from data.visits import SCHEMA_VERSION, VISITS
 from service.api_keys import ApiKeys
 from tests.support.control import open_store
 from tests.support.lakes import files_of as files
-from tests.support.lakes import links_path, opened, rot, turn_an_index
+from tests.support.lakes import flip, links_path, opened, rot, turn_an_index
 from tests.support.visits import land, links, packed, visit
 
 DAYS = 3
@@ -57,12 +57,6 @@ def damaged(lake, **options):
     found = verify_lake(lake, **options).findings
     assert len({trouble.path for trouble in found}) == len(found)
     return dict(found)
-
-
-def with_flipped_bit(path, place=50):
-    content = bytearray(path.read_bytes())
-    content[place] ^= 1
-    path.write_bytes(content)
 
 
 def rewritten(change):
@@ -132,7 +126,7 @@ def test_a_sound_lake_has_no_trouble_nor_has_an_empty_one_and_progress_is_told_i
 
 def test_files_found_sound_are_remembered_as_looked_at(lake):
     before = datetime.now(UTC)
-    with_flipped_bit(lake.root / files(lake)[1].path)
+    flip(lake.root / files(lake)[1].path)
     verify_lake(lake)
     changed = [(lake.root / file.path).stat().st_ctime_ns for file in files(lake)]
     assert [file.checked_at >= before for file in files(lake)] == [True, False, True]
@@ -153,7 +147,7 @@ def rotten(lake, path):
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
-        (lambda _, path: with_flipped_bit(path, -1), "is damaged: its SHA-256 differs"),
+        (lambda _, path: flip(path, -1), "is damaged: its SHA-256 differs"),
         (lambda _, path: path.write_bytes(path.read_bytes()[:-1]), "is damaged: its SHA-256 differs"),
         (lambda _, path: path.write_bytes(path.read_bytes() + b"\0"), "is damaged: its SHA-256 differs"),
         (rotten, "is damaged: its SHA-256 differs"),
@@ -206,7 +200,7 @@ def test_damaged_links_are_named(lake, damage):
 
 
 def test_one_organization_is_checked_alone(lake):
-    with_flipped_bit(lake.root / files(lake, "other")[0].path)
+    flip(lake.root / files(lake, "other")[0].path)
     links_path(lake, "other").write_bytes(b"")
     assert damaged(lake, organization="acme") == {}
     assert verify_lake(lake, "acme").files == DAYS
@@ -243,7 +237,7 @@ def test_a_damaged_or_emptied_database_is_named_and_may_be_absent(lake):
 
 
 def test_a_manifest_whose_index_is_wrong_is_named_and_files_are_checked(lake):
-    with_flipped_bit(lake.root / files(lake)[0].path)
+    flip(lake.root / files(lake)[0].path)
     turn_an_index(lake.root / "manifest.sqlite")
     lake.manifest.close()
     with opened(lake.root) as other:
@@ -281,7 +275,7 @@ def test_files_that_no_manifest_knows_are_counted_and_no_trouble(lake):
 def test_a_dead_file_is_neither_checked_nor_an_orphan(lake):
     file = files(lake)[0]
     lake.manifest.replace_files(Replacement([file], datetime.now(UTC) + READERS_GRACE, changes_answers=True), list)
-    with_flipped_bit(lake.root / file.path)
+    flip(lake.root / file.path)
     found = verify_lake(lake)
     assert (found.files, found.findings, found.unknown) == (DAYS, [], 0)
 

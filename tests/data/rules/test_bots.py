@@ -79,7 +79,6 @@ def check(classifier, request):
 
 # The first sign decides
 
-
 KNOWN = st.sampled_from(REAL) | st.sampled_from([row.token for row in AGENTS] + ["Mozilla/5.0 ", "bot", "; ", "("])
 USER_AGENTS = KNOWN | st.text(max_size=60) | st.lists(KNOWN | st.text(max_size=8), max_size=5).map(" ".join)
 METHODS = st.sampled_from(["GET", "POST", "HEAD", "OPTIONS", ""]) | st.text(max_size=8)

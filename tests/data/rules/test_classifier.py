@@ -215,7 +215,6 @@ def test_a_readable_user_agent_has_no_quotes_or_blanks_around(logged):
 
 # Anything at all
 
-
 HOSTILE = [
     "(" * 8000, "((((" * 500 + "Mozilla/5.0" + "))))" * 500, "Mozilla/5.0 " + "(compatible; " * 1000,
     "Mozilla/5.0 (" + "a" * 8000, "Mozilla/5.0 " + "Android " * 1000,
@@ -250,7 +249,6 @@ def assert_values_fit(found):
 
 
 # Builds of a version: only one rule looks at them, so an answer for one stands for all others
-
 
 BUILD = re.compile(r"((?:Chrome|CriOS|Edg|EdgA|OPR)/)\d+\.0\.\d+\.\d+")
 BUILDS = ("9.0.1.2", "18.0.1025.133", "120.0.6099.109", "145.0.360.11", "199.0.9999.999")

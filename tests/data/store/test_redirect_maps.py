@@ -1,9 +1,9 @@
 """Redirects for web servers, by a real nginx and a real Caddy: every link leads where it says, hostile ones as well."""
 
 from datetime import datetime
-from http.client import HTTPConnection
 from urllib.parse import quote, unquote
 
+import httpx2
 import pytest
 
 from data import BadInput
@@ -30,12 +30,9 @@ def ask(request, tmp_path_factory):
     with redirecting(request.param, tmp_path_factory.mktemp(request.param), links) as port:
 
         def ask(short_code):
-            connection = HTTPConnection("127.0.0.1", port, timeout=60)
-            connection.request("GET", "/" + quote(unquote(short_code), safe=""))
-            answer = connection.getresponse()
-            answer.read()
-            connection.close()
-            return answer.status, answer.getheader("Location")
+            url = f"http://127.0.0.1:{port}/{quote(unquote(short_code), safe='')}"
+            answer = httpx2.get(url, timeout=60, trust_env=False, verify=False)
+            return answer.status_code, answer.headers.get("Location")
 
         yield ask
 
