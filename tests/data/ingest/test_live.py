@@ -22,6 +22,7 @@ from tests.faults.trials import tried
 from tests.support.addresses import FETCHED, PROXIES, ROAMING, country_database, fetch_lists
 from tests.support.lakes import files_of, opened, read, rows_of
 from tests.support.reported import REPORTED
+from tests.support.tables import tables
 from tests.support.user_agents import CHROME, GOOGLEBOT, GPTBOT, IPHONE
 
 NOW = datetime(2026, 4, 20, 12, tzinfo=UTC)
@@ -113,17 +114,9 @@ AGENTS = (CHROME, IPHONE, GPTBOT, ROAMING, GOOGLEBOT, "curl/8.9.1", "", "-", "fa
           "Яндекс 浏览器", "Mozilla/5.0 (compatible; ClaudeBot/1.0; +claudebot@anthropic.com)", "ChatGPT-User/1.0",
           "claude-code/2.1", "Mozilla%2F5.0%20Firefox", 'He said "hi" (twice)', " ' spaces ' ", "x" * 3_000,
           "GPTBot/1.0" * 300)  # fmt: skip
-REFERRERS = ("", "-", "https://chatgpt.com/", "https://chatgpt.com/c/1?q=2#top", "https://www.google.co.uk/search?q=x",
-             "HTTPS://User@T.co:443/xyz", "android-app://com.openai.chatgpt/", "https://www.perplexity.ai/search/a",
-             "https://x.com/i/grok", "https://news.example/x", "https://go.example/start",
-             "https://www.go.example/", "https://semalt.com/", "//[2001:db8::1]:8080/x", "about:blank")  # fmt: skip
-QUERIES = ("", "utm_source=chatgpt.com", "q=why?&utm_source=News&utm_medium=email&utm_campaign=May&utm_term=a+b",
-           "utm_content=%C3%A9&utm_source=%00", "referrer=grok.com", "a=b", f"utm_source={'%C3%A9' * 300}",
-           "UTM_SOURCE=x", "utm_source=&utm_term=%ff", "utm%5Fsource=x", "x=/a?utm_source=y")  # fmt: skip
-PATHS = ("/", "/abc", "/abc/", "/a/b", "/.env", "/wp-login.php", "/a/../../etc/passwd", "//abc", "/caf%C3%A9", "/a b",
-         "/" + "x" * 64, "/" + "x" * 65, "/utm_source=x", "/a:80", "/HTTP/1.1")  # fmt: skip
-IPS = ("20.42.10.7", "2603:1030::7", "::ffff:20.42.10.7", "5.5.5.5", "2a01:4f8::7", "2A01:4F8::7", "10.1.2.3",
-       "104.16.0.9", "5.6.7.8", "20.42.20.7", "81.2.69.7", "203.0.113.7")  # fmt: skip
+REFERRERS, IPS = tables(__file__)["referrers"], tables(__file__)["ips"]
+QUERIES = (*tables(__file__)["queries"], f"utm_source={'%C3%A9' * 300}")
+PATHS = (*tables(__file__)["paths"], "/" + "x" * 64, "/" + "x" * 65)
 WORDS = st.text(st.characters(exclude_categories=("Cs", "Cc")) | st.just("\0"), max_size=20)
 REQUESTS = st.fixed_dictionaries(
     {

@@ -23,6 +23,7 @@ from data.store.ip_list_files import refresh
 from data.visits import VISITS, Classification
 from tests.faults.trials import tried
 from tests.support.lakes import bytes_on_disk, files_of, flipped, landed, read, rows_of
+from tests.support.tables import tables
 from tests.support.user_agents import CHROME, GPTBOT, IPHONE
 from tests.support.visits import land, links, visit
 
@@ -198,15 +199,8 @@ def test_history_learns_what_a_probe_is_and_which_codes_are_links(lake, load, un
 AGENTS = (CHROME, IPHONE, GPTBOT, NEWTHING, "Newthing/1.0", "Mozilla/5.0 Oddity", "-", "", "curl/8.9.1",
           "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)", "Яндекс 浏览器",
           r"Mozilla/5.0 \"quoted\" \xc3\xa9", "ChatGPT-User/1.0", "Mozilla%2F5.0%20Firefox")  # fmt: skip
-REFERRERS = ("-", "", "https://chatgpt.com/", "https://chatgpt.com/c/1?q=2#top", "https://www.google.co.uk/search",
-             "https://ask.example/", "HTTPS://User@Ask.Example.:443/x", "android-app://com.openai.chatgpt/",
-             "https://www.perplexity.ai/search/a", "http://friends.example", "https://news.example/x", "t.co/x",
-             "https://x.com/home", "https://github.com/me", "//[2001:db8::1]:8080/x", "about:blank")  # fmt: skip
-ONLY_BY_PATH = ("https://x.com/i/grok", "https://github.com/copilot/c/1", "https://mobile.x.com/i/grok?x=1",
-                "https://huggingface.co/chat/", "https://kagi.com/assistant")  # fmt: skip
-QUERIES = ("", "?utm_source=chatgpt.com", "?utm_source=ask-new&utm_medium=x", "?utm_source=ChatGPT.com%20&x=1",
-           "?utm_campaign=May", "?utm_source=", "?utm_source=%26%3D%2B%C3%A9;", "?utm_source=www.ask.example",
-           "?a=b", f"?utm_source={'%C3%A9' * 300}")  # fmt: skip
+REFERRERS, ONLY_BY_PATH = tables(__file__)["referrers"], tables(__file__)["only_by_path"]
+QUERIES = (*tables(__file__)["queries"], f"?utm_source={'%C3%A9' * 300}")
 PATHS = ("/abc", "/", "/a/b", "/secret/x", "/.env", "/wp-login.php", "/zzz")
 WORDS = st.text(st.characters(codec="utf-8", exclude_characters='"\\', exclude_categories=("Cc", "Zl", "Zp")))
 ANYTHING = st.tuples(
