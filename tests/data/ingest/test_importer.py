@@ -459,7 +459,7 @@ def test_refused_lines_are_noted_by_number_in_the_whole_file_and_reason_alone(la
     assert load(text + "garbage\n" + line("/more")).rejects == [(5, "not in the combined format")]
 
 
-# Rules that take a while
+# Rules that take a while, and crashes
 
 
 def test_lines_are_parsed_while_the_rules_are_loaded(lake, load, monkeypatch):
@@ -479,8 +479,6 @@ def test_rules_that_cannot_be_loaded_end_an_import_before_anything_lands(lake, l
     assert lake.manifest.batches("acme") == []
     assert not lake.has_visits()
 
-
-# Crashes
 
 DAYS = "".join(line(f"/{day}", at=f"{day}/May/2015:10:05:03 +0000") for day in range(10, 14))
 

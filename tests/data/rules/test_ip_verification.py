@@ -53,9 +53,6 @@ def verifier(monkeypatch):
     return verifier
 
 
-# Sets of networks
-
-
 def networks_near(kind, bits):
     """Networks of all sizes, close enough to each other that they touch, nest and repeat."""
     numbers = st.integers(0, 2**bits - 1) | st.integers(0, 63).map(lambda n: (20 << bits - 8) + (n << bits - 30))
