@@ -4,6 +4,7 @@ import logging
 import os
 import shutil
 import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -160,6 +161,13 @@ def test_an_older_manifest_beside_the_log_of_a_newer_one_is_noticed(lake, tmp_pa
     with opened(lake.root) as again:
         assert sum(paths(again).values()) == 41
         wait(again)
+
+
+def test_a_manifest_without_its_number_is_damaged(lake):
+    with closing(sqlite3.connect(lake.root / "manifest.sqlite")) as db:
+        db.execute("DELETE FROM generation")
+        db.commit()
+    assert "manifest.sqlite is damaged; " in outdated(lake.manifest, lake.root)
 
 
 @pytest.mark.parametrize("content", [b"", b"12", b"x\n", b"-7\n", b"9" * 30 + b"\n", b"\xff\n", None])
