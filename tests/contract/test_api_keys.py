@@ -47,8 +47,10 @@ def test_a_key_is_shown_once_and_opens_its_organization(client, shared_lake):
     assert made["created_at"] == "2026-03-15T12:00:00Z"
     assert (made["last_used_at"], made["revoked_at"]) == (None, None)
     assert client.get("/jobs", headers=bearer(made["key"])).status_code == 200
-    (listed,) = client.get(PATH, headers=as_("shown")).json()
+    told, head = client.get(PATH, headers=as_("shown")), client.head(PATH, headers=as_("shown"))
+    (listed,) = told.json()
     assert listed | {"last_used_at": None} == {name: made[name] for name in FIELDS}
+    assert (head.status_code, head.content, head.headers["content-length"]) == (200, b"", str(len(told.content)))
     with closing(sqlite3.connect(shared_lake.root / "control.sqlite")) as db:
         assert made["key"][12:] not in "\n".join(db.iterdump())
 

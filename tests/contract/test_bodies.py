@@ -5,9 +5,12 @@ import json
 import pytest
 from starlette.requests import Request
 
-from service.http.bodies import read_body
+from service.api_keys import ApiKeys
+from service.http.authentication import Caller
+from service.http.endpoints import endpoint_of
 from service.http.errors import InvalidBody
-from service.http.schemas import NewApiKey
+from service.http.key_endpoints import key_handlers
+from service.http.operations import OPERATIONS
 from service.jobs.store import Jobs
 from tests.conftest import NOW
 from tests.service.jobs.findings import broken
@@ -92,11 +95,15 @@ def test_a_body_that_is_not_json_not_as_declared_or_too_large_is_refused_and_cha
     assert state(client) == before
 
 
-async def test_of_a_client_that_leaves_before_its_end_a_body_is_incomplete():
+async def test_of_a_client_that_leaves_before_its_end_a_body_is_incomplete_and_no_key_is_stored(control):
     pieces = iter([{"type": "http.request", "body": b'{"name":', "more_body": True}, {"type": "http.disconnect"}])
 
     async def receive():
         return next(pieces)
 
+    keys, caller = ApiKeys(control), Caller("acme", "editor", "somebody", is_key=False)
+    request = Request({"type": "http", "method": "POST", "headers": [], "caller": caller}, receive)
+    (operation,) = [one for one in OPERATIONS if one.name == "create-api-key"]
     with pytest.raises(InvalidBody, match="Incomplete body"):
-        await read_body(Request({"type": "http", "method": "POST", "headers": []}, receive), NewApiKey, 4_096)
+        await endpoint_of(operation, key_handlers(keys)[operation.name])(request)
+    assert keys.all_keys() == []

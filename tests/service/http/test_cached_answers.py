@@ -91,6 +91,16 @@ def test_whatever_is_special_about_a_request_a_connection_stays_in_step(asker, l
             assert asker.ask(connection, OVERVIEW)[::2] == (200, body)
 
 
+def test_cached_answers_in_one_packet_wait_for_a_slow_one_before_them(asker):
+    slow = DASHBOARD.replace(b"2026-03-02", b"2016-03-09")
+    with asker.connected() as connection:
+        held = [asker.ask(connection, path).body for path in (OVERVIEW, DASHBOARD)]
+        connection.sendall(b"".join(asker.request(path) for path in (slow, OVERVIEW, DASHBOARD)))
+        first, *rest = [answer_on(connection).body for _ in range(3)]
+    assert len(json.loads(first)["timeSeries"]) > 3_600
+    assert rest == held
+
+
 def watch(asker, told, is_done):
     """Ask for the same cached answer without pause: what it said, and when it was asked for."""
     with asker.connected() as connection:

@@ -324,12 +324,12 @@ def test_a_page_is_rendered_again_only_when_its_numbers_change_as_when_some_are_
     monkeypatch.setattr(
         Renderer, "render", lambda *given, render=Renderer.render: rendered.append(given[1]) or render(*given)
     )
-    land(lake, "acme", visits_of("go.example", "launch", 1))
+    land(lake, "acme", [*visits_of("go.example", "launch", 1), *visits_of("go.example", "docs", 2)])
     paths = [path_in(acme.post("settings/shares", name=name, range="30d").text) for name in "xy"]
     pages = [acme.get(path).text for path in paths]
     assert len(set(pages)) == len(paths)
     assert [acme.get(path).text for path in paths * 3] == pages * 3
     assert rendered.count("shared.html") == len(paths)
     Eraser(lake).run("acme", Criteria(short_code="launch"))
-    assert [total(read(page)) for page in (pages[0], acme.get(paths[0]).text)] == ["3", "0"]
+    assert [total(read(page)) for page in (pages[0], acme.get(paths[0]).text)] == ["9", "6"]
     assert rendered.count("shared.html") == len(paths) + 1
