@@ -21,7 +21,6 @@ from data.store import pending
 from data.store.lake import Lake
 from data.store.packing import table_of, unpack
 from service.http import live_visits as receiving
-from service.maintenance import FLUSH_AFTER
 from tests.support import identity
 from tests.support.identity import bearer
 from tests.support.lakes import fail_at
@@ -575,22 +574,3 @@ def test_many_senders_at_once_are_all_acknowledged_and_every_visit_is_answered_o
     found = kept(lake)
     assert {path: count for path, count in found.items() if path in paths} == dict.fromkeys(paths, 1)
     assert max((count for path, count in found.items() if "left" in path), default=1) == 1
-
-
-def test_a_disk_that_is_full_when_files_are_due_loses_nothing(lake, opened, monkeypatch, caplog):
-    clock = [datetime(2026, 3, 15, 12, tzinfo=UTC)]
-
-    def failing(*_, **__):
-        raise OSError(28, "No space left on device")
-
-    with opened(lake, clock=lambda: clock[0]) as client:
-        assert send(client, row("/a")).status_code == 202
-        with monkeypatch.context() as patch:
-            patch.setattr("data.store.landing.write_parquet", failing)
-            clock[0] += FLUSH_AFTER
-            until(lambda: "No space left" in caplog.text, pause=0.05)
-            assert send(client, row("/b")).status_code == 202
-            assert client.get("/analytics/traffic-overview").status_code == 200
-    assert caplog.text.count("No space left") == 1
-    assert pending.backlog(lake.manifest).visits == 0
-    assert kept(lake) == {"/a": 1, "/b": 1}
