@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import fields
 from operator import attrgetter
-from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Self
 
 from cachetools import TLRUCache
@@ -132,9 +131,7 @@ class AnswerCache:
         """Increment a counter of an answer; `what` is "hits", "misses" or "evictions"."""
         self._counts[organization][name, what] += 1
 
-    def statistics(
-        self, organization: str, names: list[str], parts: Mapping[str, list[str]] = MappingProxyType({})
-    ) -> list[dict[str, Any]]:
+    def statistics(self, organization: str, names: list[str], parts: Mapping[str, list[str]]) -> list[dict[str, Any]]:
         """The rows of cache-stats for one organization: the total first, then one for each of `names`.
 
         `parts` maps an answer to the answers that it consists of: a hit of the whole is a hit of each part.

@@ -28,16 +28,30 @@ class RateLimitDecision(NamedTuple):
     wait_seconds: float  # until the oldest counted request leaves the window
 
 
-class SlidingLog:
-    """The rate limit algorithm "sliding log": stores the times of accepted requests, so it is exact."""
+class RateLimiter:
+    """Applies the limit to requests, and makes the headers and the error of responses.
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    The algorithm is "sliding log": the times of accepted requests are stored, so it is exact.
+    """
+
+    def __init__(
+        self,
+        trusted_proxies: Iterable[Network] = (),
+        clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.sources = SourceResolver(trusted_proxies)
         self._clock = clock
+        self._wall_clock = wall_clock
         self._times: OrderedDict[str, list[float]] = OrderedDict()
 
     def __len__(self) -> int:
         """How many sources are remembered."""
         return len(self._times)
+
+    def check(self, scope: Scope) -> RateLimitDecision:
+        """Count one request. Of the ASGI scope only `client` and `headers` are read."""
+        return self.hit(self.sources.of(scope))
 
     def hit(self, source: str) -> RateLimitDecision:
         """Count a request unless its source has used up its window. A refused request is not counted."""
@@ -58,24 +72,6 @@ class SlidingLog:
             times.append(now)
         return RateLimitDecision(accepted, LIMIT - len(times), times[0] + WINDOW_SECONDS - now)
 
-
-class RateLimiter:
-    """Applies the limit to requests, and makes the headers and the error of responses."""
-
-    def __init__(
-        self,
-        trusted_proxies: Iterable[Network] = (),
-        log: SlidingLog | None = None,
-        wall_clock: Callable[[], float] = time.time,
-    ) -> None:
-        self.sources = SourceResolver(trusted_proxies)
-        self._log = SlidingLog() if log is None else log
-        self._wall_clock = wall_clock
-
-    def check(self, scope: Scope) -> RateLimitDecision:
-        """Count one request. Of the ASGI scope only `client` and `headers` are read."""
-        return self._log.hit(self.sources.of(scope))
-
     def refusal(self, decision: RateLimitDecision) -> RateLimited:
         """The error for a request that was not accepted."""
         wait = _milliseconds(decision)
@@ -89,10 +85,6 @@ class RateLimiter:
         wait = 0 if decision.remaining else math.ceil(_milliseconds(decision) / 1000)
         values = (LIMIT, decision.remaining, reset, wait)
         return [(name, b"%d" % value) for name, value in zip(RATE_LIMIT_HEADERS, values, strict=True)]
-
-    def __len__(self) -> int:
-        """How many sources are remembered."""
-        return len(self._log)
 
 
 def _milliseconds(decision: RateLimitDecision) -> int:

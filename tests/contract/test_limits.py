@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from queries import warehouse
 from service.http import rate_limit as limits
-from service.http.rate_limit import LIMIT, WINDOW_SECONDS, RateLimiter, SlidingLog, SourceResolver
+from service.http.rate_limit import LIMIT, WINDOW_SECONDS, RateLimiter, SourceResolver
 from tests.support.clock import Clock
 from tests.support.tables import examples_at_once, tables
 
@@ -35,7 +35,7 @@ def client(shared_lake, opened):
 def clock(client):
     """The clock of a limiter that the application has now."""
     clock = Clock()
-    client.app.limiter = RateLimiter(TRUSTED[:1], SlidingLog(clock), lambda: clock.now + AHEAD)
+    client.app.limiter = RateLimiter(TRUSTED[:1], clock, lambda: clock.now + AHEAD)
     return clock
 
 
@@ -143,12 +143,11 @@ bursts = st.tuples(
 @given(st.lists(bursts, min_size=1, max_size=12))
 def test_the_log_does_what_a_naive_model_does_and_no_window_holds_more_than_sixty(script):
     clock, model, tick = Clock(), Model(), 0
-    log = SlidingLog(clock)
-    limiter = RateLimiter((), log, lambda: clock.now + 1_000_000)
+    limiter = RateLimiter((), clock, lambda: clock.now + 1_000_000)
     for source, count, pause in script:
         for _ in range(count):
             clock.now = tick / 8
-            decision = log.hit(source)
+            decision = limiter.hit(source)
             expected = model.hit(source, tick)
             assert (decision.accepted, decision.remaining, decision.wait_seconds * 8) == expected
             told = {name.decode(): int(value) for name, value in limiter.headers(decision)}
@@ -158,7 +157,7 @@ def test_the_log_does_what_a_naive_model_does_and_no_window_holds_more_than_sixt
                 "x-ratelimit-reset": math.ceil((tick + expected[2]) / 8) + 1_000_000,
                 "retry-after": 0 if expected[1] else math.ceil(expected[2] / 8),
             }
-            assert all(len(times) <= LIMIT for times in log._times.values())
+            assert all(len(times) <= LIMIT for times in limiter._times.values())
             tick += pause
     for source in "ab":
         times = model.times(source)
@@ -170,12 +169,11 @@ def test_the_log_does_what_a_naive_model_does_and_no_window_holds_more_than_sixt
 @example(4095.538142885824, 60.0, 0.0)  # by one rounding 60 seconds later, by another not quite
 def test_whatever_a_clock_says_a_429_tells_to_wait(start, pause, later):
     clock = Clock(start)
-    log = SlidingLog(clock)
+    limiter = RateLimiter((), clock)
     for _ in range(LIMIT):
-        log.hit("a")
+        limiter.hit("a")
     clock.now = start + max(pause, later)
-    limiter = RateLimiter((), log)
-    decision = log.hit("a")
+    decision = limiter.hit("a")
     wait = int(dict(limiter.headers(decision))[b"retry-after"])
     if decision.accepted:
         assert wait == 0 or decision.remaining == 0
@@ -190,7 +188,7 @@ def test_millions_of_forged_sources_cost_little_memory_and_no_other_caller(tell,
     part = 1 if SHARE == "all" else 16
     monkeypatch.setattr(limits, "MAX_SOURCES", limits.MAX_SOURCES // part)
     sources, chance = 10_000_000 if SHARE == "all" else 6_000, random.Random(1)
-    limiter = RateLimiter(TRUSTED[:1], SlidingLog(Clock()))
+    limiter = RateLimiter(TRUSTED[:1], Clock())
 
     def remaining(written):
         scope = {"client": ("10.0.0.1", 1), "headers": [(b"x-forwarded-for", written.encode())]}
@@ -214,17 +212,17 @@ def test_millions_of_forged_sources_cost_little_memory_and_no_other_caller(tell,
 
 def test_a_source_is_forgotten_when_another_comes_once_nothing_of_it_is_counted():
     clock = Clock(0)
-    log = SlidingLog(clock)
+    limiter = RateLimiter((), clock)
     for source in ("a", "b"):
-        log.hit(source)
+        limiter.hit(source)
         clock.now += 30
-    assert log.hit("b").remaining == 58
-    assert [*log._times] == ["a", "b"]
-    log.hit("c")
-    assert [*log._times] == ["b", "c"]
+    assert limiter.hit("b").remaining == 58
+    assert [*limiter._times] == ["a", "b"]
+    limiter.hit("c")
+    assert [*limiter._times] == ["b", "c"]
     clock.now += WINDOW_SECONDS
-    log.hit("d")
-    assert [*log._times] == ["d"]
+    limiter.hit("d")
+    assert [*limiter._times] == ["d"]
 
 
 # Who a source is

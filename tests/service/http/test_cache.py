@@ -226,7 +226,7 @@ def test_what_is_served_is_never_older_than_five_minutes_and_never_anothers(scri
             assert (owner, int(which)) == (organization, number)
             assert clock.now - float(made_at) < TTL_SECONDS
             for name in ("acme", "other"):
-                total, devices = answers.statistics(name, ["devices"])
+                total, devices = answers.statistics(name, ["devices"], {})
                 assert total == devices | {"scope": "total"}
                 assert devices["oldest_age_seconds"] is None or devices["oldest_age_seconds"] < TTL_SECONDS
             clock.now += pause
@@ -243,7 +243,7 @@ async def test_the_cache_is_bounded_in_bytes_and_counts_what_it_drops(monkeypatc
     huge = CacheKey.of("browsers", MINE)
     assert await answers.get_or_compute(huge, Asker(), lambda _: asyncio.sleep(0, b"x" * 10_000)) == b"x" * 10_000
     assert answers.get(huge) is None
-    total, devices, browsers = answers.statistics("acme", ["devices", "browsers"])
+    total, devices, browsers = answers.statistics("acme", ["devices", "browsers"], {})
     assert (devices["entries"], devices["bytes"], devices["evictions"]) == (6, 6_000, 9)
     assert browsers["entries"] == 0
     assert total == devices | {"scope": "total", "misses": 16}
