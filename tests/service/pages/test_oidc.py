@@ -214,6 +214,7 @@ def test_signing_out_offers_to_sign_out_of_the_provider(browser, identity_provid
     response = browser.post("sign-out")
     assert (response.status_code, response.headers["location"]) == (303, "/app/sign-in?signed-out=here")
     assert "traffic" not in browser.client.cookies
+    assert "Sign out of" not in browser.get("sign-in").text
     (link,) = [one for one in browser.read("sign-in?signed-out=here").all("a") if one.text.startswith("Sign out of")]
     address = urlsplit(link.attributes["href"])
     assert f"{address.scheme}://{address.netloc}" == identity_provider
