@@ -221,7 +221,7 @@ def key(filled, key_of):
 
 
 @examples("body", "status", "code")
-def test_a_message_that_is_not_one_gets_an_error_of_json_rpc(client, key, body, status, code):
+def test_a_message_gets_its_status_and_one_that_is_refused_an_error_of_json_rpc(client, key, body, status, code):
     response = client.post("/mcp", content=body.replace("%PAD%", "x" * 70_000), headers=key("acme"))
     assert response.status_code == status
     assert code is None or response.json()["error"]["code"] == code
