@@ -5,7 +5,6 @@ import itertools
 import json
 import os
 import select
-import socket
 import statistics
 import threading
 import time
@@ -38,7 +37,7 @@ from service.http.cache import AnswerCache
 from service.http.errors import TooSlow
 from service.http.lanes import MAX_REQUESTS, Workers
 from tests.faults.trials import scaled
-from tests.support.sockets import answer_on, request
+from tests.support.sockets import Asker, answer_on
 from tests.support.sql import rows
 from tests.support.visits import land, visit
 
@@ -344,27 +343,22 @@ def test_what_answers_shared_is_in_memory_until_the_last_of_them_is_there(lake, 
 # The server
 
 
-class Served:
-    """A server in a process of its own, its key, and a journal of its queries. Each request has its own source."""
+class Served(Asker):
+    """A server in a process of its own, its key, and a journal of its queries."""
 
     def __init__(self, port, key, journal):
-        self.port = port
-        self._key = key
+        super().__init__(port, key)
         self._journal = journal
-        self._sources = itertools.count(1)
 
-    def begin(self, path, key=None):
+    def begin(self, path, *lines):
         """A connection on which a question was asked; closing it is leaving."""
-        number = next(self._sources)
-        source = f"X-Forwarded-For: 10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
-        connection = socket.create_connection(("127.0.0.1", self.port), timeout=60)
-        lines = [line.encode() for line in (f"Authorization: Bearer {key or self._key}", source)]
-        connection.sendall(request(path.encode(), *lines))
+        connection = self.connected()
+        connection.sendall(self.request(path.encode(), *lines))
         return connection
 
-    def ask(self, path, key=None):
+    def ask(self, path, *lines):
         """The status and the body of an answer."""
-        with self.begin(path, key) as connection:
+        with self.begin(path, *lines) as connection:
             return answer_on(connection)[::2]
 
     def times(self, what, domain):
@@ -509,7 +503,8 @@ def timed(served, path):
 
 def test_a_file_that_crashes_the_engine_fails_only_its_own_request(served, shared_lake, key_of):
     land_fatal(shared_lake, "bad")
-    key, told, days = key_of(shared_lake, "bad"), {"acme": [], "health": []}, itertools.count()
+    bad = b"Authorization: Bearer " + key_of(shared_lake, "bad").encode()
+    told, days = {"acme": [], "health": []}, itertools.count()
     stop = threading.Event()
 
     def ask_on(name, path):
@@ -523,7 +518,7 @@ def test_a_file_that_crashes_the_engine_fails_only_its_own_request(served, share
     for thread in asking:
         thread.start()
     for _ in range(scaled(2, 100)):
-        status, body = served.ask(f"/analytics/traffic-overview?{WEEK}&domain=go.example", key)
+        status, body = served.ask(f"/analytics/traffic-overview?{WEEK}&domain=go.example", bad)
         if status != 200:  # DuckDB 1.5 survives the file
             assert (status, json.loads(body)["error"]) == (500, "The request failed.")
         until(lambda: served.ask("/healthz")[0] == 200)

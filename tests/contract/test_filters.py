@@ -6,29 +6,11 @@ import pytest
 
 from queries import PARAMETERS
 from tests.recount import WORDS, word
+from tests.support.tables import tables
 from tests.support.visits import land, visit
 
 DAYS = [datetime(2026, 3, day, 9, 30) for day in (2, 3, 9)]
-PERSON = {"country": "DE", "referrer": "news.example", "referrer_type": "other", "short_code": "launch", "visitor": 1}
-GPTBOT = {
-    "bot_category": "ai_training", "agent_kind": "training", "agent": "GPTBot", "operator": "OpenAI",
-    "ai_source": "ChatGPT", "device_type": "bot", "operating_system": None, "browser": None, "confidence": "high",
-    "detection_method": "user_agent", "short_code": "launch", "path": "/launch", "visitor": 3,
-}  # fmt: skip
-ASSISTANT = GPTBOT | {"bot_category": "ai_assistant", "agent_kind": "assistant_fetch", "agent": "ChatGPT-User"}
-KINDS = [
-    PERSON,
-    PERSON | {"device_type": "mobile", "operating_system": "iOS", "browser": "Safari", "country": None, "visitor": 2},
-    PERSON | {"referrer": None, "utm_source": "mail", "utm_campaign": "Autumn", "domain": "to.example", "path": "/a b"},
-    PERSON | {"utm_source": "Mail", "referrer": None, "status": None, "short_code": "lost", "path": None},
-    PERSON | {"bot_category": "ai_referral", "ai_source": "Claude", "referrer": "claude.ai", "referrer_type": "ai"},
-    GPTBOT,
-    GPTBOT | {"status": 404, "path": "/missing", "short_code": "missing", "domain": None},
-    ASSISTANT,
-    ASSISTANT | {"status": 404, "agent": None, "ai_source": None, "country": "US"},
-    GPTBOT | {"bot_category": "ai_coding_agent", "agent": "Claude-User", "ai_source": "Claude Code", "status": 500},
-    GPTBOT | {"bot_category": "other_bot", "agent": "curl", "ai_source": None, "operator": None, "status": 404},
-]
+KINDS = tables(__file__)["KINDS"]
 VISITS = [
     visit(**kind, visited_at=day) for number, kind in enumerate(KINDS) for day in DAYS if number % 4 or day != DAYS[1]
 ]

@@ -24,7 +24,7 @@ from service.http import live_visits as receiving
 from tests.support import identity
 from tests.support.identity import bearer
 from tests.support.lakes import fail_at
-from tests.support.sockets import answer_on, request
+from tests.support.sockets import Asker, answer_on
 from tests.support.user_agents import CHROME, GPTBOT
 
 UNAIMED = "url (https://… or a path) or a path that begins with / is required"
@@ -32,7 +32,6 @@ NO_OBJECT = "the visit is not a valid JSON object"
 PATIENCE = 60  # seconds; what comes by itself comes in a dozen
 FOUR = {"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retry-after"}
 NAMES = itertools.count(1)
-SOURCES = itertools.count(1)
 
 
 @pytest.fixture(scope="module")
@@ -449,35 +448,25 @@ service.maintenance.FLUSH_AFTER = datetime.timedelta(seconds=1)
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory, serving, key_of):
-    """A running server that flushes every second, its lake, and a key of acme; a test chooses its source."""
+    """Asks a running server that flushes every second as acme; and its lake."""
     lake = Lake(tmp_path_factory.mktemp("served") / "lake", create=True)
     with closing(lake.manifest), serving(lake, before=FLUSH_EACH_SECOND, trusted_proxies="127.0.0.1") as server:
-        yield server, lake, key_of(lake)
+        yield Asker(server.port, key_of(lake)), lake
         server.process.terminate()
         assert server.process.wait(60) == 0
         told = server.process.stderr.read().splitlines()
         assert {line for line in told if "traffic sign-in" not in line} <= {"WARNING:  Invalid HTTP request received."}
 
 
-def source():
-    """A source of its own."""
-    return {"X-Forwarded-For": f"2001:db8:0:{next(SOURCES):x}::1"}
+def calling(asker):
+    headers = {"Authorization": asker.authorization, "X-Forwarded-For": f"2001:db8:0:{next(Asker.sources):x}::1"}
+    address = f"http://127.0.0.1:{asker.port}"
+    return httpx2.Client(base_url=address, headers=headers, trust_env=False, verify=False, timeout=60)
 
 
-def calling(server, key):
-    headers = bearer(key) | source()
-    return httpx2.Client(base_url=server.address, headers=headers, trust_env=False, verify=False, timeout=60)
-
-
-def head(key, *lines):
-    """The beginning of a request, up to its body."""
-    address = source()["X-Forwarded-For"]
-    lines = (f"Authorization: Bearer {key}", f"X-Forwarded-For: {address}", *lines)
-    return request(b"/visits", *(line.encode() for line in lines), method=b"POST")
-
-
-def connected(server):
-    return socket.create_connection(("127.0.0.1", server.port), timeout=60)
+def head(asker, *lines):
+    """The beginning of a report, up to its body."""
+    return asker.request(b"/visits", *lines, method=b"POST")
 
 
 def told_on(connection):
@@ -491,10 +480,10 @@ def chunk(text):
 
 
 def test_chunks_that_come_slowly_hold_up_no_other_request(served):
-    server, lake, key = served
+    asker, lake = served
     one, two = name(), name()
-    with connected(server) as slow, calling(server, key) as client:
-        slow.sendall(head(key, "Transfer-Encoding: chunked"))
+    with asker.connected() as slow, calling(asker) as client:
+        slow.sendall(head(asker, b"Transfer-Encoding: chunked"))
         slow.sendall(chunk(row(one)[:7]))
         assert send(client, row(two)).text == body(1)
         slow.sendall(chunk(row(one)[7:]))
@@ -504,29 +493,30 @@ def test_chunks_that_come_slowly_hold_up_no_other_request(served):
     assert {path: kept(lake)[path] for path in (one, two)} == {one: 1, two: 2}
 
 
-@pytest.mark.parametrize("how", ["Content-Length: 1000", "Transfer-Encoding: chunked"])
+@pytest.mark.parametrize("how", [b"Content-Length: 1000", b"Transfer-Encoding: chunked"])
 def test_of_a_body_that_ends_early_nothing_is_taken(served, how):
-    server, lake, key = served
+    asker, lake = served
     path = name()
-    with calling(server, key) as client:
+    with calling(asker) as client:
         for _ in range(3):
-            with connected(server) as connection:
+            with asker.connected() as connection:
                 whole = row(path) + "\n"
-                connection.sendall(head(key, how) + (chunk(whole) if "chunked" in how else whole.encode()))
+                connection.sendall(head(asker, how) + (chunk(whole) if b"chunked" in how else whole.encode()))
             assert send(client, row("/early")).text == body(1)
     assert kept(lake)[path] == 0
 
 
 @pytest.mark.parametrize("size", [100, 200_000])
 def test_the_body_of_a_refused_request_is_not_taken_for_the_next_one(served, size):
-    server, lake, key = served
+    asker, lake = served
     path, smuggled = name(), name()
-    inner = head(key, f"Content-Length: {len(row(smuggled))}") + row(smuggled).encode()
-    refused = head("tak_x", f"Content-Length: {len(inner) + size}") + inner + b" " * size
-    with connected(server) as connection:
+    inner = head(asker, b"Content-Length: %d" % len(row(smuggled))) + row(smuggled).encode()
+    sent = inner + b" " * size
+    refused = head(asker, b"Authorization: Bearer tak_x", b"Content-Length: %d" % len(sent)) + sent
+    with asker.connected() as connection:
         connection.sendall(refused)
         assert told_on(connection)[0] == 401
-        connection.sendall(head(key, f"Content-Length: {len(row(path))}") + row(path).encode())
+        connection.sendall(head(asker, b"Content-Length: %d" % len(row(path))) + row(path).encode())
         assert told_on(connection) == (202, body(1))
     found = kept(lake)
     assert (found[path], found[smuggled]) == (1, 0)
@@ -534,17 +524,17 @@ def test_the_body_of_a_refused_request_is_not_taken_for_the_next_one(served, siz
 
 def test_many_senders_at_once_are_all_acknowledged_and_every_visit_is_answered_once(served, tell):
     """Beside them, others send the same and leave at once, half of them with a reset."""
-    server, lake, key = served
+    asker, lake = served
     paths = {f"/many-{sender}-{turn}-{number}" for sender in range(12) for turn in range(4) for number in range(5)}
     statuses, barrier = [], threading.Barrier(12)
 
     def sender(number):
-        with calling(server, key) as client:
+        with calling(asker) as client:
             barrier.wait()
             for turn in range(4):
-                with connected(server) as leaving:
+                with asker.connected() as leaving:
                     whole = row(f"/left-{number}-{turn}").encode()
-                    leaving.sendall(head(key, f"Content-Length: {len(whole)}") + whole)
+                    leaving.sendall(head(asker, b"Content-Length: %d" % len(whole)) + whole)
                     if turn % 2:
                         leaving.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
                 rows = [
@@ -564,7 +554,7 @@ def test_many_senders_at_once_are_all_acknowledged_and_every_visit_is_answered_o
     def visible(days):
         """The answer to a question that was not asked before, and that no cache holds therefore."""
         scope = {"start_date": today - timedelta(days=days), "end_date": "2999-01-01", "domain": "many.example"}
-        with calling(server, key) as client:
+        with calling(asker) as client:
             return client.get("/analytics/traffic-overview", params=scope).json()["total_visits"]
 
     days = itertools.count()

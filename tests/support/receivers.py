@@ -102,13 +102,7 @@ class Receiver:
 
     def _do(self, step, connection):
         if step in ("hang", "drip"):
-            connection.settimeout(0.1)
-            while not self.is_ending.is_set():
-                if step == "drip":
-                    connection.send(b"x")
-                with contextlib.suppress(TimeoutError):
-                    if not connection.recv(1):
-                        return
+            stall(connection, b"x" * (step == "drip"), self.is_ending)
         elif step == "wait":
             self.released.wait(60)
         else:
@@ -130,6 +124,17 @@ class Receiver:
         self._listener.close()
         for thread in self._threads:
             thread.join()
+
+
+def stall(connection, drop, ending):
+    """Send nothing, or a drop each tenth of a second, until the other side closes or the receiver ends."""
+    connection.settimeout(0.1)
+    while not ending.is_set():
+        if drop:
+            connection.send(drop)
+        with contextlib.suppress(TimeoutError):
+            if not connection.recv(1):
+                return
 
 
 def read_request(connection):

@@ -1,6 +1,8 @@
 """Requests and answers on sockets: a loop over recv() that ignores the end of a connection never ends."""
 
+import itertools
 import re
+import socket
 from socket import MSG_PEEK
 from typing import NamedTuple
 
@@ -14,6 +16,26 @@ class Answer(NamedTuple):
 def request(path, *lines, method=b"GET", version=b"1.1", host=(b"Host: x",)):
     """The bytes of a request, up to its body."""
     return b"\r\n".join((b"%s %s HTTP/%s" % (method, path, version), *host, *lines, b"", b""))
+
+
+class Asker:
+    """Asks a server with a key; each request is of a source of its own unless told otherwise, as through a proxy."""
+
+    sources = itertools.count(1)
+
+    def __init__(self, port, key):
+        self.port = port
+        self.authorization = f"Bearer {key}"
+
+    def connected(self):
+        return socket.create_connection(("127.0.0.1", self.port), timeout=60)
+
+    def request(self, path, *lines, source=None, **how):
+        number = next(self.sources) if source is None else source
+        forwarded = b"X-Forwarded-For: 10.%d.%d.%d" % (number >> 16, number >> 8 & 255, number & 255)
+        if not any(line.startswith(b"Authorization") for line in lines):
+            lines = (b"Authorization: " + self.authorization.encode(), *lines)
+        return request(path, forwarded, *lines, **how)
 
 
 def read_until(connection, is_whole, beginning=b""):

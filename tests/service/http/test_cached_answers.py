@@ -1,9 +1,7 @@
 """Cached answers on the wire: the same bytes on every kind of connection, in order, and never an erased visit."""
 
 import contextlib
-import itertools
 import json
-import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -13,12 +11,10 @@ import pytest
 
 from data.maintenance.erasure import Criteria, Eraser
 from data.maintenance.reclassification import Reclassifier
-from tests.support import sockets
 from tests.support.lakes import opened
-from tests.support.sockets import answer_on
+from tests.support.sockets import Asker, answer_on
 from tests.support.visits import land, visit
 
-SOURCES = itertools.count(1)
 OVERVIEW = b"/analytics/traffic-overview?start_date=2026-03-02&end_date=2026-03-08"
 DASHBOARD = OVERVIEW.replace(b"traffic-overview", b"dashboard")
 LARGE = b"/analytics/time-series?start_date=2016-03-01&end_date=2026-03-01"  # 3,653 days, with a line for each
@@ -26,26 +22,9 @@ DIFFERS = {b"x-request-id", b"x-ratelimit-remaining", b"x-ratelimit-reset", b"da
 """Headers that differ from one answer to the next."""
 
 
-class Asker:
-    """Asks a server; each connection and each request may be of a source of its own, as through a proxy."""
-
-    def __init__(self, port, key):
-        self.port = port
-        self._key = b"Authorization: Bearer " + key.encode()
-
-    def connected(self):
-        return socket.create_connection(("127.0.0.1", self.port), timeout=60)
-
-    def request(self, path, *lines, source=None, **how):
-        number = next(SOURCES) if source is None else source
-        forwarded = b"X-Forwarded-For: 10.%d.%d.%d" % (number >> 16, number >> 8 & 255, number & 255)
-        if not any(line.startswith(b"Authorization") for line in lines):
-            lines = (self._key, *lines)
-        return sockets.request(path, forwarded, *lines, **how)
-
-    def ask(self, connection, path, *lines, **how):
-        connection.sendall(self.request(path, *lines, **how))
-        return answer_on(connection, has_body=how.get("method") != b"HEAD")
+def ask(asker, connection, path, *lines, **how):
+    connection.sendall(asker.request(path, *lines, **how))
+    return answer_on(connection, has_body=how.get("method") != b"HEAD")
 
 
 @pytest.fixture(scope="module")
@@ -59,8 +38,8 @@ def asker(shared_lake, serving, key_of):
 def test_a_cached_answer_has_the_bytes_and_headers_of_the_computed_one(asker):
     with asker.connected() as connection:
         for path in (OVERVIEW, DASHBOARD, LARGE):
-            source = next(SOURCES)
-            answers = [asker.ask(connection, path, *lines, source=source) for lines in ((), (), (b"Cookie: a",), ())]
+            source = next(Asker.sources)
+            answers = [ask(asker, connection, path, *lines, source=source) for lines in ((), (), (b"Cookie: a",), ())]
             assert {status for status, *_ in answers} == {200}
             assert len({body for *_, body in answers}) == 1
             kept = [[pair for pair in headers.items() if pair[0] not in DIFFERS] for _, headers, _ in answers]
@@ -79,8 +58,8 @@ def test_a_cached_answer_has_the_bytes_and_headers_of_the_computed_one(asker):
 )  # fmt: skip
 def test_whatever_is_special_about_a_request_a_connection_stays_in_step(asker, lines, how, status):
     with asker.connected() as connection:
-        *_, body = asker.ask(connection, OVERVIEW)
-        told, headers, again = asker.ask(connection, OVERVIEW, *lines, **how)
+        *_, body = ask(asker, connection, OVERVIEW)
+        told, headers, again = ask(asker, connection, OVERVIEW, *lines, **how)
         assert told == status
         if status == 200:
             assert int(headers[b"content-length"]) == len(body)
@@ -88,13 +67,13 @@ def test_whatever_is_special_about_a_request_a_connection_stays_in_step(asker, l
         if {b"Connection: close", b"Connection: keep-alive"} & {*lines}:
             assert connection.recv(1) == b""
         else:
-            assert asker.ask(connection, OVERVIEW)[::2] == (200, body)
+            assert ask(asker, connection, OVERVIEW)[::2] == (200, body)
 
 
 def test_cached_answers_in_one_packet_wait_for_a_slow_one_before_them(asker):
     slow = DASHBOARD.replace(b"2026-03-02", b"2016-03-09")
     with asker.connected() as connection:
-        held = [asker.ask(connection, path).body for path in (OVERVIEW, DASHBOARD)]
+        held = [ask(asker, connection, path).body for path in (OVERVIEW, DASHBOARD)]
         connection.sendall(b"".join(asker.request(path) for path in (slow, OVERVIEW, DASHBOARD)))
         first, *rest = [answer_on(connection).body for _ in range(3)]
     assert len(json.loads(first)["timeSeries"]) > 3_600
@@ -106,7 +85,7 @@ def watch(asker, told, is_done):
     with asker.connected() as connection:
         while not is_done.is_set():
             asked_at = time.monotonic()
-            status, _, body = asker.ask(connection, OVERVIEW)
+            status, _, body = ask(asker, connection, OVERVIEW)
             assert status == 200, body
             answer = json.loads(body)
             told.append((asked_at, (answer["total_visits"], answer["human_clicks"])))

@@ -7,6 +7,8 @@ from contextlib import contextmanager, suppress
 
 from aiosmtpd.smtp import SMTP, AuthResult
 
+from tests.support.receivers import stall
+
 PASSWORD = "s3cret+word"
 
 
@@ -107,13 +109,8 @@ class ScriptedServer:
             while True:
                 connection.sendall(b"250-more\r\n" * 10_000)
         if answer in {"hang", "drip"}:
-            connection.settimeout(0.1)
-            while True:
-                if answer == "drip":
-                    connection.send(b"2")
-                with suppress(TimeoutError):
-                    if not connection.recv(1):
-                        return False
+            stall(connection, b"2" * (answer == "drip"), threading.Event())
+            return False
         if answer is not None:
             connection.sendall(f"{answer}\r\n".encode())
         return answer is not None

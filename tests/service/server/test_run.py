@@ -1,7 +1,6 @@
 """The real server: signals, ports and prefixes, and a proxy in front.
 
-nginx is a real one. With `TRAFFIC_FAULTS=all` it is sent 1,000 POSTs, each after 4.5 to 6 seconds of silence, which takes
-about a minute.
+nginx is a real one. `TRAFFIC_FAULTS=all` sends it 1,000 POSTs, each after 4.5 to 6 seconds of silence: about a minute.
 """
 
 import contextlib
