@@ -4,14 +4,13 @@ import os
 import shutil
 import subprocess
 import sys
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from data import Lake
 from data.ingest.importer import Importer, Options
 from queries import ClusterOptions, QueryFailed, RollupBuilder, Warehouse, open_cluster
 from queries.variables import MAX_VALUES_PER_DAY
@@ -31,7 +30,7 @@ def landed(tmp_path_factory):
     made = Sample(300, date(2026, 11, 9), 10)
     made.write(folder / "access.log")
     noon = datetime(CROWDED.year, CROWDED.month, CROWDED.day, 12, tzinfo=UTC)
-    with closing((lake := Lake(folder / "lake", create=True)).manifest):
+    with opened(folder / "lake", create=True) as lake:
         Importer(lake).run(folder / "access.log", Options("acme"))
         domains = (f"d{number}.example" for number in range(MAX_VALUES_PER_DAY + 5))
         land(lake, "acme", [visit(visited_at=noon, domain=domain) for domain in domains])

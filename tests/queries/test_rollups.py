@@ -9,7 +9,6 @@ from dataclasses import fields
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import duckdb
 import pyarrow as pa
@@ -97,25 +96,19 @@ def some(day: date, visitor: int = 1) -> list[dict]:
     return people + agents + strays
 
 
-class Counted(NamedTuple):
-    """A lake whose closed days have rollups, and its warehouse."""
-
-    lake: Lake
-    warehouse: Warehouse
-
-
 @contextmanager
-def counted_in(folder: Path, copy: Path) -> Iterator[Counted]:
+def counted_in(folder: Path, copy: Path) -> Iterator[tuple[Lake, Warehouse]]:
+    """A lake whose closed days have rollups, and its warehouse."""
     shutil.copytree(folder, copy)
     with opened(copy) as lake, closing(Warehouse(lake)) as warehouse:
-        yield Counted(lake, warehouse)
+        yield lake, warehouse
 
 
 @pytest.fixture(scope="module")
 def landed_folder(tmp_path_factory):
     """Two weeks of one organization in two months, and three days of another, all of them long past."""
     folder = tmp_path_factory.mktemp("landed") / "lake"
-    with closing((lake := Lake(folder, create=True)).manifest):
+    with opened(folder, create=True) as lake:
         days = [DAYS[0] + timedelta(number) for number in range((DAYS[1] - DAYS[0]).days + 1)]
         land(lake, "acme", [row for day in days if day.day != 13 for row in some(day)])
         land(lake, "bee", [row for day in days[3:6] for row in some(day, 7)])
@@ -157,10 +150,10 @@ def read_only(counted_folder, tmp_path_factory):
 @pytest.fixture(scope="module")
 def reopened(counted_folder, tmp_path_factory):
     """The warehouse of a lake in which the rollups of each organization no longer cover one of its days."""
-    with counted_in(counted_folder, tmp_path_factory.mktemp("reopened") / "lake") as counted:
+    with counted_in(counted_folder, tmp_path_factory.mktemp("reopened") / "lake") as (lake, warehouse):
         for organization in ("acme", "bee"):
-            land(counted.lake, organization, some(date(2026, 2, 5), visitor=5))
-        yield counted.warehouse
+            land(lake, organization, some(date(2026, 2, 5), visitor=5))
+        yield warehouse
 
 
 @pytest.fixture
@@ -236,14 +229,14 @@ def test_a_relation_reads_only_the_kinds_of_files_that_have_rows_for_a_scope(rea
         return plan.count("READ_PARQUET")
 
     whole, not_served = SCOPES[0], SCOPES[3]
-    assert files_read(read_only.warehouse, whole) == files_read(warehouse, whole) == 1  # of rollups, of visits
+    assert files_read(read_only[1], whole) == files_read(warehouse, whole) == 1  # of rollups, of visits
     assert (files_read(reopened, not_served), files_read(reopened, whole)) == (1, 2)
 
 
 def test_both_parts_of_a_relation_have_its_columns_in_its_order(read_only):
     for name in relation_names():
         views = (name, f"{name}_counted", f"{name}_stored")
-        whole, *parts = [[*read_only.warehouse.describe(f"FROM {view}").items()] for view in views]
+        whole, *parts = [[*read_only[1].describe(f"FROM {view}").items()] for view in views]
         assert parts == [whole, whole]
 
 
@@ -317,7 +310,7 @@ def test_closed_days_are_answered_without_a_look_at_their_visits(read_only):
 
 
 def test_rows_of_a_rollup_lie_uncompressed_by_domain_day_and_words(read_only):
-    file = pq.ParquetFile(rollup_of_february(read_only.lake))
+    file = pq.ParquetFile(rollup_of_february(read_only[0]))
     assert {file.metadata.row_group(0).column(n).compression for n in range(file.metadata.num_columns)} == {
         "UNCOMPRESSED"
     }
@@ -331,7 +324,7 @@ def test_rows_of_a_rollup_lie_uncompressed_by_domain_day_and_words(read_only):
 
 
 def test_a_large_relation_is_sorted_and_padded_a_row_group_at_a_time(read_only, tmp_path):
-    schema, numbers = pq.read_schema(seed_path(read_only.lake)), range(5 * ROW_GROUP - 1)
+    schema, numbers = pq.read_schema(seed_path(read_only[0])), range(5 * ROW_GROUP - 1)
     codes = pa.table({"short_code": [str(number * 7_919 % len(numbers)) for number in numbers]})
     relations = [
         RelationRows("daily_links", [codes.slice(0, 9), codes.slice(9)]),
@@ -386,7 +379,7 @@ def test_rollups_are_the_same_whether_visits_are_read_once_or_by_each_relation(l
     monkeypatch.setattr("queries.rollups.MAX_VISITS_IN_MEMORY", 0)
     monkeypatch.setattr("queries.rollups.CHUNK_VISITS", 5 * len(some(DAYS[0])))
     RollupBuilder(lake).run()
-    assert all_rows(lake) == all_rows(read_only.lake)
+    assert all_rows(lake) == all_rows(read_only[0])
 
 
 def test_a_month_of_more_visits_than_a_server_counts_is_counted_by_a_process(lake, read_only, monkeypatch):
@@ -395,7 +388,7 @@ def test_a_month_of_more_visits_than_a_server_counts_is_counted_by_a_process(lak
         monkeypatch.setattr("queries.rollups.MAX_VISITS_IN_SERVER", most)
         assert RollupBuilder(lake, process=process).run(limit=months) == months
         assert (process._running and process._running.returncode) == code
-    assert all_rows(lake) == all_rows(read_only.lake)
+    assert all_rows(lake) == all_rows(read_only[0])
 
 
 def test_a_compacted_day_is_counted_from_its_new_file(counted, few_relations):
@@ -613,7 +606,7 @@ def test_answers_and_dashboards_stay_with_their_snapshots_while_days_are_landed_
 
 
 def test_another_tenants_rollup_shows_nothing(read_only):
-    warehouse = read_only.warehouse
+    _, warehouse = read_only
     variables = warehouse.variables(SHORT)
     relations = "FROM rollup_rows('daily_categories') UNION ALL BY NAME FROM stored_rows('daily_links')"
     count = f"SELECT count(*) > 0 FROM ({relations})"
@@ -624,7 +617,7 @@ def test_another_tenants_rollup_shows_nothing(read_only):
 
 @pytest.mark.parametrize("number", [3, 15])
 def test_a_dashboard_under_a_filter_that_reads_its_visits_once_equals_its_parts(read_only, number):
-    warehouse = read_only.warehouse
+    _, warehouse = read_only
     variables = warehouse.variables(SCOPES[number])
     assert "shared_visits" in warehouse.with_shared_visits(variables, [DASHBOARD])[IN_MEMORY]
 
@@ -637,7 +630,8 @@ def test_a_dashboard_under_a_filter_that_reads_its_visits_once_equals_its_parts(
 
 def test_a_dashboard_counts_its_visits_period_by_period_if_they_are_too_many(read_only, monkeypatch):
     monkeypatch.setattr("queries.shared_visits.MAX_SHARED_VISITS", 40)
-    warehouse, variables = read_only.warehouse, read_only.warehouse.variables(SCOPES[3])
+    _, warehouse = read_only
+    variables = warehouse.variables(SCOPES[3])
     shared = warehouse.with_shared_visits(variables, [DASHBOARD])
     assert "shared_visits" not in shared[IN_MEMORY]
     found = warehouse.answer(DASHBOARD, shared)
@@ -660,7 +654,7 @@ def test_a_dashboard_that_reads_the_visits_of_days_without_rollups_once_equals_i
 
 
 def test_what_rollups_serve_is_not_read_into_memory_nor_columns_that_are_not_asked_for(read_only):
-    warehouse = read_only.warehouse
+    _, warehouse = read_only
     variables = warehouse.variables(SCOPES[7])
     assert warehouse.with_shared_visits(variables, [ENTRIES["geographic"]]) == variables
     sources = warehouse.with_shared_visits(variables, [DASHBOARD])["sources"]
@@ -673,7 +667,7 @@ def test_what_rollups_serve_is_not_read_into_memory_nor_columns_that_are_not_ask
 
 
 def test_an_answer_finds_what_it_reads_in_the_visits_that_are_shared(read_only):
-    warehouse = read_only.warehouse
+    _, warehouse = read_only
     variables = warehouse.variables(SCOPES[10])
     for entry in (entry for entry in LEAVES.values() if entry.takes_short_code):
         shared = warehouse.with_shared_visits(variables, [entry])

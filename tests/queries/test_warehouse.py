@@ -33,6 +33,7 @@ from queries.fields import COUNT, NUMBER, TEXT
 from queries.prelude import prelude, relation_names, served_filters, sql_text
 from queries.scope import FILTERS, LISTING
 from tests.faults.trials import scaled
+from tests.support.lakes import opened
 from tests.support.sql import LEAVES, answer, rows
 from tests.support.tables import examples_at_once
 from tests.support.visits import Visit, land, links, visit
@@ -164,7 +165,7 @@ def test_a_template_unlike_its_declaration_gives_no_answer(warehouse):
 
 
 def test_the_warehouse_starts_over_an_empty_lake(tmp_path):
-    with closing((lake := Lake(tmp_path, create=True)).manifest), closing(Warehouse(lake)) as warehouse:
+    with opened(tmp_path, create=True) as lake, closing(Warehouse(lake)) as warehouse:
         assert set(answer(warehouse, "traffic-overview", Scope("nobody", *DAYS)).values()) == {0}
 
 
@@ -181,7 +182,7 @@ def test_a_lake_in_a_folder_named_like_a_partition_or_a_pattern_is_counted_or_re
 
 def visits_of_a_lake_at(folder: Path) -> int:
     folder.parent.mkdir(exist_ok=True)
-    with closing((lake := Lake(folder, create=True)).manifest), closing(Warehouse(lake)) as warehouse:
+    with opened(folder, create=True) as lake, closing(Warehouse(lake)) as warehouse:
         land(lake, "ant", [visit()])
         return answer(warehouse, "traffic-overview", Scope("ant", *DAYS))["total_visits"]
 
