@@ -1,4 +1,4 @@
-"""JSON bodies: every route that takes one refuses what it does not declare, and nothing is changed by it."""
+"""JSON bodies and callers: every route refuses what it does not declare and who may not, and nothing is changed."""
 
 import json
 
@@ -10,12 +10,13 @@ from service.http.authentication import Caller
 from service.http.endpoints import endpoint_of
 from service.http.errors import InvalidBody
 from service.http.key_endpoints import key_handlers
-from service.http.operations import OPERATIONS
+from service.http.operations import OPERATIONS, any_caller, hook_editor, key_manager, writer
 from service.jobs.store import Jobs
 from tests.conftest import NOW
 from tests.service.jobs.findings import broken
 from tests.support import identity
 from tests.support.control import open_store
+from tests.support.identity import as_, bearer
 from tests.support.tables import tables
 
 ROUTES = {
@@ -32,6 +33,8 @@ ROUTES = {
 """By their names, with the KiB of a body that each takes."""
 QUIET = {"name": "n", "url": "https://hooks.example/", "events": ["job.reopened"]}
 """A hook that is sent nothing of what happens here."""
+MEANWHILE = {"last_success_at", "last_failure_at", "consecutive_failures", "paused_until", "last_used_at"}
+"""Fields of hooks and keys that change by themselves."""
 NOT_JSON = {
     "empty": b"",
     "cut off": b'{"name":',
@@ -74,8 +77,10 @@ def send(client, shared_lake):
 def state(client):
     """Everything that a write could change."""
     jobs = client.get("/jobs").json()
-    paths = [f"/jobs/{job['id']}" for job in jobs] + ["/agent-hooks", "/settings/api-keys", "/links/go.example/a"]
-    return [jobs, *(client.get(path).json() for path in paths)]
+    paths = [f"/jobs/{job['id']}" for job in jobs] + ["/links/go.example/a"]
+    rows = client.get("/agent-hooks").json() + client.get("/settings/api-keys").json()
+    kept = [{name: value for name, value in row.items() if name not in MEANWHILE} for row in rows]
+    return [jobs, kept, *(client.get(path).json() for path in paths)]
 
 
 @pytest.mark.parametrize("route", ROUTES)
@@ -92,6 +97,68 @@ def test_a_body_that_is_not_json_not_as_declared_or_too_large_is_refused_and_cha
     response = send(route, b"[]".ljust((limit << 10) + 1))
     assert response.status_code == 413
     assert response.json() == {"error": f"The body is larger than {limit} KiB.", "message": "Send less text."}
+    assert state(client) == before
+
+
+ANOTHER = "Use an API key, or an identity token of another role."
+REFUSALS = {
+    writer: {"error": "Viewers cannot write.", "message": ANOTHER},
+    hook_editor: {"error": "Viewers may neither see nor change hooks.", "message": ANOTHER},
+    key_manager: {
+        "error": "This token may not manage API keys.",
+        "message": "Use an identity token of a role that may write; or `traffic keys` on the server.",
+    },
+}
+BODIES = {"set-implementation-status": {"status": "shipped"}, "change-hook": {"active": False}}
+"""Of operations without an example."""
+FOUR = {"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retry-after"}
+
+
+@pytest.fixture(scope="module")
+def requests(client, send):
+    """Every operation that needs a token: its row, its method, its path to what there is, and a body that would do."""
+    approved = next(f"/jobs/{row['id']}" for row in client.get("/jobs").json() if row["path"] == "/approved")
+    hook = f"/agent-hooks/{client.get('/agent-hooks').json()[0]['id']}"
+    key = f"/settings/api-keys/{client.post('/settings/api-keys', json={'name': 'n'}).json()['id']}"
+    assert client.put("/links/go.example/a", json={"target_url": "https://shop.example/"}).status_code == 201
+    assert client.post(f"{hook}/test").status_code == 202
+    given = {"/jobs/{id}": approved, "{number}": "1", "/agent-hooks/{id}": hook, "/settings/api-keys/{id}": key}
+    given |= {"{domain}/{short_code}": "go.example/a"}
+    given["{delivery}"] = client.get(f"{hook}/deliveries").json()[0]["id"]
+    found = []
+    for one in (one for one in OPERATIONS if not one.is_public and one.name != "mcp"):
+        method, path = one.route.split()
+        for name, value in given.items():
+            path = path.replace(name, value)
+        found.append((one, method, path, BODIES.get(one.name, next(iter(one.examples.values()), None))))
+    return found
+
+
+@pytest.mark.parametrize("role", ["viewer", "Viewer", None, "an API key"])
+def test_who_may_not_write_reads_and_changes_nothing_and_a_key_makes_no_keys(
+    client, requests, shared_lake, key_of, role
+):
+    headers = bearer(key_of(shared_lake)) if role == "an API key" else as_(role=role)
+    before, refused = state(client), [key_manager] if role == "an API key" else [*REFUSALS]
+    for one, method, path, body in requests:
+        if one.check in refused:
+            answer = client.request(method, path, json=body, headers=headers)
+            assert (answer.status_code, answer.json()) == (403, REFUSALS[one.check]), one.route
+            assert set(answer.headers) >= FOUR
+        elif one.check is any_caller:
+            assert client.get(path, headers=headers).json() == client.get(path).json(), one.route
+    assert state(client) == before
+
+
+def test_what_another_organization_has_does_not_exist(client, requests):
+    before, stranger = state(client), as_("stranger")
+    for one, method, path, body in requests:
+        if "{" in one.route and one.name != "put-link":
+            for wanted in (path, one.route.split()[1].translate({ord("{"): "", ord("}"): ""})):
+                answer = client.request(method, wanted, json=body, headers=stranger)
+                assert (answer.status_code, list(answer.json())) == (404, ["error", "message"]), one.route
+        elif method == "GET":
+            assert client.get(path, headers=stranger).json() == [], one.route
     assert state(client) == before
 
 

@@ -278,6 +278,7 @@ WRITTEN = ("/visits", "/jobs/job_x/actions", "/jobs/job_x/implementations", "/jo
     ("path", "allowed"),
     [*((path, {"GET", "HEAD"}) for path in READ), *((path, {"POST"}) for path in WRITTEN),
      ("/jobs", {"GET", "HEAD", "POST"}), ("/settings/api-keys", {"GET", "HEAD", "POST"}),
+     ("/agent-hooks", {"GET", "HEAD", "POST"}), ("/agent-hooks/x", {"GET", "HEAD", "PATCH", "DELETE"}),
      ("/settings/api-keys/x", {"DELETE"})],
 )  # fmt: skip
 def test_another_method_is_405_with_what_is_allowed(asked, path, allowed):
