@@ -107,7 +107,10 @@ KEYS = {
     "error": "This token may not manage API keys.",
     "message": "Use an identity token of a role that may write; or `traffic keys` on the server.",
 }
-BODIES = {"set-implementation-status": {"status": "shipped"}, "change-hook": {"active": False}}
+BODIES = {
+    "set-implementation-status": {"status": "shipped"}, "change-hook": {"active": False}, "create-hook": QUIET,
+    "create-api-key": {"name": "n"}, "put-link": {"target_url": "https://shop.example/"}, "visits": [{"url": "/a"}],
+}  # fmt: skip
 """Of operations without an example."""
 FOUR = {"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retry-after"}
 
@@ -117,8 +120,8 @@ def requests(client, send):
     """Every operation that needs a token: its row, its method, its path to what there is, and a body that would do."""
     approved = next(f"/jobs/{row['id']}" for row in client.get("/jobs").json() if row["path"] == "/approved")
     hook = f"/agent-hooks/{client.get('/agent-hooks').json()[0]['id']}"
-    key = f"/settings/api-keys/{client.post('/settings/api-keys', json={'name': 'n'}).json()['id']}"
-    assert client.put("/links/go.example/a", json={"target_url": "https://shop.example/"}).status_code == 201
+    key = f"/settings/api-keys/{client.post('/settings/api-keys', json=BODIES['create-api-key']).json()['id']}"
+    assert client.put("/links/go.example/a", json=BODIES["put-link"]).status_code == 201
     assert client.post(f"{hook}/test").status_code == 202
     given = {"/jobs/{id}": approved, "{number}": "1", "/agent-hooks/{id}": hook, "/settings/api-keys/{id}": key}
     given |= {"{domain}/{short_code}": "go.example/a"}
@@ -149,7 +152,7 @@ def test_who_may_not_write_reads_and_changes_nothing_and_a_key_makes_no_keys(
     assert state(client) == before
 
 
-def test_what_another_organization_has_does_not_exist(client, requests):
+def test_what_another_organization_has_does_not_exist_and_what_one_makes_is_ones_own(client, requests):
     before, stranger = state(client), as_("stranger")
     for one, method, path, body in requests:
         if "{" in one.route and one.name != "put-link":
@@ -158,6 +161,8 @@ def test_what_another_organization_has_does_not_exist(client, requests):
                 assert (answer.status_code, list(answer.json())) == (404, ["error", "message"]), one.route
         elif method == "GET":
             assert client.get(path, headers=stranger).json() == [], one.route
+        elif one.name != "put-link":
+            assert client.request(method, path, json=body, headers=stranger).status_code in (201, 202), one.route
     assert state(client) == before
 
 
