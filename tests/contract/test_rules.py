@@ -269,22 +269,11 @@ def test_an_unknown_path_is_404_and_never_a_redirect(asked, path):
     assert asked.get(f"http://testserver{path}", headers={"Authorization": "Bearer x"}).status_code == 401
 
 
-READ = ("/analytics/devices", "/healthz", "/openapi.json", "/jobs/job_x", "/jobs/job_x/guesses",
-        "/jobs/job_x/implementations/1")  # fmt: skip
-WRITTEN = ("/visits", "/jobs/job_x/actions", "/jobs/job_x/implementations", "/jobs/job_x/implementations/1/status")
-
-
-@pytest.mark.parametrize(
-    ("path", "allowed"),
-    [*((path, {"GET", "HEAD"}) for path in READ), *((path, {"POST"}) for path in WRITTEN),
-     ("/jobs", {"GET", "HEAD", "POST"}), ("/settings/api-keys", {"GET", "HEAD", "POST"}),
-     ("/agent-hooks", {"GET", "HEAD", "POST"}), ("/agent-hooks/x", {"GET", "HEAD", "PATCH", "DELETE"}),
-     ("/settings/api-keys/x", {"DELETE"})],
-)  # fmt: skip
+@examples("path", "allowed")
 def test_another_method_is_405_with_what_is_allowed(asked, path, allowed):
-    for method in {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"} - allowed:
+    for method in {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"} - {*allowed.split()}:
         response = asked.request(method, f"{path}?range=nonsense")
-        assert (response.status_code, {*response.headers["allow"].split(", ")}) == (405, allowed), method
+        assert (response.status_code, {*response.headers["allow"].split(", ")}) == (405, {*allowed.split()}), method
         if method == "HEAD":
             assert response.content == b""
         else:

@@ -149,12 +149,6 @@ def test_reads_do_not_wait_for_a_write_that_waits_for_another_process(keys, data
     assert {row.name for row in keys.all_keys() if not row.revoked_at} == {"a", "c"}
 
 
-def test_threads_share_one_database(keys):
-    with ThreadPoolExecutor(8) as pool:
-        made = list(pool.map(lambda number: keys.create_key("acme", str(number)), range(40)))
-        assert list(pool.map(lambda key: owner(keys, key), made)) == ["acme"] * 40
-
-
 def test_programs_that_start_at_once_over_a_new_lake_all_start(lake, database):
     """`traffic serve` and `traffic keys create`, started by the same script."""
     holder = sqlite3.connect(database, isolation_level=None)
