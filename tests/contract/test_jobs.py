@@ -145,6 +145,7 @@ def test_a_job_by_hand_is_a_record_that_names_its_writer(asked):
     assert (response.status_code, response.headers["etag"], job["type"]) == (201, '"1"', "manual")
     assert (job["title"], job["domain"], job["written_by"]) == ("Do it", "go.example.com", job["history"][0]["actor"])
     assert asked.get(f"/jobs/{job['id']}").json() == job
+    assert asked.get(f"/jobs/{job['id']}/guesses").json() == []
 
 
 @pytest.mark.parametrize(
