@@ -378,11 +378,14 @@ class Served(Asker):
 
 
 def serve_slowly(journal):
-    """Let templates take for ever for a domain like ever1; note when their queries run.
+    """Let templates take for ever for a domain like ever1 and a while for one like while1; note when their queries run.
 
     They have cursors that are kept; what several of them share is read with another.
     """
-    numbers = "range(CASE WHEN getvariable('domain') LIKE 'ever%' THEN 10000000 ELSE 1 END)"
+    numbers = (
+        "range(CASE WHEN getvariable('domain') LIKE 'ever%' THEN 10000000 "
+        "WHEN getvariable('domain') LIKE 'while%' THEN 8000 ELSE 1 END)"
+    )
     slow = f"(SELECT count(*) FROM {numbers} AS a(x), {numbers} AS b(y) WHERE (x + y) % 7 = x) >= 0"
     queries.warehouse.template = with_condition(slow)
     cursor = LockedEngine.cursor
@@ -465,6 +468,23 @@ def test_a_query_goes_on_until_the_last_of_those_who_wait_has_left(served):
         assert begun <= (os.cpu_count() or 1) + 1  # the others of the dashboard never began
         served.wait_until("ended", domain, begun)
     assert max(stopped) < QUERY_TIMEOUT_SECONDS / 2
+
+
+def test_a_shared_answer_survives_the_disconnect_of_one_caller(served):
+    for number in range(scaled(1, 50)):
+        dashboard = served.begin(f"/analytics/dashboard?{WEEK}&domain=while{number}")
+        served.wait_until("began", f"while{number}")
+        same, staying = (served.begin(devices(f"while{number}")) for _ in range(2))
+        time.sleep(0.05)
+        dashboard.close()
+        same.close()
+        with staying:
+            assert answer_on(staying)[::2] == (200, b"[]")
+        again = f"while-again{number}"
+        leaving = served.begin(devices(again))
+        served.wait_until("began", again)
+        leaving.close()
+        assert served.ask(devices(again)) == (200, b"[]")  # while the one before is being stopped
 
 
 def test_overload_is_shed_at_once_while_what_is_held_and_health_are_answered(served):

@@ -83,6 +83,8 @@ def fields(count, size):
 
 REFUSED = {
     **{name: (sent.encode("latin-1"), 400, NO_REQUEST) for name, sent in tables(__file__)["NO_REQUESTS"].items()},
+    "another protocol's bytes": (b"\x16\x03\x01\x02\x00\x01" * 50, 400, NO_REQUEST),
+    "NULs": (b"\0" * 100, 400, NO_REQUEST),
     "an address of 8,193 bytes": (request(b"/" + b"a" * 8_192), 414, TOO_LONG),
     "an address without end": (b"GET /" + b"a" * 100_000, 414, TOO_LONG),
     "101 headers": (request(b"/", *[b"a: b"] * 100), 431, TOO_MANY),
