@@ -8,6 +8,7 @@ import pytest
 
 from data.errors import LakeDamaged
 from data.ingest.importer import Importer, Options
+from data.rules.geoip import CountryDatabase
 from tests.support.addresses import FETCHED, PROXIES, ROAMING, country_database, fetch_lists
 from tests.support.lakes import everything_in, rows_of
 from tests.support.tables import tables
@@ -199,3 +200,12 @@ def test_a_country_from_the_log_needs_no_address_and_two_letters_of_a_user_agent
     assert set(landed(lake, "country").values()) == {(None,)}
     load(line("/a", "-", CHROME, after=' "FR"'), Options("other"), countries=database(DE))
     assert landed(lake, "country", "visitor", organization="other") == {"/a": ("FR", None)}
+
+
+def test_a_database_that_is_damaged_in_a_record_stops_no_import(lake, load, database, tmp_path):
+    database({"81.2.69.0/24": {"country": "DE"}, "5.5.5.0/24": {"country": "GB"}})
+    path = tmp_path / "countries.mmdb"
+    path.write_bytes(path.read_bytes().replace(b"BDE", b"B\xff\xfe"))
+    assert load(PEOPLE, countries=CountryDatabase(path)).visits == 9
+    told = landed(lake, "country")
+    assert (told["/de"], told["/gb"]) == ((None,), ("GB",))
