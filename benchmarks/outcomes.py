@@ -12,7 +12,8 @@ from typing import Final
 
 from benchmarks.figures import Figure, share_of
 from benchmarks.worlds import Setting
-from service.jobs.outcome import DAYS_BEFORE, LAST_DAY, Dates, MeasureKind, outcome
+from queries import DETECTORS, JobKind
+from service.jobs.outcome import DAYS_BEFORE, LAST_DAY, Dates, outcome
 from service.jobs.rates import DayCount, period, ratio_interval
 from service.jobs.records import JobOutcome
 
@@ -31,9 +32,9 @@ _NUMBERS: Final = (*range(-DAYS_BEFORE, 0), *range(1, LAST_DAY + 1))
 
 Model = Callable[[Random, int], tuple[int, int]]
 """Makes the events and visits of a day, by its number: negative before it was shipped."""
-CLOSING: Final = MeasureKind(closes_by_rate=True)
-SAYING: Final = MeasureKind()
-WANTED: Final = MeasureKind(more_is_better=True)
+CLOSING: Final = DETECTORS["server_errors"]
+SAYING: Final = DETECTORS["search_errors"]
+WANTED: Final = DETECTORS["referral_drop"]
 """Events are wanted, as people whom an AI product sends."""
 
 
@@ -124,7 +125,7 @@ def _repaired(day: int) -> float:
 
 
 STEADY: Final = independent(steady)
-NOTHING_DONE: Final[dict[str, tuple[Model, Model, MeasureKind]]] = {
+NOTHING_DONE: Final[dict[str, tuple[Model, Model, JobKind]]] = {
     "independent": (STEADY, STEADY, CLOSING),
     "clumps of 5": (clumped(5), clumped(5), CLOSING),
     "clumps of 20": (clumped(20), clumped(20), CLOSING),
@@ -150,15 +151,15 @@ COVERED: Final[dict[str, Callable[[Callable[[int], float]], Model]]] = {
 }
 RATIOS: Final = (1, 0.5, 0.2)
 """Planted: the rate after in times the rate before."""
-DONE: Final[dict[str, tuple[Model, Model, MeasureKind]]] = {
-    "broken link, 1 a day": (independent(lambda day: day < 0, visits=1), STEADY, MeasureKind(counts_refusals=True)),
-    "blocked agent, 1 a day": (independent(lambda day: day < 0, visits=1), STEADY, MeasureKind(counts_refusals=True)),
+DONE: Final[dict[str, tuple[Model, Model, JobKind]]] = {
+    "broken link, 1 a day": (independent(lambda day: day < 0, visits=1), STEADY, DETECTORS["broken_link"]),
+    "blocked agent, 1 a day": (independent(lambda day: day < 0, visits=1), STEADY, DETECTORS["blocked_agent"]),
     "errors 10 % to 1 %, 20 a day": (independent(_repaired, visits=20), independent(steady, visits=20), CLOSING),
     "errors 10 % to 1 %, 5 a day": (independent(_repaired, visits=5), independent(steady, visits=5), CLOSING),
 }
 
 
-def _tried(trial: int, model: Model, others: Model, kind: MeasureKind) -> JobOutcome:
+def _tried(trial: int, model: Model, others: Model, kind: JobKind) -> JobOutcome:
     chance = Random(trial)
     return _judged(_days(model, chance), [_days(others, chance) for _ in range(OTHERS)], kind)
 
@@ -167,14 +168,14 @@ def _days(model: Model, chance: Random) -> list[DayCount]:
     return [DayCount(SHIPPED + timedelta(days=number), *model(chance, number)) for number in _NUMBERS]
 
 
-def _judged(days: list[DayCount], others: list[list[DayCount]], kind: MeasureKind) -> JobOutcome:
+def _judged(days: list[DayCount], others: list[list[DayCount]], kind: JobKind) -> JobOutcome:
     """What is said of some days, at the latest after day 28, if it was found, approved and shipped on one day."""
     return outcome(
         days, others, Dates(SHIPPED, SHIPPED, SHIPPED, SHIPPED + timedelta(days=LAST_DAY + 1)), _COVERED, kind
     )
 
 
-def _worst(deviation: float, kind: MeasureKind) -> list[JobOutcome]:
+def _worst(deviation: float, kind: JobKind) -> list[JobOutcome]:
     """The subject with the most events before, of some whose shares drift: by this deviation of their logarithm."""
     found = []
     for trial in range(TRIALS):

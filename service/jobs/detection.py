@@ -33,7 +33,7 @@ from queries import (
 )
 from service.jobs.findings import DetectedSubject, fingerprint_of
 from service.jobs.implementation_tables import read_attached_redirects
-from service.jobs.outcome import Dates, MeasureKind, outcome
+from service.jobs.outcome import Dates, outcome
 from service.jobs.rates import DayCount
 from service.jobs.records import NO_DAYS, SYSTEM, JobOutcome, ShippedJob
 from service.jobs.states import JobConflict, JobNotFound
@@ -159,8 +159,7 @@ class Detection:
         subjects = [job.subject, *(one for one in beside if self._covered(one["domain"], first, last) >= known)]
         counts = measure_all(self.engine, kind, self.organization, subjects, first, last, self.cancelled)
         own, *rest = [[DayCount(*count) for count in one] for one in counts]
-        measure = MeasureKind(kind.more_is_better, kind.counts_refusals, kind.closes_by_rate)
-        return outcome(own, rest, dates, known, measure)
+        return outcome(own, rest, dates, known, kind)
 
     def mark_shipped(self, now: datetime) -> None:
         """Mark attached redirects as shipped that work by the log."""

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from queries import JobKind
 from service.jobs.rates import DayCount, chance, control, period, ratio_interval, surplus, surplus_beside_control
 from service.jobs.records import JobOutcome
 from service.jobs.states import OutcomeStatus
@@ -75,20 +76,12 @@ class Dates(NamedTuple):
         return max(0, min((self.today - self.shipped_on).days - 1, LAST_DAY))
 
 
-class MeasureKind(NamedTuple):
-    """What a detector says of its measure (queries/detectors.py)."""
-
-    more_is_better: bool = False
-    counts_refusals: bool = False
-    closes_by_rate: bool = False
-
-
 def outcome(
     counts: Sequence[DayCount],
     others: Sequence[Sequence[DayCount]],
     dates: Dates,
     covered: Set[date],
-    kind: MeasureKind,
+    kind: JobKind,
 ) -> JobOutcome:
     """Judge a job by the answer if its events are requests without one and nearly all were; otherwise by the rate.
 
@@ -155,7 +148,7 @@ def _by_answer(before: Sequence[DayCount], after: Sequence[DayCount], until: dat
 
 
 def _by_rate(
-    before: Sequence[DayCount], after: Sequence[DayCount], dates: Dates, kind: MeasureKind, others: Sequence[_Counts]
+    before: Sequence[DayCount], after: Sequence[DayCount], dates: Dates, kind: JobKind, others: Sequence[_Counts]
 ) -> JobOutcome:
     """The verdict of the first look that sees a change, or else of the last one that is due."""
     since_found = [day for day in before if day.day >= dates.found_on]
@@ -184,7 +177,7 @@ class _Spans(NamedTuple):
     others: Sequence[_Counts]
 
 
-def _look(spans: _Spans, look: Look, kind: MeasureKind, is_chosen: bool) -> JobOutcome:
+def _look(spans: _Spans, look: Look, kind: JobKind, is_chosen: bool) -> JobOutcome:
     before, after, _ = spans
     early, late = period(before), period(after)
     is_known = early.days >= MIN_DAYS_BEFORE and 7 * late.days >= 5 * look.days and early.visits and late.visits

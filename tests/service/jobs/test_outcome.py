@@ -1,5 +1,6 @@
 """Whether it helped: verdicts by the answer, verdicts by the rate, and the days that count for them."""
 
+from dataclasses import replace
 from datetime import date, timedelta
 from itertools import combinations
 
@@ -7,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.jobs.outcome import Dates, MeasureKind, outcome
+from queries import CRAWLER_PLAN
+from service.jobs.outcome import Dates, outcome
 from service.jobs.rates import DayCount, chance, ratio_interval, surplus
 from service.jobs.records import Measure
 from service.jobs.verdicts import verdict
@@ -28,7 +30,7 @@ def judged(before, after, others=(), *, covered=ALL_DAYS, approved_on=SHIPPED, f
     """The outcome after as many complete days as `after` has; `others`: days before and after of each."""
     dates = Dates(found_on or approved_on, approved_on, SHIPPED, SHIPPED + timedelta(len(after) + 1))
     beside = [counts(*other, approved_on) for other in others]
-    return outcome(counts(before, after, approved_on), beside, dates, covered, MeasureKind(**kind))
+    return outcome(counts(before, after, approved_on), beside, dates, covered, replace(CRAWLER_PLAN, **kind))
 
 
 BAD, GOOD = [(9, 30), (12, 30)] * 14, [(0, 30), (1, 30)] * 14
