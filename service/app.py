@@ -23,7 +23,6 @@ from queries import CATALOG, Engine, Warehouse, load_traffic_values, open_cluste
 from service.api_keys import ApiKeys
 from service.clock import Clock, utc_now
 from service.control_database import ControlDatabase
-from service.hooks.delivery import HookClient
 from service.hooks.registry import Hooks
 from service.hooks.sender import Sender
 from service.http import openapi
@@ -96,7 +95,7 @@ class _Parts:
                 server=settings.smtp, sender=settings.mail_from, recipients=settings.mail_to,
             )  # fmt: skip
         publisher = LakePublisher(lake, settings.publish, clock) if settings.publish else None
-        self.sender = Sender(control, HookClient(settings.hook_networks), clock, log, mark_sent)
+        self.sender = Sender(control, settings.hook_networks, clock, log, mark_sent)
 
         def live_ingest() -> "LiveIngest":
             from data.ingest.live import LiveIngest  # noqa: PLC0415  # slow: loads the rules

@@ -28,28 +28,25 @@ class Attempt(NamedTuple):
         return self.status_code is not None and 200 <= self.status_code < 300
 
 
-class HookClient:
-    """Sends messages. The connection is made to an address that was checked; redirects are not followed."""
+async def post(
+    url: str, headers: Mapping[str, str], body: bytes, now: datetime, networks: tuple[Network, ...]
+) -> Attempt:
+    """Send a message to the URL of a hook. Redirects are not followed; dates in Retry-After are compared to `now`.
 
-    def __init__(self, networks: tuple[Network, ...] = (), seconds: float = DEADLINE_SECONDS) -> None:
-        """`networks` may be reached in addition to public addresses, and only they by plain http."""
-        self._networks = networks
-        self._seconds = seconds
-
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes, now: datetime) -> Attempt:
-        """Send a message to the URL of a hook. Dates in Retry-After are compared to `now`."""
-        started_at = time.monotonic()
-        status_code, error, retry_after = None, None, None
-        sent = {"Content-Type": "application/json", **headers}
-        try:
-            response = await request(
-                "POST", url, seconds=self._seconds, max_bytes=0, body=body, headers=sent, networks=self._networks
-            )
-        except OutgoingError as failure:
-            error = failure.error
-        else:
-            status_code, retry_after = response.status, parse_retry_after(response.headers.get("retry-after"), now)
-        return Attempt(status_code, error, round(1000 * (time.monotonic() - started_at)), retry_after)
+    `networks` may be reached in addition to public addresses, and only they by plain http.
+    """
+    started_at = time.monotonic()
+    status_code, error, retry_after = None, None, None
+    sent = {"Content-Type": "application/json", **headers}
+    try:
+        response = await request(
+            "POST", url, seconds=DEADLINE_SECONDS, max_bytes=0, body=body, headers=sent, networks=networks
+        )
+    except OutgoingError as failure:
+        error = failure.error
+    else:
+        status_code, retry_after = response.status, parse_retry_after(response.headers.get("retry-after"), now)
+    return Attempt(status_code, error, round(1000 * (time.monotonic() - started_at)), retry_after)
 
 
 def parse_retry_after(text: str | None, now: datetime) -> timedelta | None:

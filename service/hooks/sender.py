@@ -13,9 +13,10 @@ from typing import Final
 from service.clock import Clock
 from service.control_database import ControlDatabase
 from service.hooks.attempts import ClaimedDelivery, claim, delete_old, finish, next_delivery
-from service.hooks.delivery import Attempt, HookClient
+from service.hooks.delivery import Attempt, post
 from service.hooks.signature import signature_headers
 from service.logs import Log, error_fields
+from service.setting_values import Network
 from service.threads import in_daemon_thread
 
 SLOTS: Final = 128
@@ -38,7 +39,7 @@ class Sender:
     def __init__(
         self,
         database: ControlDatabase,
-        client: HookClient,
+        networks: tuple[Network, ...],
         clock: Clock,
         log: Log | None = None,
         on_delivered: OnDelivered | None = None,
@@ -46,7 +47,7 @@ class Sender:
         self.outcomes: Counter[str] = Counter(delivered=0, failed=0, dead=0)
         """Attempts since the start by outcome: delivered, failed (to be tried again) and dead."""
         self._database = database
-        self._client = client
+        self._networks = networks
         self._clock = clock
         self._log = log
         self._on_delivered = on_delivered
@@ -98,7 +99,7 @@ class Sender:
         """Attempt a delivery, and record the outcome."""
         started_at = self._clock()
         signature = signature_headers(claimed.secrets, claimed.id, int(started_at.timestamp()), claimed.body)
-        attempt = await self._client.post(claimed.url, signature, claimed.body, started_at)
+        attempt = await post(claimed.url, signature, claimed.body, started_at, self._networks)
         await in_daemon_thread(self._finish, claimed, attempt)
 
     def _finish(self, claimed: ClaimedDelivery, attempt: Attempt) -> None:

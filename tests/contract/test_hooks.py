@@ -13,7 +13,6 @@ from standardwebhooks import Webhook
 from starlette.testclient import TestClient
 
 from service.clock import utc_now
-from service.hooks.delivery import HookClient
 from service.hooks.outbox import MAX_PENDING
 from service.hooks.registry import Hooks
 from service.logs import Log, LogHandler
@@ -165,7 +164,7 @@ def test_the_secret_is_in_control_sqlite_only_which_others_cannot_read(lake, ope
 
 
 def test_an_approval_that_a_hook_has_no_room_for_changes_nothing_and_names_it(lake, opened, receiver, monkeypatch):
-    monkeypatch.setattr("service.app.HookClient", functools.partial(HookClient, seconds=600))
+    monkeypatch.setattr("service.hooks.delivery.DEADLINE_SECONDS", 600)
     hanging = receiver(["hang"])
     with opened(lake, hook_networks="127.0.0.0/8") as client:
         fields = {"name": "agent", "url": hanging.url, "events": ["job.created", "job.approved"]}

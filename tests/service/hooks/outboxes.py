@@ -6,7 +6,7 @@ from ipaddress import ip_network
 
 from service.control_database import ControlDatabase
 from service.hooks.attempts import claim, delete_old, finish
-from service.hooks.delivery import Attempt, HookClient
+from service.hooks.delivery import Attempt
 from service.hooks.outbox import enqueue
 from service.hooks.registry import Hooks
 from service.hooks.sender import Sender
@@ -28,8 +28,8 @@ class Outbox:
         self.hooks = Hooks(ControlDatabase(lake), LOOPBACK, clock=self.clock)
         self.sender = self.another()
 
-    def another(self, client=None, **more):
-        return Sender(self.hooks.database, client or HookClient(LOOPBACK), self.clock, **more)
+    def another(self, **more):
+        return Sender(self.hooks.database, LOOPBACK, self.clock, **more)
 
     def hook(self, url="http://127.0.0.1:9/", organization="acme", **how):
         return self.hooks.create(organization, "automation", url, **how)

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from standardwebhooks import Webhook
 
 from service.clock import utc_now
-from service.hooks.delivery import HookClient
+from service.hooks.delivery import post
 from service.hooks.outbox import LEASE
 from service.hooks.registry import Hooks
 from service.hooks.sender import SLOTS, Sender
@@ -31,15 +31,13 @@ from ipaddress import ip_network
 from data import Lake
 from service.control_database import ControlDatabase
 from service.hooks import sender
-from service.hooks.delivery import HookClient
 
 def killed(*_):
     os.kill(os.getpid(), signal.SIGKILL)
 
 sender.finish = killed
 control = ControlDatabase(Lake(Path(sys.argv[1])))
-client = HookClient((ip_network("127.0.0.0/8"),))
-one = sender.Sender(control, client, lambda: datetime.now(UTC))
+one = sender.Sender(control, (ip_network("127.0.0.0/8"),), lambda: datetime.now(UTC))
 asyncio.run(one.deliver(one.claim()))
 """
 
@@ -65,7 +63,7 @@ def test_several_senders_share_the_outbox_and_send_everything_once(outbox, recei
     for _ in range(5):
         outbox.enqueue()
     with opened(outbox.lake.root) as other, open_store(Hooks, other, LOOPBACK) as hooks:
-        senders = [outbox.sender, Sender(hooks.database, HookClient(LOOPBACK), outbox.clock)]
+        senders = [outbox.sender, Sender(hooks.database, LOOPBACK, outbox.clock)]
         for one in senders:
             one.begin()
         there.wait_for(50)
@@ -75,15 +73,16 @@ def test_several_senders_share_the_outbox_and_send_everything_once(outbox, recei
     assert len({got.headers["webhook-id"] for got in there.requests}) == there.connections == 50
 
 
-def test_receivers_that_hang_delay_no_other_messages(outbox, receiver):
+def test_receivers_that_hang_delay_no_other_messages(outbox, receiver, monkeypatch):
     """Eight organizations with 20 hooks each and 20 messages: more than there are slots, which none of them fills."""
+    monkeypatch.setattr("service.hooks.delivery.DEADLINE_SECONDS", 600)
     hanging, there = receiver(["hang"]), receiver()
     outbox.clock = outbox.hooks._clock = utc_now
     for number in range(8):
         for _ in range(19):
             outbox.hook(hanging.url, f"hostile{number}")
         outbox.waiting(hanging, 20, f"hostile{number}")
-    sender = outbox.another(HookClient(LOOPBACK, seconds=600))
+    sender = outbox.another()
     sender.begin()
     hanging.wait_for(64)
     outbox.waiting(there)
@@ -108,19 +107,19 @@ def test_a_sender_survives_what_goes_wrong(outbox, receiver, caplog, monkeypatch
     failures = iter([OSError("canary"), OSError("canary")])
     failed = threading.Event()
 
-    class Failing(HookClient):
-        async def post(self, *what):
-            for failure in failures:
-                failed.set()
-                outbox.clock.now += LEASE
-                raise failure
-            attempt = await super().post(*what)
-            while not sender._is_stopped:
-                await asyncio.sleep(0.01)
-            await asyncio.sleep(0.1)  # it is under way when the sender ends, and recorded
-            return attempt
+    async def failing(*what):
+        for failure in failures:
+            failed.set()
+            outbox.clock.now += LEASE
+            raise failure
+        attempt = await post(*what)
+        while not sender._is_stopped:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)  # it is under way when the sender ends, and recorded
+        return attempt
 
-    sender = outbox.another(Failing(LOOPBACK))
+    monkeypatch.setattr("service.hooks.sender.post", failing)
+    sender = outbox.another()
     sender.begin()
     assert failed.wait(60)
     there.wait_for(1)
