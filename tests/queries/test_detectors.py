@@ -294,6 +294,15 @@ def test_a_subject_of_other_columns_is_refused(world, subject):
         measure_all(world.warehouse, DETECTORS["broken_link"], "acme", [subject], *days_before(AS_OF))
 
 
+def test_few_types_of_jobs_want_more_events_are_judged_by_answers_or_are_closed_by_a_rate():
+    def having(flag):
+        return {kind.type for kind in JOB_KINDS.values() if getattr(kind, flag)}
+
+    assert having("more_is_better") == {"ai_attention_gap", "referral_drop"}
+    answered = {"broken_link", "invented_link", "blocked_agent", "dead_path", "exposed_path", "catch_all"}
+    assert (having("counts_refusals"), having("closes_by_rate")) == (answered, {"server_errors"})
+
+
 # The house
 
 

@@ -37,7 +37,7 @@ def test_an_attempt_without_a_response_has_an_error_and_a_duration(receiver, mon
     monkeypatch.setattr(delivery, "DEADLINE_SECONDS", 0.2)
     attempt = sent(there.url)
     assert (attempt[:2], attempt.is_success) == ((None, "timed_out"), False)
-    assert attempt.ms >= 200
+    assert 200 <= attempt.ms < 60_000
 
 
 @examples("text", "seconds")
