@@ -47,23 +47,16 @@ def _write_out_stars(select: exp.Select, describe: Describe) -> None:
     items: list[exp.Expr] = []
     for item in select.expressions:
         star = item.this if isinstance(item, exp.Column) else item
-        if not isinstance(star, exp.Star):
-            items.append(item)
-            continue
-        qualifier = item.args.get("table") if isinstance(item, exp.Column) else None
+        qualifier = item.args.get("table")
         left_out = {column.name for column in star.args.get("except_") or []}
         replaced = {alias.alias: alias for alias in star.args.get("replace") or []}
-        if not (qualifier or left_out or replaced or has_using):
+        if not isinstance(star, exp.Star) or not (qualifier or left_out or replaced or has_using):
             items.append(item)
             continue
-        plain = exp.Column(this=exp.Star(), table=qualifier.copy()) if qualifier else exp.Star()
-        probe = exp.Select(
-            expressions=[plain],
-            from_=select.args["from_"].copy(),
-            joins=[join.copy() for join in select.args.get("joins") or []],
-        )
-        if own := select.args.get("with_"):
-            probe.set("with_", own.copy())
+        probe = select.copy()
+        for key in probe.args.keys() - {"from_", "joins", "with_"}:
+            probe.set(key, None)
+        probe.set("expressions", [exp.Column(this=exp.Star(), table=qualifier.copy()) if qualifier else exp.Star()])
         items += [
             replaced.get(name) or exp.column(name, qualifier.copy() if qualifier else None)
             for name in _described(probe, select, describe)

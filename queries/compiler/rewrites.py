@@ -35,11 +35,10 @@ def rewrite(tree: exp.Expr) -> exp.Expr:
     for kind, rewritten in _REWRITES:
         for node in [*tree.find_all(kind)][::-1]:  # the inner before the outer
             replacement = rewritten(node)
-            if replacement is not node:
-                if node is tree:
-                    tree = replacement
-                else:
-                    node.replace(replacement)
+            if node is tree:
+                tree = replacement
+            elif replacement is not node:
+                node.replace(replacement)
     return tree
 
 
