@@ -31,7 +31,7 @@ from queries.prelude import relation_names, rollup_version, served_filters, sql_
 from queries.scope import FILTERS
 from queries.shared_visits import MAX_SHARED_VISITS
 from queries.variables import IN_MEMORY, ROLLUP_FILTERS, closed_days, one_source, source_of, visit_files
-from tests.support.lakes import date_ahead, opened
+from tests.support.lakes import date_ahead, flip, opened
 from tests.support.sql import LEAVES, answer, rows
 from tests.support.visits import land, visit
 
@@ -203,12 +203,6 @@ def all_rows(lake: Lake) -> list[tuple]:
     found = duckdb.execute(query, [[*map(str, rollups(lake))]]).fetchall()
     assert {row[0] for row in found} == set(relation_names()) - {"daily_disguised"}
     return found
-
-
-def damage(path: Path) -> None:
-    body = bytearray(path.read_bytes())
-    body[len(body) // 2] ^= 1
-    path.write_bytes(body)
 
 
 @pytest.mark.parametrize("scope", SCOPES, ids=lambda scope: "-".join(scope.filters.values()) or scope.organization)
@@ -441,7 +435,7 @@ def test_a_rollup_that_is_not_what_was_written_or_of_other_definitions_is_not_re
         with lake.manifest.transaction() as db:
             db.execute("UPDATE rollups SET version = 'older'")
 
-    for harm, months in ((damage, 1), (Path.unlink, 1), (redefine, 3)):
+    for harm, months in ((flip, 1), (Path.unlink, 1), (redefine, 3)):
         harm(rollup_of_february(lake))
         assert closed(warehouse) == 0
         assert answers(warehouse, FEW) == before
@@ -456,7 +450,7 @@ def test_a_rollup_that_is_not_what_was_written_or_of_other_definitions_is_not_re
 def test_damage_that_the_disk_does_not_tell_of_is_found_by_a_look_at_the_bytes(counted):
     lake, warehouse = counted
     path = rollup_of_february(lake)
-    damage(path)
+    flip(path)
     with lake.manifest.transaction() as db:
         db.execute(
             "UPDATE rollups SET changed_ns = ?, inode = ? WHERE path = ?",
@@ -502,7 +496,7 @@ def test_a_day_that_was_changed_while_it_was_counted_is_not_closed(lake, warehou
 
 def test_a_damaged_month_stops_no_other(lake, warehouse, few_relations):
     file = next(file for file in lake.manifest.live_files("acme") if file.day == date(2026, 2, 5))
-    damage(lake.root / file.path)
+    flip(lake.root / file.path)
     builder = RollupBuilder(lake)
     assert [builder.run(limit=1) for _ in range(2)] == [1, 1]
     for _ in range(2):
