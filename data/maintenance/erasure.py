@@ -142,7 +142,7 @@ class Eraser:
                     limit_memory(engine, file.visits)
                     count = file.visits
                     if not erased.criteria.selects_whole_days:  # otherwise it is not read, and may be damaged
-                        count = _count_matching(engine, readable(self._lake, file), erased.criteria)
+                        count = _count_matching(engine, paths := readable(self._lake, file), erased.criteria)
                     if count:
                         files.append(file)
                         erased.visits += count
@@ -151,8 +151,7 @@ class Eraser:
                     elif count and not dry_run:
                         rest = Staged(new_path(self._lake), *partition, file.visits - count, file.unfinished_of)
                         staged.append(rest._replace(behaviour_version=file.behaviour_version))
-                        paths, footer = readable(self._lake, file), replacing_footer(self._lake, [file])
-                        footer = replace(footer, behaviour_version=file.behaviour_version)
+                        footer = replace(replacing_footer(self._lake, [file]), behaviour_version=file.behaviour_version)
                         _write_remaining(engine, paths, file.visits, staged[-1].path, footer)
                 if files and not dry_run:
                     skip_rest(self._lake, files, staged)
