@@ -153,6 +153,8 @@ def export(
 ) -> None:
     """Print the links that work on a domain, and the shipped redirects of jobs: as CSV, or for Caddy or nginx.
 
+    Links that the web server cannot be given are left out, and named on stderr.
+
     Example: traffic links export --org acme --domain go.example.com --format nginx > links.conf
     """
     from data.store.links import links_of
@@ -171,7 +173,12 @@ def export(
     if format_name == "csv":
         _print_csv(links_on(links, host) if host else links)
     else:
-        typer.echo(maps[format_name](links_on(links, host)), nl=False)
+        redirects = maps[format_name](links_on(links, host))
+        typer.echo(redirects.text, nl=False)
+        for left_out in redirects.left_out:
+            inform(f"Left out: {printable(str(left_out))}")
+        if redirects.left_out:
+            inform(redirects.summary())
 
 
 def _print_csv(links: Iterable["Link"]) -> None:
