@@ -11,8 +11,8 @@ from msgspec import Meta, Struct, convert
 
 from data import BadInput
 from data.hosts import normalized_host
-from service.jobs.records import Change, Implementation, Job
-from service.jobs.states import IMPLEMENTATION_TYPES, ImplementationType, TooLarge
+from service.jobs.records import Change, Implementation, Job, conflict
+from service.jobs.states import IMPLEMENTATION_TRANSITIONS, IMPLEMENTATION_TYPES, ImplementationType, TooLarge
 from service.jobs.texts import check_text, percent_encoded
 
 MAX_CONTENT_BYTES: Final = 256 << 10
@@ -108,17 +108,22 @@ def implementation_of(draft: Draft, content: bytes | None, number: int, change: 
 
 
 def approved_as(connection: sqlite3.Connection, job: Job, approval: Approval) -> Job:
-    """The job with the type and the implementation that its approval names. Raises BadInput."""
+    """The job with the type and the implementation that its approval names. Raises BadInput, or JobConflict for an
+    implementation that was shipped or withdrawn: no outcome would be measured.
+    """
     kind, number = approval.implementation_type, approval.implementation_number
     if kind not in (None, *IMPLEMENTATION_TYPES):
         raise BadInput(f"implementation_type is {kind!r}; use {', '.join(IMPLEMENTATION_TYPES)}.")
     if number is not None:
         rows = connection.execute(
-            "SELECT implementation_type FROM implementations WHERE job_id = ? AND number = ?", [job.id, number]
+            "SELECT implementation_type, status FROM implementations WHERE job_id = ? AND number = ?", [job.id, number]
         ).fetchall()
         if not rows or kind not in (None, rows[0][0]):
             raise BadInput(f"implementation_id is {number}; the job has no such implementation of this type.")
-        kind = rows[0][0]
+        kind, status = rows[0]
+        if "shipped" not in IMPLEMENTATION_TRANSITIONS[status]:
+            problem = f"cannot be approved with implementation {number}, which is {status}: approve it without"
+            raise conflict(job, f"{problem} implementation_id, then attach a new one")
     return replace(
         job,
         implementation_type=kind or job.implementation_type,

@@ -180,10 +180,13 @@ class _Spans(NamedTuple):
 def _look(spans: _Spans, look: Look, kind: JobKind, is_chosen: bool) -> JobOutcome:
     before, after, _ = spans
     early, late = period(before), period(after)
-    is_known = early.days >= MIN_DAYS_BEFORE and 7 * late.days >= 5 * look.days and early.visits and late.visits
+    is_known = early.days >= MIN_DAYS_BEFORE and 7 * late.days >= 5 * look.days
+    typical = spans
+    if is_known and is_chosen:
+        typical = spans._replace(before=_without_burst(before, kind.more_is_better))
+    is_known = is_known and bool(period(typical.before).visits and late.visits)
     better = worse = 1.0
     if is_known:
-        typical = spans._replace(before=_without_burst(before, kind.more_is_better)) if is_chosen else spans
         least = CLOSING_CHANGE if kind.closes_by_rate else CHANGE
         better = _chance(typical, look.block_days, kind.more_is_better, least)
         worse = _chance(spans, look.block_days, not kind.more_is_better, CHANGE)

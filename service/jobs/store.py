@@ -148,9 +148,7 @@ class Jobs:
             status = next_status(action, job.status)
             if status is None:
                 raise conflict(job, f"cannot be changed by {action_id}")
-            after = replace(job, status=status)
-            if approval:
-                after = approved_as(connection, after, approval)
+            after = replace(approved_as(connection, job, approval) if approval else job, status=status)
             if action == "reopen":
                 after = replace(after, implementation_number=None, outcome_status="none", outcome=None)
             tables.change_job(connection, job, after, Change(action, actor, now, note))

@@ -161,6 +161,26 @@ def test_the_chances_are_those_of_all_orders_of_the_days(before, after):
     assert found == [fewer / len(sums), more / len(sums)]
 
 
+RATES = st.sampled_from([(0, 0), (0, 0), (0, 9), (1, 1), (9, 9), (40, 90)])
+RUNS = st.lists(st.tuples(st.sampled_from([1, 2, 7, 14, 28]), RATES), min_size=1, max_size=4)
+"""Days in runs of equal ones: none at all, some without an event, some with nothing else."""
+
+
+@given(RUNS, RUNS, st.lists(st.tuples(RUNS, RUNS), max_size=2), st.tuples(st.booleans(), st.booleans(), st.booleans()))
+def test_any_counts_have_an_outcome(before, after, others, kind):
+    before, after, *beside = (
+        [day for number, day in runs for _ in range(number)][:28]
+        for runs in (before, after, *(runs for other in others for runs in other))
+    )
+    names = "counts_refusals", "more_is_better", "closes_by_rate"
+    found = judged(before, after, zip(beside[::2], beside[1::2], strict=True), **dict(zip(names, kind, strict=True)))
+    assert verdict(found)
+
+
+def test_a_burst_before_that_were_all_visits_is_not_measurable():
+    assert judged([(9, 9)] * 7 + [(0, 0)] * 21, [(0, 9)] * 28).status == "not_measurable"
+
+
 def test_an_interval_holds_the_ratio_of_steady_rates_and_narrows_with_days():
     steady = [DayCount(SHIPPED, *one) for one in [(10, 100), (12, 100), (8, 100)] * 10]
     half = [DayCount(SHIPPED, day.events // 2, day.visits) for day in steady]

@@ -219,7 +219,9 @@ def test_the_newest_implementation_is_in_force_and_there_are_ten_at_most(jobs, o
 
 def test_an_approval_may_name_the_implementation_of_an_earlier_one(jobs, only):
     jobs.upsert(broken(), NOW)
-    act(jobs, ship(jobs, only().id, draft=PATCH), "resolve")
+    act(jobs, only(), "approve_fix")
+    jobs.attach("acme", only().id, PATCH, ANNA, NOW)
+    act(jobs, only(), "resolve")
     job = act(jobs, only(), "reopen")
     assert (job.implementation, job.outcome_status) == (None, "none")
     for approval in (Approval(implementation_number=2), Approval("edge_page", 1)):
@@ -227,6 +229,18 @@ def test_an_approval_may_name_the_implementation_of_an_earlier_one(jobs, only):
             act(jobs, job, "approve_fix", approval=approval)
     job = act(jobs, job, "approve_fix", approval=Approval(implementation_number=1))
     assert (job.implementation.number, job.implementation_type) == (1, "patch")
+
+
+@pytest.mark.parametrize("status", ["shipped", "withdrawn"])
+def test_an_approval_names_no_implementation_that_is_over(jobs, only, status):
+    """A job with it in force would be approved and shipped, and no outcome would ever be measured."""
+    jobs.upsert(broken(), NOW)
+    act(jobs, ship(jobs, only().id, draft=PATCH), "resolve")
+    mark(jobs, only().id, "withdrawn") if status == "withdrawn" else None
+    job = act(jobs, only(), "reopen")
+    with pytest.raises(JobConflict, match=f"The job is new and .* implementation 1, which is {status}"):
+        act(jobs, job, "approve_fix", approval=Approval(implementation_number=1))
+    assert only() == job
 
 
 def test_a_job_by_hand_keeps_its_words_and_names_its_writer(jobs, events):
