@@ -93,8 +93,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         IDLE      HEADER   on_message_begin             _idle_timeout from _state_since: closed in silence
         HEADER    BODY     on_headers_complete          HEADER_TIMEOUT_SECONDS from _state_since: 408
         BODY      IDLE     on_message_complete          BODY_TIMEOUT_SECONDS from _state_since, or
-                                                        BODY_IDLE_TIMEOUT_SECONDS from _received_at: 408;
-                                                        answered already: LINGER_SECONDS from _state_since: closed
+                                                        BODY_IDLE_TIMEOUT_SECONDS from _received_at: 408
+                  CLOSING  answered before its end
         any       CLOSING  _reject: malformed request, limit, deadline
         CLOSING   -        input is discarded           LINGER_SECONDS from _state_since: closed
         any       -        a response is not read       WRITE_TIMEOUT_SECONDS from _stalled_since: reset
@@ -217,7 +217,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self._start_asgi_task(cycle, app)
         elif self._error:
             self._send_error(self._error)
-        elif self._state in (_State.IDLE, _State.BODY):
+        elif self._state is _State.IDLE:
             self._state_since = self.limits.now
 
     def _is_answering(self) -> bool:
@@ -228,10 +228,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         state, self._state = self._state, _State.CLOSING
         self._error = problem
         if not self._is_answering():
-            if state is _State.BODY:  # it has been answered already
-                self.transport.close()
-            else:
-                self._send_error(problem)
+            self._send_error(problem)
         elif state is _State.BODY:
             self.cycle.keep_alive = False
             self.cycle.error = problem

@@ -16,7 +16,8 @@ Headers = list[tuple[bytes, bytes]]
 class Exchange(RequestResponseCycle):
     """uvicorn's cycle, except that a response is sent in one write: a second one costs as much as a cached answer.
 
-    A response has one body; its start is held back until then.
+    A response has one body; its start is held back until then. One that is sent before the body of its request has
+    arrived ends the connection.
     """
 
     error: Problem | None = None
@@ -51,9 +52,9 @@ class Exchange(RequestResponseCycle):
                 body = b""
             elif (b"content-length", b"%d" % len(body)) not in headers:
                 raise RuntimeError("the header Content-Length is not the length of the body.")
-            if (b"connection", b"close") in headers:
-                self.keep_alive = False
-            elif not self.keep_alive:
+            # A proxy would send the request of another client next, which would be read as the rest of this body.
+            self.keep_alive = self.keep_alive and not self.more_body and (b"connection", b"close") not in headers
+            if not self.keep_alive and (b"connection", b"close") not in headers:
                 headers.append((b"connection", b"close"))
             self.transport.write(encode_head(self._status, headers) + body)
             self.response_started = self.response_complete = True

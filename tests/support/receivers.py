@@ -160,8 +160,8 @@ class Authority:
         self.file = folder / "authority.pem"
         self.file.write_bytes(own.public_bytes(serialization.Encoding.PEM))
 
-    def context(self, host, lifetime=timedelta(days=1)):
-        """What a receiver of this name needs for TLS. Its certificate has expired if `lifetime` is below zero."""
+    def certificate(self, host, lifetime=timedelta(days=1)):
+        """A file with a private key and a certificate of this name, which has expired if `lifetime` is below zero."""
         key = ec.generate_private_key(ec.SECP256R1())
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
         certificate = self._certificate(name, key, lifetime, x509.SubjectAlternativeName([x509.DNSName(host)]))
@@ -170,8 +170,12 @@ class Authority:
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
         file.write_bytes(private + certificate.public_bytes(serialization.Encoding.PEM))
+        return file
+
+    def context(self, host, lifetime=timedelta(days=1)):
+        """What a receiver of this name needs for TLS."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(file)
+        context.load_cert_chain(self.certificate(host, lifetime))
         return context
 
     def _certificate(self, name, key, lifetime, extension):

@@ -16,17 +16,20 @@ WHOLE = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 
 
 async def exchanges(protocol, method="GET", count=1):
-    """Exchanges on a connection, its control of flow, and the client's end of it."""
+    """Exchanges whose requests have arrived, on a connection, its control of flow, and the client's end of it."""
     ours, theirs = socket.socketpair()
     transport, _ = await asyncio.get_running_loop().create_connection(protocol, sock=ours)
     flow, log = FlowControl(transport), logging.getLogger(__name__)
-    return flow, theirs, *(
+    made = [
         Exchange(
             {"method": method}, transport, flow, log, log, access_log=False, default_headers=[],
             message_event=asyncio.Event(), expect_100_continue=False, keep_alive=True, on_response=lambda: None,
         )
         for _ in range(count)
-    )  # fmt: skip
+    ]  # fmt: skip
+    for exchange in made:
+        exchange.more_body = False
+    return flow, theirs, *made
 
 
 EMPTY = {**START, "headers": []}

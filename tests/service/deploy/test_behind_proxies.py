@@ -1,0 +1,108 @@
+"""The server behind each proxy of service/deploy, over TLS, with HTTP/1.1 and HTTP/2: real programs, all of them."""
+
+import itertools
+import json
+import subprocess
+from contextlib import ExitStack
+
+import pytest
+
+from tests.support.hurried import hurried
+from tests.support.proxies import DASHBOARD, Site, caddy, haproxy, nginx
+from tests.support.receivers import Authority
+from tests.support.sockets import Asker
+from tests.support.web_servers import installed
+
+ROUNDS = 6
+PATIENT = dict.fromkeys(("LINGER_SECONDS", "BODY_IDLE_TIMEOUT_SECONDS", "BODY_TIMEOUT_SECONDS"), 600)
+"""A request that is taken for the rest of a body waits for so long: longer than any proxy does."""
+ROW = b'{"path":"/x"}\n'
+LARGE, VALID, HUGE = 1_000_000, 900_000, 5 << 20
+ANONYMOUS = ("-H", "Authorization: Bearer none")
+HALF = b"Content-Length: %d" % (4 << 20)  # the body lacks a byte
+
+
+class Browsers:
+    """Clients of a site, each with an address of its own: curl, with or without HTTP/2."""
+
+    addresses = (f"127.9.{number >> 8}.{number & 255}" for number in itertools.count(1))
+
+    def __init__(self, site, key):
+        self.site, self.key = site, ("-H", f"Authorization: Bearer {key}")
+        self.server = Asker(site.service, key)  # not through the proxy
+
+    def ask(self, path, *words, address=None, version="1.1"):
+        """The status that a client gets; curl ends with an error if it gets none within a minute."""
+        command = [
+            installed("curl"), "--silent", "--show-error", "--noproxy", "*", "--insecure", "--max-time", "60",
+            f"--http{version}", "--resolve", f"{DASHBOARD}:{self.site.dashboard}:127.0.0.1",
+            "--interface", address or next(self.addresses), "--output", self.site.root / "answer",
+            "--write-out", "%{http_code} %{http_version}", *words, self.site.address + path,
+        ]  # fmt: skip
+        done = subprocess.run(command, text=True, capture_output=True, check=False)
+        status, spoken = done.stdout.split()
+        assert spoken == version, done
+        return int(status)
+
+    def answer(self):
+        """The body of the last answer."""
+        return (self.site.root / "answer").read_bytes()
+
+
+@pytest.fixture(scope="module", params=[nginx, haproxy, caddy])
+def browsers(request, shared_lake, serving, key_of, tmp_path_factory):
+    """Clients of a server behind a proxy."""
+    folder = tmp_path_factory.mktemp("site")
+    with hurried(serving, shared_lake, proxies="127.0.0.1", **PATIENT) as (port, _):
+        site = Site(folder, port, Authority(folder))
+        with request.param(site):
+            yield Browsers(site, key_of(shared_lake))
+
+
+@pytest.fixture(scope="module")
+def bodies(tmp_path_factory):
+    """Files with bodies of some sizes."""
+    folder = tmp_path_factory.mktemp("bodies")
+    for size in (LARGE, VALID, HUGE):
+        (folder / str(size)).write_bytes(ROW + b" " * (size - len(ROW)))
+    return folder
+
+
+def body(bodies, size):
+    """How curl sends a body of a size at once."""
+    return ("--data-binary", f"@{bodies / str(size)}", "-H", "Expect:")
+
+
+@pytest.mark.parametrize("version", ["1.1", "2"])
+@pytest.mark.parametrize(
+    ("status", "path", "words", "size"),
+    [
+        (401, "/visits", ANONYMOUS, LARGE),
+        (403, "/app/sign-in", ("-H", "Origin: https://evil.example"), LARGE),
+        (413, "/visits", (), HUGE),
+        (429, "/visits", (), LARGE),
+    ],
+)
+def test_an_early_answer_leaves_the_next_request_alone(browsers, bodies, version, status, path, words, size):
+    words = words or browsers.key
+    address = next(browsers.addresses)
+    if status == 429:
+        for _ in range(60):
+            browsers.ask("/nothing", address=address)
+    for _ in range(ROUNDS):
+        assert browsers.ask(path, *words, *body(bodies, size), address=address, version=version) == status
+        assert browsers.ask("/healthz", version=version) == 200
+        assert browsers.ask("/visits", *browsers.key, *body(bodies, VALID), version=version) == 202
+        assert json.loads(browsers.answer())["accepted"] == 1
+
+
+@pytest.mark.parametrize("version", ["1.1", "2"])
+def test_an_overloaded_server_leaves_the_next_request_alone(browsers, bodies, version):
+    sent = [*browsers.key, *body(bodies, LARGE)]
+    with ExitStack() as stack:
+        while browsers.ask("/visits", *sent, version=version) == 202:  # until the memory for bodies is used up
+            held = stack.enter_context(browsers.server.connected())
+            held.sendall(browsers.server.request(b"/visits", HALF, method=b"POST") + b" " * ((4 << 20) - 1))
+        for _ in range(ROUNDS):
+            assert browsers.ask("/visits", *sent, version=version) == 503
+            assert browsers.ask("/healthz", version=version) == 200
