@@ -25,7 +25,7 @@ def open_cluster(
         from queries.cluster import Cluster  # noqa: PLC0415  # only the extra installs what it needs
     except ImportError as error:
         raise BadInput(
-            "a cluster needs packages of the extra `cluster`: run `pip install 'traffic-analytics[cluster]'`, or "
-            "`uv sync --extra cluster`."
+            "a cluster needs the packages of the extra `cluster`: in a clone, run `uv sync --extra cluster`; for an "
+            "installed program, `pip install --require-hashes -r traffic-requirements-cluster.txt`."
         ) from error
     return Cluster(lake, warehouse, options, values)

@@ -121,8 +121,8 @@ class Bucket:
             from obstore.store import S3Store  # noqa: PLC0415
         except ImportError as error:
             raise BadInput(
-                "a bucket needs the package obstore: run `uv sync --extra publish`, or "
-                "`pip install 'traffic-analytics[publish]'`."
+                "a bucket needs the package obstore: in a clone, run `uv sync --extra publish`; for an installed "
+                "program, `pip install --require-hashes -r traffic-requirements-publish.txt`."
             ) from error
         self.name = name
         self._client: Any = obstore

@@ -16,7 +16,7 @@ def test_without_the_extra_the_error_names_how_to_install_it(lake, monkeypatch):
         monkeypatch.delitem(sys.modules, module, raising=False)
     with (
         closing(Warehouse(lake)) as warehouse,
-        pytest.raises(BadInput, match=r"pip install 'traffic-analytics\[cluster\]'"),
+        pytest.raises(BadInput, match=r"-r traffic-requirements-cluster\.txt`"),
     ):
         open_cluster(lake, warehouse, ClusterOptions("sc://127.0.0.1:15002", from_visits=0))
 

@@ -45,7 +45,10 @@ class Image:
 
     def __init__(self, root, tools):
         self.root, self.folder = root, root
-        self.environ = {"PATH": f"{tools}:{os.environ['PATH']}", "HOME": str(root)}
+        folders = [
+            one for one in os.environ["PATH"].split(":") if not Path(one, "uv-build").exists()
+        ]  # as the base has
+        self.environ = {"PATH": ":".join([str(tools), *folders]), "HOME": str(root)}
         self.command, self.health, self.user = [], [], ""
 
     def place(self, text):
@@ -56,7 +59,7 @@ class Image:
         getattr(self, f"on_{name.lower()}")(rest)
 
     def on_from(self, rest):
-        assert rest.split()[0] == "python:3.11-slim"
+        assert rest.split()[0].partition("@")[0] == "python:3.11-slim"
         self.folder = self.root
 
     def on_workdir(self, rest):
