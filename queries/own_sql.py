@@ -35,8 +35,6 @@ OWN_SQL_MEMORY: Final = "300MB"
 _START_SECONDS: Final = 60.0
 _KILLED_AFTER: Final = 1.0
 """Seconds after the limit of a query, at which its engine stops it by itself if it can."""
-_VALUE_BYTES: Final = 50
-"""What a value of a row takes in Python, beside the bytes that are sent."""
 
 
 class Rows(NamedTuple):
@@ -78,7 +76,7 @@ class OwnSql:
         """The rows of one SELECT; the relations contain the visits of the scope. At most `max_rows` are read.
 
         Raises QueryTimeout; QueryFailed if it is not a single SELECT, would write, reads other files, needs too much
-        memory, or fails otherwise; ValueError for the scope of another organization.
+        memory, or fails otherwise; ValueError for the scope of another organization. Times with a zone are in UTC.
         """
         columns, *batches = self._answer(text, scope, None if max_rows is None else max_rows + 1)
         rows = [row for batch in batches for row in batch]
@@ -169,7 +167,7 @@ class _Process:
             kind, values, size = self._receive(deadline, left)
             if kind in ("done", "failed"):
                 return batches, values
-            batches += values
+            batches.append(values[0])
             left -= size
 
     def _receive(self, deadline: float, most: int) -> tuple[str, list[Any], int]:
@@ -181,9 +179,7 @@ class _Process:
             raise QueryTimeout(f"the query ran longer than {self._options.seconds:g} seconds and was stopped.")
         message = self._connection.recv_bytes()
         kind, *values = PlainUnpickler(io.BytesIO(message)).load()
-        size = len(message)
-        if kind == "rows" and isinstance(values[0], list):
-            size += len(values[0]) * (len(values[0][0]) + 1) * _VALUE_BYTES
+        size = max(len(message), values[1]) if kind == "rows" else len(message)
         if size > most:
             raise QueryFailed(f"its rows take more than {self._memory}: {_REMEDY}")
         return kind, values, size

@@ -62,7 +62,8 @@ def main() -> None:
     The second is the number of the process that asks, without which this one ends.
 
     What is sent are pickled tuples of a word and values: "ready"; then for each query "columns" with their names, of
-    lists of tuples only, any number of "rows", and "done"; or instead of any of these "failed" with class and message.
+    lists of tuples only, any number of "rows" with the bytes that they take in Python, and "done"; or instead of any
+    of these "failed" with class and message.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program that asks
     threading.Thread(target=end_without, args=(int(sys.argv[2]),), daemon=True).start()
@@ -88,8 +89,8 @@ def main() -> None:
 
 def _answer(engine: LockedEngine, query: OwnQuery, connection: Connection) -> None:
     try:
-        for kind, batch in _batches(engine, query):
-            _send(connection, kind, batch)
+        for message in _batches(engine, query):
+            _send(connection, *message)
         _send(connection, "done")
     except TrafficError as error:
         if isinstance(error.__cause__, duckdb.OutOfMemoryException):
@@ -98,23 +99,49 @@ def _answer(engine: LockedEngine, query: OwnQuery, connection: Connection) -> No
         _send(connection, "failed", type(error).__name__, str(error))
     except MemoryError:
         os._exit(OUT_OF_MEMORY)
+    except (BrokenPipeError, SystemExit):
+        raise
+    except Exception as error:  # noqa: BLE001  # a value that Python cannot hold, such as an interval of 5,000,000 years
+        _send(connection, "failed", QueryFailed.__name__, f"{error}; convert that value to text with ::VARCHAR.")
 
 
-def _batches(engine: LockedEngine, query: OwnQuery) -> Iterator[tuple[str, Any]]:
+def _batches(engine: LockedEngine, query: OwnQuery) -> Iterator[tuple[Any, ...]]:
     text, left = query.text, query.max_rows
     with engine.cursor({**query.variables, **engine.values}) as cursor:
-        _check_read_only(cursor, text)
+        columns = _check_read_only(cursor, text)
+        parameters: dict[str, str] = {}
+        converted = [_converted(kind, query.is_arrow) for _, kind in columns]
+        if converted != [kind for _, kind in columns]:
+            casts = ", ".join(f"CAST(#{number} AS {kind})" for number, kind in enumerate(converted, 1))
+            text, parameters = f"SELECT {casts} FROM query($sql)", {"sql": text}
+        names = [name for name, _ in columns]
         if query.is_arrow:
-            with cursor.sql(text).to_arrow_reader(BATCH_ROWS) as reader:
-                yield "rows", _arrow_stream(reader.schema.empty_table())
+            with cursor.sql(text, params=parameters).to_arrow_reader(BATCH_ROWS) as reader:
+                schema = pa.schema([field.with_name(name) for field, name in zip(reader.schema, names, strict=True)])
+                yield "rows", _arrow_stream(schema.empty_table()), 0
                 for batch in reader:
-                    yield "rows", _arrow_stream(batch)
+                    yield "rows", _arrow_stream(pa.RecordBatch.from_arrays(batch.columns, schema=schema)), 0
             return
-        result = cursor.execute(text)
-        yield "columns", [column[0] for column in result.description or ()]
+        result = cursor.execute(text, parameters)
+        yield "columns", names
         while rows := result.fetchmany(BATCH_ROWS if left is None else min(BATCH_ROWS, left)):
-            yield "rows", rows
+            yield "rows", rows, _bytes_of(rows)
             left = None if left is None else left - len(rows)
+
+
+def _converted(kind: str, is_arrow: bool) -> str:
+    """The type to which a column is cast so that Python, or Arrow, holds its values as they are."""
+    return _FOREIGN_TYPE.sub(lambda found: (_IN_ARROW if is_arrow else _IN_PYTHON).get(found[0], found[0]), kind)
+
+
+def _bytes_of(value: object) -> int:
+    """The memory that rows take in Python, as if no two values were the same object."""
+    match value:
+        case dict():
+            return sys.getsizeof(value) + sum(map(_bytes_of, value)) + sum(map(_bytes_of, value.values()))
+        case list() | tuple():
+            return sys.getsizeof(value) + sum(map(_bytes_of, value))
+    return sys.getsizeof(value)
 
 
 def _send(connection: Connection, *message: object) -> None:
@@ -128,8 +155,10 @@ def _arrow_stream(batch: "pa.RecordBatch | pa.Table") -> bytes:
     return bytes(sink.getvalue())
 
 
-def _check_read_only(cursor: duckdb.DuckDBPyConnection, sql: str) -> None:
-    """Check that `sql` is one SELECT that only reads. Raises QueryFailed, and what the engine raises.
+def _check_read_only(cursor: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[str, str]]:
+    """Check that `sql` is one SELECT that only reads; return its columns and their types.
+
+    Raises QueryFailed, and what the engine raises.
 
     The statement type is not enough: since DuckDB 2.0 a WITH clause may contain COPY, INSERT, UPDATE or DELETE, but
     not inside query(); and some functions of 1.5 write logs and profiles to any path despite the lock-down.
@@ -141,13 +170,25 @@ def _check_read_only(cursor: duckdb.DuckDBPyConnection, sql: str) -> None:
     if forbidden:
         raise QueryFailed(f"it may not call {forbidden[0]}.")
     try:
-        cursor.execute("DESCRIBE FROM query($sql)", {"sql": sql}).fetchall()
+        described = cursor.execute("DESCRIBE FROM query($sql)", {"sql": sql}).fetchall()
     except duckdb.Error:
         if _WRITING_NODE not in tree:
             cursor.execute(f"EXPLAIN {sql}")  # runs nothing: the same error, but it quotes a line of `sql`
         raise
+    return [(name, kind) for name, kind, *_ in described]
 
 
+_FOREIGN_TYPE: Final = re.compile(
+    r"""
+    "(?:[^"]|"")*" | '(?:[^']|'')*'  # the name of a field or a value of an ENUM: no type
+    | \b(?: TIMESTAMP\ WITH\ TIME\ ZONE | TIME\ WITH\ TIME\ ZONE | UHUGEINT | BIGNUM | BIT | VARIANT )\b
+    """,
+    re.VERBOSE,
+)
+_IN_PYTHON: Final = {"TIMESTAMP WITH TIME ZONE": "TIMESTAMP", "VARIANT": "JSON"}
+"""Times of a zone become those of UTC: DuckDB makes them with pytz, which is not installed. A VARIANT may hold some."""
+_IN_ARROW: Final = {"VARIANT": "JSON", **dict.fromkeys(("TIME WITH TIME ZONE", "UHUGEINT", "BIGNUM", "BIT"), "VARCHAR")}
+"""Arrow would have other values: bytes, a time without its zone, a number that overflows."""
 _WRITING_NODE: Final = "_QUERY_NODE"  # of COPY, INSERT, UPDATE and DELETE in a WITH clause
 _FUNCTION_CALL: Final = re.compile(r'"function_name":"([^"]*)"')
 _FORBIDDEN_FUNCTIONS: Final = frozenset(

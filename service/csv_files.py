@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-import orjson
-
 from service.clock import to_text
+from service.encoding import encode, plain
 
 _FORMULA: Final = re.compile(
     r"""
@@ -27,19 +26,22 @@ def csv_of(names: Sequence[str], rows: Iterable[Mapping[str, Any]], *, is_raw: b
     """Rows as RFC 4180 has them, after a line with the names of their columns; nothing at all without names.
 
     Text gets an apostrophe wherever a spreadsheet would begin to read a formula, unless it is for programs
-    (`is_raw`). Lists are JSON.
+    (`is_raw`). Lists and objects are JSON.
     """
     text = io.StringIO()
     if names:
         writer = csv.writer(text)
-        writer.writerow([_cell(name, is_raw) for name in names])
-        writer.writerows([_cell(row[name], is_raw) for name in names] for row in rows)
+        writer.writerow([cell(name, is_raw=is_raw) for name in names])
+        writer.writerows([cell(row[name], is_raw=is_raw) for name in names] for row in rows)
     return text.getvalue().encode("utf-8", "replace")
 
 
-def _cell(value: object, is_raw: bool) -> object:
+def cell(value: object, *, is_raw: bool) -> object:
+    """A value as a cell of CSV."""
     if isinstance(value, datetime):
         return to_text(value)
-    if isinstance(value, list | bool):
-        value = orjson.dumps(value).decode()
+    if isinstance(value, list | tuple | dict | bool):
+        value = encode(plain(value)).decode()
+    elif isinstance(value, bytes):
+        value = plain(value)
     return _FORMULA.sub("'", value) if isinstance(value, str) and not is_raw else value

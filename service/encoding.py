@@ -1,8 +1,10 @@
 """Encodes answers as JSON, with the same bytes over HTTP and on the command line; reads records of control.sqlite."""
 
 from collections.abc import Iterable
+from datetime import date, time
 from decimal import Decimal
-from typing import Final, TypeVar
+from math import isfinite
+from typing import Any, Final, TypeVar
 
 import msgspec
 import orjson
@@ -19,6 +21,28 @@ def encode(answer: Result) -> bytes:
     return orjson.dumps(answer, option=_OPTIONS, default=_plain)
 
 
+def plain(value: Any, depth: int = 0) -> Any:  # noqa: ANN401  # whatever SQL holds
+    """A value of a user's own SQL as one that JSON knows; what JSON has no form for becomes text.
+
+    So do numbers past 64 bits and those that are not finite, keys of a MAP, and what is nested deeper than MAX_DEPTH.
+    """
+    if isinstance(value, dict) and depth < MAX_DEPTH:
+        return {_key(key): plain(inner, depth + 1) for key, inner in value.items()}
+    if isinstance(value, list | tuple) and depth < MAX_DEPTH:
+        return [plain(inner, depth + 1) for inner in value]
+    if isinstance(value, bytes):
+        return value.decode("latin-1").translate(_ESCAPES)
+    if isinstance(value, int):
+        is_known = _MIN_INTEGER <= value <= _MAX_INTEGER
+    elif isinstance(value, float | Decimal):
+        is_known = isfinite(value)
+    elif isinstance(value, time):
+        is_known = value.tzinfo is None
+    else:
+        is_known = value is None or isinstance(value, str | date)
+    return value if is_known else str(value)
+
+
 def record(kind: type[Record], row: Iterable[object]) -> Record:
     """A record from its stored values, in the order of its fields: times as text, JSON decoded. Raises NewerVersion."""
     try:
@@ -26,6 +50,20 @@ def record(kind: type[Record], row: Iterable[object]) -> Record:
     except msgspec.ValidationError as error:
         what = f"a {kind.__name__} in control.sqlite was written by a newer version of this program"
         raise NewerVersion(f"{what} ({error}); upgrade.") from error
+
+
+def _key(key: object) -> str:
+    """The key of a MAP as text: that of JSON, without its quotation marks."""
+    known = plain(key)
+    return known if isinstance(known, str) else encode(known).decode().strip('"')
+
+
+MAX_DEPTH: Final = 100
+"""Levels of nested values that are encoded as such."""
+_MIN_INTEGER: Final = -(2**63)
+_MAX_INTEGER: Final = 2**64 - 1
+_ESCAPES: Final = {byte: f"\\x{byte:02X}" for byte in range(256) if not 32 <= byte < 127 or byte in b"\\'\""}
+"""The text of a byte of a BLOB, as DuckDB's own."""
 
 
 def _plain(value: object) -> float | str:

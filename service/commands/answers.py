@@ -72,12 +72,7 @@ def print_answer(
                 "Parquet is binary and cannot be shown on a terminal; redirect it to a file with > answer.parquet."
             )
         else:
-            import pyarrow as pa
-            import pyarrow.parquet as pq
-
-            sink = pa.BufferOutputStream()
-            pq.write_table(pa.Table.from_pylist(rows), sink)
-            sys.stdout.buffer.write(sink.getvalue())
+            _write_parquet(rows)
 
 
 def print_csv(names: Sequence[str], rows: Iterable[Mapping[str, Any]], is_raw: bool = False) -> None:
@@ -85,6 +80,26 @@ def print_csv(names: Sequence[str], rows: Iterable[Mapping[str, Any]], is_raw: b
     from service.csv_files import csv_of
 
     _write_text(csv_of(names, rows, is_raw=is_raw))
+
+
+def _write_parquet(rows: list[dict[str, Any]]) -> None:
+    """Write rows to stdout as Parquet. A column for whose values Parquet has no type is text, as in CSV."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from service.csv_files import cell
+
+    columns: dict[str, pa.Array] = {}
+    for name in rows[0] if rows else ():
+        values = [row[name] for row in rows]
+        try:
+            columns[name] = pa.array(values)
+            pq.ParquetWriter(pa.BufferOutputStream(), pa.schema({name: columns[name].type})).close()
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            columns[name] = pa.array([None if value is None else str(cell(value, is_raw=True)) for value in values])
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table(columns), sink)
+    sys.stdout.buffer.write(sink.getvalue())
 
 
 def _write_text(body: bytes) -> None:

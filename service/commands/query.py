@@ -60,6 +60,7 @@ def query(
     Example: traffic query top-links --org acme --range 90d --format csv
     """
     from queries import ENTRIES, OwnSql, Warehouse, load_traffic_values, no_visits
+    from service.encoding import plain
 
     if engine and name.endswith(".sql"):
         raise BadInput("--engine answers endpoints; SQL of your own runs on this machine.")
@@ -88,6 +89,7 @@ def query(
     else:
         with closing(OwnSql(opened, organization, with_values, memory)) as own_sql:
             answer = _run_sql_file(own_sql, Path(name), scope)
+            answer = plain(answer) if output == "json" else answer
     print_answer(select_columns(answer, columns), output, is_wide, is_raw)
     if hint := no_visits(opened, scope, _DAYS):
         inform(hint)

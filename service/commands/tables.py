@@ -19,6 +19,8 @@ _GAP: Final = 2
 _MIN_TEXT: Final = 12
 """The cells that a text keeps at least when it is shortened."""
 _MIN_BAR, _MAX_BAR = 10, 30
+_PRINTED_ROWS: Final = 1_000
+"""Rows that are printed at once: rich needs several kB for each."""
 _LEFT_OUT_LAST: Final = ("visits", "percentage")
 _EIGHTHS: Final[tuple[str, ...]] = ("", *"▏▎▍▌▋▊▉")
 
@@ -100,6 +102,8 @@ def shorten(text: str, width: int) -> str:
 
 def text_of(value: object) -> str:
     """A value as people read it, without characters that control a terminal."""
+    from service.encoding import encode, plain
+
     match value:
         case None:
             text = ""
@@ -107,6 +111,10 @@ def text_of(value: object) -> str:
             text = to_text(value)
         case list():
             text = printable(" ".join(map(str, value)))
+        case dict() | tuple():
+            text = printable(encode(plain(value)).decode())
+        case bytes():
+            text = plain(value)
         case bool():
             text = "yes" if value else "no"
         case float() | Decimal() if round(value, 2) == value:
@@ -129,16 +137,17 @@ def _print(answer: "Result", title: str, width: int | None) -> None:
     if width is not None and isinstance(answer, dict):  # one object is easier to read from top to bottom
         rows = [{"field": name, "value": value} for name, value in answer.items()]
     columns, left_out = fit(rows or [{"nothing in this scope": None}], width)
-    table = Table(box=None, padding=(0, _GAP // 2), pad_edge=False)
-    for column in columns:
-        justify: Literal["right", "left"] = "right" if column.is_number else "left"
-        table.add_column(column.header, justify=justify, width=column.width, no_wrap=True, vertical="bottom")
-    for number in range(len(rows)):
-        table.add_row(*(column.cells[number] for column in columns))
     terminal = console(is_wide=width is None)
     if title:
         terminal.print(title, style="table.title")
-    terminal.print(table)
+    for start in range(0, max(len(rows), 1), _PRINTED_ROWS):
+        table = Table(box=None, padding=(0, _GAP // 2), pad_edge=False, show_header=start == 0)
+        for column in columns:
+            justify: Literal["right", "left"] = "right" if column.is_number else "left"
+            table.add_column(column.header, justify=justify, width=column.width, no_wrap=True, vertical="bottom")
+        for cells in zip(*(column.cells[start : start + _PRINTED_ROWS] for column in columns), strict=True):
+            table.add_row(*cells)
+        terminal.print(table)
     if left_out:
         messages().print(f"Not shown for lack of room: {', '.join(left_out)} (--wide shows all, --columns chooses).")
     if width is not None and title:

@@ -17,7 +17,7 @@ from data import BadInput, TrafficError
 from data.rules.tables import rules_version
 from data.store.links import Link
 from queries import ENTRIES, PARAMETERS, Entry, Rows, parameters_of, template, template_entries, validate
-from service.encoding import encode
+from service.encoding import encode, plain
 from service.http.errors import Problem
 from service.jobs.records import JobRecord, JobRow
 from service.jobs.states import STATUSES
@@ -225,7 +225,7 @@ class Toolbox:
         result = run_sql(arguments.get("sql", ""), parameters)
         rows = [dict(zip(result.columns, row, strict=True)) for row in result.rows]
         more = f" Only the first {MAX_ROWS:,} rows." if result.is_truncated else self._hint(parameters)
-        return text_of(f"Rows of your SQL, by {_rules()}{more} {_DATA}", orjson.loads(encode(rows)), tokens)
+        return text_of(f"Rows of your SQL, by {_rules()}{more} {_DATA}", orjson.loads(encode(plain(rows))), tokens)
 
 
 def _rules() -> str:
