@@ -29,7 +29,7 @@ class Repetition(NamedTuple):
     older: list[VisitFile]
     visits: int
     unfinished: Sequence[VisitFile] = ()
-    """Those of last lines that were not finished; this file or one beside it has the whole lines."""
+    """Those of last lines that were not finished, some of `older` too; this file or another has the whole lines."""
 
 
 def repetitions(
@@ -64,8 +64,8 @@ def _not_in(engine: duckdb.DuckDBPyConnection, file: VisitFile, others: list[Vis
 
 
 def without_repeated(repetition: Repetition, staging: Path) -> VisitFile:
-    """Write a file beside another that replaces it, without the visits that are in older files."""
-    file, older, *_ = repetition
+    """Write a file beside another that replaces it, without the visits that are in older files that stay."""
+    file, older = repetition.file, [one for one in repetition.older if one.footer.unfinished_of is None]
     names = {*file.footer.replaces, *(one.path.name for one in (file, *repetition.unfinished))}
     footer = replace(file.footer, replaces=tuple(sorted(names)), written_at=datetime.now(UTC), behaviour_version=0)
     path = file.path.with_name(f"{uuid.uuid4()}.parquet")

@@ -120,8 +120,10 @@ class Landing:
     def _publisher(self, batch: Batch, replaced: list[LandedFile]) -> Publisher:
         """Write the last file, which records the batch, and which files of an unfinished line it replaces."""
         if self._last_part is not None:
-            batches = [batch, *(replacing_footer(self._lake, replaced).batches if replaced else ())]
-            replaces = [file.path for file in replaced]
+            batches, replaces = [batch], tuple[str, ...]()
+            if replaced:
+                earlier = replacing_footer(self._lake, replaced)
+                batches, replaces = [batch, *earlier.batches], earlier.replaces
             write_visits(self._last_part, self._staged[-1].path, self._footer(self._staged[-1], batches, replaces))
             self._last_part = None
         return publisher(self._lake, self._staged)

@@ -47,18 +47,15 @@ def open_database(path: Path, migrations: Sequence[str], refuse_new: str = "") -
     try:
         if refuse_new and not (path.exists() and path.stat().st_size):
             raise LakeDamaged(f"{path} is {'empty' if path.exists() else 'missing'}, {refuse_new}")
+        is_alone = not path.with_name(f"{path.name}-wal").exists()  # whose frames would complete it
         db = sqlite3.connect(
             path, timeout=_MAX_WAIT_SECONDS, isolation_level=None, check_same_thread=False, factory=_Database
         )
         _OPEN.add(db)
-        mode, ends_at = "", time.monotonic() + _MAX_WAIT_SECONDS
-        while not mode:
-            try:
-                (mode,) = db.execute("PRAGMA journal_mode = WAL").fetchone()
-            except sqlite3.OperationalError as error:  # at once, while another process creates the database, too
-                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > ends_at:
-                    raise
-                time.sleep(0.01)
+        mode = _begin_log(db)
+        (page_size,) = db.execute("PRAGMA page_size").fetchone()
+        if refuse_new and is_alone and path.stat().st_size % page_size:  # SQLite would read zeros, as an empty index
+            raise LakeDamaged(f"{path} is cut short, {refuse_new}")
         if mode != "wal":
             raise LakeDamaged(f"{path} cannot keep a write-ahead log here; put the lake on a local disk.")
         db.execute("PRAGMA synchronous = FULL")
@@ -73,6 +70,20 @@ def open_database(path: Path, migrations: Sequence[str], refuse_new: str = "") -
             raise LakeDamaged(f"{path} cannot be used ({error}), {refuse_new}") from error
         raise LakeDamaged(f"{path} cannot be used: {disk_problem(error) or error}.") from error
     return db
+
+
+def _begin_log(db: sqlite3.Connection) -> str:
+    """Set write-ahead mode; return the mode that the database has then."""
+    ends_at = time.monotonic() + _MAX_WAIT_SECONDS
+    while True:
+        try:
+            (mode,) = db.execute("PRAGMA journal_mode = WAL").fetchone()
+        except sqlite3.OperationalError as error:  # at once, while another process creates the database, too
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > ends_at:
+                raise
+            time.sleep(0.01)
+        else:
+            return str(mode)
 
 
 def disk_problem(error: Exception) -> str:

@@ -1,5 +1,5 @@
 -- The visits of a file that are not in others, sorted for a file; each is left out as often as the others have it.
--- What a log says is compared, not what rules, salts or options made of it. Parameters: files, other_files.
+-- What a log says is compared, not what rules, salts or options made of it. Parameters: files, other_files (or none).
 WITH visits AS (
     SELECT *, row(visited_at, domain, path, method, status, protocol, bytes_sent, user_agent, referrer) AS logged,
         row_number() OVER (PARTITION BY logged) AS occurrence
@@ -8,7 +8,9 @@ WITH visits AS (
 others AS (
     SELECT row(visited_at, domain, path, method, status, protocol, bytes_sent, user_agent, referrer) AS logged,
         row_number() OVER (PARTITION BY logged) AS occurrence
-    FROM read_parquet($other_files, hive_partitioning := FALSE, union_by_name := TRUE)
+    FROM read_parquet($files || CAST($other_files AS VARCHAR[]), hive_partitioning := FALSE, union_by_name := TRUE,
+        filename := 'read_from')
+    WHERE list_contains(CAST($other_files AS VARCHAR[]), read_from)
 )
 SELECT * EXCLUDE (logged, occurrence) FROM visits ANTI JOIN others USING (logged, occurrence)
 ORDER BY short_code, visited_at

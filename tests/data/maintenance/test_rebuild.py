@@ -6,7 +6,7 @@ Every visit is compared after each history, and some answers; with `TRAFFIC_FAUL
 import shutil
 import sqlite3
 from contextlib import closing
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 import pyarrow.parquet as pq
 import pytest
@@ -16,9 +16,10 @@ from data.errors import Conflict, LakeDamaged, NewerVersion, OutdatedManifest
 from data.ingest.follower import Follower
 from data.ingest.importer import Importer, Options
 from data.maintenance.compaction import Compactor
-from data.maintenance.erasure import Criteria, Eraser
+from data.maintenance.erasure import Criteria, Eraser, delete_files
 from data.maintenance.rebuild import Rebuild, locked_for_rebuild
 from data.maintenance.reclassification import Reclassifier
+from data.maintenance.retention import apply_retention
 from data.maintenance.unknown import unknown_files
 from data.maintenance.verification import verify_lake
 from data.store.behaviour import switch_behaviour, uses_behaviour
@@ -28,6 +29,7 @@ from queries import ENDPOINTS, ENTRIES, RollupBuilder, Scope
 from tests.faults.lakes import CHROME, line
 from tests.faults.trials import IS_LONG
 from tests.support.lakes import flip, kept_manifest, kill_at_commit, opened, paths, put_back, remove_manifest, rows_of
+from tests.support.lakes import rebuilt as rebuilt_lake
 from tests.support.published import erase
 from tests.support.sql import answers as answers_of
 from tests.support.visits import land, packed, visit
@@ -256,6 +258,31 @@ def test_erased_visits_do_not_come_back_from_a_file_that_a_killed_merge_left(roo
         assert paths(lake) == there
 
 
+def days_removed(lake, first_kept):
+    """All days before one of January, erased."""
+    erase(lake, before=date(2026, 1, first_kept))
+
+
+def days_expired(lake, first_kept):
+    """The same by their age."""
+    now = datetime(2026, 1, first_kept, 12, tzinfo=UTC) + timedelta(days=30)
+    delete_files(lake, apply_retention(lake, 30, now).dead, datetime.now(UTC))
+
+
+@pytest.mark.parametrize("removed", [days_removed, days_expired])
+def test_no_older_line_counts_again_after_an_erasure(lake, tmp_path, removed):
+    """A log grew without a final newline, so its last lines replaced each other in a chain; a link of it is erased."""
+    log, days = tmp_path / "access.log", [20, 21, 12, 22]
+    for count in (2, 3, 4):
+        log.write_text("".join(line(f"/a{n}", day) for n, day in enumerate(days[:count])).removesuffix("\n"))
+        Importer(lake).run(log, Options("acme"))
+    removed(lake, 13)
+    there = paths(lake)
+    assert there == {"/a0": 1, "/a1": 1, "/a3": 1}
+    with rebuilt_lake(lake) as again:
+        assert paths(again) == there
+
+
 # Programs that went on over an older manifest, without the copy of its number
 
 
@@ -321,7 +348,13 @@ def test_visits_that_waited_in_an_older_manifest_count_once_beside_those_that_ca
 
 @pytest.mark.parametrize(
     ("program", "history"),
-    [("import", "compacted before"), ("import", "compacted twice"), ("import", "cut line"), ("follow", "cut line")],
+    [
+        ("import", "compacted before"),
+        ("import", "compacted twice"),
+        ("import", "cut line"),
+        ("import", "no final newline"),
+        ("follow", "cut line"),
+    ],
 )
 def test_a_log_that_had_grown_counts_once_if_the_answer_is_yes(lake, tmp_path, program, history):
     """The older manifest knows its first lines, and visits of its days that were merged with them."""
@@ -338,8 +371,8 @@ def test_a_log_that_had_grown_counts_once_if_the_answer_is_yes(lake, tmp_path, p
     land_log(lake, 5)
     land(lake, "acme", [visit(visited_at=MOMENT, path="/b")] * 2)
     older = kept_manifest(lake.root)
-    land_log(lake, 15, cut=20 if history == "cut line" else 0)
-    if history != "cut line":
+    land_log(lake, 15, cut={"cut line": 20, "no final newline": 1}.get(history, 0))
+    if history.startswith("compacted"):
         Compactor(lake).run()
     if history == "compacted before":
         Compactor(lake, lambda: datetime.now(UTC) + 2 * READERS_GRACE).sweep()

@@ -256,6 +256,11 @@ def emptied(path):
     path.write_bytes(b"")
 
 
+def without_its_last_bytes(path):
+    with path.open("rb+") as file:
+        file.truncate(path.stat().st_size - 100)
+
+
 def at_version_0(path):
     path.unlink()
     with closing(sqlite3.connect(path)) as db:
@@ -270,6 +275,7 @@ def at_version_0(path):
         (Path.unlink, "is missing"),
         (emptied, "is empty"),
         (at_version_0, "is empty"),
+        (without_its_last_bytes, "is cut short"),
         (lambda path: path.write_bytes(b"no database" * 100), "cannot be used (file is not a database)"),
     ],
 )
