@@ -38,6 +38,8 @@ _PROTOCOL: Final = {
 }
 _NAME: Final = re.compile(r"(\d{20})\.json")
 _LAST_CHECKPOINT: Final = "_last_checkpoint"
+_UNREADABLE: Final = (ValueError, LookupError, TypeError, AttributeError, StopIteration)
+"""What reading garbage as a version raises."""
 _TEXTS: Final = pa.map_(pa.string(), pa.string())
 _CHECKPOINT: Final = pa.schema([
     ("protocol", pa.struct([
@@ -184,21 +186,30 @@ class DeltaLog:
         }  # fmt: skip
 
     def _applied(self, state: TableState, version: int, body: bytes) -> TableState:
-        key = self._key(version)
-        actions = [json.loads(line) for line in body.splitlines()]
-        info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
-        if version != state.version + 1 or info.get("engineInfo") != ENGINE:
-            raise ForeignLog(
-                f"{self._target.name}/{key} was not written by `traffic publish`, or versions before it are missing: "
-                "keep other programs from writing there, delete the folder of this table, and publish again."
-            )
-        files = dict(state.files)
-        for action in actions:
-            if "remove" in action:
-                files.pop(action["remove"]["path"], None)
-        files |= _files_of(action["add"] for action in actions if "add" in action)
-        schema = next((action["metaData"]["schemaString"] for action in actions if "metaData" in action), state.schema)
-        return TableState(version, files, info["epoch"], schema, state.checkpoint)
+        try:
+            if version == state.version + 1:
+                return _after(state, version, body)
+        except _UNREADABLE:
+            pass
+        raise ForeignLog(
+            f"{self._target.name}/{self._key(version)} was not written by `traffic publish`, or versions before it are "
+            "missing: keep other programs from writing there, delete the folder of this table, and publish again."
+        )
+
+
+def _after(state: TableState, version: int, body: bytes) -> TableState:
+    """The state after the version that follows it. Raises one of _UNREADABLE if that is by another program."""
+    actions = [json.loads(line) for line in body.splitlines()]
+    info = next(action["commitInfo"] for action in actions if "commitInfo" in action)
+    if info["engineInfo"] != ENGINE:
+        raise ValueError("written by another program")
+    files = dict(state.files)
+    for action in actions:
+        if "remove" in action:
+            files.pop(action["remove"]["path"], None)
+    files |= _files_of(action["add"] for action in actions if "add" in action)
+    schema = next((action["metaData"]["schemaString"] for action in actions if "metaData" in action), state.schema)
+    return TableState(version, files, int(info["epoch"]), schema, state.checkpoint)
 
 
 def _add(file: PublishedFile, at: int, *, is_change: bool) -> dict[str, Any]:

@@ -256,6 +256,18 @@ def test_a_version_of_another_program_is_refused(lake, there, publish):
         LakePublisher(lake, str(there)).publish("acme")
 
 
+@pytest.mark.parametrize("body", [b"\xff\xfegarbage", b"[]", b'{"commitInfo": 1}', b'"text"', b'{"add": {}}', b""])
+def test_garbage_as_a_version_leaves_an_erasure_due(lake, there, publish, body):
+    land(lake, "acme", [at(2, domain="gone.example"), at(3)])
+    publish()
+    (there / f"acme/visits/_delta_log/{1:020}.json").write_bytes(body or b"\n")
+    erase(lake, domain="gone.example")
+    (followed,) = follow_erasures(lake, "acme")
+    assert "00001.json was not written by `traffic publish`" in followed.problem
+    assert [copy.due_since is not None for copy in copies(lake)] == [True]
+    assert "00001.json was not written by" in [*verify_copies(lake)][-1].reason
+
+
 def test_a_target_that_holds_something_else_is_refused(lake, there, publish, tmp_path):
     land(lake, "acme", [at(2)])
     publish()

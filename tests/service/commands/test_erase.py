@@ -171,3 +171,19 @@ def test_it_waits_for_who_reads_in_the_manifest_but_not_for_ever(lake, erase, mo
     assert run.err.count("manifest.sqlite") == (1 if code == 0 else 2)
     (record,) = lake.root.glob("visits/organization=acme/*/*.parquet")
     assert pq.read_metadata(record).num_rows == 0
+
+
+def test_garbage_in_a_published_log_leaves_the_receipt_and_names_the_copy(lake, erase, traffic, tmp_path):
+    fill(lake)
+    copy = tmp_path / "copy"
+    assert traffic("publish", str(copy)).code == 0
+    (copy / f"acme/visits/_delta_log/{1:020}.json").write_bytes(b"\xff\xfegarbage")
+    run = erase("--short-code", "sale", "--yes")
+    receipt = json.loads(run.out)
+    assert (run.code, receipt["visits"], receipt["copies"][0]["done"]) == (1, 3, False)
+    assert f"Not done at {copy} for acme: {copy}/acme/visits/_delta_log/" in run.err
+    for command in (("publish", str(copy)), ("verify", "--published")):
+        run = traffic(*command)
+        assert (run.code, "Traceback" in run.err) == (1, False)
+        assert "00001.json was not written by `traffic publish`" in run.out + run.err
+    assert "may hold visits erased" in traffic("status").out
