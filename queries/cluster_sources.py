@@ -12,7 +12,7 @@ from data.publish.delta import ForeignLog
 from data.publish.reading import Published, PublishedLake
 from data.store.files import UNREADABLE
 from data.store.lake_folders import LINKS
-from data.store.target import TargetUnavailable
+from data.store.object_errors import TargetUnavailable
 from data.visits import VISITS
 from queries.cluster_options import ClusterUnavailable
 from queries.locked_engine import FilesGone

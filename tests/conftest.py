@@ -36,6 +36,7 @@ from service.settings import read_settings, setting
 from tests.support.block_readers import reuse_engines
 from tests.support.control import open_store
 from tests.support.described import describe_once
+from tests.support.failing_store import failing_store
 from tests.support.forks import ROOT, Forked, Forks, without_settings
 from tests.support.provider import real_provider
 from tests.support.receivers import Receiver
@@ -54,6 +55,13 @@ def rules():
         for module in ("rules.classifier", "ingest.importer", "ingest.live", "maintenance.reclassification"):
             patch.setattr(f"data.{module}.Classifier", rules)
         yield rules
+
+
+@pytest.fixture
+def store():
+    """A store of objects that fails on purpose."""
+    with failing_store() as running:
+        yield running
 
 
 @pytest.fixture(scope="session", autouse=True)

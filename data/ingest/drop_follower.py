@@ -5,25 +5,31 @@ written in the transaction in which its visits land (table `objects`).
 """
 
 import sqlite3
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from data.errors import BadInput
+from data.errors import BadInput, Conflict
 from data.ingest.dropped import Drop, Dropped
 from data.ingest.follower import FollowTotals
 from data.ingest.importer import Importer, Options
 from data.ingest.visitor_ids import LIFETIME, delete_old_salts
+from data.logs.source import Unreadable
 from data.progress import Progress, unseen
 from data.store.batches import ObjectVersion
 from data.store.lake import Lake
+from data.store.object_errors import ObjectUnavailable, TargetUnavailable
 from data.store.objects import known_versions, note_objects
-from data.store.target import TargetUnavailable
 from data.text import plural
 
 _FAILURES: Final = 3
-"""So many objects in a row that cannot be downloaded end a pass."""
+"""After so many objects in a row that a place does not give, it is left alone until the next pass."""
+_FIRST_WAIT_SECONDS, _MAX_WAIT_SECONDS = 60, 3_600
+"""How long an object that cannot be read waits, at first and at most: each time twice as long."""
+_NAMED: Final = 3
+"""So many objects of a pass are named in messages; the others are counted."""
 _NOTED_AT_ONCE: Final = 1_000
 
 
@@ -33,7 +39,7 @@ class DropTotals(FollowTotals):
 
     objects: int = 0
     repeated: int = 0  # objects whose whole content had landed before
-    refused: int = 0  # objects that are not logs
+    refused: int = 0  # objects that are not logs, or whose keys are odd
 
     @property
     def read(self) -> str:
@@ -41,6 +47,14 @@ class DropTotals(FollowTotals):
         repeated = f", {self.repeated:,} of them with contents that had landed before" if self.repeated else ""
         refused = f"; {plural(self.refused, 'object')} refused" if self.refused else ""
         return f"{plural(self.objects, 'object')} read{repeated}{refused}"
+
+
+@dataclass
+class _Wait:
+    """An object that could not be read."""
+
+    seconds: int = _FIRST_WAIT_SECONDS
+    ends_at: float = 0.0  # 0: the place gave nothing, so that it is tried at the next pass, after all others
 
 
 class DropFollower:
@@ -61,6 +75,8 @@ class DropFollower:
         self._lake, self._importer, self._drop, self._options = lake, importer, drop, options
         self._notify, self._progress = notify, progress
         self._done: set[ObjectVersion] = set()  # refused, or without content: read again by the next program only
+        self._waiting: dict[ObjectVersion, _Wait] = {}
+        self._messages: list[str] = []  # what is wrong with single objects, told after each pass
         self._repeated: list[tuple[ObjectVersion, int]] = []  # not recorded yet
         self._last_error = ""
         self._told_old = False
@@ -83,20 +99,16 @@ class DropFollower:
     @property
     def has_failed(self) -> bool:
         """Whether anything was left at the last tick, or refused at any."""
-        return bool(self._last_error or self.totals.refused)
+        return bool(self._last_error or self.totals.refused or self._waiting)
 
     def close(self) -> None:
         """Nothing is open between ticks."""
 
     def _pass(self) -> str:
-        """Land all new objects; return what was last wrong with one that has to wait."""
+        """Land all new objects; return what was last wrong with the place."""
         self._importer.refresh_ip_lists()
         delete_old_salts(self._lake.salts, datetime.now(UTC))  # also when nothing lands
-        manifest, organization, new = self._lake.manifest, self._options.organization, list[Dropped]()
-        for page in self._drop.pages():
-            keys = [dropped.version.key for dropped in page]
-            known = known_versions(manifest, organization, self._drop.bucket, keys) | self._done
-            new += [dropped for dropped in page if dropped.version not in known]
+        new = self._new_objects()
         size, done, failures, error = sum(dropped.size for dropped in new), 0, 0, ""
         self.totals.size = size
         try:
@@ -105,14 +117,55 @@ class DropFollower:
                     break
                 try:
                     self._land(dropped)
+                    self._waiting.pop(dropped.version, None)
                     failures = 0
+                except (ObjectUnavailable, Unreadable, Conflict) as unreadable:
+                    self._wait(dropped.version, str(unreadable))
                 except TargetUnavailable as unavailable:
                     error, failures = str(unavailable), failures + 1
+                    self._waiting.setdefault(dropped.version, _Wait())
                 self.totals.position = done = done + dropped.size
                 self._progress(done, size)
         finally:
             self._note_repeated()
+            self._report_objects()
         return error
+
+    def _new_objects(self) -> list[Dropped]:
+        """The objects to read now: those that could not be read before come last, so that they hold up no others."""
+        manifest, organization, new = self._lake.manifest, self._options.organization, list[Dropped]()
+        for page in self._drop.pages():
+            keys = [dropped.version.key for dropped in page]
+            known = known_versions(manifest, organization, self._drop.bucket, keys) | self._done
+            new += [dropped for dropped in page if dropped.version not in known]
+        for dropped in new:
+            if dropped.is_odd:
+                self._done.add(dropped.version)
+                self.totals.refused += 1
+                self._messages.append(
+                    f"{dropped.version.key!r} is passed over: keys with empty parts, `.`, `..` or control characters "
+                    "are not read; rename it."
+                )
+        listed, now = {dropped.version for dropped in new}, time.monotonic()
+        self._waiting = {version: wait for version, wait in self._waiting.items() if version in listed}
+        ready = [one for one in new if not one.is_odd and self._waiting.get(one.version, _Wait()).ends_at <= now]
+        return sorted(ready, key=lambda one: one.version in self._waiting)
+
+    def _wait(self, version: ObjectVersion, problem: str) -> None:
+        """Let an object that cannot be read wait."""
+        wait = self._waiting.setdefault(version, _Wait())
+        if not wait.ends_at:
+            self._messages.append(f"{problem} It is tried again later.")
+        wait.ends_at = time.monotonic() + wait.seconds
+        wait.seconds = min(2 * wait.seconds, _MAX_WAIT_SECONDS)
+
+    def _report_objects(self) -> None:
+        """Send the messages about single objects; of many, the first only."""
+        for text in self._messages[:_NAMED]:
+            self._notify(text)
+        if (more := len(self._messages) - _NAMED) > 0:
+            self._notify(f"{plural(more, 'more object')} could not be read.")
+        self._messages = []
 
     def _land(self, dropped: Dropped) -> None:
         source = self._drop.source(dropped)
@@ -120,6 +173,8 @@ class DropFollower:
             return
         try:
             summary = self._importer.run(source, self._options, version=dropped.version)
+        except Unreadable:
+            raise
         except BadInput as error:
             self._done.add(dropped.version)
             self.totals.refused += 1

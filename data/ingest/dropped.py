@@ -1,16 +1,19 @@
 """Where log objects are dropped that others write whole: a folder, or a bucket."""
 
 import io
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from stat import S_ISREG
 from typing import BinaryIO, Final, Literal, NamedTuple, TypeAlias
 
 from data.errors import BadInput
 from data.logs.source import Source
 from data.store.batches import ObjectVersion
-from data.store.target import Bucket, TargetUnavailable, parse_target
+from data.store.object_errors import TargetUnavailable
+from data.store.target import Bucket, is_odd, parse_target
 
 REST_SECONDS: Final = 10
 """A file that was written so recently may still grow, and is left for later."""
@@ -21,10 +24,11 @@ _PAGE: Final = 1_000
 
 
 class Dropped(NamedTuple):
-    """A version of an object that can be read."""
+    """A version of an object."""
 
     version: ObjectVersion
     size: int
+    is_odd: bool  # by its key; it cannot be read
 
 
 def open_drop(name: str) -> "Drop":
@@ -33,7 +37,7 @@ def open_drop(name: str) -> "Drop":
 
 
 class FolderDrop:
-    """A folder and those below it. Files whose names begin with a dot are left alone."""
+    """A folder and those below it. What has a name that begins with a dot is left alone, and so are symbolic links."""
 
     bucket = "file://"
     """That of the versions of its objects."""
@@ -49,15 +53,19 @@ class FolderDrop:
         if not self._folder.is_dir():
             raise TargetUnavailable(f"{self._folder} cannot be read: it is not a folder any more.")
         page: list[Dropped] = []
-        for path in self._folder.rglob("[!.]*"):
-            with suppress(FileNotFoundError):
-                stat = path.stat()
-                if path.is_file() and stat.st_size and abs(time.time() - stat.st_mtime) >= REST_SECONDS:
-                    etag = f"{stat.st_mtime_ns}-{stat.st_size}"
-                    page.append(Dropped(ObjectVersion(self.bucket, str(path), etag), stat.st_size))
-            if len(page) == _PAGE:
-                yield page
-                page = []
+        for folder, below, names in os.walk(self._folder):  # which follows no links
+            below[:] = [name for name in below if not name.startswith(".")]
+            for path in (Path(folder, name) for name in names if not name.startswith(".")):
+                with suppress(FileNotFoundError):
+                    stat = path.lstat()
+                    rests = abs(time.time() - stat.st_mtime) >= REST_SECONDS
+                    if S_ISREG(stat.st_mode) and stat.st_size and rests:
+                        etag = f"{stat.st_mtime_ns}-{stat.st_size}"
+                        version = ObjectVersion(self.bucket, str(path), etag)
+                        page.append(Dropped(version, stat.st_size, is_odd(path.relative_to(self._folder).as_posix())))
+                if len(page) == _PAGE:
+                    yield page
+                    page = []
         yield page
 
     def source(self, dropped: Dropped) -> Source | None:
@@ -78,9 +86,9 @@ class BucketDrop:
 
     def pages(self) -> Iterator[list[Dropped]]:
         """All objects that are not empty, in lists. Raises TargetUnavailable."""
-        for page in self._store.versions():
+        for page in self._store.pages():
             yield [
-                Dropped(ObjectVersion(self.bucket, f"{self._prefix}{key}", etag), size)
+                Dropped(ObjectVersion(self.bucket, f"{self._prefix}{key}", etag), size, is_odd(key))
                 for key, size, etag in page
                 if size
             ]

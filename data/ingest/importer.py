@@ -5,11 +5,12 @@ import os
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
-from data.errors import BadInput
+from data.errors import BadInput, Conflict
 from data.hosts import normalized_host
 from data.ingest.block_reader import BlockReader, BlockResult, Options, ReaderPool
 from data.ingest.pipeline import Countries, Rules
@@ -32,12 +33,17 @@ from data.store.lake import Lake
 from data.store.landing import Landing
 from data.store.link_index import LinkIndex
 from data.store.objects import batches_of_content, batches_of_key
+from data.store.organizations import ZoneChanged
 from data.text import plural
 
 __all__ = ["Importer", "Options", "Summary"]
 
 MAX_PARALLEL_BLOCKS: Final = 2
 """Blocks that are read in parallel. More do not help: classifying distinct values holds the interpreter lock."""
+
+
+_ATTEMPTS: Final = 5
+"""How often an object is read, if others land some of it each time."""
 
 
 class ReimportCheck:
@@ -76,6 +82,11 @@ class _LogFile:
     reimport: ReimportCheck | None = None  # of a log that is imported again
     replaces: Batch | None = None  # the earlier import that is repeated
     version: ObjectVersion | None = None  # of a log object
+    known: tuple[Batch, ...] = ()  # what had landed of that object and of that content when it was read
+
+
+class _Overtaken(Conflict):
+    """While an object was read, another program landed some of it."""
 
 
 class Importer:
@@ -137,19 +148,34 @@ class Importer:
         With `again`, all of its lines are imported, also those that were imported before and erased. Raises BadInput
         for a file that cannot be read or that matches no format, and with `again`, when visits of its days and domain
         are in the lake; then nothing was changed. Only an earlier `version` of the same object is continued; all other
-        contents, which may begin alike by chance, are compared as a whole.
+        contents, which may begin alike by chance, are compared as a whole. An object may be slow to read, so others
+        wait only while its visits land: if others landed some of it meanwhile, it is read again.
         """
-        with self._lake.write_lock():
+        for _ in range(_ATTEMPTS - 1 if version else 0):
+            with suppress(_Overtaken, ZoneChanged):
+                return self._read_and_land(path, options, dry_run, progress, again, version)
+        return self._read_and_land(path, options, dry_run, progress, again, version)
+
+    def _read_and_land(  # noqa: PLR0917
+        self,
+        path: Source,
+        options: Options,
+        dry_run: bool,
+        progress: Progress,
+        again: bool,
+        version: ObjectVersion | None,
+    ) -> Summary:
+        with nullcontext() if version else self._lake.write_lock():
             manifest, organization = self._lake.manifest, options.organization
             batches = batches_of_key(manifest, organization, version) if version else manifest.batches(organization)
             content = identify(path, {batch.size for batch in batches})
             prefixes = [batch for batch in batches if content.prefixes.get(batch.size) == batch.sha256]
-            if version:
-                prefixes += batches_of_content(manifest, organization, content.sha256, content.size)
+            same = batches_of_content(manifest, organization, content.sha256, content.size) if version else []
+            prefixes += same
             before = longest(prefixes, content.size, options.domain)
             summary = Summary(cut_short=content.cut_short)
             domains = tuple(batch.domain for batch in prefixes if batch.visits)
-            log = _LogFile(path, content, before, domains, version=version)
+            log = _LogFile(path, content, before, domains, version=version, known=(*batches, *same))
             if again and not (self._reimport and before and before.id in self._reimport.landed):
                 self._reimport = self._reimport or ReimportCheck(self._lake, organization)
                 log = replace(log, before=None, reimport=self._reimport, replaces=before)
@@ -199,11 +225,25 @@ class Importer:
                     summary.rejects_file = self._lake.rejects / f"{options.organization}-{batch.sha256[:16]}.csv"
                     move_durably(staged, summary.rejects_file)
                 arrived = delivered(options.domain, landing.visits, now) if log.version else None
-                landing.commit(batch, log.replaces or log.before, arrived)
+                with self._turn_of(log, options.organization):
+                    landing.commit(batch, log.replaces or log.before, arrived)
                 if log.reimport:
                     log.reimport.landed.add(landing.batch)
         finally:
             landing.discard()
+
+    @contextmanager
+    def _turn_of(self, log: _LogFile, organization: str) -> Iterator[None]:
+        """Exclude other imports while an object lands, as they are for a log from the beginning. Raises _Overtaken."""
+        if not log.version:
+            yield
+            return
+        with self._lake.write_lock():
+            of_key = batches_of_key(self._lake.manifest, organization, log.version)
+            same = batches_of_content(self._lake.manifest, organization, log.content.sha256, log.content.size)
+            if {*of_key, *same} != set(log.known):
+                raise _Overtaken(f"{log.path} was read by another program at the same time; try again.")
+            yield
 
     def _stage(self, log: _LogFile, options: Options, landing: Landing, summary: Summary, progress: Progress) -> int:
         """Stage every visit of the new part of a log; return the offset after its last finished line."""

@@ -37,6 +37,10 @@ class Source(Protocol):
         """Its bytes from the beginning, which can be sought. Each call begins anew."""
 
 
+class Unreadable(BadInput):
+    """A log cannot be read now, as while its disk or network fails. Later it may be."""
+
+
 class CutShort(Exception):
     """A compressed file is truncated. Everything readable was yielded before."""
 
@@ -203,7 +207,9 @@ def _chunks(path: Source) -> Iterator[bytes]:
     except (zlib.error, pa.ArrowException, duckdb.Error) as error:
         raise BadInput(f"{path} is damaged ({error}); nothing of it was imported.") from error
     except OSError as error:
-        raise BadInput(f"{path} cannot be read: {error.strerror or error}.") from error
+        if error.errno is None:  # as of Parquet that cannot be decoded
+            raise BadInput(f"{path} is damaged ({error}); nothing of it was imported.") from error
+        raise Unreadable(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
 def _gunzipped(file: BinaryIO) -> Iterator[bytes]:

@@ -14,19 +14,23 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from data.errors import BadInput, TrafficError
+from data.errors import BadInput
 from data.store.files import make_durably, sync
+from data.store.object_errors import TargetUnavailable
+from data.store.s3_requests import Listed, S3Requests
 
 _BUCKET: Final = re.compile(r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(/(?P<prefix>[^?#]*))?")
-_CAUSE: Final = re.compile(r"status code: (?P<status>\d{3}[^:\n]*)|(?P<code><Code>\w+</Code>)")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _TIMEOUT: Final = timedelta(seconds=30)
+"""A store that takes longer to answer counts as out of reach."""
 _DELETED_AT_ONCE: Final = 1_000
 PARTIAL: Final = ".partial-"
 """How the names of files begin that are being written in a folder, or were when their writer was killed."""
 
 
-class TargetUnavailable(TrafficError):
-    """A target cannot be reached, or refuses what is asked of it. A retry may work."""
+def is_odd(key: str) -> bool:
+    """Whether a key cannot be the name of an object here: it has empty segments, `.`, `..` or control characters."""
+    return not {"", ".", ".."}.isdisjoint(key.split("/")) or bool(_CONTROL.search(key))
 
 
 def parse_target(text: str) -> str:
@@ -35,7 +39,13 @@ def parse_target(text: str) -> str:
         return str(Path(text).absolute()) if text else ""
     if not (match := _BUCKET.fullmatch(text)):
         raise BadInput(f"{text!r} is not a target; write a folder or a bucket like s3://bucket/prefix.")
-    return f"s3://{match['bucket']}/{(match['prefix'] or '').strip('/')}".rstrip("/")
+    prefix = (match["prefix"] or "").rstrip("/")
+    if prefix and is_odd(prefix):
+        raise BadInput(
+            f"{text!r} is not a target: a prefix has no empty parts, no `.` or `..` and no control characters; "
+            "write a folder or a bucket like s3://bucket/prefix."
+        )
+    return f"s3://{match['bucket']}/{prefix}".rstrip("/")
 
 
 def open_target(name: str) -> "ObjectStore":
@@ -128,25 +138,24 @@ class Bucket:
         self._client: Any = obstore
         bucket, _, prefix = name.removeprefix("s3://").partition("/")
         endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-        at_endpoint: Any = {"endpoint": endpoint} if endpoint else {}
+        options: dict[str, Any] = {
+            "client_options": {"timeout": _TIMEOUT, "connect_timeout": _TIMEOUT / 6, "allow_http": True},
+            "retry_config": {"max_retries": 3, "retry_timeout": _TIMEOUT},
+            **({"endpoint": endpoint} if endpoint else {}),
+        }
+        self._requests = S3Requests(name, obstore, options, _TIMEOUT)
         with self._errors():
-            self._store: Any = S3Store(
-                bucket,
-                prefix=prefix or None,
-                client_options={"timeout": _TIMEOUT, "connect_timeout": _TIMEOUT / 6, "allow_http": True},
-                retry_config={"max_retries": 3, "retry_timeout": _TIMEOUT},
-                **at_endpoint,
-            )
+            self._store: Any = S3Store(bucket, prefix=prefix or None, **options)
 
     def put(self, key: str, body: bytes | Path) -> str | None:
         """See Folder."""
-        with nullcontext(body) if isinstance(body, bytes) else body.open("rb") as content, self._errors():
+        with nullcontext(body) if isinstance(body, bytes) else body.open("rb") as content, self._errors(key):
             version: str | None = self._client.put(self._store, key, content)["version"]
             return version
 
     def put_if_absent(self, key: str, body: bytes) -> bool:
         """See Folder."""
-        with self._errors():
+        with self._errors(key):
             try:
                 self._client.put(self._store, key, body, mode="create")
             except self._client.exceptions.AlreadyExistsError:
@@ -155,7 +164,7 @@ class Bucket:
 
     def get(self, key: str) -> bytes | None:
         """See Folder."""
-        with self._errors():
+        with self._errors(key):
             try:
                 return bytes(self._client.get(self._store, key).bytes())
             except FileNotFoundError as error:
@@ -165,17 +174,12 @@ class Bucket:
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
         """Some bytes of an object that has so many. Raises TargetUnavailable also if there is none."""
-        with self._errors():
+        with self._errors(key):
             return bytes(self._client.get_range(self._store, key, start=start, length=length))
 
-    def versions(self) -> Iterator[list[tuple[str, int, str]]]:
-        """The key of each object with its bytes and its etag, in lists. Raises TargetUnavailable."""
-        with self._errors():
-            for page in self._client.list(self._store):
-                yield [  # without an etag, what is another for each content
-                    (one["path"], one["size"], one["e_tag"] or f"{one['last_modified'].isoformat()} {one['size']}")
-                    for one in page
-                ]
+    def pages(self) -> Iterator[list[Listed]]:
+        """All objects, in lists, whatever their keys are. Raises TargetUnavailable."""
+        return self._requests.pages()
 
     def delete(self, keys: Iterable[str]) -> None:
         """See Folder."""
@@ -186,23 +190,15 @@ class Bucket:
 
     def list(self, prefix: str) -> dict[str, int]:
         """See Folder."""
-        with self._errors():
-            pages = self._client.list(self._store, prefix or None)
-            return {found["path"]: found["size"] for page in pages for found in page}
+        return {found.key: found.size for page in self._requests.pages(prefix) for found in page}
 
     @contextmanager
-    def _errors(self) -> Iterator[None]:
-        """Raise TargetUnavailable for an error of the store, with only its status and code."""
+    def _errors(self, key: str = "") -> Iterator[None]:
+        """Raise TargetUnavailable for an error of the store; `key` is the object that is asked for."""
         try:
             yield
         except (self._client.exceptions.BaseError, OSError) as error:
-            found = [found["status"] or found["code"][6:-7] for found in _CAUSE.finditer(str(error))]
-            reason = ", ".join(dict.fromkeys(found)) or "it does not answer, or not as S3 does"
-            if not found and "kind: Timeout" in str(error):
-                reason = f"it does not answer within {_TIMEOUT.total_seconds():g} seconds"
-            if reason.startswith(("401", "403")):
-                reason += "; check the AWS variables with its keys, and what they may do there"
-            raise TargetUnavailable(f"{self.name} cannot be used: {reason}.") from None
+            raise self._requests.problem(str(error), key) from None
 
 
 ObjectStore: TypeAlias = Folder | Bucket

@@ -1,5 +1,6 @@
 """Objects in a drop folder, their visits out: each content once, whoever reads it, is killed or rebuilds meanwhile."""
 
+import errno
 import gzip
 import itertools
 import os
@@ -7,6 +8,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from data.errors import BadInput
@@ -32,7 +34,7 @@ class Place:
 
     def drop(self, name, body, rests=True):
         path = self.folder / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(body.encode() if isinstance(body, str) else body)
         if rests:
             os.utime(path, (at := next(self.ages), at))
@@ -206,3 +208,68 @@ def test_a_place_that_is_not_a_folder_is_refused_and_a_file_that_was_just_writte
     assert place.follow().visits == 1
     with pytest.raises(BadInput, match="is not a folder"):
         open_drop(str(tmp_path / "missing"))
+
+
+@pytest.mark.parametrize("name", [".rsync-partial/1", "deep/.partial/1", ".hidden"])
+def test_what_is_hidden_is_not_read(place, name):
+    place.drop(name, lines("/hidden"))
+    place.drop("1", lines("/1"))
+    place.follow()
+    assert paths(place.lake) == Counter({"/1": 1})
+
+
+@pytest.mark.parametrize("is_folder", [False, True], ids=["file", "folder"])
+def test_symbolic_links_are_not_followed(place, tmp_path, is_folder):
+    (tmp_path / "theirs").mkdir()
+    log = tmp_path / "theirs/access.log"
+    log.write_text(lines("/theirs"))
+    os.utime(log, (1_000, 1_000))
+    (place.folder / "link").symlink_to(log.parent if is_folder else log)
+    assert place.follow().objects == 0
+
+
+def test_a_name_with_a_line_break_is_named_and_passed_over(place):
+    place.drop("1\n2.log", lines("/odd"))
+    place.drop("3.log", lines("/3"))
+    follower = place.follower()
+    follower.tick()
+    follower.tick()
+    assert paths(place.lake) == Counter({"/3": 1})
+    (told,) = [text for text in place.told if "older" not in text]
+    assert "1\\n2.log' is passed over" in told
+    assert follower.has_failed
+
+
+class FailingDisk:
+    """A source whose disk fails."""
+
+    def open(self, mode):
+        raise OSError(errno.EIO, "Input/output error")
+
+    def __str__(self):
+        return "1.log"
+
+
+def test_an_object_whose_disk_fails_is_tried_again(place):
+    place.drop("1.log", lines("/1"))
+    place.drop("2.log", lines("/2"))
+    follower = place.follower()
+    read = follower._drop.source
+    follower._drop.source = lambda one: FailingDisk() if one.version.key.endswith("1.log") else read(one)
+    follower.tick()
+    assert (follower.totals.visits, follower.totals.refused, follower.has_failed) == (1, 0, True)
+    assert "1.log cannot be read: Input/output error. It is tried again later." in place.told
+    follower._drop.source = read
+    for wait in follower._waiting.values():
+        wait.ends_at = 1.0  # as when that time has passed
+    follower.tick()
+    assert (follower.totals.visits, follower.has_failed) == (2, False)
+
+
+def test_a_damaged_parquet_file_is_refused(place):
+    table = pa.table({"a": pa.array(range(1_000))})
+    pq.write_table(table, place.folder / "1.parquet", compression="none", use_dictionary=False)
+    body = bytearray((place.folder / "1.parquet").read_bytes())
+    body[4:40] = b"\xff" * 36
+    place.drop("1.parquet", bytes(body))
+    assert place.follow().refused == 1

@@ -1,0 +1,152 @@
+"""Log objects in a bucket whose store fails on purpose: each content counts once, and no object holds up others."""
+
+import threading
+from collections import Counter
+
+import pytest
+
+from data.ingest import dropped
+from data.ingest.drop_follower import DropFollower
+from data.ingest.dropped import open_drop
+from data.ingest.importer import Importer, Options
+from data.maintenance.erasure import Criteria, Eraser
+from tests.support.lakes import opened, paths
+from tests.support.log_lines import lines
+
+PLACE = "s3://bucket/logs"
+ODD_KEYS = (
+    "logs/a//b.log",
+    "logs/../up.log",
+    "logs/./here.log",
+    "logs/line\nbreak.log",
+    "logs/bell\x07.log",
+    "logs/d/",
+)
+
+
+class Following:
+    """A follower of the bucket, and what it tells."""
+
+    def __init__(self, lake):
+        self.told, self.lake = [], lake
+        self.follower = DropFollower(
+            lake, Importer(lake), open_drop(PLACE), Options("acme", "go.example"), notify=self._tell
+        )
+
+    def _tell(self, text):
+        if "older than 48 hours" not in text:
+            self.told.append(text)
+
+    def tick(self):
+        self.follower.tick()
+        return self.follower.totals
+
+
+def put(store, *names):
+    for name in names:
+        store.put(f"logs/{name}", lines(f"/{name}").encode())
+
+
+@pytest.fixture
+def following(lake):
+    return Following(lake)
+
+
+def end_waits(follower):
+    """As when the time has passed that objects wait."""
+    for wait in follower._waiting.values():
+        wait.ends_at = 1.0
+
+
+@pytest.mark.parametrize("key", ODD_KEYS)
+def test_an_odd_key_is_named_and_passed_over(store, following, lake, key):
+    store.put(key, lines("/odd").encode())
+    put(store, "1", "2")
+    following.tick()
+    following.tick()
+    assert paths(lake) == Counter({"/1": 1, "/2": 1})
+    assert [repr(key) in told and "is passed over" in told for told in following.told] == [True]
+    assert following.follower.has_failed
+
+
+def test_many_odd_keys_are_told_in_few_sentences(store, following):
+    for number in range(2_000):
+        store.put(f"logs//{number}", b"x")
+    following.tick()
+    assert len(following.told) == 4
+    assert following.told[-1] == "1,997 more objects could not be read."
+
+
+@pytest.mark.parametrize("how", ["403 InvalidObjectState", "403 AccessDenied"])
+def test_objects_that_cannot_be_read_hold_up_no_others(store, following, lake, how):
+    put(store, "1", "2", "3", "4", "5")
+    store.fail("GET /bucket/logs/[1-4]", how)
+    following.tick()
+    assert paths(lake) == Counter({"/5": 1})
+    assert [f"{PLACE}/{number} cannot be used: " in told for number, told in zip("123", following.told, strict=False)]
+    assert following.told[-1] == "1 more object could not be read."
+    asked = len(store.asked)
+    following.tick()
+    assert len(store.asked) == asked + 1  # the list only: each waits
+    assert following.follower.has_failed
+    store.mend()
+    end_waits(following.follower)
+    following.tick()
+    assert paths(lake) == Counter({f"/{number}": 1 for number in "12345"})
+    assert not following.follower.has_failed
+
+
+def test_an_archived_object_is_told_as_such(store, following):
+    put(store, "1")
+    store.fail("GET /bucket/logs/1", "403 InvalidObjectState")
+    following.tick()
+    (told,) = following.told
+    assert told == (
+        f"{PLACE}/1 cannot be used: 403 Forbidden, InvalidObjectState; it is archived: restore it there, and it is "
+        "read then. It is tried again later."
+    )
+
+
+def test_objects_that_a_store_does_not_give_come_last_in_the_next_pass(store, following, lake):
+    put(store, "1", "2", "3", "4", "5")
+    store.fail("GET /bucket/logs/[1-3]", "cut")
+    following.tick()
+    assert paths(lake) == Counter()
+    following.tick()
+    assert paths(lake) == Counter({"/4": 1, "/5": 1})
+    store.mend()
+    following.tick()
+    assert sum(paths(lake).values()) == 5
+    assert following.told[-1] == "objects are read again."
+
+
+def test_an_object_that_drips_lets_others_write(store, following, lake, monkeypatch):
+    monkeypatch.setattr(dropped, "IN_MEMORY_BYTES", 10)
+    put(store, "1")
+    store.fail("GET /bucket/logs/1", "drip")
+    ticking = threading.Thread(target=following.tick)
+    ticking.start()
+    try:
+        assert store.dripping.wait(60)
+        with opened(lake.root) as other:
+            Eraser(other).run("acme", Criteria(domain="go.example"))
+        assert ticking.is_alive()
+    finally:
+        store.released.set()
+        ticking.join()
+    assert paths(lake) == Counter({"/1": 1})
+
+
+def test_two_followers_of_a_dripping_object_land_it_once(store, following, lake, monkeypatch):
+    monkeypatch.setattr(dropped, "IN_MEMORY_BYTES", 10)
+    put(store, "1")
+    store.fail("GET /bucket/logs/1", "drip", times=1)
+    ticking = threading.Thread(target=following.tick)
+    ticking.start()
+    assert store.dripping.wait(60)
+    with opened(lake.root) as other:
+        Following(other).tick()
+    store.released.set()
+    ticking.join()
+    assert paths(lake) == Counter({"/1": 1})
+    assert following.follower.totals.repeated == 1
