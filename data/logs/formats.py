@@ -1,10 +1,10 @@
 """Parses log lines into requests. Each format is one SQL file in formats/, named after it.
 
 A format's SQL selects from the relation `lines` (number, line) the columns number, bytes, domain, ip, visited_at (UTC),
-method, target, protocol, status, bytes_sent (text), referrer, user_agent, country, is_complete, reject_reason and
-is_repaired.
-`reject_reason` may explain why a line is not complete. Missing text is ''. When a request line cannot be parsed, method
-and target are ''. Directives, such as #Fields, give no rows.
+method, target, protocol, status (0: none was sent), bytes_sent (text), referrer, user_agent, country, is_complete,
+reject_reason and is_repaired.
+`reject_reason` may explain why a line is not complete. Missing text is ''. When a request line cannot be parsed,
+method and target are ''. Directives, such as #Fields, give no rows.
 """
 
 import json
@@ -135,13 +135,14 @@ class LineReader:
             SELECT * EXCLUDE (is_complete, reject_reason) REPLACE (
                 http_version(protocol) AS protocol,
                 CASE WHEN try_cast(bytes_sent AS UBIGINT) <= {MAX_BYTES_SENT}
-                    THEN try_cast(bytes_sent AS BIGINT) END AS bytes_sent
+                    THEN try_cast(bytes_sent AS BIGINT) END AS bytes_sent,
+                nullif(status, 0) AS status
             ), CASE
                 WHEN bytes > {MAX_LINE_BYTES} THEN 'longer than {MAX_LINE_BYTES} bytes'
                 WHEN NOT is_complete THEN coalesce(nullif(reject_reason, ''), 'not in the {log_format} format')
                 WHEN visited_at IS NULL OR visited_at NOT BETWEEN '1970-01-01' AND '2999-12-31' THEN 'no valid time'
                 WHEN visited_at > $latest THEN '{IN_FUTURE}'
-                WHEN status IS NULL THEN 'no valid status'
+                WHEN status IS NULL OR status = 0 AND target = '' THEN 'no valid status'
             END AS reason
             FROM ({read_sql("data.logs", f"formats/{log_format}")})
             """,
@@ -167,6 +168,8 @@ class LineReader:
                 return log_format
             if reasons.null_count > most:
                 best, most = log_format, reasons.null_count
+        if not best and "\thttp.log.access" in text:
+            raise BadInput("this is Caddy's console format; set `format json` in its `log` directive.")
         if not best:
             raise BadInput(
                 f"no known log format matches its first {plural(len(sample), 'line')}; known formats are "

@@ -1,13 +1,13 @@
 -- Caddy's access log: JSON lines. Other loggers, such as the error log, may write to the same file.
 WITH objects AS (
-    SELECT number, strlen(line) AS bytes, try(from_json(json_line(line), '{
+    SELECT number, strlen(line) AS bytes, contains(line, chr(9) || 'http.log.access') AS is_console, try(from_json(json_line(line), '{
         "ts": "VARCHAR", "logger": "VARCHAR", "status": "VARCHAR", "size": "VARCHAR", "request": {
             "client_ip": "VARCHAR", "remote_ip": "VARCHAR", "method": "VARCHAR", "proto": "VARCHAR",
             "host": "VARCHAR", "uri": "VARCHAR",
             "headers": {"User-Agent": ["VARCHAR"], "Referer": ["VARCHAR"], "Cf-Ipcountry": ["VARCHAR"]}}}')) AS v
     FROM lines
 ), parsed AS (
-    SELECT number, bytes, v, v.request, v.request.headers,
+    SELECT number, bytes, is_console, v, v.request, v.request.headers,
         checked_request(v.request.method, v.request.uri, v.request.proto) AS checked,
         starts_with(coalesce(v.logger, 'http.log.access'), 'http.log.access') AS is_access
     FROM objects
@@ -27,6 +27,7 @@ SELECT
     escape_backslashes(headers['User-Agent'][1]) AS user_agent,
     country_of(headers['Cf-Ipcountry'][1]) AS country,
     is_access AND v.ts IS NOT NULL AND v.status IS NOT NULL AND request.uri IS NOT NULL AS is_complete,
-    CASE WHEN NOT is_access THEN 'not an access log entry (another logger)' END AS reject_reason,
+    CASE WHEN is_console THEN 'Caddy''s console format; set `format json`'
+        WHEN NOT is_access THEN 'not an access log entry (another logger)' END AS reject_reason,
     FALSE AS is_repaired
 FROM parsed

@@ -4,8 +4,8 @@
 CREATE MACRO non_empty(text) AS nullif(nullif(text, ''), '-');
 CREATE MACRO country_of(text) AS
     CASE WHEN regexp_full_match(upper(text), '[A-Z]{2}') AND upper(text) <> 'XX' THEN upper(text) ELSE '' END;
--- The status as a number; 200 when the log has no status, NULL when it is invalid.
-CREATE MACRO status_of(text) AS CASE WHEN text IS NULL THEN 200
+-- The status as a number: 200 when the log has no status, 0 when no answer was sent, NULL when it is invalid.
+CREATE MACRO status_of(text) AS CASE WHEN text IS NULL THEN 200 WHEN is_unanswered(text) THEN 0
     ELSE CAST(nullif(regexp_extract(text, '^([1-9][0-9][0-9])(?:\.0)?$', 1), '') AS SMALLINT) END;
 -- A request whose method and target are separate fields. An invalid one has neither, as in split_request.
 CREATE MACRO checked_request(method, target, protocol) AS CASE

@@ -30,8 +30,11 @@ CREATE MACRO http_version(protocol) AS CASE
     WHEN protocol IN ('HTTP/1.1', 'HTTP/1.0', 'HTTP/2', 'HTTP/3') THEN protocol
     WHEN protocol = 'HTTP/2.0' THEN 'HTTP/2' WHEN protocol = 'HTTP/3.0' THEN 'HTTP/3' ELSE '' END;
 
+-- What servers log instead of a status when the client left before there was one.
+CREATE MACRO is_unanswered(status) AS status IN ('0', '000', '-', '-1');
 -- The status before the bytes. The first branches handle most lines of short links, as in split_request.
 CREATE MACRO status_after(part) AS CASE WHEN starts_with(part, ' 302 ') THEN 302 WHEN starts_with(part, ' 200 ') THEN 200
+    WHEN is_unanswered(split_part(part, ' ', 2)) THEN 0
     ELSE CAST(nullif(regexp_extract(part, '^ ([1-9][0-9][0-9]) ', 1), '') AS SMALLINT) END;
 CREATE MACRO dash_as_empty(part) AS CASE WHEN part = '-' THEN '' ELSE part END;
 -- The client's country as reported by a content delivery network, in a quoted field after the user agent.

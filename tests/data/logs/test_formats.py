@@ -61,6 +61,44 @@ REFUSED = {
 }
 
 
+# Clients that left before the answer
+
+CADDY = (
+    '{"ts":1795832242.8,"logger":"http.log.access.log1","msg":"handled request","request":{"remote_ip":"198.51.100.7",'
+    '"proto":"HTTP/1.1","method":"GET","host":"go.example.com","uri":"/slow","headers":{"User-Agent":["curl/7.88.1"]}},'
+    '"size":0,"status":0}'
+)
+TIME = "[01/Mar/2026:10:05:03 +0000]"
+UNANSWERED = {
+    "caddy": CADDY,
+    "common": f'198.51.100.7 - - {TIME} "GET /slow HTTP/1.1" - 0',
+    "cloudflare": '{"EdgeStartTimestamp":"2026-03-01T10:05:03Z","EdgeResponseStatus":0,"ClientIP":"198.51.100.7",'
+    '"ClientRequestMethod":"GET","ClientRequestHost":"go.example.com","ClientRequestURI":"/slow"}',
+    "cloudfront": "#Fields: date time c-ip cs-method cs-uri-stem sc-status cs(User-Agent)\n"
+    "2026-03-01\t10:05:03\t198.51.100.7\tGET\t/slow\t000\tcurl/7.88.1",
+    "ndjson": '{"time":"2026-03-01T10:05:03Z","path":"/slow","status":0}',
+}
+
+
+@pytest.mark.parametrize("log_format", UNANSWERED)
+def test_a_request_without_an_answer_is_a_visit_without_status(log, log_format):
+    summary = log.load(f"{UNANSWERED[log_format]}\n".encode())
+    assert (summary.log_format, summary.rejects) == (log_format, [])
+    assert [(visit["path"], visit["status"]) for visit in log.visits()] == [("/slow", None)]
+
+
+CONSOLE = (
+    b"2026/11/28 02:17:21.835\t\x1b[34mINFO\x1b[0m\thttp.log.access.log0\thandled request\t"
+    b'{"request": {"remote_ip": "198.51.100.7", "proto": "HTTP/1.1", "method": "GET", "uri": "/a"}, "status": 200}\n'
+)
+
+
+@pytest.mark.parametrize("log_format", ["auto", "caddy"])
+def test_the_console_format_of_caddy_is_named(log, log_format):
+    with pytest.raises(BadInput, match=r"Caddy's console format; set `format json`"):
+        log.load(CONSOLE, log_format)
+
+
 @pytest.mark.parametrize("log_format", VISITS)
 def test_a_real_log_is_known_by_itself_and_lands_exactly_these_visits(log, log_format):
     summary = log.load((LOGS / f"{log_format}.log").read_bytes())
