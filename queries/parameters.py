@@ -126,8 +126,8 @@ _ROWS: Final = (
 )  # fmt: skip
 
 PARAMETERS: Final[Mapping[str, Parameter]] = {row.name: row for row in _ROWS}
-"""Every parameter by name, in the order in which faces show them. What filters is a field of Scope, too, and in SQL a
-line of prelude/3_scope.sql."""
+"""Every parameter by name, in the order in which faces show them. What filters is a field of Scope, too, and in SQL
+two lines of prelude/3_scope.sql: a condition, and a term of what says that a filter is set."""
 
 
 def validate(pairs: Iterable[tuple[str, str]], entry: Entry) -> Mapping[str, str]:
