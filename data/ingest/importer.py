@@ -28,7 +28,7 @@ from data.store.batches import Batch, ObjectVersion, check_domain, longest
 from data.store.clock import format_time
 from data.store.erasures import erasures_in
 from data.store.files import move_durably
-from data.store.ip_list_files import changed_at, snapshots
+from data.store.ip_list_files import changed_at, intact_snapshots
 from data.store.lake import Lake
 from data.store.landing import Landing
 from data.store.link_index import LinkIndex
@@ -119,7 +119,7 @@ class Importer:
         """Use the IP lists that are in the lake now."""
         lists_changed_at = changed_at(self._lake)
         if lists_changed_at != self._lists_changed_at:
-            self._verifier = Verifier(snapshots(self._lake), self._proxies)
+            self._verifier = Verifier(intact_snapshots(self._lake), self._proxies)
             self.readers.close()
             self._lists_changed_at = lists_changed_at
 

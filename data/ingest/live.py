@@ -27,7 +27,7 @@ from data.rules.referrers import INTERNAL, is_internal
 from data.signals import ATTACKED
 from data.store import pending
 from data.store.clock import is_recent
-from data.store.ip_list_files import changed_at, snapshots
+from data.store.ip_list_files import changed_at, intact_snapshots
 from data.store.lake import Lake
 from data.store.link_index import NO_LINKS, LinkIndex
 from data.store.organizations import ZoneChanged
@@ -115,10 +115,7 @@ class LiveIngest:
         lists_changed_at = changed_at(self._lake)
         if lists_changed_at != self._lists_changed_at:
             self._lists_changed_at = lists_changed_at
-            try:
-                self._verifier = Verifier(snapshots(self._lake), self._proxies)
-            except LakeDamaged as error:  # a damaged list must not stop the intake
-                _LOG.warning("%s The previously loaded IP lists stay in use until then.", error)
+            self._verifier = Verifier(intact_snapshots(self._lake), self._proxies)
             self._user_agent.cache_clear()
 
     def _packed(self, facts: list[ReportedVisit], organization: str) -> Packed:

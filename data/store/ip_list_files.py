@@ -5,15 +5,19 @@ When a list cannot be downloaded or parsed, its old file stays.
 
 import ipaddress
 import json
+import logging
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from typing import NamedTuple
+from pathlib import Path
+from typing import Final, NamedTuple
 
 from data.errors import BadInput, LakeDamaged
 from data.rules.ip_lists import Snapshot, parse_networks
 from data.rules.tables import IpList
 from data.store.files import write_bytes_durably
 from data.store.lake import Lake
+
+_LOG: Final = logging.getLogger(__name__)
 
 
 class RefreshResult(NamedTuple):
@@ -25,16 +29,28 @@ class RefreshResult(NamedTuple):
 
 
 def snapshots(lake: Lake) -> dict[str, Snapshot]:
-    """The stored snapshot of every list, by name. Raises LakeDamaged for a file that cannot be read."""
+    """Return the stored snapshot of every list, by name. Raises LakeDamaged for a file that cannot be read."""
+    return {path.stem: _snapshot(path) for path in sorted(lake.ip_lists.glob("*.json"))}
+
+
+def intact_snapshots(lake: Lake) -> dict[str, Snapshot]:
+    """Return the same without the files that cannot be read, which are logged: they must not stop an intake."""
     found = {}
     for path in sorted(lake.ip_lists.glob("*.json")):
         try:
-            saved = json.loads(path.read_bytes())
-            networks = [ipaddress.ip_network(network) for network in saved["networks"]]
-            found[path.stem] = Snapshot(path.stem, datetime.fromisoformat(saved["fetched_at"]), networks)
-        except (OSError, ValueError, TypeError, LookupError, RecursionError) as error:
-            raise LakeDamaged(f"{path} cannot be read; delete it, or run `traffic agents refresh`.") from error
+            found[path.stem] = _snapshot(path)
+        except LakeDamaged as error:
+            _LOG.warning("%s Until then, nothing is verified by this list.", error)
     return found
+
+
+def _snapshot(path: Path) -> Snapshot:
+    try:
+        saved = json.loads(path.read_bytes())
+        networks = [ipaddress.ip_network(network) for network in saved["networks"]]
+        return Snapshot(path.stem, datetime.fromisoformat(saved["fetched_at"]), networks)
+    except (OSError, ValueError, TypeError, LookupError, RecursionError) as error:
+        raise LakeDamaged(f"{path} cannot be read; delete it, or run `traffic agents refresh`.") from error
 
 
 def changed_at(lake: Lake) -> int:

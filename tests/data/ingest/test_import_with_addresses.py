@@ -1,12 +1,12 @@
 """What addresses add to an import: agents verified or contradicted, countries; and that they are kept nowhere."""
 
 import csv
+import re
 from collections import Counter
 from datetime import timedelta
 
 import pytest
 
-from data.errors import LakeDamaged
 from data.ingest.importer import Importer, Options
 from data.rules.geoip import CountryDatabase
 from tests.support.addresses import FETCHED, PROXIES, ROAMING, country_database, fetch_lists
@@ -108,12 +108,16 @@ def test_other_formats_are_held_against_the_lists_too(lake, load):
     assert landed(lake, *SAID, domain="a.example") == {path: CHECKED[path] for path in rows}
 
 
-def test_a_damaged_list_is_named_before_anything_is_imported(lake, load):
+def test_a_damaged_list_is_named_once_and_left_out(lake, load, caplog):
     fetch_lists(lake)
-    (lake.ip_lists / "openai-gptbot.json").write_text("{")
-    with pytest.raises(LakeDamaged, match=r"openai-gptbot\.json"):
-        load(LOG)
-    assert landed(lake) == {}
+    (lake.ip_lists / "openai-gptbot.json").write_text("{broken")
+    load(LOG)
+    (told,) = caplog.messages
+    assert re.search(r"openai-gptbot\.json cannot be read; .* run `traffic agents refresh`\.", told)
+    there = landed(lake, "agent", "confidence")
+    assert there.keys() == REQUESTS.keys()
+    assert ("GPTBot", "verified") not in there.values()
+    assert {confidence for _, confidence in there.values()} >= {"verified", "high"}
 
 
 def visitors(lake, domain=None):
