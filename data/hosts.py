@@ -9,10 +9,33 @@ from data.errors import BadInput
 HOST_RULE: Final = "must be a host or host:port, such as go.example.com or [2001:db8::1]:8080"
 """Completes an error message that names what is wrong. The text itself is not repeated: it may contain a secret."""
 
+_MAPPED: Final = bytes(10) + b"\xff\xff"
+"""The beginning of an IPv4 address written as IPv6."""
 _MAX_HOST: Final = 253
 _HOST_AND_PORT: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\[\]:]+)(?::[0-9]{0,5})?")
 _LABEL: Final = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 _NAME: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
+
+
+def normalized_address(text: str) -> str:
+    """Return the one spelling of a client's IP address: without port, brackets and zone, and IPv4 never as IPv6.
+
+    Other text is returned unchanged. An IPv4 address alone is not parsed: it has no colon, and only one spelling.
+    """
+    if ":" not in text:
+        return text
+    host = text[1:].partition("]")[0] if text.startswith("[") else text
+    try:
+        if host.count(":") < 2:
+            host = host.partition(":")[0]
+            socket.inet_pton(socket.AF_INET, host)  # which has one spelling
+            return host
+        packed = socket.inet_pton(socket.AF_INET6, host.partition("%")[0])
+    except (OSError, ValueError):  # ValueError: a NUL, or a lone surrogate
+        return text
+    if packed.startswith(_MAPPED):
+        return socket.inet_ntop(socket.AF_INET, packed[12:])
+    return socket.inet_ntop(socket.AF_INET6, packed)
 
 
 def normalized_host(text: str) -> str | None:

@@ -28,7 +28,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from data.hosts import normalized_host
+from data.hosts import normalized_address, normalized_host
 from data.ingest.dictionary import (
     DictionaryColumn,
     composite_key,
@@ -105,6 +105,8 @@ class VisitBuilder:
         requests = requests.append_column("day", day)
         encoded = {name: dictionary_encoded(requests[name]) for name in _ENCODED_COLUMNS}
         encoded["user_agent"] = encoded["user_agent"].mapped(readable_user_agent)
+        if pc.any(pc.match_substring(encoded["ip"].dictionary, ":")).as_py():  # other spellings of one address
+            encoded["ip"] = encoded["ip"].mapped(normalized_address)
         encoded["domain"] = encoded["domain"].mapped(lambda host: normalized_host(host or tenant.domain))
         targets = self._targets(encoded["target"].dictionary, tenant)
         short_code_rank = targets["short_code_rank"].take(encoded["target"].indices)

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta
 
 from data.errors import BadInput
-from data.hosts import HOST_RULE, normalized_host
+from data.hosts import HOST_RULE, normalized_address, normalized_host
 
 MAX_CLOCK_SKEW: Final = timedelta(days=1)
 """How far in the future a time may be. Anything later is an error, such as a wrong unit, rather than a wrong clock."""
@@ -195,7 +195,7 @@ def _ip(text: str) -> str:
         socket.inet_pton(socket.AF_INET6 if ":" in text else socket.AF_INET, text)
     except (OSError, ValueError) as error:
         raise BadInput("ip is not a valid address") from error
-    return text
+    return normalized_address(text)
 
 
 @lru_cache(1 << 14)

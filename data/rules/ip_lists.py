@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from data.errors import BadInput
+from data.hosts import normalized_address
 from data.rules.tables import IpList
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -36,12 +37,11 @@ class Snapshot(NamedTuple):
 
 
 def parse_address(text: str) -> Address | None:
-    """Parse an IP address; an IPv4 address written as IPv6 (::ffff:1.2.3.4) becomes IPv4. None when it is invalid."""
+    """Parse an IP address in any spelling of `normalized_address`. None when it is invalid."""
     try:
-        address = ipaddress.ip_address(text)
+        return ipaddress.ip_address(normalized_address(text))
     except ValueError:
         return None
-    return getattr(address, "ipv4_mapped", None) or address
 
 
 def parse_networks(body: bytes, form: str) -> list[Network]:

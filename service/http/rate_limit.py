@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from starlette.types import Scope
 
+from data.rules.ip_lists import parse_address
 from service.http.errors import RateLimited
 from service.setting_values import Network
 
@@ -106,12 +107,7 @@ class SourceResolver:
             return source
         lines = [value.decode("latin-1") for name, value in scope["headers"] if name == b"x-forwarded-for"]
         for written in reversed(",".join(lines).split(",")):
-            text = written.strip()  # some proxies add a port: `1.2.3.4:5` or `[::1]:5`
-            if text.startswith("["):
-                text = text[1:].partition("]")[0]
-            elif text.count(":") == 1:
-                text = text.partition(":")[0]
-            hop = self._resolve_hop(text)
+            hop = self._resolve_hop(written.strip())  # some proxies add a port
             if hop is None:
                 break
             source, is_trusted = hop
@@ -126,12 +122,9 @@ class SourceResolver:
 
     def _resolve_hop_uncached(self, text: str) -> tuple[str, bool] | None:
         """The source of an address, and whether that is a trusted proxy; None if `text` is not an IP address."""
-        try:  # without the zone of an IPv6 address (`fe80::1%eth0`, RFC 4007)
-            address = ipaddress.ip_address(text.partition("%")[0] if ":" in text else text)
-        except ValueError:
+        address = parse_address(text)
+        if address is None:
             return None
-        if address.version == 6:
-            address = address.ipv4_mapped or address
         is_trusted = any(address in network for network in self._trusted)
         if address.version == 4:
             return str(address), is_trusted

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data import BadInput
-from data.hosts import check_host, normalized_host
+from data.hosts import check_host, normalized_address, normalized_host
 from tests.support.tables import examples_at_once
 
 
@@ -46,3 +46,18 @@ def test_whatever_is_given_the_normal_form_is_plain_and_final(text):
         assert host == host.lower()
         assert host.isascii()
         assert not set(host) & set("/?#@% \\\n\0,;=&")
+
+
+@pytest.mark.parametrize(
+    ("address", "spellings"),
+    [
+        ("203.0.113.7", ["203.0.113.7:443", "::ffff:203.0.113.7", "::FFFF:cb00:7107", "[::ffff:203.0.113.7]:443"]),
+        ("2001:db8::1", ["2001:DB8::1", "2001:0db8:0:0:0:0:0:0001", "[2001:db8::1]", "[2001:DB8:0::1]:443"]),
+        ("fe80::1", ["fe80::1%eth0", "[fe80::1%25eth0]:80"]),
+        ("", [""]),
+        ("unknown", ["unknown"]),
+        ("a:b:c", ["a:b:c"]),
+    ],
+)
+def test_an_address_has_one_spelling(address, spellings):
+    assert {normalized_address(spelling) for spelling in [address, *spellings]} == {address}

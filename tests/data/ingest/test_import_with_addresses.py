@@ -1,14 +1,19 @@
 """What addresses add to an import: agents verified or contradicted, countries; and that they are kept nowhere."""
 
 import csv
+import json
 import re
 from collections import Counter
-from datetime import timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
 from data.ingest.importer import Importer, Options
+from data.ingest.live import LiveIngest
+from data.ingest.visitor_ids import daily_salts, visitor_hash
+from data.logs.reported import Submission
 from data.rules.geoip import CountryDatabase
+from data.store.pending import flush_all
 from tests.support.addresses import FETCHED, PROXIES, ROAMING, country_database, fetch_lists
 from tests.support.lakes import everything_in, rows_of
 from tests.support.tables import tables
@@ -213,3 +218,27 @@ def test_a_database_that_is_damaged_in_a_record_stops_no_import(lake, load, data
     assert load(PEOPLE, countries=CountryDatabase(path)).visits == 9
     told = landed(lake, "country")
     assert (told["/de"], told["/gb"]) == ((None,), ("GB",))
+
+
+DAY = date(2026, 3, 15)
+
+
+@pytest.mark.parametrize(
+    ("address", "spellings"),
+    [
+        ("203.0.113.7", ["203.0.113.7", "::ffff:203.0.113.7", "::FFFF:CB00:7107"]),
+        ("2001:db8::1", ["2001:db8::1", "2001:DB8::1", "2001:0db8:0:0::0001"]),
+    ],
+)
+def test_all_spellings_of_an_address_are_one_visitor(lake, tmp_path, address, spellings):
+    log = tmp_path / "access.log"
+    log.write_text("".join(line(f"/{number}", one) for number, one in enumerate(spellings)))
+    Importer(lake).run(log, Options("acme"))
+    reported = [
+        json.dumps({"time": f"{DAY}T10:05:03Z", "path": "/", "ip": one, "user_agent": GPTBOT}) for one in spellings
+    ]
+    LiveIngest(lake).land([Submission("acme", [row.encode() for row in reported])])
+    flush_all(lake)
+    (salt,) = daily_salts(lake.salts, [DAY], datetime.now(UTC)).values()
+    visitors = [visit["visitor"] for visit in rows_of(lake)]
+    assert visitors == [visitor_hash(salt, "acme", address, GPTBOT)] * 2 * len(spellings)

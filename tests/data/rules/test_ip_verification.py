@@ -128,7 +128,8 @@ def test_an_address_of_a_known_proxy_or_of_the_operators_own_tells_nothing(verif
     asked = verifier(own, home=[*known, *HOME])
     for address in (*addresses, "5.5.5.5", "20.42.10.200", "2a01:4f8::1"):
         assert asked.verdict("Served", address, DAY) == (None, f"{address} belongs to a proxy")
-    assert asked.verdict("Served", "::ffff:5.5.5.5", DAY) == (None, "5.5.5.5 belongs to a proxy")
+    for spelling in ("::ffff:5.5.5.5", "5.5.5.5:443", "[::ffff:5.5.5.5]:443"):
+        assert asked.verdict("Served", spelling, DAY) == (None, "5.5.5.5 belongs to a proxy")
     assert asked.verdict("Served", "20.42.10.127", DAY).inside is True
     assert asked.verdict("Served", "5.5.6.5", DAY).inside is False
 
