@@ -73,7 +73,7 @@ class Answers:
         async def body_of(entry: Entry) -> bytes:
             return self._cached(entry, scope, epoch) or await self._compute_answer(entry, scope, epoch, batch)
 
-        return await _all_of(body_of, entries)
+        return await _bodies_of(body_of, entries)
 
     def statistics(self, organization: str) -> list[dict[str, Any]]:
         """The rows of cache-stats."""
@@ -142,7 +142,7 @@ class Answers:
         if not parts:
             return await computed(entry)
         self._cache.count(scope.organization, entry.name, "misses")
-        bodies = await _all_of(computed, [part for _, part in parts])
+        bodies = await _bodies_of(computed, [part for _, part in parts])
         return _object_of(name + body for (name, _), body in zip(parts, bodies, strict=True))
 
 
@@ -154,6 +154,7 @@ async def while_connected(answering: Awaitable[Result], receive: Receive) -> Res
             pass  # ignore the rest of the body
 
     answer, disconnect = asyncio.ensure_future(answering), asyncio.ensure_future(disconnected())
+    answer.add_done_callback(lambda done: done.cancelled() or done.exception())  # after a disconnect, it is not awaited
     try:
         await asyncio.wait({answer, disconnect}, return_when=asyncio.FIRST_COMPLETED)
         if not answer.done():
@@ -164,21 +165,27 @@ async def while_connected(answering: Awaitable[Result], receive: Receive) -> Res
         disconnect.cancel()
 
 
-async def _all_of(compute: Callable[[Entry], Coroutine[Any, Any, bytes]], entries: Sequence[Entry]) -> list[bytes]:
-    """What `compute` returns for each entry, in their order. If one fails, cancels the others and raises its error.
+async def all_of(computing: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
+    """The results of coroutines that run at once, in their order. If one fails, cancels the others and raises that.
 
     When a cluster takes too long for one, the others go on: what they count is cached, so that the next request ends.
     """
-    long_first = sorted(entries, key=lambda entry: entry.name not in LONG)
-    tasks = {entry.name: asyncio.ensure_future(compute(entry)) for entry in long_first}
+    tasks = [asyncio.ensure_future(one) for one in computing]
     try:
-        return await asyncio.gather(*(tasks[entry.name] for entry in entries))
+        return await asyncio.gather(*tasks)
     except ClusterTimeout:
-        await asyncio.wait(tasks.values())
+        await asyncio.wait(tasks)
         raise
     finally:
-        for task in tasks.values():
+        for task in tasks:
             task.cancel()
+
+
+async def _bodies_of(compute: Callable[[Entry], Coroutine[Any, Any, bytes]], entries: Sequence[Entry]) -> list[bytes]:
+    """The body that `compute` returns for each entry, in their order; that of an entry that is there twice, once."""
+    distinct = {entry.name: entry for entry in sorted(entries, key=lambda entry: entry.name not in LONG)}
+    bodies = dict(zip(distinct, await all_of(map(compute, distinct.values())), strict=True))
+    return [bodies[entry.name] for entry in entries]
 
 
 def _object_of(members: Iterable[bytes]) -> bytes:

@@ -6,6 +6,7 @@ from typing import Final
 import orjson
 from starlette.responses import Response
 
+from service.http.answers import while_connected
 from service.http.authentication import Caller
 from service.http.bodies import read_json
 from service.http.compression import GZIP, VARY, compress, wants_gzip
@@ -24,7 +25,7 @@ def mcp_handler(toolbox_of: Callable[[Caller], Toolbox], texts: Lane, version: s
 
     async def handler(call: Call) -> Response:
         message = await read_json(call.request, MAX_MESSAGE_BYTES, "Send one JSON-RPC 2.0 request.")
-        reply = await reply_to(message, toolbox_of(call.caller), version)
+        reply = await while_connected(reply_to(message, toolbox_of(call.caller), version), call.request.receive)
         body = b"" if reply.body is None else orjson.dumps(reply.body)
         if not wants_gzip(call.request.scope["headers"], body):
             return JsonResponse(body, reply.status, VARY)

@@ -1,6 +1,7 @@
 """All pages together: their routes, the gate before them, and errors as pages."""
 
 from functools import partial
+from typing import Final
 from urllib.parse import quote
 
 from starlette.requests import Request
@@ -8,7 +9,16 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from service.http.errors import PROBLEMS, InternalError, MethodNotAllowed, NotFound, Problem, problem_of
+from service.http.answers import while_connected
+from service.http.errors import (
+    PROBLEMS,
+    ClientDisconnected,
+    InternalError,
+    MethodNotAllowed,
+    NotFound,
+    Problem,
+    problem_of,
+)
 from service.http.routing import RouteTable
 from service.pages.accounts import oidc, sign_in
 from service.pages.assets import stylesheet
@@ -21,6 +31,8 @@ from service.pages.rendering import headers_of
 from service.pages.services import PageServices
 from service.pages.settings import hooks as hook_pages
 from service.pages.settings import pages as settings_pages
+
+_READING: Final = frozenset({"GET", "HEAD"})
 
 
 class PagesApp:
@@ -55,7 +67,10 @@ class PagesApp:
         """Answer a request under /app/."""
         request, failure = Request(scope, receive), None
         try:
-            response = await self._response(request)
+            answering = self._response(request)  # only GET and HEAD may be stopped, as others write
+            response = await (while_connected(answering, receive) if request.method in _READING else answering)
+        except ClientDisconnected as error:
+            response = Response(status_code=error.status)  # only the log reads it
         except PROBLEMS as error:
             response = await self._problem_page(request, problem_of(error))
         except Exception as error:  # noqa: BLE001  # raised after the answer, so that it is logged
@@ -70,7 +85,7 @@ class PagesApp:
         path = request.url.path
         if "refusal" in request.scope:
             raise request.scope["refusal"]
-        if request.method not in {"GET", "HEAD"}:
+        if request.method not in _READING:
             self.context.origin.check_same_origin(request)
         is_public = path in self._public or path.startswith((f"{self._root}/static/", f"{self._root}/share/"))
         if not is_public:

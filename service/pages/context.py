@@ -1,6 +1,5 @@
 """What every page has at hand: the service, sessions, the renderer, its filters, its answers, and cookies."""
 
-import asyncio
 import re
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
@@ -13,7 +12,7 @@ from starlette.responses import RedirectResponse, Response
 
 from data import BadInput
 from queries import Entry, Scope
-from service.http.answers import while_connected
+from service.http.answers import all_of
 from service.http.errors import InvalidBody, StateConflict
 from service.http.job_endpoints import actor_of
 from service.jobs.records import Actor, JobRecord
@@ -69,8 +68,7 @@ class PageContext:
         for entry, scope in wanted:
             groups.setdefault(scope, []).append(entry)
         answers, asker = self.services.answers, request.scope["caller"].asker
-        loading = asyncio.gather(*(answers.bodies(group, scope, asker) for scope, group in groups.items()))
-        loaded = await while_connected(loading, request.receive)
+        loaded = await all_of(answers.bodies(group, scope, asker) for scope, group in groups.items())
         bodies = {scope: iter(bodies_of_scope) for scope, bodies_of_scope in zip(groups, loaded, strict=True)}
         return [next(bodies[scope]) for _, scope in wanted]
 

@@ -36,7 +36,9 @@ from service.http.answers import Answers
 from service.http.cache import AnswerCache
 from service.http.errors import TooSlow
 from service.http.lanes import MAX_REQUESTS, Workers
+from service.pages.sessions import SessionStore
 from tests.faults.trials import scaled
+from tests.support.control import open_store
 from tests.support.sockets import Asker, answer_on
 from tests.support.sql import rows
 from tests.support.visits import land, visit
@@ -356,6 +358,13 @@ class Served(Asker):
         connection.sendall(self.request(path.encode(), *lines))
         return connection
 
+    def post(self, path, body):
+        """A connection on which JSON was sent."""
+        sent = json.dumps(body).encode()
+        connection = self.connected()
+        connection.sendall(self.request(path.encode(), b"Content-Length: %d" % len(sent), method=b"POST") + sent)
+        return connection
+
     def ask(self, path, *lines):
         """The status and the body of an answer."""
         with self.begin(path, *lines) as connection:
@@ -418,6 +427,13 @@ def server(shared_lake, key_of, serving, tmp_path_factory):
         assert server.process.returncode == 0, told
 
 
+@pytest.fixture(scope="module")
+def cookie(shared_lake):
+    """The secret of a session of acme."""
+    with open_store(SessionStore, shared_lake) as sessions:
+        return sessions.open_by_link(sessions.create_link("acme")).secret
+
+
 @pytest.fixture
 def served(server):
     """The server, with a journal in which no query of another test is."""
@@ -449,6 +465,24 @@ def test_a_client_that_leaves_stops_its_query_and_gives_its_place_back(served):
     assert max(stopped) < QUERY_TIMEOUT_SECONDS / 2
     assert statistics.median(stopped) < 2
     assert served.ask(devices("go.example"))[0] == 200
+
+
+@pytest.mark.parametrize("way", ["a page", "a page that compares", "a tool"])
+def test_a_reader_who_leaves_takes_all_queries_along(served, cookie, way):
+    domain = f"ever-{way.replace(' ', '-')}"
+    if way == "a tool":
+        arguments = {"endpoint": "dashboard", **dict(pair.split("=") for pair in WEEK.split("&")), "domain": domain}
+        call = {"method": "tools/call", "params": {"name": "query", "arguments": arguments}}
+        connection = served.post("/mcp", {"jsonrpc": "2.0", "id": 1, **call})
+    else:
+        compare = "&compare=before" if "compares" in way else ""
+        connection = served.begin(f"/app/?{WEEK}&domain={domain}{compare}", b"Cookie: traffic=" + cookie.encode())
+    served.wait_until("began", domain)
+    assert served.leave(connection, domain) < QUERY_TIMEOUT_SECONDS / 2
+    assert served.ask(devices("go.example"))[0] == 200
+    begun = len(served.times("began", domain))
+    assert begun <= (os.cpu_count() or 1) + 1  # the others never began
+    served.wait_until("ended", domain, begun)
 
 
 def test_a_query_goes_on_until_the_last_of_those_who_wait_has_left(served):

@@ -1,6 +1,6 @@
 """The marks of the main chart: days with an event, each with a link to it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any, Final
@@ -28,15 +28,10 @@ def marks_of(
     filters: Filters, uncovered: frozenset[date], agents: Sequence[Mapping[str, Any]], events: Sequence[Mark]
 ) -> list[Mark]:
     """The marks of the days in scope, by day; `agents` are the rows of bot-traffic, `events` are of any days."""
-    scope, found = filters.scope, []
-    for day in uncovered:
-        if day - timedelta(1) in uncovered and day > scope.start_date:
-            continue
-        last = day
-        while last + timedelta(1) in uncovered:
-            last += timedelta(1)
-        text = f"{formats.span(day, last)}: no log and no report covers {plural((last - day).days + 1, 'day')}"
-        found.append(Mark(day, text, filters.query_string(start_date=str(day), end_date=str(last))))
+    scope, found = filters.scope, list[Mark]()
+    for first, last in _runs(day for day in uncovered if scope.start_date <= day <= scope.end_date):
+        text = f"{formats.span(first, last)}: no log and no report covers {plural((last - first).days + 1, 'day')}"
+        found.append(Mark(first, text, filters.query_string(start_date=str(first), end_date=str(last))))
     seen: dict[str, date] = {}  # an agent has a row for each confidence
     for row in agents:
         first = date.fromisoformat(row["first_seen"][:10])
@@ -49,6 +44,17 @@ def marks_of(
             found.append(Mark(first, text, f"agents{filters.query_string(agent=agent)}"))
     found += events
     return sorted((mark for mark in found if scope.start_date <= mark.day <= scope.end_date), key=lambda mark: mark.day)
+
+
+def _runs(days: Iterable[date]) -> list[tuple[date, date]]:
+    """The first and the last day of each run of consecutive days, the earliest first."""
+    runs: list[tuple[date, date]] = []
+    for day in sorted(days):
+        if runs and runs[-1][1] == day - timedelta(1):
+            runs[-1] = runs[-1][0], day
+        else:
+            runs.append((day, day))
+    return runs
 
 
 def grouped_marks(marks: Sequence[Mark]) -> list[Sequence[Mark]]:

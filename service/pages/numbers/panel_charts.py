@@ -31,9 +31,11 @@ def chart_of(
     match panel.chart:
         case "series" if days:
             chart = _series(panel.unit, rows, previous, days, marks)
-        case "lines" if days and days.whole_weeks:  # of each AI platform, or coding agent
-            counts = {(str(row.get("ai_source") or row["tool"]), str(row["week"])): int(row["visits"]) for row in rows}
-            chart = multiples({name: [counts.get((name, week), 0) for week in days.whole_weeks] for name, _ in counts})
+        case "lines" if days and (weeks := days.whole_weeks):
+            counts: dict[str, dict[str, int]] = {}  # by AI platform, or coding agent, and week
+            for row in rows:
+                counts.setdefault(str(row.get("ai_source") or row["tool"]), {})[str(row["week"])] = int(row["visits"])
+            chart = multiples({name: [found.get(week, 0) for week in weeks] for name, found in counts.items()})
         case "purposes" if days:
             counted = [column for column in columns if column.kind == "number"]
             drawn = [  # the days, or the weeks, that are whole and were read
@@ -61,7 +63,8 @@ def _series(
     numbered = list(enumerate(rows))
     ahead = [number for number, row in numbered if days.is_ahead(unit, row)]
     missing = [number for number, row in numbered if days.is_missing(unit, row)]
-    partial = [number for number, row in numbered if not days.is_whole(unit, row) and number not in {*ahead, *missing}]
+    empty = {*ahead, *missing}
+    partial = [number for number, row in numbered if not days.is_whole(unit, row) and number not in empty]
     if unit == "week":
         rows = [{**row, "human_clicks": row["human_visits"]} for row in rows]
     numbers: dict[int, str] = {}

@@ -159,6 +159,19 @@ async def test_places_are_given_back_after_answers_failures_and_departures(answe
     await answers.body(DASHBOARD, MINE)
 
 
+async def test_who_leaves_takes_along_an_entry_asked_for_twice(answers, engine):
+    engine.open.clear()
+    before = asyncio.all_tasks()
+    asking = asyncio.create_task(answers.bodies([DEVICES, DEVICES], MINE))
+    while not engine.computed:
+        await asyncio.sleep(0.001)
+    asking.cancel()
+    await asyncio.wait([asking])
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert asyncio.all_tasks() == before
+
+
 async def test_past_the_last_place_a_request_is_refused_before_its_parts_begin_but_held_and_shared_answers_go_on(
     answers, engine
 ):

@@ -1,0 +1,140 @@
+"""Pages of many days: their work grows as the days do, and it ends with the reader who leaves."""
+
+import asyncio
+import gc
+import sys
+import threading
+from contextlib import closing
+from datetime import datetime, timedelta
+
+import orjson
+import pytest
+
+from data.maintenance.status import stored_span
+from data.store.link_index import LinkIndex
+from queries import Warehouse
+from service.encoding import encode
+from service.pages.filters import Filters
+from service.pages.numbers.content import LINK, PageContent, uncovered
+from service.pages.numbers.layout import NAVIGATION
+from service.pages.numbers.tables import CellLinks
+from service.pages.numbers.views import SOURCE
+from service.pages.rendering import Renderer
+from tests.conftest import NOW
+from tests.support.visits import land, visit
+
+TODAY, DAYS = NOW.date(), 400
+PLATFORMS = ("ChatGPT", "Claude", "Gemini", "Perplexity")
+
+
+@pytest.fixture(scope="module")
+def weekly(shared_lake):
+    """A lake with a visit of each platform every week, and no log that covers a day."""
+    weeks = range(0, 2 * DAYS, 7)
+    land(
+        shared_lake,
+        "acme",
+        (
+            visit(visited_at=datetime(*(TODAY - timedelta(week)).timetuple()[:3], 12), ai_source=name,
+                  short_code="go", bot_category="ai_assistant", agent=f"{name}-User")
+            for week in weeks for name in PLATFORMS
+        ),
+    )  # fmt: skip
+    return shared_lake
+
+
+def steps_of(work):
+    """How many lines of Python some work runs, in all functions that it calls."""
+    steps, before = 0, sys.gettrace()
+
+    def trace(_frame, event, _argument):
+        nonlocal steps
+        steps += event == "line"
+        return trace
+
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return steps
+
+
+@pytest.mark.parametrize("page", [*NAVIGATION, LINK, SOURCE], ids=lambda page: page.title)
+def test_twice_the_days_take_at_most_twice_the_work(weekly, page):
+    steps = []
+    with closing(Warehouse(weekly)) as warehouse:
+        for days in (DAYS, 2 * DAYS):
+            given = {"start_date": str(TODAY - timedelta(days - 1)), "end_date": str(TODAY)}
+            given |= {"short_code": "go"} if page is LINK else {}
+            filters = Filters.of(given, "acme", TODAY, LinkIndex(weekly))
+            links = CellLinks("/app", f"/app/{page.path}", filters)
+
+            def content(filters=filters, links=links):
+                missing = uncovered(weekly, filters)
+                return PageContent(page, filters, stored_span(weekly, "acme"), links, uncovered=missing, events=())
+
+            loaded = [
+                orjson.loads(encode(warehouse.answer(entry, warehouse.variables(scope))))
+                for entry, scope in content().wanted
+            ]
+            steps.append(steps_of(lambda content=content, loaded=loaded: content().filled(loaded)))
+    assert steps[1] <= 2.2 * steps[0]
+
+
+@pytest.fixture
+def left(weekly, browsing):
+    """Asks for an overview whose reader leaves after an event; the status, and what the event loop complains of."""
+    complaints, sent, answered = [], [], threading.Event()
+
+    async def asked(app, cookie, leaving):
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context["message"]))
+        scope = {
+            "type": "http", "method": "GET", "path": "/app/", "query_string": b"range=7d", "client": ("10.0.0.1", 1),
+            "headers": [(b"cookie", b"traffic=" + cookie.encode())],
+        }  # fmt: skip
+
+        async def receive():
+            await asyncio.to_thread(leaving.wait, 60)
+            return {"type": "http.disconnect"}
+
+        async def send(message):
+            sent.append(message)
+            answered.set()
+
+        await app(scope, receive, send)
+        await asyncio.sleep(0.1)  # for what is being cancelled
+        gc.collect()  # futures complain when they are collected
+
+    def left(leaving):
+        with browsing(weekly) as browser:
+            browser.client.portal.call(asked, browser.client.app, browser.client.cookies["traffic"], leaving)
+        return sent[0]["status"], complaints
+
+    left.answered = answered
+    return left
+
+
+def test_a_page_is_not_drawn_for_a_reader_who_left(left, monkeypatch):
+    leaving, rendered, filled = threading.Event(), [], PageContent.filled
+
+    def filled_while_the_reader_leaves(*given):
+        leaving.set()
+        left.answered.wait(30)
+        return filled(*given)
+
+    monkeypatch.setattr(PageContent, "filled", filled_while_the_reader_leaves)
+    monkeypatch.setattr(Renderer, "render", lambda *given: rendered.append(given) or b"")
+    assert left(leaving) == (499, [])
+    assert rendered == []
+
+
+def test_leaving_while_queries_run_logs_no_error(left, monkeypatch):
+    leaving, answer = threading.Event(), Warehouse.answer
+
+    def answer_while_the_reader_leaves(*given):
+        leaving.set()
+        return answer(*given)
+
+    monkeypatch.setattr(Warehouse, "answer", answer_while_the_reader_leaves)
+    assert left(leaving) == (499, [])
