@@ -176,7 +176,7 @@ class Follower:
         """
         with self._lake.write_lock():
             before, domain = tail.batch, self._options.domain
-            tail.resume(self._lake.manifest.batches(self._options.organization), domain)
+            tail.resume(self._lake.manifest, self._options.organization, domain)
             if tail.batch and tail.batch != before:
                 check_domain(tail.path, tail.batch, domain)
                 if tail.batch.visits and tail.batch.domain != domain:

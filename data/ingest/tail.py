@@ -8,17 +8,22 @@ import copy
 import hashlib
 import os
 import stat
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from data.errors import BadInput
 from data.logs.source import BLOCK_BYTES, CHUNK_BYTES, MAX_LINE_BYTES, Block, Content, Preamble, is_plain
-from data.store.batches import Batch, longest
+from data.store.batches import Batch, batch_of, longest
+from data.store.manifest import Manifest
 
 HEAD_BYTES: Final = 4096
 """The first bytes of a file, which contain times and so distinguish it from a file that overwrote it."""
+
+_LONGER: Final = "SELECT * FROM batches NOT INDEXED WHERE organization = ? AND bytes > ? AND bytes <= ? \
+AND whole_bytes >= ?"
+"""Asked for each block. An index would look the imports up by their hashes: 200,000 in 0.27 s and not 0.02."""
+_IS_REGISTERED: Final = "SELECT 1 FROM batches WHERE id = ? AND sha256 = ? AND bytes = ?"
 
 
 class ReadPosition:
@@ -96,14 +101,14 @@ class Tail:
         self.position, self.batch, self._head = ReadPosition(), None, b""
         self.checked_size, self.log_format, self.rejects_file = -1, "auto", None
 
-    def resume(self, batches: Sequence[Batch], domain: str) -> None:
+    def resume(self, manifest: Manifest, organization: str, domain: str) -> None:
         """Continue after the longest import whose content the file begins with, as `longest` chooses it."""
-        is_known = self.batch is None or any(
-            (row.id, row.sha256, row.size) == (self.batch.id, self.batch.sha256, self.batch.size) for row in batches
+        is_known = self.batch is None or bool(
+            manifest.rows(_IS_REGISTERED, [self.batch.id, self.batch.sha256, self.batch.size])
         )
-        if not self._resume_at(batches, domain) and not is_known:  # an older manifest was restored
+        if not self._resume_at(manifest, organization, domain) and not is_known:  # an older manifest was restored
             self.reset()
-            self._resume_at(batches, domain)
+            self._resume_at(manifest, organization, domain)
 
     def read(self, end: int, is_over: bool) -> tuple[Block, ReadPosition] | None:
         """The next block of finished lines before byte `end`, and the position after it; None when there is none.
@@ -147,10 +152,11 @@ class Tail:
         """Close the file."""
         os.close(self._handle)
 
-    def _resume_at(self, batches: Sequence[Batch], domain: str) -> bool:
+    def _resume_at(self, manifest: Manifest, organization: str, domain: str) -> bool:
         """Continue after the longest import beyond the current position; return whether there is one."""
         size, position, positions = self.size, self.position.copy(), {}
-        longer = [row for row in batches if self.landed_bytes < row.size <= size and row.whole_size >= position.offset]
+        rows = manifest.rows(_LONGER, [organization, self.landed_bytes, size, position.offset])
+        longer = [batch_of(row) for row in rows]
         for mark in sorted({mark for row in longer for mark in (row.whole_size, row.size)}):
             self._read_to(position, mark)
             positions[mark] = position.copy()
