@@ -1,18 +1,21 @@
 -- HAProxy's `option httplog`, and `httpslog`, which has more behind the request, after whatever syslog writes before.
 -- Evidence: https://docs.haproxy.org/2.6/configuration.html#8.2.3 and #8.6 (" # { | } are written as # and two digits)
 -- Captured request headers must be Host, User-Agent and Referer, in this order.
+-- A connection that its client ended (C) or left silent (c) before it had sent a request (R, <BADREQ>) gives no row:
+-- browsers open spare ones. Evidence: https://docs.haproxy.org/2.6/configuration.html#8.5
 -- The times are local: their offset from UTC is that of syslog's time where it has one.
 WITH found AS (
     SELECT number, strlen(line) AS bytes, contains(line, 'haproxy[') AS is_haproxy, regexp_extract(line,
-        '^(.* )?(\S+):\d+ \[(\S{20})\.\d{3}\] \S+ \S+/\S+ [-+0-9/]+ (-?\d+) (\+?\d+) \S+ \S+ \S{4} [+0-9/]+ \d+/\d+ '
+        '^(.* )?(\S+):\d+ \[(\S{20})\.\d{3}\] \S+ \S+/\S+ [-+0-9/]+ (-?\d+) (\+?\d+) \S+ \S+ (\S{4}) [+0-9/]+ \d+/\d+ '
         || '(?:\{([^}]*)\} )?(?:\{[^}]*\} )?"([^"]*)("?)',
-        ['before', 'ip', 'logged_at', 'status', 'bytes_sent', 'captured', 'request', 'closing']) AS v
+        ['before', 'ip', 'logged_at', 'status', 'bytes_sent', 'state', 'captured', 'request', 'closing']) AS v
     FROM lines
 ), split AS (
     SELECT *, string_split(v.captured, '|') AS captured,
         hash_decoded(v.request) AS request_line,
         regexp_extract(v.before, 'T\d\d:\d\d:\d\d(?:\.\d+)?([+-]\d\d):?(\d\d)', ['hours', 'minutes']) AS shift
     FROM found
+    WHERE NOT (v.request = '<BADREQ>' AND v.state[1] IN ('C', 'c') AND v.state[2] = 'R')
 )
 SELECT
     number,

@@ -62,9 +62,12 @@ def test_requests_to_a_real_haproxy_land_with_their_headers_bytes_and_utc_times(
             bad.sendall(b"nonsense\r\n\r\n")
             while bad.recv(4096):
                 pass
-        wait_until(lambda: log.exists() and "<BADREQ>" in log.read_text("utf-8"), 30)
+        socket.create_connection(("127.0.0.1", port), 10).close()  # as browsers do with connections that they spare
+        wait_until(lambda: all(state in log.read_text("utf-8") for state in (" PR-- ", " CR-- ")), 30)
         told = log.read_text("utf-8")
     summary = Importer(lake).run(log, Options("acme"))
+    rows = [visit for visit in rows_of(lake) if visit["path"] != "/spring"]
+    assert sorted(visit["path"] for visit in rows) == ["", "/missing"]
     visits = {visit["path"]: visit for visit in rows_of(lake)}
     assert (summary.log_format, set(visits)) == ("haproxy", {"/spring", "/missing", ""}), told
     reasons = {"not a request (another message of HAProxy)", "no valid status"}

@@ -77,6 +77,17 @@ def test_every_format_has_its_line_here():
     assert set(FORMAT_LINES) == set(FORMATS)
 
 
+@pytest.mark.parametrize(("state", "status"), [("CR--", 400), ("cR--", 408)])
+def test_haproxy_connections_without_a_request_are_left_out(read, detected, state, status):
+    spare = {
+        "GET /abc?q=1 HTTP/1.1": "<BADREQ>",
+        "web~ links/app1 0/0/1/8/9 302": f"web web/<NOSRV> -1/-1/-1/-1/0 {status}",
+    }
+    line = changed("haproxy", spare | {"----": state})
+    assert read("haproxy", line) == []
+    assert (detected(line), detected(line, FORMAT_LINES["haproxy"][0])) == ("haproxy", "haproxy")
+
+
 def logs_of(log_format):
     """The examples of a format, and its line, by what stands before them; each with what it is to give."""
     logs = defaultdict(list)
