@@ -59,7 +59,7 @@ class Settings:
 
     # fmt: off
     lake: Path = _row(Path, "folder of visits, manifest, links, API keys and jobs", "data/lake", flag="--lake")
-    host: str = _row(str, "address that the server listens on", "127.0.0.1", flag="--host")
+    host: str = _row(str, "address that the server listens on; `::`: all of IPv6 and IPv4", "127.0.0.1", flag="--host")
     port: int = _row(
         whole_number(0, 65_535), "port that the server listens on; 0 takes a free one", "8000", flag="--port")
     monitor_port: int | None = _row(

@@ -109,10 +109,11 @@ class _MainServer(_Server):
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket. Raises BadInput if the address cannot be bound."""
+    """A listening socket, of IPv4 too if the host is `::`. Raises BadInput if the address cannot be bound."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    is_dual = host == "::" and socket.has_dualstack_ipv6()
     try:
-        listener = socket.create_server((host, port), family=family, backlog=2_048)
+        listener = socket.create_server((host, port), family=family, backlog=2_048, dualstack_ipv6=is_dual)
     except OSError as error:
         raise BadInput(f"cannot serve on {host}:{port} ({error.strerror}); choose another --host or --port.") from error
     if sys.platform == "linux":  # drop connections whose client acknowledges no data for so long, also after close()

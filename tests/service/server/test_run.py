@@ -70,6 +70,16 @@ def test_a_signal_lets_the_request_under_way_be_answered_and_ends_with_0(lake, s
             connected(server.port)
 
 
+def test_the_host_of_two_colons_is_served_by_ipv4_and_ipv6(lake, serving):
+    if not socket.has_dualstack_ipv6():
+        pytest.skip("IPv6 is missing: it is off in this kernel or container")
+    with serving(lake, "--host", "::", trusted_proxies="127.0.0.1") as server:
+        for address in ("127.0.0.1", "::1"):
+            with socket.create_connection((address, server.port), timeout=60) as connection:
+                connection.sendall(request(b"/healthz", b"X-Forwarded-For: 203.0.113.7"))
+                assert answer_on(connection).headers[b"x-ratelimit-remaining"] == b"59"
+
+
 def report_half(connection, key):
     """Send the beginning of a report, once the server waits for it."""
     lines = (f"Authorization: Bearer {key}".encode(), b"Content-Length: 14", b"Expect: 100-continue")
