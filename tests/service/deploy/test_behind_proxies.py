@@ -17,7 +17,7 @@ ROUNDS = 6
 PATIENT = dict.fromkeys(("LINGER_SECONDS", "BODY_IDLE_TIMEOUT_SECONDS", "BODY_TIMEOUT_SECONDS"), 600)
 """A request that is taken for the rest of a body waits for so long: longer than any proxy does."""
 ROW = b'{"path":"/x"}\n'
-LARGE, VALID, HUGE = 1_000_000, 900_000, 5 << 20
+LARGE, VALID, WHOLE, HUGE = 1_000_000, 900_000, 4 << 20, 5 << 20
 ANONYMOUS = ("-H", "Authorization: Bearer none")
 HALF = b"Content-Length: %d" % (4 << 20)  # the body lacks a byte
 
@@ -36,7 +36,8 @@ class Browsers:
         command = [
             installed("curl"), "--silent", "--show-error", "--noproxy", "*", "--insecure", "--max-time", "60",
             f"--http{version}", "--resolve", f"{DASHBOARD}:{self.site.dashboard}:127.0.0.1",
-            "--interface", address or next(self.addresses), "--output", self.site.root / "answer",
+            "--interface", address or next(self.addresses),
+            "--output", self.site.root / "answer", "--dump-header", self.site.root / "headers",
             "--write-out", "%{http_code} %{http_version}", *words, self.site.address + path,
         ]  # fmt: skip
         done = subprocess.run(command, text=True, capture_output=True, check=False)
@@ -45,8 +46,19 @@ class Browsers:
         return int(status)
 
     def answer(self):
-        """The body of the last answer."""
-        return (self.site.root / "answer").read_bytes()
+        """The JSON of the last answer."""
+        return json.loads((self.site.root / "answer").read_bytes())
+
+    def cookie(self):
+        """The cookie that the last answer sets."""
+        headers = (self.site.root / "headers").read_text("ascii").splitlines()
+        (cookie,) = [line.partition(": ")[2] for line in headers if line.lower().startswith("set-cookie: ")]
+        return cookie
+
+    def sign_in(self, version):
+        """Sign in with the key, as the form of the page does."""
+        form = ("--data-urlencode", f"key={self.key[1].split()[-1]}", "-H", f"Origin: {self.site.address}")
+        return self.ask("/app/sign-in", *form, version=version)
 
 
 @pytest.fixture(scope="module", params=[nginx, haproxy, caddy])
@@ -63,9 +75,18 @@ def browsers(request, shared_lake, serving, key_of, tmp_path_factory):
 def bodies(tmp_path_factory):
     """Files with bodies of some sizes."""
     folder = tmp_path_factory.mktemp("bodies")
-    for size in (LARGE, VALID, HUGE):
+    for size in (LARGE, VALID, WHOLE, HUGE):
         (folder / str(size)).write_bytes(ROW + b" " * (size - len(ROW)))
     return folder
+
+
+@pytest.fixture(params=[nginx, haproxy, caddy])
+def plain(request, lake, serving, key_of, tmp_path):
+    """Clients of a server behind a proxy without TLS."""
+    with serving(lake, trusted_proxies="127.0.0.1") as server:
+        site = Site(tmp_path, server.port)
+        with request.param(site):
+            yield Browsers(site, key_of(lake))
 
 
 def body(bodies, size):
@@ -93,7 +114,7 @@ def test_an_early_answer_leaves_the_next_request_alone(browsers, bodies, version
         assert browsers.ask(path, *words, *body(bodies, size), address=address, version=version) == status
         assert browsers.ask("/healthz", version=version) == 200
         assert browsers.ask("/visits", *browsers.key, *body(bodies, VALID), version=version) == 202
-        assert json.loads(browsers.answer())["accepted"] == 1
+        assert browsers.answer()["accepted"] == 1
 
 
 @pytest.mark.parametrize("version", ["1.1", "2"])
@@ -106,3 +127,24 @@ def test_an_overloaded_server_leaves_the_next_request_alone(browsers, bodies, ve
         for _ in range(ROUNDS):
             assert browsers.ask("/visits", *sent, version=version) == 503
             assert browsers.ask("/healthz", version=version) == 200
+
+
+@pytest.mark.parametrize("version", ["1.1", "2"])
+def test_visits_of_4_mib_pass_and_more_is_refused_in_json(browsers, bodies, version):
+    assert browsers.ask("/visits", *browsers.key, *body(bodies, WHOLE), version=version) == 202
+    assert browsers.answer()["accepted"] == 1
+    assert browsers.ask("/visits", *browsers.key, *body(bodies, HUGE), version=version) == 413
+    assert browsers.answer()["error"] == "The body is larger than 4 MiB."
+
+
+@pytest.mark.parametrize("version", ["1.1", "2"])
+def test_a_session_over_tls_has_a_secure_cookie(browsers, version):
+    assert browsers.sign_in(version) == 303
+    assert {"Secure", "HttpOnly"} <= {*browsers.cookie().split("; ")}
+    assert browsers.cookie().startswith("__Host-")
+
+
+def test_a_form_is_of_the_same_origin_on_any_port(plain):
+    assert plain.sign_in("1.1") == 303
+    assert "Secure" not in plain.cookie()
+    assert plain.ask("/app/sign-in", "--data", "key=x", "-H", "Origin: http://evil.example") == 403

@@ -45,6 +45,7 @@ def lines_of(log):
 def test_what_a_proxy_logs_is_read_as_the_requests_were(proxy, tmp_path, lake):
     site = Site(tmp_path)
     with proxy(site) as process:
+        socket.create_connection(("127.0.0.1", site.links), timeout=60).close()  # as browsers do with spare ones
         for target, headers in REQUESTS:
             ask(site.links, target, headers)
         wait_until(lambda: lines_of(site.log) == len(REQUESTS), process, site.root / "output")
