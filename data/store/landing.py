@@ -5,7 +5,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, date, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -101,12 +101,15 @@ class Landing:
         rows = self._lake.manifest.rows("SELECT first_at, last_at FROM batches WHERE id = ?", [before])
         first_at, last_at = span(self._span, *rows)
         batch = replace(batch, id=self.batch, first_at=first_at, last_at=last_at)
-        unfinished = self._lake.manifest.unfinished_files(continues) if continues else []
-        if unfinished and not self._staged:  # nothing landed in their place, which must be recorded
-            self._add(unfinished[-1].day, 0, None)
-            self._last_part = VISITS.empty_table()
-        publish = self._publisher(batch, unfinished)
-        self._lake.manifest.commit(self.organization, batch, continues, publish, zone=self.zone, arrived=arrived)
+        has_line = continues and self._lake.manifest.unfinished_files(continues)
+        # a rewrite of its file meanwhile would be newer, so that a rebuild would take it instead of what lands
+        with self._lake.rewrite_lock(organization=self.organization) if has_line else nullcontext():
+            unfinished = self._lake.manifest.unfinished_files(continues) if continues else []
+            if unfinished and not self._staged:  # nothing landed in their place, which must be recorded
+                self._add(unfinished[-1].day, 0, None)
+                self._last_part = VISITS.empty_table()
+            publish = self._publisher(batch, unfinished)
+            self._lake.manifest.commit(self.organization, batch, continues, publish, zone=self.zone, arrived=arrived)
         return batch
 
     def publisher(self) -> Publisher:

@@ -23,6 +23,7 @@ from data.maintenance.retention import apply_retention
 from data.maintenance.unknown import unknown_files
 from data.maintenance.verification import verify_lake
 from data.store.behaviour import switch_behaviour, uses_behaviour
+from data.store.landing import publisher
 from data.store.manifest import READERS_GRACE
 from data.store.pending import backlog, enqueue, flush_all
 from queries import ENDPOINTS, ENTRIES, RollupBuilder, Scope
@@ -281,6 +282,23 @@ def test_no_older_line_counts_again_after_an_erasure(lake, tmp_path, removed):
     assert there == {"/a0": 1, "/a1": 1, "/a3": 1}
     with rebuilt_lake(lake) as again:
         assert paths(again) == there
+
+
+def test_a_merge_while_a_log_lands_loses_no_line(lake, tmp_path, monkeypatch):
+    log = tmp_path / "access.log"
+    log.write_text(text := line("/a", 1) + line("/b", 2)[:-1])
+    Importer(lake).run(log, Options("acme"))
+    log.write_text(text + "\n" + line("/c", 3))
+
+    def merged_meanwhile(lake, staged):
+        monkeypatch.undo()
+        Compactor(lake).run(wait=False)
+        return publisher(lake, staged)
+
+    monkeypatch.setattr("data.store.landing.publisher", merged_meanwhile)
+    Importer(lake).run(log, Options("acme"))
+    with rebuilt_lake(lake) as again:
+        assert paths(again) == {"/a": 1, "/b": 1, "/c": 1}
 
 
 # Programs that went on over an older manifest, without the copy of its number
