@@ -1,7 +1,7 @@
 """Builds the ASGI application of the service from its settings. The only file that puts the parts together."""
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
@@ -112,17 +112,20 @@ class _Parts:
 
     @asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        """Run maintenance and the sender of hooks while the server runs; then close everything, dependents first."""
-        self.maintenance.begin()
-        self.sender.begin()
-        yield
-        await self.sender.end()
-        await self.receiver.close()
-        await self.links.close()
-        await self.maintenance.end()
-        self.workers.close()
-        for part in (self.engine, self.control, self.lake.manifest):
-            part.close()
+        """Run maintenance and the sender of hooks while the server runs; then close everything, dependents first.
+
+        Everything is closed, too, if one part fails while it starts or ends.
+        """
+        async with AsyncExitStack() as stack:
+            for part in (self.lake.manifest, self.control, self.engine, self.workers):
+                stack.callback(part.close)
+            self.maintenance.begin()
+            stack.push_async_callback(self.maintenance.end)
+            stack.push_async_callback(self.links.close)
+            stack.push_async_callback(self.receiver.close)
+            self.sender.begin()
+            stack.push_async_callback(self.sender.end)
+            yield
 
 
 def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = None) -> RequestMiddleware:
