@@ -221,7 +221,7 @@ class Importer:
                     staged = self._lake.staging / f"rejects-{os.getpid()}.csv"
                     with staged.open("w", newline="", encoding="utf-8") as file:
                         # Only numbers and reasons: a line may contain an IP address.
-                        csv.writer(file).writerows([("line", "reason"), *summary.rejects])
+                        csv.writer(file).writerows(summary.reject_rows())
                     summary.rejects_file = self._lake.rejects / f"{options.organization}-{batch.sha256[:16]}.csv"
                     move_durably(staged, summary.rejects_file)
                 arrived = delivered(options.domain, landing.visits, now) if log.version else None

@@ -11,9 +11,12 @@ import pyarrow.compute as pc
 from data.ingest.block_reader import BlockResult
 from data.logs.formats import IN_FUTURE
 from data.store.erasures import Erasure
+from data.text import plural
 
 MAX_SHORT_CODES: Final = 10
 """The number of short codes in a summary."""
+MAX_REJECTS: Final = 100_000
+"""The number of rejected lines that a summary names; others are counted."""
 
 
 @dataclass
@@ -40,18 +43,16 @@ class Summary:
     short_codes: list[str] = field(default_factory=list)  # the first MAX_SHORT_CODES of them
     erasures: list[Erasure] = field(default_factory=list)  # of single links or visitors, which --again undoes
     contradicted: Counter[str] = field(default_factory=Counter)  # claimed agent
-    rejects: list[tuple[int, str]] = field(default_factory=list)  # line number and reason
+    rejected: int = 0  # lines that could not be read
+    in_future: int = 0  # of which are more than a day in the future
+    rejects: list[tuple[int, str]] = field(default_factory=list)  # the first MAX_REJECTS of them: number and reason
     rejects_file: Path | None = None
 
-    @property
-    def rejected(self) -> int:
-        """How many lines could not be read."""
-        return len(self.rejects)
-
-    @property
-    def in_future(self) -> int:
-        """How many of them are more than a day in the future."""
-        return sum(reason == IN_FUTURE for _, reason in self.rejects)
+    def reject_rows(self) -> list[tuple[str | int, str]]:
+        """The rows of the file of rejected lines, the names of its columns first."""
+        more = self.rejected - len(self.rejects)
+        rest = [("", f"and {plural(more, 'line')} more")] if more else []
+        return [("line", "reason"), *self.rejects, *rest]
 
     def add(self, part: BlockResult) -> None:
         """Add the visits and lines of a block."""
@@ -60,7 +61,9 @@ class Summary:
         self.without_user_agent += part.without_user_agent
         self.assets += part.assets
         self.invalid_domains += part.invalid_domains
-        self.rejects += part.rejects
+        self.rejected += len(part.rejects)
+        self.in_future += sum(reason == IN_FUTURE for _, reason in part.rejects)
+        self.rejects += part.rejects[: MAX_REJECTS - len(self.rejects)]
         if not len(part.visits):
             return
         first, last = part.visits["day"][0].as_py(), part.visits["day"][-1].as_py()

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from data.errors import BadInput
-from data.logs.source import BLOCK_BYTES, CHUNK_BYTES, MAX_LINE_BYTES, Block, Content, Preamble, is_plain
+from data.logs.source import BLOCK_BYTES, CHUNK_BYTES, MAX_LINE_BYTES, Block, Content, Preamble, is_plain, of_few_lines
 from data.store.batches import Batch, batch_of, longest
 from data.store.manifest import Manifest
 
@@ -117,6 +117,7 @@ class Tail:
         """
         position, is_over = self.position.copy(), is_over and end > self.landed_bytes
         text = os.pread(self._handle, max(0, min(BLOCK_BYTES, end - position.offset)), position.offset)
+        text = next(of_few_lines(text))
         cut = text.rfind(b"\n") + 1
         if len(text) == BLOCK_BYTES and not cut:  # a line longer than a block: only so much is kept that it is rejected
             start = text[: MAX_LINE_BYTES + 1]

@@ -97,7 +97,10 @@ def first_lines(text: bytes, first_line: int) -> pa.Table:
 
 
 def split_lines(text: bytes, first_line: int) -> pa.Table:
-    """The non-empty lines of `text` as a table (number, line). Undecodable bytes and NULs become U+FFFD."""
+    """The non-empty lines of `text` as a table (number, line). Undecodable bytes and NULs become U+FFFD.
+
+    Of a line that is too long, only so much is kept that it is rejected.
+    """
     clean = text.removeprefix(BOM) if first_line == 1 else text
     if not clean.isascii():
         clean = clean.decode("utf-8", errors="replace").encode()
@@ -110,9 +113,12 @@ def split_lines(text: bytes, first_line: int) -> pa.Table:
         lines = lines.slice(0, len(lines) - 1)
     if b"\r" in clean:
         lines = pc.utf8_rtrim(lines, "\r")
+    lengths = pc.min_max(pc.binary_length(lines)).as_py()
+    if (lengths["max"] or 0) > MAX_LINE_BYTES:
+        lines = pc.utf8_slice_codeunits(lines, 0, MAX_LINE_BYTES + 1)
     numbers = pa.arange(first_line, first_line + len(lines))
     table = pa.table({"number": numbers, "line": lines})
-    return table if pc.min(pc.binary_length(lines)).as_py() else table.filter(pc.not_equal(lines, ""))
+    return table if lengths["min"] else table.filter(pc.not_equal(lines, ""))
 
 
 class LineReader:

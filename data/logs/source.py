@@ -4,6 +4,7 @@ The lines are parsed in formats.py.
 """
 
 import hashlib
+import os
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -11,12 +12,18 @@ from typing import BinaryIO, Final, Literal, Protocol
 
 import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from data.errors import BadInput
+from data.logs.parquet_lines import rows_as_lines
 
 CHUNK_BYTES = 1 << 20
 BLOCK_BYTES = 16 << 20
+MAX_BLOCK_LINES: Final = 1 << 18
+"""The lines of a block at most, as each takes memory of its own: 16 MiB of log have about 100,000."""
+MAX_EXPANSION: Final = 1_000
+"""How many times its size a compressed log may have: logs have 5 to 100 times, gzip has 1,032 times at most."""
+MAX_UNCHECKED_BYTES: Final = 256 << 20
+"""A compressed file may expand to so many bytes, however small it is."""
 MAX_LINE_BYTES = 1 << 16
 """The maximum length of a line. Longer lines are rejected, and cut so that they never fill more than one block."""
 
@@ -26,8 +33,6 @@ BOM: Final = b"\xef\xbb\xbf"
 _GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"
 _ZSTD: Final = (b"\x28\xb5\x2f\xfd", *(bytes([number]) + b"\x2a\x4d\x18" for number in range(0x50, 0x60)))
 """How a Zstandard frame begins, or one of those that are skipped (RFC 8878)."""
-_ROWS: Final = 16_384
-"""The number of Parquet rows that are converted to lines at a time."""
 
 
 class Source(Protocol):
@@ -152,7 +157,7 @@ def _cut(path: Source, content: Content, start: int, preamble: Preamble) -> Iter
         if held >= BLOCK_BYTES:
             text, rest = _whole_lines(pieces)
             if text:
-                yield Block(line, text, size - len(rest), finished=True)
+                yield from _finished(line, text, size - len(rest))
                 line += text.count(b"\n")
             else:
                 skipping = True
@@ -162,10 +167,29 @@ def _cut(path: Source, content: Content, start: int, preamble: Preamble) -> Iter
         raise BadInput(f"{path} changed while it was being read; import it again.")
     text, rest = _whole_lines(pieces)
     if text:
-        yield Block(line, text, size - len(rest), finished=True)
+        yield from _finished(line, text, size - len(rest))
         line += text.count(b"\n")
     if rest:
         yield Block(line, rest, size, finished=False)
+
+
+def _finished(line: int, text: bytes, end: int) -> Iterator[Block]:
+    """Whole lines as blocks, the first from line number `line` on; `end` is the offset after the last."""
+    offset = end - len(text)
+    for part in of_few_lines(text):
+        offset += len(part)
+        yield Block(line, part, offset, finished=True)
+        line += part.count(b"\n")
+
+
+def of_few_lines(text: bytes) -> Iterator[bytes]:
+    """Cut a text after newlines into parts of at most MAX_BLOCK_LINES lines."""
+    if text.count(b"\n") <= MAX_BLOCK_LINES:
+        yield text
+        return
+    middle = text.rfind(b"\n", 0, len(text) // 2) + 1 or text.find(b"\n") + 1
+    yield from of_few_lines(text[:middle])
+    yield from of_few_lines(text[middle:])
 
 
 def _whole_lines(pieces: list[bytes]) -> tuple[bytes, bytes]:
@@ -195,13 +219,14 @@ def _chunks(path: Source) -> Iterator[bytes]:
     try:
         with path.open("rb") as file:
             magic = file.read(4)
+            room = max(MAX_UNCHECKED_BYTES, MAX_EXPANSION * file.seek(0, os.SEEK_END))
             file.seek(0)
             if magic.startswith(_GZIP):
-                yield from _gunzipped(file)
+                yield from _within(room, path, _gunzipped(file))
             elif magic in _ZSTD:
-                yield from _unzstd(file)
+                yield from _within(room, path, _unzstd(file))
             elif magic == _PARQUET:
-                yield from _rows_as_lines(file)
+                yield from _within(room, path, rows_as_lines(path, file))
             else:
                 yield from iter(lambda: file.read(CHUNK_BYTES), b"")
     except (zlib.error, pa.ArrowException, duckdb.Error) as error:
@@ -210,6 +235,18 @@ def _chunks(path: Source) -> Iterator[bytes]:
         if error.errno is None:  # as of Parquet that cannot be decoded
             raise BadInput(f"{path} is damaged ({error}); nothing of it was imported.") from error
         raise Unreadable(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
+def _within(room: int, path: Source, chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The chunks of a compressed file. Raises BadInput when they have more than `room` bytes."""
+    for chunk in chunks:
+        room -= len(chunk)
+        if room < 0:
+            raise BadInput(
+                f"{path} expands to more than {MAX_EXPANSION:,} times its size, as no log does; "
+                "if it is one, import it decompressed (Parquet as lines of JSON)."
+            )
+        yield chunk
 
 
 def _gunzipped(file: BinaryIO) -> Iterator[bytes]:
@@ -239,14 +276,3 @@ def _unzstd(file: BinaryIO) -> Iterator[bytes]:
             if not chunk:
                 return
             yield chunk
-
-
-def _rows_as_lines(file: BinaryIO) -> Iterator[bytes]:
-    """One JSON line with all columns by name for each row of a Parquet file; the same file gives the same lines."""
-    with duckdb.connect() as engine, pq.ParquetFile(file) as parquet:
-        engine.execute("SET TimeZone = 'UTC'")
-        engine.execute("SET temp_directory = ''")  # rows contain IP addresses, which must not be spilled to disk
-        for batch in parquet.iter_batches(_ROWS):
-            engine.register("batch", pa.table({"row": batch.to_struct_array()}))
-            lines = engine.sql("SELECT CAST(to_json(row) AS VARCHAR) AS line FROM batch").to_arrow_table()
-            yield "".join(f"{line}\n" for line in lines["line"].to_pylist()).encode()

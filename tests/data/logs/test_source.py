@@ -3,16 +3,21 @@
 import gzip
 import hashlib
 import zlib
+from contextlib import closing
+from datetime import datetime
+from decimal import Decimal
 from itertools import accumulate, pairwise
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from data.errors import BadInput
-from data.logs import source
+from data.logs import parquet_lines, source
 from data.logs.source import blocks, identify
 
 TEXT = b"".join(b"line %d of the log\n" % number for number in range(1, 2001))
@@ -233,3 +238,64 @@ def test_fields_are_known_behind_a_byte_order_mark_and_a_line_that_no_block_hold
     assert told[0][1:] == (b"#Fields: a", b"")
     assert told[-1] == (b"last", b"#Fields: a", b"#Fields: b")
     assert headings(path, start=14)[0][2] == b"#Fields: a"
+
+
+# Memory
+
+
+def test_a_block_of_short_lines_is_cut_and_keeps_numbers_and_offsets(tmp_path, monkeypatch):
+    monkeypatch.setattr(source, "MAX_BLOCK_LINES", 3)
+    text = b"x" * 100 + b"\n" + b"".join(b"%d\n" % number for number in range(2, 21)) + b"21"
+    path = write(tmp_path, text)
+    found = list(blocks(path, identify(path, ())))
+    assert b"".join(block.text for block in found) == text
+    assert all(block.text.count(b"\n") <= 3 for block in found)
+    assert [block.first_line for block in found[1:]] == [int(block.text.split(b"\n")[0]) for block in found[1:]]
+    assert [block.end for block in found] == [*accumulate(len(block.text) for block in found)]
+
+
+def test_a_file_may_expand_a_thousand_times_and_no_more(tmp_path, monkeypatch):
+    monkeypatch.setattr(source, "MAX_UNCHECKED_BYTES", 1_000)
+    path = write(tmp_path, zst(b"\n" * 15_000))
+    monkeypatch.setattr(source, "MAX_EXPANSION", 15_000 // path.stat().st_size + 1)
+    assert identify(path, ()).size == 15_000
+    monkeypatch.setattr(source, "MAX_EXPANSION", 15_000 // path.stat().st_size)
+    with pytest.raises(BadInput, match=r"expands to more than [\d,]+ times its size, as no log does"):
+        identify(path, ())
+
+
+VALUES = {
+    "text": ["a", None, "ü" * 300, ""],
+    "bytes": [b"a", b"\xff", None, b""],
+    "list": [["a", "b"], [], None, [None]],
+    "map": [[("k", "v")], [], None, [("k", None), ("l", "w")]],
+    "struct": [{"a": "x", "b": [1]}, None, {"a": None, "b": None}, {"a": "y", "b": []}],
+    "decimal": [Decimal("1.50"), None, Decimal(2), Decimal(3)],
+    "time": [datetime(2026, 3, 2, 1, 2, 3), None, datetime(2026, 3, 2), datetime(2026, 3, 3)],
+}
+
+
+@pytest.mark.parametrize("uses_dictionary", [True, False])
+def test_lines_of_a_parquet_file_are_the_same_however_it_is_read(tmp_path, monkeypatch, uses_dictionary):
+    kinds = {"map": pa.map_(pa.string(), pa.string())}
+    table = pa.table({name: pa.array(values * 50, kinds.get(name)) for name, values in VALUES.items()})
+    pq.write_table(table, tmp_path / "log.parquet", use_dictionary=uses_dictionary, row_group_size=70)
+    whole = blocks_text(tmp_path / "log.parquet")
+    with closing(duckdb.connect()) as engine:  # as DuckDB reads the same rows
+        rows = pa.table({"row": pa.concat_arrays([batch.to_struct_array() for batch in table.to_batches()])})
+        engine.register("rows", rows)
+        assert whole == [line for (line,) in engine.execute("SELECT to_json(row)::VARCHAR FROM rows").fetchall()]
+    monkeypatch.setattr(parquet_lines, "_LINES_BYTES", 2_000)
+    assert blocks_text(tmp_path / "log.parquet") == whole
+
+
+def blocks_text(path):
+    """The lines of a log."""
+    return b"".join(block.text for block in blocks(path, identify(path, ()))).decode().splitlines()
+
+
+def test_a_row_of_a_parquet_file_that_is_far_too_large_is_refused(tmp_path, monkeypatch):
+    pq.write_table(pa.table({"text": ["a"] * 5 + ["x" * 2_000]}), tmp_path / "log.parquet")
+    monkeypatch.setattr(parquet_lines, "MAX_ROW_BYTES", 1_000)
+    with pytest.raises(BadInput, match=r"may have 2,000 bytes in one of the rows from 1 on; shorten them\."):
+        identify(tmp_path / "log.parquet", ())

@@ -1,0 +1,67 @@
+"""Rows of a Parquet file as JSON lines, in bounded memory."""
+
+from collections.abc import Iterator
+from typing import BinaryIO, Final
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from data.errors import BadInput
+
+_ROWS: Final = 16_384
+_NESTED_ROWS: Final = 256
+_LINES_BYTES: Final = 32 << 20
+"""The number of Parquet rows that are converted to lines at a time, with texts inside of lists or structs, and the
+bytes that they may take."""
+MAX_ROW_BYTES: Final = 128 << 20
+MAX_ROW_GROUP_BYTES: Final = 2 << 30
+
+
+def rows_as_lines(path: object, file: BinaryIO) -> Iterator[bytes]:
+    """One JSON line with all columns by name for each row of a Parquet file; the same file gives the same lines.
+
+    Texts that a file has once for many rows are expanded for a few rows at a time only.
+    """
+    metadata = pq.read_metadata(file)
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    if any(group.total_byte_size > MAX_ROW_GROUP_BYTES for group in groups):
+        raise BadInput(f"{path} has a row group of more than 2 GiB; write it with smaller row groups.")
+    leaves = [metadata.schema.column(number) for number in range(metadata.num_columns)]
+    texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY" and leaf.logical_type.type != "DECIMAL"]
+    nested = [path for path in texts if "." in path]  # PyArrow cannot always read these as dictionaries
+    average = max((group.total_byte_size // max(group.num_rows, 1) for group in groups), default=0)
+    read, done = max(1, min(_NESTED_ROWS if nested else _ROWS, _LINES_BYTES // (average + 1))), 0
+    flat = [path for path in texts if path not in nested]
+    with duckdb.connect() as engine, pq.ParquetFile(file, metadata=metadata, read_dictionary=flat) as parquet:
+        engine.execute("SET TimeZone = 'UTC'")
+        engine.execute("SET temp_directory = ''")  # rows contain IP addresses, which must not be spilled to disk
+        for batch in parquet.iter_batches(read):
+            most = sum(_max_bytes(column) for column in batch.columns)
+            if most > MAX_ROW_BYTES:
+                raise BadInput(f"{path} may have {most:,} bytes in one of the rows from {done + 1:,} on; shorten them.")
+            done += len(batch)
+            step = max(1, _LINES_BYTES // (most + 1))
+            for start in range(0, len(batch), step):
+                engine.register("batch", pa.table({"row": batch.slice(start, step).to_struct_array()}))
+                lines = engine.sql("SELECT CAST(to_json(row) AS VARCHAR) AS line FROM batch").to_arrow_table()
+                yield "".join(f"{line}\n" for line in lines["line"].to_pylist()).encode()
+
+
+def _max_bytes(column: pa.Array) -> int:
+    """The bytes that a value of a column takes at most, expanded; those of numbers are estimated."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return _max_bytes(column.dictionary)
+    if pa.types.is_struct(kind):
+        return sum(_max_bytes(column.field(number)) for number in range(kind.num_fields))
+    if pa.types.is_map(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        longest = pc.max(pc.subtract(column.offsets[1:], column.offsets[:-1])).as_py() or 0
+        inner = (column.keys, column.items) if pa.types.is_map(kind) else (column.values,)
+        return int(longest) * sum(map(_max_bytes, inner))
+    if pa.types.is_fixed_size_list(kind):
+        return int(kind.list_size) * _max_bytes(column.values)
+    if any(is_text(kind) for is_text in (pa.types.is_string, pa.types.is_binary, pa.types.is_large_string)):
+        return pc.max(pc.binary_length(column)).as_py() or 0
+    return 32
