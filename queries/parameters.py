@@ -94,7 +94,7 @@ _ROWS: Final = (
     ),
     Parameter("start_date", "days", "first day, YYYY-MM-DD or RFC 3339; ignored without a last day"),
     Parameter("end_date", "days", "last day (inclusive), like the first; future days are capped at today"),
-    Parameter("domain", "filter", "only visits to this domain", "Domain", _domain),
+    Parameter("domain", "filter", "only visits to this domain, or unknown", "Domain", _domain),
     Parameter("short_code", "filter", "only visits to this short code", "Link"),
     Parameter(
         "target_url", "filter", "only visits to the link with this target; takes precedence over a short code", "Target"
@@ -180,6 +180,8 @@ def scope_from(query: Mapping[str, str], organization: str, today: date, targets
         remedy = f"Use one of {', '.join(RANGES)}; or start_date and end_date."
         raise InvalidParameter("range", f"has the unknown value {_quoted(query['range'])}", remedy)
     filters: dict[str, Any] = {name: PARAMETERS[name].parse(value) for name, value in query.items() if name in FILTERS}
+    if filters.get("domain") == "unknown":
+        filters = {**filters, "domain": None, "no_domain": True}
     if "target_url" in query:
         filters["short_code"] = targets.links(organization).short_code_of(query["target_url"]) or NO_LINK
     return Scope(organization, start, end, **filters)

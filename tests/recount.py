@@ -224,8 +224,10 @@ def word(visit: Visit, column: str) -> str:
 
 def _passes(visit: Visit, scope: Any) -> bool:
     exact = {"short_code": scope.short_code, "domain": scope.domain}
-    return all(value is None or visit[column] == value for column, value in exact.items()) and all(
-        getattr(scope, column) in (None, word(visit, column)) for column in WORDS
+    return (
+        all(value is None or visit[column] == value for column, value in exact.items())
+        and not (scope.no_domain and visit["domain"])
+        and all(getattr(scope, column) in (None, word(visit, column)) for column in WORDS)
     )
 
 

@@ -158,7 +158,7 @@ def _scope(lake: Lake, entry: "Entry", organization: str, parameters: dict[str, 
         raise BadInput("--domain and --no-domain exclude each other.")
     query = validate(parameters.items(), entry)
     scope = scope_from(query, organization, lake.manifest.today(organization, datetime.now(UTC)), LinkIndex(lake))
-    return replace(scope, no_domain=no_domain or None)
+    return replace(scope, no_domain=no_domain or scope.no_domain)
 
 
 def _answer_of_cluster(

@@ -24,7 +24,7 @@ def client(shared_lake, opened):
         yield client
 
 
-@pytest.mark.parametrize("name", WORDS)
+@pytest.mark.parametrize("name", [*WORDS, "domain"])
 def test_under_a_filter_exactly_the_visits_with_a_word_are_counted(client, name):
     for value in {word(row, name) for row in VISITS} | {"nowhere"}:
         counted = sum(word(row, name) == PARAMETERS[name].parse(str(value)) for row in VISITS)

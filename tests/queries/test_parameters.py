@@ -51,6 +51,10 @@ def test_a_domain_is_asked_for_as_visits_have_it_and_before_hosts_were_validated
     assert scoped(domain=given).domain == expected
 
 
+def test_visits_without_a_domain_are_those_of_the_domain_unknown(scoped):
+    assert scoped(domain="Unknown") == Scope("acme", date(2026, 2, 14), TODAY, no_domain=True)
+
+
 @examples_at_once("name", "given", "expected")
 def test_a_word_is_compared_with_case_but_for_countries_and_hosts(scoped, name, given, expected):
     assert scoped(**{name: given}) == Scope("acme", date(2026, 2, 14), TODAY, **{name: expected})

@@ -146,6 +146,8 @@ def questions(draw: st.DrawFn, counted_after: tuple[int, ...] = (3,)) -> Questio
         "domain": draw(st.none() | st.none() | st.sampled_from(domains)),
         "traffic_type": draw(st.none() | one_of("ai", "other", *BOT_CATEGORIES)),
     }
+    if filters["domain"] is None:
+        filters["no_domain"] = draw(st.sampled_from((None, None, None, True)))
     for column in draw(st.just([]) | st.lists(st.sampled_from(WORDS), max_size=2)):
         filters[column] = draw(st.sampled_from([*(word(row, column) for row in owned[0]), "nowhere"]))
     if draw(st.booleans()):

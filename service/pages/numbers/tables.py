@@ -40,7 +40,9 @@ LINKED_FIELDS: Final = {
     "tool": "ai_source",
 }
 """The fields whose cells lead to a page of their own, or filter this one, and what each is a value of."""
-_LINK_UNKNOWN: Final = frozenset(row.name for row in PARAMETERS.values() if row.kind == "word" and row.links_unknown)
+_LINK_UNKNOWN: Final = frozenset(
+    row.name for row in PARAMETERS.values() if row.links_unknown and (row.kind == "word" or row.name == "domain")
+)
 _TEXTS: Final = frozenset(("text", "list", "word", "badge"))
 _JUDGED_BY_ADDRESS: Final = frozenset(("verified", "contradicted"))
 
