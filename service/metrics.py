@@ -1,6 +1,7 @@
 """The metrics of the running service, in Prometheus' text format."""
 
 import asyncio
+import logging
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -10,6 +11,7 @@ from typing import Final, NamedTuple
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
+_LOG: Final = logging.getLogger(__name__)
 BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds of the histogram of request times, in seconds."""
 
@@ -36,7 +38,8 @@ class Metrics:
         self._seconds: defaultdict[str, float] = defaultdict(float)
         self._buckets: defaultdict[str, list[int]] = defaultdict(lambda: [0] * (len(BUCKETS) + 1))
         self._metrics = list(metrics)
-        self._values: list[float | Mapping[str, float]] = []
+        self._values: list[tuple[ObservedMetric, float | Mapping[str, float]]] = []
+        self._failing: set[str] = set()
         self._registry = CollectorRegistry()
         self._registry.register(self)
         ProcessCollector(registry=self._registry)
@@ -52,10 +55,18 @@ class Metrics:
         self._metrics.append(metric)
 
     async def text(self) -> bytes:
-        """All metrics, in Prometheus' text format."""
-        self._values = [
-            await asyncio.to_thread(metric.value) if metric.blocks else metric.value() for metric in self._metrics
-        ]
+        """All metrics, in Prometheus' text format. One whose callback fails is left out, and that is logged once."""
+        values = []
+        for metric in self._metrics:
+            try:
+                values.append((metric, await asyncio.to_thread(metric.value) if metric.blocks else metric.value()))
+            except Exception:  # noqa: BLE001  # of whatever it reads; the others are told all the same
+                if metric.name not in self._failing:
+                    _LOG.exception("The metric %s cannot be read, and is left out.", metric.name)
+                self._failing.add(metric.name)
+            else:
+                self._failing.discard(metric.name)
+        self._values = values
         return generate_latest(self._registry)
 
     def collect(self) -> Iterable[Metric]:
@@ -70,7 +81,7 @@ class Metrics:
             bounds = (*map(str, BUCKETS), "+Inf")
             times.add_metric([route], [*zip(bounds, cumulative, strict=True)], self._seconds[route])
         yield times
-        for metric, value in zip(self._metrics, self._values, strict=True):
+        for metric, value in self._values:
             kind = CounterMetricFamily if metric.is_counter else GaugeMetricFamily
             family = kind(metric.name, metric.meaning, labels=[metric.label] if metric.label else [])
             for label, number in value.items() if isinstance(value, Mapping) else [("", value)]:

@@ -11,7 +11,8 @@ from data.text import bytes_of_memory
 JWT_ALGORITHMS: Final = ("RS256", "ES256", "EdDSA")
 """Signature algorithms that may be allowed. No HS256: its secret would have to be shared with the provider."""
 _ENGINE: Final = re.compile(r"sc://[^/;\s]+(/(;\S*)?)?")
-_ORIGIN: Final = re.compile(r"https?://[a-z0-9.-]+(:\d{1,5})?", re.ASCII)
+_ORIGIN: Final = re.compile(r"(https?)://([a-z0-9.-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?", re.ASCII)
+_DEFAULT_PORTS: Final = {"http": "80", "https": "443"}
 
 _SWITCHES: Final = dict.fromkeys(("on", "1", "true", "yes"), True) | dict.fromkeys(("off", "0", "false", "no"), False)
 
@@ -52,10 +53,21 @@ def parse_networks(text: str) -> tuple[Network, ...]:
 
 
 def parse_origin(text: str) -> str:
-    """The origin of web pages in lower case, such as https://app.example or http://127.0.0.1:8080."""
-    if not _ORIGIN.fullmatch(text):
-        raise BadInput(f"{text!r} is not an origin; write it like https://app.example, without a path.")
-    return text
+    """The origin of web pages as browsers send it: in lower case, and without the port that its scheme has anyway."""
+    found = _ORIGIN.fullmatch(text.lower())
+    if not found:
+        hint = "" if text.isascii() else " (letters beyond ASCII as xn--…)"
+        raise BadInput(f"{text!r} is not an origin; write it like https://app.example, without a path{hint}.")
+    scheme, host, port = found.groups()
+    try:
+        number = int(port or 1)
+        if not 1 <= number <= 65_535:
+            raise BadInput(f"{text!r} has a port that does not exist; use 1 to 65535.")
+        if host.startswith("["):
+            host = f"[{ipaddress.IPv6Address(host[1:-1])}]"
+    except ipaddress.AddressValueError as error:
+        raise BadInput(f"{text!r} is not an origin: {error}.") from error
+    return f"{scheme}://{host}" + (f":{number}" if port and str(number) != _DEFAULT_PORTS[scheme] else "")
 
 
 def parse_origins(text: str) -> tuple[str, ...]:

@@ -113,8 +113,12 @@ class JwksClient:
             reading.set_running_or_notify_cancel()  # otherwise a cancelled request could cancel it for others
             threading.Thread(target=self._fetch, args=(reading,), name="jwks", daemon=True).start()
             self._refresh = reading
-            # so that an idle server refreshes its keys, too
-            asyncio.get_running_loop().call_later(REFRESH_SECONDS + 1, self._refresh_if_old)
+            loop = asyncio.get_running_loop()
+            reading.add_done_callback(lambda _: _call_in(loop, self._refresh_while_idle))
+
+    def _refresh_while_idle(self) -> None:
+        """Read the keys again when they are old, though no request asks for one; counted from the end of a read."""
+        asyncio.get_running_loop().call_later(REFRESH_SECONDS + 1, self._refresh_if_old)
 
     def _fetch(self, reading: Future[None]) -> None:
         """Read the keys and use them. On an error, keep the last good keys; log it unless it is the same as before."""
@@ -141,6 +145,12 @@ class JwksClient:
             self.generation += is_changed  # last, so that the new generation is never seen with the old keys
         finally:
             reading.set_result(None)
+
+
+def _call_in(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
+    """Call something in an event loop from a thread; nothing happens if the loop has ended."""
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(call)
 
 
 def _parse_keys(body: bytes) -> dict[str | None, jwt.PyJWK]:

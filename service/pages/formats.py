@@ -75,8 +75,8 @@ def moment(value: str | datetime | None) -> str:
 def size(value: int) -> str:
     """A size in bytes: 12 B, 1.2 kB, 3.4 MB."""
     amount, unit = float(value), "B"
-    for unit in ("B", "kB", "MB", "GB", "TB"):  # noqa: B007
-        if amount < 1_000:
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if unit == "TB" or round(amount, 1) < 1_000:
             break
         amount /= 1_000
     return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"

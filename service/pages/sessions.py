@@ -225,28 +225,34 @@ class Sessions:
     def __init__(self, store: SessionStore) -> None:
         self.store = store
         self._cached: TTLCache[str, Session] = TTLCache(MAX_CACHED, CACHE_SECONDS)
+        self._forgotten = 0
+        """How often sessions were forgotten: what was read before then is not remembered."""
 
     async def session(self, secret: str) -> Session | None:
         """The valid session of a cookie, remembered for CACHE_SECONDS."""
         digest = sha256(secret)
         session = self._cached.get(digest)
         if session is None:
+            forgotten = self._forgotten
             session = await self.store.database.read(self.store.session, secret)
             if session:
-                self._cached[digest] = session
+                if forgotten == self._forgotten:
+                    self._cached[digest] = session
                 self.store.database.write_later(self.store.record_use, session)
         return session
 
     async def revoke(self, session_id: str, organization: str) -> bool:
         """End a session of an organization, at once on this server. False if there is none with this id."""
-        self._forget(lambda session: session.id == session_id)
-        return await self.store.database.write(self.store.revoke, session_id, organization)
+        is_revoked = await self.store.database.write(self.store.revoke, session_id, organization)
+        self._forget(lambda session: session.id == session_id)  # after the write, or a request would remember it again
+        return is_revoked
 
     def forget_key(self, key_id: str) -> None:
         """Forget sessions that were made with a key, which has been revoked."""
         self._forget(lambda session: session.key_id == key_id)
 
     def _forget(self, is_meant: Callable[[Session], bool]) -> None:
+        self._forgotten += 1
         for digest in list(self._cached):
             session = self._cached.get(digest)  # None: it has just expired
             if session and is_meant(session):

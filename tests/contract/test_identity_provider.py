@@ -134,6 +134,21 @@ async def test_keys_are_refreshed_without_requests(gates, provider, monkeypatch)
             await asyncio.sleep(0.01)
 
 
+async def test_a_slow_read_ends_no_refresh_of_idle_keys(gates, provider, monkeypatch):
+    monkeypatch.setattr(jwks, "REFRESH_SECONDS", -0.9)
+    monkeypatch.setattr(jwks, "MIN_REFRESH_INTERVAL_SECONDS", 0.05)
+    gate, keys = gates(provider.url, time.monotonic)
+    provider.scripts = [["wait", *GOOD], GOOD]
+    entering = asyncio.create_task(entered(gate, fresh()))
+    await asyncio.sleep(0.5)  # past the time at which the keys would have been old, from the beginning of the read
+    provider.released.set()
+    assert await entering
+    async with asyncio.timeout(60):
+        while len(provider.requests) < 2:
+            await asyncio.sleep(0.01)
+    await settled(keys)
+
+
 async def test_new_keys_are_seen_within_35_seconds_at_any_time_and_under_load(gates, receiver):
     for offset in (0, 5, 29, 31, 59):
         clock = Clock()

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from data import BadInput
+from service.setting_values import parse_origin
 from service.settings import SETTINGS, Settings, read_settings, setting
 from tests.support.tables import examples
 
@@ -46,3 +47,22 @@ def test_an_identity_provider_and_signing_in_there_need_issuer_audience_keys_and
     for settings in [given] * (missing in IDENTITY) + [given | client] * (missing != "TRAFFIC_JWT_AUDIENCE"):
         with pytest.raises(BadInput, match=missing):
             read_settings({**settings, missing: ""})
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [("http://traffic.example:80", "http://traffic.example"), ("https://traffic.example:443", "https://traffic.example"),
+     ("https://traffic.example:80", "https://traffic.example:80"), ("HTTPS://Traffic.Example", "https://traffic.example"),
+     ("https://traffic.example:08443", "https://traffic.example:8443"), ("http://[0:0::1]:80", "http://[::1]"),
+     ("https://[2001:DB8::1]:8443", "https://[2001:db8::1]:8443")],
+)  # fmt: skip
+def test_an_origin_is_read_as_browsers_send_it(given, expected):
+    assert parse_origin(given) == expected
+
+
+@pytest.mark.parametrize(
+    "given", ["https://a.example:0", "https://a.example:65536", "https://[::g]", "https://bücher.example"]
+)
+def test_an_origin_that_browsers_never_send_is_refused(given):
+    with pytest.raises(BadInput, match=r"port|origin"):
+        parse_origin(given)

@@ -77,3 +77,21 @@ async def test_what_blocks_is_found_out_in_a_thread_and_the_rest_is_not():
     assert "traffic_quick 1.0" in text
     assert "traffic_slow 1.0" in text
     assert threads["quick"] is threading.current_thread() is not threads["slow"]
+
+
+async def test_a_metric_that_fails_is_left_out_and_logged_once(caplog):
+    def broken():
+        raise OSError("the disk is gone")
+
+    observed = [
+        ObservedMetric("traffic_broken", "Broken.", broken),
+        ObservedMetric("traffic_whole", "Whole.", lambda: 1),
+    ]
+    metrics = Metrics(observed)
+    for _ in range(2):
+        text = (await metrics.text()).decode()
+        assert "traffic_whole 1.0" in text
+        assert "traffic_broken" not in text
+    assert [record.getMessage() for record in caplog.records] == [
+        "The metric traffic_broken cannot be read, and is left out."
+    ]

@@ -3,7 +3,7 @@
 import pytest
 
 from data.visits import BOT_CATEGORIES, CATEGORY_OF_KIND
-from service.pages.formats import humanize
+from service.pages.formats import humanize, size
 from service.pages.markup import with_code
 from tests.support.tables import examples
 
@@ -22,3 +22,12 @@ def test_no_category_and_no_kind_of_agent_is_shown_with_an_underscore_or_a_small
 @examples("text", "expected")
 def test_what_stands_between_backticks_is_code_and_everything_is_escaped(text, expected):
     assert str(with_code(text)) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(0, "0 B"), (999, "999 B"), (1_000, "1.0 kB"), (999_949, "999.9 kB"), (999_960, "1.0 MB"), (999_999_999, "1.0 GB"),
+     (5 * 10**15, "5000.0 TB")],
+)  # fmt: skip
+def test_a_size_never_rounds_to_a_thousand_of_its_unit(value, expected):
+    assert size(value) == expected

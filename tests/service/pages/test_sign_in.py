@@ -1,12 +1,13 @@
 """Signing in and out, and everything that tries to get around it."""
 
+import asyncio
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from urllib.parse import quote
 
 from service.api_keys import ApiKeys
-from service.pages.sessions import MAX_SESSIONS_OF_A_KEY, SessionStore
+from service.pages.sessions import MAX_SESSIONS_OF_A_KEY, Sessions, SessionStore
 from service.pages.shares import ShareStore
 from tests.conftest import NOW
 from tests.service.pages.reading import OURS, link_of, read, wait_until
@@ -243,3 +244,18 @@ def _until_signed_out(browser):
 def _stored(lake, sql):
     with closing(sqlite3.connect(lake.root / "control.sqlite")) as database:
         return database.execute(sql).fetchall()
+
+
+async def test_a_session_is_forgotten_after_it_is_revoked(control, monkeypatch):
+    store, loop = SessionStore(control), asyncio.get_running_loop()
+    sessions, revoke = Sessions(store), store.revoke
+    secret = store.open_by_link(store.create_link("acme")).secret
+    session = await sessions.session(secret)
+
+    def revoke_during_a_request(*given):
+        asyncio.run_coroutine_threadsafe(sessions.session(secret), loop).result(60)
+        return revoke(*given)
+
+    monkeypatch.setattr(store, "revoke", revoke_during_a_request)
+    assert await sessions.revoke(session.id, "acme")
+    assert await sessions.session(secret) is None
