@@ -11,22 +11,28 @@ def mcp(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE) -> No
     Example: traffic mcp --org acme --lake /srv/traffic
     """
     import asyncio
+    import sqlite3
     import sys
     from importlib.metadata import version
 
     import orjson
 
-    from service.mcp.protocol import PARSE_ERROR, error_reply, reply_to
+    from service.mcp.protocol import INTERNAL_ERROR, PARSE_ERROR, error_reply, reply_to
     from service.mcp.sources import lake_sources
     from service.mcp.tools import Toolbox
 
     toolbox, program = Toolbox(lake_sources(open_lake(lake, organization), organization)), version("traffic-analytics")
     with asyncio.Runner() as runner:
         for line in filter(bytes.strip, sys.stdin.buffer):  # a message a line, answered one after another
+            message = None
             try:
-                reply = runner.run(reply_to(orjson.loads(line), toolbox, program))
+                message = orjson.loads(line)
+                reply = runner.run(reply_to(message, toolbox, program))
             except orjson.JSONDecodeError as error:
                 reply = error_reply(PARSE_ERROR, f"This line is not JSON: {error}.")
+            except (sqlite3.Error, OSError) as error:  # a full or failing disk: the next message may be answered
+                asked = message.get("id") if isinstance(message, dict) else None
+                reply = error_reply(INTERNAL_ERROR, f"The lake cannot be used: {error}.", asked)
             if reply.body is not None:
                 sys.stdout.buffer.write(orjson.dumps(reply.body, option=orjson.OPT_APPEND_NEWLINE))
                 sys.stdout.buffer.flush()

@@ -12,10 +12,13 @@ from service.mcp.tools import INSTRUCTIONS, Toolbox, ToolFailed
 
 MODERN: Final = "2026-07-28"
 HANDSHAKE: Final = ("2025-03-26", "2025-06-18", "2025-11-25")
+MAX_BATCH: Final = 20
+"""Messages of one array, which clients of the revision 2025-03-26 may send."""
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
 METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMETERS: Final = -32602
+INTERNAL_ERROR: Final = -32603
 UNSUPPORTED_VERSION: Final = -32022
 _VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 _SERVER_KEY: Final = "io.modelcontextprotocol/serverInfo"
@@ -26,7 +29,7 @@ class Reply(NamedTuple):
     """The body of an answer, none for a notification; and the status that goes with it over HTTP."""
 
     status: int
-    body: dict[str, Any] | None
+    body: dict[str, Any] | list[Any] | None
 
 
 class RpcError(Exception):
@@ -39,7 +42,11 @@ class RpcError(Exception):
 
 
 async def reply_to(message: object, toolbox: Toolbox, version: str) -> Reply:
-    """Answer one parsed message. `version` is that of this program."""
+    """Answer one parsed message, or an array of up to MAX_BATCH, in order. `version` is that of this program."""
+    if isinstance(message, list) and 0 < len(message) <= MAX_BATCH:
+        replies = [await reply_to(None if isinstance(one, list) else one, toolbox, version) for one in message]
+        bodies = [reply.body for reply in replies if reply.body is not None]
+        return Reply(200, bodies) if bodies else Reply(202, None)
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0" or not isinstance(message.get("method"), str):
         return error_reply(INVALID_REQUEST, "Send one JSON-RPC 2.0 request.")
     if "id" not in message:
@@ -56,9 +63,9 @@ async def reply_to(message: object, toolbox: Toolbox, version: str) -> Reply:
     return Reply(200, {**head, "result": result})
 
 
-def error_reply(code: int, message: str) -> Reply:
-    """The answer to what is not a message, so that it has no id."""
-    return Reply(400, {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}})
+def error_reply(code: int, message: str, identity: object = None) -> Reply:
+    """An error as answer to a message with this id, or to what is not a message and has none."""
+    return Reply(400, {"jsonrpc": "2.0", "id": identity, "error": {"code": code, "message": message}})
 
 
 async def _result(

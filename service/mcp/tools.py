@@ -24,6 +24,7 @@ from service.jobs.states import STATUSES
 from service.mcp.texts import DEFAULT_TOKENS, MAX_TOKENS, object_with_content, text_of
 
 MAX_ROWS: Final = 1_000
+MIN_TOKENS: Final = 500
 DEFAULT_JOBS: Final = 20
 MAX_JOBS: Final = 200
 
@@ -46,6 +47,11 @@ _PARAMETERS: Final = {name: {**row.schema, "description": row.description} for n
 def _text(description: str) -> dict[str, Any]:
     """The JSON Schema of an argument."""
     return {"type": "string", "description": description}
+
+
+def _integer(description: str, least: int, most: int) -> dict[str, Any]:
+    """The JSON Schema of a number, which is taken as text, too."""
+    return {"type": "integer", "minimum": least, "maximum": most, "description": description}
 
 
 @dataclass(frozen=True)
@@ -86,10 +92,10 @@ class Tool:
     @property
     def definition(self) -> dict[str, Any]:
         """As `tools/list` returns it."""
-        length = f"about how long the answer may be: 500 to {MAX_TOKENS}; {DEFAULT_TOKENS} if it is not given"
+        length = f"about how long the answer may be; {DEFAULT_TOKENS} if it is not given"
         schema = {
             "type": "object",
-            "properties": {**self.properties, "max_tokens": _text(length)},
+            "properties": {**self.properties, "max_tokens": _integer(length, MIN_TOKENS, MAX_TOKENS)},
             "required": list(self.required),
             "additionalProperties": False,
         }
@@ -127,7 +133,7 @@ class Toolbox:
                 "jobs", f"Findings to act on, newest first; {DEFAULT_JOBS} unless limit says otherwise.",
                 {
                     "status": _text("only jobs of this status") | {"enum": list(STATUSES)},
-                    "limit": _text(f"1 to {MAX_JOBS}; {DEFAULT_JOBS} if it is not given"),
+                    "limit": _integer(f"{DEFAULT_JOBS} if it is not given", 1, MAX_JOBS),
                 },
                 [], self._in_thread(self._jobs),
             ),
@@ -158,12 +164,10 @@ class Toolbox:
         if unknown or missing:
             wrong = f"does not take {min(unknown)}" if unknown else f"needs {missing[0]}"
             raise ToolFailed(f"{name} {wrong}; it takes {', '.join([*tool.properties, 'max_tokens'])}.")
-        not_text = [key for key, value in arguments.items() if not isinstance(value, str)]
-        if not_text:
-            raise ToolFailed(f"{not_text[0]} must be a string.")
+        given = {key: _as_text(key, value) for key, value in arguments.items()}
+        given = {key: text for key, text in given.items() if text}
         try:
-            given = {key: str(value) for key, value in arguments.items() if value}
-            return await tool.call(given, _number(given, "max_tokens", DEFAULT_TOKENS, 500, MAX_TOKENS))
+            return await tool.call(given, _number(given, "max_tokens", DEFAULT_TOKENS, MIN_TOKENS, MAX_TOKENS))
         except (Problem, TrafficError) as error:
             raise ToolFailed(str(error)) from error
 
@@ -230,6 +234,17 @@ class Toolbox:
 
 def _rules() -> str:
     return f"rules {rules_version()}."
+
+
+def _as_text(name: str, value: object) -> str:
+    """An argument as text: numbers and booleans as JSON writes them, null as none. Raises ToolFailed."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, str) or value is None:
+        return value or ""
+    if not isinstance(value, int | float):
+        raise ToolFailed(f"{name} must be a string or a number.")
+    return str(value).lower()
 
 
 def _number(arguments: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:

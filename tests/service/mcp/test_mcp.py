@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import sqlite3
 import threading
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -313,3 +314,45 @@ async def test_one_session_reads_missing_paths_and_jobs_with_evidence_patch_and_
     assert PAGE.startswith(json.loads(short.split("\n")[1])["content"])
     kept, *now = ([(one.id, one.status, one.history) for one in jobs] for jobs in (before, stored()))
     assert now == [kept]  # a running server may have measured outcomes meanwhile
+
+
+@pytest.mark.parametrize("limit", [2, 2.0, "2"])
+def test_numbers_are_taken_as_numbers_and_as_text(client, key, limit):
+    call = {"name": "jobs", "arguments": {"limit": limit, "max_tokens": 4_000, "status": None}}
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    result = client.post("/mcp", json=asked, headers=key("missing")).json()["result"]
+    assert not result["isError"]
+    assert len(json.loads(result["content"][0]["text"].split("\n")[1])) == 2
+
+
+def test_the_schema_of_a_number_is_an_integer(client, key):
+    listed = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    (jobs,) = [
+        tool
+        for tool in client.post("/mcp", json=listed, headers=key("acme")).json()["result"]["tools"]
+        if tool["name"] == "jobs"
+    ]
+    properties = jobs["inputSchema"]["properties"]
+    assert [properties[name]["type"] for name in ("limit", "max_tokens")] == ["integer", "integer"]
+
+
+def test_an_array_of_messages_is_answered_by_an_array(client, key):
+    ping, notice = {"jsonrpc": "2.0", "id": 7, "method": "ping"}, {"jsonrpc": "2.0", "method": "notifications/x"}
+    answer = client.post("/mcp", json=[ping, notice, [], {**ping, "id": 8}], headers=key("acme"))
+    assert [(reply["id"], "result" in reply) for reply in answer.json()] == [(7, True), (None, False), (8, True)]
+    assert client.post("/mcp", json=[notice], headers=key("acme")).status_code == 202
+    assert client.post("/mcp", json=[ping] * 21, headers=key("acme")).status_code == 400
+
+
+@pytest.mark.parametrize("failure", [sqlite3.OperationalError("disk I/O error"), OSError(5, "Input/output error")])
+def test_stdio_goes_on_after_a_failing_disk(filled, monkeypatch, failure):
+    def fail(*_):
+        raise failure
+
+    monkeypatch.setattr("service.mcp.sources.first_links", fail)
+    call = b'{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"links"}}'
+    ping = b'{"jsonrpc":"2.0","id":7,"method":"ping"}'
+    answered = run("mcp", "--org", "acme", "--lake", filled.root, stdin=call + b"\n" + ping)
+    failed, pong = answered.answers
+    assert (failed["id"], failed["error"]["code"], pong["id"]) == (3, -32603, 7)
+    assert answered.code == 0
