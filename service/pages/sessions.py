@@ -26,6 +26,8 @@ MAX_SESSION_DAYS: Final = 366
 CACHE_SECONDS: Final = 2
 """How long a session is remembered: one that is revoked elsewhere is still accepted for this time."""
 MAX_CACHED: Final = 4_096
+MAX_KEPT: Final = 10_000
+"""The newest sessions, which are kept though they have expired: a clock that is ahead for a while deletes none."""
 SIGN_IN_LIFETIME: Final = timedelta(minutes=10)
 RENEWAL_WINDOW: Final = timedelta(days=7)
 """How long after its end a session of the identity provider leads its browser back there without a question."""
@@ -208,8 +210,9 @@ class SessionStore:
     ) -> OpenedSession:
         secret, now = secrets.token_urlsafe(32), self._clock()
         self.database.rows(
-            "DELETE FROM sessions WHERE expires_at < ? AND (kind <> 'oidc' OR expires_at < ?)",
-            [to_text(now), to_text(now - RENEWAL_WINDOW)],
+            "DELETE FROM sessions WHERE expires_at < ? AND rowid IN "
+            "(SELECT rowid FROM sessions ORDER BY rowid DESC LIMIT -1 OFFSET ?)",
+            [to_text(now - RENEWAL_WINDOW), MAX_KEPT],
         )
         self.database.rows(
             f"INSERT INTO sessions (sha256, {_FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

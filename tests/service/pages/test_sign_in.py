@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from urllib.parse import quote
 
 from service.api_keys import ApiKeys
-from service.pages.sessions import MAX_SESSIONS_OF_A_KEY, Sessions, SessionStore
+from service.pages.sessions import MAX_SESSIONS_OF_A_KEY, RENEWAL_WINDOW, Sessions, SessionStore
 from service.pages.shares import ShareStore
 from tests.conftest import NOW
 from tests.service.pages.reading import OURS, link_of, read, wait_until
@@ -197,7 +197,7 @@ def test_a_session_revoked_elsewhere_or_whose_key_is_revoked_ends_within_five_se
     _until_signed_out(stranger)
 
 
-def test_when_a_session_was_last_seen_is_kept_to_the_hour_until_it_ends_after_its_days(lake, browsing):
+def test_when_a_session_was_last_seen_is_kept_to_the_hour_until_it_ends_after_its_days(lake, browsing, monkeypatch):
     now = [NOW]
     with browsing(lake, "", clock=lambda: now[0]) as browser:
         browser.enter(link_of(lake, days=1))
@@ -206,8 +206,10 @@ def test_when_a_session_was_last_seen_is_kept_to_the_hour_until_it_ends_after_it
         wait_until(lambda: _stored(lake, "SELECT last_seen_at FROM sessions") == [("2026-03-16T11:00:00Z",)])
         now[0] = NOW + timedelta(hours=24, seconds=1)
         _until_signed_out(browser)
+        now[0] += RENEWAL_WINDOW
+        monkeypatch.setattr("service.pages.sessions.MAX_KEPT", 0)
         browser.enter(link_of(lake, clock=lambda: now[0]))
-        assert _stored(lake, "SELECT count(*) FROM sessions") == [(1,)]  # expired ones are deleted
+        assert _stored(lake, "SELECT count(*) FROM sessions") == [(1,)]  # expired ones past MAX_KEPT are deleted
 
 
 def test_a_write_that_waits_stops_no_page(shared_lake, stranger):
@@ -259,3 +261,10 @@ async def test_a_session_is_forgotten_after_it_is_revoked(control, monkeypatch):
     monkeypatch.setattr(store, "revoke", revoke_during_a_request)
     assert await sessions.revoke(session.id, "acme")
     assert await sessions.session(secret) is None
+
+
+def test_a_clock_that_was_ahead_deletes_no_session(control):
+    store, ahead = SessionStore(control, lambda: NOW), SessionStore(control, lambda: NOW + timedelta(days=4_000))
+    secret = store.open_by_link(store.create_link("acme")).secret
+    assert ahead.open_by_link(ahead.create_link("acme"))
+    assert store.session(secret)
