@@ -14,6 +14,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -23,7 +24,7 @@ import pyarrow as pa
 
 from data import TrafficError
 from data.processes import end_without
-from data.store.lake_folders import LakeFolders
+from data.store.lake_folders import LakeFolders, delete_spilled
 from queries.locked_engine import LockedEngine, QueryFailed
 from queries.traffic_values import TrafficValue
 from queries.variables import Variables
@@ -66,9 +67,10 @@ def main() -> None:
     of these "failed" with class and message.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program that asks
-    threading.Thread(target=end_without, args=(int(sys.argv[2]),), daemon=True).start()
     connection = Connection(int(sys.argv[1]))
     options: EngineOptions = connection.recv()
+    clean_up = partial(delete_spilled, options.folders.staging, os.getpid())
+    threading.Thread(target=end_without, args=(int(sys.argv[2]), clean_up), daemon=True).start()
     with suppress(EOFError, BrokenPipeError):
         try:
             engine = LockedEngine(

@@ -260,6 +260,26 @@ def test_the_process_ends_with_the_one_that_asks_in_the_middle_of_a_question(lak
 
 
 @only_linux
+def test_a_process_without_its_asker_leaves_nothing_spilled(lake):
+    asking = _ASKING.replace(
+        'OwnSql(Lake(Path({root!r})), "ant")', 'OwnSql(Lake(Path({root!r})), "ant", memory="60MB")'
+    )
+    sql = "SELECT max(a) FROM (SELECT hash(range)::VARCHAR || repeat('x', 60) AS a FROM range(100000000) ORDER BY 1)"
+    script = asking.format(root=str(lake.root)).replace("SELECT count(*) FROM range(1000000000000)", sql)
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, cwd=ROOT) as asked:
+        process = int(asked.stdout.readline())
+        while not list(lake.staging.glob(f"engine-{process}-*/*")):
+            assert asked.poll() is None
+            time.sleep(0.005)
+        asked.kill()
+    while (
+        Path("/proc", str(process)).exists() and "\nState:\tZ" not in Path("/proc", str(process), "status").read_text()
+    ):
+        time.sleep(0.05)
+    assert not list(lake.staging.glob(f"engine-{process}-*"))
+
+
+@only_linux
 def test_texts_of_four_gigabytes_take_less_than_one(lake):
     peak = []
 
