@@ -31,6 +31,7 @@ from service.hooks.registry import Hooks
 from service.http.answers import Answers
 from service.http.cache import AnswerCache
 from service.http.compression import compress
+from service.http.job_endpoints import link_writes
 from service.http.lanes import Workers
 from service.http.rate_limit import SourceResolver
 from service.jobs.store import Jobs
@@ -137,10 +138,11 @@ def rendering(world: World) -> Iterator[Figure]:
     warehouse, workers = Warehouse(world.lake), Workers()
     answers = Answers(warehouse, AnswerCache(), workers)
     control, targets, settings = ControlDatabase(world.lake), LinkIndex(world.lake), read_settings({})
+    jobs = Jobs(control)
     app = PagesApp(
         PageServices(
             world.lake, control, answers, targets, ApiKeys(control), SourceResolver(), settings, lambda: noon,
-            Jobs(control), Hooks(control), warehouse, workers,
+            jobs, link_writes(jobs), Hooks(control), warehouse, workers,
         )
     )  # fmt: skip
     renderer = app.context.renderer = _RecordingRenderer(app.context.root, workers.texts)

@@ -32,7 +32,7 @@ from service.http.cache import AnswerCache
 from service.http.cors import JsonCorsMiddleware
 from service.http.endpoints import Handler, document_handler, report_endpoint, routes_of
 from service.http.hook_endpoints import hook_handlers
-from service.http.job_endpoints import job_handlers
+from service.http.job_endpoints import job_handlers, link_writes
 from service.http.jwks import JwksClient
 from service.http.key_endpoints import key_handlers
 from service.http.lanes import Workers
@@ -105,7 +105,7 @@ class _Parts:
         self.receiver = VisitReceiver(live_ingest)
         jwks = JwksClient(settings.jwks) if settings.jwks else None
         self.authenticator = Authenticator(settings, self.api_keys, jwks)
-        self.links = link_edits(lake)
+        self.links, self.redirects = link_edits(lake), link_writes(self.jobs)
         self.maintenance = Maintenance(
             lake, control, clock, settings.retention_days, self.detection, mail, cluster, publisher
         )
@@ -121,6 +121,7 @@ class _Parts:
                 stack.callback(part.close)
             self.maintenance.begin()
             stack.push_async_callback(self.maintenance.end)
+            stack.push_async_callback(self.redirects.close)
             stack.push_async_callback(self.links.close)
             stack.push_async_callback(self.receiver.close)
             self.sender.begin()
@@ -140,7 +141,7 @@ def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = Non
         server_sources, parts.lake, answers=answers, workers=parts.workers, links=targets, jobs=parts.jobs, clock=clock
     )
     handlers: dict[str, Handler] = {  # of each of OPERATIONS, by its name
-        **job_handlers(parts.jobs, parts.warehouse, parts.workers, clock),
+        **job_handlers(parts.jobs, parts.redirects, parts.warehouse, parts.workers, clock),
         **hook_handlers(parts.hooks),
         **key_handlers(parts.api_keys),
         **link_handlers(parts.lake, parts.links, clock),
@@ -163,7 +164,7 @@ def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = Non
     oidc = OidcClient(settings, parts.authenticator) if settings.oidc_client_id else None
     services = PageServices(
         parts.lake, parts.control, answers, targets, parts.api_keys, limiter.sources, settings, clock,
-        parts.jobs, parts.hooks, parts.warehouse, parts.workers, oidc, parts.countries,
+        parts.jobs, parts.redirects, parts.hooks, parts.warehouse, parts.workers, oidc, parts.countries,
     )  # fmt: skip
     pages = Pages(app, services)
     return middleware(

@@ -17,7 +17,8 @@ from data.store.schema import create_database, transaction
 from service.threads import Arguments, Result, in_thread
 
 CONTROL: Final = "control.sqlite"
-MIGRATIONS: Final = (read_sql("service", "control_1"),)  # entry n: from version n to n + 1; only append
+MIGRATIONS: Final = tuple(read_sql("service", f"control_{number}") for number in (1, 2))
+"""Entry n: from version n to n + 1; only append."""
 READ_THREADS: Final = 4
 _LOST_KEYS: Final = "its API keys are lost: copy it back from a backup, or delete it and create new keys."
 
@@ -25,8 +26,9 @@ _LOST_KEYS: Final = "its API keys are lost: copy it back from a backup, or delet
 class ControlDatabase:
     """The open control.sqlite of a lake, brought up to date. Safe to use from several threads and processes.
 
-    A write may wait for a minute, for another process or for the disk. A read never waits for a write: it has a
-    connection and a lock of its own. Both block, so an event loop awaits `read` and `write`, which have threads.
+    A write may wait for a minute, for another process or for the disk. A read waits for no write and no other read: it
+    has a connection of its own. Both block, so an event loop awaits `read` and `write`, which have threads.
+    Writers wait for each other, so a transaction only reads and writes rows: parse and compute before it.
     """
 
     def __init__(self, lake: Lake) -> None:
@@ -40,8 +42,9 @@ class ControlDatabase:
         self._writer, self._writing = lake.open_database(path, MIGRATIONS, refuse_new), threading.Lock()
         if not lake.is_read_only:
             path.chmod(0o600)
-        self._reader, self._reading = lake.open_database(path, MIGRATIONS, ""), threading.Lock()
         self._opened = path, identity(path)
+        self._readers = [lake.open_database(path, MIGRATIONS, "")]
+        """Idle connections that only read."""
         self._read_threads = ThreadPoolExecutor(READ_THREADS, thread_name_prefix="control-read")
         self._write_thread = ThreadPoolExecutor(1, thread_name_prefix="control-write")
 
@@ -63,8 +66,8 @@ class ControlDatabase:
         A write raises what `transaction` raises.
         """
         if sql.startswith("SELECT"):
-            with self._reading:
-                return self._reader.execute(sql, parameters).fetchall()
+            with self._reader() as reader:
+                return reader.execute(sql, parameters).fetchall()
         with self._writing:
             check_identity(*self._opened)
             return self._writer.execute(sql, parameters).fetchall()
@@ -82,19 +85,32 @@ class ControlDatabase:
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
         """A read transaction: all statements of the context read the same state."""
-        with self._reading:
-            self._reader.execute("BEGIN")
+        with self._reader() as reader:
+            reader.execute("BEGIN")
             try:
-                yield self._reader
+                yield reader
             finally:
-                self._reader.execute("ROLLBACK")
+                reader.execute("ROLLBACK")
+
+    @contextmanager
+    def _reader(self) -> Iterator[sqlite3.Connection]:
+        """A connection for reads, for the caller alone. Raises OSError like `transaction`, or LakeDamaged."""
+        try:
+            reader = self._readers.pop()  # atomic, as append is
+        except IndexError:  # all are in use: there will be as many as there ever were reads at once
+            check_identity(*self._opened)
+            reader = self.lake.open_database(self._opened[0], MIGRATIONS, "")
+        try:
+            yield reader
+        finally:
+            self._readers.append(reader)
 
     def close(self) -> None:
         """Wait for the work in threads, and close the database."""
         self._read_threads.shutdown()
         self._write_thread.shutdown()
-        self._writer.close()
-        self._reader.close()
+        for connection in (self._writer, *self._readers):
+            connection.close()
 
 
 @contextmanager

@@ -30,6 +30,7 @@ from service.clock import Clock
 from service.control_database import ControlDatabase
 from service.jobs.daily import DailyDetection
 from service.jobs.erasure import expire_evidence
+from service.jobs.implementation_tables import organizations_that_want_links
 from service.jobs.silence import update_silences
 from service.jobs.store import Jobs
 from service.mail.weekly import WeeklyMail
@@ -235,6 +236,17 @@ class Maintenance:
         """Make a job of each source of visits that has fallen silent."""
         update_silences(self._lake, Jobs(self._control), self._clock())
 
+    def write_links(self) -> None:
+        """Write the links of redirects that were attached when the program was killed, or the disk was full."""
+        problem, jobs = None, Jobs(self._control)
+        for organization in organizations_that_want_links(self._control):
+            try:
+                jobs.write_links(organization)
+            except (TrafficError, OSError, sqlite3.Error) as error:  # those of others are written
+                problem = error
+        if problem:
+            raise problem
+
     def send_mail(self) -> None:
         """Send the reports of the week, if mail is set up."""
         if self._mail:
@@ -260,6 +272,7 @@ class Task(NamedTuple):
 
 TASKS: Final = (
     Task("flush", 1, Maintenance.flush_if_due),
+    Task("links", 15, Maintenance.write_links),
     Task("merge", 15, Maintenance.merge_open_days),
     Task("publish", 20, Maintenance.publish),
     Task("close days", 30, Maintenance.close_days),

@@ -1,6 +1,7 @@
 """Makes a consistent copy of a lake that may be in use. To restore it, copy it back. Salts are never included.
 
-The manifest is copied first, then the files of visits and links that are live in this copy.
+control.sqlite is copied first, since a redirect waits there until it is among the links; then the manifest, and the
+files of visits and links that are live in this copy.
 """
 
 import hashlib
@@ -95,6 +96,10 @@ def _is_running(process: int) -> bool:
 
 def _fill(lake: Lake, partial: Path, progress: Progress) -> BackupResult:
     """Copy everything and sync it."""
+    control = None
+    if (lake.root / _CONTROL).exists():
+        with _snapshot(lake, _CONTROL) as copy:
+            control = copy.serialize()
     with _live_files_copied(lake, partial, progress) as (manifest, files):
         if problem := outdated(lake.manifest, lake.root):
             raise OutdatedManifest(f"a backup would lack visits, as {problem}")
@@ -103,12 +108,11 @@ def _fill(lake: Lake, partial: Path, progress: Progress) -> BackupResult:
         manifest.execute("DELETE FROM links WHERE deletable_at IS NOT NULL")
         manifest.execute("DELETE FROM rollups")  # neither are rollups, which are computed again
         manifest.execute("VACUUM")
-        _write_database(manifest, partial / _MANIFEST)
+        _write_database(manifest.serialize(), partial / _MANIFEST)
     mode = (lake.root / _MANIFEST).stat().st_mode
     (partial / _MANIFEST).chmod(stat.S_IMODE(mode) | stat.S_IWUSR)  # also when the lake is read-only
-    if (lake.root / _CONTROL).exists():
-        with _snapshot(lake, _CONTROL) as control:
-            _write_database(control, partial / _CONTROL)
+    if control:
+        _write_database(control, partial / _CONTROL)
     for name in ("countries", "ip-lists", "rejects"):  # their files are replaced atomically, so copies are consistent
         (partial / name).mkdir()
         for path in (lake.root / name).rglob("*"):
@@ -193,10 +197,10 @@ def _snapshot(lake: Lake, name: str) -> Iterator[sqlite3.Connection]:
         yield copy
 
 
-def _write_database(database: sqlite3.Connection, target: Path) -> None:
-    """Write an in-memory database to a file that only its owner can read."""
+def _write_database(content: bytes, target: Path) -> None:
+    """Write a database to a file that only its owner can read."""
     with _with_path(target), os.fdopen(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
-        file.write(database.serialize())
+        file.write(content)
 
 
 def _copy_file(source: BinaryIO, target: Path) -> str:

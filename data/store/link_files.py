@@ -5,6 +5,7 @@ A file is named by its SHA-256 and is never changed, only replaced; the manifest
 
 import sqlite3
 import uuid
+from collections.abc import Collection
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,10 +26,10 @@ _IMPORTED_AT: Final = "traffic.imported_at"
 """The key in the footer that says which of two files is the newer one, if the manifest was lost."""
 
 
-def replace_links(lake: Lake, organization: str, links: pa.Table) -> None:
+def replace_links(lake: Lake, organization: str, links: pa.Table, made: Collection[str] = ()) -> None:
     """Make a table of LINKS the links of an organization. Whenever this is killed, either the old or the new are live.
 
-    The old file is deleted after READERS_GRACE, by a sweep.
+    The old file is deleted after READERS_GRACE, by a sweep. `made`: as in `note_made`, at the same time.
     """
     staged = lake.staging / f"links-{uuid.uuid4()}.parquet"
     now = datetime.now(UTC)
@@ -44,6 +45,8 @@ def replace_links(lake: Lake, organization: str, links: pa.Table) -> None:
                     [format_time(now + READERS_GRACE), organization],
                 )
                 insert_links(db, organization, move_into_lake(staged, lake.root, name, sha256), now)
+                if made:
+                    note_made(db, organization, made)
         except BaseException:
             if target.exists():
                 lake.delete_uncommitted([name])
@@ -54,6 +57,20 @@ def replace_links(lake: Lake, organization: str, links: pa.Table) -> None:
         for path in lake.links_folder(organization).glob("*.parquet"):
             if not lake.manifest.is_registered(str(path.relative_to(lake.root))):
                 path.unlink()  # a killed import left it
+
+
+def note_made(db: sqlite3.Connection, organization: str, ids: Collection[str]) -> None:
+    """Note which of the edits that wait elsewhere were made, instead of those noted before. The caller has begun a
+    transaction.
+    """
+    db.execute("DELETE FROM made_edits WHERE organization = ?", [organization])
+    db.executemany("INSERT INTO made_edits VALUES (?, ?)", [(organization, one) for one in ids])
+
+
+def made_edits(lake: Lake, organization: str) -> set[str]:
+    """The ids of the edits that were noted last."""
+    rows = lake.manifest.rows("SELECT id FROM made_edits WHERE organization = ?", [organization])
+    return {one for (one,) in rows}
 
 
 def link_files(lake: Lake, organization: str) -> list[str]:

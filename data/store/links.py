@@ -1,7 +1,7 @@
 """The links of an organization: short codes and their target URLs."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ from data.errors import BadInput, LakeDamaged
 from data.hosts import check_host
 from data.store.lake import Lake
 from data.store.lake_folders import LINKS
-from data.store.link_files import intact_links, replace_links, stored_links
+from data.store.link_files import intact_links, made_edits, note_made, replace_links, stored_links
 from data.store.locks import locked
 from data.visits import check_organization
 
@@ -108,23 +108,59 @@ def edit_links(lake: Lake, organization: str, edits: Sequence[LinkEdit]) -> list
     """
     check_organization(organization)
     with locked(lake.links_root, wait=True):  # others that change links wait
-        stored = stored_links(lake, organization)
-        links = pq.ParquetFile(intact_links(lake, stored)).read().cast(LINKS) if stored else LINKS.empty_table()
-        is_near = pc.is_in(links["short_code"], pa.array({edit.short_code for edit in edits}, pa.string()))
-        near = {_key(link): link for link in _links(links.filter(is_near))}
-        done = []
-        for edit in edits:
-            key = edit.short_code, edit.domain
-            before = near.pop(key, None)
-            after = before if before and edit.link and before.target_url == edit.link.target_url else edit.link
-            if after:
-                near[key] = after
-            done.append((before, after))
-        if any(before != after for before, after in done):
-            others = links.filter(pc.invert(is_near))
-            edited = pa.concat_tables([others, _table(organization, near.values())])
-            replace_links(lake, organization, edited.sort_by([("short_code", "ascending"), ("domain", "ascending")]))
+        done, edited = _edited(lake, organization, edits)
+        if edited is not None:
+            replace_links(lake, organization, edited)
     return done
+
+
+def edit_links_once(lake: Lake, organization: str, waiting: Callable[[], Mapping[str, LinkEdit]]) -> list[str]:
+    """Make the edits of an organization that wait elsewhere, each once however often this is called or killed.
+
+    `waiting` reads them by id, in their order, while other edits of links wait. Returns the ids, which may be
+    forgotten; until then it is remembered that they were made. Raises LakeDamaged.
+    """
+    check_organization(organization)
+    with locked(lake.links_root, wait=True):
+        edits = waiting()
+        known = made_edits(lake, organization)
+        if left := [edit for one, edit in edits.items() if one not in known]:
+            _, edited = _edited(lake, organization, left)
+            if edited is not None:
+                replace_links(lake, organization, edited, edits)
+            else:
+                with lake.manifest.transaction() as db:
+                    note_made(db, organization, edits)
+    return [*edits]
+
+
+_Done = list[tuple[Link | None, Link | None]]
+
+
+def _edited(lake: Lake, organization: str, edits: Sequence[LinkEdit]) -> tuple[_Done, pa.Table | None]:
+    """The link before and after each edit, and all links afterwards; None if they stay as they are."""
+    stored = stored_links(lake, organization)
+    links = pq.ParquetFile(intact_links(lake, stored)).read().cast(LINKS) if stored else LINKS.empty_table()
+    is_near = pc.is_in(links["short_code"], pa.array({edit.short_code for edit in edits}, pa.string()))
+    near = {_key(link): link for link in _links(links.filter(is_near))}
+    done: _Done = []
+    for edit in edits:
+        key = edit.short_code, edit.domain
+        before = near.pop(key, None)
+        after = before if before and edit.link and before.target_url == edit.link.target_url else edit.link
+        if after:
+            near[key] = after
+        done.append((before, after))
+    if all(before == after for before, after in done):
+        return done, None
+    edited = pa.concat_tables([links.filter(pc.invert(is_near)), _table(organization, near.values())])
+    return done, edited.sort_by([("short_code", "ascending"), ("domain", "ascending")])
+
+
+def check_links(lake: Lake, organization: str) -> None:
+    """Raise LakeDamaged if the links of an organization cannot be read."""
+    if stored := stored_links(lake, organization):
+        intact_links(lake, stored)
 
 
 def remove_link(lake: Lake, organization: str, short_code: str, domain: str) -> Link | None:

@@ -1,6 +1,7 @@
 """`traffic links`: imports, changes and lists the target URLs of short codes."""
 
 from collections.abc import Iterable
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -159,7 +160,7 @@ def export(
     """
     from data.store.links import links_of
     from data.store.redirect_maps import caddy_map, links_on, nginx_map
-    from service.control_database import read_control
+    from service.control_database import CONTROL, ControlDatabase
     from service.jobs.implementation_tables import read_redirects
     from service.jobs.redirects import with_redirects
 
@@ -168,8 +169,9 @@ def export(
         raise BadInput(f"--format {format_name!r} is not known; use csv, caddy or nginx.")
     opened, host = Lake(lake), check_host(domain, "--domain") if domain else ""
     links = links_of(opened, check_organization(organization))
-    with read_control(opened) as connection:
-        links = with_redirects(links, read_redirects(connection, organization) if connection else [])
+    if (opened.root / CONTROL).exists():
+        with closing(ControlDatabase(opened)) as control:
+            links = with_redirects(links, read_redirects(control, organization))
     if format_name == "csv":
         _print_csv(links_on(links, host) if host else links)
     else:

@@ -60,7 +60,7 @@ def enqueue(
         "SELECT id, name, events, paused_until FROM hooks WHERE organization = ? AND active ORDER BY created_at, rowid",
         [organization],
     ).fetchall()
-    address, count = read_address(connection), 0
+    address, bodies, count = read_address(connection), dict[str, bytes](), 0
     for hook_id, name, events, paused_until in rows:
         if event not in json.loads(events):
             continue
@@ -82,12 +82,18 @@ def enqueue(
                 reason = f"{MAX_PENDING} messages waited, and the receiver did not answer."
                 deactivate(connection, hook_id, reason, now)
                 continue
-        body = message(organization, named, job, now, address)
+        body = bodies[named] = bodies.get(named) or message(organization, named, job, now, address)
         add_delivery(
             connection, organization, hook_id, named, body, job_id=job["id"], now=now, is_replaceable=by_service
         )
         count += 1
     return count
+
+
+def is_awaited(connection: sqlite3.Connection, organization: str, event: str) -> bool:
+    """Whether an active hook of an organization subscribes to an event."""
+    rows = connection.execute("SELECT events FROM hooks WHERE organization = ? AND active", [organization])
+    return any(event in json.loads(events) for (events,) in rows)
 
 
 def check_room(connection: sqlite3.Connection, hook_id: str, name: str) -> None:

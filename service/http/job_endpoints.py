@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections.abc import Callable
 
 from msgspec.json import encode
 from msgspec.structs import asdict
@@ -13,6 +14,7 @@ from service.http.authentication import Caller
 from service.http.compression import negotiated
 from service.http.endpoints import Call, Handler
 from service.http.errors import NotFound
+from service.http.group_commit import GroupCommit
 from service.http.lanes import Workers
 from service.http.query_string import parse_parameters
 from service.http.responses import JsonResponse
@@ -22,15 +24,31 @@ from service.jobs.manual import manual_job
 from service.jobs.records import Actor, ImplementationWithContent, JobRecord
 from service.jobs.redirects import ADD_REDIRECT, RedirectGuess, redirect_guesses
 from service.jobs.store import Jobs
+from service.threads import Result, lower_priority
+
+LinkWrites = GroupCommit[None, None]
+"""Writes the links that redirects ask for. All of an organization are one change, for which all who asked wait."""
 
 
-def job_handlers(store: Jobs, warehouse: Warehouse, workers: Workers, clock: Clock) -> dict[str, Handler]:
+def link_writes(store: Jobs) -> LinkWrites:
+    """The thread that writes the links of redirects."""
+
+    def write(organization: str, waiting: list[None]) -> list[None]:
+        store.write_links(organization)
+        return waiting
+
+    return GroupCommit("redirects-write", write, lower_priority)
+
+
+def job_handlers(
+    store: Jobs, links: LinkWrites, warehouse: Warehouse, workers: Workers, clock: Clock
+) -> dict[str, Handler]:
     """What answers the operations on jobs, by their names."""
     read, write = store.database.read, store.database.write
 
     async def list_jobs(call: Call) -> Response:
         headers, organization = call.request.scope["headers"], call.organization
-        body, how = await read(lambda: negotiated(headers, encode(store.of(organization))))
+        body, how = await _in_turn(workers, call, lambda: negotiated(headers, encode(store.of(organization))))
         return JsonResponse(body, headers=how)
 
     async def create(call: Call) -> JobRecord:
@@ -48,21 +66,27 @@ def job_handlers(store: Jobs, warehouse: Warehouse, workers: Workers, clock: Clo
         )
 
     async def attach(call: Call) -> ImplementationWithContent:
-        one, actor = _job_of(call), actor_of(call.caller)
-        return await write(lambda: store.attach(*one, call.body, actor, clock(), version=_version(call)))
+        one, actor, add = _job_of(call), actor_of(call.caller), store.add_implementation
+        added = await write(lambda: add(*one, call.body, actor, clock(), version=_version(call)))
+        if call.body.redirect_to:
+            await links.add(call.organization, None)
+        return added
 
     async def set_status(call: Call) -> JobRecord:
         one, actor, set_to = (*_job_of(call), _number(call)), actor_of(call.caller), store.set_implementation_status
-        return await write(lambda: set_to(*one, actor, clock(), version=_version(call), **asdict(call.body)))
+        record = await write(lambda: set_to(*one, actor, clock(), version=_version(call), **asdict(call.body)))
+        if call.body.status == "withdrawn":
+            await links.add(call.organization, None)  # so that a link which is being written is not written later
+        return record
 
     async def active_implementations(call: Call) -> Response:
         asked = parse_parameters(call.request.scope["query_string"], ("domain",))
         domain = PARAMETERS["domain"].parse(asked.get("domain", ""))
-        body = encode(await read(store.redirects, call.organization, domain))
-        tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
-        known = [one.strip().removeprefix("W/") for one in call.request.headers.get("if-none-match", "").split(",")]
-        if tag in known or "*" in known:
+        tag = _tag(await read(store.redirects_version, call.organization), domain)
+        if _has(call, tag):
             return Response(status_code=304, headers={"ETag": tag})
+        # what is shipped meanwhile comes with the older tag, and is sent again with the next
+        body = await _in_turn(workers, call, lambda: encode(store.redirects(call.organization, domain)))
         return JsonResponse(body, headers={"ETag": tag})
 
     return {
@@ -88,6 +112,23 @@ async def guesses_for(  # noqa: PLR0917  # what answers, and who asks for what
     today = store.database.lake.manifest.today(caller.organization, clock())
     with workers.admitted(caller.organization, caller.asker):
         return await workers.compute(*caller.turn, lambda: redirect_guesses(warehouse, job, today))
+
+
+def _tag(version: str, domain: str) -> str:
+    """The entity tag of the shipped redirects of a version that work on a domain."""
+    return f'"{hashlib.sha256(f"{version} {domain}".encode()).hexdigest()[:32]}"'
+
+
+def _has(call: Call, tag: str) -> bool:
+    """Whether the sender has the answer of an entity tag already."""
+    known = [one.strip().removeprefix("W/") for one in call.request.headers.get("if-none-match", "").split(",")]
+    return tag in known or "*" in known
+
+
+async def _in_turn(workers: Workers, call: Call, work: Callable[[], Result]) -> Result:
+    """The result of work that takes longer the more an organization has stored. Raises Overloaded."""
+    with workers.texts.admitted(call.organization, call.caller.asker):
+        return await workers.texts.compute(*call.caller.turn, work)
 
 
 def actor_of(caller: Caller) -> Actor:

@@ -14,12 +14,13 @@ import orjson
 
 from data.hosts import normalized_host
 from data.maintenance.erasure import Criteria
+from data.store.locks import locked
 from service.control_database import ControlDatabase
 from service.hooks.outbox import delete_messages
 from service.jobs.implementation_tables import delete_contents
 from service.jobs.records import SYSTEM, Change, Job
 from service.jobs.states import next_status
-from service.jobs.tables import change_job, organizations_with_jobs, read_jobs
+from service.jobs.tables import change_job, organizations_with_jobs, read_job, read_jobs
 from service.jobs.texts import harmless
 
 Row = dict[str, Any]
@@ -58,26 +59,50 @@ def _erase(
     database: ControlDatabase, organization: str, is_erased: Callable[[Job, Row], bool], now: datetime, dry_run: bool
 ) -> ErasedEvidence:
     """Delete the evidence rows of which `is_erased` is true, of one organization or, if it is "", of all."""
+    with database.snapshot() as connection:
+        organizations = [organization] if organization else organizations_with_jobs(connection)
     erased = ErasedEvidence()
-    with database.transaction() as connection:
-        for name in [organization] if organization else organizations_with_jobs(connection):
-            for job in read_jobs(connection, name):
-                rows: list[Row] = orjson.loads(job.evidence)["rows"] if job.evidence else []
-                kept = [row for row in rows if not is_erased(job, row)]
-                if len(kept) == len(rows):
-                    continue
-                erased.jobs += 1
-                erased.rows += len(rows) - len(kept)
-                if not kept:
-                    erased.implementations += delete_contents(connection, job.id, dry_run)
-                if not dry_run:
-                    delete_messages(connection, job.id)
-                    after = _without(job, kept)
-                    action = "cut_evidence" if after.status == job.status else "erase"
-                    change_job(connection, job, after, Change(action, SYSTEM, now))
+    for name in organizations:
+        while not _erase_once(database, name, is_erased, now, dry_run, erased):
+            pass
     if erased.jobs and not dry_run:
+        with locked(database.lake.links_root, wait=True):  # a link of one of them may be being written
+            pass
         database.rows("PRAGMA wal_checkpoint(TRUNCATE)")  # what was overwritten is in the write-ahead log, too
     return erased
+
+
+def _erase_once(  # noqa: PLR0917
+    database: ControlDatabase,
+    organization: str,
+    is_erased: Callable[[Job, Row], bool],
+    now: datetime,
+    dry_run: bool,
+    erased: ErasedEvidence,
+) -> bool:
+    """Delete the rows of the jobs as they are now. Returns False if some were changed meanwhile: those keep theirs."""
+    with database.snapshot() as connection:
+        jobs = read_jobs(connection, organization)
+    cuts = []
+    for job in jobs:
+        rows: list[Row] = orjson.loads(job.evidence)["rows"] if job.evidence else []
+        kept = [row for row in rows if not is_erased(job, row)]
+        if len(kept) < len(rows):
+            cuts.append((job, _without(job, kept), len(rows) - len(kept)))
+    if not cuts:
+        return True
+    with database.snapshot() if dry_run else database.transaction() as connection:
+        cuts, all_cuts = [cut for cut in cuts if read_job(connection, organization, cut[0].id) == cut[0]], cuts
+        for job, after, lost in cuts:
+            erased.jobs += 1
+            erased.rows += lost
+            if after.evidence is None:
+                erased.implementations += delete_contents(connection, job.id, dry_run)
+            if not dry_run:
+                delete_messages(connection, job.id)
+                action = "cut_evidence" if after.status == job.status else "erase"
+                change_job(connection, job, after, Change(action, SYSTEM, now))
+    return len(cuts) == len(all_cuts)
 
 
 def _without(job: Job, kept: list[Row]) -> Job:

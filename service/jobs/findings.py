@@ -19,7 +19,7 @@ from service.clock import to_text
 from service.encoding import encode
 from service.jobs.records import SYSTEM, Change, Evidence, EvidenceScope, Job
 from service.jobs.states import OPEN, PRIORITIES
-from service.jobs.tables import change_job, closing_line, create_job, job_of_fingerprint, open_jobs_of_type
+from service.jobs.tables import change_job, closing_line, count_open, create_job, open_jobs_of_type
 from service.jobs.texts import harmless, is_short_code
 
 MAX_OPEN_JOBS: Final = 100
@@ -65,25 +65,26 @@ def fingerprint_of(finding: Finding) -> str:
     return hashlib.sha256(orjson.dumps(named)).hexdigest()
 
 
-def upsert(connection: sqlite3.Connection, detected: DetectedSubject, now: datetime) -> str:
+def upsert(
+    connection: sqlite3.Connection, known: Job | None, detected: DetectedSubject, found: Job, now: datetime
+) -> str:
     """Make or refresh the job of a subject: created, refreshed, reopened or ignored.
 
-    Ignored is what was resolved a short time ago, what a person dismissed, and what is lighter than all open jobs of
-    its type when there are too many.
+    `known` is the newest job of the subject, and `found` this one with the new evidence, or a new one. Ignored is what
+    was resolved a short time ago, what a person dismissed, and what is lighter than all open jobs of its type when
+    there are too many.
     """
-    known = job_of_fingerprint(connection, detected.finding.organization, fingerprint_of(detected.finding))
     if known and known.status in OPEN:
-        refreshed = _refreshed(known, detected, now)
-        is_heavier = PRIORITIES.index(refreshed.priority) > PRIORITIES.index(known.priority)
-        change_job(connection, known, refreshed, Change("update" if is_heavier else None, SYSTEM, now))
+        is_heavier = PRIORITIES.index(found.priority) > PRIORITIES.index(known.priority)
+        change_job(connection, known, found, Change("update" if is_heavier else None, SYSTEM, now))
         return "refreshed"
     if (known and not _returns(connection, known, now)) or not _has_room(connection, detected, now):
         return "ignored"
     if known:
-        reopened = replace(known, status="new", implementation_number=None, outcome_status="none", outcome=None)
-        change_job(connection, known, _refreshed(reopened, detected, now), Change("return", SYSTEM, now))
+        reopened = replace(found, status="new", implementation_number=None, outcome_status="none", outcome=None)
+        change_job(connection, known, reopened, Change("return", SYSTEM, now))
         return "reopened"
-    create_job(connection, new_job(detected, now), Change("create", SYSTEM, now))
+    create_job(connection, found, Change("create", SYSTEM, now))
     return "created"
 
 
@@ -111,10 +112,10 @@ def new_job(detected: DetectedSubject, now: datetime) -> Job:
         short_code=short_code,
         path=path,
     )
-    return _refreshed(job, detected, now)
+    return refreshed(job, detected, now)
 
 
-def _refreshed(job: Job, detected: DetectedSubject, now: datetime) -> Job:
+def refreshed(job: Job, detected: DetectedSubject, now: datetime) -> Job:
     """The job with new evidence. Decisions about it stay."""
     title, summary = _sentences(job, detected)
     weight, kind = detected.finding.weight, detected.kind
@@ -185,9 +186,9 @@ def _returns(connection: sqlite3.Connection, job: Job, now: datetime) -> bool:
 def _has_room(connection: sqlite3.Connection, detected: DetectedSubject, now: datetime) -> bool:
     """Whether there may be one more open job of a type. A lighter one that was not reviewed makes room."""
     found = detected.finding
-    jobs = open_jobs_of_type(connection, found.organization, found.type)
-    if len(jobs) < MAX_OPEN_JOBS:
+    if count_open(connection, found.organization, found.type) < MAX_OPEN_JOBS:
         return True
+    jobs = open_jobs_of_type(connection, found.organization, found.type)
     lightest = next((job for job in jobs if job.status == "new" and job.weight < found.weight), None)
     if lightest:
         expired = Change("expire", SYSTEM, now, "heavier ones were found")

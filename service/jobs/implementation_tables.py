@@ -2,19 +2,21 @@
 
 import hashlib
 import sqlite3
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
 import orjson
 from msgspec.structs import astuple
 
+from data.store.links import Link, LinkEdit
 from service.clock import from_text, to_text
 from service.control_database import ControlDatabase
 from service.encoding import record
-from service.jobs.implementations import EVERY_DOMAIN
+from service.jobs.implementations import EVERY_DOMAIN, MAX_SHIPPED_REDIRECTS, MAX_STORED_BYTES
 from service.jobs.records import HistoryLine, Implementation, Job
-from service.jobs.redirects import ADD_REDIRECT, ShippedRedirect
-from service.jobs.states import JobNotFound
+from service.jobs.redirects import ADD_REDIRECT, CheckedDraft, ShippedRedirect
+from service.jobs.states import JobConflict, JobNotFound, TooLarge
 from service.jobs.texts import percent_encoded
 
 _COLUMNS: Final = ", ".join(Implementation.__struct_fields__)
@@ -45,23 +47,95 @@ def read_content(connection: sqlite3.Connection, job: Job, number: int) -> str |
     return None if content is None else content.decode()
 
 
-def read_redirects(connection: sqlite3.Connection, organization: str, domain: str = "") -> list[ShippedRedirect]:
+def read_redirects(database: ControlDatabase, organization: str, domain: str = "") -> list[ShippedRedirect]:
     """The redirects that were shipped and not withdrawn, by domain and path: the newest of each path.
 
     With a domain, only those that work on it.
     """
-    rows = connection.execute(
-        "SELECT jobs.id, number, shipped_at, content FROM implementations JOIN jobs ON jobs.id = job_id "
-        f"WHERE organization = ? AND {_IS_REDIRECT} ORDER BY shipped_at, attached_at, jobs.id, number",
-        [organization],
+    rows = database.rows(
+        "SELECT domain, path, target, rule.status, rule.job_id, rule.number, shipped_at FROM redirect_rules AS rule "
+        "JOIN implementations AS one ON one.job_id = rule.job_id AND one.number = rule.number "
+        "WHERE organization = ? AND one.status = 'shipped' AND (? IN ('', domain) OR domain = ?) "
+        "ORDER BY shipped_at, attached_at, rule.job_id, rule.number",
+        [organization, domain, EVERY_DOMAIN],
     )
     found: dict[tuple[str, str], ShippedRedirect] = {}
-    for job_id, number, shipped_at, content in rows:
-        rule = orjson.loads(content)
-        host, path = rule["domain"], percent_encoded(rule["from"])
-        at = from_text(shipped_at)
-        found[host, path] = ShippedRedirect(host, path, rule["to"], rule["status"], job_id, number, at)
-    return [found[key] for key in sorted(found) if not domain or key[0] in (domain, EVERY_DOMAIN)]
+    for host, raw, target, status, job_id, number, shipped_at in rows:
+        path, at = percent_encoded(raw), from_text(shipped_at)
+        found[host, path] = ShippedRedirect(host, path, target, status, job_id, number, at)
+    return [found[key] for key in sorted(found)]
+
+
+def read_redirects_version(database: ControlDatabase, organization: str) -> str:
+    """What changes with `read_redirects`, and with nothing else; "" before the first one is shipped."""
+    rows = database.rows("SELECT version FROM redirect_versions WHERE organization = ?", [organization])
+    return str(rows[0][0]) if rows else ""
+
+
+def check_shipped_redirects(connection: sqlite3.Connection, organization: str) -> None:
+    """Raise JobConflict if an organization has MAX_SHIPPED_REDIRECTS."""
+    ((count,),) = connection.execute(
+        "SELECT count(*) FROM redirect_rules AS rule JOIN implementations AS one ON one.job_id = rule.job_id "
+        "AND one.number = rule.number WHERE organization = ? AND one.status = 'shipped'",
+        [organization],
+    )
+    if count >= MAX_SHIPPED_REDIRECTS:
+        raise JobConflict(f"{organization} has {count:,} shipped redirects, which is the maximum; withdraw one first.")
+
+
+def excess_bytes(database: ControlDatabase, organization: str, added: CheckedDraft) -> int:
+    """By how many bytes the contents of an organization exceed MAX_STORED_BYTES with one more."""
+    if added.content is None:
+        return 0
+    rows = database.rows(
+        "SELECT coalesce(sum(bytes), 0) FROM jobs JOIN implementations ON job_id = jobs.id "
+        "WHERE organization = ? AND content IS NOT NULL",
+        [organization],
+    )
+    return int(rows[0][0]) + len(added.content) - MAX_STORED_BYTES
+
+
+def free_bytes(connection: sqlite3.Connection, organization: str, wanted: int) -> None:
+    """Delete contents of withdrawn implementations, the oldest first, of so many bytes. Raises TooLarge."""
+    rows = connection.execute(
+        "SELECT job_id, number, bytes FROM jobs JOIN implementations ON job_id = jobs.id WHERE organization = ? "
+        "AND content IS NOT NULL AND implementations.status = 'withdrawn' ORDER BY attached_at, job_id, number",
+        [organization],
+    ).fetchall()
+    for job_id, number, size in rows:
+        if wanted <= 0:
+            return
+        wanted -= size
+        connection.execute(
+            "UPDATE implementations SET content = NULL WHERE job_id = ? AND number = ?", [job_id, number]
+        )
+    if wanted > 0:
+        raise TooLarge(
+            f"the implementations of {organization} have {MAX_STORED_BYTES >> 20} MiB of content, the maximum; "
+            "withdraw some, or attach the url of this one instead."
+        )
+
+
+def read_wanted_links(database: ControlDatabase, organization: str) -> dict[str, LinkEdit]:
+    """The links that attached redirects ask for and that are not written yet, the oldest first, by id."""
+    rows = database.rows(
+        "SELECT id, short_code, domain, target_url, created_at FROM wanted_links WHERE organization = ? ORDER BY rowid",
+        [organization],
+    )
+    return {
+        wanted: LinkEdit(short_code, domain, Link(short_code, domain, target, datetime.fromisoformat(created_at)))
+        for wanted, short_code, domain, target, created_at in rows
+    }
+
+
+def organizations_that_want_links(database: ControlDatabase) -> list[str]:
+    """The organizations with links that are not written yet."""
+    return [name for (name,) in database.rows("SELECT DISTINCT organization FROM wanted_links")]
+
+
+def delete_wanted_links(connection: sqlite3.Connection, ids: Iterable[str]) -> None:
+    """Forget links that were written, or are not wanted any more."""
+    connection.executemany("DELETE FROM wanted_links WHERE id = ?", [(one,) for one in ids])
 
 
 def read_attached_redirects(
@@ -81,22 +155,45 @@ def read_attached_redirects(
     ]
 
 
-def insert_implementation(
-    connection: sqlite3.Connection, job: Job, added: Implementation, content: bytes | None
-) -> None:
-    """Add an implementation of a job."""
+def insert_implementation(connection: sqlite3.Connection, job: Job, added: Implementation, draft: CheckedDraft) -> None:
+    """Add an implementation of a job, and the link that it asks for."""
     connection.execute(
         f"INSERT INTO implementations (job_id, {_COLUMNS}, content) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [job.id, *stored_values(added), content],
+        [job.id, *stored_values(added), draft.content],
     )
+    if draft.rule:
+        connection.execute(
+            "INSERT INTO redirect_rules VALUES (?, ?, ?, ?, ?, ?, ?)",
+            [job.organization, job.id, added.number, *draft.rule],
+        )
+    if link := draft.link:
+        wanted, created_at = _wanted_link(job, added.number), link.created_at.isoformat()
+        connection.execute(
+            "INSERT INTO wanted_links VALUES (?, ?, ?, ?, ?, ?, ?)",
+            [wanted, job.organization, job.id, link.short_code, link.domain, link.target_url, created_at],
+        )
 
 
-def update_implementation(connection: sqlite3.Connection, job: Job, changed: Implementation) -> None:
-    """Store the status, url and shipped_at of an implementation."""
+def update_implementation(
+    connection: sqlite3.Connection, job: Job, before: Implementation, changed: Implementation
+) -> None:
+    """Store the status, url and shipped_at of an implementation. A withdrawn one asks for no redirect and no link."""
     connection.execute(
         "UPDATE implementations SET status = ?, shipped_at = ?, url = ? WHERE job_id = ? AND number = ?",
         [changed.status, changed.shipped_at and to_text(changed.shipped_at), changed.url, job.id, changed.number],
     )
+    if changed.status == "withdrawn":
+        connection.execute("DELETE FROM redirect_rules WHERE job_id = ? AND number = ?", [job.id, changed.number])
+        delete_wanted_links(connection, [_wanted_link(job, changed.number)])
+    if before.status != changed.status and "shipped" in (before.status, changed.status):
+        connection.execute(
+            "INSERT OR REPLACE INTO redirect_versions VALUES (?, lower(hex(randomblob(16))))", [job.organization]
+        )
+
+
+def _wanted_link(job: Job, number: int) -> str:
+    """The id of the link that an implementation asks for."""
+    return f"{job.id}/{number}"
 
 
 def delete_contents(connection: sqlite3.Connection, job_id: str, dry_run: bool) -> int:
@@ -116,6 +213,12 @@ def delete_contents(connection: sqlite3.Connection, job_id: str, dry_run: bool) 
             [job_id],
         )
         connection.execute("UPDATE job_history SET note = NULL WHERE job_id = ? AND action = 'attach'", [job_id])
+        connection.execute(
+            "DELETE FROM redirect_rules WHERE job_id = ?1 AND number IN "
+            "(SELECT number FROM implementations WHERE job_id = ?1 AND content IS NULL)",
+            [job_id],
+        )
+        connection.execute("DELETE FROM wanted_links WHERE job_id = ?", [job_id])
     return int(count)
 
 

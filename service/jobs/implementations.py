@@ -20,6 +20,10 @@ MAX_URL_LENGTH: Final = 2_048
 MAX_NOTE_LENGTH: Final = 2_000
 MAX_IMPLEMENTATIONS: Final = 10
 """Implementations of one job, withdrawn ones included."""
+MAX_STORED_BYTES: Final = 32 << 20
+"""Bytes of the contents of an organization's implementations. Those of withdrawn ones make room, the oldest first."""
+MAX_SHIPPED_REDIRECTS: Final = 1_000
+"""Of an organization, at a time."""
 CONTENT_TYPES: Final = {
     "patch": ("application/json", "text/x-diff", "text/html", "text/plain"),
     "edge_page": ("text/html", "text/markdown", "text/plain"),

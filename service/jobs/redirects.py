@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import date, datetime
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 from urllib.parse import unquote
 
 import orjson
@@ -12,8 +12,8 @@ from data import BadInput
 from data.store.links import Link, new_link
 from queries import Engine, guesses
 from service.clock import Time
-from service.jobs.implementations import EVERY_DOMAIN, RULE_TYPE, Draft
-from service.jobs.records import Count, Job
+from service.jobs.implementations import EVERY_DOMAIN, RULE_TYPE, Draft, check_draft, implementation_of
+from service.jobs.records import Change, Count, Implementation, Job
 from service.jobs.texts import harmless, percent_encoded
 
 ADD_REDIRECT: Final = "add_redirect"
@@ -30,6 +30,15 @@ class ShippedRedirect(Struct, frozen=True, forbid_unknown_fields=True, rename={"
     job_id: str
     number: Annotated[int, Meta(ge=1, description="of the implementation of the job")]
     shipped_at: Time
+
+
+class Rule(NamedTuple):
+    """A redirect rule, as its members are stored."""
+
+    domain: str
+    path: str
+    target: str
+    status: int
 
 
 class RedirectGuess(Struct, frozen=True, forbid_unknown_fields=True):
@@ -56,11 +65,38 @@ def with_rule(draft: Draft, job: Job) -> Draft:
     return structs.replace(draft, content_type=RULE_TYPE, content=orjson.dumps(rule).decode())
 
 
+def rule_of(content_type: str | None, content: bytes | None) -> Rule | None:
+    """The rule that checked content is; None if it is something else."""
+    if content_type != RULE_TYPE or content is None:
+        return None
+    rule = orjson.loads(content)
+    return Rule(rule["domain"], rule["from"], rule["to"], rule["status"])
+
+
 def link_of(job: Job, redirect_to: str, now: datetime) -> Link | None:
     """The link that redirects the path of a job; None if the path is not a short code. Raises BadInput."""
     if not job.short_code or job.path != f"/{job.short_code}":
         return None
     return new_link(job.short_code, job.domain or "", redirect_to, now)
+
+
+class CheckedDraft(NamedTuple):
+    """An implementation to be attached, and all that its content stands for: computed before it is stored."""
+
+    implementation: Implementation
+    """Its number is given when it is attached."""
+    content: bytes | None
+    rule: Rule | None
+    link: Link | None
+
+
+def checked_draft(draft: Draft, job: Job, change: Change) -> CheckedDraft:
+    """A draft that a job may have. Raises BadInput or TooLarge."""
+    whole = with_rule(draft, job)
+    content = check_draft(whole, job)
+    link = link_of(job, draft.redirect_to, change.now) if draft.redirect_to else None
+    rule = rule_of(whole.content_type, content)
+    return CheckedDraft(implementation_of(whole, content, 1, change), content, rule, link)
 
 
 def with_redirects(links: Sequence[Link], redirects: Sequence[ShippedRedirect]) -> list[Link]:

@@ -2,34 +2,35 @@
 
 from dataclasses import replace
 from datetime import datetime, timedelta
-from sqlite3 import Connection
 from typing import Final
 
 from msgspec import json, structs
 
 from data import BadInput, check_organization
-from data.store.links import LinkEdit, edit_links
+from data.store.links import check_links, edit_links_once
 from service.clock import to_text
 from service.control_database import ControlDatabase
 from service.hooks.outbox import read_deliveries
 from service.jobs import findings, tables
 from service.jobs.implementation_tables import (
+    check_shipped_redirects,
+    delete_wanted_links,
+    excess_bytes,
     implementation_in_force,
-    insert_implementation,
     read_content,
     read_implementation,
     read_redirects,
+    read_redirects_version,
+    read_wanted_links,
     update_implementation,
 )
 from service.jobs.implementations import (
-    MAX_IMPLEMENTATIONS,
+    RULE_TYPE,
     Approval,
     Draft,
     approved_as,
-    check_draft,
     check_note,
     check_url,
-    implementation_of,
 )
 from service.jobs.records import (
     SYSTEM,
@@ -44,7 +45,7 @@ from service.jobs.records import (
     job_content,
     job_record,
 )
-from service.jobs.redirects import ShippedRedirect, link_of, with_rule
+from service.jobs.redirects import ShippedRedirect, checked_draft
 from service.jobs.states import (
     IMPLEMENTATION_TRANSITIONS,
     OPEN,
@@ -80,7 +81,8 @@ class Jobs:
             job = tables.read_job(connection, organization, job_id)
             history = tables.read_history(connection, job_id)
             deliveries = read_deliveries(connection, organization, job_id=job_id)
-            return job_record(job_content(job, implementation_in_force(connection, job)), history, deliveries)
+            implementation = implementation_in_force(connection, job)
+        return job_record(job_content(job, implementation), history, deliveries)
 
     def with_content(self, organization: str, job_id: str) -> tuple[JobRecord, str | None]:
         """The record of a job, and the content of its implementation. Raises JobNotFound."""
@@ -112,18 +114,22 @@ class Jobs:
     ) -> JobRecord:
         """Keep a new job, with the draft if one is given, unless one about its subject is open; its record."""
         check_organization(job.organization)
+        change = Change("attach", actor, now, draft.note if draft else None)
+        checked = checked_draft(draft, job, change) if draft else None
+        excess = excess_bytes(self.database, job.organization, checked) if checked else 0
         with self.database.transaction() as connection:
             organization = job.organization
             known = job.fingerprint and tables.job_of_fingerprint(connection, organization, job.fingerprint)
             kept = known if known and known.status in OPEN else job
             if kept is job:
-                if len(tables.open_jobs_of_type(connection, organization, job.type)) >= findings.MAX_OPEN_JOBS:
+                if tables.count_open(connection, organization, job.type) >= findings.MAX_OPEN_JOBS:
                     raise JobConflict(f"too many jobs of type {job.type} are open; resolve or dismiss some first.")
+                tables.make_room(connection, organization)
                 tables.create_job(connection, job, Change("create", actor, now))
             if is_approved and (status := next_status("approve", kept.status)):
                 tables.change_job(connection, kept, replace(kept, status=status), Change("approve", actor, now))
-            if draft and kept is job:
-                self._attach(connection, tables.read_job(connection, organization, job.id), draft, actor, now)
+            if checked and kept is job:
+                tables.attach(connection, tables.read_job(connection, organization, job.id), checked, change, excess)
         return self.record(job.organization, kept.id)
 
     def act(
@@ -157,36 +163,48 @@ class Jobs:
     def attach(
         self, organization: str, job_id: str, draft: Draft, actor: Actor, now: datetime, *, version: int | None = None
     ) -> ImplementationWithContent:
+        """Attach an implementation as `add_implementation` does; the link that it asks for is written, too."""
+        added = self.add_implementation(organization, job_id, draft, actor, now, version=version)
+        self.write_links(organization)
+        return added
+
+    def add_implementation(
+        self, organization: str, job_id: str, draft: Draft, actor: Actor, now: datetime, *, version: int | None = None
+    ) -> ImplementationWithContent:
         """Attach an implementation to an approved job; it is the one in force from now on. Its JSON, with content.
 
-        A redirect from the path of a short code becomes a link at once. Raises LakeDamaged; then nothing has changed.
+        A redirect from the path of a short code asks for a link, which `write_links` writes. Raises LakeDamaged if the
+        links cannot be read; then nothing has changed.
         """
+        with self.database.snapshot() as connection:
+            job = tables.read_expected_job(connection, organization, job_id, version)
+        change = Change("attach", actor, now, draft.note)
+        checked = checked_draft(draft, job, change)
+        if checked.link:
+            check_links(self.database.lake, organization)
+        excess = excess_bytes(self.database, organization, checked)
         with self.database.transaction() as connection:
             job = tables.read_expected_job(connection, organization, job_id, version)
-            number = self._attach(connection, job, draft, actor, now)
+            number = tables.attach(connection, job, checked, change, excess)
         return self.implementation(organization, job_id, number)
 
-    def _attach(self, connection: Connection, job: Job, draft: Draft, actor: Actor, now: datetime) -> int:
-        draft = with_rule(draft, job)
-        content = check_draft(draft, job)
-        if job.status not in ("approved", "sent"):
-            raise conflict(job, "takes no implementation before it is approved")
-        rows = connection.execute("SELECT coalesce(max(number), 0) FROM implementations WHERE job_id = ?", [job.id])
-        number = int(rows.fetchone()[0]) + 1
-        if number > MAX_IMPLEMENTATIONS:
-            raise conflict(job, f"has {MAX_IMPLEMENTATIONS} implementations and takes no more")
-        change = Change("attach", actor, now, draft.note)
-        insert_implementation(connection, job, implementation_of(draft, content, number, change), content)
-        after = replace(job, implementation_number=number, outcome_status="none", outcome=None)
-        tables.change_job(connection, job, after, change)
-        if draft.redirect_to and (link := link_of(job, draft.redirect_to, now)):
-            edit_links(self.database.lake, job.organization, [LinkEdit(link.short_code, link.domain, link)])
-        return number
+    def write_links(self, organization: str) -> None:
+        """Write the links that attached redirects ask for, each once, and wait for those that are being written.
+
+        Takes long where there are many links. Raises LakeDamaged or OSError; then they are written by a later call.
+        """
+        database = self.database
+        if made := edit_links_once(database.lake, organization, lambda: read_wanted_links(database, organization)):
+            with database.transaction() as connection:
+                delete_wanted_links(connection, made)
 
     def redirects(self, organization: str, domain: str = "") -> list[ShippedRedirect]:
         """The shipped redirects of an organization, or only those that work on a domain."""
-        with self.database.snapshot() as connection:
-            return read_redirects(connection, organization, domain)
+        return read_redirects(self.database, organization, domain)
+
+    def redirects_version(self, organization: str) -> str:
+        """What changes with the shipped redirects of an organization, and with nothing else."""
+        return read_redirects_version(self.database, organization)
 
     def set_implementation_status(
         self,
@@ -220,8 +238,10 @@ class Jobs:
                 raise conflict(job, f"has implementation {number} as {before.status}, which cannot become {status}")
             if status != "withdrawn" and not (is_in_force and job.status in ("approved", "sent")):
                 raise conflict(job, f"does not wait for implementation {number}")
+            if status == "shipped" and before.content_type == RULE_TYPE:
+                check_shipped_redirects(connection, organization)
             changes = {"status": status, "shipped_at": shipped or before.shipped_at, "url": url or before.url}
-            update_implementation(connection, job, structs.replace(before, **changes))
+            update_implementation(connection, job, before, structs.replace(before, **changes))
             outcome = {"shipped": "waiting", "withdrawn": "none"}.get(status) if is_in_force else None
             after = replace(job, outcome_status=outcome, outcome=None) if outcome else job
             told = f"implementation {number}{note and ', '}{note}"
@@ -230,9 +250,15 @@ class Jobs:
 
     def upsert(self, detected: findings.DetectedSubject, now: datetime) -> str:
         """Make or refresh the job of what a detector found: created, refreshed, reopened or ignored."""
-        check_organization(detected.finding.organization)
-        with self.database.transaction() as connection:
-            return findings.upsert(connection, detected, now)
+        organization, fingerprint = detected.finding.organization, findings.fingerprint_of(detected.finding)
+        check_organization(organization)
+        while True:
+            with self.database.snapshot() as connection:
+                known = tables.job_of_fingerprint(connection, organization, fingerprint)
+            found = findings.refreshed(known, detected, now) if known else findings.new_job(detected, now)
+            with self.database.transaction() as connection:
+                if tables.job_of_fingerprint(connection, organization, fingerprint) == known:  # still
+                    return findings.upsert(connection, known, detected, found, now)
 
     def dismiss_gone(self, organization: str, types: list[str], now: datetime) -> int:
         """Dismiss undecided jobs of these types that were not found for 28 days. Call it after a run. How many.

@@ -17,9 +17,16 @@ from service.clock import from_text, to_text
 from service.control_database import ControlDatabase
 from service.encoding import record
 from service.hooks.attempts import ClaimedDelivery
-from service.hooks.outbox import HookConflict, delete_messages, enqueue
-from service.jobs.implementation_tables import implementation_in_force, stored_values
-from service.jobs.records import SYSTEM, Change, HistoryLine, Job, JobRow, ShippedJob, job_content, job_row
+from service.hooks.outbox import HookConflict, delete_messages, enqueue, is_awaited
+from service.jobs.implementation_tables import (
+    free_bytes,
+    implementation_in_force,
+    insert_implementation,
+    stored_values,
+)
+from service.jobs.implementations import MAX_IMPLEMENTATIONS
+from service.jobs.records import SYSTEM, Change, HistoryLine, Job, JobRow, ShippedJob, conflict, job_content, job_row
+from service.jobs.redirects import CheckedDraft
 from service.jobs.states import EVENTS, JobChanged, JobConflict, JobNotFound, next_status
 
 JOB_COLUMNS: Final = ", ".join(Job.__dataclass_fields__)
@@ -29,6 +36,12 @@ MAX_HISTORY: Final = 200
 MAX_STORED_HISTORY: Final = 1_000
 """The lines of a job that are stored: the newest. Older ones stay only if they say how it began, or when something was
 last done to it: outcomes are measured from such lines."""
+MAX_JOBS: Final = 5_000
+"""Jobs of an organization, closed ones included, beyond which none is made by hand."""
+_HAS_SHIPPED_REDIRECT: Final = (
+    "EXISTS (SELECT 1 FROM implementations AS one WHERE job_id = jobs.id AND one.status = 'shipped' "
+    "AND content_type = 'application/json')"
+)
 _DELETE_OLD_HISTORY: Final = read_sql("service.jobs", "delete_old_history")
 
 _LISTED_COLUMNS: Final = (
@@ -87,6 +100,16 @@ def job_of_fingerprint(connection: sqlite3.Connection, organization: str, finger
     return Job(*row) if row else None
 
 
+def count_open(connection: sqlite3.Connection, organization: str, kind: str) -> int:
+    """The number of open jobs of a type."""
+    ((count,),) = connection.execute(
+        "SELECT count(*) FROM jobs WHERE organization = ? AND type = ? "
+        "AND status IN ('new', 'reviewed', 'approved', 'sent')",
+        [organization, kind],
+    )
+    return int(count)
+
+
 def open_jobs_of_type(connection: sqlite3.Connection, organization: str, kind: str) -> list[Job]:
     """The open jobs of a type, the lightest first."""
     rows = connection.execute(
@@ -105,16 +128,40 @@ def delete_expired(connection: sqlite3.Connection, organization: str, before: st
     rows = connection.execute(
         "SELECT jobs.id FROM jobs JOIN job_history AS closing ON closing.id = (SELECT max(id) FROM job_history "
         "WHERE job_id = jobs.id AND to_status = 'dismissed' AND from_status IS NOT to_status) "
-        "WHERE organization = ? AND status = 'dismissed' AND action = 'expire' AND at <= ? AND NOT EXISTS "
-        "(SELECT 1 FROM implementations AS one WHERE job_id = jobs.id AND one.status = 'shipped' "
-        "AND content_type = 'application/json') ORDER BY jobs.id",
+        "WHERE organization = ? AND status = 'dismissed' AND action = 'expire' AND at <= ? "
+        f"AND NOT {_HAS_SHIPPED_REDIRECT} ORDER BY jobs.id",
         [organization, before],
     )
     for (job_id,) in rows.fetchall():
-        delete_messages(connection, job_id)
-        connection.execute("DELETE FROM implementations WHERE job_id = ?", [job_id])
-        connection.execute("DELETE FROM job_history WHERE job_id = ?", [job_id])
-        connection.execute("DELETE FROM jobs WHERE id = ?", [job_id])
+        _delete_job(connection, job_id)
+
+
+def make_room(connection: sqlite3.Connection, organization: str) -> None:
+    """If an organization has MAX_JOBS, delete the dismissed one written by hand that is oldest. Raises JobConflict."""
+    ((count,),) = connection.execute("SELECT count(*) FROM jobs WHERE organization = ?", [organization])
+    if count < MAX_JOBS:
+        return
+    oldest = connection.execute(
+        "SELECT id FROM jobs WHERE organization = ? AND status = 'dismissed' AND written_by IS NOT NULL "
+        f"AND NOT {_HAS_SHIPPED_REDIRECT} ORDER BY created_at, id LIMIT 1",
+        [organization],
+    ).fetchone()
+    if oldest is None:
+        raise JobConflict(
+            f"{organization} has {MAX_JOBS:,} jobs, which is the maximum; dismiss one that was written by hand, "
+            "which then makes room."
+        )
+    _delete_job(connection, oldest[0])
+
+
+def _delete_job(connection: sqlite3.Connection, job_id: str) -> None:
+    """Delete a job with its history, implementations and messages."""
+    delete_messages(connection, job_id)
+    connection.execute("DELETE FROM implementations WHERE job_id = ?", [job_id])
+    connection.execute("DELETE FROM redirect_rules WHERE job_id = ?", [job_id])
+    connection.execute("DELETE FROM wanted_links WHERE job_id = ?", [job_id])
+    connection.execute("DELETE FROM job_history WHERE job_id = ?", [job_id])
+    connection.execute("DELETE FROM jobs WHERE id = ?", [job_id])
 
 
 def read_shipped(database: ControlDatabase, organization: str) -> list[ShippedJob]:
@@ -177,6 +224,22 @@ def change_job(connection: sqlite3.Connection, before: Job, after: Job, change: 
     _record(connection, before, stored, change)
 
 
+def attach(connection: sqlite3.Connection, job: Job, checked: CheckedDraft, change: Change, excess: int) -> int:
+    """Attach an implementation to an approved job; its number. Contents of `excess` bytes make room for it."""
+    if job.status not in ("approved", "sent"):
+        raise conflict(job, "takes no implementation before it is approved")
+    rows = connection.execute("SELECT coalesce(max(number), 0) FROM implementations WHERE job_id = ?", [job.id])
+    number = int(rows.fetchone()[0]) + 1
+    if number > MAX_IMPLEMENTATIONS:
+        raise conflict(job, f"has {MAX_IMPLEMENTATIONS} implementations and takes no more")
+    free_bytes(connection, job.organization, excess)
+    added = msgspec.structs.replace(checked.implementation, number=number)
+    insert_implementation(connection, job, added, checked)
+    after = replace(job, implementation_number=number, outcome_status="none", outcome=None)
+    change_job(connection, job, after, change)
+    return number
+
+
 def mark_sent(connection: sqlite3.Connection, delivered: ClaimedDelivery, now: datetime) -> None:
     """Note that a hook took an approved job, in the transaction that records the delivery.
 
@@ -203,7 +266,8 @@ def _record(connection: sqlite3.Connection, before: Job | None, after: Job, chan
         [after.id, *stored_values(line)],
     )
     connection.execute(_DELETE_OLD_HISTORY, [after.id, MAX_STORED_HISTORY])
-    if event := EVENTS.get(note or "" if action == "measure" else action):
+    event = EVENTS.get(note or "" if action == "measure" else action)
+    if event and is_awaited(connection, after.organization, event):
         content = msgspec.to_builtins(job_content(after, implementation_in_force(connection, after)))
         try:
             enqueue(connection, after.organization, event, content, now, by_service=actor == SYSTEM)

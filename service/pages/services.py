@@ -13,6 +13,7 @@ from service.clock import Clock
 from service.control_database import ControlDatabase
 from service.hooks.registry import Hooks
 from service.http.answers import Answers
+from service.http.job_endpoints import LinkWrites
 from service.http.lanes import Workers
 from service.http.oidc import OidcClient
 from service.http.rate_limit import SourceResolver
@@ -33,6 +34,7 @@ class PageServices:
     settings: Settings
     clock: Clock
     jobs: Jobs
+    redirects: LinkWrites
     hooks: Hooks
     warehouse: Warehouse
     workers: Workers

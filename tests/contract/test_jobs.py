@@ -92,7 +92,8 @@ def test_a_redirect_is_typed_written_as_a_link_and_polled_by_its_entity_tag(aske
     for known in (after.headers["etag"], f'"x", W/{after.headers["etag"]}', "*"):
         same = asked.get(active, headers={"If-None-Match": known})
         assert (same.status_code, same.content, same.headers["etag"]) == (304, b"", after.headers["etag"])
-    assert asked.get("/implementations/active?domain=other.example").json() == []
+    other = asked.get("/implementations/active?domain=other.example", headers={"If-None-Match": after.headers["etag"]})
+    assert (other.status_code, other.json()) == (200, [])
     assert asked.get("/implementations/active").json() == after.json()
     assert asked.get("/implementations/active", headers=as_("other", "viewer")).json() == []
 

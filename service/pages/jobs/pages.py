@@ -57,7 +57,7 @@ class _JobPages:
         status = request.query_params.get("status", "")
         if status and status not in STATUSES:
             raise InvalidParameter("status", "is not a job status", f"Use {', '.join(STATUSES)}.")
-        rows = await self._jobs.database.read(self._jobs.of, session.organization)
+        rows = await self._context.in_thread(request, self._jobs.of, session.organization)
         counts = Counter(row.status for row in rows)
         chosen = [row for row in rows if row.status in ((status,) if status else OPEN)]
         of_each = [(one.capitalize(), one, counts[one]) for one in STATUSES]
@@ -85,7 +85,7 @@ class _JobPages:
             fields.get("note", "").strip() or None,
             fields["redirect_to"].strip() if "redirect_to" in fields else None,
         )
-        return await self._written(request, fields, self._jobs.attach, draft)
+        return await self._written(request, fields, self._jobs.add_implementation, draft)
 
     async def set_status(self, request: Request) -> Response:
         """Note that an implementation is accepted, shipped or withdrawn."""
@@ -109,6 +109,8 @@ class _JobPages:
             await self._jobs.database.write(
                 lambda: write(caller.organization, job_id, what, who, now, version=version, **more)
             )
+            if "redirect_to" in fields or fields.get("status") == "withdrawn":
+                await self._context.services.redirects.add(caller.organization, None)
         except JobNotFound:
             raise
         except JobChanged as error:

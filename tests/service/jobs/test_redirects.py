@@ -2,23 +2,26 @@
 
 from contextlib import closing
 from datetime import date, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 
-from data import BadInput
+from data import BadInput, LakeDamaged
 from data.maintenance.erasure import Criteria
 from data.store.coverage import note_received
-from data.store.links import links_of
+from data.store.links import links_of, remove_link
 from data.store.redirect_maps import caddy_map, links_on, nginx_map
 from queries import Warehouse
 from service.jobs.detection import Detection
 from service.jobs.erasure import erase_evidence
+from service.jobs.implementation_tables import organizations_that_want_links
 from service.jobs.implementations import Draft
 from service.jobs.manual import manual_job
 from service.jobs.redirects import redirect_guesses, with_redirects
 from service.jobs.states import JobChanged, JobConflict
+from service.maintenance import Maintenance
 from tests.service.jobs.findings import ANNA, NOW, ROW, broken, mark
-from tests.support.lakes import fail_at
+from tests.support.lakes import fail_at, links_path
 from tests.support.visits import land, links, visit
 
 TARGET = "https://example.com/guide"
@@ -89,7 +92,7 @@ def test_a_redirect_outlives_its_evidence_and_its_job(jobs, lake, approve):
     assert exported(jobs, lake) == {"/guide/old": TARGET}
 
 
-def test_what_is_refused_or_cannot_be_stored_writes_neither_link_nor_implementation(jobs, lake, approve, monkeypatch):
+def test_what_is_refused_writes_neither_link_nor_implementation(jobs, lake, approve):
     job_id = approve("/gone", short_code="gone")
     for draft, problem in [
         (Draft("patch", redirect_to="https://go.example.com/gone"), "the path itself"),
@@ -103,13 +106,98 @@ def test_what_is_refused_or_cannot_be_stored_writes_neither_link_nor_implementat
         jobs.attach("acme", approve("/edit/*"), TO_TARGET, ANNA, NOW)
     with pytest.raises(JobChanged):
         jobs.attach("acme", job_id, TO_TARGET, ANNA, NOW, version=1)
-    fail_at(monkeypatch, "data.store.link_files", "write_parquet")
-    with pytest.raises(OSError, match="space"):
-        jobs.attach("acme", job_id, TO_TARGET, ANNA, NOW)
     jobs.act("acme", job_id, "dismiss", ANNA, NOW)
     with pytest.raises(JobConflict):
         jobs.attach("acme", job_id, TO_TARGET, ANNA, NOW)
     assert (links_of(lake, "acme"), jobs.record("acme", job_id).implementation) == ([], None)
+
+
+def test_unreadable_links_refuse_a_redirect_to_be_attached(jobs, lake, approve):
+    job_id = approve("/gone", short_code="gone")
+    links(lake, "acme", [{"short_code": "other", "target_url": TARGET}])
+    links_path(lake, "acme").unlink()
+    with pytest.raises(LakeDamaged):
+        jobs.attach("acme", job_id, TO_TARGET, ANNA, NOW)
+    assert jobs.record("acme", job_id).implementation is None
+
+
+def test_a_link_that_could_not_be_written_is_written_later(jobs, lake, approve, monkeypatch):
+    job_id = approve("/gone", short_code="gone")
+    with monkeypatch.context() as patched:
+        fail_at(patched, "data.store.link_files", "write_parquet")
+        with pytest.raises(OSError, match="space"):
+            jobs.attach("acme", job_id, TO_TARGET, ANNA, NOW)
+    assert (links_of(lake, "acme"), jobs.record("acme", job_id).implementation_status) == ([], "attached")
+    Maintenance(lake, jobs.database, lambda: NOW, None).write_links()
+    assert [link.target_url for link in links_of(lake, "acme")] == [TARGET]
+    assert organizations_that_want_links(jobs.database) == []
+
+
+def test_a_link_of_a_redirect_is_written_once_however_often_it_is_tried(jobs, lake, approve, monkeypatch):
+    """Killed before it forgets that the link is wanted, a program must not write it again over what came since."""
+    job_id = approve("/gone", short_code="gone")
+    jobs.add_implementation("acme", job_id, TO_TARGET, ANNA, NOW)
+    with monkeypatch.context() as patched:
+        fail_at(patched, "service.jobs.store", "delete_wanted_links")
+        with pytest.raises(OSError, match="space"):
+            jobs.write_links("acme")
+    assert [link.target_url for link in links_of(lake, "acme")] == [TARGET]
+    remove_link(lake, "acme", "gone", "go.example.com")
+    jobs.write_links("acme")
+    assert (links_of(lake, "acme"), organizations_that_want_links(jobs.database)) == ([], [])
+
+
+@pytest.mark.parametrize("how", ["withdrawn", "erased"])
+def test_a_withdrawn_or_erased_redirect_writes_no_link(jobs, lake, approve, how):
+    job_id = approve("/gone", short_code="gone")
+    jobs.add_implementation("acme", job_id, TO_TARGET, ANNA, NOW)
+    if how == "withdrawn":
+        mark(jobs, job_id, how)
+    else:
+        erase_evidence(jobs.database, "acme", Criteria(domain="go.example.com"), NOW)
+    jobs.write_links("acme")
+    assert links_of(lake, "acme") == []
+
+
+def test_two_redirects_of_one_code_leave_the_newer_link(jobs, lake, approve):
+    job_id = approve("/gone", short_code="gone")
+    for target in (TARGET, "https://example.com/newer"):
+        jobs.add_implementation("acme", job_id, Draft("patch", redirect_to=target), ANNA, NOW)
+    jobs.write_links("acme")
+    assert [link.target_url for link in links_of(lake, "acme")] == ["https://example.com/newer"]
+
+
+def test_the_version_of_redirects_changes_with_them_only(jobs, approve):
+    job_id, seen = approve("/guide/old"), [(jobs.redirects_version("acme"), [])]
+
+    def look():
+        seen.append((jobs.redirects_version("acme"), jobs.redirects("acme")))
+
+    for number in (1, 2):
+        jobs.attach("acme", job_id, Draft("patch", redirect_to=f"{TARGET}/{number}"), ANNA, NOW)
+        look()
+        mark(jobs, job_id, "shipped", number, NOW + timedelta(minutes=number))
+        look()
+    for number in (2, 1):
+        mark(jobs, job_id, "withdrawn", number)
+        look()
+    versions = [version for version, _ in seen]
+    assert [one == other for one, other in pairwise(versions)] == [True, False, True, False, False, False]
+    assert len(set(versions)) == 5
+    assert jobs.redirects_version("other") == ""
+
+
+def test_an_organization_has_a_maximum_of_shipped_redirects(jobs, approve, monkeypatch):
+    monkeypatch.setattr("service.jobs.implementation_tables.MAX_SHIPPED_REDIRECTS", 1)
+    first, second = approve("/guide/old"), approve("/guide/older")
+    for job_id in (first, second):
+        jobs.attach("acme", job_id, TO_TARGET, ANNA, NOW)
+    mark(jobs, first)
+    with pytest.raises(JobConflict, match="acme has 1 shipped redirects, which is the maximum; withdraw one"):
+        mark(jobs, second)
+    mark(jobs, first, "withdrawn")
+    mark(jobs, second)
+    assert [one.path for one in jobs.redirects("acme")] == ["/guide/older"]
 
 
 def test_guesses_are_the_three_living_links_and_paths_that_are_spelled_most_like_it(jobs, lake, approve):

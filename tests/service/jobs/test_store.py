@@ -9,12 +9,12 @@ from msgspec import structs
 
 from data import BadInput
 from service.hooks.registry import Hooks
-from service.jobs import tables
+from service.jobs import findings, tables
 from service.jobs.findings import MAX_EVIDENCE_BYTES
 from service.jobs.implementations import Approval, Draft
 from service.jobs.manual import manual_job
 from service.jobs.records import COMMAND_LINE
-from service.jobs.states import JobChanged, JobConflict, JobNotFound
+from service.jobs.states import JobChanged, JobConflict, JobNotFound, TooLarge
 from tests.service.jobs.findings import ANNA, NOW, broken, deliver, mark, measured, ship
 from tests.support.lakes import fail_at
 from tests.support.tables import examples
@@ -32,6 +32,7 @@ def events(monkeypatch):
         events.append((event.removeprefix("job."), job, by_service))
 
     monkeypatch.setattr(tables, "enqueue", enqueue)
+    monkeypatch.setattr(tables, "is_awaited", lambda *_: True)
     return events
 
 
@@ -275,13 +276,61 @@ def test_a_list_of_jobs_reads_only_what_it_shows(jobs, only):
             read.add((table, column))
         return sqlite3.SQLITE_OK
 
-    jobs.database._reader.set_authorizer(note)
+    (reader,) = jobs.database._readers
+    reader.set_authorizer(note)
     (row,) = jobs.of("acme")
-    jobs.database._reader.set_authorizer(None)
+    reader.set_authorizer(None)
     assert all(getattr(row, name) == getattr(record, name) for name in row.__struct_fields__)
     assert ("jobs", "title") in read
     assert read.isdisjoint({("jobs", name) for name in ("subject", "evidence", "outcome", "written_by")})
     assert {table for table, _ in read} == {"jobs", "implementations"}
+
+
+def test_contents_of_an_organization_have_a_maximum(jobs, only, monkeypatch):
+    monkeypatch.setattr("service.jobs.implementation_tables.MAX_STORED_BYTES", 20)
+    jobs.upsert(broken(), NOW)
+    job = act(jobs, only(), "approve_fix")
+    text = Draft("patch", "text/plain", "x" * 10)
+    for _ in range(2):
+        jobs.attach("acme", job.id, text, ANNA, NOW)
+    with pytest.raises(TooLarge, match=r"the implementations of acme have .* the maximum; withdraw some"):
+        jobs.attach("acme", job.id, text, ANNA, NOW)
+    mark(jobs, job.id, "withdrawn", 1)
+    jobs.attach("acme", job.id, text, ANNA, NOW)
+    contents = [jobs.implementation("acme", job.id, number).content for number in (1, 2, 3)]
+    assert contents == [None, text.content, text.content]
+
+
+def test_jobs_by_hand_have_a_maximum_and_the_oldest_dismissed_makes_room(jobs, monkeypatch):
+    monkeypatch.setattr("service.jobs.tables.MAX_JOBS", 3)
+    made = [jobs.create(manual_job("acme", f"{number}", "", ANNA, NOW), ANNA, NOW) for number in range(3)]
+    another = manual_job("acme", "another", "", ANNA, NOW)
+    with pytest.raises(JobConflict, match="acme has 3 jobs, which is the maximum; dismiss one"):
+        jobs.create(another, ANNA, NOW)
+    act(jobs, made[1], "dismiss")
+    jobs.create(another, ANNA, NOW)
+    assert {job.title for job in jobs.of("acme")} == {"0", "2", "another"}
+    assert jobs.create(manual_job("other", "o", "", ANNA, NOW), ANNA, NOW).title == "o"
+
+
+def test_a_finding_is_kept_though_its_job_is_changed_meanwhile(jobs, only, monkeypatch):
+    jobs.upsert(broken(), NOW)
+    refreshed, job = findings.refreshed, only()
+
+    def beside(*arguments):
+        if only().status == "new":
+            act(jobs, job, "review")
+        return refreshed(*arguments)
+
+    monkeypatch.setattr(findings, "refreshed", beside)
+    assert jobs.upsert(broken(weight=500.0), NOW) == "refreshed"
+    assert (only().status, only().priority) == ("reviewed", "high")
+
+
+def test_a_read_waits_for_no_other_read(jobs, only):
+    jobs.upsert(broken(), NOW)
+    with jobs.database.snapshot(), jobs.database.snapshot():
+        assert len(jobs.of("acme")) == 1
 
 
 def test_what_the_service_dismissed_is_deleted_after_90_days_with_all_that_belongs_to_it(jobs):
@@ -309,7 +358,8 @@ def test_what_the_service_dismissed_is_deleted_after_90_days_with_all_that_belon
 def test_what_is_approved_is_in_the_outbox_of_hooks_and_a_write_that_fails_halfway_leaves_nothing(
     jobs, only, monkeypatch
 ):
-    Hooks(jobs.database, (), "", lambda: NOW).create("acme", name="ci", url="https://ci.example.com/hooks")
+    hooks = Hooks(jobs.database, (), "", lambda: NOW)
+    hooks.create("acme", "ci", "https://ci.example.com/hooks", ["job.approved", "job.resolved"])
     jobs.upsert(broken(), NOW)
     act(jobs, only(), "review")
     act(jobs, only(), "approve_fix")

@@ -1,0 +1,102 @@
+"""Killed at any write while a redirect is attached, a server leaves it attached with its link, at the next start at the
+latest, or neither. What was edited since is never overwritten by the same redirect.
+"""
+
+import http.client
+import json
+import shutil
+import signal
+import sqlite3
+import time
+from contextlib import closing
+
+from data.store.links import links_of, remove_link
+from tests.faults.servers import serving
+from tests.faults.tracing import CALLS, Tracer, calls_of
+from tests.faults.trials import IS_LONG, scaled
+from tests.faults.victims import JOB, undecided_job
+from tests.support.lakes import opened
+from tests.support.visits import links
+
+KILLS = 6
+PATH = f"/jobs/{JOB}/implementations"
+COUNTS = "SELECT (SELECT count(*) FROM implementations), (SELECT count(*) FROM wanted_links)"
+BODY = json.dumps({"implementation_type": "patch", "redirect_to": "https://example.com/new"}).encode()
+
+
+def approved_job(folder):
+    """An approved job about the path of a dead short code, beside links."""
+    undecided_job(folder)
+    with opened(folder / "lake") as lake:
+        links(lake, "acme", [{"short_code": "kept", "target_url": "https://example.com/kept"}])
+        with closing(sqlite3.connect(lake.root / "control.sqlite")) as database, database:
+            database.execute("DELETE FROM hooks")
+            database.execute("UPDATE jobs SET status = 'approved', short_code = 'gone', path = '/gone'")
+
+
+def attach(server, folder, *injected):
+    """The status of the answer, None if the server was killed before it; and the calls made meanwhile."""
+    assert server.ask("GET", "/jobs").status == 200  # which notes that the key was used
+    trace = folder.with_suffix(".trace")
+    expressions = [word for one in injected for word in ("-e", f"inject={one}")]
+    tracer = Tracer(server.child.process, trace, "-y", "-e", f"trace={','.join(CALLS)}", *expressions)
+    assert tracer.is_attached, tracer.told
+    try:
+        status = server.ask("POST", PATH, BODY).status
+    except (OSError, http.client.HTTPException):
+        status = None
+        tracer.wait()
+        assert server.child.wait().code == -signal.SIGKILL
+    else:
+        tracer.detach()
+    return status, list(calls_of(trace.read_text(errors="replace")))
+
+
+def state(folder):
+    """How many implementations there are, how many links are wanted, and the short codes that there are."""
+    with opened(folder / "lake") as lake, closing(sqlite3.connect(lake.root / "control.sqlite")) as database:
+        ((attached, wanted),) = database.execute(COUNTS)
+        return attached, wanted, [link.short_code for link in links_of(lake, "acme")]
+
+
+def started_again(program, folder):
+    """The state once a server has started again and nothing waits any longer."""
+    with serving(program, folder) as server:
+        given_up_at = time.monotonic() + 60
+        while state(folder)[1]:
+            assert server.child.runs()
+            assert time.monotonic() < given_up_at
+            time.sleep(0.05)
+    return state(folder)
+
+
+def test_a_redirect_and_its_link_survive_a_kill_between_them(program, traceable, tell, tmp_path):
+    undisturbed = tmp_path / "undisturbed"
+    undisturbed.mkdir()
+    approved_job(undisturbed)
+    with serving(program, undisturbed) as server:
+        status, calls = attach(server, undisturbed)
+    assert (status, state(undisturbed)) == (201, (1, 0, ["gone", "kept"]))
+    found = sorted({(call.name, call.number) for call in calls})
+    tried = found if IS_LONG else found[:: -(-len(found) // scaled(KILLS, 0))]
+    kills = between = 0
+    for number, (name, when) in enumerate(tried):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        approved_job(folder)
+        with serving(program, folder) as server:
+            status, _ = attach(server, folder, f"{name}:signal=KILL:when={when}")
+        kills += status is None
+        attached, wanted, codes = state(folder)
+        assert attached or (status is None and codes == ["kept"])
+        between += wanted
+        is_made = "gone" in codes
+        if is_made:
+            with opened(folder / "lake") as lake:
+                assert remove_link(lake, "acme", "gone", "")
+        expected = ["gone", "kept"] if attached and not is_made else ["kept"]
+        assert started_again(program, folder) == (attached, 0, expected), (name, when)
+        shutil.rmtree(folder)
+    tell(kills=kills, of_them_before_the_link_was_forgotten=between)
+    assert kills
+    assert between
