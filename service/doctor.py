@@ -17,6 +17,7 @@ from typing import Final, Literal, NamedTuple
 from data import BadInput, Lake, TrafficError
 from data.maintenance.status import LakeStatus, status_of
 from data.store.clock import TOLERANCE
+from data.store.copies import copies
 from data.store.country_file import country_database
 from data.store.files import has_room, link_problem, sync
 from data.text import plural
@@ -73,12 +74,25 @@ def examine(environ: Mapping[str, str], now: datetime) -> Iterator[Check]:
             yield check_lists(status, now)
             yield check_countries(lake, settings)
             yield check_keys(lake, settings)
+            yield check_published(lake)
             if unreadable.level == "ok":
                 yield check_answer(lake, status, now)
                 if options := cluster_options(settings):
                     yield check_cluster(lake, options, status)
     except (TrafficError, sqlite3.Error, OSError) as error:
         yield Check("broken", "lake", str(error))
+
+
+def check_published(lake: Lake) -> Check:
+    """Whether the published copies follow the lake, as they were when they were last published."""
+    published = copies(lake)
+    for copy in published:
+        if copy.problem:
+            return Check("warning", "copies", f"{copy.organization} was not published: {copy.problem}")
+        if copy.due_since:
+            text = f"{copy.target} may hold visits of {copy.organization} that were erased; run `traffic publish`."
+            return Check("warning", "copies", text)
+    return Check("ok", "copies", "published ones follow the lake." if published else "none is published.")
 
 
 def check_names(environ: Mapping[str, str]) -> Check:

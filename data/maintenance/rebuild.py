@@ -122,7 +122,7 @@ class Rebuild:
             db.executemany("INSERT INTO zones VALUES (?, ?)", self._zones(old))
             db.executemany("INSERT INTO last_runs VALUES (?, ?)", old["last_runs"])
             db.executemany("INSERT INTO erasures VALUES (?, ?, ?, ?, ?)", old["erasures"])
-            db.executemany("INSERT INTO copies VALUES (?, ?, ?, ?, ?, ?, ?)", old["copies"])
+            db.executemany("INSERT INTO copies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", old["copies"])
             db.executemany("INSERT INTO marks VALUES (?, ?)", old["marks"])
             db.executemany("INSERT INTO arrivals VALUES (?, ?, ?, ?, ?)", old["arrivals"])
             db.executemany("INSERT INTO behaviour_off VALUES (?)", old["behaviour_off"])

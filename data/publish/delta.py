@@ -9,8 +9,9 @@ import json
 import re
 import uuid
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import count
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -37,9 +38,10 @@ _PROTOCOL: Final = {
     "writerFeatures": ["timestampNtz"],
 }
 _NAME: Final = re.compile(r"(\d{20})\.json")
+_CHECKPOINT_NAME: Final = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _LAST_CHECKPOINT: Final = "_last_checkpoint"
-_UNREADABLE: Final = (ValueError, LookupError, TypeError, AttributeError, StopIteration)
-"""What reading garbage as a version raises."""
+_UNREADABLE: Final = (ValueError, LookupError, TypeError, AttributeError, StopIteration, OSError, pa.ArrowException)
+"""What reading garbage as a version or a checkpoint raises."""
 _TEXTS: Final = pa.map_(pa.string(), pa.string())
 _CHECKPOINT: Final = pa.schema([
     ("protocol", pa.struct([
@@ -59,7 +61,11 @@ _CHECKPOINT: Final = pa.schema([
 
 
 class ForeignLog(TrafficError):
-    """Another program has written into a published table."""
+    """A published table is not what was published there."""
+
+
+class LogOfAnotherLake(ForeignLog):
+    """Another lake was published in the same place."""
 
 
 class PublishedFile(NamedTuple):
@@ -93,13 +99,18 @@ class TableState:
     epoch: int = 0  # that of the organization when the version was written
     schema: str = ""  # the columns, as the log writes them
     checkpoint: int = -1  # the version of the last checkpoint
+    is_damaged: bool = False  # a checkpoint cannot be read: it must be written again
 
 
 class DeltaLog:
     """The log of one table. Its methods raise TargetUnavailable."""
 
-    def __init__(self, target: ObjectStore, folder: str, schema: pa.Schema, *, is_partitioned: bool) -> None:
-        """`folder` is the table's in the target. With `is_partitioned`, the partition of a file is its column day."""
+    def __init__(self, target: ObjectStore, folder: str, schema: pa.Schema, mark: str, *, is_partitioned: bool) -> None:
+        """`folder` is the table's in the target, and `mark` names the lake; "" if that is not known.
+
+        With `is_partitioned`, the partition of a file is its column day.
+        """
+        self._mark = mark
         self._target = target
         self.folder = folder
         self._log = f"{folder}/_delta_log"
@@ -110,21 +121,73 @@ class DeltaLog:
         self._schema = json.dumps({"type": "struct", "fields": fields})
 
     def read(self) -> TableState:
-        """The last version. Raises ForeignLog if any version since the last checkpoint was written by others."""
-        last = self._target.get(f"{self._log}/{_LAST_CHECKPOINT}")
-        checkpoint = json.loads(last)["version"] if last else -1
-        names = (_NAME.fullmatch(key.rpartition("/")[2]) for key in self._target.list(f"{self._log}/"))
-        versions = sorted(int(name[1]) for name in names if name and int(name[1]) >= checkpoint)
-        state = TableState()
-        if checkpoint >= 0:
-            body = self._target.get(self._key(checkpoint, "checkpoint.parquet")) or b""
-            rows = pq.read_table(io.BytesIO(body), columns=["metaData", "add"]).to_pylist(maps_as_pydicts="strict")
-            (schema,) = {row["metaData"]["schemaString"] for row in rows if row["metaData"]}
-            files = _files_of(row["add"] for row in rows if row["add"])
-            state = TableState(checkpoint - 1, files, 0, schema, checkpoint)
+        """The last version. Raises ForeignLog if any version since the last checkpoint was written by others.
+
+        A checkpoint that is missing or damaged is read around: by the one before it, by all versions, or else by the
+        objects that are in the folder, of which the number of rows is unknown then.
+        """
+        keys = [key.rpartition("/")[2] for key in self._target.list(f"{self._log}/")]
+        versions = sorted(int(name[1]) for key in keys if (name := _NAME.fullmatch(key)))
+        checkpoints = sorted((int(name[1]) for key in keys if (name := _CHECKPOINT_NAME.fullmatch(key))), reverse=True)
+        last, is_damaged = self._last_checkpoint(), False
+        if last is not None and last not in checkpoints:
+            is_damaged = True
+        for checkpoint in checkpoints:
+            try:
+                state = self._read_checkpoint(checkpoint)
+                break
+            except _UNREADABLE:
+                is_damaged = True
+        else:
+            state = TableState()
+            if is_damaged and versions != [*range(len(versions))]:
+                newest = versions[-1] if versions else max([*checkpoints, last or 0]) + 1
+                first = next(number for number in count(newest, -1) if number - 1 not in versions)
+                state = TableState(first - 1, self._listed_files())
         for version in versions:
-            state = self._applied(state, version, self._target.get(self._key(version)) or b"")
-        return state
+            if version > state.version:
+                state = self._applied(state, version, self._target.get(self._key(version)) or b"")
+        return replace(state, is_damaged=is_damaged)
+
+    def _last_checkpoint(self) -> int | None:
+        """The version that _last_checkpoint names; -1 if it is garbage, None if it is missing."""
+        body = self._target.get(f"{self._log}/{_LAST_CHECKPOINT}")
+        try:
+            return None if body is None else int(json.loads(body)["version"])
+        except _UNREADABLE:
+            return -1
+
+    def _read_checkpoint(self, version: int) -> TableState:
+        """The state before a version, as its checkpoint has it. Raises one of _UNREADABLE."""
+        body = self._target.get(self._key(version, "checkpoint.parquet")) or b""
+        rows = pq.read_table(io.BytesIO(body), columns=["metaData", "add"]).to_pylist(maps_as_pydicts="strict")
+        (schema,) = {row["metaData"]["schemaString"] for row in rows if row["metaData"]}
+        files = _files_of(row["add"] for row in rows if row["add"])
+        return TableState(version - 1, files, 0, schema, version)
+
+    def _listed_files(self) -> dict[str, PublishedFile]:
+        """The objects of the table, whether a version names them or not."""
+        files = {}
+        for key, size in self._target.list(f"{self.folder}/").items():
+            path = key.removeprefix(f"{self.folder}/")
+            if path.endswith(".parquet") and not path.startswith("_delta_log/"):
+                day = path.partition("/")[0].removeprefix("day=") if self._partitions else ""
+                files[path] = PublishedFile(path, day, size, None)
+        return files
+
+    def is_there(self, state: TableState) -> bool:
+        """Whether the log still has a version that was read or written."""
+        return state.version < 0 or self._target.has(self._key(state.version))
+
+    def absence(self, state: TableState, version: int) -> ForeignLog:
+        """The exception for a log that has not got a version any more; `state` is the last one that it has."""
+        is_behind = f"ends with version {state.version}, though version {version} was published"
+        what = is_behind if state.version >= 0 else "is gone"
+        return ForeignLog(f"{self._target.name}/{self._log} {what}: `traffic publish --again` mends it.")
+
+    def clear(self) -> None:
+        """Delete the log, so that it begins with a first version again."""
+        self._target.delete(self._target.list(f"{self._log}/"))
 
     def read_on(self, state: TableState) -> TableState:
         """The last version of those that follow an earlier one and are still there. Raises ForeignLog like `read`."""
@@ -137,7 +200,7 @@ class DeltaLog:
         at = round(now.timestamp() * 1_000)
         actions: list[dict[str, Any]] = [
             {"commitInfo": {"timestamp": at, "operation": "WRITE", "engineInfo": ENGINE, "epoch": epoch,
-                            "id": str(uuid.uuid4())}}
+                            "id": str(uuid.uuid4()), "lake": self._mark}}
         ]  # fmt: skip
         if state.version < 0:
             actions.append({"protocol": _PROTOCOL})
@@ -151,6 +214,8 @@ class DeltaLog:
             })  # fmt: skip
         actions += [{"add": _add(file, at, is_change=file.path not in change.moved)} for file in change.added]
         version = state.version + 1
+        if not self.is_there(state):
+            raise Conflict(f"{self._target.name}/{self._key(state.version)} is gone; try again.")
         key, body = self._key(version), "".join(f"{json.dumps(action)}\n" for action in actions).encode()
         if not self._target.put_if_absent(key, body) and self._target.get(key) != body:  # a retry may meet its own
             raise Conflict(f"{self._target.name}/{key} was written by another program meanwhile; try again.")
@@ -186,30 +251,35 @@ class DeltaLog:
         }  # fmt: skip
 
     def _applied(self, state: TableState, version: int, body: bytes) -> TableState:
+        """The state after the version that follows it. Raises ForeignLog."""
+        name = f"{self._target.name}/{self._key(version)}"
         try:
-            if version == state.version + 1:
-                return _after(state, version, body)
+            actions = [json.loads(line) for line in body.splitlines()]
+            info = next(action["commitInfo"] for action in actions if "commitInfo" in action)
+            if self._mark and info.get("lake", self._mark) != self._mark:
+                raise LogOfAnotherLake(
+                    f"{name} is of the copy of another lake; choose another place, or delete what is there."
+                )
+            if version == state.version + 1 and info["engineInfo"] == ENGINE:
+                return _after(state, version, actions, int(info["epoch"]))
         except _UNREADABLE:
             pass
         raise ForeignLog(
-            f"{self._target.name}/{self._key(version)} was not written by `traffic publish`, or versions before it are "
-            "missing: keep other programs from writing there, delete the folder of this table, and publish again."
+            f"{name} was not written by `traffic publish`, or versions before it are missing: keep other programs from "
+            "writing there; `traffic publish --again` writes the log anew."
         )
 
 
-def _after(state: TableState, version: int, body: bytes) -> TableState:
-    """The state after the version that follows it. Raises one of _UNREADABLE if that is by another program."""
-    actions = [json.loads(line) for line in body.splitlines()]
-    info = next(action["commitInfo"] for action in actions if "commitInfo" in action)
-    if info["engineInfo"] != ENGINE:
-        raise ValueError("written by another program")
-    files = dict(state.files)
+def _after(state: TableState, version: int, actions: Iterable[dict[str, Any]], epoch: int) -> TableState:
+    """The state after the actions of a version."""
+    files, schema = dict(state.files), state.schema
     for action in actions:
         if "remove" in action:
             files.pop(action["remove"]["path"], None)
+        if "metaData" in action:
+            schema = action["metaData"]["schemaString"]
     files |= _files_of(action["add"] for action in actions if "add" in action)
-    schema = next((action["metaData"]["schemaString"] for action in actions if "metaData" in action), state.schema)
-    return TableState(version, files, int(info["epoch"]), schema, state.checkpoint)
+    return TableState(version, files, epoch, schema, state.checkpoint)
 
 
 def _add(file: PublishedFile, at: int, *, is_change: bool) -> dict[str, Any]:

@@ -5,7 +5,9 @@ and objects are deleted when neither the log nor the manifest names them: a kill
 never too few.
 """
 
-import json
+import hashlib
+import logging
+import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -13,31 +15,42 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from data.errors import BadInput, Conflict, LakeDamaged, TrafficError
-from data.publish.delta import DeltaLog, PublishedFile, TableChange, TableState
+from data.errors import Conflict, LakeDamaged, TrafficError
+from data.publish.delta import DeltaLog, ForeignLog, LogOfAnotherLake, PublishedFile, TableChange, TableState
+from data.publish.marks import check_target, mark_target
 from data.publish.tables import (
+    SHA256_DIGITS,
     by_name_in_lake,
+    content_of,
     dead_paths,
-    links_path,
+    live_links,
+    live_visits,
     merged_from,
     replaced_paths,
     tables,
-    visits_path,
+    unnamed,
 )
 from data.store.clock import is_recent
-from data.store.copies import Copy, begin_copy, copies, mark_of, record_copy
+from data.store.copies import (
+    Copy,
+    begin_copy,
+    copies,
+    existing_mark,
+    record_copy,
+    record_problem,
+    record_putting,
+)
 from data.store.files import make_durably
 from data.store.lake import Lake, StoredFile
-from data.store.link_files import stored_links
 from data.store.locks import locked
-from data.store.target import PARTIAL, ObjectStore, open_target
+from data.store.object_errors import TargetUnavailable
+from data.store.target import is_odd, open_target
 
-MARK: Final = "traffic.json"
-"""The object that says of which lake a target has a copy."""
 RECORDED_AFTER: Final = timedelta(minutes=2)
 """How often it is recorded that a copy is still what the manifest says."""
 MAX_VERSIONS: Final = 100
 """After so many versions there is a checkpoint, so that readers need not read them all."""
+_LOG: Final = logging.getLogger(__name__)
 _PARALLEL_PUTS: Final = 8
 _ATTEMPTS: Final = 5
 """Files may be replaced and deleted while they are published."""
@@ -76,14 +89,16 @@ class LakePublisher:
         self._states: dict[str, TableState] = {}  # the tables as this object wrote them, by folder
         self._cleaned: dict[str, date] = {}  # the days on which it cleaned them
         self._is_marked = False
+        self._is_checked = False  # in this publication
         self._is_interrupted = threading.Event()
+        self._odd: set[str] = set()
 
-    def publish(self, organization: str, wait: bool = True) -> Publication | None:
+    def publish(self, organization: str, wait: bool = True, *, again: bool = False) -> Publication | None:
         """Make the copy of an organization what the manifest says; None if another program publishes and `wait` is off.
 
-        If anything was erased since it was last published, nothing but live files is left there. Raises Interrupted,
-        TargetUnavailable, ForeignLog, Conflict, LakeDamaged or OutdatedManifest, and BadInput if the target holds
-        something else.
+        If anything was erased since it was last published, nothing but live files is left there. With `again`, objects
+        and logs that are missing or were changed are put again. Raises Interrupted, TargetUnavailable, ForeignLog,
+        Conflict, LakeDamaged or OutdatedManifest, and BadInput if the target holds something else or keeps versions.
         """
         folder = self._lake.staging / "publishing"
         make_durably(folder)
@@ -91,126 +106,195 @@ class LakePublisher:
             if not has_lock:
                 return None
             self._lake.manifest.check_current()
-            if not self._is_marked:
-                _mark(self._target, mark_of(self._lake))
-                self._is_marked = True
-            copy = begin_copy(self._lake, self._target.name, organization)
-            for _ in range(_ATTEMPTS - 1):
-                try:
-                    return self._publish(copy)
-                except (Conflict, FileNotFoundError):
-                    self._states.clear()
-            return self._publish(copy)
+            try:
+                return self._publish_locked(organization, again)
+            except TrafficError as error:
+                self._states.clear()  # it may not be what was read before
+                record_problem(self._lake, self._target.name, organization, str(error))
+                raise
+
+    def _publish_locked(self, organization: str, again: bool) -> Publication:
+        self._is_checked = False
+        if again or not self._is_marked:
+            self._states.clear()
+            mark_target(self._target, self._lake, again=again)
+            self._is_marked = True
+        copy = begin_copy(self._lake, self._target.name, organization)
+        if copy.is_putting:  # by a program that was killed, or to which the store did not answer
+            copy = copy._replace(settles_at=self._now() + self._target.late)
+            record_putting(self._lake, copy, is_putting=False, settles_at=copy.settles_at)
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return self._publish(copy, again)
+            except (Conflict, FileNotFoundError):
+                self._states.clear()
+        return self._publish(copy, again)
 
     def interrupt(self) -> None:
         """Let a `publish` that runs in another thread end with Interrupted. What it has put is not put again."""
         self._is_interrupted.set()
 
-    def _publish(self, copy: Copy) -> Publication:
+    def _publish(self, copy: Copy, again: bool) -> Publication:
         organization, now, manifest = copy.organization, self._now(), self._lake.manifest
-        epoch, live = manifest.epoch(organization), manifest.live_files(organization)
-        stored = stored_links(self._lake, organization)
+        epoch, visit_files = manifest.epoch(organization), live_visits(self._lake, organization)
+        link_files = live_links(self._lake, organization)
         if manifest.epoch(organization) != epoch:
             raise Conflict(f"visits of {organization} were changed while they were published; try again.")
-        visits, links = tables(self._target, organization)
-        visit_files: dict[PublishedFile, StoredFile] = {
-            PublishedFile(visits_path(one.day, one.path, one.sha256), str(one.day), one.size, one.visits): one
-            for one in live
-        }
-        link_files: dict[PublishedFile, StoredFile] = {}
-        if stored:
-            link_files[PublishedFile(links_path(stored.sha256), "", stored.size, None)] = stored
-        changes = [self._update(organization, visits, visit_files, epoch)]
-        changes.append(self._update(organization, links, link_files, 0))
+        visits, links = tables(self._target, organization, existing_mark(self._lake))
         is_due = copy.erasures > copy.followed
+        if is_due or copy.settles_at or not is_recent(copy.published_at or now, RECORDED_AFTER, now):
+            self._check()
+        changes = [self._update(copy, visits, visit_files, epoch, again)]
+        changes.append(self._update(copy, links, link_files, 0, again))
         for table in (visits, links):
             state = self._states[table.folder]
-            is_cleaned = self._cleaned.get(table.folder) == now.date()
-            if is_due or not is_cleaned or state.version - max(state.checkpoint, 0) >= MAX_VERSIONS:
-                kept = () if is_due else dead_paths(self._lake, organization)
-                if max(state.checkpoint, 0) < state.version:  # of which readers then need no earlier version
-                    state = self._states[table.folder] = table.write_checkpoint(state)
-                self._target.delete(unnamed(self._target, table, state, kept))
-                self._cleaned[table.folder] = self._now().date()
-        version = self._states[visits.folder].version
-        if is_due or version != copy.version or not is_recent(copy.published_at or now, RECORDED_AFTER, now):
-            record_copy(self._lake, copy, version, now)
+            is_cleaned = self._cleaned.get(table.folder) == now.date() and not copy.settles_at
+            versions = state.version - max(state.checkpoint, 0)
+            if is_due or again or not is_cleaned or state.is_damaged or versions >= MAX_VERSIONS:
+                if max(state.checkpoint, 0) < state.version or state.is_damaged:  # then no earlier version is needed
+                    self._states[table.folder] = table.write_checkpoint(state)
+                self._clean(table, () if is_due else dead_paths(self._lake, organization), is_thorough=is_due or again)
+        if copy.settles_at and copy.settles_at <= now:  # what it put then is deleted now, or will not appear
+            copy = copy._replace(settles_at=None)
+            record_putting(self._lake, copy, is_putting=False, settles_at=None)
+        state = self._states[visits.folder]
+        if (
+            (is_due and not copy.settles_at)
+            or copy.problem
+            or (state.version, content_of(state.files)) != (copy.version, copy.content)
+            or not is_recent(copy.published_at or now, RECORDED_AFTER, now)
+        ):
+            if not visits.is_there(state):
+                raise Conflict(f"{self._target.name}/{visits.folder} was changed by another program; try again.")
+            record_copy(self._lake, copy, state.version, content_of(state.files), now)
         added = [file for change in changes for file in change.added]
         removed = sum(len(change.removed) for change in changes)
-        return Publication(organization, len(added), sum(file.size for file in added), removed, version)
+        return Publication(organization, len(added), sum(file.size for file in added), removed, state.version)
 
     def _update(
-        self, organization: str, table: DeltaLog, sources: Mapping[PublishedFile, StoredFile], epoch: int
+        self, copy: Copy, table: DeltaLog, sources: Mapping[PublishedFile, StoredFile], epoch: int, again: bool
     ) -> TableChange:
         """Put what a table lacks and write its next version, if anything changed."""
         known = self._states.get(table.folder)
-        state = known or table.read()
+        state = known or self._read(copy, table, again)
         added = [file for file in sources if state.files.get(file.path) != file]
         removed = sorted(state.files.keys() - {file.path for file in sources})
         change = TableChange(added, removed)
+        to_put = [file for file in sources if not self._is_intact(table, file)] if again else added
+        if added or removed or to_put or state.version < 0:
+            self._check()
+            present = self._target.list(f"{table.folder}/") if added and not known and not again else {}
+            self._put_all(
+                copy, table, {file: sources[file] for file in to_put if present.get(_key(table, file)) != file.size}
+            )
         if added or removed or state.version < 0:
-            present = self._target.list(f"{table.folder}/") if added and not known else {}
-            with ThreadPoolExecutor(_PARALLEL_PUTS, thread_name_prefix="publish") as threads:
-                list(threads.map(lambda file: self._put(table, file, sources[file], present), added))
             if epoch == state.epoch and removed:  # added files may hold just the visits of removed ones, after a merge
-                dead = set(replaced_paths(self._lake, organization)).intersection(removed)
-                names, moved = by_name_in_lake(state.files, sorted(dead)), set[str]()
-                for file in added if names else ():
-                    if replaced := merged_from(self._lake.root / sources[file].path, file.rows or 0, names):
-                        moved |= {file.path, *replaced}
-                change = change._replace(moved=moved)
+                change = change._replace(moved=self._unchanged_paths(copy.organization, state, change, sources))
             state = table.write(state, change, epoch, self._now())
         self._states[table.folder] = state
-        return change
+        return change._replace(added=to_put) if again else change
 
-    def _put(self, table: DeltaLog, file: PublishedFile, source: StoredFile, present: Mapping[str, int]) -> None:
-        """Put a file of the lake, unless an earlier run did before it was killed. Raises Conflict if it is gone."""
+    def _read(self, copy: Copy, table: DeltaLog, again: bool) -> TableState:
+        """The last version of a table, which with `again` begins anew if it is not what was published."""
+        try:
+            state = table.read()
+            if table.folder.endswith("/visits") and state.version < copy.version:
+                raise table.absence(state, copy.version)
+        except LogOfAnotherLake:
+            raise
+        except ForeignLog:
+            if not again:
+                raise
+            self._check()
+            table.clear()
+            return TableState()
+        if state.is_damaged:
+            _LOG.warning("%s/%s: a checkpoint cannot be read; it is written again.", self._target.name, table.folder)
+        return state
+
+    def _unchanged_paths(
+        self,
+        organization: str,
+        state: TableState,
+        change: TableChange,
+        sources: Mapping[PublishedFile, StoredFile],
+    ) -> set[str]:
+        """The paths of added and removed files that hold the same visits, as after a merge."""
+        dead = set(replaced_paths(self._lake, organization)).intersection(change.removed)
+        names, moved = by_name_in_lake(state.files, sorted(dead)), set[str]()
+        for file in change.added if names else ():
+            if replaced := merged_from(self._lake.root / sources[file].path, file.rows or 0, names):
+                moved |= {file.path, *replaced}
+        return moved
+
+    def _put_all(self, copy: Copy, table: DeltaLog, sources: Mapping[PublishedFile, StoredFile]) -> None:
+        """Put files of the lake. It is recorded before and after: what a killed program put may appear late."""
+        if not sources:
+            return
+        record_putting(self._lake, copy, is_putting=True, settles_at=copy.settles_at)
+        with ThreadPoolExecutor(_PARALLEL_PUTS, thread_name_prefix="publish") as threads:
+            list(threads.map(lambda file: self._put(table, file, sources[file]), sources))
+        record_putting(self._lake, copy, is_putting=False, settles_at=copy.settles_at)
+
+    def _is_intact(self, table: DeltaLog, file: PublishedFile) -> bool:
+        """Whether an object is there with the bytes that its name says."""
+        body = self._target.get(_key(table, file))
+        digits = file.path.rpartition("/")[2][:SHA256_DIGITS]
+        return body is not None and hashlib.sha256(body).hexdigest().startswith(digits)
+
+    def _check(self) -> None:
+        """Ask once in a publication whether the target is still this lake's, and keeps no versions. Raises BadInput."""
+        if not self._is_checked:
+            check_target(self._target, self._lake)
+            self._is_checked = True
+
+    def _clean(self, table: DeltaLog, kept: Iterable[str], *, is_thorough: bool) -> None:
+        """Delete what neither log nor manifest names; thoroughly, with parts of uploads, if visits were erased."""
+        state = self._states[table.folder]
+        if is_thorough:
+            self._target.abort_uploads()
+        left = unnamed(self._target, table, state, kept)
+        for key in left:
+            if is_odd(key) and key not in self._odd:
+                self._odd.add(key)
+                _LOG.warning("%r at %s is passed over: it has an odd key; delete it.", key, self._target.name)
+        deleted = [key for key in left if not is_odd(key)]
+        self._target.delete(deleted)
+        if is_thorough and deleted and set(deleted).intersection(self._target.list(f"{table.folder}/")):
+            raise TargetUnavailable(
+                f"{self._target.name} cannot be used: it keeps objects that were deleted, such as {deleted[0]}; a lock "
+                "or a retention rule of the store may be why."
+            )
+        self._cleaned[table.folder] = self._now().date()
+
+    def _put(self, table: DeltaLog, file: PublishedFile, source: StoredFile) -> None:
+        """Put a file of the lake. Raises Conflict if it is gone."""
         if self._is_interrupted.is_set():
             raise Interrupted
-        key = f"{table.folder}/{file.path}"
-        if present.get(key) == file.size:
-            return
         try:
-            self._target.put(key, Path(self._lake.intact_path(source)))
+            self._target.put(_key(table, file), Path(self._lake.intact_path(source)))
         except LakeDamaged as error:
             if self._lake.manifest.is_live(source.path):
                 raise
             raise Conflict(f"{source.path} was replaced while it was published; try again.") from error
 
 
-def unnamed(target: ObjectStore, table: DeltaLog, state: TableState, kept: Iterable[str]) -> list[str]:
-    """The objects of a table that neither its log nor `kept` (paths) names."""
-    named = table.keys(state) | {f"{table.folder}/{path}" for path in (*state.files, *kept)}
-    return sorted(target.list(f"{table.folder}/").keys() - named)
+def _key(table: DeltaLog, file: PublishedFile) -> str:
+    return f"{table.folder}/{file.path}"
 
 
-def follow_erasures(lake: Lake, organization: str = "") -> list[Followed]:
+def follow_erasures(
+    lake: Lake, organization: str = "", now: Callable[[], datetime] = lambda: datetime.now(UTC)
+) -> list[Followed]:
     """Let the copies of an organization, or of all, follow what was erased. What is out of reach stays due."""
     found = []
     for copy in copies(lake, organization=organization):
         problem = ""
         try:
             if copy.due_since:
-                LakePublisher(lake, copy.target).publish(copy.organization)
-        except TrafficError as error:
+                LakePublisher(lake, copy.target, now).publish(copy.organization)
+                problem = copies(lake, copy.target, copy.organization)[0].unsettled
+        except (TrafficError, OSError, sqlite3.Error) as error:
             problem = str(error)
         found.append(Followed(copy.target, copy.organization, problem))
     return found
-
-
-def _mark(target: ObjectStore, mark: str) -> None:
-    """Mark a target as that of a lake. Raises BadInput if it holds something else or nothing can be erased there."""
-    body, name = json.dumps({"lake": mark}).encode(), target.name
-    found = target.get(MARK)
-    if found is None and any(not key.startswith(PARTIAL) for key in target.list("")):
-        raise BadInput(f"{name} is not empty, and no lake is published there; choose another folder or prefix.")
-    if found is None and target.put_if_absent(MARK, body):
-        if target.put(MARK, body) is not None:
-            raise BadInput(
-                f"{name} keeps earlier versions of objects, so that nothing can be erased from it; turn the versioning "
-                "of the bucket off, or choose another one."
-            )
-        if target.put_if_absent(MARK, body):
-            raise BadInput(f"{name} replaces objects that it should not (If-None-Match); choose another store.")
-    if target.get(MARK) != body:
-        raise BadInput(f"{name} holds the copy of another lake; choose another place, or delete what is there.")

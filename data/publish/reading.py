@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from data.publish.delta import DeltaLog, ForeignLog, TableState
 from data.publish.tables import by_name_in_lake, links_path, merged_from, replaced_paths, tables, visits_path
-from data.store.copies import copies
+from data.store.copies import copies, existing_mark
 from data.store.lake import Lake
 from data.store.manifest import LandedFile
 from data.store.target import open_target
@@ -40,7 +40,7 @@ class PublishedLake:
 
         `links` are paths in the lake. Raises TargetUnavailable, ForeignLog, or LakeDamaged for a file that is gone.
         """
-        visit_table, link_table = tables(self._target, organization)
+        visit_table, link_table = tables(self._target, organization, existing_mark(self._lake))
         recorded = next((copy.version for copy in copies(self._lake, self.name, organization)), -1)
         state = self._newest(visit_table, lambda state: state.version >= recorded)
         epoch = self._lake.manifest.epoch(organization)

@@ -1,13 +1,15 @@
 """The published tables of an organization: their folders at a target, and the names of their files."""
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from data.publish.delta import DeltaLog, PublishedFile
+from data.publish.delta import DeltaLog, PublishedFile, TableState
 from data.store.footers import read_visit_file
-from data.store.lake import Lake
+from data.store.lake import Lake, StoredFile
 from data.store.lake_folders import LINKS
+from data.store.link_files import stored_links
 from data.store.target import ObjectStore
 from data.visits import VISITS
 
@@ -16,12 +18,31 @@ SHA256_DIGITS: Final = 16
 _DEAD_VISITS: Final = "SELECT day, path, sha256 FROM files WHERE organization = ? AND deletable_at IS NOT NULL"
 
 
-def tables(target: ObjectStore, organization: str) -> tuple[DeltaLog, DeltaLog]:
-    """The logs of the tables of an organization at a target: its visits, and its links."""
+def tables(target: ObjectStore, organization: str, mark: str) -> tuple[DeltaLog, DeltaLog]:
+    """The logs of the tables of an organization at a target: its visits, and its links. `mark` is that of its lake."""
     return (
-        DeltaLog(target, f"{organization}/visits", VISITS, is_partitioned=True),
-        DeltaLog(target, f"{organization}/links", LINKS, is_partitioned=False),
+        DeltaLog(target, f"{organization}/visits", VISITS, mark, is_partitioned=True),
+        DeltaLog(target, f"{organization}/links", LINKS, mark, is_partitioned=False),
     )
+
+
+def live_visits(lake: Lake, organization: str) -> dict[PublishedFile, StoredFile]:
+    """The files that its table of visits must have, with the files of the lake whose copies they are."""
+    return {
+        PublishedFile(visits_path(one.day, one.path, one.sha256), str(one.day), one.size, one.visits): one
+        for one in lake.manifest.live_files(organization)
+    }
+
+
+def live_links(lake: Lake, organization: str) -> dict[PublishedFile, StoredFile]:
+    """The files that its table of links must have, likewise."""
+    stored = stored_links(lake, organization)
+    return {PublishedFile(links_path(stored.sha256), "", stored.size, None): stored} if stored else {}
+
+
+def content_of(paths: Iterable[str]) -> str:
+    """The SHA-256 of the names of files, which begin with those of their bytes."""
+    return hashlib.sha256("\n".join(sorted(paths)).encode()).hexdigest()
 
 
 def visits_path(day: object, path: str, sha256: str) -> str:
@@ -62,3 +83,9 @@ def merged_from(file: Path, visits: int, published: Mapping[str, PublishedFile])
     """
     replaced = [published[name] for name in read_visit_file(file).footer.replaces if name in published]
     return [one.path for one in replaced] if sum(one.rows or 0 for one in replaced) == visits else []
+
+
+def unnamed(target: ObjectStore, table: DeltaLog, state: TableState, kept: Iterable[str]) -> list[str]:
+    """The objects of a table that neither its log nor `kept` (paths) names."""
+    named = table.keys(state) | {f"{table.folder}/{path}" for path in (*state.files, *kept)}
+    return sorted(target.list(f"{table.folder}/").keys() - named)

@@ -1,19 +1,25 @@
-"""Verifies the copies of a lake: each object of a table is there with the bytes its name says, and none besides."""
+"""Verifies the copies of a lake: each log is what was published, and each object has the bytes that its name says."""
 
 import hashlib
 from collections.abc import Iterator
-from typing import NamedTuple
+from datetime import UTC, datetime, timedelta
+from typing import Final, NamedTuple
 
 from data.errors import TrafficError
-from data.publish.publisher import unnamed
-from data.publish.tables import SHA256_DIGITS, dead_paths, tables
-from data.store.copies import copies
+from data.publish.delta import DeltaLog, ForeignLog, TableState
+from data.publish.marks import mark_problem
+from data.publish.tables import SHA256_DIGITS, content_of, dead_paths, live_links, live_visits, tables, unnamed
+from data.store.clock import is_recent
+from data.store.copies import Copy, copies, existing_mark
 from data.store.lake import Lake
-from data.store.target import open_target
+from data.store.target import ObjectStore, is_odd, open_target
+
+_BEHIND_AFTER: Final = timedelta(minutes=10)
+"""A copy that was not published for so long is behind, if anything has changed since."""
 
 
 class CopyFinding(NamedTuple):
-    """What is wrong at a target."""
+    """A difference between a target and what was published there."""
 
     place: str  # an object, or a target that cannot be reached
     reason: str
@@ -21,24 +27,72 @@ class CopyFinding(NamedTuple):
 
 def verify_copies(lake: Lake, organization: str = "") -> Iterator[CopyFinding]:
     """Read every object of the copies of an organization, or of all, and yield what is wrong with them."""
+    asked = set[str]()
     for copy in copies(lake, organization=organization):
         target = open_target(copy.target)
         if copy.due_since:
             since = f"{copy.due_since:%Y-%m-%d %H:%M} UTC"
             yield CopyFinding(copy.target, f"may hold visits of {copy.organization} that were erased since {since}")
         try:
-            for table in tables(target, copy.organization):
-                dead = dead_paths(lake, copy.organization)
-                state, sizes = table.read(), target.list(f"{table.folder}/")
-                for path, file in state.files.items():
-                    key = f"{table.folder}/{path}"
-                    body = target.get(key) if sizes.get(key) == file.size else None
-                    if body is None:
-                        yield CopyFinding(f"{target.name}/{key}", "is missing, or has another size than the log says")
-                    elif not path.rpartition("/")[2].startswith(hashlib.sha256(body).hexdigest()[:SHA256_DIGITS]):
-                        yield CopyFinding(f"{target.name}/{key}", "is not what was published (its SHA-256 differs)")
-                for key in unnamed(target, table, state, dead):
-                    place = f"{target.name}/{key}"
-                    yield CopyFinding(place, "is named by neither log nor manifest; `traffic publish` deletes it")
+            if copy.unsettled:
+                yield CopyFinding(copy.target, copy.unsettled)
+            if copy.target not in asked:
+                asked.add(copy.target)
+                yield from _target_findings(target, lake)
+            for table in tables(target, copy.organization, existing_mark(lake)):
+                yield from _table_findings(target, table, copy, lake)
         except TrafficError as error:
             yield CopyFinding(copy.target, str(error))
+
+
+def _target_findings(target: ObjectStore, lake: Lake) -> Iterator[CopyFinding]:
+    """What is wrong with a target as a whole."""
+    if problem := mark_problem(target, lake):
+        yield CopyFinding(target.name, problem)
+    if versions := target.versions_problem():
+        yield CopyFinding(target.name, f"{versions}, which may hold erased visits")
+    for key in target.unfinished_uploads():
+        reason = "is an upload that was not finished; `traffic publish --again` deletes its parts"
+        yield CopyFinding(f"{target.name}/{key}", reason)
+
+
+def _table_findings(target: ObjectStore, table: DeltaLog, copy: Copy, lake: Lake) -> Iterator[CopyFinding]:
+    """What is wrong with one table."""
+    place = f"{target.name}/{table.folder}"
+    try:
+        state = table.read()
+    except ForeignLog as error:
+        yield CopyFinding(place, str(error))
+        return
+    if problem := _log_problem(table, state, copy, lake):
+        yield CopyFinding(place, problem)
+    if state.is_damaged:
+        yield CopyFinding(place, "a checkpoint cannot be read; `traffic publish` writes it again")
+    sizes = target.list(f"{table.folder}/")
+    for path, file in state.files.items():
+        key = f"{table.folder}/{path}"
+        body = target.get(key) if sizes.get(key) == file.size else None
+        if body is None:
+            reason = "is missing, or has another size than the log says; `traffic publish --again` puts it again"
+            yield CopyFinding(f"{target.name}/{key}", reason)
+        elif not path.rpartition("/")[2].startswith(hashlib.sha256(body).hexdigest()[:SHA256_DIGITS]):
+            reason = "is not what was published (its SHA-256 differs); `traffic publish --again` puts it again"
+            yield CopyFinding(f"{target.name}/{key}", reason)
+    for key in unnamed(target, table, state, dead_paths(lake, copy.organization)):
+        remedy = "delete it, as its key is odd" if is_odd(key) else "`traffic publish` deletes it"
+        yield CopyFinding(f"{target.name}/{key}", f"is named by neither log nor manifest; {remedy}")
+
+
+def _log_problem(table: DeltaLog, state: TableState, copy: Copy, lake: Lake) -> str:
+    """What is wrong with the log of a table, beside what was published and what the lake has; "" if nothing is."""
+    is_visits = table.folder.endswith("/visits")
+    expected = (live_visits if is_visits else live_links)(lake, copy.organization)
+    published = copy.version if is_visits else 0 if expected and copy.version >= 0 else -1
+    if state.version < published:
+        return str(table.absence(state, published))
+    if is_visits and copy.content and state.version == published and content_of(state.files) != copy.content:
+        return f"its version {published} is not what was published; `traffic publish --again` mends it"
+    is_fresh = copy.published_at is None or is_recent(copy.published_at, _BEHIND_AFTER, datetime.now(UTC))
+    if not (is_fresh or copy.due_since) and state.files.keys() != {file.path for file in expected}:
+        return "is behind: visits or links have changed since; `traffic publish` copies them"
+    return ""

@@ -19,18 +19,42 @@ class Copy(NamedTuple):
     followed: int
     due_since: datetime | None
     """When the first erasure was that it does not follow yet: it may hold erased visits. None: it follows all."""
+    problem: str = ""  # why it was not published last time
+    is_putting: bool = False  # objects are put, or were when a program ended
+    settles_at: datetime | None = None
+    """Until when what a program put that ended early may still appear there; None: nothing may."""
+    content: str = ""  # the SHA-256 of the names of its files of visits; "": unknown, as of a copy by 1.0.0
+
+    @property
+    def unsettled(self) -> str:
+        """Why it may still get objects that were put before; "" if it cannot."""
+        until = self.settles_at
+        return f"an upload that was cut off may still appear until {until:%Y-%m-%d %H:%M} UTC." if until else ""
 
 
 def copies(lake: Lake, target: str = "", organization: str = "") -> list[Copy]:
     """The copies at one target or at all, of one organization or of all."""
     rows = lake.manifest.rows(
-        "SELECT target, organization, version, published_at, erasures, followed, due_since FROM copies "
+        "SELECT target, organization, version, published_at, erasures, followed, due_since, problem, is_putting, "
+        "settles_at, content FROM copies "
         "WHERE ? IN ('', target) AND ? IN ('', organization) ORDER BY target, organization",
         [target, organization],
     )
     return [
-        Copy(name, owner, version, parse_time(at), erasures, followed, parse_time(since))
-        for name, owner, version, at, erasures, followed, since in rows
+        Copy(
+            name,
+            owner,
+            version,
+            parse_time(at),
+            erasures,
+            followed,
+            parse_time(since),
+            problem,
+            bool(putting),
+            parse_time(settles),
+            content,
+        )
+        for name, owner, version, at, erasures, followed, since, problem, putting, settles, content in rows
     ]
 
 
@@ -47,14 +71,36 @@ def begin_copy(lake: Lake, target: str, organization: str) -> Copy:
     return found[0]
 
 
-def record_copy(lake: Lake, copy: Copy, version: int, now: datetime) -> None:
-    """Record that a copy is now what the manifest said after `copy` was read, and holds nothing that was erased."""
+def record_copy(lake: Lake, copy: Copy, version: int, content: str, now: datetime) -> None:
+    """Record that a copy is now what the manifest said after `copy` was read.
+
+    It holds nothing that was erased, unless something that was put may still appear.
+    """
+    followed = copy.followed if copy.settles_at else copy.erasures
     with lake.manifest.transaction() as db:
         db.execute(
-            "UPDATE copies SET version = ?, published_at = ?, followed = ?, "
+            "UPDATE copies SET version = ?, published_at = ?, followed = ?, problem = '', content = ?, "
             "due_since = iif(erasures > ?, due_since, NULL) WHERE target = ? AND organization = ?",
-            [version, format_time(now), copy.erasures, copy.erasures, copy.target, copy.organization],
+            [version, format_time(now), followed, content, followed, copy.target, copy.organization],
         )
+
+
+def record_putting(lake: Lake, copy: Copy, *, is_putting: bool, settles_at: datetime | None) -> None:
+    """Record that objects are being put, or that all have been, and until when others may still appear."""
+    with lake.manifest.transaction() as db:
+        db.execute(
+            "UPDATE copies SET is_putting = ?, settles_at = ? WHERE target = ? AND organization = ?",
+            [is_putting, settles_at and format_time(settles_at), copy.target, copy.organization],
+        )
+
+
+def record_problem(lake: Lake, target: str, organization: str, problem: str) -> None:
+    """Record why a copy could not be published, if it is one and that is new."""
+    if any(copy.problem != problem for copy in copies(lake, target, organization)):
+        with lake.manifest.transaction() as db:
+            db.execute(
+                "UPDATE copies SET problem = ? WHERE target = ? AND organization = ?", [problem, target, organization]
+            )
 
 
 def forget_copies(lake: Lake, target: str) -> int:
@@ -69,3 +115,8 @@ def mark_of(lake: Lake) -> str:
         db.execute("INSERT OR IGNORE INTO marks VALUES (1, ?)", [secrets.token_hex(16)])
         ((mark,),) = db.execute("SELECT mark FROM marks").fetchall()
         return str(mark)
+
+
+def existing_mark(lake: Lake) -> str:
+    """The random name of this lake; "" if it was never published."""
+    return next((str(mark) for (mark,) in lake.manifest.rows("SELECT mark FROM marks")), "")

@@ -27,7 +27,7 @@ Connect = Callable[[Path, Sequence[str], str], sqlite3.Connection]
 Publisher = Callable[[], "list[LandedFile]"]
 """Moves staged files to their final paths and returns them; called inside the transaction that makes them live."""
 
-MIGRATIONS: Final = tuple(read_sql("data.store", f"sql/manifest_{one}") for one in (1, 2))  # to these; only append
+MIGRATIONS: Final = tuple(read_sql("data.store", f"sql/manifest_{one}") for one in (1, 2, 3))  # to these; only append
 READERS_GRACE: Final = timedelta(hours=24)
 """How long a dead file stays on disk for readers that may still use it: queries, or an analyst's shell."""
 

@@ -7,6 +7,7 @@ not at all.
 import os
 import re
 import shutil
+import threading
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -23,6 +24,11 @@ _BUCKET: Final = re.compile(r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _TIMEOUT: Final = timedelta(seconds=30)
 """A store that takes longer to answer counts as out of reach."""
+_SINGLE_PUT_BYTES: Final = 64_000_000
+_SMALL_BYTES: Final = 8_000_000
+_LARGE_PUTS: Final = threading.Lock()
+"""What is larger is put one after the other, since a single put holds all of it in memory."""
+_ABORTS: Final = 4
 _DELETED_AT_ONCE: Final = 1_000
 PARTIAL: Final = ".partial-"
 """How the names of files begin that are being written in a folder, or were when their writer was killed."""
@@ -56,6 +62,9 @@ def open_target(name: str) -> "ObjectStore":
 class Folder:
     """A folder of a file system. Each method raises TargetUnavailable."""
 
+    late: Final = timedelta(0)
+    """How long after the end of a program something that it put may appear."""
+
     def __init__(self, name: str) -> None:
         self.name = name  # the target as it is written in settings
         self._root = Path(name)
@@ -75,6 +84,11 @@ class Folder:
                 return False
         return True
 
+    def has(self, key: str) -> bool:
+        """Whether there is an object of this key."""
+        with self._errors():
+            return (self._root / key).is_file()
+
     def get(self, key: str) -> bytes | None:
         """The bytes of an object; None if there is none."""
         with self._errors(), suppress(FileNotFoundError):
@@ -92,6 +106,17 @@ class Folder:
         with self._errors():
             files = [path for path in (self._root / prefix).rglob("*") if path.is_file()]
             return {path.relative_to(self._root).as_posix(): path.stat().st_size for path in files}
+
+    def versions_problem(self) -> str | None:
+        """Why deleted objects would stay as earlier versions; "" if they would not, None if the target does not say."""
+        return ""
+
+    def unfinished_uploads(self) -> tuple[str, ...]:
+        """The keys of uploads that were not finished, whose parts the target keeps."""
+        return ()
+
+    def abort_uploads(self) -> None:
+        """Delete the parts of uploads that were not finished."""
 
     @contextmanager
     def _written(self, key: str, body: bytes | Path) -> Iterator[Path]:
@@ -124,6 +149,10 @@ class Folder:
 class Bucket:
     """A bucket and a prefix in it. Credentials, region and endpoint are those of the usual AWS variables."""
 
+    late: Final = timedelta(minutes=15)
+    """See Folder. A request that arrives later is refused, since its signature is too old:
+    https://docs.aws.amazon.com/AmazonS3/latest/API/RESTAuthentication.html#RESTAuthenticationTimeStamp"""
+
     def __init__(self, name: str) -> None:
         """Raises BadInput if the extra `publish` is not installed."""
         try:
@@ -148,9 +177,12 @@ class Bucket:
             self._store: Any = S3Store(bucket, prefix=prefix or None, **options)
 
     def put(self, key: str, body: bytes | Path) -> str | None:
-        """See Folder."""
-        with nullcontext(body) if isinstance(body, bytes) else body.open("rb") as content, self._errors(key):
-            version: str | None = self._client.put(self._store, key, content)["version"]
+        """See Folder. Only what is larger than 64 MB is put in parts, which would stay if this program were killed."""
+        size = len(body) if isinstance(body, bytes) else body.stat().st_size
+        turn = _LARGE_PUTS if size > _SMALL_BYTES else nullcontext()
+        with turn, nullcontext(body) if isinstance(body, bytes) else body.open("rb") as content, self._errors(key):
+            put = self._client.put(self._store, key, content, use_multipart=size > _SINGLE_PUT_BYTES)
+            version: str | None = put["version"]
             return version
 
     def put_if_absent(self, key: str, body: bytes) -> bool:
@@ -159,6 +191,15 @@ class Bucket:
             try:
                 self._client.put(self._store, key, body, mode="create")
             except self._client.exceptions.AlreadyExistsError:
+                return False
+            return True
+
+    def has(self, key: str) -> bool:
+        """See Folder."""
+        with self._errors(key):
+            try:
+                self._client.head(self._store, key)
+            except FileNotFoundError:
                 return False
             return True
 
@@ -191,6 +232,29 @@ class Bucket:
     def list(self, prefix: str) -> dict[str, int]:
         """See Folder."""
         return {found.key: found.size for page in self._requests.pages(prefix) for found in page}
+
+    def versions_problem(self) -> str | None:
+        """See Folder."""
+        status = self._requests.versioning()
+        if status == "Enabled":
+            return "it keeps earlier versions of objects"
+        if status == "Suspended" and next(self._requests.earlier_versions(), None) is not None:
+            return "it has earlier versions of objects, from before its versioning was suspended"
+        return status and ""
+
+    def unfinished_uploads(self) -> tuple[str, ...]:
+        """See Folder."""
+        return tuple(upload.key for upload in self._requests.uploads())
+
+    def abort_uploads(self) -> None:
+        """See Folder."""
+        for _ in range(_ABORTS):  # a part that was still sent may have come after the first
+            uploads = [upload for upload in self._requests.uploads() if not is_odd(upload.key)]
+            for upload in uploads:
+                self._requests.abort(upload)
+            if not uploads:
+                return
+        raise TargetUnavailable(f"{self.name} cannot be used: it keeps parts of uploads that were aborted.")
 
     @contextmanager
     def _errors(self, key: str = "") -> Iterator[None]:

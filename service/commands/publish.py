@@ -19,6 +19,9 @@ def publish(
     forget: Annotated[
         bool, typer.Option("--forget", help="stop publishing there, and leave what is there as it is")
     ] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="read every object there; put what is missing or was changed, the log too")
+    ] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
     """Publish every live file of visits and links, each organization as two Delta tables, in a folder or a bucket.
@@ -45,7 +48,7 @@ def publish(
         return
     publisher = LakePublisher(opened, name)
     for one in chosen_organizations(opened, organization):
-        if publication := publisher.publish(one):
+        if publication := publisher.publish(one, again=again):
             _, files, size, removed, version = publication
             added = f"{plural(files, 'file')} ({decimal(size)}) added, {removed:,} removed"
             change = added if files + removed else "no change"

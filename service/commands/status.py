@@ -84,6 +84,10 @@ def _print_lake(
         oldest = min((copy.published_at for copy in each if copy.published_at), default=None)
         erased = [copy.due_since for copy in each if copy.due_since]
         warning = f"; may hold visits erased {_age(min(erased), now)}: run `traffic publish`" if erased else ""
+        until = max((copy.settles_at for copy in each if copy.settles_at), default=None)
+        warning += f"; an upload that was cut off may still appear until {to_text(until)}" if until else ""
+        problem = next((printable(copy.problem) for copy in each if copy.problem), "")
+        warning += f"; not published last time: {problem}" if problem else ""
         whole = f"{plural(len(each), 'organization')}, whole {_age(oldest, now)}{warning}"
         copies.append((f"copy at {printable(target)}", whole))
     due = "; older rules classified some visits: run `traffic reclassify`" if status.reclassify_due else ""

@@ -49,12 +49,13 @@ def verify(
             with read_control(opened) as control:
                 damaged = damaged_contents(control) if control else []
             result.findings += [DamagedFile(CONTROL, reason) for reason in damaged]
-        if is_published:
-            result.findings += [DamagedFile(*found) for found in verify_copies(opened, organization)]
-    for path, reason in result.findings:
+        at_copies = [*verify_copies(opened, organization)] if is_published else []
+    for path, reason in (*result.findings, *at_copies):
         typer.echo(printable(f"{path}: {reason}"))
     _print_summary(result)
-    if result.findings:
+    if at_copies:
+        inform(f"{plural(len(at_copies), 'problem')} with published copies; each line says what helps.")
+    if result.findings or at_copies:
         raise typer.Exit(1)
 
 

@@ -39,7 +39,7 @@ class Disturbing(http.server.BaseHTTPRequestHandler):
             self.wfile.write(body[: len(body) // 2] if how == "cut" and is_object else body)
         self.close_connection = True
 
-    do_GET = do_PUT = do_POST = do_DELETE = answer
+    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = answer
 
     def log_message(self, *_):
         pass

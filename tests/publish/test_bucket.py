@@ -13,7 +13,7 @@ from data import Lake
 from data.maintenance.erasure import Criteria, Eraser
 from data.maintenance.reclassification import Reclassifier
 from data.maintenance.retention import apply_retention
-from data.publish.publisher import LakePublisher
+from data.publish.publisher import LakePublisher, follow_erasures
 from data.publish.verification import verify_copies
 from data.store import target as store
 from data.store.copies import copies
@@ -98,6 +98,60 @@ def test_a_bucket_that_keeps_versions_is_refused(lake, bucket):
     run = traffic("publish", f"s3://{name}/lake", "--lake", lake.root)
     assert run.returncode == 2
     assert "turn the versioning of the bucket off" in run.stderr
+
+
+def test_a_bucket_that_became_versioned_leaves_an_erasure_due(lake, bucket, tmp_path):
+    name = bucket.new()
+    land(lake, "acme", [at(2, domain="gone.example"), at(2)])
+    LakePublisher(lake, f"s3://{name}/lake").publish("acme")
+    bucket.shell(f"s3.bucket.versioning -name {name} -enable")
+    run = traffic("erase", "--org", "acme", "--domain", "gone.example", "--yes", "--lake", lake.root)
+    assert (run.returncode, json.loads(run.stdout)["copies"][0]["done"]) == (1, False)
+    for run in (traffic("status", "--lake", lake.root), traffic("publish", f"s3://{name}/lake", "--lake", lake.root)):
+        assert "it keeps earlier versions of objects" in " ".join((run.stdout + run.stderr).split())
+
+
+def test_parts_of_an_upload_are_gone_when_an_erasure_is_done(lake, bucket, name):
+    import obstore  # noqa: PLC0415
+
+    land(lake, "acme", [at(2, domain="gone.example"), at(2)])
+    LakePublisher(lake, name).publish("acme")
+    target = open_target(name)
+    writer = obstore.open_writer(target._store, "acme/visits/cut", buffer_size=5 << 20)
+    writer.write(bytes(11 << 20))
+    wait_until(target.unfinished_uploads)
+    assert [place for place, _ in verify_copies(lake)] == [f"{name}/acme/visits/cut"]
+    Eraser(lake).run("acme", Criteria(domain="gone.example"))
+    assert follow_erasures(lake, "acme")[0].problem == ""
+    assert target.unfinished_uploads() == ()
+    assert [*verify_copies(lake)] == []
+
+
+@pytest.mark.parametrize("what", ["", "acme/visits/_delta_log/", "acme/visits/day="])
+def test_what_is_missing_is_found_and_put_again(lake, bucket, name, what):
+    land(lake, "acme", [at(2), at(3)])
+    LakePublisher(lake, name).publish("acme")
+    target = open_target(name)
+    target.delete(key for key in target.list("") if key.startswith(what))
+    run = traffic("verify", "--published", "--lake", lake.root)
+    assert (run.returncode, "`traffic publish --again`" in run.stdout) == (1, True)
+    assert traffic("publish", name, "--again", "--lake", lake.root).returncode == 0
+    assert [*verify_copies(lake)] == []
+    assert len(readers.by_delta_rs(f"{name}/acme/visits")) == 2
+
+
+def test_a_damaged_checkpoint_is_read_around(lake, bucket, name):
+    land(lake, "acme", [at(2)])
+    for day in (3, 4):
+        LakePublisher(lake, name).publish("acme")
+        land(lake, "acme", [at(day)])
+    LakePublisher(lake, name).publish("acme")
+    target = open_target(name)
+    (key,) = (key for key in target.list("acme/visits/") if key.endswith("checkpoint.parquet"))
+    target.put(key, b"garbage")
+    LakePublisher(lake, name).publish("acme")
+    assert [*verify_copies(lake)] == []
+    assert len(readers.by_delta_rs(f"{name}/acme/visits")) == 3
 
 
 def test_wrong_credentials_are_told_without_them(lake, bucket):

@@ -249,7 +249,7 @@ def test_a_version_of_another_program_is_refused(lake, there, publish):
     log = there / "acme/visits/_delta_log"
     (log / f"{1:020}.json").write_text('{"commitInfo": {"engineInfo": "delta-rs"}}\n')
     land(lake, "acme", [at(3)])
-    with pytest.raises(ForeignLog, match=r"00001\.json was not written by `traffic publish`.*delete the folder"):
+    with pytest.raises(ForeignLog, match=r"00001\.json was not written by `traffic publish`.*--again"):
         publish()
     (log / f"{0:020}.json").unlink()
     with pytest.raises(ForeignLog, match="versions before it are missing"):
@@ -297,8 +297,11 @@ def test_a_copy_that_was_changed_is_found(lake, there, publish):
     with flipped(first):
         found = {(path.rpartition("/")[2], reason) for path, reason in verify_copies(lake)}
     assert found == {
-        (first.name, "is not what was published (its SHA-256 differs)"),
-        (second.name, "is missing, or has another size than the log says"),
+        (first.name, "is not what was published (its SHA-256 differs); `traffic publish --again` puts it again"),
+        (
+            second.name,
+            "is missing, or has another size than the log says; `traffic publish --again` puts it again",
+        ),
         ("left.parquet", "is named by neither log nor manifest; `traffic publish` deletes it"),
     }
 

@@ -1,0 +1,66 @@
+"""Marks a target as that of a lake, and refuses one that holds something else or keeps what is deleted."""
+
+import json
+from typing import Final
+
+from data.errors import BadInput
+from data.store.copies import copies, existing_mark, mark_of
+from data.store.lake import Lake
+from data.store.target import PARTIAL, ObjectStore
+
+MARK: Final = "traffic.json"
+"""The object that says of which lake a target has a copy."""
+_VERSIONS: Final = "it keeps earlier versions of objects"
+
+
+def check_target(target: ObjectStore, lake: Lake) -> None:
+    """Raise BadInput unless a target is marked as that of a lake and keeps no versions."""
+    _check_mark(target, lake)
+    problem = target.versions_problem()
+    if problem is None and target.put(MARK, _mark_body(lake)) is not None:  # such a store only says it so
+        problem = _VERSIONS
+    if problem:
+        raise _keeps_versions(target.name, problem)
+
+
+def mark_problem(target: ObjectStore, lake: Lake) -> str:
+    """Why a target is not marked as that of a lake; "" if it is."""
+    found = target.get(MARK)
+    if found == _mark_body(lake):
+        return ""
+    if found is None:
+        return f"{target.name}/{MARK} is gone: `traffic publish --again` mends it."
+    return f"{target.name} holds the copy of another lake; choose another place, or delete what is there."
+
+
+def _check_mark(target: ObjectStore, lake: Lake) -> None:
+    if problem := mark_problem(target, lake):
+        raise BadInput(problem)
+
+
+def _mark_body(lake: Lake) -> bytes:
+    return json.dumps({"lake": existing_mark(lake)}).encode()
+
+
+def mark_target(target: ObjectStore, lake: Lake, *, again: bool) -> None:
+    """Mark a target as that of a lake. Raises BadInput if it holds something else or nothing can be erased there."""
+    mark_of(lake)
+    body, name = _mark_body(lake), target.name
+    found, is_ours = target.get(MARK), bool(copies(lake, name))
+    if found is None and is_ours and not again:
+        _check_mark(target, lake)
+    if found is None and not is_ours and any(not key.startswith(PARTIAL) for key in target.list("")):
+        raise BadInput(f"{name} is not empty, and no lake is published there; choose another folder or prefix.")
+    if found is None and target.put_if_absent(MARK, body):
+        if target.put(MARK, body) is not None:
+            raise _keeps_versions(name, _VERSIONS)
+        if target.put_if_absent(MARK, body):
+            raise BadInput(f"{name} replaces objects that it should not (If-None-Match); choose another store.")
+    _check_mark(target, lake)
+
+
+def _keeps_versions(name: str, problem: str) -> BadInput:
+    return BadInput(
+        f"{name} cannot hold a copy: {problem}, so that nothing can be erased from it; turn the versioning of the "
+        "bucket off, or choose another one."
+    )
