@@ -43,6 +43,7 @@ from service.http.monitoring import HealthCheck, monitor
 from service.http.oidc import OidcClient
 from service.http.operations import PUBLIC_PATHS
 from service.http.rate_limit import RateLimiter
+from service.http.received_bodies import ReceivedBodies
 from service.http.routing import RouteTable
 from service.jobs.daily import DailyDetection
 from service.jobs.silence import open_silences
@@ -145,7 +146,7 @@ def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = Non
         **hook_handlers(parts.hooks),
         **key_handlers(parts.api_keys),
         **link_handlers(parts.lake, parts.links, clock),
-        "visits": lambda call: parts.receiver.receive(call.request, call.organization),
+        "visits": lambda call: parts.receiver.receive(call.request, call.caller),
         "mcp": mcp_handler(
             lambda caller: Toolbox(sources_of(caller)), parts.workers.texts, version("traffic-analytics")
         ),
@@ -157,8 +158,11 @@ def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = Non
     authenticated = AuthenticationMiddleware(table, parts.authenticator.authenticate, public)
     app = JsonCorsMiddleware(authenticated, settings.cors_origins) if settings.cors_origins else authenticated
     limiter = RateLimiter(settings.trusted_proxies)
-    metrics = _metrics(parts, limiter, clock)
-    middleware = partial(RequestMiddleware, limiter=limiter, metrics=metrics, monitor=monitor(health, metrics), log=log)
+    bodies = ReceivedBodies(limiter.sources.of)
+    metrics = _metrics(parts, limiter, bodies, clock)
+    middleware = partial(
+        RequestMiddleware, limiter=limiter, bodies=bodies, metrics=metrics, monitor=monitor(health, metrics), log=log
+    )
     if not settings.pages:
         return middleware(app, route_of=table.path_of)
     oidc = OidcClient(settings, parts.authenticator) if settings.oidc_client_id else None
@@ -172,7 +176,7 @@ def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = Non
     )
 
 
-def _metrics(parts: _Parts, limiter: RateLimiter, clock: Clock) -> Metrics:
+def _metrics(parts: _Parts, limiter: RateLimiter, bodies: ReceivedBodies, clock: Clock) -> Metrics:
     lake, sender = parts.lake, parts.sender
 
     def copy_age() -> float:
@@ -202,6 +206,7 @@ def _metrics(parts: _Parts, limiter: RateLimiter, clock: Clock) -> Metrics:
             gauge("traffic_hook_dead", "Messages that were given up.", sender.dead),
             gauge("traffic_hooks_disabled", "Hooks that the service disabled.", sender.disabled),
             counter("traffic_detection_failures", "Failed detections.", lambda: parts.detection.failures),
+            ObservedMetric("traffic_body_bytes", "Bytes of request bodies in memory.", lambda: bodies.bytes_held),
             ObservedMetric("traffic_sources", "Sources known to the rate limiter.", lambda: len(limiter)),
         ]
     )  # fmt: skip

@@ -77,7 +77,7 @@ def written(root):
     land(lake, "acme", [*visits_of(3, month=3), *visits_of(28), *visits_of(29)])
     land(lake, "acme", visits_of(29))
     links(lake, "acme", [{"short_code": "launch", "target_url": "https://shop.example"}])
-    pending.enqueue(lake.manifest, {"acme": packed(visits_of(30))}, NOW)
+    pending.enqueue(lake.manifest, [("acme", packed(visits_of(30)))], NOW)
     return lake
 
 
@@ -138,7 +138,7 @@ def test_the_new_column_is_asked_of_old_and_new_visits_alike(lake):
     moment = datetime(2026, 5, 29, 12)
     land(lake, "acme", [visit(visited_at=moment, made_up=word, path="/new") for word in ("a", "a", "b")])
     pending.enqueue(
-        lake.manifest, {"acme": packed([visit(visited_at=moment, made_up="c", domain="gone.example")])}, NOW
+        lake.manifest, [("acme", packed([visit(visited_at=moment, made_up="c", domain="gone.example")]))], NOW
     )
     waited = pending.flush_all(lake) - 1
     assert waited == len(BOT_CATEGORIES)
@@ -181,7 +181,7 @@ from tests.support.visits import land, packed, visit
 lake = Lake(Path(sys.argv[1]))
 moment = datetime(2026, 5, 20, 12)
 land(lake, "acme", [visit(visited_at=moment, made_up="newer")])
-pending.enqueue(lake.manifest, {"acme": packed([visit(visited_at=moment, made_up="newer")])}, datetime.now(UTC))
+pending.enqueue(lake.manifest, [("acme", packed([visit(visited_at=moment, made_up="newer")]))], datetime.now(UTC))
 lake.manifest.close()
 """
 

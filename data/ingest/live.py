@@ -9,14 +9,15 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 import re2
 
-from data.errors import BadInput, LakeDamaged
+from data.errors import LakeDamaged
+from data.ingest.submissions import PACK, ClassifiedVisits, IngestResult, Origin, PreparedVisits
 from data.ingest.visitor_ids import daily_salts, visitor_hash
 from data.local_time import local_day, utc_offset
-from data.logs.reported import RefusedVisit, ReportedVisit, Row, Submission, parse_reported
+from data.logs.reported import Submission
 from data.rules.bots import readable_user_agent
 from data.rules.classifier import Classifier, Request, combine
 from data.rules.geoip import CountryDatabase
@@ -34,29 +35,16 @@ from data.store.organizations import ZoneChanged
 from data.store.packing import Packed, pack
 from data.visits import SHORT_CODE_PATTERN, Classification, columns_filled_by
 
-MAX_DAYS: Final = 366
-"""The maximum number of days in one request, because each day becomes a file."""
 _LOG: Final = logging.getLogger(__name__)
 REFRESH_AFTER: Final = timedelta(minutes=1)
 
 
-class IngestResult(NamedTuple):
-    """How many visits of one submission were accepted, and which were refused."""
-
-    accepted: int
-    refused: list[RefusedVisit]
-
-
-_Origin = tuple[str | None, ...]
-"""The values of the columns _ORIGIN: referrer, campaign and rules version."""
 _ORIGIN: Final = columns_filled_by("referrer", "campaign", "rules")
 _OWN: Final = (
     "visited_at", "domain", "short_code", "path", "method", "status", "country", "visitor", "is_malicious",
     "user_agent", "utc_offset", "signals", "bytes_sent",
 )  # fmt: skip
 """The columns that are stored for each visit, in this order. The others have few distinct combinations."""
-_SharedKey = tuple[Classification, Classification, str, _Origin]
-"""Classification by user agent and by referral, the path's kind, and origin: one combination of the shared columns."""
 
 
 class LiveIngest:
@@ -77,7 +65,7 @@ class LiveIngest:
         self._proxies = tuple(proxies)
         self._match_path = lru_cache(1 << 14)(self._match_path_uncached)
         self._links = LinkIndex(lake)
-        self._user_agent = lru_cache(1 << 16)(self._user_agent_uncached)
+        self._user_agent = lru_cache(1 << 14)(self._user_agent_uncached)
         self._referral = lru_cache(1 << 14)(self._referral_uncached)
         self._short_code = re2.compile(short_code_pattern)
         self._verifier = Verifier({}, self._proxies)
@@ -87,24 +75,46 @@ class LiveIngest:
         self._refresh(now())
 
     def land(self, submissions: Sequence[Submission]) -> list[IngestResult]:
-        """Classify the visits of several submissions and store them durably in one transaction.
+        """Prepare and store the visits of several submissions. Raises as `store` does."""
+        while True:
+            with suppress(ZoneChanged):  # then they are dated in the new zone
+                return self.store([PreparedVisits(submission) for submission in submissions])
 
-        Invalid rows are refused one by one. Raises sqlite3.OperationalError or OSError when the disk fails; then
+    def prepare(self, prepared: PreparedVisits) -> None:
+        """Parse, classify and pack the next STEP visits of a submission. Invalid ones are refused, each by itself.
+
+        Raises sqlite3.OperationalError or OSError when the disk fails.
+        """
+        classified = prepared.classified or self._new(prepared)
+        self._classify(prepared, classified)
+        is_packed = bool(classified.rows) and (prepared.is_complete or len(classified.rows) >= PACK)
+        prepared.classified = None if is_packed else classified
+        if is_packed:
+            prepared.packs.append(_packed(classified))
+
+    def store(self, batch: Sequence[PreparedVisits]) -> list[IngestResult]:
+        """Store submissions durably in one transaction.
+
+        Submissions that are not prepared yet are prepared first, all of an organization together. Raises ZoneChanged if
+        all must be prepared again from the beginning, and sqlite3.OperationalError or OSError when the disk fails; then
         nothing was stored.
         """
-        now = self._now()
-        self._refresh(now)
-        facts: defaultdict[str, list[ReportedVisit]] = defaultdict(list)
-        naive_now = now.replace(tzinfo=None)
-        results = [
-            _parse_rows(submission.rows, naive_now, facts[submission.organization]) for submission in submissions
+        visits = [(prepared.submission.organization, packed) for prepared in batch for packed in prepared.packs]
+        together: dict[str, ClassifiedVisits] = {}
+        for prepared in batch:
+            organization = prepared.submission.organization
+            while not prepared.is_complete:
+                classified = together.get(organization) or self._new(prepared)
+                self._classify(prepared, together.setdefault(organization, classified))
+        visits += [
+            (organization, _packed(classified)) for organization, classified in together.items() if classified.rows
         ]
-        while True:
-            visits = {organization: self._packed(valid, organization) for organization, valid in facts.items() if valid}
-            with suppress(ZoneChanged):  # then they are dated in the new zone
-                if visits:
-                    pending.enqueue(self._lake.manifest, visits, now)
-                return results
+        if visits:
+            pending.enqueue(self._lake.manifest, visits, self._now())
+        return [prepared.result for prepared in batch]
+
+    def _new(self, prepared: PreparedVisits) -> ClassifiedVisits:
+        return ClassifiedVisits(self._lake.manifest.zone(prepared.submission.organization))
 
     def _refresh(self, now: datetime) -> None:
         """Once per REFRESH_AFTER, drop cached salts and reload the IP lists if they have changed."""
@@ -118,8 +128,12 @@ class LiveIngest:
             self._verifier = Verifier(intact_snapshots(self._lake), self._proxies)
             self._user_agent.cache_clear()
 
-    def _packed(self, facts: list[ReportedVisit], organization: str) -> Packed:
-        zone = self._lake.manifest.zone(organization)
+    def _classify(self, prepared: PreparedVisits, classified: ClassifiedVisits) -> None:
+        """Add the rows of the valid ones of the next STEP visits."""
+        now = self._now()
+        self._refresh(now)
+        facts = prepared.parse(now.replace(tzinfo=None))
+        organization, zone, shared = prepared.submission.organization, classified.zone, classified.shared
         offsets = [utc_offset(fact.visited_at, zone) for fact in facts]
         days = [local_day(fact.visited_at, offset) for fact, offset in zip(facts, offsets, strict=True)]
         salts = self._salts[zone]
@@ -130,8 +144,6 @@ class LiveIngest:
         except LakeDamaged as error:  # damaged links must not stop the intake
             _LOG.warning("%s Until then, visits are classified without links.", error)
             links = NO_LINKS
-        shared: dict[_SharedKey, int] = {}
-        rows = list[tuple[Any, ...]]()
         for fact, offset, day in zip(facts, offsets, days, strict=True):
             domain, path, query = fact.target
             user_agent, classification, is_claim = self._user_agent(fact.user_agent)
@@ -148,20 +160,10 @@ class LiveIngest:
             if path_kind == PROBE and links.has_short_code(short_code):
                 path_kind = self._classifier.paths.kind(path, is_link=True)
             number = shared.setdefault((classification, by_referral, path_kind, origin), len(shared))
-            rows.append((
+            classified.rows.append((
                 fact.visited_at, domain or None, short_code, path, fact.method, fact.status, country or None,
                 visitor, path_kind == PROBE, user_agent or None, offset, signals, fact.bytes_sent, number,
             ))  # fmt: skip
-        *own, numbers = zip(*rows, strict=True)
-        rows_shared = (
-            classify_path(combine(by_agent, by_referral), path_kind) + origin
-            for by_agent, by_referral, path_kind, origin in shared
-        )
-        columns_shared = zip(*rows_shared, strict=True)
-        names_shared = (*Classification._fields, *_ORIGIN)
-        return pack(
-            dict(zip(_OWN, own, strict=True)), numbers, dict(zip(names_shared, columns_shared, strict=True)), zone
-        )
 
     def _user_agent_uncached(self, sent: str) -> tuple[str, Classification, bool]:
         """A user agent, unescaped; its classification; and whether a client address can verify or contradict it."""
@@ -169,7 +171,7 @@ class LiveIngest:
         classification = self._classifier.classify_user_agent(user_agent)
         return user_agent, classification, self._verifier.can_verify(classification)
 
-    def _referral_uncached(self, method: str, referrer: str, query: str) -> tuple[Classification, _Origin, int | None]:
+    def _referral_uncached(self, method: str, referrer: str, query: str) -> tuple[Classification, Origin, int | None]:
         """The classification by referral, the origin, and the signals: ATTACKED if the query is an attack."""
         request = Request("", method, referrer, query)
         host, kind, utm = self._classifier.origin(request)
@@ -183,17 +185,15 @@ class LiveIngest:
         return (code[1] or None if code else None), self._classifier.paths.kind(path)
 
 
-def _parse_rows(rows: Sequence[Row], now: datetime, facts: list[ReportedVisit]) -> IngestResult:
-    """Append the valid visits to `facts`; return how many there were and which rows were refused."""
-    refused, days = [], set[date]()
-    for index, row in enumerate(rows):
-        try:
-            fact = parse_reported(row, now)
-            if len(days) == MAX_DAYS and fact.visited_at.date() not in days:
-                raise BadInput(f"the request contains visits of more than {MAX_DAYS} days; send fewer days per request")
-        except BadInput as error:
-            refused.append(RefusedVisit(index, str(error)))
-        else:
-            facts.append(fact)
-            days.add(fact.visited_at.date())
-    return IngestResult(len(rows) - len(refused), refused)
+def _packed(visits: ClassifiedVisits) -> Packed:
+    """Visits as they are stored."""
+    *own, numbers = zip(*visits.rows, strict=True)
+    rows_shared = (
+        classify_path(combine(by_agent, by_referral), path_kind) + origin
+        for by_agent, by_referral, path_kind, origin in visits.shared
+    )
+    columns_shared = zip(*rows_shared, strict=True)
+    names_shared = (*Classification._fields, *_ORIGIN)
+    return pack(
+        dict(zip(_OWN, own, strict=True)), numbers, dict(zip(names_shared, columns_shared, strict=True)), visits.zone
+    )

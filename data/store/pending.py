@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Collection
 from datetime import datetime
 from itertools import accumulate, groupby
 from operator import attrgetter
@@ -49,14 +49,16 @@ class _PendingBatch(NamedTuple):
 _Unreadable = list[tuple[_PendingBatch, LakeDamaged]]
 
 
-def enqueue(manifest: Manifest, visits: Mapping[str, Packed], now: datetime) -> None:
-    """Store visits by organization. They are durable when this returns. Raises ZoneChanged; then none was stored."""
+def enqueue(manifest: Manifest, visits: Collection[tuple[str, Packed]], now: datetime) -> None:
+    """Store packed visits, each pack with its organization. They are durable when this returns.
+
+    Raises ZoneChanged; then none was stored.
+    """
     rows = [
-        (organization, packed.visits, format_time(now), packed.body, packed.zone)
-        for organization, packed in visits.items()
+        (organization, packed.visits, format_time(now), packed.body, packed.zone) for organization, packed in visits
     ]
     with manifest.transaction() as db:
-        for organization, packed in visits.items():
+        for organization, packed in visits:
             check_zone_is(db, organization, packed.zone)
         ((last,),) = db.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'pending'").fetchall()
         if not manifest.session:

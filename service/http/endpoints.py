@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,7 @@ from service.encoding import encode as encode_answer
 from service.hooks.outbox import HookConflict
 from service.http.answers import Answers
 from service.http.authentication import Caller
-from service.http.bodies import read_body, reject_body
+from service.http.bodies import received_object, reject_body
 from service.http.compression import GZIP, VARY, compress, wants_gzip
 from service.http.errors import PROBLEMS, BodyTooLarge, InvalidBody, PreconditionFailed, StateConflict, sentence
 from service.http.operations import OPERATIONS, Operation
@@ -88,8 +89,9 @@ def endpoint_of(one: Operation, handler: Handler) -> Endpoint:
             if request.method == "GET":
                 reject_body(request)
         try:
-            body = await read_body(request, one.body, one.max_bytes) if one.max_bytes else None
-            result = await handler(Call(request, body))
+            reading = received_object(request, one.body, one.max_bytes) if one.max_bytes else nullcontext()
+            async with reading as body:
+                result = await handler(Call(request, body))
         except PROBLEMS:
             raise
         except JobConflict as error:

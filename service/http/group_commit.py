@@ -20,14 +20,9 @@ STORAGE_ERRORS: Final = (OSError, sqlite3.OperationalError, OutdatedManifest)
 class GroupCommit(Generic[Change, Outcome]):
     """One thread that makes the changes of a group that wait as one; groups take turns. Belongs to one event loop."""
 
-    def __init__(
-        self,
-        name: str,
-        make: Callable[[str, list[Change]], Sequence[Outcome]],
-        initializer: Callable[[], None] | None = None,
-    ) -> None:
-        """`make` makes changes of a group durable, all or none; `name` and `initializer` are the thread's."""
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix=name, initializer=initializer)
+    def __init__(self, make: Callable[[str, list[Change]], Sequence[Outcome]], thread: ThreadPoolExecutor) -> None:
+        """`make` makes changes of a group durable, all or none, in the thread; it ends with this object."""
+        self._thread = thread
         self._make = make
         self._pending: dict[str, list[tuple[Change, asyncio.Future[Outcome]]]] = {}
         """Changes that wait, each with the outcome to be: by group, in the order of their turns."""

@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 from msgspec.json import encode
 from msgspec.structs import asdict
@@ -37,7 +38,7 @@ def link_writes(store: Jobs) -> LinkWrites:
         store.write_links(organization)
         return waiting
 
-    return GroupCommit("redirects-write", write, lower_priority)
+    return GroupCommit(write, ThreadPoolExecutor(1, thread_name_prefix="redirects-write", initializer=lower_priority))
 
 
 def job_handlers(

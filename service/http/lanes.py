@@ -30,14 +30,14 @@ class Lane:
 
     def __init__(self, threads: int, name: str, initializer: Callable[[], None] | None = lower_priority) -> None:
         """`initializer` begins each thread; queries have a low priority."""
-        self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name, initializer=initializer)
+        self.executor = ThreadPoolExecutor(threads, thread_name_prefix=name, initializer=initializer)
         self._turns = Turns(threads)
         self._requests: Counter[tuple[str, Asker]] = Counter()
 
     async def compute(self, organization: str, askers: Askers, work: Callable[[], Result]) -> Result:
         """Run a query, or other work, of an organization when it is the turn of one of the askers."""
         await self._turns.take(organization, askers)
-        running = asyncio.wrap_future(self._threads.submit(work))
+        running = asyncio.wrap_future(self.executor.submit(work))
         running.add_done_callback(lambda _: self._turns.give_back(organization))  # not before the query has ended
         # if its client has left, there is nothing else that takes the error with which it ends
         running.add_done_callback(lambda done: done.cancelled() or done.exception())
@@ -70,7 +70,7 @@ class Lane:
 
     def close(self) -> None:
         """Wait for running queries and end the threads."""
-        self._threads.shutdown(cancel_futures=True)
+        self.executor.shutdown(cancel_futures=True)
 
 
 class Workers(Lane):
@@ -84,7 +84,7 @@ class Workers(Lane):
 
     def open_engine(self, engine: Callable[[], Result]) -> Result:
         """Open an engine in a thread of queries, whose priority DuckDB's own threads inherit. Blocks."""
-        return self._threads.submit(engine).result()
+        return self.executor.submit(engine).result()
 
     async def run(self, work: Callable[[], Result]) -> Result:
         """Run short blocking work in a thread of its own, which queries cannot occupy."""

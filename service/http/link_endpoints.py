@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC
 from functools import partial
 from typing import Final
@@ -33,7 +34,8 @@ LinkEdits = GroupCommit[LinkEdit, tuple[Link | None, Link | None]]
 
 def link_edits(lake: Lake) -> LinkEdits:
     """The thread that edits the links of a lake. What it returns is a link before and after the edit."""
-    return GroupCommit("links-write", partial(edit_links, lake), lower_priority)
+    thread = ThreadPoolExecutor(1, thread_name_prefix="links-write", initializer=lower_priority)
+    return GroupCommit(partial(edit_links, lake), thread)
 
 
 def link_handlers(lake: Lake, edits: LinkEdits, clock: Clock) -> dict[str, Handler]:

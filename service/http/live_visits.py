@@ -1,61 +1,60 @@
-"""Receives live visits. Requests are collected into batches and acknowledged only when their visits are durable."""
+"""Receives live visits. They are classified in turns between organizations, stored together, and then acknowledged."""
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from msgspec import to_builtins
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 
 from data import BadInput
-from data.logs.reported import MAX_ROWS, Submission, TooManyRows, split_rows
-from service.http.errors import AllRefused, BodyTooLarge, InvalidBody, Overloaded
+from data.ingest.submissions import IngestResult, PreparedVisits
+from data.logs.reported import MAX_ROWS, Row, Submission, TooManyRows, split_rows
+from data.store.organizations import ZoneChanged
+from service.http.authentication import Caller
+from service.http.errors import AllRefused, BodyTooLarge, InvalidBody, StorageUnavailable
 from service.http.group_commit import STORAGE_ERRORS, GroupCommit
+from service.http.lanes import Lane
+from service.http.received_bodies import ReceivedBodies
 from service.http.schemas import ReceivedVisits
 
 if TYPE_CHECKING:
-    from data.ingest.live import IngestResult, LiveIngest
+    from data.ingest.live import LiveIngest
 
 _LOG: Final = logging.getLogger(__name__)
 MAX_BODY_BYTES: Final = 4 << 20
-MAX_PENDING_BYTES: Final = 64 << 20
-"""Total size of the bodies in memory; further requests are answered with Overloaded."""
+SMALL: Final = 10
+"""Submissions of so few visits take no turn of their own, which would cost more than they do."""
+SMALL_BYTES: Final = 65_536
+"""The same of the bytes of a body."""
 
 
 class VisitReceiver:
-    """Stores the visits of concurrent requests in batches, one commit each. Belongs to one event loop."""
+    """Stores the visits of concurrent requests in batches, one commit each. Belongs to one event loop.
+
+    One thread does all of it. Between two steps of a submission, it stores what is ready and goes on with another
+    organization.
+    """
 
     def __init__(self, make_intake: "Callable[[], LiveIngest]") -> None:
         self._make_intake = make_intake  # called with the first visits: it is slow, because it loads the rules
-        self._intake: LiveIngest | None = None
-        self._pending = GroupCommit[Submission, "IngestResult"]("intake", lambda _, batch: self._land_batch(batch))
-        self._buffered_bytes = 0
+        self._made: LiveIngest | None = None
+        self._turns = Lane(1, "intake", None)
+        self._commits = GroupCommit[PreparedVisits, IngestResult](
+            lambda _, batch: self._store(batch), self._turns.executor
+        )
         self.accepted = 0
         """Number of visits stored since the start."""
 
-    async def receive(self, request: Request, organization: str) -> ReceivedVisits:
+    async def receive(self, request: Request, caller: Caller) -> ReceivedVisits:
         """Store a request's visits. Raises AllRefused, InvalidBody, BodyTooLarge, Overloaded or StorageUnavailable."""
         if any(encoding.lower() != "identity" for encoding in request.headers.getlist("content-encoding")):
             raise InvalidBody("Content-Encoding is not supported.", "Send it without Content-Encoding.")
-        body = bytearray()
-        try:
-            async for chunk in body_chunks(request):
-                self._buffered_bytes += len(chunk)
-                body += chunk
-                if self._buffered_bytes > MAX_PENDING_BYTES:
-                    raise Overloaded
-                if len(body) > MAX_BODY_BYTES:
-                    raise BodyTooLarge(f"The body is larger than {MAX_BODY_BYTES >> 20} MiB.")
-            try:
-                rows = split_rows(bytes(body))
-            except TooManyRows as error:
-                raise BodyTooLarge(f"The body holds more than {MAX_ROWS:,} visits.") from error
-            except BadInput as error:
-                fix = "Send an array of objects, or one object on each line."
-                raise InvalidBody("The body is not a JSON array.", fix) from error
-            landed = await self._pending.add("", Submission(organization, rows))
-        finally:
-            self._buffered_bytes -= len(body)
+        bodies: ReceivedBodies = request.scope["bodies"]
+        too_large = BodyTooLarge(f"The body is larger than {MAX_BODY_BYTES >> 20} MiB.")
+        async with bodies.receive(request, MAX_BODY_BYTES, too_large) as body:
+            landed = await self._land(body, caller)
         self.accepted += landed.accepted
         if landed.refused and not landed.accepted:
             raise AllRefused(accepted=0, refused=len(landed.refused), errors=to_builtins(landed.refused))
@@ -63,22 +62,53 @@ class VisitReceiver:
 
     async def close(self) -> None:
         """Wait for the batches in progress and end the thread."""
-        await self._pending.close()
+        await self._commits.close()
 
-    def _land_batch(self, batch: list[Submission]) -> "list[IngestResult]":
-        """Land the visits of some requests, of whatever organizations."""
+    async def _land(self, body: bytes, caller: Caller) -> IngestResult:
+        organization, askers = caller.turn
+        if len(body) <= SMALL_BYTES:
+            rows = _split(body)
+        else:
+            rows = await self._turns.compute(organization, askers, lambda: _split(body))
+        while True:
+            prepared = PreparedVisits(Submission(organization, rows))
+            try:
+                while len(rows) > SMALL and not prepared.is_complete:
+                    await self._turns.compute(organization, askers, lambda: self._prepare(prepared))  # noqa: B023
+            except STORAGE_ERRORS as error:
+                raise StorageUnavailable(error) from error
+            with suppress(ZoneChanged):  # then they are dated in the new zone
+                return await self._commits.add("", prepared)
+
+    def _prepare(self, prepared: PreparedVisits) -> None:
+        with self._warning():
+            self._intake().prepare(prepared)
+
+    def _store(self, batch: list[PreparedVisits]) -> Sequence[IngestResult]:
+        """Store the visits of some requests, of whatever organizations."""
+        with self._warning():
+            return self._intake().store(batch)
+
+    def _intake(self) -> "LiveIngest":
+        self._made = self._made or self._make_intake()
+        return self._made
+
+    @contextmanager
+    def _warning(self) -> Iterator[None]:
+        """Log an error of the disk in the with block."""
         try:
-            self._intake = self._intake or self._make_intake()
-            return self._intake.land(batch)
+            yield
         except STORAGE_ERRORS as error:
             _LOG.warning("Live visits cannot be stored: %s", error)
             raise
 
 
-async def body_chunks(request: Request) -> AsyncIterator[bytes]:
-    """The body of a request in chunks. Raises InvalidBody if the client disconnects before its end."""
+def _split(body: bytes) -> Sequence[Row]:
+    """The rows of a body. Raises BodyTooLarge or InvalidBody."""
     try:
-        async for chunk in request.stream():
-            yield chunk
-    except ClientDisconnect as error:
-        raise InvalidBody("Incomplete body: shorter than Content-Length.", "Send all of it.") from error
+        return split_rows(body)
+    except TooManyRows as error:
+        raise BodyTooLarge(f"The body holds more than {MAX_ROWS:,} visits.") from error
+    except BadInput as error:
+        fix = "Send an array of objects, or one object on each line."
+        raise InvalidBody("The body is not a JSON array.", fix) from error

@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.http.errors import InternalError, Problem
 from service.http.rate_limit import RateLimitDecision, RateLimiter
+from service.http.received_bodies import ReceivedBodies
 from service.http.responses import render
 from service.logs import Log, Outcome, error_fields
 from service.metrics import Metrics
@@ -34,6 +35,7 @@ class RequestMiddleware:
         self,
         app: ASGIApp,
         limiter: RateLimiter,
+        bodies: ReceivedBodies,
         route_of: Callable[[str], str],
         *,
         metrics: Metrics,
@@ -48,6 +50,7 @@ class RequestMiddleware:
         """
         self._renders_refusals = renders_refusals or (lambda _: False)
         self.limiter = limiter
+        self._bodies = bodies
         self.monitor = monitor
         self.metrics = metrics
         self._app = app
@@ -64,6 +67,7 @@ class RequestMiddleware:
         started_at = time.perf_counter()
         decision = self.limiter.check(scope)
         request_id, added = self._identify(decision)
+        scope["bodies"] = self._bodies
         app, status = self._app, 0
         if not decision.accepted:
             refusal = self.limiter.refusal(decision)

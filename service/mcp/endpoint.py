@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from service.http.answers import while_connected
 from service.http.authentication import Caller
-from service.http.bodies import read_json
+from service.http.bodies import received_json
 from service.http.compression import GZIP, VARY, compress, wants_gzip
 from service.http.endpoints import Call, Handler
 from service.http.lanes import Lane
@@ -24,8 +24,8 @@ def mcp_handler(toolbox_of: Callable[[Caller], Toolbox], texts: Lane, version: s
     """Answers one message with the tools of the caller's organization."""
 
     async def handler(call: Call) -> Response:
-        message = await read_json(call.request, MAX_MESSAGE_BYTES, "Send one JSON-RPC 2.0 request.")
-        reply = await while_connected(reply_to(message, toolbox_of(call.caller), version), call.request.receive)
+        async with received_json(call.request, MAX_MESSAGE_BYTES, "Send one JSON-RPC 2.0 request.") as message:
+            reply = await while_connected(reply_to(message, toolbox_of(call.caller), version), call.request.receive)
         body = b"" if reply.body is None else orjson.dumps(reply.body)
         if not wants_gzip(call.request.scope["headers"], body):
             return JsonResponse(body, reply.status, VARY)

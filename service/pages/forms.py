@@ -5,7 +5,7 @@ from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
-from service.http.bodies import read_bytes
+from service.http.bodies import received_bytes
 from service.http.errors import Forbidden, InvalidBody
 
 MAX_FORM_BYTES: Final = 16_384
@@ -13,11 +13,11 @@ MAX_FORM_BYTES: Final = 16_384
 
 async def form_fields(request: Request, max_bytes: int = MAX_FORM_BYTES) -> dict[str, str]:
     """The fields of a submitted form. Raises InvalidBody or BodyTooLarge."""
-    body = await read_bytes(request, max_bytes)
-    try:
-        return dict(parse_qsl(body.decode("utf-8"), keep_blank_values=True, strict_parsing=bool(body)))
-    except ValueError as error:
-        raise InvalidBody("The body is not a form.", "Use the form on the page.") from error
+    async with received_bytes(request, max_bytes) as body:
+        try:
+            return dict(parse_qsl(body.decode("utf-8"), keep_blank_values=True, strict_parsing=bool(body)))
+        except ValueError as error:
+            raise InvalidBody("The body is not a form.", "Use the form on the page.") from error
 
 
 async def editors_form(request: Request, max_bytes: int = MAX_FORM_BYTES) -> dict[str, str]:

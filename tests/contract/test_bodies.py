@@ -11,6 +11,7 @@ from service.http.endpoints import endpoint_of
 from service.http.errors import InvalidBody
 from service.http.key_endpoints import key_handlers
 from service.http.operations import OPERATIONS
+from service.http.received_bodies import ReceivedBodies
 from service.jobs.store import Jobs
 from tests.conftest import NOW
 from tests.service.jobs.findings import broken
@@ -173,8 +174,11 @@ async def test_of_a_client_that_leaves_before_its_end_a_body_is_incomplete_and_n
         return next(pieces)
 
     keys, caller = ApiKeys(control), Caller("acme", "editor", "somebody", is_key=False)
-    request = Request({"type": "http", "method": "POST", "headers": [], "caller": caller}, receive)
+    bodies = ReceivedBodies(lambda _: "")
+    scope = {"type": "http", "method": "POST", "headers": [], "caller": caller, "bodies": bodies}
+    request = Request(scope, receive)
     (operation,) = [one for one in OPERATIONS if one.name == "create-api-key"]
     with pytest.raises(InvalidBody, match="Incomplete body"):
         await endpoint_of(operation, key_handlers(keys)[operation.name])(request)
     assert keys.all_keys() == []
+    assert bodies.bytes_held == 0

@@ -100,7 +100,7 @@ def working(lake, control, clock, until, meanwhile=lambda: None, detection=None)
 def keep(lake, *names, at=NOW, day=4):
     moment = datetime(2026, 3, day, 12)
     rows = [visit(path=name, visited_at=moment) for name in names]
-    pending.enqueue(lake.manifest, {"acme": packed(rows)}, at)
+    pending.enqueue(lake.manifest, [("acme", packed(rows))], at)
 
 
 def waits(lake):
@@ -166,7 +166,7 @@ def test_visits_get_their_file_when_the_oldest_has_waited_ten_seconds(lake, cloc
 def test_visits_get_their_file_when_there_are_too_many(lake, chores, monkeypatch):
     assert FLUSH_VISITS == 50_000
     monkeypatch.setattr(upkeep, "FLUSH_VISITS", 50)
-    pending.enqueue(lake.manifest, {"acme": packed([visit(path="/a")] * 49)}, NOW)
+    pending.enqueue(lake.manifest, [("acme", packed([visit(path="/a")] * 49))], NOW)
     chores.flush_if_due()
     assert waits(lake) == 49
     keep(lake, "/b")

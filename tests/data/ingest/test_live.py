@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data.ingest.importer import Importer, Options
-from data.ingest.live import MAX_DAYS, REFRESH_AFTER, LiveIngest
+from data.ingest.live import REFRESH_AFTER, LiveIngest
+from data.ingest.submissions import MAX_DAYS
 from data.ingest.visitor_ids import LIFETIME, daily_salts, visitor_hash
 from data.logs.reported import Submission
 from data.store import pending

@@ -66,7 +66,7 @@ def made(tmp_path_factory):
         log.write_text(log_of("autumn"))
         importer.run(log, Options("acme"))
         land(lake, "other", [visit()])
-        pending.enqueue(lake.manifest, {"acme": packed(WAITING)}, datetime.now(UTC))
+        pending.enqueue(lake.manifest, [("acme", packed(WAITING))], datetime.now(UTC))
         links(lake, "acme", [{"short_code": "sale", "target_url": "https://acme.example/sale"}])
         (lake.ip_lists / "openai-gptbot.json").write_text('{"fetched_at": "2026-03-01T10:00:00Z", "networks": []}')
         keys.create_key("acme", "test")
@@ -169,7 +169,7 @@ def test_neither_addresses_nor_salts_nor_dead_files_are_in_the_backup(lake, tmp_
 
 def test_what_was_struck_off_before_is_not_in_the_copied_manifest_either(lake, tmp_path):
     many = packed([visit(path=f"/{random.randbytes(100).hex()}") for _ in range(6_000)])
-    pending.enqueue(lake.manifest, {"acme": many}, datetime.now(UTC))
+    pending.enqueue(lake.manifest, [("acme", many)], datetime.now(UTC))
     pending.flush_all(lake)
     back_up(lake, tmp_path / "copy")
     assert lake.manifest.rows("PRAGMA freelist_count")[0][0] > 100
@@ -349,7 +349,7 @@ def test_backups_under_load_are_moments_of_the_lake(tmp_path, monkeypatch):
     def merge():
         with opened(root) as lake:
             for number in count(1):
-                pending.enqueue(lake.manifest, {"live": packed([visit(path=f"/{number}")] * 10)}, datetime.now(UTC))
+                pending.enqueue(lake.manifest, [("live", packed([visit(path=f"/{number}")] * 10))], datetime.now(UTC))
                 if number % 7 == 0:
                     pending.flush_all(lake)
                 done["merged"] += Compactor(lake).run(wait=False).partitions

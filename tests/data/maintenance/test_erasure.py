@@ -371,7 +371,7 @@ def strewn(lake, load):
     (lake.staging / "engine").mkdir(exist_ok=True)
     for staged in places["staged"]:
         shutil.copy(lake.root / live[0], lake.root / staged)
-    enqueue(lake.manifest, {"acme": WAITING}, NOW)
+    enqueue(lake.manifest, [("acme", WAITING)], NOW)
     places["pending"] = {"manifest.sqlite-wal"}
     return places
 
@@ -393,7 +393,7 @@ def test_nothing_of_erased_visits_or_whole_days_is_left_in_any_byte_of_the_folde
 
 def test_visits_that_wait_for_a_file_are_erased_even_if_another_program_moves_them(lake, monkeypatch):
     """Who finds that somebody else has moved some of them ends, whatever else there is."""
-    enqueue(lake.manifest, {"acme": packed(CANARIES)}, NOW)
+    enqueue(lake.manifest, [("acme", packed(CANARIES))], NOW)
     flush, calls = erasing.flush_all, count()
     monkeypatch.setattr(erasing, "flush_all", lambda lake: flush(lake) if next(calls) else 0)
     assert erase(lake, dry_run=True).visits == 0

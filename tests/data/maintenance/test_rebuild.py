@@ -98,7 +98,7 @@ def root(filled, tmp_path):
 def wait(lake, *names):
     """Let visits wait for their file."""
     for name in names:
-        enqueue(lake.manifest, {"acme": packed([visit(visited_at=MOMENT, path=f"/{name}")] * 2)}, NOW)
+        enqueue(lake.manifest, [("acme", packed([visit(visited_at=MOMENT, path=f"/{name}")] * 2))], NOW)
 
 
 def compacted(lake):

@@ -36,7 +36,7 @@ def at(*days_ago, hour=1):
 
 
 def wait(lake, organization, visits, since):
-    pending.enqueue(lake.manifest, {organization: packed(visits)}, since)
+    pending.enqueue(lake.manifest, [(organization, packed(visits))], since)
 
 
 def test_a_new_lake_has_nothing_and_gets_no_salts(lake):

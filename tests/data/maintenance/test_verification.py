@@ -317,7 +317,7 @@ def test_a_file_that_is_about_to_land_is_not_an_orphan(lake):
 
 
 def test_visits_that_wait_and_cannot_be_read_are_told_of(lake):
-    enqueue(lake.manifest, {"acme": packed([visit()])}, datetime.now(UTC))
+    enqueue(lake.manifest, [("acme", packed([visit()]))], datetime.now(UTC))
     assert verify_lake(lake).findings == []
     with lake.manifest.transaction() as db:
         db.execute("UPDATE pending SET body = x'00'")

@@ -28,7 +28,7 @@ def imported(lake: Lake, log: Path, *moments: datetime, domain: str = "go.exampl
 def reported(lake: Lake, *moments: datetime) -> None:
     """Report a visit at each of these times, which reach files together."""
     for moment in moments:
-        enqueue(lake.manifest, {"acme": packed([visit(visited_at=moment.replace(tzinfo=None))])}, moment)
+        enqueue(lake.manifest, [("acme", packed([visit(visited_at=moment.replace(tzinfo=None))]))], moment)
     flush_all(lake)
 
 

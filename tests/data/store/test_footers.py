@@ -49,9 +49,9 @@ def test_an_import_that_was_killed_before_its_commit_is_overwritten_by_the_next_
 
 
 def test_live_visits_record_which_rows_they_were_and_a_killed_move_is_overwritten(lake):
-    enqueue(lake.manifest, {"acme": packed([visit()])}, NOW)
+    enqueue(lake.manifest, [("acme", packed([visit()]))], NOW)
     kill_at_commit(lambda: flush_all(lake), "data.store.landing", "data.store.pending")
-    enqueue(lake.manifest, {"acme": packed([visit(path="/more")])}, NOW + timedelta(seconds=1))
+    enqueue(lake.manifest, [("acme", packed([visit(path="/more")]))], NOW + timedelta(seconds=1))
     ((first, last),) = lake.manifest.rows("SELECT min(id), max(id) FROM pending")
     assert flush_all(lake) == 2
     (path,) = lake.root.glob("visits/organization=acme/*/*")

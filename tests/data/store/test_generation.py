@@ -44,7 +44,7 @@ def copy_of(root):
 
 
 def wait(lake, path="/waiting"):
-    enqueue(lake.manifest, {"acme": packed([visit(visited_at=MOMENT, path=path)])}, NOW)
+    enqueue(lake.manifest, [("acme", packed([visit(visited_at=MOMENT, path=path)]))], NOW)
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ def some(*paths, day=4, **columns):
 
 
 def keep(lake, *paths, organization="acme", at=NOW, **columns):
-    pending.enqueue(lake.manifest, {organization: some(*paths, **columns)}, at)
+    pending.enqueue(lake.manifest, [(organization, some(*paths, **columns))], at)
 
 
 def waiting(lake):
@@ -66,7 +66,7 @@ def test_every_commit_waits_for_the_disk(lake):
 
 def test_what_waited_lands_once_organizations_apart_and_waits_no_longer(lake):
     keep(lake, "/a", "/b", "/a")
-    pending.enqueue(lake.manifest, {"other": some("/a"), "third": some("/b", "/c")}, NOW)
+    pending.enqueue(lake.manifest, [("other", some("/a")), ("third", some("/b", "/c"))], NOW)
     keep(lake, "/c", day=5)
     assert pending.flush_all(lake) == 7
     assert pending.flush_all(lake) == 0
@@ -89,7 +89,7 @@ def test_every_column_lands_as_it_was_kept(lake):
     moment = datetime(2026, 3, 4, 1, 2, 3, 456_789)
     whole = visit(**texts, visitor=-(2**63), is_malicious=True, status=999, visited_at=moment)
     rows = [whole, visit(path=""), visit(user_agent=None, method=None, status=None, is_malicious=None)]
-    pending.enqueue(lake.manifest, {"acme": packed(rows)}, NOW)
+    pending.enqueue(lake.manifest, [("acme", packed(rows))], NOW)
     pending.flush_all(lake)
     expected = [{name: row[name] for name in VISITS.names} for row in rows]
     assert sorted(rows_of(lake), key=str) == sorted(expected, key=str)
@@ -98,7 +98,7 @@ def test_every_column_lands_as_it_was_kept(lake):
 def test_visits_of_many_senders_lie_in_one_file_sorted_by_short_code_and_time(lake):
     for code, second in (("b", 3), (None, 0), ("a", 9), ("b", 1), ("a", 2)):
         row = visit(short_code=code, visited_at=datetime(2026, 3, 4, 0, 0, second))
-        pending.enqueue(lake.manifest, {"acme": packed([row])}, NOW)
+        pending.enqueue(lake.manifest, [("acme", packed([row]))], NOW)
     pending.flush_all(lake)
     assert len(lake.manifest.live_files("acme")) == 1
     told = [(row["short_code"], row["visited_at"].second) for row in rows_of(lake)]
@@ -266,7 +266,7 @@ def test_what_cannot_be_kept_is_not_kept_and_the_next_visits_are(lake, monkeypat
 
 def test_of_several_organizations_all_are_kept_or_none(lake):
     with pytest.raises(sqlite3.Error):
-        pending.enqueue(lake.manifest, {"acme": some("/a"), None: some("/b")}, NOW)
+        pending.enqueue(lake.manifest, [("acme", some("/a")), (None, some("/b"))], NOW)
     assert waiting(lake) == []
 
 

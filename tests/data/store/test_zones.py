@@ -44,7 +44,7 @@ def test_a_zone_is_utc_and_can_be_set_and_changed_until_the_first_visit(lake):
 @pytest.mark.parametrize("visits", ["landed", "waiting", "erased"])
 def test_a_zone_stays_once_there_are_visits(lake, visits):
     if visits == "waiting":
-        pending.enqueue(lake.manifest, {"acme": packed([visit()])}, NOW)
+        pending.enqueue(lake.manifest, [("acme", packed([visit()]))], NOW)
     else:
         land(lake, "acme", [visit()])
     if visits == "erased":

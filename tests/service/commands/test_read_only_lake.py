@@ -47,7 +47,7 @@ def copied_midway(tmp_path_factory):
         importer.run(folder / "a.log", Options("acme"))
         links(lake, "acme", [{"short_code": "sale", "target_url": "https://shop.example"}])
         RollupBuilder(lake).run()
-        pending.enqueue(lake.manifest, {"acme": packed([visit()])}, datetime.now(UTC))
+        pending.enqueue(lake.manifest, [("acme", packed([visit()]))], datetime.now(UTC))
         insert = manifest.insert_files
 
         def copy_and_insert(db, files):

@@ -141,7 +141,7 @@ class Terminal:
         """Visits that a server has acknowledged wait for their file."""
         organization, rows = self._visits(words)
         with opened(Path("lake")) as lake:
-            pending.enqueue(lake.manifest, {organization: packed(rows)}, datetime.now(UTC))
+            pending.enqueue(lake.manifest, [(organization, packed(rows))], datetime.now(UTC))
 
     def _visits(self, words):
         organization, *words = shlex.split(words)

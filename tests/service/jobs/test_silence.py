@@ -33,7 +33,7 @@ def usual(last, number=2, hours=range(24 * 7 * 4 + 24)):
 def reported(lake, *moments, now=NOW):
     """Report a visit at each of these times, and write them to files."""
     rows = [visit(visited_at=moment.replace(tzinfo=None)) for moment in moments]
-    enqueue(lake.manifest, {"acme": packed(rows)}, now)
+    enqueue(lake.manifest, [("acme", packed(rows))], now)
     flush_all(lake)
 
 
@@ -104,7 +104,7 @@ def test_a_silence_is_one_job_which_is_resolved_when_visits_arrive_and_the_next_
 
 def test_reports_that_wait_for_their_file_are_not_silence(lake, jobs):
     reported(lake, *usual(NOW - 7 * HOUR))
-    enqueue(lake.manifest, {"acme": packed([visit(visited_at=NOW.replace(tzinfo=None))])}, NOW)
+    enqueue(lake.manifest, [("acme", packed([visit(visited_at=NOW.replace(tzinfo=None))]))], NOW)
     update_silences(lake, jobs, NOW)
     assert jobs.of("acme") == []
 

@@ -1,0 +1,81 @@
+"""Live visits between a request and the manifest: read and classified step by step, so that others have their turns."""
+
+from collections.abc import Sequence
+from datetime import date, datetime
+from typing import Any, Final, NamedTuple
+
+from data.errors import BadInput
+from data.logs.reported import RefusedVisit, ReportedVisit, Submission, parse_reported
+from data.store.packing import Packed
+from data.visits import Classification
+
+MAX_DAYS: Final = 366
+"""The maximum number of days in one request, because each day becomes a file."""
+STEP: Final = 200
+"""Visits that are prepared at a time, within about 20 ms."""
+PACK: Final = 2_000
+"""Visits that are packed together; more at once would take longer than a step."""
+
+Origin = tuple[str | None, ...]
+"""The values of the columns of a visit's origin: referrer, campaign and rules version."""
+SharedKey = tuple[Classification, Classification, str, Origin]
+"""Classification by user agent and by referral, the path's kind, and origin: one combination of the shared columns."""
+
+
+class IngestResult(NamedTuple):
+    """How many visits of one submission were accepted, and which were refused."""
+
+    accepted: int
+    refused: list[RefusedVisit]
+
+
+class ClassifiedVisits:
+    """Visits of one organization, dated in one zone, that are not packed yet."""
+
+    def __init__(self, zone: str) -> None:
+        self.zone = zone
+        self.rows: list[tuple[Any, ...]] = []
+        """The columns of its own of each visit, and the number of its row of `shared`."""
+        self.shared: dict[SharedKey, int] = {}
+
+
+class PreparedVisits:
+    """The visits of one submission as far as they are prepared, by LiveIngest."""
+
+    def __init__(self, submission: Submission) -> None:
+        self.submission = submission
+        self.accepted = 0
+        self.refused: list[RefusedVisit] = []
+        self.classified: ClassifiedVisits | None = None
+        """The last ones, if they are not packed yet."""
+        self.packs: list[Packed] = []
+        self._read = 0
+        self._days = set[date]()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all visits are prepared."""
+        return self._read == len(self.submission.rows)
+
+    @property
+    def result(self) -> IngestResult:
+        """The result of storing them."""
+        return IngestResult(self.accepted, self.refused)
+
+    def parse(self, now: datetime) -> Sequence[ReportedVisit]:
+        """The valid ones of the next STEP visits; the others are refused. `now` is naive, in UTC."""
+        facts = []
+        for index in range(self._read, min(self._read + STEP, len(self.submission.rows))):
+            try:
+                fact = parse_reported(self.submission.rows[index], now)
+                if len(self._days) == MAX_DAYS and fact.visited_at.date() not in self._days:
+                    reason = f"the request contains visits of more than {MAX_DAYS} days; send fewer days per request"
+                    raise BadInput(reason)
+            except BadInput as error:
+                self.refused.append(RefusedVisit(index, str(error)))
+            else:
+                facts.append(fact)
+                self._days.add(fact.visited_at.date())
+            self._read = index + 1
+        self.accepted += len(facts)
+        return facts
