@@ -3,17 +3,18 @@
 import csv
 import os
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from typing import Final
 
 from data.errors import BadInput, Conflict
 from data.hosts import normalized_host
 from data.ingest.block_reader import BlockReader, BlockResult, Options, ReaderPool
 from data.ingest.pipeline import Countries, Rules
+from data.ingest.reimport import ReimportCheck
 from data.ingest.summary import Summary
 from data.ingest.visitor_ids import daily_salts
 from data.logs.format_names import HOSTLESS_FORMATS
@@ -32,7 +33,13 @@ from data.store.ip_list_files import changed_at, intact_snapshots
 from data.store.lake import Lake
 from data.store.landing import Landing
 from data.store.link_index import LinkIndex
-from data.store.objects import batches_of_content, batches_of_key
+from data.store.objects import (
+    BEGINNINGS,
+    batch_beginning_with,
+    batches_of_content,
+    batches_of_key,
+    note_beginnings,
+)
 from data.store.organizations import ZoneChanged
 from data.text import plural
 
@@ -44,31 +51,6 @@ MAX_PARALLEL_BLOCKS: Final = 2
 
 _ATTEMPTS: Final = 5
 """How often an object is read, if others land some of it each time."""
-
-
-class ReimportCheck:
-    """Whether a log may be imported again: the visits that are in a lake now must have been erased.
-
-    Later ones do not count, so several logs of one day can be imported.
-    """
-
-    def __init__(self, lake: Lake, organization: str) -> None:
-        self.landed: set[int] = set()  # the ids of the batches that were imported again since
-        self._lake = lake
-        self._organization = organization
-        self._files = {file.path for file in lake.manifest.live_files(organization)}
-
-    def run(self, log: object, first_day: date, last_day: date, domains: Collection[str | None]) -> None:
-        """Raise BadInput when there are visits of these days (inclusive) and domains; None stands for no domain."""
-        found: set[str | None] = set()
-        for file in self._lake.live_files(self._organization, first_day, last_day):
-            if file.path in self._files:
-                found |= set(domains) & self._lake.domains_in(file)
-        if found:
-            days = f"--since {first_day} --before {last_day + timedelta(days=1)}"
-            names = sorted(f"--domain {domain}" if domain else "--no-domain" for domain in found)
-            erase = " and ".join(f"`traffic erase --org {self._organization} {name} {days}`" for name in names)
-            raise BadInput(f"{log}: visits of its days and domain are in the lake; erase them first: {erase}.")
 
 
 @dataclass(frozen=True)
@@ -168,11 +150,12 @@ class Importer:
         with nullcontext() if version else self._lake.write_lock():
             manifest, organization = self._lake.manifest, options.organization
             batches = batches_of_key(manifest, organization, version) if version else manifest.batches(organization)
-            content = identify(path, {batch.size for batch in batches})
+            content = identify(path, {batch.size for batch in batches}.union(BEGINNINGS if version else ()))
             prefixes = [batch for batch in batches if content.prefixes.get(batch.size) == batch.sha256]
             same = batches_of_content(manifest, organization, content.sha256, content.size) if version else []
             prefixes += same
             before = longest(prefixes, content.size, options.domain)
+            longer = version and batch_beginning_with(manifest, batches, content.size, content.prefixes)
             summary = Summary(cut_short=content.cut_short)
             domains = tuple(batch.domain for batch in prefixes if batch.visits)
             log = _LogFile(path, content, before, domains, version=version, known=(*batches, *same))
@@ -183,8 +166,9 @@ class Importer:
                 check_domain(path, before, options.domain)
                 summary.continued = before is not None
                 summary.begun_without_domain = bool(before and before.visits and not before.domain and options.domain)
-            if log.before and log.before.size == content.size:
-                summary.already_imported, summary.batch = True, log.before.id
+            known = log.before if log.before and log.before.size == content.size else longer
+            if known:
+                summary.already_imported, summary.batch = True, known.id
             elif content.size:
                 self._run(log, options, dry_run, summary, progress)
         return summary
@@ -227,6 +211,8 @@ class Importer:
                 arrived = delivered(options.domain, landing.visits, now) if log.version else None
                 with self._turn_of(log, options.organization):
                     landing.commit(batch, log.replaces or log.before, arrived)
+                    if log.version:
+                        note_beginnings(self._lake.manifest, landing.batch, log.content.prefixes)
                 if log.reimport:
                     log.reimport.landed.add(landing.batch)
         finally:

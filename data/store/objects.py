@@ -1,10 +1,37 @@
 """Which versions of log objects, in buckets and drop folders, were read, and what landed their contents."""
 
 import json
-from collections.abc import Sequence
+from bisect import bisect
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, repeat
+from typing import Final
 
 from data.store.batches import Batch, ObjectVersion, batch_of, insert_objects
 from data.store.manifest import Manifest
+
+BEGINNINGS: Final = (*range(64, 4_096, 64), *accumulate(repeat(4_096, 64), lambda length, _: length * 5 // 4))
+"""Lengths of beginnings that are kept of an object's content, in bytes: short lines differ within the first steps."""
+_DIGITS: Final = 8  # of the SHA-256 of each, in hexadecimal
+
+
+def note_beginnings(manifest: Manifest, batch: int, prefixes: Mapping[int, str]) -> None:
+    """Record the SHA-256 of the beginnings of the content that a batch landed, by their lengths."""
+    hashes = "".join(prefixes[length][:_DIGITS] for length in BEGINNINGS if length in prefixes)
+    with manifest.transaction() as db:
+        db.execute("INSERT OR REPLACE INTO beginnings VALUES (?, ?)", [batch, bytes.fromhex(hashes)])
+
+
+def batch_beginning_with(
+    manifest: Manifest, batches: Sequence[Batch], size: int, prefixes: Mapping[int, str]
+) -> Batch | None:
+    """The batch whose content was longer and begins with this one, as far as its beginnings say; None if none does."""
+    count = bisect(BEGINNINGS, size)
+    for batch in batches if count else ():
+        if batch.size > size:
+            for (hashes,) in manifest.rows("SELECT hashes FROM beginnings WHERE batch = ?", [batch.id]):
+                if hashes.hex()[_DIGITS * (count - 1) : _DIGITS * count] == prefixes[BEGINNINGS[count - 1]][:_DIGITS]:
+                    return batch
+    return None
 
 
 def known_versions(manifest: Manifest, organization: str, bucket: str, keys: Sequence[str]) -> set[ObjectVersion]:

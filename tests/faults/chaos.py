@@ -8,15 +8,21 @@ import os
 import time
 import uuid
 from collections import Counter
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from data import Lake
+from data.errors import Conflict, TrafficError
+from data.ingest.drop_follower import DropFollower
+from data.ingest.dropped import open_drop
 from data.ingest.importer import Importer, Options
 from data.ingest.live import LiveIngest, Submission
 from data.maintenance.compaction import Compactor
+from data.maintenance.erasure import Criteria, Eraser
 from data.maintenance.reclassification import Reclassifier
 from data.maintenance.retention import apply_retention
+from data.publish.publisher import LakePublisher, follow_erasures
 from data.store.pending import flush_all
 from queries import ENTRIES, RollupBuilder, Scope, Warehouse
 from tests.faults.lakes import CHROME, GPTBOT, line
@@ -24,6 +30,8 @@ from tests.support.sql import rows
 
 BATCH = 10
 KEPT_DAYS = 30
+ERASED = "canary"
+"""The short code whose visits are erased."""
 OLD = "old"
 """Batches of this name are of days that are too old to be kept."""
 
@@ -127,3 +135,33 @@ def read():
         if counted != found.total():
             broken["counted"] = counted
         os.write(1, f"read {len(found)} {broken or 'whole'}\n".encode())
+
+
+def publish(place):
+    """Publish again and again, whatever the store answers."""
+    lake = Lake(Path("lake"))
+    publisher = LakePublisher(lake, place)
+    while True:
+        with suppress(TrafficError):
+            publisher.publish("acme")
+        time.sleep(0.05)
+
+
+def follow_bucket(place):
+    """Follow a bucket."""
+    lake = Lake(Path("lake"))
+    options = Options("acme", "go.example")
+    follower = DropFollower(lake, Importer(lake), open_drop(place), options, notify=lambda _: None)
+    while True:
+        follower.tick()
+        time.sleep(0.1)
+
+
+def erase():
+    """Erase a link's visits, which land again and again."""
+    lake = Lake(Path("lake"))
+    while True:
+        with suppress(Conflict):
+            Eraser(lake).run("acme", Criteria(short_code=ERASED))
+        follow_erasures(lake)
+        time.sleep(0.3)

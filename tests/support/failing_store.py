@@ -8,6 +8,7 @@ import itertools
 import re
 import threading
 from contextlib import contextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
 from urllib.parse import parse_qs, quote, unquote, urlsplit
@@ -113,7 +114,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif self.bucket not in self.server.buckets:
             self.refuse(404, "NoSuchBucket")
         elif self.how == "late":
-            self.server.late.append(lambda: self.server.put(self.key, sent, self.bucket))
+            self.server.late.append(partial(self.server.put, self.key, sent, self.bucket))
             self.refuse(500, "InternalError")
         elif self.how == "garbage":
             self.send(b"\xff\xfegarbage")

@@ -120,6 +120,22 @@ def test_objects_that_a_store_does_not_give_come_last_in_the_next_pass(store, fo
     assert following.told[-1] == "objects are read again."
 
 
+@pytest.mark.parametrize("count", [1, 5, 14])
+def test_a_key_whose_content_became_shorter_counts_nothing_twice(store, following, lake, count):
+    names = [f"/{number}" for number in range(18)]
+    for length in (15, count, count, 18):
+        store.put("logs/1", lines(*names[:length]).encode())
+        following.tick()
+    assert paths(lake) == Counter(dict.fromkeys(names, 1))
+
+
+def test_a_key_whose_shorter_content_is_another_counts_it(store, following, lake):
+    for names in (("/1", "/2", "/3"), ("/1", "/9")):
+        store.put("logs/1", lines(*names).encode())
+        following.tick()
+    assert paths(lake) == Counter({"/1": 2, "/2": 1, "/3": 1, "/9": 1})
+
+
 def test_an_object_that_drips_lets_others_write(store, following, lake, monkeypatch):
     monkeypatch.setattr(dropped, "IN_MEMORY_BYTES", 10)
     put(store, "1")

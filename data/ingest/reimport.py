@@ -1,0 +1,32 @@
+"""Checks whether a log may be imported again."""
+
+from collections.abc import Collection
+from datetime import date, timedelta
+
+from data.errors import BadInput
+from data.store.lake import Lake
+
+
+class ReimportCheck:
+    """Whether a log may be imported again: the visits that are in a lake now must have been erased.
+
+    Later ones do not count, so several logs of one day can be imported.
+    """
+
+    def __init__(self, lake: Lake, organization: str) -> None:
+        self.landed: set[int] = set()  # the ids of the batches that were imported again since
+        self._lake = lake
+        self._organization = organization
+        self._files = {file.path for file in lake.manifest.live_files(organization)}
+
+    def run(self, log: object, first_day: date, last_day: date, domains: Collection[str | None]) -> None:
+        """Raise BadInput when there are visits of these days (inclusive) and domains; None stands for no domain."""
+        found: set[str | None] = set()
+        for file in self._lake.live_files(self._organization, first_day, last_day):
+            if file.path in self._files:
+                found |= set(domains) & self._lake.domains_in(file)
+        if found:
+            days = f"--since {first_day} --before {last_day + timedelta(days=1)}"
+            names = sorted(f"--domain {domain}" if domain else "--no-domain" for domain in found)
+            erase = " and ".join(f"`traffic erase --org {self._organization} {name} {days}`" for name in names)
+            raise BadInput(f"{log}: visits of its days and domain are in the lake; erase them first: {erase}.")
