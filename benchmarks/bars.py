@@ -86,8 +86,11 @@ BARS: Final = (
     Bar("cached traffic-overview, hooks hang", WITHOUT_HOOKS, least=0.9),
     Bar("another's cached, p99, *", most=50),  # ms
     Bar("another's uncached, *", QUIET, most=3),
+    Bar("another's list of jobs, *", QUIET, most=3),
+    Bar("another's new jobs, *", QUIET, most=3),
+    Bar("p99 of another's *", QUIET, most=3, is_aim=True),
     Bar("another's unanswered, *", most=0),
-    Bar("server memory, beset", most=600),  # MB: that of queries, and 300
+    Bar("server memory, beset*", most=600),  # MB: that of queries, and 300
     Bar("a ninth's message while eight hang, slowest", most=2),  # s
     Bar("server memory afterwards", most=400, visits=_LARGE),  # MB
     Bar("live visits, acknowledged", least=9_900),  # visits/s

@@ -9,6 +9,7 @@ from queue import SimpleQueue
 from typing import Final
 
 from benchmarks.figures import Figure, figure
+from benchmarks.job_neighbours import job_neighbours
 from benchmarks.neighbours import neighbours
 from benchmarks.servers import server
 from benchmarks.worlds import Setting
@@ -33,6 +34,7 @@ _LOOPBACK: Final = "127.0.0.0/8"
 def fairness(setting: Setting) -> Iterator[Figure]:
     """All of it."""
     yield from neighbours(setting)
+    yield from job_neighbours(setting)
     yield from _messages(setting)
 
 

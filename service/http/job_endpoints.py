@@ -4,6 +4,7 @@ import hashlib
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from msgspec.json import encode
 from msgspec.structs import asdict
@@ -45,7 +46,7 @@ def job_handlers(
     store: Jobs, links: LinkWrites, warehouse: Warehouse, workers: Workers, clock: Clock
 ) -> dict[str, Handler]:
     """What answers the operations on jobs, by their names."""
-    read, write = store.database.read, store.database.write
+    read = store.database.read
 
     async def list_jobs(call: Call) -> Response:
         headers, organization = call.request.scope["headers"], call.organization
@@ -55,27 +56,27 @@ def job_handlers(
     async def create(call: Call) -> JobRecord:
         actor, now = actor_of(call.caller), clock()
         job = manual_job(call.organization, **asdict(call.body), actor=actor, now=now)
-        return await write(store.create, job, actor, now)
+        return await _written(workers, call, lambda: store.create(job, actor, now))
 
     async def act(call: Call) -> JobRecord:
         body: JobDecision = call.body
         kind, number = body.implementation_type, body.implementation_id
         approval = None if kind is None and number is None else Approval(kind, None if number is None else int(number))
         one, actor, version = _job_of(call), actor_of(call.caller), _version(call)
-        return await write(
-            lambda: store.act(*one, body.action_id, actor, clock(), version=version, note=body.note, approval=approval)
-        )
+        act_on = partial(store.act, *one, body.action_id, actor, version=version, note=body.note, approval=approval)
+        return await _written(workers, call, lambda: act_on(now=clock()))
 
     async def attach(call: Call) -> ImplementationWithContent:
         one, actor, add = _job_of(call), actor_of(call.caller), store.add_implementation
-        added = await write(lambda: add(*one, call.body, actor, clock(), version=_version(call)))
+        added = await _written(workers, call, lambda: add(*one, call.body, actor, clock(), version=_version(call)))
         if call.body.redirect_to:
             await links.add(call.organization, None)
         return added
 
     async def set_status(call: Call) -> JobRecord:
         one, actor, set_to = (*_job_of(call), _number(call)), actor_of(call.caller), store.set_implementation_status
-        record = await write(lambda: set_to(*one, actor, clock(), version=_version(call), **asdict(call.body)))
+        work = partial(set_to, *one, actor, version=_version(call), **asdict(call.body))
+        record = await _written(workers, call, lambda: work(now=clock()))
         if call.body.status == "withdrawn":
             await links.add(call.organization, None)  # so that a link which is being written is not written later
         return record
@@ -124,6 +125,11 @@ def _has(call: Call, tag: str) -> bool:
     """Whether the sender has the answer of an entity tag already."""
     known = [one.strip().removeprefix("W/") for one in call.request.headers.get("if-none-match", "").split(",")]
     return tag in known or "*" in known
+
+
+async def _written(workers: Workers, call: Call, work: Callable[[], Result]) -> Result:
+    """The result of a write, in the turn of its organization."""
+    return await workers.writes.compute(*call.caller.turn, work)
 
 
 async def _in_turn(workers: Workers, call: Call, work: Callable[[], Result]) -> Result:

@@ -80,6 +80,8 @@ class Workers(Lane):
         super().__init__((os.cpu_count() or 1) + 1, "query")
         self.cluster = Lane(CLUSTER_THREADS, "cluster")
         self.texts = Lane(TEXT_THREADS, "text", None)
+        self.writes = Lane(1, "job-write", None)
+        """Writes of jobs, which wait for each other anyway."""
         self._probe_thread = ThreadPoolExecutor(1, thread_name_prefix="probe")
 
     def open_engine(self, engine: Callable[[], Result]) -> Result:
@@ -95,4 +97,5 @@ class Workers(Lane):
         super().close()
         self.cluster.close()
         self.texts.close()
+        self.writes.close()
         self._probe_thread.shutdown(cancel_futures=True)

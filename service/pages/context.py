@@ -74,9 +74,10 @@ class PageContext:
 
     async def made_job(self, request: Request, make: Callable[[Jobs, Actor, datetime], JobRecord]) -> Response:
         """A redirect to the job that an editor makes. Raises InvalidBody and StateConflict."""
-        jobs, actor = self.services.jobs, actor_of(request.scope["caller"])
+        services, caller = self.services, request.scope["caller"]
+        work = partial(make, services.jobs, actor_of(caller), services.clock())
         try:
-            job = await jobs.database.write(make, jobs, actor, self.services.clock())
+            job = await services.workers.writes.compute(*turn_of(request), work)
         except BadInput as error:
             raise InvalidBody(f"Nothing was done: {error}", "Go back and correct it.") from error
         except JobConflict as error:

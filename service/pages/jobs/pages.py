@@ -26,6 +26,7 @@ from service.pages.forms import editors_form
 from service.pages.jobs.content import days_of, evidence_of, expected_days, filled_days, outcome_sentences
 from service.pages.numbers.charts import measured_days
 from service.pages.numbers.layout import layout
+from service.pages.rendering import turn_of
 from service.pages.sessions import Session
 
 MAX_FORM_BYTES: Final = 4 * MAX_CONTENT_BYTES
@@ -106,8 +107,8 @@ class _JobPages:
         who, now, text = actor_of(caller), self._context.services.clock(), fields.get("version", "")
         version = int(text) if _VERSION.fullmatch(text) else -1  # any other text matches no job
         try:
-            await self._jobs.database.write(
-                lambda: write(caller.organization, job_id, what, who, now, version=version, **more)
+            await self._context.services.workers.writes.compute(
+                *turn_of(request), lambda: write(caller.organization, job_id, what, who, now, version=version, **more)
             )
             if "redirect_to" in fields or fields.get("status") == "withdrawn":
                 await self._context.services.redirects.add(caller.organization, None)
