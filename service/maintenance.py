@@ -237,7 +237,7 @@ class Maintenance:
         update_silences(self._lake, Jobs(self._control), self._clock())
 
     def write_links(self) -> None:
-        """Write the links of redirects that were attached when the program was killed, or the disk was full."""
+        """Write links of redirects that a killed program left unwritten, or a full disk."""
         problem, jobs = None, Jobs(self._control)
         for organization in organizations_that_want_links(self._control):
             try:
