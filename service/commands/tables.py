@@ -145,8 +145,8 @@ def _print(answer: "Result", title: str, width: int | None) -> None:
         for column in columns:
             justify: Literal["right", "left"] = "right" if column.is_number else "left"
             table.add_column(column.header, justify=justify, width=column.width, no_wrap=True, vertical="bottom")
-        for cells in zip(*(column.cells[start : start + _PRINTED_ROWS] for column in columns), strict=True):
-            table.add_row(*cells)
+        for number in range(start, min(start + _PRINTED_ROWS, len(rows))):
+            table.add_row(*(column.cells[number] for column in columns))
         terminal.print(table)
     if left_out:
         messages().print(f"Not shown for lack of room: {', '.join(left_out)} (--wide shows all, --columns chooses).")
