@@ -69,6 +69,14 @@ def test_objects_of_a_bucket_count_once_in_memory_and_in_pieces(lake, name, monk
     assert set(store.list("")) == {"a", "b/1.log", "b/2.log.gz", "copy"}
 
 
+def test_a_key_whose_content_became_shorter_counts_nothing_twice(lake, name):
+    store, following = open_target(name), Following(lake, name)
+    for length in (15, 5, 18):
+        store.put("1", lines(*(f"/{number}" for number in range(length))))
+        following.tick()
+    assert landed(lake) == Counter(f"/{number}" for number in range(18))
+
+
 def test_a_bucket_that_is_down_is_waited_for(lake, bucket, name):
     open_target(name).put("1", lines("/1"))
     following = Following(lake, name)
