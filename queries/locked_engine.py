@@ -81,11 +81,18 @@ class LockedEngine:
         with_values = load_traffic_values() if values is None else values
         self.values: Variables = {"traffic_values": [value._asdict() for value in with_values]}
         """The variables that are the same for every scope."""
-        self._duckdb = self._new()
+        try:
+            self._duckdb = self._new()
+        except duckdb.Error as error:
+            raise QueryFailed(f"the engine of queries does not start: {' '.join(str(error).split())}") from error
         self._replace_lock = threading.Lock()
         self._idle: list[_IdleCursor] = []
         self._idle_lock = threading.Lock()
-        self._watchdog = Watchdog(seconds)
+        try:
+            self._watchdog = Watchdog(seconds)
+        except BaseException:  # there are no threads left
+            self._duckdb.close()
+            raise
 
     def empty_variables(self) -> Variables:
         """Variables that make every relation empty."""

@@ -1,7 +1,7 @@
 """Builds the ASGI application of the service from its settings. The only file that puts the parts together."""
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
@@ -67,18 +67,25 @@ if TYPE_CHECKING:
 class _Parts:
     """The long-lived objects of the service, which the application closes when it stops."""
 
-    def __init__(self, settings: Settings, clock: Clock, log: Log | None) -> None:
+    def __init__(self, settings: Settings, clock: Clock, log: Log | None, opened: ExitStack) -> None:
+        """`opened` gets whatever has to be closed as soon as it is open; if this fails, the caller closes it."""
+        self.opened = opened
         self.lake = lake = Lake(settings.lake, create=True)
+        opened.callback(lake.manifest.close)
         self.control = control = ControlDatabase(lake)
+        opened.callback(control.close)
         self.api_keys, self.jobs = ApiKeys(control, clock), Jobs(control)
         self.hooks = Hooks(control, settings.hook_networks, settings.public_url, clock)
         self.hooks.store_address(settings.public_url + settings.base_path)
         self.countries = countries = country_database(lake, settings.geoip)
         values, options = load_traffic_values(settings.values), cluster_options(settings)
-        self.workers = Workers()
+        engines, self.workers = opened.enter_context(ExitStack()), Workers()
+        opened.callback(self.workers.close)  # waits for queries, before the engines are closed
         self.warehouse = self.workers.open_engine(lambda: Warehouse(lake, values, settings.memory))
+        engines.callback(self.warehouse.close)
         cluster = open_cluster(lake, self.warehouse, options, values) if options else None
-        self.engine: Engine = cluster or self.warehouse  # closed instead of the warehouse
+        self.engine: Engine = cluster or self.warehouse
+        engines.callback(self.engine.close)
         self.cluster_outcomes: Mapping[str, float] = cluster.outcomes if cluster else {}
         self.cache = AnswerCache()
 
@@ -118,8 +125,7 @@ class _Parts:
         Everything is closed, too, if one part fails while it starts or ends.
         """
         async with AsyncExitStack() as stack:
-            for part in (self.lake.manifest, self.control, self.engine, self.workers):
-                stack.callback(part.close)
+            stack.enter_context(self.opened)
             self.maintenance.begin()
             stack.push_async_callback(self.maintenance.end)
             stack.push_async_callback(self.redirects.close)
@@ -130,9 +136,23 @@ class _Parts:
             yield
 
 
-def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = None) -> RequestMiddleware:
-    """The ASGI application over the lake of `settings`, which is created if missing. Raises BadInput or LakeDamaged."""
-    parts = _Parts(settings, clock, log)
+def create_app(
+    settings: Settings, clock: Clock = utc_now, log: Log | None = None, opened: ExitStack | None = None
+) -> RequestMiddleware:
+    """The ASGI application over the lake of `settings`, which is created if missing. Raises BadInput or LakeDamaged.
+
+    The end of its lifespan closes what it opens; so does this function if it fails. A caller that may fail before the
+    lifespan begins passes `opened`, and closes it.
+    """
+    opened = opened or ExitStack()
+    try:
+        return _application(_Parts(settings, clock, log, opened), settings, clock, log)
+    except BaseException:
+        opened.close()
+        raise
+
+
+def _application(parts: _Parts, settings: Settings, clock: Clock, log: Log | None) -> RequestMiddleware:
     answers, targets = Answers(parts.engine, parts.cache, parts.workers), LinkIndex(parts.lake)
     base, health = settings.base_path, HealthCheck(lambda: parts.workers.run(parts.warehouse.probe))
     reports = (

@@ -6,7 +6,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,12 +39,15 @@ class ControlDatabase:
             path = lake.staging / path.name
         create_database(path, lake.staging / f"control-{uuid.uuid4()}.sqlite", MIGRATIONS)
         refuse_new = _LOST_KEYS if lake.has_visits() else ""
-        self._writer, self._writing = lake.open_database(path, MIGRATIONS, refuse_new), threading.Lock()
-        if not lake.is_read_only:
-            path.chmod(0o600)
-        self._opened = path, identity(path)
-        self._readers = [lake.open_database(path, MIGRATIONS, "")]
-        """Idle connections that only read."""
+        with ExitStack() as opened:
+            self._writer = opened.enter_context(closing(lake.open_database(path, MIGRATIONS, refuse_new)))
+            if not lake.is_read_only:
+                path.chmod(0o600)
+            self._opened = path, identity(path)
+            self._readers = [lake.open_database(path, MIGRATIONS, "")]
+            """Idle connections that only read."""
+            opened.pop_all()
+        self._writing = threading.Lock()
         self._read_threads = ThreadPoolExecutor(READ_THREADS, thread_name_prefix="control-read")
         self._write_thread = ThreadPoolExecutor(1, thread_name_prefix="control-write")
 

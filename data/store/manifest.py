@@ -6,7 +6,7 @@ Its tables are declared in sql/; pending.py, rollups.py and link_files.py use so
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -94,15 +94,15 @@ class Manifest:
     """An open manifest. Thread-safe; several processes may open the same one."""
 
     def __init__(self, path: Path, refuse_new: str = "", connect: Connect = open_database) -> None:
-        """Open or create the manifest; `refuse_new` as in open_database, which `connect` is called like.
-
-        Raises LakeDamaged when a newer program wrote it.
-        """
-        self._writer, self._writing = connect(path, MIGRATIONS, refuse_new), threading.Lock()
-        self._reader, self._reading = connect(path, MIGRATIONS, ""), threading.Lock()  # never waits for a writer
-        self._state_reader, self._reading_state = connect(path, MIGRATIONS, ""), threading.Lock()  # nor for a read
-        define_today_in(self._reader)
-        self._opened = path, identity(path)
+        """Open or create the manifest; arguments as for open_database. Raises LakeDamaged if it is newer."""
+        with ExitStack() as opened:  # readers wait for no writer, and those of a state for no other reader
+            refusals = (refuse_new, "", "")
+            databases = [opened.enter_context(closing(connect(path, MIGRATIONS, refusal))) for refusal in refusals]
+            self._writer, self._reader, self._state_reader = databases
+            define_today_in(self._reader)
+            self._opened = path, identity(path)
+            opened.pop_all()
+        self._writing, self._reading, self._reading_state = threading.Lock(), threading.Lock(), threading.Lock()
         self.session = 0  # of the visits that are enqueued by this object (footers.session_of); 0: none was yet
 
     @contextmanager

@@ -94,6 +94,17 @@ for _group in (app, *_GROUPS.values()):
         _command.short_help = f"{_words.partition('. ')[0].rstrip('.')}."
 
 
+def _shortage(error: MemoryError | RuntimeError) -> tuple[str, int]:
+    """The sentence and the exit code for a lack of memory or threads, or Ctrl-C. Raises any other error."""
+    if isinstance(error, MemoryError):
+        return "there is not enough memory.", 1
+    if str(error) == "can't start new thread":
+        return "the system allows no more threads; raise the limit (ulimit -u, TasksMax, pids).", 1
+    if str(error) == "Query interrupted":  # so DuckDB reports Ctrl-C
+        return "stopped.", 130
+    raise error
+
+
 def main() -> None:
     """Run one command. Exit code 2: invalid argument or file, nothing was changed; 1: the command failed."""
     try:
@@ -104,10 +115,8 @@ def main() -> None:
         message, code = getattr(error, "format_message", error.__str__)(), getattr(error, "exit_code", 2)
     except TrafficError as error:
         message, code = str(error), 2 if isinstance(error, BadInput) else 1
-    except RuntimeError as error:
-        if str(error) != "Query interrupted":  # so DuckDB reports Ctrl-C
-            raise
-        message, code = "stopped.", 130
+    except (MemoryError, RuntimeError) as error:
+        message, code = _shortage(error)
     except BrokenPipeError:
         sys.stderr.close()  # the reader of stdout is gone
         sys.exit(1)

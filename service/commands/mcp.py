@@ -13,6 +13,7 @@ def mcp(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE) -> No
     import asyncio
     import sqlite3
     import sys
+    from contextlib import ExitStack, closing
     from importlib.metadata import version
 
     import orjson
@@ -21,8 +22,11 @@ def mcp(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE) -> No
     from service.mcp.sources import lake_sources
     from service.mcp.tools import Toolbox
 
-    toolbox, program = Toolbox(lake_sources(open_lake(lake, organization), organization)), version("traffic-analytics")
-    with asyncio.Runner() as runner:
+    program = version("traffic-analytics")
+    with ExitStack() as opened, asyncio.Runner() as runner:
+        read = open_lake(lake, organization)
+        opened.enter_context(closing(read.manifest))
+        toolbox = Toolbox(lake_sources(read, organization, opened))
         for line in filter(bytes.strip, sys.stdin.buffer):  # a message a line, answered one after another
             message = None
             try:

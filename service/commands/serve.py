@@ -37,7 +37,7 @@ def serve(
         handler = LogHandler(log)
         logging.getLogger().addHandler(handler)
         stack.callback(logging.getLogger().removeHandler, handler)
-        app = create_app(settings, log=log)
+        app = create_app(settings, log=log, opened=stack.enter_context(ExitStack()))
         name = f"[{settings.host}]" if ":" in settings.host else settings.host
         url = f"http://{name}:{port}{settings.base_path}/"
         monitor = None

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
@@ -27,9 +28,14 @@ ScopeOf = Callable[[Mapping[str, str]], Scope]
 """The scope that parameters of the API mean."""
 
 
-def lake_sources(lake: Lake, organization: str) -> Sources:
-    """Read an open lake. Free SQL runs on an engine that opens the folders of this organization only."""
-    warehouse, own_sql = Warehouse(lake, load_traffic_values(None)), cache(lambda: OwnSql(lake, organization))
+def lake_sources(lake: Lake, organization: str, opened: ExitStack) -> Sources:
+    """Read an open lake. Free SQL runs on an engine that opens the folders of this organization only.
+
+    `opened` gets whatever has to be closed, which the caller does.
+    """
+    warehouse = opened.enter_context(closing(Warehouse(lake, load_traffic_values(None))))
+    control = opened.enter_context(closing(ControlDatabase(lake)))
+    own_sql = cache(lambda: opened.enter_context(closing(OwnSql(lake, organization))))
     scope_of = _scope_of(lake, organization, LinkIndex(lake), utc_now)
 
     async def answer(entry: Entry, scope: Scope) -> bytes:
@@ -38,7 +44,7 @@ def lake_sources(lake: Lake, organization: str) -> Sources:
     def run_sql(sql: str, parameters: Mapping[str, str]) -> Rows:
         return own_sql().sql(sql, scope_of(parameters), MAX_ROWS)
 
-    sources = _sources(lake, organization, Jobs(ControlDatabase(lake)), scope_of, answer)
+    sources = _sources(lake, organization, Jobs(control), scope_of, answer)
     return replace(sources, run_sql=run_sql)
 
 

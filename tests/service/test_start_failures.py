@@ -2,18 +2,26 @@
 
 import logging
 import socket
+import sqlite3
 import sys
+import threading
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
+import duckdb
 import pytest
 from starlette.testclient import TestClient
 
 import service.app
+from data import Lake, TrafficError
+from data.store.schema import open_database
+from queries import QueryFailed
 from service.commands.serve import serve
 from service.hooks.sender import Sender
+from tests.service.commands.runs import run
 from tests.support.programs import free_port
+from tests.support.visits import land, visit
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists open files in /proc")
 
@@ -38,6 +46,72 @@ def test_an_application_that_fails_to_start_closes_files(settings, tmp_path, mon
     with pytest.raises(RuntimeError, match="new thread"), TestClient(app):
         pass
     assert open_files(tmp_path) == set()
+
+
+PARTS = ("ControlDatabase", "Hooks", "Warehouse", "Authenticator", "Maintenance", "LinkIndex", "Pages")
+PLACES = (*(f"service.app.{part}" for part in PARTS), "queries.locked_engine.Watchdog")
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_an_application_that_cannot_be_made_closes_files(settings, tmp_path, monkeypatch, place):
+    before = threading.enumerate()
+    monkeypatch.setattr(place, fail)
+    with pytest.raises(RuntimeError, match="new thread") as _failure:  # its traceback keeps every part
+        service.app.create_app(settings(SimpleNamespace(root=tmp_path / "lake")))
+    assert open_files(tmp_path) == set()
+    assert [one for one in threading.enumerate() if one not in before and one.name != "watchdog"] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "opened"), [("manifest.sqlite", 2), ("manifest.sqlite", 3), ("control.sqlite", 1), ("control.sqlite", 2)]
+)
+def test_a_database_that_cannot_be_opened_twice_is_closed(settings, tmp_path, monkeypatch, name, opened):
+    places = []
+
+    def open_some(lake, path, migrations, refuse_new):
+        places.append(path.name)
+        if places.count(name) == opened:
+            raise OSError(24, "Too many open files", str(path))
+        return open_database(path, migrations, refuse_new)
+
+    monkeypatch.setattr(Lake, "open_database", open_some)
+    with pytest.raises(OSError, match="Too many open files") as _failure:
+        service.app.create_app(settings(SimpleNamespace(root=tmp_path / "lake")))
+    assert open_files(tmp_path) == set()
+
+
+def test_a_server_without_its_monitor_port_closes_the_lake(tmp_path, monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        monkeypatch.setenv("TRAFFIC_MONITOR_PORT", str(taken.getsockname()[1]))
+        with pytest.raises(TrafficError) as _failure:
+            serve(port=str(free_port()), lake=tmp_path / "lake")
+    assert open_files(tmp_path) == set()
+
+
+FAILURES = {
+    "service.mcp.sources.Warehouse": (QueryFailed("the engine does not start."), "the engine does not start."),
+    "queries.locked_engine.Watchdog": (RuntimeError("can't start new thread"), "the system allows no more threads; "),
+    "service.mcp.sources.ControlDatabase": (OSError(28, "No space left"), "No space left."),
+    "service.mcp.sources.LinkIndex": (sqlite3.OperationalError("disk I/O error"), "the lake's database cannot be "),
+    "queries.locked_engine.duckdb.connect": (duckdb.IOException("no\nroom"), "the engine of queries does not start: "),
+    "service.mcp.tools.Toolbox": (MemoryError(), "there is not enough memory."),
+}
+
+
+@pytest.mark.parametrize("place", FAILURES)
+def test_tools_that_fail_to_start_say_so_and_close_files(lake, monkeypatch, place):
+    failure, told = FAILURES[place]
+    land(lake, "ant", [visit()])
+    lake.manifest.close()
+
+    def fail_so(*_, **__):
+        raise failure
+
+    monkeypatch.setattr(place, fail_so)
+    ended = run("mcp", "--org", "ant", "--lake", lake.root)
+    assert (ended.code, ended.out, ended.err.count("\n")) == (1, "", 1)
+    assert ended.err.startswith(f"traffic: {told}")
+    assert open_files(lake.root) == set()
 
 
 def test_a_command_that_fails_to_start_frees_its_port(tmp_path, monkeypatch, capsysbinary):
