@@ -41,7 +41,7 @@ def is_odd(key: str) -> bool:
 
 def parse_target(text: str) -> str:
     """A target in its one form: an absolute folder or s3://bucket/prefix; "" for none. Raises BadInput."""
-    if not text or "://" not in text:
+    if not re.match(r"\w+:/", text):  # which would be a folder called `s3:`
         return str(Path(text).absolute()) if text else ""
     if not (match := _BUCKET.fullmatch(text)):
         raise BadInput(f"{text!r} is not a target; write a folder or a bucket like s3://bucket/prefix.")
