@@ -88,7 +88,7 @@ BARS: Final = (
     Bar("another's uncached, *", QUIET, most=3),
     Bar("another's list of jobs, *", QUIET, most=3),
     Bar("another's new jobs, *", QUIET, most=3),
-    Bar("p99 of another's *", QUIET, most=3, is_aim=True),
+    Bar("another's writes, *", QUIET, most=3),
     Bar("another's unanswered, *", most=0),
     Bar("server memory, beset*", most=600),  # MB: that of queries, and 300
     Bar("a ninth's message while eight hang, slowest", most=2),  # s

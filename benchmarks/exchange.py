@@ -104,11 +104,18 @@ def post_request(path: str, key: str, body: bytes) -> bytes:
 
 def header(method: str, path: str, key: str) -> bytes:
     """The first lines of a request from a source address of its own, without the empty line that ends them."""
+    return with_source(f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {key}\r\n".encode())
+
+
+def with_source(request: bytes, source: str = "") -> bytes:
+    """A request with the address that it comes from: by default, one of its own."""
+    line, _, rest = request.partition(b"\r\n")
+    return b"%s\r\nX-Forwarded-For: %s\r\n%s" % (line, (source or _source()).encode(), rest)
+
+
+def _source() -> str:
     number = _RANDOM.getrandbits(24)
-    source = f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}"
-    return (
-        f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {key}\r\nX-Forwarded-For: {source}\r\n"
-    ).encode()
+    return f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}"
 
 
 def status_of(answer: bytes | None) -> int:

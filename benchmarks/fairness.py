@@ -1,4 +1,4 @@
-"""Whether one organization can hold up another: by what it asks, and by hooks whose receivers hang."""
+"""Whether one organization can hold up another: by what it asks or sends, and by hooks whose receivers hang."""
 
 import socket
 import threading
@@ -8,8 +8,8 @@ from contextlib import closing
 from queue import SimpleQueue
 from typing import Final
 
+from benchmarks.attacks import attacks
 from benchmarks.figures import Figure, figure
-from benchmarks.job_neighbours import job_neighbours
 from benchmarks.neighbours import neighbours
 from benchmarks.servers import server
 from benchmarks.worlds import Setting
@@ -34,7 +34,7 @@ _LOOPBACK: Final = "127.0.0.0/8"
 def fairness(setting: Setting) -> Iterator[Figure]:
     """All of it."""
     yield from neighbours(setting)
-    yield from job_neighbours(setting)
+    yield from attacks(setting)
     yield from _messages(setting)
 
 

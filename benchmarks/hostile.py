@@ -1,8 +1,9 @@
 """A few sources that ask for as much as the rate limit lets them, in a process of their own.
 
-The file has requests, divided by NUL, without their address; each source has CONNECTIONS, which take the next request
-as soon as they are answered, and wait when they are told to. The program prints "ready" when it begins, and ends by
-SIGTERM with a line of JSON: how many answers had which status.
+The file has requests, divided by NUL, without their address; each source has CONNECTIONS, or as many as are named,
+which take the next request as soon as they are answered, and wait when they are told to. They hang up after so many
+seconds, if any are named. The program prints "ready" when it begins, and ends by SIGTERM with a line of JSON: how many
+answers had which status.
 """
 
 import asyncio
@@ -18,26 +19,33 @@ from typing import Final
 
 import uvloop
 
-from benchmarks.exchange import Exchange, ask, connect, status_of
+from benchmarks.exchange import Exchange, ask, connect, status_of, with_source
 
 CONNECTIONS: Final = 20
 AGAIN_SECONDS: Final = 1.0
 
 
-async def _ask_on(port: int, source: str, requests: Iterator[bytes], counts: Counter[str]) -> None:
+async def _ask_on(
+    port: int, source: str, requests: Iterator[bytes], counts: Counter[str], patience: float | None
+) -> None:
     exchange = Exchange()
     for request in requests:
         if not exchange.is_open:
             exchange = await connect(port)
-        line, _, rest = request.partition(b"\r\n")
-        answer = await ask(exchange, b"%s\r\nX-Forwarded-For: %s\r\n%s" % (line, source.encode(), rest))
+        try:
+            async with asyncio.timeout(patience):
+                answer = await ask(exchange, with_source(request, source))
+        except TimeoutError:
+            exchange.close()
+            counts["left"] += 1
+            continue
         status = status_of(answer)
         counts[f"status {status}" if status else "turned away"] += 1
         if status in {0, 429, 503}:
             await asyncio.sleep(AGAIN_SECONDS)
 
 
-async def _main(port: int, first: int, sources: int, file: str) -> None:
+async def _main(port: int, first: int, sources: int, file: str, connections: int, patience: float | None) -> None:
     requests = itertools.cycle(Path(file).read_bytes().split(b"\0"))
     counts: Counter[str] = Counter()
     is_over = asyncio.Event()
@@ -45,9 +53,9 @@ async def _main(port: int, first: int, sources: int, file: str) -> None:
     print("ready", flush=True)
     async with asyncio.TaskGroup() as group:
         asking = [
-            group.create_task(_ask_on(port, f"198.18.{number >> 8}.{number & 255}", requests, counts))
+            group.create_task(_ask_on(port, f"198.18.{number >> 8}.{number & 255}", requests, counts, patience))
             for number in range(first, first + sources)
-            for _ in range(CONNECTIONS)
+            for _ in range(connections)
         ]
         await is_over.wait()
         for task in asking:
@@ -57,6 +65,8 @@ async def _main(port: int, first: int, sources: int, file: str) -> None:
 
 
 if __name__ == "__main__":
-    port, first, sources, file = sys.argv[1:]
+    port, first, sources, file = sys.argv[1:5]
+    connections = int(sys.argv[5]) if len(sys.argv) > 5 else CONNECTIONS
+    patience = float(sys.argv[6]) if len(sys.argv) > 6 else 0
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_main(int(port), int(first), int(sources), file))
+        runner.run(_main(int(port), int(first), int(sources), file, connections, patience or None))

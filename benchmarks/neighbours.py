@@ -51,7 +51,7 @@ _PROGRESS: Final = Console(stderr=True)
 
 
 @dataclass(frozen=True)
-class _Secrets:
+class Secrets:
     """What each side signs in with."""
 
     key: str
@@ -59,6 +59,10 @@ class _Secrets:
     cookie: str
     share: str
     """A share of the neighbour."""
+    approved_jobs: tuple[str, ...] = ()
+    """Jobs of the hostile organization whose redirects can be attached."""
+    writer_keys: tuple[str, ...] = ()
+    """Keys of others who write jobs."""
 
 
 @dataclass
@@ -73,8 +77,8 @@ class _Times:
 def neighbours(setting: Setting) -> Iterator[Figure]:
     """The neighbour's cached and uncached answers, quiet and beside each way to ask, by one source and by ten."""
     root = setting.scratch / "neighbours"
-    shutil.copytree(_lake(setting), root)
-    secrets = _secrets(root)
+    shutil.copytree(lake_of_two(setting), root)
+    secrets = secrets_of(root)
     questions, sources = count(1), count(1, max(SOURCES))
     with server(root) as (port, process), program("benchmarks.steady", port, secrets.key, *PATHS) as steady:
         for name, request in _attacks(secrets).items():
@@ -120,30 +124,31 @@ def _times(steady: subprocess.Popen[str], port: int, key: str, questions: Iterat
     return times
 
 
-def _attacks(secrets: _Secrets) -> dict[str, Callable[[int], bytes]]:
+def _attacks(secrets: Secrets) -> dict[str, Callable[[int], bytes]]:
     """The ways to ask: by name, the request of each number, without the address that it comes from."""
     key, cookie = f"Authorization: Bearer {secrets.hostile_key}", f"Cookie: traffic={secrets.cookie}"
 
     def tool(name: str, arguments: dict[str, str]) -> bytes:
         call = {"method": "tools/call", "params": {"name": name, "arguments": arguments}}
-        return _request("POST /mcp", key, json.dumps({"jsonrpc": "2.0", "id": 1, **call}))
+        return request_of("POST /mcp", key, json.dumps({"jsonrpc": "2.0", "id": 1, **call}))
 
     return {
-        "pages": lambda number: _request(f"GET /app/?{_days(number)}", cookie),
-        "dashboards": lambda number: _request(f"GET /analytics/dashboard?{_days(number)}", key),
-        "CSV": lambda number: _request(f"GET /app/export/bot-traffic.csv?{_days(number)}", cookie),
+        "pages": lambda number: request_of(f"GET /app/?{_days(number)}", cookie),
+        "dashboards": lambda number: request_of(f"GET /analytics/dashboard?{_days(number)}", key),
+        "CSV": lambda number: request_of(f"GET /app/export/bot-traffic.csv?{_days(number)}", cookie),
         "MCP query": lambda number: tool(
             "query", {"endpoint": "dashboard", **dict(part.split("=") for part in _days(number).split("&"))}
         ),
         "MCP links": lambda _: tool("links", {}),
-        "PUT of links": lambda number: _request(
+        "PUT of links": lambda number: request_of(
             f"PUT /links/go.example.com/put{number}", key, json.dumps({"target_url": f"https://example.com/{number}"})
         ),
-        "a share": lambda _: _request(f"GET /app/share/{secrets.share}", "Accept: text/html"),
+        "a share": lambda _: request_of(f"GET /app/share/{secrets.share}", "Accept: text/html"),
     }
 
 
-def _request(line: str, header: str, body: str = "") -> bytes:
+def request_of(line: str, header: str, body: str = "") -> bytes:
+    """The bytes of a request, without the address that it comes from."""
     length = f"Content-Length: {len(body)}\r\n" if body else ""
     return f"{line} HTTP/1.1\r\nHost: 127.0.0.1\r\n{header}\r\n{length}\r\n{body}".encode()
 
@@ -154,7 +159,7 @@ def _days(number: int) -> str:
     return f"start_date={end - timedelta(30 + number % 60)}&end_date={end}"
 
 
-def _lake(setting: Setting) -> Path:
+def lake_of_two(setting: Setting) -> Path:
     """A lake of two organizations, each with half of the visits, one with many links; kept."""
     root = setting.kept / f"lake-neighbours-{setting.sizes[0]}"
     lake = Lake(root, create=True)
@@ -168,7 +173,8 @@ def _lake(setting: Setting) -> Path:
     return root
 
 
-def _secrets(root: Path) -> _Secrets:
+def secrets_of(root: Path) -> Secrets:
+    """New keys, a session and a share in a copy of that lake."""
     lake = Lake(root)
     settle_copy(lake)
     key, hostile_key = (key_of(root, name) for name in (NEIGHBOUR, HOSTILE))
@@ -178,4 +184,4 @@ def _secrets(root: Path) -> _Secrets:
         assert opened
         days = {"start_date": str(WHOLE.start_date), "end_date": str(WHOLE.end_date)}
         share = shares.create(NEIGHBOUR, "somebody", {"name": "share", **days})
-        return _Secrets(key, hostile_key, opened.secret, share)
+        return Secrets(key, hostile_key, opened.secret, share)
