@@ -41,9 +41,9 @@ class PendingSignIn(NamedTuple):
     browser: str
 
     @classmethod
-    def begin(cls, browser: str, *, is_silent: bool) -> Self:
-        """A new sign-in of a browser."""
-        return cls(f"{_SILENT if is_silent else ''}{secrets.token_urlsafe(32)}", browser)
+    def begin(cls, *, is_silent: bool) -> Self:
+        """A new sign-in."""
+        return cls(f"{_SILENT if is_silent else ''}{secrets.token_urlsafe(32)}", secrets.token_urlsafe(32))
 
     @property
     def is_silent(self) -> bool:

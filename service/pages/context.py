@@ -116,9 +116,14 @@ class PageContext:
             secure=self.origin.is_https(request), httponly=True, samesite="lax",
         )  # fmt: skip
 
-    def delete_cookie(self, request: Request, response: Response) -> None:
-        """Take the secret of its session from the browser."""
-        self.set_cookie(request, response, "", timedelta())
+    def delete_cookie(self, request: Request, response: Response, name: str = COOKIE) -> None:
+        """Take a secret from the browser, by default that of its session."""
+        self.set_cookie(request, response, "", timedelta(), name)
+
+    def cookie_names(self, request: Request, prefix: str) -> list[str]:
+        """The names of the cookies of ours that begin so, in the order in which they were sent."""
+        sent, given = self._cookie_name(request, prefix), len(self._cookie_name(request, ""))
+        return [name[given:] for name in request.cookies if name.startswith(sent)]
 
     def _cookie_name(self, request: Request, name: str) -> str:
         return f"__Host-{name}" if self.origin.is_https(request) else name

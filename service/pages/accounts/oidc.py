@@ -1,7 +1,5 @@
 """Signing in at the identity provider: the browser leaves for it, and comes back with a code."""
 
-import re
-import secrets
 from functools import partial
 from typing import Final
 from urllib.parse import quote
@@ -10,13 +8,16 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from service.control_database import sha256
 from service.http.errors import Forbidden, Unauthorized
 from service.http.oidc import OidcClient, PendingSignIn
 from service.pages.context import PageContext
 from service.pages.sessions import SIGN_IN_LIFETIME
 
-COOKIE: Final = "traffic-oidc"
-_SECRET: Final = re.compile("[A-Za-z0-9_-]{43}")
+COOKIE: Final = "traffic-oidc-"
+"""How the cookies of sign-ins begin. Each has one, named by its state, whose secret was not there before."""
+MAX_COOKIES: Final = 8
+"""Sign-ins that one browser may have under way; with a further one, the cookie of the oldest is deleted."""
 
 
 def routes(context: PageContext, client: OidcClient) -> list[Route]:
@@ -28,22 +29,23 @@ def routes(context: PageContext, client: OidcClient) -> list[Route]:
 
 
 async def start(context: PageContext, client: OidcClient, request: Request) -> Response:
-    """Send the browser to the provider. It keeps one cookie, so that it may sign in in several tabs at once."""
+    """Send the browser to the provider, with a cookie of this sign-in, so that several tabs may sign in at once."""
     target = context.own_page(request.query_params.get("next", ""))
-    browser = context.cookie(request, COOKIE)
-    browser = browser if _SECRET.fullmatch(browser) else secrets.token_urlsafe(32)
-    sign_in = PendingSignIn.begin(browser, is_silent="silent" in request.query_params)
+    sign_in = PendingSignIn.begin(is_silent="silent" in request.query_params)
     address = await client.authorization_url(sign_in)
     await context.control.write(context.sessions.store.begin_sign_in, sign_in.secret, target)
     response = RedirectResponse(address, 303)
-    context.set_cookie(request, response, sign_in.browser, SIGN_IN_LIFETIME, COOKIE)
+    for name in context.cookie_names(request, COOKIE)[: 1 - MAX_COOKIES]:  # the oldest come first
+        context.delete_cookie(request, response, name)
+    context.set_cookie(request, response, sign_in.browser, SIGN_IN_LIFETIME, _cookie_of(sign_in.state))
     return response
 
 
 async def callback(context: PageContext, client: OidcClient, request: Request) -> Response:
     """Open a session for a browser that comes back with a code; if a silent attempt fails, ask the user."""
     query = request.query_params
-    sign_in = PendingSignIn(query.get("state", ""), context.cookie(request, COOKIE))
+    cookie = _cookie_of(query.get("state", ""))
+    sign_in = PendingSignIn(query.get("state", ""), context.cookie(request, cookie))
     target = await context.control.write(context.sessions.store.end_sign_in, sign_in.secret)
     if target is None:
         message = f"Begin again at {context.services.settings.public_url}{context.root}/sign-in."
@@ -52,6 +54,7 @@ async def callback(context: PageContext, client: OidcClient, request: Request) -
     if "error" in query and sign_in.is_silent:
         response = RedirectResponse(f"{context.root}/sign-in?next={quote(target, safe='')}", 303)
         context.delete_cookie(request, response)
+        context.delete_cookie(request, response, cookie)
         return response
     if "error" in query or "code" not in query:
         raise Forbidden("The identity provider did not sign you in.", "Begin again from the sign-in page.")
@@ -62,4 +65,11 @@ async def callback(context: PageContext, client: OidcClient, request: Request) -
         raise Forbidden("The identity provider rejected the sign-in.", message) from error
     hours = context.services.settings.session_hours
     opened = await context.control.write(context.sessions.store.open_by_provider, user, hours)
-    return await context.signed_in(request, opened, target)
+    signed_in = await context.signed_in(request, opened, target)
+    context.delete_cookie(request, signed_in, cookie)
+    return signed_in
+
+
+def _cookie_of(state: str) -> str:
+    """The name of the cookie of the sign-in with this state."""
+    return f"{COOKIE}{sha256(state)[:16]}"

@@ -21,6 +21,7 @@ from data import BadInput
 from service.app import create_app
 from service.http import oidc
 from service.http.errors import ProviderUnavailable
+from service.http.oidc import PendingSignIn
 from service.pages.sessions import SessionStore
 from tests.conftest import NOW
 from tests.service.pages.reading import Browser, read
@@ -209,6 +210,32 @@ def test_two_tabs_sign_in_at_the_same_time(browser):
     assert browser.get("").status_code == 200
 
 
+def test_a_planted_cookie_is_the_secret_of_no_sign_in(browser):
+    planted = "p" * 43
+    first = begun(browser)["state"]
+    (name,) = browser.client.cookies
+    browser.client.cookies.clear()
+    for cookie in ("traffic-oidc", name):
+        browser.client.cookies.set(cookie, planted)
+    asked = begun(browser)
+    assert asked["state"] != first
+    assert asked["nonce"] != PendingSignIn(asked["state"], planted).nonce
+    assert list(browser.client.cookies.values()).count(planted) == 2  # and none was overwritten, or used for this one
+
+
+def test_cookies_of_finished_sign_ins_are_deleted(browser):
+    signed_in(browser, "alice")
+    assert [*browser.client.cookies] == ["traffic"]
+
+
+def test_a_browser_has_eight_sign_ins_under_way(browser):
+    starts = [browser.get("oidc/start").headers["location"] for _ in range(9)]
+    assert len(browser.client.cookies) == 8
+    assert is_refused(browser.get(approved(starts[0], "alice")))
+    for start in (starts[8], starts[1]):
+        assert browser.get(approved(start, "alice")).status_code == 303
+
+
 def test_signing_out_offers_to_sign_out_of_the_provider(browser, identity_provider):
     signed_in(browser, "alice")
     response = browser.post("sign-out")
@@ -228,7 +255,8 @@ def test_signing_out_offers_to_sign_out_of_the_provider(browser, identity_provid
 def test_only_hashes_of_states_and_cookies_are_stored(browser, shared_lake):
     asked, dump = begun(browser), dump_of(shared_lake)
     assert "sign_ins" in dump
-    secrets = [asked["state"], asked["nonce"], asked["code_challenge"], browser.client.cookies["traffic-oidc"]]
+    secrets = [asked["state"], asked["nonce"], asked["code_challenge"], *dict(browser.client.cookies).values()]
+    assert len(secrets) == 4
     assert [secret for secret in secrets if secret in dump] == []
 
 
@@ -456,7 +484,7 @@ def test_a_discovery_document_of_another_issuer_or_with_unsafe_addresses_is_not_
 def test_a_provider_whose_discovery_document_is_of_no_use_is_asked_again_after_five_seconds(lake, settings, provider):
     now = [0.0]
     client = oidc.OidcClient(settings(lake, **settings_of(provider.issuer), **PUBLIC), None, lambda: now[0])
-    sign_in = oidc.PendingSignIn.begin("b" * 43, is_silent=False)
+    sign_in = oidc.PendingSignIn.begin(is_silent=False)
     provider.discovery["issuer"] = "https://evil.example"
     for seconds, asked in ((0, 1), (4.9, 1), (5, 2), (9.9, 2)):
         now[0] = seconds
@@ -503,7 +531,7 @@ def test_over_https_the_cookie_is_bound_to_the_host(shared_lake, browsing, provi
     with browsing(shared_lake, "", **known, base_path="/v1", public_url="https://traffic.example") as browser:
         response = browser.get("oidc/start")
         cookie = response.headers["set-cookie"]
-    assert cookie.startswith("__Host-traffic-oidc=")
+    assert cookie.startswith("__Host-traffic-oidc-")
     parts = {part.strip() for part in cookie.split(";")}
     assert {"Secure", "HttpOnly", "Path=/", "SameSite=lax", "Max-Age=600"} <= parts
     asked = parse_qs(urlsplit(response.headers["location"]).query)
