@@ -151,7 +151,7 @@ def _attachments(secrets: Secrets) -> list[bytes]:
 def _pages(secrets: Secrets) -> Iterator[bytes]:
     for number in range(PAGES):  # others each time, so that none is cached
         first = date(2017, 1, 1) + timedelta(number)
-        yield request_of(f"GET /app/?start_date={first}", f"Cookie: traffic={secrets.cookie}")
+        yield request_of(f"GET /app/?start_date={first}&end_date={WHOLE.end_date}", f"Cookie: traffic={secrets.cookie}")
 
 
 ATTACKS: Final = (
