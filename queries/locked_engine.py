@@ -92,6 +92,7 @@ class LockedEngine:
             self._watchdog = Watchdog(seconds)
         except BaseException:  # there are no threads left
             self._duckdb.close()
+            self._has_closed()
             raise
 
     def empty_variables(self) -> Variables:
@@ -156,6 +157,7 @@ class LockedEngine:
         self._watchdog.close()
         self._close_idle(0)
         self._duckdb.close()
+        self._has_closed()
 
     def _idle_cursor(self, engine: duckdb.DuckDBPyConnection, snapshot: Variables) -> duckdb.DuckDBPyConnection | None:
         """An idle cursor of this engine with the variables of this snapshot, which is idle no more."""
@@ -202,7 +204,8 @@ class LockedEngine:
         define_relations(engine, self._folders)
         if self._memory:
             engine.execute("SET memory_limit = $memory", {"memory": self._memory})
-        engine.execute("SET temp_directory = $folder", {"folder": spill_folder(self._folders.staging)})
+        folder, self._has_closed = spill_folder(self._folders.staging, engine)
+        engine.execute("SET temp_directory = $folder", {"folder": folder})
         engine.execute("SET max_temp_directory_size = $max", {"max": MAX_SPILL})
         with suppress(duckdb.CatalogException):  # not in DuckDB 1.5, where the watchdog alone has to do
             engine.execute("SET GLOBAL max_execution_time = $ms", {"ms": max(1, round(self._seconds * 1000))})

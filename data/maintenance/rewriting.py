@@ -93,11 +93,15 @@ def rewriting_engine(staging: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     with closing(duckdb.connect()) as engine:
         engine.execute("SET TimeZone = 'UTC'")
         limit_memory(engine)
-        engine.execute("SET temp_directory = $folder", {"folder": spill_folder(staging)})
+        folder, has_closed = spill_folder(staging, engine)
         try:
+            engine.execute("SET temp_directory = $folder", {"folder": folder})
             yield engine
         except duckdb.Error as error:
             raise LakeDamaged(f"visits cannot be read or rewritten: {' '.join(str(error).split())}") from error
+        finally:
+            engine.close()
+            has_closed()
 
 
 def limit_memory(engine: duckdb.DuckDBPyConnection, visits: int = 0) -> None:

@@ -1,10 +1,12 @@
 """The folders of a lake, and its seeds. This module opens no database."""
 
+import fcntl
 import os
 import shutil
 import uuid
-from collections.abc import Mapping
-from contextlib import suppress
+import weakref
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -25,6 +27,9 @@ LINKS: Final = pa.schema(
     ]
 )
 """The columns of the file with one organization's links."""
+
+_LOCK: Final = "spilling-"
+"""How the file begins that an engine locks; the rest of its name is that of its folder."""
 
 
 class LakeFolders:
@@ -70,12 +75,35 @@ class LakeFolders:
         return str(path)
 
 
-def spill_folder(staging: Path) -> str:
-    """A new folder for what one engine of this process spills: DuckDB mixes up the files of two."""
-    return str(staging / f"engine-{os.getpid()}-{uuid.uuid4().hex}")
+def spill_folder(staging: Path, engine: object) -> tuple[str, Callable[[], object]]:
+    """A new folder for what an engine of this process spills, and what to call when the engine is closed.
+
+    DuckDB mixes up the files of two engines, and creates the folder late. Until the engine is closed or freed, a locked
+    file says that it lives. What ended processes left is deleted first.
+    """
+    name, held = f"{os.getpid()}-{uuid.uuid4().hex}", ExitStack()
+    with suppress(OSError):  # a full disk: what this engine leaves is deleted after a day
+        _delete_abandoned(staging)
+        lock = staging / f"{_LOCK}{name}"
+        handle = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        held.callback(os.close, handle)
+        held.callback(lock.unlink, missing_ok=True)
+        fcntl.flock(handle, fcntl.LOCK_EX)
+    return str(staging / f"engine-{name}"), weakref.finalize(engine, held.close)
 
 
 def delete_spilled(staging: Path, process: int) -> None:
     """Delete what the engines of a process that was ended spilled."""
     for folder in staging.glob(f"engine-{process}-*"):
         shutil.rmtree(folder, ignore_errors=True)
+    for lock in staging.glob(f"{_LOCK}{process}-*"):
+        lock.unlink(missing_ok=True)
+
+
+def _delete_abandoned(staging: Path) -> None:
+    """Delete what engines spilled whose processes ended: a number may be another process by now, a lock may not."""
+    for lock in staging.glob(f"{_LOCK}*"):
+        with suppress(OSError), lock.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(staging / f"engine-{lock.name.removeprefix(_LOCK)}", ignore_errors=True)
+            lock.unlink()

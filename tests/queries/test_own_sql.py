@@ -280,6 +280,39 @@ def test_a_process_without_its_asker_leaves_nothing_spilled(lake):
 
 
 @only_linux
+def test_the_next_engine_deletes_what_killed_processes_spilled(lake):
+    sql = "SELECT max(a) FROM (SELECT hash(range)::VARCHAR || repeat('x', 60) AS a FROM range(100000000) ORDER BY 1)"
+    script = _ASKING.format(root=str(lake.root)).replace('"ant")', '"ant", memory="60MB")')
+    script = script.replace("SELECT count(*) FROM range(1000000000000)", sql)
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, cwd=ROOT) as asked:
+        process = int(asked.stdout.readline())
+        while not list(lake.staging.glob(f"engine-{process}-*/*")):
+            assert asked.poll() is None
+            time.sleep(0.005)
+        os.kill(process, signal.SIGSTOP)  # so that it cannot clean up, whoever is killed first
+        try:
+            with closing(Warehouse(lake)):
+                assert list(lake.staging.glob(f"engine-{process}-*/*"))  # of a process that lives
+        finally:
+            asked.kill()
+            os.kill(process, signal.SIGKILL)
+    state = Path("/proc", str(process), "status")
+    while state.exists() and "\nState:\tZ" not in state.read_text():
+        time.sleep(0.05)
+    assert list(lake.staging.glob(f"*-{process}-*"))
+    with closing(Warehouse(lake)):
+        assert not list(lake.staging.glob(f"*-{process}-*"))
+
+
+def test_an_engine_that_ends_leaves_no_lock(lake):
+    before = set(lake.staging.glob("spilling-*"))  # of other engines
+    warehouse = Warehouse(lake)
+    assert len(set(lake.staging.glob("spilling-*")) - before) == 1
+    warehouse.close()
+    assert set(lake.staging.glob("spilling-*")) <= before
+
+
+@only_linux
 def test_texts_of_four_gigabytes_take_less_than_one(lake):
     peak = []
 
@@ -316,7 +349,8 @@ def test_the_process_knows_no_secret_and_has_no_database_open(lake, monkeypatch)
         process = Path("/proc", str(own_sql._process.pid))
         assert SECRET not in (process / "environ").read_text()
         files = {str(file.readlink()) for file in (process / "fd").iterdir()}
-    assert {path for path in files if not path.startswith(("/dev/null", "socket:"))} == set()
+    lock = f"{lake.staging}/spilling-"  # an empty file
+    assert {path for path in files if not path.startswith(("/dev/null", "socket:", lock))} == set()
 
 
 def test_what_is_received_can_hold_values_only():
