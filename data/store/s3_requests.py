@@ -4,13 +4,12 @@ obstore signs each of them, so that credentials are found and used in one way.
 """
 
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from itertools import count
 from types import ModuleType
 from typing import Any, Final, NamedTuple
+from urllib.error import HTTPError
 from urllib.parse import quote, unquote_plus, urlencode
 from xml.etree import ElementTree as Xml
 
@@ -138,7 +137,7 @@ class S3Requests:
         for attempt in count(1):
             try:
                 return _answer(method, self._signed(method, key, query), self._timeout.total_seconds())
-            except urllib.error.HTTPError as error:
+            except HTTPError as error:
                 text = error.read(_PIECE_BYTES).decode("utf-8", "replace")
                 if error.code < 500 or error.code == 501 or attempt == _ATTEMPTS:
                     problem = self.problem(f"status code: {error.code} {error.reason}: {text}")
@@ -180,6 +179,8 @@ class _Refused(TargetUnavailable):
 def _answer(method: str, address: str, timeout: float) -> bytes:
     """Ask, and read the answer within the time-out. Raises OSError."""
     ends_at, body = time.monotonic() + timeout, bytearray()
+    import urllib.request  # noqa: PLC0415  # slow, and commands import this file without asking a store
+
     request = urllib.request.Request(address, method=method)  # noqa: S310  # the address is that of the store
     with urllib.request.urlopen(request, timeout=timeout) as answer:  # noqa: S310
         while piece := answer.read1(_PIECE_BYTES):
