@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
-from functools import lru_cache
 from typing import Final
 
 import re2
@@ -33,6 +32,7 @@ from data.store.lake import Lake
 from data.store.link_index import NO_LINKS, LinkIndex
 from data.store.organizations import ZoneChanged
 from data.store.packing import Packed, pack
+from data.text import ShortTextCache
 from data.visits import SHORT_CODE_PATTERN, Classification, columns_filled_by
 
 _LOG: Final = logging.getLogger(__name__)
@@ -63,10 +63,10 @@ class LiveIngest:
         self._countries = countries
         self._classifier = Classifier()
         self._proxies = tuple(proxies)
-        self._match_path = lru_cache(1 << 14)(self._match_path_uncached)
+        self._match_path = ShortTextCache(1 << 14, self._match_path_uncached)
         self._links = LinkIndex(lake)
-        self._user_agent = lru_cache(1 << 14)(self._user_agent_uncached)
-        self._referral = lru_cache(1 << 14)(self._referral_uncached)
+        self._user_agent = ShortTextCache(1 << 14, self._user_agent_uncached)
+        self._referral = ShortTextCache(1 << 14, self._referral_uncached)
         self._short_code = re2.compile(short_code_pattern)
         self._verifier = Verifier({}, self._proxies)
         self._salts: defaultdict[str, dict[date, str]] = defaultdict(dict)  # by zone
@@ -126,7 +126,7 @@ class LiveIngest:
         if lists_changed_at != self._lists_changed_at:
             self._lists_changed_at = lists_changed_at
             self._verifier = Verifier(intact_snapshots(self._lake), self._proxies)
-            self._user_agent.cache_clear()
+            self._user_agent.clear()
 
     def _classify(self, prepared: PreparedVisits, classified: ClassifiedVisits) -> None:
         """Add the rows of the valid ones of the next STEP visits."""

@@ -17,6 +17,7 @@ from msgspec import Meta
 
 from data.errors import BadInput
 from data.hosts import HOST_RULE, normalized_address, normalized_host
+from data.text import ShortTextCache
 
 MAX_CLOCK_SKEW: Final = timedelta(days=1)
 """How far in the future a time may be. Anything later is an error, such as a wrong unit, rather than a wrong clock."""
@@ -198,8 +199,7 @@ def _ip(text: str) -> str:
     return normalized_address(text)
 
 
-@lru_cache(1 << 14)
-def _target(url: str, domain: str, path: str) -> Target:
+def _parse_target(url: str, domain: str, path: str) -> Target:
     """The target from an absolute URL, or from a domain and a path with or without a query."""
     if url and path:
         raise BadInput("send either url or path, not both")
@@ -216,6 +216,9 @@ def _target(url: str, domain: str, path: str) -> Target:
     if host is None:
         raise BadInput(f"{field} {HOST_RULE}")
     return Target(host, path, query)
+
+
+_target: Final = ShortTextCache(1 << 14, _parse_target)
 
 
 @lru_cache(1 << 8)

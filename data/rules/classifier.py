@@ -9,7 +9,6 @@ Client addresses are evaluated in ip_verification.py.
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 from itertools import chain
 from typing import Final, NamedTuple, Self
 
@@ -19,6 +18,7 @@ from data.rules.paths import PathRules, classify_path
 from data.rules.referrers import Campaigns, ReferrerTable, ai_referral, host_and_path, utm_values
 from data.rules.releases import BrowserReleases
 from data.rules.tables import Referrer, Spammer, load, rules_version
+from data.text import ShortTextCache
 from data.visits import Classification
 
 MAX_REFERRER_LENGTH: Final = 1024
@@ -71,12 +71,14 @@ class Classifier:
         self._campaigns = Campaigns(self.referrers)
         self._device_rules = DeviceRules()
         self._releases = BrowserReleases()
-        self._find_referrer = lru_cache(1 << 14)(self._find_referrer_uncached)
-        self.classify_user_agent = lru_cache(1 << 16)(self._classify_user_agent)
+        self._find_referrer = ShortTextCache(1 << 14, self._find_referrer_uncached)
+        self.classify_user_agent = ShortTextCache(1 << 16, self._classify_user_agent)
         """Classifies by the (unescaped) user agent alone: a bot, or a person with a device."""
-        self._classify_any_build = lru_cache(1 << 14)(self._apply_rules)
-        self._classify_referral = lru_cache(1 << 14)(lambda *sent: next(self._referral_matches(*sent)).classification)
-        self._origin = lru_cache(1 << 14)(self._origin_uncached)
+        self._classify_any_build = ShortTextCache(1 << 14, self._apply_rules)
+        self._classify_referral = ShortTextCache(
+            1 << 14, lambda *sent: next(self._referral_matches(*sent)).classification
+        )
+        self._origin = ShortTextCache(1 << 14, self._origin_uncached)
 
     def classify(self, request: Request) -> Classification:
         """Classify a request, whose path is not a link. Never raises for a request from a log."""

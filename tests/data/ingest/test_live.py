@@ -3,6 +3,7 @@
 import json
 import random
 import sqlite3
+import tracemalloc
 from collections import Counter
 from contextlib import closing
 from datetime import UTC, date, datetime, time, timedelta
@@ -362,3 +363,20 @@ def test_the_pattern_of_short_codes_is_the_operators(lake):
     intake = LiveIngest(lake, short_code_pattern=r"^/go/(\w+)$", now=lambda: NOW)
     send(intake, *({"path": path} for path in ("/go/sale", "/sale", "/go/a/b")))
     assert column(lake, "short_code") == {"/go/sale": "sale", "/sale": None, "/go/a/b": None}
+
+
+@pytest.mark.parametrize(
+    ("field", "start"),
+    [("user_agent", "agent "), ("url", "https://go.example/"), ("path", "/"), ("referrer", "https://site.example/")],
+)
+def test_long_texts_of_visits_are_not_kept_in_memory(intake, field, start):
+    target = {} if field in ("url", "path") else {"path": "/"}
+    length, query = "x" * 8_000, "x" * 7_000
+    first, second = ([target | {field: f"{start}{turn}-{number}{length}?q={query}"} for number in range(100)]
+                     for turn in range(2))  # fmt: skip
+    send(intake, *first)  # what is loaded or made once
+    tracemalloc.start()
+    send(intake, *second)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 300_000  # of 1,500,000 characters
