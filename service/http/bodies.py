@@ -49,16 +49,21 @@ async def received_object(request: Request, kind: type[Body], max_bytes: int) ->
     fields = msgspec.structs.fields(kind)
     names = ", ".join(field.encode_name + ("" if field.required else " (optional)") for field in fields)
     fix = f"Send a JSON object with {names}."
-    async with received_json(request, max_bytes, fix) as value:
+    async with received_bytes(request, max_bytes) as body:
         try:
-            converted = msgspec.convert(value, kind)
+            body.decode()
+            # no objects are made of what is not declared: 2 MiB of brackets would stop the event loop for 0.7 s
+            msgspec.json.decode(body, type=msgspec.Raw)
+            value = msgspec.json.decode(body, type=kind)
         except msgspec.ValidationError as error:
             # what msgspec says, as a sentence that begins with the field
             where = _WHERE.search(str(error))
             what = _WHERE.sub("", str(error))
             subject = f"`{where[1]}`" if where and where[1] else "The body"
             raise InvalidBody(f"{subject} is invalid: {what[:1].lower()}{what[1:]}.", fix) from error
-        yield converted
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise InvalidBody("The body is not JSON.", fix) from error
+        yield value
 
 
 def reject_body(request: Request) -> None:

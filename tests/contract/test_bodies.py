@@ -1,17 +1,20 @@
 """JSON bodies and callers: every route refuses what it does not declare and who may not, and nothing is changed."""
 
 import json
+import tracemalloc
 
 import pytest
 from starlette.requests import Request
 
 from service.api_keys import ApiKeys
 from service.http.authentication import Caller
+from service.http.bodies import received_object
 from service.http.endpoints import endpoint_of
 from service.http.errors import InvalidBody
 from service.http.key_endpoints import key_handlers
 from service.http.operations import OPERATIONS
 from service.http.received_bodies import ReceivedBodies
+from service.jobs.implementations import Draft
 from service.jobs.store import Jobs
 from tests.conftest import NOW
 from tests.service.jobs.findings import broken
@@ -182,3 +185,23 @@ async def test_of_a_client_that_leaves_before_its_end_a_body_is_incomplete_and_n
         await endpoint_of(operation, key_handlers(keys)[operation.name])(request)
     assert keys.all_keys() == []
     assert bodies.bytes_held == 0
+
+
+@pytest.mark.parametrize("start", [b"", b'{"content":', b'{"nothing":'])
+async def test_undeclared_json_is_refused_without_objects(start):
+    """Made into lists of Python, it would take 50 MB and stop the event loop meanwhile."""
+    body = start + b"[" + b"[]," * 600_000 + b"[]]" + b"}" * bool(start)
+
+    async def receive():
+        return {"type": "http.request", "body": body}
+
+    request = Request(
+        {"type": "http", "method": "POST", "headers": [], "bodies": ReceivedBodies(lambda _: "")}, receive
+    )
+    tracemalloc.start()
+    with pytest.raises(InvalidBody, match="is invalid"):
+        async with received_object(request, Draft, len(body)):
+            pass
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 4 * len(body)
