@@ -9,7 +9,7 @@ from msgspec import to_builtins
 from starlette.requests import Request
 
 from data import BadInput
-from data.ingest.submissions import IngestResult, PreparedVisits
+from data.ingest.submissions import STEP, IngestResult, PreparedVisits
 from data.logs.reported import MAX_ROWS, Row, Submission, TooManyRows, split_rows
 from data.store.organizations import ZoneChanged
 from service.http.authentication import Caller
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger(__name__)
 MAX_BODY_BYTES: Final = 4 << 20
 SMALL: Final = 10
-"""Submissions of so few visits take no turn of their own, which would cost more than they do."""
+"""Submissions of so few visits take no turn, which would cost more than they do, while fewer than STEP visits wait."""
 SMALL_BYTES: Final = 65_536
 """The same of the bytes of a body."""
 
@@ -44,6 +44,8 @@ class VisitReceiver:
         self._commits = GroupCommit[PreparedVisits, IngestResult](
             lambda _, batch: self._store(batch), self._turns.executor
         )
+        self._without_turn = 0
+        """Number of visits that wait to be stored, or are being stored, without having taken a turn."""
         self.accepted = 0
         """Number of visits stored since the start."""
 
@@ -73,12 +75,18 @@ class VisitReceiver:
         while True:
             prepared = PreparedVisits(Submission(organization, rows))
             try:
-                while len(rows) > SMALL and not prepared.is_complete:
+                takes_turns = len(rows) > SMALL or self._without_turn + len(rows) > STEP
+                while takes_turns and not prepared.is_complete:
                     await self._turns.compute(organization, askers, lambda: self._prepare(prepared))  # noqa: B023
             except STORAGE_ERRORS as error:
                 raise StorageUnavailable(error) from error
-            with suppress(ZoneChanged):  # then they are dated in the new zone
-                return await self._commits.add("", prepared)
+            unprepared = 0 if prepared.is_complete else len(rows)
+            self._without_turn += unprepared
+            try:
+                with suppress(ZoneChanged):  # then they are dated in the new zone
+                    return await self._commits.add("", prepared)
+            finally:
+                self._without_turn -= unprepared
 
     def _prepare(self, prepared: PreparedVisits) -> None:
         with self._warning():

@@ -1,5 +1,6 @@
 """POST /visits: visits in, exact JSON out, and what was acknowledged is kept; tests/faults kills its server."""
 
+import asyncio
 import gzip
 import itertools
 import json
@@ -17,10 +18,13 @@ import httpx2
 import pyarrow.parquet as pq
 import pytest
 
+from data.ingest.live import LiveIngest
+from data.ingest.submissions import STEP
 from data.store import pending
 from data.store.lake import Lake
 from data.store.packing import table_of, unpack
 from service.http import live_visits as receiving
+from service.http.authentication import Caller
 from tests.support import identity
 from tests.support.identity import bearer
 from tests.support.lakes import fail_at
@@ -350,6 +354,23 @@ def test_visits_are_acknowledged_when_they_are_durable_and_those_that_wait_land_
     assert gate.groups == [1, 6]
     assert len(transactions) == 2
     assert kept(lake) == {"/first": 1} | {f"/{number}": 1 for number in range(6)}
+
+
+async def test_small_posts_past_a_step_take_turns(lake, monkeypatch):
+    steps, caller = [], Caller("acme", "editor", "key", is_key=True)
+
+    def counted(intake, batch, store=LiveIngest.store):
+        steps.append(sum(len(one.submission.rows) for one in batch if not one.is_complete))
+        return store(intake, batch)
+
+    monkeypatch.setattr(LiveIngest, "store", counted)
+    receiver = receiving.VisitReceiver(lambda: LiveIngest(lake))
+    body = "\n".join([row("/small")] * 10).encode()
+    landed = await asyncio.gather(*(receiver._land(body, caller) for _ in range(100)))
+    await receiver.close()
+    assert sum(one.accepted for one in landed) == 1_000
+    assert max(steps) <= STEP
+    assert kept(lake) == {"/small": 1_000}
 
 
 FULL = {"error": "Nothing was stored: the disk is full or fails.", "message": "Send the same again later."}
