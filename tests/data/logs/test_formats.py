@@ -14,7 +14,7 @@ import pytest
 
 from data.errors import BadInput
 from data.ingest.importer import Options
-from data.logs import source
+from data.logs import parquet_lines, source
 from data.logs.columns import FIELD_NAMES, columns_from
 from data.logs.format_names import FORMATS
 from data.logs.nginx_log_format import parse_nginx_log_format
@@ -253,13 +253,13 @@ def test_a_name_may_hold_what_json_paths_escape(log):
 
 
 def test_a_parquet_file_is_imported_once_whatever_its_row_groups_and_of_one_that_grew_only_the_rest(log, monkeypatch):
-    monkeypatch.setattr(source, "_ROWS", 2)
+    monkeypatch.setattr(parquet_lines, "_ROWS", 2)
     rows = [{"time": 1772618703 + number, "path": f"/{number}"} for number in range(8)]
     grown, rows = rows, rows[:7]
     assert log.load(parquet(rows), "ndjson").visits == 7
     again = log.load(parquet(rows), "ndjson")
     assert (again.already_imported, again.visits) == (True, 0)
-    monkeypatch.setattr(source, "_ROWS", 3)
+    monkeypatch.setattr(parquet_lines, "_ROWS", 3)
     assert log.load(parquet(rows), "ndjson").already_imported
     assert (log.load(parquet(grown)).continued, len(log.visits())) == (True, 8)
     assert {visit["path"] for visit in log.visits()} == {f"/{number}" for number in range(8)}
