@@ -28,7 +28,7 @@ LINKS: Final = pa.schema(
 )
 """The columns of the file with one organization's links."""
 
-_LOCK: Final = "spilling-"
+SPILL_LOCK: Final = "spilling-"
 """How the file begins that an engine locks; the rest of its name is that of its folder."""
 
 
@@ -84,7 +84,7 @@ def spill_folder(staging: Path, engine: object) -> tuple[str, Callable[[], objec
     name, held = f"{os.getpid()}-{uuid.uuid4().hex}", ExitStack()
     with suppress(OSError):  # a full disk: what this engine leaves is deleted after a day
         _delete_abandoned(staging)
-        lock = staging / f"{_LOCK}{name}"
+        lock = staging / f"{SPILL_LOCK}{name}"
         handle = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         held.callback(os.close, handle)
         held.callback(lock.unlink, missing_ok=True)
@@ -96,14 +96,14 @@ def delete_spilled(staging: Path, process: int) -> None:
     """Delete what the engines of a process that was ended spilled."""
     for folder in staging.glob(f"engine-{process}-*"):
         shutil.rmtree(folder, ignore_errors=True)
-    for lock in staging.glob(f"{_LOCK}{process}-*"):
+    for lock in staging.glob(f"{SPILL_LOCK}{process}-*"):
         lock.unlink(missing_ok=True)
 
 
 def _delete_abandoned(staging: Path) -> None:
     """Delete what engines spilled whose processes ended: a number may be another process by now, a lock may not."""
-    for lock in staging.glob(f"{_LOCK}*"):
+    for lock in staging.glob(f"{SPILL_LOCK}*"):
         with suppress(OSError), lock.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(staging / f"engine-{lock.name.removeprefix(_LOCK)}", ignore_errors=True)
+            shutil.rmtree(staging / f"engine-{lock.name.removeprefix(SPILL_LOCK)}", ignore_errors=True)
             lock.unlink()
