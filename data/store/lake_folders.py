@@ -29,7 +29,7 @@ LINKS: Final = pa.schema(
 """The columns of the file with one organization's links."""
 
 SPILL_LOCK: Final = "spilling-"
-"""How the file begins that an engine locks; the rest of its name is that of its folder."""
+"""Prefix of the file that a living engine locks; the rest is the name of its folder."""
 
 
 class LakeFolders:

@@ -23,8 +23,9 @@ HOUSE: Final = ROOT / "HOUSE.md"
 FLOORS: Final = tuple(ROOT / floor / "README.md" for floor in ("data", "queries", "service"))
 HOOKS: Final = ROOT / "service/hooks/README.md"
 BENCHMARKS: Final = ROOT / "benchmarks/README.md"
+TESTS: Final = ROOT / "tests/README.md"
 ROOMS: Final = tuple(path for floor in FLOORS for path in sorted(floor.parent.rglob("*.md")) if path != floor)
-DOCUMENTS: Final = (README, HOUSE, *FLOORS, *ROOMS, BENCHMARKS, ROOT / "CHANGELOG.md")
+DOCUMENTS: Final = (README, HOUSE, *FLOORS, *ROOMS, BENCHMARKS, TESTS, ROOT / "CHANGELOG.md")
 """The documents whose commands, links, settings and sizes are checked, in the order in which their commands are run."""
 
 REQUIREMENTS: Final = ROOT / "traffic-requirements.txt"

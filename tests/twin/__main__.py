@@ -1,0 +1,89 @@
+"""Let two revisions live the same life at once, and print where they differ.
+
+    uv run python -m tests.twin --with REVISION
+
+The other revision gets a git worktree and an environment of its own. Both are used as black boxes: by commands, by HTTP
+and by the files of a lake. Ends with 1 when they differ, or when an entry of differences.toml matches nothing.
+"""
+
+import argparse
+import difflib
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from tests.twin.differences import Differences
+from tests.twin.inputs import Inputs
+from tests.twin.life import Life, Step
+from tests.twin.masks import Clock, Masks
+from tests.twin.script import CHAPTERS, live
+
+ROOT: Final = Path(__file__).parents[2]
+MAX_SHOWN: Final = 20
+"""Steps whose differences are printed, and lines of each."""
+MAX_LINES: Final = 40
+
+
+def main() -> int:
+    """Run the twin; the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tests.twin", description=__doc__.split("\n")[0])
+    parser.add_argument("--with", dest="revision", required=True, help="the other revision, such as main~3 or v1.0.0")
+    parser.add_argument("--only", nargs="+", choices=CHAPTERS, default=[*CHAPTERS], help="chapters of the life")
+    parser.add_argument("--keep", type=Path, help="folder for both records and lakes, to look at afterwards")
+    chosen = parser.parse_args()
+    clock = Clock.now()
+    with tempfile.TemporaryDirectory(prefix="twin-") as scratch, worktree(chosen.revision, Path(scratch)) as other:
+        home = chosen.keep or Path(scratch)
+        logs = Inputs(home / "logs", clock)
+        lives = [Life(tree, home / name, logs, clock) for name, tree in (("life-a", other), ("life-b", ROOT))]
+        started = time.monotonic()
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(lambda life: live(life, chosen.only), lives))
+        masks = Masks(clock, time.time())
+        records = [masks.record(life) for life in lives]
+        print(f"{len(records[1])} steps in {time.monotonic() - started:.0f} s.")
+        if chosen.keep:
+            for life, record in zip(lives, records, strict=True):
+                (life.home / "record.txt").write_text("".join(f"=== {step.label}\n{step.text}\n" for step in record))
+        return compare(*records)
+
+
+def compare(theirs: list[Step], ours: list[Step]) -> int:
+    """Print the first differences in the order of the life; the exit code."""
+    differences = Differences.read()
+    before, after = ({step.label: step.text for step in steps} for steps in (theirs, ours))
+    labels = [step.label for step in ours] + [step.label for step in theirs if step.label not in after]
+    found = [label for label in labels if differences.unexpected(label, before.get(label), after.get(label))]
+    for label in found[:MAX_SHOWN]:
+        print(f"\n=== {label}")
+        lines = (before.get(label, "(no such step)"), after.get(label, "(no such step)"))
+        shown = [*difflib.unified_diff(*(text.splitlines() for text in lines), "theirs", "ours", n=1, lineterm="")]
+        print("\n".join(line[:400] for line in shown[:MAX_LINES]))
+    unused = differences.unused()
+    for entry in unused:
+        print(f"\ndifferences.toml: {entry} matches nothing; remove it.")
+    print(f"\n{len(found)} of {len(labels)} steps differ." if found else f"\nNo difference in {len(labels)} steps.")
+    return 1 if found or unused else 0
+
+
+@contextmanager
+def worktree(revision: str, scratch: Path) -> Iterator[Path]:
+    """A checkout of another revision with its own environment, removed afterwards."""
+    path = scratch / "tree"
+    git = ["git", "-C", str(ROOT)]
+    subprocess.run([*git, "worktree", "add", "--detach", "--quiet", str(path), revision], check=True)
+    try:
+        subprocess.run(["uv", "sync", "--quiet"], cwd=path, check=True)
+        yield path
+    finally:
+        subprocess.run([*git, "worktree", "remove", "--force", str(path)], check=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,224 @@
+"""One scripted life of a lake, lived by the programs of one revision, and what they show of it."""
+
+import hashlib
+import http.client
+import json
+import os
+import socket
+import sqlite3
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow.parquet as pq
+
+from tests.twin.inputs import AUDIENCE, ISSUER, Inputs
+from tests.twin.masks import ZONES, Clock, Step
+
+SALTED_DAYS = 80
+
+
+class Answer(NamedTuple):
+    """An answer over HTTP."""
+
+    status: int
+    headers: list[tuple[str, str]]
+    body: bytes
+
+    def header(self, name: str) -> str:
+        """The value of a header; "" without it."""
+        return next((value for key, value in self.headers if key.lower() == name), "")
+
+
+class OnePacket(http.client.HTTPConnection):
+    """Sends head and body at once: the answer to a request that is refused early tells whether its body had arrived."""
+
+    def _send_output(self, message_body: Any = None, encode_chunked: bool = False) -> None:
+        head = b"\r\n".join([*self._buffer, b"", b""])
+        self._buffer.clear()
+        self.send(head + (message_body or b""))
+
+
+class Life:
+    """The programs of one tree with a folder of their own. Every method that shows something records a step."""
+
+    def __init__(self, tree: Path, home: Path, inputs: Inputs, clock: Clock) -> None:
+        self.tree, self.home, self.inputs, self.clock = tree, home, inputs, clock
+        self.steps: list[Step] = []
+        self.names = {str(home): "<home>", str(tree): "<tree>"}
+        """What only this life has, and what it is called in both records."""
+        self.lake = home / "lake"
+        self._sources = count(1)
+        self._port = 0
+        self.callers: dict[str, dict[str, str]] = {"nobody": {}}
+        """The headers of each kind of caller."""
+        self.share = ""
+        """The address of a shared page."""
+        self.receiver = 0
+        """The port on which messages of hooks are received."""
+        self.messages: Callable[[], list[str]] = list
+        home.mkdir(parents=True)
+
+    def show(self, label: str, text: str) -> None:
+        """Record a step; a label that occurs again is numbered."""
+        again = sum(step.label.partition(" #")[0] == label for step in self.steps)
+        self.steps.append(Step(f"{label} #{again + 1}" if again else label, text))
+
+    # commands
+
+    def environment(self, **settings: str) -> dict[str, str]:
+        """The environment of a program."""
+        own = {f"TRAFFIC_{name.upper()}": value for name, value in {"lake": str(self.lake), **settings}.items()}
+        fixed = {"COLUMNS": "120", "NO_COLOR": "1", "TZ": "UTC", "LANG": "C.UTF-8", "HOME": str(self.home)}
+        return {"PATH": os.environ["PATH"], **fixed, **own}
+
+    def run(self, *words: str, label: str = "", text: str | None = None, **settings: str) -> str:
+        """Run a command, record how it ends, and return its stdout."""
+        done = subprocess.run(
+            [self.tree / ".venv/bin/traffic", *words], cwd=self.home, env=self.environment(**settings),
+            input=text, capture_output=True, text=True, check=False, timeout=300,
+        )  # fmt: skip
+        shown = f"{done.stdout}--- stderr\n{done.stderr}--- exit {done.returncode}\n"
+        self.show(
+            label or f"command: {' '.join(word.replace(str(self.inputs.folder), 'logs') for word in words)}", shown
+        )
+        return done.stdout
+
+    def input(self, name: str) -> str:
+        """The path of an input."""
+        return str(self.inputs.folder / name)
+
+    def day(self, ago: int) -> str:
+        """The day so many days before today."""
+        return str(self.clock.today - timedelta(days=ago))
+
+    def salt(self) -> None:
+        """Give every day the salt that it has in the other life, too."""
+        with closing(sqlite3.connect(self.lake / "salts.sqlite")) as db:
+            db.execute(
+                "CREATE TABLE IF NOT EXISTS salts (zone TEXT NOT NULL, day TEXT NOT NULL, salt TEXT NOT NULL, "
+                "created_at REAL NOT NULL, PRIMARY KEY (zone, day))"
+            )
+            for zone in ZONES:
+                for ago in range(-1, SALTED_DAYS):
+                    salt = hashlib.sha256(f"{zone} {ago}".encode()).hexdigest()
+                    row = [zone, self.day(ago), salt, time.time()]
+                    db.execute("INSERT OR REPLACE INTO salts VALUES (?, ?, ?, ?)", row)
+            db.commit()
+
+    # files
+
+    def files(self, label: str, root: Path | None = None) -> None:
+        """Record every visit file, rollup and links file: where it is, its rows as a multiset, and its footer."""
+        root = root or self.lake
+        shown, found = [], []
+        for path in sorted(root.glob("*/organization=[!_]*/**/*.parquet")):
+            table = pq.ParquetFile(path).read()
+            rows = sorted(json.dumps(self._without_now(row), default=str, sort_keys=True) for row in table.to_pylist())
+            digest = hashlib.sha256("\n".join([str(table.schema.remove_metadata()), *rows]).encode()).hexdigest()[:12]
+            place = path.parent.relative_to(root)
+            self.names.setdefault(path.name, f"<{place} {digest}>")
+            found.append((f"{place} {digest} {len(rows)} rows", table.schema.metadata or {}))
+        for head, metadata in found:
+            footers = {key.decode(): value.decode(errors="replace") for key, value in metadata.items()}
+            footers.pop("ARROW:schema", None)
+            shown.append(f"{head}\n{_named_lists(footers, self.names)}")
+        self.show(f"files: {label}", "\n".join(sorted(shown)))
+
+    def _without_now(self, row: dict[str, Any]) -> dict[str, Any]:
+        """A row of a file; a time in it after the beginning of the life becomes <now>."""
+        started = datetime.fromtimestamp(self.clock.started, UTC).replace(tzinfo=None)
+        return {
+            name: "<now>" if isinstance(value, datetime) and value.replace(tzinfo=None) >= started else value
+            for name, value in row.items()
+        }
+
+    def rows(self, label: str, organization: str) -> None:
+        """Record every visit of an organization, as its own SQL sees it."""
+        days = ("--start-date", self.day(70), "--end-date", self.day(0))
+        self.run(
+            "query", self.input("rows.sql"), "--org", organization, *days, "--format", "csv", label=f"rows: {label}"
+        )
+
+    # HTTP
+
+    @contextmanager
+    def served(self, **settings: str) -> Iterator[None]:
+        """Run the server as long as the with block lasts; record how it ends."""
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self._port = free.getsockname()[1]
+        self.names[f"127.0.0.1:{self._port}"] = "127.0.0.1:<port>"
+        fixed = {"jwks": self.input("jwks.json"), "jwt_issuer": ISSUER, "jwt_audience": AUDIENCE}
+        environment = self.environment(port=str(self._port), trusted_proxies="127.0.0.1", **fixed, **settings)
+        with (
+            (self.home / "serve.log").open("ab") as log,
+            subprocess.Popen(
+                [self.tree / ".venv/bin/traffic", "serve"], cwd=self.home, env=environment, stdout=log, stderr=log
+            ) as server,
+        ):
+            try:
+                self._wait(server)
+                yield
+            finally:
+                server.terminate()
+                self.show("server: exit code", str(server.wait(60)))
+
+    def _wait(self, server: subprocess.Popen[bytes]) -> None:
+        for _ in range(600):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self._port)) == 0:
+                    return
+            if server.poll() is not None:
+                break
+            time.sleep(0.1)
+        raise RuntimeError((self.home / "serve.log").read_text())
+
+    def send(self, method: str, path: str, headers: Mapping[str, str] | None = None, body: Any = None) -> Answer:
+        """Send a request from an address of its own, without recording it."""
+        number = next(self._sources)
+        source = f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}"
+        content = body if isinstance(body, bytes | None) else json.dumps(body).encode()
+        with closing(OnePacket("127.0.0.1", self._port, timeout=120)) as connection:
+            connection.request(method, path, content, {"X-Forwarded-For": source, **(headers or {})})
+            response = connection.getresponse()
+            return Answer(response.status, response.getheaders(), response.read())
+
+    def ask(self, method: str, path: str, caller: str = "nobody", body: Any = None, **headers: str) -> Answer:
+        """Send a request as one of the callers, and record the whole answer."""
+        found = self.send(method, path, {**self.callers[caller], **headers}, body)
+        lines = [f"{found.status}", *sorted(f"{name.lower()}: {value}" for name, value in found.headers), ""]
+        text = found.body.decode(errors="replace")
+        if "json" in found.header("content-type") and text:
+            text = json.dumps(json.loads(text), indent=1, ensure_ascii=False)
+        elif "html" in found.header("content-type"):
+            text = text.replace("><", ">\n<")
+        lines = [line for line in lines if not line.startswith("content-length: ")]
+        self.show(f"{method} {path} as {caller}", "\n".join([*lines, text]))
+        return found
+
+
+def _named_lists(footers: dict[str, str], names: Mapping[str, str]) -> str:
+    """The footers of a file as indented JSON; lists whose order follows from random ids are sorted by their names."""
+    decoded = {}
+    for key, value in footers.items():
+        try:
+            decoded[key] = json.loads(value)
+        except ValueError:
+            decoded[key] = value
+    for record in decoded.values():
+        if isinstance(record, dict) and "replaces" in record:
+            record["replaces"] = sorted(names.get(name, "<file>") for name in record["replaces"])
+        if isinstance(record, dict) and "batches" in record:
+            record["batches"] = sorted(record["batches"], key=lambda batch: json.dumps(_without_id(batch)))
+    return json.dumps(decoded, indent=1, sort_keys=True)
+
+
+def _without_id(batch: Any) -> Any:
+    if isinstance(batch, dict):
+        return {name: value for name, value in batch.items() if name not in {"id", "imported_at"}}
+    return batch

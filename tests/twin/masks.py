@@ -1,0 +1,165 @@
+"""What two lives at the same time cannot have in common. Everything that is normalized stands in MASKS."""
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Final, NamedTuple
+from zoneinfo import ZoneInfo
+
+if TYPE_CHECKING:
+    from tests.twin.life import Life
+
+
+class Step(NamedTuple):
+    """One thing that was done, and all that a user sees of it."""
+
+    label: str
+    text: str
+
+
+ZONES: Final = ("UTC", "Europe/Berlin")
+"""The zones of the organizations in the life."""
+MARGIN_SECONDS: Final = 900
+"""A life that would be so near to midnight in one of these zones does not begin."""
+
+
+@dataclass(frozen=True)
+class Clock:
+    """When the lives began, in seconds since the epoch."""
+
+    started: float
+
+    @classmethod
+    def now(cls) -> "Clock":
+        """The present time. Raises SystemExit shortly before a midnight."""
+        now = datetime.now(UTC)
+        for zone in ZONES:
+            later = (now + timedelta(seconds=MARGIN_SECONDS)).astimezone(ZoneInfo(zone))
+            if later.date() != now.astimezone(ZoneInfo(zone)).date():
+                raise SystemExit(f"It is nearly midnight in {zone}: start again in a quarter of an hour.")
+        return cls(now.timestamp())
+
+    @property
+    def today(self) -> date:
+        """The day of the lives, in UTC."""
+        return datetime.fromtimestamp(self.started, UTC).date()
+
+
+class Mask(NamedTuple):
+    """A field that is normalized: in the steps whose label matches, each match of `pattern` becomes `shown`."""
+
+    name: str
+    pattern: str
+    shown: str
+    steps: str = ".*"
+
+
+_SIZED: Final = "status|verify|doctor|backup|compact|publish"
+"""Commands that print sizes of files, which depend on the ids in their footers."""
+MASKS: Final = (
+    Mask("API keys", r"tak_[\w-]{20,}", "<key>"),
+    Mask("ids of API keys", r"\btak_\w{4,12}\b", "<key id>"),
+    Mask("secrets of hooks", r"whsec_[\w+/=-]+", "<secret>"),
+    Mask("signatures of messages", r"v1,[\w+/=]{40,}", "v1,<signature>"),
+    Mask("codes of sign-in links and secrets of shares", r"(code=|hare/)[\w-]{16,}", r"\1<code>"),
+    Mask("code in the form of a sign-in link", r'(?<=name="code" value=")[\w-]+', "<code>"),
+    Mask("cookies of sessions", r"(?<=traffic=)[\w.-]{16,}", "<cookie>"),
+    Mask("UUIDs", r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "<uuid>"),
+    Mask("ids of batches", r'(?<="id": )-?\d{15,}', "<batch id>", "files: .*"),
+    Mask("ids of live visits", r"\b\d{18}\b", "<row>", "files: .*"),
+    Mask("age of cached answers", r'(?<="oldest_age_seconds": )\d+', "<age>", "GET /analytics/cache-stats as .*"),
+    Mask("id of the lake", r'(?<="lake": ")[0-9a-f]{32}', "<lake>", "published .*"),
+    Mask("time of a mail", r"(?m)^(Date: ).*$", r"\1<now>", ".*mail.*"),
+    Mask("ids of mails", r"(?<=Message-ID: <)[\d.]+", "<id>", ".*mail.*"),
+    Mask("boundaries of parts of mails", r"={10,}\d+=+", "<boundary>", "mail.*"),
+    Mask("names of published files", r"\b[0-9a-f]{16}(?=-<|\.parquet)", "<name>", "published.*|files.*"),
+    Mask("sizes of published files", r'(?<="size": )\d+', "<size>", "published .*"),
+    Mask("ids of messages", r"\b(evt|msg)_[0-9a-f]{8,}", r"<\1 id>"),
+    Mask("ends of hooks' secrets", r'("secret_last4": "|…)[\w+/]{3}=', r'\1<end>'),
+    Mask("ids of sessions and shares", r"(session |hares/|sions/)[0-9a-f]{16}\b", r"\1<id>"),
+    Mask("time that a receiver took", r'(?<="ms": )\d+', "<ms>"),
+    Mask("hashes of files with ids", r'(?<="sha256":")[0-9a-f]{64}', "<hash>", "command: erase.*"),
+    Mask("tags of answers", r'(?<=etag: ")[0-9a-f]{32}', "<tag>"),
+    Mask("ids of requests", r"(?m)^(x-request-id: ).*$", r"\1<id>"),
+    Mask("the window of the rate limit", r"(?m)^(x-ratelimit-reset: )\d+$", r"\1<epoch>"),
+    Mask("the clock of HTTP", r"(?m)^(date: ).*$", r"\1<now>"),
+    Mask("time in a file's name", r"(?<=before-rebuild-)\d{8}T\d+", "<now>"),
+    Mask("durations", r"\b\d+(\.\d+)? (s|ms|seconds?)\b", "<duration>", "command: .*"),
+    Mask("sizes of files", r"\b[\d,.]+ (B|kB|MB|GB)\b", "<size>", f"command: ({_SIZED}).*"),
+    Mask("sizes of files in JSON", r'(?<=bytes":)\d+', "<size>", "command: status.*"),
+    Mask("hash of what a copy holds", r'(?<="content":")[0-9a-f]{64}', "<hash>", "command: status.*"),
+    Mask("padding of tables whose cells are masked", r" {2,}", "  ", "command: status.*"),
+)  # fmt: skip
+"""In the order in which they are applied, after the paths, ports and names of a life and before its times."""
+
+TIES: Final = {
+    r"GET /jobs as .*|command: jobs list.*": r"\{.*?\}(?=,?\s*[\]{])",
+    r"GET /app/jobs.*": r"<tr>.*?</tr>",
+    r"mcp over stdio": r'\{\\"id\\": .*?\}',
+    r"command: keys list": r"(?m)^.*<key id>.*$",
+}
+"""Rows of one time, whose order is that of random ids: in these steps, the matches are sorted."""
+
+_TOKEN: Final = re.compile(r"[\w-]{8,}(?:\.parquet)?")
+"""A random id, or a file's name made of one; paths and ports of a life look otherwise."""
+_TIME: Final = re.compile(r"\b(20\d\d-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(\.\d+)?(Z|\+00:00| UTC)?")
+_MINUTE: Final = re.compile(r"\b(20\d\d-\d\d-\d\d)[T ](\d\d:\d\d)(?![:\d])")
+_EPOCH: Final = re.compile(r"\b(1[789]\d{8})(\d{3}|\.\d+)?\b")
+
+
+class Masks:
+    """Normalizes the records of lives that took place within one span of time."""
+
+    def __init__(self, clock: Clock, ended: float) -> None:
+        self._window = clock.started - 1, ended + 1
+
+    def record(self, life: "Life") -> list["Step"]:
+        """The steps of a life with what is its own replaced by names."""
+        ids = {name: shown for name, shown in life.names.items() if _TOKEN.fullmatch(name)}
+        others = sorted(life.names.keys() - ids.keys(), key=len, reverse=True)
+
+        def named(text: str) -> str:
+            for name in others:
+                text = text.replace(name, life.names[name])
+            return _TOKEN.sub(lambda found: ids.get(found[0], found[0]), text)
+
+        labels = [self.masked("", named(step.label)) for step in life.steps]
+        return [
+            Step(label, self.masked(label, named(step.text))) for label, step in zip(labels, life.steps, strict=True)
+        ]
+
+    def masked(self, label: str, text: str) -> str:
+        """The text of a step without the fields of MASKS and without the present time."""
+        for mask in MASKS:
+            if re.fullmatch(mask.steps, label):
+                text = re.sub(mask.pattern, mask.shown, text)
+        text = _TIME.sub(self._time("%Y-%m-%d %H:%M:%S", 0), text)
+        text = _MINUTE.sub(self._time("%Y-%m-%d %H:%M", 60), text)
+        text = _EPOCH.sub(lambda found: self._named(float(found[1]), 0) or found[0], text)
+        for steps, pattern in TIES.items():
+            if re.fullmatch(steps, label):
+                rows = iter(sorted(re.findall(pattern, text, re.DOTALL)))
+                text = re.sub(pattern, lambda _: next(rows), text, flags=re.DOTALL)  # noqa: B023  # within its turn
+        return text
+
+    def _time(self, form: str, slack: int) -> Callable[[re.Match[str]], str]:
+        def shown(found: re.Match[str]) -> str:
+            at = datetime.strptime(f"{found[1]} {found[2]}", form).replace(tzinfo=UTC).timestamp()
+            return self._named(at, slack) or found[0]
+
+        return shown
+
+    def _named(self, at: float, slack: int) -> str:
+        """`<now>`, or so many whole days before or after it; "" for any other time."""
+        first, last = self._window
+        days = round((at - (first + last) / 2) / 86_400)
+        if not first - slack <= at - days * 86_400 <= last:
+            return ""
+        return f"<now{days:+}d>" if days else "<now>"
+
+
+def seconds_ago(seconds: float) -> str:
+    """A time before now, as the access logs of a life have it."""
+    return time.strftime("%d/%b/%Y:%H:%M:%S +0000", time.gmtime(time.time() - seconds))
