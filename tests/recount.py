@@ -226,7 +226,7 @@ def _passes(visit: Visit, scope: Any) -> bool:
     exact = {"short_code": scope.short_code, "domain": scope.domain}
     return (
         all(value is None or visit[column] == value for column, value in exact.items())
-        and not (scope.no_domain and visit["domain"])
+        and (not scope.no_domain or visit["domain"] is None)
         and all(getattr(scope, column) in (None, word(visit, column)) for column in WORDS)
     )
 
