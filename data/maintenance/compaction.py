@@ -41,7 +41,7 @@ from data.store.clock import TOLERANCE
 from data.store.files import ROW_GROUP
 from data.store.footers import replacing_footer
 from data.store.lake import Lake
-from data.store.lake_folders import SPILL_LOCK
+from data.store.lake_folders import SPILL_LOCK, delete_abandoned
 from data.store.landing import Staged, discard, new_path, publisher, write_visits
 from data.store.link_index import LinkIndex
 from data.store.manifest import READERS_GRACE, Replacement, purge
@@ -157,9 +157,10 @@ class Compactor:
         with manifest.locked():  # no other process moves files meanwhile
             rollups = list((root / "rollups").glob("organization=[!_]*/month=*/*.parquet"))
             leftovers = [path for path in rollups if not manifest.is_registered(str(path.relative_to(root)))]
+        delete_abandoned(self._lake.staging)
         for path in self._lake.staging.rglob("*"):
             with suppress(FileNotFoundError):
-                if not path.is_file() or path.name.startswith(SPILL_LOCK):  # the next engine deletes what is free
+                if not path.is_file() or path.name.startswith(SPILL_LOCK):  # a living engine holds it
                     continue
                 if path.stat().st_mtime > (now + TOLERANCE).timestamp():  # it may be in use: it is not deleted at once
                     os.utime(path, (now.timestamp(), now.timestamp()))

@@ -83,7 +83,7 @@ def spill_folder(staging: Path, engine: object) -> tuple[str, Callable[[], objec
     """
     name, held = f"{os.getpid()}-{uuid.uuid4().hex}", ExitStack()
     with suppress(OSError):  # a full disk: what this engine leaves is deleted after a day
-        _delete_abandoned(staging)
+        delete_abandoned(staging)
         lock = staging / f"{SPILL_LOCK}{name}"
         handle = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         held.callback(os.close, handle)
@@ -100,7 +100,7 @@ def delete_spilled(staging: Path, process: int) -> None:
         lock.unlink(missing_ok=True)
 
 
-def _delete_abandoned(staging: Path) -> None:
+def delete_abandoned(staging: Path) -> None:
     """Delete what engines spilled whose processes ended: a number may be another process by now, a lock may not."""
     for lock in staging.glob(f"{SPILL_LOCK}*"):
         with suppress(OSError), lock.open("rb") as file:

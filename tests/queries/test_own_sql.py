@@ -1,5 +1,6 @@
 """Own SQL reads the visits and links of one organization, writes nothing and keeps its limits, whatever it asks."""
 
+import fcntl
 import io
 import os
 import pickle
@@ -296,10 +297,10 @@ def test_the_next_engine_deletes_what_killed_processes_spilled(lake):
         finally:
             asked.kill()
             os.kill(process, signal.SIGKILL)
-    state = Path("/proc", str(process), "status")
-    while state.exists() and "\nState:\tZ" not in state.read_text():
-        time.sleep(0.05)
-    assert list(lake.staging.glob(f"*-{process}-*"))
+    (lock,) = lake.staging.glob(f"spilling-{process}-*")
+    with lock.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)  # when all threads of the process have ended
+    assert list(lake.staging.glob(f"engine-{process}-*/*"))
     with closing(Warehouse(lake)):
         assert not list(lake.staging.glob(f"*-{process}-*"))
 
