@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
+from weakref import WeakValueDictionary
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Scope
@@ -16,6 +17,9 @@ MAX_BYTES: Final = 32 << 20
 """Of all bodies in memory. Organizations below their equal share are never refused, so it may be exceeded twofold."""
 MAX_ORGANIZATION_BYTES: Final = 16 << 20
 """Of the bodies of one organization, or of one client address before authentication."""
+
+FIRST_BYTES: Final = 65_536
+"""Of a body that are taken at once: most are not larger."""
 
 
 @dataclass(eq=False)
@@ -33,7 +37,9 @@ class ReceivedBodies:
 
     An owner is an organization, or a client address before authentication. Past the limit of one owner, its oldest
     unfinished body is evicted; past the limit of all, that of the owner with the most bytes among those above their
-    equal share. The request of an evicted body is answered with Overloaded. Belongs to one event loop.
+    equal share. The request of an evicted body is answered with Overloaded. The event loop takes one chunk of each
+    owner's bodies at a time and answers others in between, however many bodies arrive at once. Belongs to one event
+    loop.
     """
 
     def __init__(
@@ -48,6 +54,8 @@ class ReceivedBodies:
         self._held = Counter[str]()
         self._unfinished: dict[str, dict[_Body, None]] = {}
         """By owner, the oldest first."""
+        self._turns = WeakValueDictionary[str, asyncio.Lock]()
+        """By owner, held for one round of the event loop by the body that has just taken a chunk."""
 
     @property
     def bytes_held(self) -> int:
@@ -73,7 +81,7 @@ class ReceivedBodies:
             self._release(body)
 
     async def _read(self, body: _Body, request: Request, max_bytes: int, too_large: BodyTooLarge) -> bytes:
-        content = bytearray()
+        content, turn = bytearray(), self._turns.setdefault(body.owner, asyncio.Lock())
         try:
             async with body.deadline:
                 async for chunk in request.stream():
@@ -81,6 +89,9 @@ class ReceivedBodies:
                     self._add(body, len(chunk))
                     if len(content) > max_bytes:
                         raise too_large
+                    if len(content) > FIRST_BYTES:  # the connection is not read while its body waits
+                        async with turn:
+                            await asyncio.sleep(0)
         except ClientDisconnect as error:
             raise InvalidBody("Incomplete body: shorter than Content-Length.", "Send all of it.") from error
         except TimeoutError as error:  # there is no other deadline than that of an eviction

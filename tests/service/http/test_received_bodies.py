@@ -10,7 +10,7 @@ from starlette.requests import Request
 
 from service.http.authentication import Caller
 from service.http.errors import BodyTooLarge, InvalidBody, Overloaded
-from service.http.received_bodies import ReceivedBodies
+from service.http.received_bodies import FIRST_BYTES, ReceivedBodies
 
 ALL, EACH = 320, 160
 LARGE = 1_000
@@ -143,3 +143,33 @@ def test_any_arrivals_keep_the_limits_and_end_at_zero(arrivals):
         assert bodies.bytes_held == 0
 
     asyncio.run(run())
+
+
+class Stream:
+    """A request whose chunks have all arrived; counts those that were taken."""
+
+    def __init__(self, owner, chunks):
+        self._left, self.taken = chunks, 0
+        caller = Caller(owner, "editor", "x", is_key=True)
+        self.scope = {"type": "http", "headers": [], "caller": caller}
+
+    async def receive(self):
+        self.taken += 1
+        return {"type": "http.request", "body": b"x" * (FIRST_BYTES + 1), "more_body": self.taken < self._left}
+
+
+async def test_a_body_waits_for_one_chunk_of_others_not_for_all():
+    bodies = ReceivedBodies(lambda _: "198.51.100.1")
+
+    async def received(stream):
+        request = Request(stream.scope, stream.receive)
+        async with bodies.receive(request, 1 << 20, BodyTooLarge("too large")):
+            pass
+
+    crowd = [Stream("acme", 10) for _ in range(20)]
+    sending = [asyncio.create_task(received(stream)) for stream in crowd]
+    await asyncio.sleep(0)  # the first chunk of each is taken
+    await received(Stream("other", 3))
+    assert sum(stream.taken for stream in crowd) < 20 + 3 + 3
+    await asyncio.gather(*sending)
+    assert [stream.taken for stream in crowd] == [10] * 20
