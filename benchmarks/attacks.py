@@ -80,6 +80,8 @@ class Attack:
     sources: int = 1
     patience: float = 0
     """Seconds after which the hostile organization hangs up; 0: never."""
+    pause: float = 1
+    """Seconds until it tries again after a refusal: large bodies would otherwise only measure the loopback."""
     also: Mapping[str, Kind] = field(default_factory=dict)
     """What else others ask for, by name; bars.py has a bar for each."""
 
@@ -156,8 +158,8 @@ def _pages(secrets: Secrets) -> Iterator[bytes]:
 
 ATTACKS: Final = (
     Attack("16 unfinished bodies of visits", _unfinished_visits, 16),
-    Attack("400 unfinished implementations", _unfinished_implementations, 100, sources=4),
-    Attack("40 bodies of 10,000 distinct visits", _distinct_visits, 20, sources=2),
+    Attack("400 unfinished implementations", _unfinished_implementations, 20, sources=20, pause=20),
+    Attack("40 bodies of 10,000 distinct visits", _distinct_visits, 1, sources=40, pause=5),
     Attack("20 polls of 25 MB of rules", _polls, 20, also=JOB_KINDS),
     Attack("200 polls of 25 MB of rules", _polls, 20, sources=10, also=JOB_KINDS),
     Attack("50 attachments to 500,000 links", _attachments, 5, sources=10, also=JOB_KINDS),
@@ -187,7 +189,8 @@ def beset(scratch: Path, lake: Path, attack: Attack, seconds: float = SECONDS) -
     with server(root) as (port, process), program("benchmarks.asking", port, *asked) as neighbour:
         _measured(neighbour, WARM_SECONDS)
         quiet = _measured(neighbour, seconds)
-        with program("benchmarks.hostile", port, 1, attack.sources, file, attack.connections, attack.patience) as crowd:
+        sources = (port, 1, attack.sources, file, attack.connections, attack.patience, attack.pause)
+        with program("benchmarks.hostile", *sources) as crowd:
             answers = _measured(neighbour, seconds)
             crowd.terminate()
             _PROGRESS.print(

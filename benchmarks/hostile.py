@@ -1,9 +1,9 @@
 """A few sources that ask for as much as the rate limit lets them, in a process of their own.
 
 The file has requests, divided by NUL, without their address; each source has CONNECTIONS, or as many as are named,
-which take the next request as soon as they are answered, and wait when they are told to. They hang up after so many
-seconds, if any are named. The program prints "ready" when it begins, and ends by SIGTERM with a line of JSON: how many
-answers had which status.
+which take the next request as soon as they are answered, and wait for a second, or as long as is named, after a
+refusal. They hang up after so many seconds, if any are named. The program prints "ready" when it begins, and ends by
+SIGTERM with a line of JSON: how many answers had which status.
 """
 
 import asyncio
@@ -22,11 +22,11 @@ import uvloop
 from benchmarks.exchange import Exchange, ask, connect, status_of, with_source
 
 CONNECTIONS: Final = 20
-AGAIN_SECONDS: Final = 1.0
+PAUSE_SECONDS: Final = 1.0
 
 
 async def _ask_on(
-    port: int, source: str, requests: Iterator[bytes], counts: Counter[str], patience: float | None
+    port: int, source: str, requests: Iterator[bytes], counts: Counter[str], patience: float | None, pause: float
 ) -> None:
     exchange = Exchange()
     for request in requests:
@@ -42,10 +42,12 @@ async def _ask_on(
         status = status_of(answer)
         counts[f"status {status}" if status else "turned away"] += 1
         if status in {0, 429, 503}:
-            await asyncio.sleep(AGAIN_SECONDS)
+            await asyncio.sleep(pause)
 
 
-async def _main(port: int, first: int, sources: int, file: str, connections: int, patience: float | None) -> None:
+async def _main(
+    port: int, first: int, sources: int, file: str, connections: int, patience: float | None, pause: float
+) -> None:
     requests = itertools.cycle(Path(file).read_bytes().split(b"\0"))
     counts: Counter[str] = Counter()
     is_over = asyncio.Event()
@@ -53,7 +55,7 @@ async def _main(port: int, first: int, sources: int, file: str, connections: int
     print("ready", flush=True)
     async with asyncio.TaskGroup() as group:
         asking = [
-            group.create_task(_ask_on(port, f"198.18.{number >> 8}.{number & 255}", requests, counts, patience))
+            group.create_task(_ask_on(port, f"198.18.{number >> 8}.{number & 255}", requests, counts, patience, pause))
             for number in range(first, first + sources)
             for _ in range(connections)
         ]
@@ -68,5 +70,6 @@ if __name__ == "__main__":
     port, first, sources, file = sys.argv[1:5]
     connections = int(sys.argv[5]) if len(sys.argv) > 5 else CONNECTIONS
     patience = float(sys.argv[6]) if len(sys.argv) > 6 else 0
+    pause = float(sys.argv[7]) if len(sys.argv) > 7 else PAUSE_SECONDS
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_main(int(port), int(first), int(sources), file, connections, patience or None))
+        runner.run(_main(int(port), int(first), int(sources), file, connections, patience or None, pause))

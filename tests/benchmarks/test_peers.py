@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from benchmarks.bars import BARS, GOACCESS, MERGE_TREE, REFRESHED, VIEWS, bar_of, missed
+from benchmarks.bars import BARS, GOACCESS, MERGE_TREE, QUIET, REFRESHED, VIEWS, bar_of, missed
 from benchmarks.figures import OURS, beside, figure, in_turn
 from benchmarks.made.drawing import Drawing
 from benchmarks.peers import MEMBERS, World, check, statements
@@ -96,6 +96,12 @@ def test_who_answers_another_question_is_not_a_peer(world, warehouse):
 @pytest.mark.parametrize("file", ["raw.sql", "sqlite.sql", "clickhouse.sql", "clickhouse-views.sql"])
 def test_every_peer_has_every_member(file):
     assert set(MEMBERS) <= set(statements(file))
+
+
+@pytest.mark.parametrize(("ours", "quiet", "is_missed"), [(50, 1, False), (51, 26, False), (51, 25, True)])
+def test_a_bar_with_enough_is_kept_by_either(ours, quiet, is_missed):
+    figures = beside("another's cached, p99, pages", "ms", {OURS: [float(ours)], QUIET: [float(quiet)]})
+    assert bool(missed(figures)) == is_missed
 
 
 def test_a_figure_keeps_within_its_bar_from_that_many_visits_on():
