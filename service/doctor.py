@@ -215,7 +215,7 @@ def check_lists(status: LakeStatus, now: datetime) -> Check:
     fetched_at = status.agents_refreshed_at
     if fetched_at is None:
         return Check("warning", "IP lists", "none installed, so no agent is verified; run `traffic agents refresh`.")
-    text = f"the newest is of {fetched_at:%Y-%m-%d}"
+    text = f"newest list: {fetched_at:%Y-%m-%d}"
     if now - fetched_at > MAX_LIST_AGE:
         return Check("warning", "IP lists", f"{text}; run `traffic agents refresh`, each week from cron.")
     return Check("ok", "IP lists", f"{text}.")

@@ -48,9 +48,7 @@ LakeOption = Annotated[Path, flag("lake")]
 OrganizationOption = Annotated[str, typer.Option("--org", help="organization: 1 to 64 of A-Z a-z 0-9 _ -")]
 OnlyOrganizationOption = Annotated[str, typer.Option("--org", help="only this organization; without it, all of them")]
 FormatOption = Annotated[str, typer.Option("--format", help="table, json, csv or parquet")]
-RawOption = Annotated[
-    bool, typer.Option("--raw", help="csv for programs: text as it is, even if a spreadsheet would run it")
-]
+RawOption = Annotated[bool, typer.Option("--raw", help="csv for programs: do not escape spreadsheet formulas")]
 JobArgument = Annotated[str, typer.Argument(metavar="ID", help="the job's id, as `traffic jobs list` shows it")]
 NoteOption = Annotated[str | None, typer.Option(help="why, for the job's history")]
 DEFAULT_LAKE = Path(setting("lake").default)

@@ -88,7 +88,7 @@ def _print_lake(
         warning += f"; an upload that was cut off may still appear until {to_text(until)}" if until else ""
         problem = next((printable(copy.problem) for copy in each if copy.problem), "")
         warning += f"; not published last time: {problem}" if problem else ""
-        whole = f"{plural(len(each), 'organization')}, whole {_age(oldest, now)}{warning}"
+        whole = f"{plural(len(each), 'organization')}, last complete copy: {_age(oldest, now)}{warning}"
         copies.append((f"copy at {printable(target)}", whole))
     due = "; older rules classified some visits: run `traffic reclassify`" if status.reclassify_due else ""
     table = Table(box=None, show_header=False)

@@ -96,7 +96,7 @@ class Forbidden(Problem):
 
 class NotFound(Problem):
     status = 404
-    error = "There is nothing at this path."
+    error = "Not found."
     message = "Check the address."
 
 
@@ -114,14 +114,14 @@ class StateConflict(Problem):
     """The body has the present status and version of a job."""
 
     status = 409
-    message = "Read it again, then decide by its present status."
+    message = "Fetch the job again and decide by its present status."
 
 
 class PreconditionFailed(Problem):
     """Nothing was changed. The body has the present status and version of the job."""
 
     status = 412
-    message = "Read it again, and send If-Match with its version, or without."
+    message = "Fetch the job again and retry with its present version, or without If-Match."
 
 
 class BodyTooLarge(Problem):
@@ -175,7 +175,7 @@ class Overloaded(Problem):
 
 class ClusterDown(Problem):
     status = 503
-    error = "The cluster that counts so many visits is not available."
+    error = "The query cluster is unavailable."
     message = "Try again in a few seconds, or ask for fewer days."
     sent_headers: ClassVar = {"Retry-After": "5"}
 
@@ -209,7 +209,7 @@ class StorageUnavailable(Problem):
             remedy = ", when the operator has stopped the service and run `traffic rebuild`"
         elif getattr(error, "errno", 0) == errno.ESTALE:
             reason, remedy = "the lake was moved or replaced", ", when the operator has restarted the service"
-        super().__init__(f"Nothing was stored: {reason}.", f"Send the same again later{remedy}.")
+        super().__init__(f"Nothing was stored: {reason}.", f"Retry later{remedy}.")
 
 
 PROBLEMS: Final = (Problem, InvalidParameter, QueryTimeout, JobNotFound, NoSuchHook)

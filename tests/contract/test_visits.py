@@ -373,7 +373,7 @@ async def test_small_posts_past_a_step_take_turns(lake, monkeypatch):
     assert kept(lake) == {"/small": 1_000}
 
 
-FULL = {"error": "Nothing was stored: the disk is full or fails.", "message": "Send the same again later."}
+FULL = {"error": "Nothing was stored: the disk is full or fails.", "message": "Retry later."}
 
 
 def test_where_the_disk_fails_nothing_is_acknowledged_and_reads_go_on(client, lake, monkeypatch):

@@ -109,7 +109,7 @@ LINK: Final = (
 )
 AI: Final = (
     panel(
-        "operators", "What each operator takes and gives",
+        "operators", "Fetches and referrals by operator",
         "operator agent_fetches ai_referrals asked indexed trained coding bytes_sent errors_4xx errors_5xx verified "
         "contradicted links_reached last_seen", is_wide=True, color="ai",
         hint="Asked: for a user of an assistant. Indexed: for a search index. Trained: for a model. Coding: agents.",
@@ -143,7 +143,7 @@ AI: Final = (
         "weekly-trend", "Weeks by platform", part="byPlatform", chart="lines", color="ai", limit=400, hint=WEEKS_HINT,
     ),
     panel(
-        "ai-confidence", "How sure we are", color="ai",
+        "ai-confidence", "Confidence", color="ai",
         hint="Verified: the address belongs to the operator. Low: only a pattern of behaviour.",
         note="AI traffic is a lower bound: agents that pretend to be browsers are counted as people.",
     ),
