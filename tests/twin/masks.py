@@ -80,7 +80,7 @@ MASKS: Final = (
     Mask("ends of hooks' secrets", r'("secret_last4": "|…)[\w+/]{3}=', r'\1<end>'),
     Mask("ids of sessions and shares", r"(session |hares/|sions/)[0-9a-f]{16}\b", r"\1<id>"),
     Mask("time that a receiver took", r'(?<="ms": )\d+', "<ms>"),
-    Mask("hashes of files with ids", r'(?<="sha256":")[0-9a-f]{64}', "<hash>", "command: erase.*"),
+    Mask("hashes of files with ids", r'(?<="sha256":")[0-9a-f]{64}', "<hash>", "(command|kills): erase.*"),
     Mask("tags of answers", r'(?<=etag: ")[0-9a-f]{32}', "<tag>"),
     Mask("ids of requests", r"(?m)^(x-request-id: ).*$", r"\1<id>"),
     Mask("the window of the rate limit", r"(?m)^(x-ratelimit-reset: )\d+$", r"\1<epoch>"),
@@ -98,7 +98,7 @@ TIES: Final = {
     r"GET /jobs as .*|command: jobs list.*": r"\{.*?\}(?=,?\s*[\]{])",
     r"GET /app/jobs.*": r"<tr>.*?</tr>",
     r"mcp over stdio": r'\{\\"id\\": .*?\}',
-    r"command: keys list": r"(?m)^.*<key id>.*$",
+    r"command: keys list": r"[^\n]*<key id>[^\n]*",
 }
 """Rows of one time, whose order is that of random ids: in these steps, the matches are sorted."""
 

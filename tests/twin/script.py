@@ -169,7 +169,7 @@ def get_answers(life: Life) -> None:
         write(life)
         jobs = json.loads(life.ask("GET", "/jobs", "editor").body)
         hooks = json.loads(life.ask("GET", "/agent-hooks", "editor").body)
-        approved = next(job for job in jobs if job["status"] == "approved")
+        approved = next(job for job in jobs if job["status"] == "sent")  # a hook took it
         filled = {
             "/jobs/{id}": approved["id"], "/agent-hooks/{id}": hooks[0]["id"], "/links/{domain}/{short_code}": "",
         }  # fmt: skip
@@ -281,6 +281,7 @@ def write(life: Life) -> None:
     life.ask("POST", f"{at}/implementations/1/status", "editor", {"status": "accepted"}, **content)
     if "id" in made:
         life.ask("POST", f"/agent-hooks/{made['id']}/test", "editor")
+        delivered(life, made["id"])
         life.ask("PATCH", f"/agent-hooks/{made['id']}", "editor", {"name": "renamed"}, **content)
         life.ask("POST", f"/agent-hooks/{made['id']}/secret", "editor")
     life.ask("POST", "/settings/api-keys", "editor", {"name": "made"}, **content)
@@ -288,6 +289,16 @@ def write(life: Life) -> None:
     life.ask("DELETE", f"/settings/api-keys/{made['id']}", "owner")
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
     life.ask("POST", "/mcp", "editor", call, **content)
+
+
+def delivered(life: Life, hook: str) -> None:
+    """Wait until a hook has no pending messages."""
+    for _ in range(600):
+        messages = json.loads(life.send("GET", f"/agent-hooks/{hook}/deliveries", life.callers["editor"]).body)
+        if all(message["status"] != "pending" for message in messages):
+            return
+        time.sleep(0.1)
+    raise TimeoutError(f"messages of the hook {hook} are pending after a minute")
 
 
 _COMPILE: Final = """
