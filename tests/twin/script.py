@@ -53,6 +53,7 @@ def live_lake(life: Life) -> None:
     folder = life.home / "drop"
     folder.mkdir()
     shutil.copy(log("caddy.log"), folder / "2026-caddy.log")
+    os.utime(folder / "2026-caddy.log", (life.clock.started - 3_600,) * 2)  # what was just written is left alone
     run("follow", str(folder), "--org", "dropped", "--once")
     run("follow", str(folder), "--org", "dropped", "--once")
     run("compact")
@@ -212,8 +213,8 @@ def detect(life: Life) -> None:
     with contextlib.suppress(ValueError):
         for job in sorted(json.loads(listed), key=_subject):
             life.names[job["id"]] = f"<job {job['type']} {job['domain']} {job['path'] or job['short_code']}>"
-            life.run("jobs", "show", job["id"], "--org", "acme")
-    life.run("jobs", "replay", min(json.loads(listed), key=_subject)["id"], "--org", "acme")
+            life.run("jobs", "show", job["id"])
+    life.run("jobs", "replay", min(json.loads(listed), key=_subject)["id"])
     life.run("jobs", "placebo", "--org", "acme")
 
 
@@ -274,6 +275,8 @@ def write(life: Life) -> None:
     at = f"/jobs/{broken['id']}"
     for body in ({"action_id": "nothing"}, {"action_id": "review"}, {"action_id": "approve_fix", "note": "Yes."}):
         life.ask("POST", f"{at}/actions", "editor", body, **content)
+    if "id" in made:
+        delivered(life, made["id"])
     life.ask("POST", f"{at}/actions", "viewer", {"action_id": "dismiss"}, **content)
     draft = {"implementation_type": "patch", "redirect_to": "https://example.com/spring"}
     life.ask("POST", f"{at}/implementations", "editor", draft, **content)
@@ -387,8 +390,9 @@ def show_faces(life: Life) -> None:
     run("classify", "--user-agent", GPTBOT, "--ip", "203.0.113.9")
     run("classify", "--jsonl", "-", text=f"{json.dumps({'user_agent': CHROME, 'url': '/.env'})}\n")
     run("robots", "plan", "--org", "acme")
-    for form in ("csv", "nginx", "caddy"):
-        run("links", "export", "--org", "acme", "--format", form)
+    run("links", "export", "--org", "acme", "--format", "csv")
+    for form in ("nginx", "caddy"):
+        run("links", "export", "--org", "acme", "--format", form, "--domain", "link.example.org")
     run("links", "list", "--org", "acme")
     run("keys", "list")
     run("hooks", "list", "--org", "acme")
@@ -398,7 +402,7 @@ def show_faces(life: Life) -> None:
         ("query", "devices", "--org", "nobody"), ("query", "devices", "--org", "a b"), ("import", "/no/such.log"),
         ("import", life.input("links.csv"), "--org", "acme"), ("erase", "--org", "acme"), ("serve", "--port", "x"),
         ("query", "devices", "--org", "acme", "--range", "5d"), ("nonsense",), ("rebuild",), ("retain",),
-        ("links", "import", life.input("access.log"), "--org", "acme"), ("jobs", "show", "nothing", "--org", "acme"),
+        ("links", "import", life.input("access.log"), "--org", "acme"), ("jobs", "show", "nothing"),
         ("keys", "revoke", "nothing"), ("zone", "set", "Mars/Base", "--org", "x"), ("publish", "s3:/x"),
     ):  # fmt: skip
         run(*words)
