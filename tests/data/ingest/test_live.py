@@ -26,6 +26,7 @@ from tests.support.lakes import files_of, opened, read, rows_of
 from tests.support.reported import REPORTED
 from tests.support.tables import tables
 from tests.support.user_agents import CHROME, GOOGLEBOT, GPTBOT, IPHONE
+from tests.support.visits import links
 
 NOW = datetime(2026, 4, 20, 12, tzinfo=UTC)
 pytestmark = pytest.mark.usefixtures("one_reader")
@@ -263,6 +264,12 @@ def test_the_same_visit_sent_again_is_another_visit(lake, intake):
     for _ in range(3):
         send(intake, {"path": "/a"}, {"path": "/a"})
     assert Counter(visit["path"] for visit in landed(lake)) == {"/a": 6}
+
+
+def test_a_link_with_the_name_of_a_probe_is_not_malicious(lake, intake):
+    links(lake, "acme", [{"short_code": "phpmyadmin", "target_url": "https://example.com/docs"}])
+    send(intake, {"path": "/phpmyadmin"}, {"path": "/.env"})
+    assert column(lake, "is_malicious") == {"/phpmyadmin": False, "/.env": True}
 
 
 def test_senders_that_land_together_are_told_apart(lake, intake):
