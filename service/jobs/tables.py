@@ -228,8 +228,10 @@ def attach(connection: sqlite3.Connection, job: Job, checked: CheckedDraft, chan
     """Attach an implementation to an approved job; its number. Contents of `excess` bytes make room for it."""
     if job.status not in ("approved", "sent"):
         raise conflict(job, "takes no implementation before it is approved")
-    last = "SELECT number FROM implementations WHERE job_id = ? ORDER BY number DESC LIMIT 1"
-    number = 1 + next((int(number) for (number,) in connection.execute(last, [job.id])), 0)
+    last = connection.execute(
+        "SELECT number FROM implementations WHERE job_id = ? ORDER BY number DESC LIMIT 1", [job.id]
+    )
+    number = 1 + next((int(number) for (number,) in last), 0)
     if number > MAX_IMPLEMENTATIONS:
         raise conflict(job, f"has {MAX_IMPLEMENTATIONS} implementations and takes no more")
     free_bytes(connection, job.organization, excess)
