@@ -1,0 +1,170 @@
+"""Plant small mistakes in the product, one at a time, and tell which of them no test notices.
+
+    uv run python -m tests.mutations --seed 1 --count 100 data/ingest queries
+
+The mistakes are planted in a temporary git worktree of HEAD with an environment of its own. Ends with 1 if any survive.
+"""
+
+import argparse
+import ast
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tests.twin.__main__ import worktree
+
+ROOT: Final = Path(__file__).parents[1]
+OPERATORS: Final = {
+    ast.Eq: ("==", "!="), ast.NotEq: ("!=", "=="), ast.Lt: ("<", "<="), ast.LtE: ("<=", "<"), ast.Gt: (">", ">="),
+    ast.GtE: (">=", ">"), ast.In: ("in", "not in"), ast.NotIn: ("not in", "in"), ast.Is: ("is", "is not"),
+    ast.IsNot: ("is not", "is"), ast.And: ("and", "or"), ast.Or: ("or", "and"), ast.Add: ("+", "-"),
+    ast.Sub: ("-", "+"),
+}  # fmt: skip
+
+
+class Mutation(NamedTuple):
+    """A mistake: the bytes of a file from `start` to `end` become `text`."""
+
+    file: str
+    line: int
+    start: int
+    end: int
+    text: bytes
+
+    def planted(self, source: bytes) -> bytes:
+        """The file with the mistake."""
+        return source[: self.start] + self.text + source[self.end :]
+
+
+def mutations(file: str, source: bytes) -> list[Mutation]:
+    """Every mistake that can be planted in a file, in the order of its syntax tree."""
+    lines = [0, *(found.end() for found in re.finditer(b"\n", source))]
+
+    def start(node: ast.expr) -> int:
+        return lines[node.lineno - 1] + node.col_offset
+
+    def end(node: ast.expr) -> int:
+        return lines[node.end_lineno - 1] + node.end_col_offset
+
+    def between(left: ast.expr, operator: ast.AST, right: ast.expr) -> Iterator[Mutation]:
+        if type(operator) in OPERATORS:
+            old, new = (word.encode() for word in OPERATORS[type(operator)])
+            gap = source[end(left) : start(right)]
+            if gap.count(old) == 1 and b"#" not in gap:
+                yield Mutation(file, left.lineno, end(left), start(right), gap.replace(old, new))
+
+    def of(node: ast.AST) -> Iterator[Mutation]:
+        match node:
+            case ast.Compare(left=left, ops=[operator], comparators=[right]):
+                yield from between(left, operator, right)
+            case ast.BoolOp(op=operator, values=[left, right, *_]):
+                yield from between(left, operator, right)
+            case ast.BinOp(left=left, op=operator, right=right):
+                yield from between(left, operator, right)
+            case ast.UnaryOp(op=ast.Not()):
+                yield Mutation(file, node.lineno, start(node), start(node) + len(b"not"), b"")
+            case ast.Constant(value=bool(value)):
+                yield Mutation(file, node.lineno, start(node), end(node), str(not value).encode())
+            case ast.Constant(value=int(value)):
+                yield Mutation(file, node.lineno, start(node), end(node), str(value + 1).encode())
+            case ast.Return(value=ast.expr() as value) if ast.unparse(value) != "None":
+                yield Mutation(file, value.lineno, start(value), end(value), b"None")
+        if isinstance(node, ast.If | ast.While | ast.IfExp):
+            test = node.test
+            text = b"(not (" + source[start(test) : end(test)] + b"))"
+            yield Mutation(file, test.lineno, start(test), end(test), text)
+
+    def walk(node: ast.AST) -> Iterator[Mutation]:
+        if not isinstance(node, ast.JoinedStr):  # Python 3.11 does not know where the parts of one are
+            yield from of(node)
+            for child in ast.iter_child_nodes(node):
+                yield from walk(child)
+
+    return [mutation for mutation in walk(ast.parse(source)) if compiles(mutation.planted(source))]
+
+
+def compiles(source: bytes) -> bool:
+    """Tell whether a file is Python."""
+    try:
+        compile(source, "planted", "exec")
+    except SyntaxError:
+        return False
+    return True
+
+
+def chosen(tree: Path, folders: list[str], seed: int, count: int) -> list[Mutation]:
+    """Mistakes drawn at random from all files of the folders."""
+    files = sorted({path for folder in folders for path in (tree / folder).rglob("*.py")})
+    found = [one for path in files for one in mutations(str(path.relative_to(tree)), path.read_bytes())]
+    return random.Random(seed).sample(found, min(count, len(found)))
+
+
+def stages(tree: Path, file: str) -> list[str]:
+    """The tests to run, nearest first: of the file, of its folder, and all."""
+    near = Path("tests") / Path(file).parent
+    own = near / f"test_{Path(file).name}"
+    return [*(str(path) for path in (own, near) if (tree / path).exists()), "tests"]
+
+
+def killer(tree: Path, tests: str, seconds: float) -> str | None:
+    """The first test that fails, or None if all pass."""
+    command = ["uv", "run", "--no-sync", "pytest", "-q", "-x", tests]
+    if tests == "tests":
+        command += [f"--ignore=tests/{folder}" for folder in ("browser", "cluster", "publish")]
+    process = subprocess.Popen(
+        command, cwd=tree, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    )
+    try:
+        told, _ = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        return "time"
+    if not process.returncode:
+        return None
+    found = re.search(r"^(?:FAILED|ERROR) (\S+)", told, re.MULTILINE)
+    return found[1] if found else f"exit code {process.returncode}"
+
+
+def main() -> int:
+    """Plant, run, and print the table; the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutations", description=__doc__.split("\n")[0])
+    parser.add_argument("folders", nargs="+", help="folders of the product, such as data/ingest")
+    parser.add_argument("--seed", type=int, default=1, help="the same seed chooses the same mistakes")
+    parser.add_argument("--count", type=int, default=100, help="number of mistakes")
+    parser.add_argument("--seconds", type=float, default=1_800, help="time limit of each run of tests")
+    asked = parser.parse_args()
+    passed: set[str] = set()
+    killed = 0
+    with tempfile.TemporaryDirectory(prefix="mutations-") as scratch, worktree("HEAD", Path(scratch)) as tree:
+        planned = chosen(tree, asked.folders, asked.seed, asked.count)
+        for number, mutation in enumerate(planned, 1):
+            path = tree / mutation.file
+            source, by = path.read_bytes(), None
+            for tests in stages(tree, mutation.file):
+                if tests not in passed and (failed := killer(tree, tests, asked.seconds)):
+                    sys.exit(f"Without any mistake planted, {tests} fails by {failed}: mend this first.")
+                passed.add(tests)
+                path.write_bytes(mutation.planted(source))
+                by = killer(tree, tests, asked.seconds)
+                path.write_bytes(source)
+                if by:
+                    break
+            killed += by is not None
+            old = source[mutation.start : mutation.end].decode()
+            change = " ".join(f"{old} → {mutation.text.decode()}".split())
+            fate = f"killed by {by}" if by else "SURVIVED"
+            print(f"{number}/{len(planned)} {mutation.file}:{mutation.line} | {change} | {fate}", flush=True)
+    print(f"{killed} of {len(planned)} killed.")
+    return int(killed < len(planned))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
