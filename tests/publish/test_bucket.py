@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from data import Lake
+from data.errors import BadInput
 from data.maintenance.erasure import Criteria, Eraser
 from data.maintenance.reclassification import Reclassifier
 from data.maintenance.retention import apply_retention
@@ -22,8 +23,9 @@ from data.store.target import TargetUnavailable, open_target
 from queries import OwnSql, Scope
 from tests.cluster.processes import wait_until
 from tests.publish import readers
-from tests.publish.conftest import KEY, PROGRAMS, SECRET, traffic, variables
+from tests.publish.conftest import KEY, PROGRAMS, SECRET, put_as_is, traffic, variables
 from tests.publish.disturbing import disturbing
+from tests.support.lakes import opened
 from tests.support.published import NOW, at, merge
 from tests.support.visits import land, links, packed
 
@@ -152,6 +154,34 @@ def test_a_damaged_checkpoint_is_read_around(lake, bucket, name):
     LakePublisher(lake, name).publish("acme")
     assert [*verify_copies(lake)] == []
     assert len(readers.by_delta_rs(f"{name}/acme/visits")) == 3
+
+
+def test_a_key_with_a_newline_is_named_and_passed_over(lake, bucket, name, caplog):
+    land(lake, "acme", [at(2, domain="gone.example"), at(3)])
+    LakePublisher(lake, name).publish("acme")
+    put_as_is(name, "acme/visits/line\nbreak", b"1")
+    Eraser(lake).run("acme", Criteria(domain="gone.example"))
+    assert follow_erasures(lake, "acme")[0].problem == ""
+    (told,) = {record.message for record in caplog.records if "passed over" in record.message}
+    assert "line\\nbreak' at" in told
+    (found,) = verify_copies(lake)
+    assert found.reason == "is named by neither log nor manifest; delete it, as its key is odd"
+
+
+def test_two_lakes_at_one_target_refuse_each_other(lake, bucket, name, tmp_path):
+    land(lake, "acme", [at(2)])
+    LakePublisher(lake, name).publish("acme")
+    with opened(tmp_path / "another", create=True) as another:
+        land(another, "acme", [at(2)])
+        with pytest.raises(BadInput, match="holds the copy of another lake"):
+            LakePublisher(another, name).publish("acme")
+        target = open_target(name)
+        target.delete(target.list(""))
+        LakePublisher(another, name).publish("acme")
+    land(lake, "acme", [at(3)])
+    with pytest.raises(BadInput, match="another lake"):
+        LakePublisher(lake, name).publish("acme")
+    assert any("holds the copy of another lake" in found.reason for found in verify_copies(lake))
 
 
 def test_wrong_credentials_are_told_without_them(lake, bucket):

@@ -16,7 +16,7 @@ from tests.faults.lakes import line, log
 from tests.faults.tracing import Program, why_not
 from tests.faults.trials import Trial, some
 from tests.faults.victims import INTO, Victim, by_log, nothing
-from tests.publish.conftest import SECRET, traffic
+from tests.publish.conftest import SECRET, put_as_is, traffic
 from tests.publish.disturbing import disturbing
 from tests.support.lakes import rows_of
 
@@ -75,6 +75,18 @@ def test_a_key_whose_content_became_shorter_counts_nothing_twice(lake, name):
         store.put("1", lines(*(f"/{number}" for number in range(length))))
         following.tick()
     assert landed(lake) == Counter(f"/{number}" for number in range(18))
+
+
+def test_a_key_with_a_newline_is_named_and_passed_over(lake, name):
+    put_as_is(name, "line\nbreak.log", lines("/odd"))
+    open_target(name).put("1", lines("/1"))
+    following = Following(lake, name)
+    following.tick()
+    following.tick()
+    assert landed(lake) == Counter(["/1"])
+    (told,) = following.told
+    assert "line\\nbreak.log' is passed over" in told
+    assert following.follower.has_failed
 
 
 def test_a_bucket_that_is_down_is_waited_for(lake, bucket, name):
