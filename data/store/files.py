@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 NETWORK: Final = frozenset({
@@ -120,10 +121,28 @@ def write_parquet(
         ) as writer,
     ):
         for part in parts:
-            writer.write_table(part, row_group_size=row_group)
+            writer.write_table(_without_unused_values(part), row_group_size=row_group)
         if metadata:
             writer.add_key_value_metadata(metadata)
     sync(path)
+
+
+def _without_unused_values(table: pa.Table) -> pa.Table:
+    """Return the table with dictionaries that hold no values of other rows.
+
+    A slice shares the dictionary of the table it was cut from. pyarrow writes dictionaries whole, and so a file would
+    hold values of rows in other files, which an erasure of those rows would not reach.
+    """
+    for at, column in enumerate(table.columns):
+        if pa.types.is_dictionary(column.type):
+            chunks = [
+                chunk
+                if len(pc.unique(chunk.indices.drop_null())) == len(chunk.dictionary)
+                else chunk.dictionary_decode().dictionary_encode().cast(column.type)
+                for chunk in column.chunks
+            ]
+            table = table.set_column(at, table.field(at), pa.chunked_array(chunks, column.type))
+    return table
 
 
 def move_durably(source: Path, target: Path) -> None:
