@@ -97,8 +97,9 @@ def assert_nothing_is_lost(lake, store, folder, written):
 
         assert deltalake.DeltaTable(str(table)).count() == written * BATCH
     assert store.uploads == {}
-    for each in store.buckets["bucket"].values():
+    for key, each in store.buckets["bucket"].items():
         assert len(each) == 1  # no earlier versions
+        assert key.startswith("logs/") or ERASED.encode() not in each[0].body  # nor in the log's statistics
         if each[0].body.startswith(b"PAR1"):
             rows = pq.read_table(io.BytesIO(each[0].body))
             assert "short_code" not in rows.column_names or ERASED not in rows["short_code"].to_pylist()
