@@ -1,0 +1,69 @@
+"""The parts of the twin that decide what counts as a difference; see tests/twin."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.twin.differences import Differences
+from tests.twin.masks import Clock, Masks
+
+STARTED = datetime(2026, 6, 15, 12, 0, tzinfo=UTC)
+MASKS = Masks(Clock(STARTED.timestamp()), STARTED.timestamp() + 60)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("at 2026-06-15T12:00:30.123Z", "at <now>"),
+        ("at 2026-06-15 12:00", "at <now>"),
+        ("until 2026-06-16T12:00:30Z", "until <now+1d>"),
+        ("at 2026-06-15T11:00:00Z", "at 2026-06-15T11:00:00Z"),
+        ("day 2026-06-15", "day 2026-06-15"),
+        ("key tak_0123456789abcdef0123456789", "key <key>"),
+        ("3.50 %", "3.50 %"),
+    ],
+)
+def test_only_what_one_life_has_is_masked(text, shown):
+    assert MASKS.masked("GET / as editor", text) == shown
+
+
+def test_a_duration_is_masked_in_commands_only():
+    texts = [MASKS.masked(label, "took 1.2 s") for label in ("command: import", "GET / as editor")]
+    assert texts == ["took <duration>", "took 1.2 s"]
+
+
+def test_rows_of_one_time_have_an_order_where_ids_gave_it():
+    first, second = "<key id>  acme\n<key id>  berlin\n", "<key id>  berlin\n<key id>  acme\n"
+    assert MASKS.masked("command: keys list", first) == MASKS.masked("command: keys list", second)
+    assert MASKS.masked("command: links list", first) != MASKS.masked("command: links list", second)
+
+
+def test_a_clock_near_midnight_begins_no_life(monkeypatch):
+    class Late(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return datetime(2026, 6, 15, 23, 59, tzinfo=tz) - timedelta(minutes=5)
+
+    monkeypatch.setattr("tests.twin.masks.datetime", Late)
+    with pytest.raises(SystemExit, match="midnight in UTC"):
+        Clock.now()
+
+
+def test_an_intended_difference_is_no_difference_and_counts_as_used():
+    entry = {"step": "command: status", "reason": "It says more.", "theirs": r"(\d+) files", "ours": r"\1 files, 0 bad"}
+    differences = Differences([entry])
+    assert not differences.unexpected("command: status", "3 files", "3 files, 0 bad")
+    assert differences.unused() == []
+
+
+def test_an_intended_difference_hides_no_other_one():
+    entry = {"step": "command: status", "reason": "It says more.", "theirs": r"(\d+) files", "ours": r"\1 files, 0 bad"}
+    differences = Differences([entry])
+    assert differences.unexpected("command: status", "3 files", "4 files, 0 bad")
+    assert differences.unexpected("command: verify", "3 files", "3 files, 0 bad")
+
+
+def test_an_entry_that_matches_nothing_is_named():
+    differences = Differences([{"step": "command: nothing", "reason": "None."}])
+    assert not differences.unexpected("command: status", "same", "same")
+    assert differences.unused() == ["command: nothing"]
