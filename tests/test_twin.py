@@ -49,14 +49,14 @@ def test_a_clock_near_midnight_begins_no_life(monkeypatch):
         Clock.now()
 
 
-def test_an_intended_difference_is_no_difference_and_counts_as_used():
+def test_an_intended_difference_passes_and_counts_as_used():
     entry = {"step": "command: status", "reason": "It says more.", "theirs": r"(\d+) files", "ours": r"\1 files, 0 bad"}
     differences = Differences([entry])
     assert not differences.unexpected("command: status", "3 files", "3 files, 0 bad")
     assert differences.unused() == []
 
 
-def test_an_intended_difference_hides_no_other_one():
+def test_an_intended_difference_hides_that_one_alone():
     entry = {"step": "command: status", "reason": "It says more.", "theirs": r"(\d+) files", "ours": r"\1 files, 0 bad"}
     differences = Differences([entry])
     assert differences.unexpected("command: status", "3 files", "4 files, 0 bad")

@@ -25,7 +25,7 @@ from data.ingest.rotation import LATE_SECONDS, Mark, RotatedFiles, first_mark
 from data.ingest.tail import ReadPosition, Tail
 from data.ingest.visitor_ids import delete_old_salts
 from data.logs.formats import has_text
-from data.logs.source import Block
+from data.logs.source import Block, Unreadable
 from data.progress import Progress, unseen
 from data.store.arrivals import Arrivals
 from data.store.batches import Batch, check_domain
@@ -121,10 +121,12 @@ class Follower:
                 if self.is_stopping:
                     break
             delete_old_salts(self._lake.salts, datetime.now(UTC))  # also when nothing lands
-        except (OSError, sqlite3.OperationalError) as error:
+        except (OSError, sqlite3.OperationalError, Unreadable) as error:
             if not self._last_error:
                 self._last_error = (isinstance(error, OSError) and error.strerror) or str(error)
-                self._notify(f"visits cannot be stored: {self._last_error}. Nothing is lost; retrying.")
+                is_source = isinstance(error, Unreadable)
+                problem = self._last_error if is_source else f"visits cannot be stored: {self._last_error}."
+                self._notify(f"{problem} Nothing is lost; retrying.")
         else:
             if self._last_error:
                 self._notify("visits are stored again.")

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from data.errors import BadInput, Conflict
 from data.ingest.importer import Importer, Options, Summary
 from data.ingest.tail import ReadPosition, Tail
-from data.logs.source import Block, identify
+from data.logs.source import Block, Unreadable, identify
 from data.progress import Progress
 from data.store.batches import Batch, longest
 from data.store.clock import format_time
@@ -114,7 +114,8 @@ class RotatedFiles:
     ) -> Iterator[Summary]:
         """Import what is missing, oldest file first: the rest of partly imported files, and complete later ones.
 
-        Files that `live` and `late` have open are skipped. `marks` are contents that these had.
+        Files that `live` and `late` have open are skipped. `marks` are contents that these had. Raises Unreadable while
+        a disk fails to read a file: later ones wait for it, since a file before an imported one is not looked for.
         """
         siblings = [sibling for sibling in self._siblings() if live is None or sibling.file != live.file]
         open_files: set[tuple[int, ...]] = {tail.file for tail in late}
@@ -131,6 +132,7 @@ class RotatedFiles:
                     summary = self._importer.run(sibling.path, self._options, progress=progress)
                 except BadInput as error:
                     _check(sibling)
+                    _raise_passing(error)
                     self._notify(str(error))
                     self._states[sibling.key] = SiblingState.IGNORED
                 else:
@@ -185,6 +187,7 @@ class RotatedFiles:
             state = self._examined(sibling, imported)
         except BadInput as error:
             _check(sibling)
+            _raise_passing(error)
             self._notify(str(error))
             state = SiblingState.IGNORED
         if state is not SiblingState.PARTIAL:
@@ -221,6 +224,12 @@ def _check(sibling: Sibling, is_same: bool = False) -> None:
         raise _Renamed from error
     if (stamp if is_same else stamp[1:3]) != (sibling.stamp if is_same else sibling.file):
         raise _Renamed
+
+
+def _raise_passing(error: BadInput) -> None:
+    """Raise an error of the disk again: the file may be read later, unlike a forbidden or a damaged one."""
+    if isinstance(error, Unreadable) and not isinstance(error.__cause__, PermissionError):
+        raise error
 
 
 def _stamp(status: os.stat_result) -> Stamp:

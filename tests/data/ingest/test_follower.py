@@ -13,6 +13,7 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -386,6 +387,48 @@ def test_a_lake_restored_from_a_backup_gets_the_rest_again(site):
     assert site.paths() == once("/a")
     site.grow("/c")
     assert site.paths() == once("/a", "/b", "/c")
+
+
+def test_a_rotated_log_whose_disk_fails_is_read_later(site):
+    site.grow("/a")
+    site.kill()
+    site.write(lines("/b"))
+    site.rename()
+    opened = Path.open
+
+    def failing(path, *how, **options):
+        if path.name == "access.log.1":
+            raise OSError(errno.EIO, "Input/output error", str(path))
+        return opened(path, *how, **options)
+
+    site.disk.setattr(Path, "open", failing)
+    site.grow("/c")
+    site.grow("/d")
+    assert site.paths() == once("/a", "/c", "/d")
+    site.hears(f"{site.log}.1 cannot be read: Input/output error. Nothing is lost; retrying.")
+    site.disk.undo()
+    site.tick()
+    assert site.paths() == once("/a", "/b", "/c", "/d")
+    site.hears("visits are stored again.")
+
+
+def test_a_rotated_log_that_is_forbidden_is_told_once(site):
+    site.grow("/a")
+    site.kill()
+    site.write(lines("/b"))
+    site.rename()
+    opened = Path.open
+
+    def forbidden(path, *how, **options):
+        if path.name == "access.log.1":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return opened(path, *how, **options)
+
+    site.disk.setattr(Path, "open", forbidden)
+    site.grow("/c")
+    site.grow("/d")
+    site.hears(f"{site.log}.1 cannot be read: Permission denied.")
+    assert site.paths() == once("/a", "/c", "/d")
 
 
 def test_old_salts_go_though_nothing_lands(site, monkeypatch):
