@@ -222,7 +222,7 @@ def _with_jobs(root: Path, secrets: Secrets) -> Secrets:
 
 
 def _approved(jobs: Jobs, code: str, *, is_link: bool) -> str:
-    """The id of an approved job about the path of a code, which may be a short code."""
+    """Create an approved job about the path of a code; return its id."""
     job = blank_job(HOSTILE, f"type of {code}", f"Redirect {code}", utc_now())
     job = replace(job, path=f"/{code}", short_code=code if is_link else None, domain="go.example.com")
     made = jobs.create(job, *_by())

@@ -96,7 +96,7 @@ def check_published(lake: Lake) -> Check:
 
 
 def check_names(environ: Mapping[str, str]) -> Check:
-    """Whether the name of a variable is a misspelt setting, which has no effect."""
+    """Return whether a variable is named like a misspelt setting, which has no effect."""
     known = {setting.variable.removeprefix(PREFIX) for setting in SETTINGS}
     for variable in sorted(environ):
         name = variable.removeprefix(PREFIX)
@@ -211,7 +211,7 @@ def check_clock(lake: Lake, status: LakeStatus, now: datetime) -> Check:
 
 
 def check_lists(status: LakeStatus, now: datetime) -> Check:
-    """How old the networks are that distinguish agents from their impostors."""
+    """Check the age of the IP lists that tell agents from their impostors."""
     fetched_at = status.agents_refreshed_at
     if fetched_at is None:
         return Check("warning", "IP lists", "none installed, so no agent is verified; run `traffic agents refresh`.")

@@ -70,7 +70,7 @@ def is_new(lake: Path) -> bool:
 
 
 def created_lake(lake: Path) -> Lake:
-    """The lake, which is created if this path has none yet, and announced then."""
+    """Return the lake; create it, and say so, if this path has none yet."""
     announce_new_lake(lake)
     return Lake(lake, create=True)
 
@@ -125,7 +125,7 @@ def opened_jobs(lake: Path) -> Iterator["Jobs"]:
 
 @contextmanager
 def opened_detection(lake: Path, organization: str) -> Iterator["Detection"]:
-    """The detectors of an organization, which exists in the lake, with its jobs and its visits."""
+    """Return the detectors of an organization that exists in the lake, with its jobs and visits."""
     from queries import Warehouse
     from service.jobs.detection import Detection
 

@@ -142,7 +142,7 @@ class RateLimited(Problem):
 class HeadersTooLarge(Problem):
     status = 431
     error = "The headers are too many or too large."
-    message = "Send fewer than 100, of less than 64 KiB together."
+    message = "Send fewer than 100 headers, of less than 64 KiB in total."
 
 
 class ClientDisconnected(Problem):

@@ -14,12 +14,12 @@ from starlette.types import Scope
 from service.http.errors import BodyTooLarge, InvalidBody, Overloaded
 
 MAX_BYTES: Final = 32 << 20
-"""Of all bodies in memory. Organizations below their equal share are never refused, so it may be exceeded twofold."""
+"""Maximum size of all bodies; exceeded twofold at most, as organizations below an equal share are never refused."""
 MAX_ORGANIZATION_BYTES: Final = 16 << 20
-"""Of the bodies of one organization, or of one client address before authentication."""
+"""Maximum size of the bodies of one organization, or of one client address before authentication."""
 
 FIRST_BYTES: Final = 65_536
-"""Of a body that are taken at once: most are not larger."""
+"""Size of the part of a body that is taken at once; most bodies are not larger."""
 
 
 @dataclass(eq=False)

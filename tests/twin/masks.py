@@ -22,7 +22,7 @@ class Step(NamedTuple):
 ZONES: Final = ("UTC", "Europe/Berlin")
 """The zones of the organizations in the life."""
 MARGIN_SECONDS: Final = 900
-"""A life that would be so near to midnight in one of these zones does not begin."""
+"""A life begins only if no midnight is so near in any of these zones."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Bodies in memory: who is evicted at a limit, by whole programs of arrivals."""
+"""Bodies in memory: which are evicted at a limit, in random sequences of arrivals."""
 
 import asyncio
 from contextlib import suppress
