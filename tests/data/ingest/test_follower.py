@@ -389,7 +389,8 @@ def test_a_lake_restored_from_a_backup_gets_the_rest_again(site):
     assert site.paths() == once("/a", "/b", "/c")
 
 
-def test_a_rotated_log_whose_disk_fails_is_read_later(site):
+def rotate_unread(site, error):
+    """Rotate a log with a line that nobody followed; it cannot be opened then."""
     site.grow("/a")
     site.kill()
     site.write(lines("/b"))
@@ -398,10 +399,14 @@ def test_a_rotated_log_whose_disk_fails_is_read_later(site):
 
     def failing(path, *how, **options):
         if path.name == "access.log.1":
-            raise OSError(errno.EIO, "Input/output error", str(path))
+            raise error
         return opened(path, *how, **options)
 
     site.disk.setattr(Path, "open", failing)
+
+
+def test_a_rotated_log_whose_disk_fails_is_read_later(site):
+    rotate_unread(site, OSError(errno.EIO, "Input/output error"))
     site.grow("/c")
     site.grow("/d")
     assert site.paths() == once("/a", "/c", "/d")
@@ -413,18 +418,7 @@ def test_a_rotated_log_whose_disk_fails_is_read_later(site):
 
 
 def test_a_rotated_log_that_is_forbidden_is_told_once(site):
-    site.grow("/a")
-    site.kill()
-    site.write(lines("/b"))
-    site.rename()
-    opened = Path.open
-
-    def forbidden(path, *how, **options):
-        if path.name == "access.log.1":
-            raise PermissionError(errno.EACCES, "Permission denied", str(path))
-        return opened(path, *how, **options)
-
-    site.disk.setattr(Path, "open", forbidden)
+    rotate_unread(site, PermissionError(errno.EACCES, "Permission denied"))
     site.grow("/c")
     site.grow("/d")
     site.hears(f"{site.log}.1 cannot be read: Permission denied.")
