@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from math import inf
 from pathlib import Path
 from typing import Final
 
@@ -37,6 +38,8 @@ from data.text import plural
 
 MIN_SAMPLE_LINES: Final = 100
 """A format detected from fewer lines may be wrong, so it is detected again from the next ones."""
+RETRY_SECONDS: Final = 60
+"""How long after a rotated file could not be read it is tried again."""
 MARKS: Final = 128
 """The number of marks that are remembered."""
 
@@ -93,6 +96,9 @@ class Follower:
         self._late: list[Tail] = []  # renamed logs, to which servers may still write
         self._marks: deque[Mark] = deque(maxlen=MARKS)
         self._last_error = ""
+        self._unread = ""
+        """Why a rotated file could not be read last time."""
+        self._catch_up_at = -inf
         self._is_new = not lake.manifest.batches(options.organization, options.domain)
         self._live: Tail | None = None
         if not path.parent.is_dir():
@@ -116,17 +122,13 @@ class Follower:
                 self._follow(tail)
             if self._live:
                 self.totals.position, self.totals.size = self._live.position.offset, self._live.size
-            for summary in self._rotated.catch_up(self._live, self._late, self._marks, self._progress):
-                self.totals.add(summary)
-                if self.is_stopping:
-                    break
+            if self._clock() >= self._catch_up_at:
+                self._catch_up()
             delete_old_salts(self._lake.salts, datetime.now(UTC))  # also when nothing lands
-        except (OSError, sqlite3.OperationalError, Unreadable) as error:
+        except (OSError, sqlite3.OperationalError) as error:
             if not self._last_error:
                 self._last_error = (isinstance(error, OSError) and error.strerror) or str(error)
-                is_source = isinstance(error, Unreadable)
-                problem = self._last_error if is_source else f"visits cannot be stored: {self._last_error}."
-                self._notify(f"{problem} Nothing is lost; retrying.")
+                self._notify(f"visits cannot be stored: {self._last_error}. Nothing is lost; retrying.")
         else:
             if self._last_error:
                 self._notify("visits are stored again.")
@@ -136,6 +138,22 @@ class Follower:
         """Close the files."""
         for tail in self._tails():
             tail.close()
+
+    def _catch_up(self) -> None:
+        """Import what is missing of rotated files. One that its disk cannot read is reported once, and tried again."""
+        try:
+            for summary in self._rotated.catch_up(self._live, self._late, self._marks, self._progress):
+                self.totals.add(summary)
+                if self.is_stopping:
+                    return
+        except Unreadable as error:
+            if str(error) != self._unread:
+                self._notify(f"{error} Nothing is lost; retrying.")
+            self._unread, self._catch_up_at = str(error), self._clock() + RETRY_SECONDS
+        else:
+            if self._unread:
+                self._notify("rotated files can be read again.")
+            self._unread = ""
 
     def _tails(self) -> list[Tail]:
         return [*self._late, *([self._live] if self._live else [])]

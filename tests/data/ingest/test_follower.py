@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data.errors import BadInput
-from data.ingest.follower import Follower
+from data.ingest.follower import RETRY_SECONDS, Follower
 from data.ingest.importer import Importer, Options
 from data.ingest.tail import Tail
 from tests.faults.trials import tried
@@ -413,8 +413,27 @@ def test_a_rotated_log_whose_disk_fails_is_read_later(site):
     site.hears(f"{site.log}.1 cannot be read: Input/output error. Nothing is lost; retrying.")
     site.disk.undo()
     site.tick()
+    assert site.paths() == once("/a", "/c", "/d")
+    site.tick(RETRY_SECONDS)
     assert site.paths() == once("/a", "/b", "/c", "/d")
-    site.hears("visits are stored again.")
+    site.hears("rotated files can be read again.")
+
+
+def test_an_unread_rotated_log_hides_no_full_disk(site):
+    rotate_unread(site, OSError(errno.EIO, "Input/output error"))
+    site.grow("/c")
+    site.told.clear()
+    fail(site.disk, *BROKEN["files"])
+    site.grow("/d")
+    site.hears("visits cannot be stored: No space left on device. Nothing is lost; retrying.")
+
+
+def test_old_salts_go_though_a_rotated_log_is_unread(site, monkeypatch):
+    rotate_unread(site, OSError(errno.EIO, "Input/output error"))
+    asked = []
+    monkeypatch.setattr("data.ingest.follower.delete_old_salts", lambda path, now: asked.append(path))
+    site.grow("/c")
+    assert asked == [site.lake.salts]
 
 
 def test_a_rotated_log_that_is_forbidden_is_told_once(site):
