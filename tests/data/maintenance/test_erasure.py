@@ -12,6 +12,7 @@ from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from itertools import count
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
@@ -411,6 +412,25 @@ def test_what_is_being_staged_when_the_files_are_deleted_is_left_alone(lake):
     os.utime(fresh, (later, later))
     delete_files(lake, erased.dead, erased.ended_at)
     assert fresh.exists()
+
+
+def stored_texts(path):
+    """Every text in the dictionaries of a Parquet file, whether a row has it or not."""
+    table = pq.read_table(path, read_dictionary=pq.read_schema(path).names)
+    columns = [column for column in table.columns if pa.types.is_dictionary(column.type)]
+    return {text for column in columns for chunk in column.chunks for text in chunk.dictionary.to_pylist()}
+
+
+def test_an_erasure_reaches_texts_that_came_with_other_days(lake, tmp_path):
+    log = tmp_path / "access.log"
+    log.write_text(line("/canary", 17) + line("/kept", 18))
+    Importer(lake).run(log, Options("acme"))
+    erase_and_delete(lake, before=date(2015, 5, 18))
+    (file,) = files_of(lake)
+    texts = stored_texts(lake.root / file.path)
+    assert "/kept" in texts
+    assert "/canary" not in texts
+    assert b"canary" not in (lake.root / file.path).read_bytes()
 
 
 @pytest.mark.parametrize("module", ["erasure", "compaction"])
