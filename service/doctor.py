@@ -96,7 +96,7 @@ def check_published(lake: Lake) -> Check:
 
 
 def check_names(environ: Mapping[str, str]) -> Check:
-    """Return whether a variable is named like a misspelt setting, which has no effect."""
+    """Check for variables that are named like misspelt settings, which have no effect."""
     known = {setting.variable.removeprefix(PREFIX) for setting in SETTINGS}
     for variable in sorted(environ):
         name = variable.removeprefix(PREFIX)

@@ -14,7 +14,7 @@ from starlette.types import Scope
 from service.http.errors import BodyTooLarge, InvalidBody, Overloaded
 
 MAX_BYTES: Final = 32 << 20
-"""Maximum size of all bodies; exceeded twofold at most, as organizations below an equal share are never refused."""
+"""Maximum size of all bodies. It may be exceeded, as organizations below their equal share are never refused."""
 MAX_ORGANIZATION_BYTES: Final = 16 << 20
 """Maximum size of the bodies of one organization, or of one client address before authentication."""
 
@@ -37,9 +37,9 @@ class ReceivedBodies:
 
     An owner is an organization, or a client address before authentication. Past the limit of one owner, its oldest
     unfinished body is evicted; past the limit of all, that of the owner with the most bytes among those above their
-    equal share. The request of an evicted body is answered with Overloaded. The event loop takes one chunk of each
-    owner's bodies at a time and answers others in between, however many bodies arrive at once. Belongs to one event
-    loop.
+    equal share. The request of an evicted body is answered with Overloaded. After the first FIRST_BYTES
+    of a body, the event loop takes one chunk of each owner's bodies at a time and answers others in between. Belongs to
+    one event loop.
     """
 
     def __init__(

@@ -228,10 +228,8 @@ def attach(connection: sqlite3.Connection, job: Job, checked: CheckedDraft, chan
     """Attach an implementation to an approved job; its number. Contents of `excess` bytes make room for it."""
     if job.status not in ("approved", "sent"):
         raise conflict(job, "takes no implementation before it is approved")
-    last = connection.execute(
-        "SELECT number FROM implementations WHERE job_id = ? ORDER BY number DESC LIMIT 1", [job.id]
-    )
-    number = 1 + next((int(number) for (number,) in last), 0)
+    rows = connection.execute("SELECT coalesce(max(number), 0) FROM implementations WHERE job_id = ?", [job.id])
+    number = int(rows.fetchone()[0]) + 1
     if number > MAX_IMPLEMENTATIONS:
         raise conflict(job, f"has {MAX_IMPLEMENTATIONS} implementations and takes no more")
     free_bytes(connection, job.organization, excess)
