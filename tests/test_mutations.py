@@ -4,7 +4,8 @@ import ast
 
 import pytest
 
-from tests.mutations import ROOT, chosen, mutations, stages
+from tests.mutations import chosen, mutations, stages
+from tests.support.forks import ROOT
 
 
 @pytest.mark.parametrize(

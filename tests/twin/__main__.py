@@ -8,23 +8,21 @@ and by the files of a lake. Ends with 1 when they differ, or when an entry of di
 
 import argparse
 import difflib
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from tests.support.forks import ROOT
+from tests.support.worktrees import worktree
 from tests.twin.differences import Differences
 from tests.twin.inputs import Inputs
 from tests.twin.life import Life, Step
 from tests.twin.masks import Clock, Masks
 from tests.twin.script import CHAPTERS, live
 
-ROOT: Final = Path(__file__).parents[2]
 MAX_SHOWN: Final = 20
 """Steps whose differences are printed, and lines of each."""
 MAX_LINES: Final = 40
@@ -70,19 +68,6 @@ def compare(theirs: list[Step], ours: list[Step]) -> int:
         print(f"\ndifferences.toml: {entry} matches nothing; remove it.")
     print(f"\n{len(found)} of {len(labels)} steps differ." if found else f"\nNo difference in {len(labels)} steps.")
     return 1 if found or unused else 0
-
-
-@contextmanager
-def worktree(revision: str, scratch: Path) -> Iterator[Path]:
-    """A checkout of another revision with its own environment, removed afterwards."""
-    path = scratch / "tree"
-    git = ["git", "-C", str(ROOT)]
-    subprocess.run([*git, "worktree", "add", "--detach", "--quiet", str(path), revision], check=True)
-    try:
-        subprocess.run(["uv", "sync", "--quiet"], cwd=path, check=True)
-        yield path
-    finally:
-        subprocess.run([*git, "worktree", "remove", "--force", str(path)], check=True)
 
 
 if __name__ == "__main__":

@@ -220,12 +220,7 @@ def detect(life: Life) -> None:
 
 def detected_again(life: Life) -> None:
     """Wait until the server has found the jobs of the day, which makes a new version of each."""
-    for _ in range(600):
-        jobs = json.loads(life.send("GET", "/jobs", life.callers["editor"]).body)
-        if all(job["version"] > 1 for job in jobs):
-            return
-        time.sleep(0.1)
-    raise TimeoutError("the server has not looked for jobs within a minute")
+    wait_until_all(life, "/jobs", lambda job: job["version"] > 1)
 
 
 def _subject(job: dict[str, Any]) -> tuple[str, ...]:
@@ -296,12 +291,16 @@ def write(life: Life) -> None:
 
 def delivered(life: Life, hook: str) -> None:
     """Wait until a hook has no pending messages."""
+    wait_until_all(life, f"/agent-hooks/{hook}/deliveries", lambda message: message["status"] != "pending")
+
+
+def wait_until_all(life: Life, path: str, is_done: Callable[[dict[str, Any]], bool]) -> None:
+    """Ask for a list until every row of it is done. Raises TimeoutError after a minute."""
     for _ in range(600):
-        messages = json.loads(life.send("GET", f"/agent-hooks/{hook}/deliveries", life.callers["editor"]).body)
-        if all(message["status"] != "pending" for message in messages):
+        if all(map(is_done, json.loads(life.send("GET", path, life.callers["editor"]).body))):
             return
         time.sleep(0.1)
-    raise TimeoutError(f"messages of the hook {hook} are pending after a minute")
+    raise TimeoutError(f"{path} has a row that is not done after a minute")
 
 
 _COMPILE: Final = """

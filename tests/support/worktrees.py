@@ -1,0 +1,21 @@
+"""Checkouts of other revisions beside the working tree."""
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.support.forks import ROOT
+
+
+@contextmanager
+def worktree(revision: str, scratch: Path) -> Iterator[Path]:
+    """A checkout of another revision with its own environment, removed afterwards."""
+    path = scratch / "tree"
+    git = ["git", "-C", str(ROOT)]
+    subprocess.run([*git, "worktree", "add", "--detach", "--quiet", str(path), revision], check=True)
+    try:
+        subprocess.run(["uv", "sync", "--quiet"], cwd=path, check=True)
+        yield path
+    finally:
+        subprocess.run([*git, "worktree", "remove", "--force", str(path)], check=True)
