@@ -1,11 +1,12 @@
 """Reads files of links: our own CSV, and the exports of the short-link services in link_formats.toml."""
 
 import csv
-import io
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
@@ -19,6 +20,7 @@ from data.store.links import COLUMNS, Link, parse_link
 
 AUTO: Final = "auto"
 _FIELDS: Final = ("short_code", "short_url", "target_url", "domain", "created_at")
+_UNDECODABLE: Final = re.compile("[\udc80-\udcff]")  # a byte that is not UTF-8, as surrogateescape decodes it
 
 
 class LinkShape(msgspec.Struct, frozen=True):
@@ -95,19 +97,17 @@ def read_export(
         raise BadInput(f"--format {format_name!r} is not known; use {', '.join(format_names())}.")
     known = [shape for shape in shapes() if format_name in {AUTO, shape.format}]
     known = [parse_columns(columns)] if columns else known
-    try:
-        text = path.read_text("utf-8-sig")
-    except OSError as error:
-        raise BadInput(f"{path} cannot be read: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
-        raise BadInput(f"{path} cannot be read as UTF-8: {error}.") from error
-    kind = "json" if text.lstrip()[:1] in {"{", "["} and not columns else "csv"
+    lines, beginning, first = _lines(path), list[str](), ""
+    while not first and (line := next(lines, "")):
+        beginning.append(line)
+        first = line.lstrip()[:1]
+    kind = "json" if first in {"{", "["} and not columns else "csv"
     known = [shape for shape in known if shape.kind == kind]
     if not known:
         raise BadInput(f"{path} is {kind.upper()}, and the export of {format_name} is not; use --format {AUTO}.")
     if kind == "csv":
-        return _checked(path, list(_csv_rows(path, text, known)), now, skip_invalid, 0)
-    pages = list(_pages(path, text, known))
+        return _checked(path, _csv_rows(path, chain(beginning, lines), known), now, skip_invalid)
+    pages = list(_pages(path, "".join(chain(beginning, lines)), known))
     totals = [str(_member(page, shape.total)) for shape, page in pages if shape.total]
     total = max((int(number) for number in totals if number.isdecimal()), default=0)
     rows = []
@@ -116,12 +116,25 @@ def read_export(
         for place, link in enumerate(links.values() if isinstance(links, dict) else links, 1):
             fields = {folded(name): value for name, value in link.items()}
             rows.append(_Row(f"page {number}, link {place}", shape, fields))
-    return _checked(path, rows, now, skip_invalid, total)
+    return _checked(path, rows, now, skip_invalid)._replace(missing=max(total - len(rows), 0))
 
 
-def _checked(path: Path, rows: Sequence[_Row], now: datetime, skip_invalid: bool, total: int) -> LinkExport:
+def _lines(path: Path) -> Iterator[str]:
+    """The lines of a file in UTF-8 with their ends, as csv needs them, one at a time. Raises BadInput."""
+    try:
+        with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
+            for number, line in enumerate(file, 1):
+                if byte := _UNDECODABLE.search(line):
+                    value = f"0x{ord(byte[0]) & 0xFF:02x}"
+                    raise BadInput(f"{path}, line {number}: the byte {value} is not UTF-8; save the file as UTF-8.")
+                yield line
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def _checked(path: Path, rows: Iterable[_Row], now: datetime, skip_invalid: bool) -> LinkExport:
     """The links of all rows. Raises BadInput for the first that is not valid, unless invalid ones are left out."""
-    export = LinkExport([], [], max(total - len(rows), 0))
+    export = LinkExport([], [], 0)
     places: dict[tuple[str, str], str] = {}
     for row in rows:
         for parts in _links_in(row):
@@ -184,9 +197,9 @@ def _texts(value: object) -> list[str]:
     return list(dict.fromkeys(text for text in map(_text, values) if text))
 
 
-def _csv_rows(path: Path, text: str, known: Sequence[LinkShape]) -> Iterator[_Row]:
-    head = text.partition("\n")[0]
-    rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=head.count))
+def _csv_rows(path: Path, lines: Iterator[str], known: Sequence[LinkShape]) -> Iterator[_Row]:
+    head = next(lines, "")
+    rows = csv.DictReader(chain([head], lines), delimiter=max(",;\t", key=head.count))
     try:
         names = [folded(name) for name in rows.fieldnames or ()]
         shape = next((shape for shape in known if shape.fits(names)), None)
@@ -202,8 +215,9 @@ def _csv_rows(path: Path, text: str, known: Sequence[LinkShape]) -> Iterator[_Ro
             )
         if len(set(names)) != len(names):
             raise BadInput(f"{path}: two of its columns have the same name; rename one of them.")
+        rows.fieldnames = names
         for row in rows:
-            yield _Row(f"line {rows.line_num}", shape, {folded(name): value for name, value in row.items() if name})
+            yield _Row(f"line {rows.line_num}", shape, row)
     except csv.Error as error:
         raise BadInput(f"{path} cannot be read as CSV in UTF-8: {error}.") from error
 

@@ -134,8 +134,9 @@ GOOD = "short_code,target_url,domain,created_at\nkept,https://shop.example/,,202
 @pytest.mark.parametrize(
     ("text", "told"),
     [*tables(__file__)["MISTAKES"], (f"short_code,target_url\n{'x' * 257},https://shop.example/\n", "line 2"),
-     (f"short_code,target_url\na,https://shop.example/{'x' * 2048}\n", "line 2"), (GOOD.encode("utf-16"), "UTF-8"),
-     (b"short_code,target_url\na,https://shop.example/\xff\n", "UTF-8")],
+     (f"short_code,target_url\na,https://shop.example/{'x' * 2048}\n", "line 2"),
+     (GOOD.encode("utf-16"), "line 1: the byte 0xff is not UTF-8"),
+     (b"short_code,target_url\na,https://shop.example/\xe9\n", "line 2: the byte 0xe9 is not UTF-8")],
     ids=itertools.count(1),
 )  # fmt: skip
 def test_a_file_with_a_mistake_is_refused_by_its_line_and_changes_nothing(imported, lake, text, told):

@@ -1,7 +1,10 @@
 """Exports of short-link services: every shape is read as it is, and what is wrong is named by its line."""
 
 import json
+import os
+import tracemalloc
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -102,3 +105,23 @@ def test_links_that_cannot_be_kept_are_left_out_and_named(read, tmp_path):
     assert export.left_out == [
         f"{place} 2: 'b/c' {rule}", f"{place} 3: a on this domain is already in page 1, link 1."
     ]  # fmt: skip
+
+
+def test_rows_of_a_csv_are_read_one_at_a_time(tmp_path):
+    path, note = tmp_path / "export", "x" * 100_000
+    rows = (f"c{number},https://x.example,{note}\n" for number in range(100))
+    path.write_text("".join(("short_code,target_url,note\n", *rows)))
+    tracemalloc.start()
+    assert len(read_export(path, NOW).links) == 100
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < path.stat().st_size / 2
+
+
+@pytest.mark.parametrize("content", ["short_code,target_url\na,https://x.example\n", json.dumps(shlink("a"))])
+def test_links_are_read_from_a_pipe(content):
+    readable, writable = os.pipe()
+    with os.fdopen(readable, "rb"):
+        with os.fdopen(writable, "w") as file:
+            file.write(content)
+        assert [link.short_code for link in read_export(Path(f"/dev/fd/{readable}"), NOW).links] == ["a"]
