@@ -17,7 +17,7 @@ HURRIED = {
 
 
 @contextmanager
-def hurried(serving, lake, proxies="", **constants):
+def hurried(serving, lake, proxies="", monitor="", **constants):
     """The port and process of a `traffic serve` with other deadlines; it ends without having told of any trouble."""
     before = (
         "import queries.parameters; queries.parameters.MAX_DAYS = 36_600\n"
@@ -25,7 +25,7 @@ def hurried(serving, lake, proxies="", **constants):
         "for module in (limits, server):\n"
         f" vars(module).update({{name: value for name, value in {constants}.items() if name in vars(module)}})\n"
     )
-    with serving(lake, before=before, trusted_proxies=proxies) as server:
+    with serving(lake, before=before, trusted_proxies=proxies, monitor_port=monitor) as server:
         yield server.port, server.process
         server.process.terminate()
         assert server.process.wait(60) == 0

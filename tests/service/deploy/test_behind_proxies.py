@@ -2,16 +2,19 @@
 
 import itertools
 import json
+import re
 import subprocess
+import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 
 import pytest
 
 from tests.support.hurried import hurried
+from tests.support.programs import free_port
 from tests.support.proxies import DASHBOARD, Site, caddy, haproxy, nginx
 from tests.support.receivers import Authority
-from tests.support.sockets import Asker
+from tests.support.sockets import Asker, answer_on
 from tests.support.web_servers import installed
 
 ROUNDS = 6
@@ -20,6 +23,7 @@ PATIENT = dict.fromkeys(("LINGER_SECONDS", "BODY_IDLE_TIMEOUT_SECONDS", "BODY_TI
 ROW = b'{"path":"/x"}\n'
 LARGE, VALID, WHOLE, HUGE = 1_000_000, 900_000, 4 << 20, 5 << 20
 ANONYMOUS = ("-H", "Authorization: Bearer none")
+REQUESTS = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n" * 20 + b" " * LARGE
 HALF = b"Content-Length: %d" % (4 << 20)  # the body lacks a byte
 
 
@@ -28,8 +32,9 @@ class Browsers:
 
     addresses = (f"127.9.{number >> 8}.{number & 255}" for number in itertools.count(1))
 
-    def __init__(self, site, key, buffers=False):
+    def __init__(self, site, key, buffers=False, monitor=0):
         self.buffers = buffers  # the proxy sends a request on when it is whole
+        self.monitor = monitor  # the port of the metrics
         self.site, self.key = site, ("-H", f"Authorization: Bearer {key}")
         self.server = Asker(site.service, key)  # not through the proxy
 
@@ -50,6 +55,12 @@ class Browsers:
     def answer(self):
         """The JSON of the last answer."""
         return json.loads((self.site.root / "answer").read_bytes())
+
+    def timed_out(self):
+        """The number of reports of visits that came too late."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.monitor}/metrics") as answer:
+            late = re.search(r'{method="POST",route="/visits",status="408"} (\S+)', answer.read().decode())
+        return float(late[1]) if late else 0
 
     def cookie(self):
         """The cookie that the last answer sets."""
@@ -89,6 +100,16 @@ def plain(request, lake, serving, key_of, tmp_path):
         site = Site(tmp_path, server.port)
         with request.param(site):
             yield Browsers(site, key_of(lake))
+
+
+@pytest.fixture(params=[nginx, haproxy, caddy])
+def hasty(request, lake, serving, key_of, tmp_path):
+    """Clients of a server that waits 3 seconds for the next bytes of a body, behind a proxy without TLS."""
+    hasty, monitor = PATIENT | {"BODY_IDLE_TIMEOUT_SECONDS": 3}, free_port()
+    with hurried(serving, lake, proxies="127.0.0.1", monitor=monitor, **hasty) as (port, _):
+        site = Site(tmp_path, port)
+        with request.param(site):
+            yield Browsers(site, key_of(lake), buffers=request.param is nginx, monitor=monitor)
 
 
 def body(bodies, size):
@@ -136,6 +157,32 @@ def test_an_evicted_body_leaves_the_next_request_alone(browsers, bodies, version
             assert browsers.ask("/healthz", version=version) == 200
             assert browsers.ask("/visits", *browsers.key, *body(bodies, VALID), version=version) == 202
     assert statuses == ({202} if browsers.buffers else {503})
+
+
+def test_a_late_body_leaves_the_next_request_alone(hasty):
+    """The rest looks like requests, lacks a byte and comes after the answer; nginx waits for a whole body itself."""
+    client = Asker(hasty.site.dashboard, hasty.key[1].split()[-1])
+    length = b"Content-Length: %d" % len(ROW + REQUESTS)
+    beginning = client.request(b"/visits", length, method=b"POST", host=(b"Host: " + DASHBOARD.encode(),)) + ROW
+    statuses = []
+    with ExitStack() as stack:
+        late = [stack.enter_context(client.connected()) for _ in range(ROUNDS)]
+        for connection in late:
+            connection.sendall(beginning)
+        with hasty.server.connected() as last:
+            last.sendall(hasty.server.request(b"/visits", HALF, method=b"POST"))
+            assert answer_on(last).status == 408
+        while hasty.timed_out() < (1 if hasty.buffers else 1 + ROUNDS):
+            pass
+        for connection in late:
+            with suppress(ConnectionError):  # the proxy reads no more
+                connection.sendall(REQUESTS if hasty.buffers else REQUESTS[:-1])
+            statuses.append(answer_on(connection).status)  # not before: Caddy waits for the client meanwhile
+            connection.close()
+            assert hasty.ask("/healthz") == 200
+            assert hasty.ask("/visits", *hasty.key, "--data-binary", ROW.decode()) == 202
+            assert hasty.answer()["accepted"] == 1
+    assert statuses == ROUNDS * [202 if hasty.buffers else 408]
 
 
 @pytest.mark.parametrize("version", ["1.1", "2"])
