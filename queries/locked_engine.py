@@ -1,6 +1,7 @@
 """A DuckDB engine that reads some folders of a lake and nothing else, with limits on memory, disk and time."""
 
 import re
+import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -152,6 +153,10 @@ class LockedEngine:
         for idle in done:
             idle.cursor.close()
 
+    def delete_spilled(self) -> None:
+        """Delete what the engine spilled, as its process ends now, in the middle of anything."""
+        shutil.rmtree(self._spilled, ignore_errors=True)
+
     def close(self) -> None:
         """Close the engine."""
         self._watchdog.close()
@@ -204,8 +209,8 @@ class LockedEngine:
         define_relations(engine, self._folders)
         if self._memory:
             engine.execute("SET memory_limit = $memory", {"memory": self._memory})
-        folder, self._has_closed = spill_folder(self._folders.staging, engine)
-        engine.execute("SET temp_directory = $folder", {"folder": folder})
+        self._spilled, self._has_closed = spill_folder(self._folders.staging, engine)
+        engine.execute("SET temp_directory = $folder", {"folder": self._spilled})
         engine.execute("SET max_temp_directory_size = $max", {"max": MAX_SPILL})
         with suppress(duckdb.CatalogException):  # not in DuckDB 1.5, where the watchdog alone has to do
             engine.execute("SET GLOBAL max_execution_time = $ms", {"ms": max(1, round(self._seconds * 1000))})

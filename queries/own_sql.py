@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from data import BadInput, Lake, check_organization
 from data.processes import python_path
-from data.store.lake_folders import LakeFolders, delete_spilled
+from data.store.lake_folders import LakeFolders, delete_abandoned
 from data.text import bytes_of_memory
 from queries.locked_engine import QUERY_TIMEOUT_SECONDS, EngineLost, FilesGone, QueryFailed, QueryTimeout
 from queries.prelude import public_names
@@ -150,7 +150,7 @@ class _Process:
         self._child.kill()
         self._child.wait()
         self._connection.close()
-        delete_spilled(self._options.folders.staging, self.pid)
+        delete_abandoned(self._options.folders.staging)
 
     def _exchange(self, query: OwnQuery) -> tuple[list[Any], list[str]]:
         """The batches that it sends for a query; and class and message, if it failed."""

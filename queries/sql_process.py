@@ -14,7 +14,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -24,7 +23,7 @@ import pyarrow as pa
 
 from data import TrafficError
 from data.processes import end_without
-from data.store.lake_folders import LakeFolders, delete_spilled
+from data.store.lake_folders import LakeFolders
 from queries.locked_engine import LockedEngine, QueryFailed
 from queries.traffic_values import TrafficValue
 from queries.variables import Variables
@@ -69,8 +68,6 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program that asks
     connection = Connection(int(sys.argv[1]))
     options: EngineOptions = connection.recv()
-    clean_up = partial(delete_spilled, options.folders.staging, os.getpid())
-    threading.Thread(target=end_without, args=(int(sys.argv[2]), clean_up), daemon=True).start()
     with suppress(EOFError, BrokenPipeError):
         try:
             engine = LockedEngine(
@@ -79,6 +76,7 @@ def main() -> None:
         except TrafficError as error:
             _send(connection, "failed", type(error).__name__, str(error))
             return
+        threading.Thread(target=end_without, args=(int(sys.argv[2]), engine.delete_spilled), daemon=True).start()
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         with suppress(FileNotFoundError):  # only Linux tells how much memory it has now
             pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])

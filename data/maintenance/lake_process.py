@@ -16,7 +16,7 @@ from typing import Final
 from data.errors import Conflict, LakeDamaged, TrafficError
 from data.processes import end_without, python_path
 from data.store.lake import Lake
-from data.store.lake_folders import delete_spilled
+from data.store.lake_folders import delete_abandoned
 
 NICENESS: Final = 5
 """Above the server's own, as that of queries: its event loop and the visits that arrive go first."""
@@ -57,7 +57,7 @@ class LakeProcess:
         if self._is_interrupted:  # before there was a process to end
             self._running.kill()
         _, written = self._running.communicate()
-        delete_spilled(self._lake.staging, self._running.pid)
+        delete_abandoned(self._lake.staging)
         if self._is_interrupted:
             raise Conflict(f"{work.__name__} was interrupted.")
         if code := self._running.returncode:

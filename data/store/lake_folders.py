@@ -92,14 +92,6 @@ def spill_folder(staging: Path, engine: object) -> tuple[str, Callable[[], objec
     return str(staging / f"engine-{name}"), weakref.finalize(engine, held.close)
 
 
-def delete_spilled(staging: Path, process: int) -> None:
-    """Delete what the engines of a process that was ended spilled."""
-    for folder in staging.glob(f"engine-{process}-*"):
-        shutil.rmtree(folder, ignore_errors=True)
-    for lock in staging.glob(f"{SPILL_LOCK}{process}-*"):
-        lock.unlink(missing_ok=True)
-
-
 def delete_abandoned(staging: Path) -> None:
     """Delete what engines spilled whose processes ended: a number may be another process by now, a lock may not."""
     for lock in staging.glob(f"{SPILL_LOCK}*"):

@@ -305,6 +305,17 @@ def test_the_next_engine_deletes_what_killed_processes_spilled(lake):
         assert not list(lake.staging.glob(f"*-{process}-*"))
 
 
+def test_living_engines_keep_what_they_spilled(lake):
+    """Processes in other containers may have the same number."""
+    own_sql = OwnSql(lake, "acme")
+    name = f"{own_sql._process.pid}-other"
+    (lake.staging / f"engine-{name}").mkdir()
+    with (lake.staging / f"spilling-{name}").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        own_sql.close()
+        assert (lake.staging / f"engine-{name}").exists()
+
+
 def test_an_engine_that_ends_leaves_no_lock(lake):
     before = set(lake.staging.glob("spilling-*"))  # of other engines
     warehouse = Warehouse(lake)

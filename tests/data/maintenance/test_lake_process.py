@@ -47,7 +47,8 @@ def merge_while(merging, happens):
     def watch():
         while not merging._running:
             time.sleep(0.005)
-        (merging._lake.staging / f"engine-{merging._running.pid}-1").mkdir()
+        (merging._lake.staging / "engine-1").mkdir()
+        (merging._lake.staging / "spilling-1").touch()  # the lock of an engine that has ended
         happens()
 
     watcher = threading.Thread(target=watch)
