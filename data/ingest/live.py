@@ -8,12 +8,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
+from math import inf
+from time import perf_counter
 from typing import Final
 
 import re2
 
 from data.errors import LakeDamaged
-from data.ingest.submissions import PACK, ClassifiedVisits, IngestResult, Origin, PreparedVisits
+from data.ingest.submissions import PACK, STEP_SECONDS, ClassifiedVisits, IngestResult, Origin, PreparedVisits, VisitRow
 from data.ingest.visitor_ids import daily_salts, visitor_hash
 from data.local_time import local_day, utc_offset
 from data.logs.reported import Submission
@@ -29,7 +31,7 @@ from data.store import pending
 from data.store.clock import is_recent
 from data.store.ip_list_files import changed_at, intact_snapshots
 from data.store.lake import Lake
-from data.store.link_index import NO_LINKS, LinkIndex
+from data.store.link_index import NO_LINKS, IndexedLinks, LinkIndex
 from data.store.organizations import ZoneChanged
 from data.store.packing import Packed, pack
 from data.text import ShortTextCache
@@ -81,12 +83,12 @@ class LiveIngest:
                 return self.store([PreparedVisits(submission) for submission in submissions])
 
     def prepare(self, prepared: PreparedVisits) -> None:
-        """Parse, classify and pack the next STEP visits of a submission. Invalid ones are refused, each by itself.
+        """Parse, classify and pack visits of a submission for STEP_SECONDS. Invalid ones are refused, each by itself.
 
         Raises sqlite3.OperationalError or OSError when the disk fails.
         """
         classified = prepared.classified or self._new(prepared)
-        self._classify(prepared, classified)
+        self._classify(prepared, classified, perf_counter() + STEP_SECONDS)
         is_packed = bool(classified.rows) and (prepared.is_complete or len(classified.rows) >= PACK)
         prepared.classified = None if is_packed else classified
         if is_packed:
@@ -128,22 +130,31 @@ class LiveIngest:
             self._verifier = Verifier(intact_snapshots(self._lake), self._proxies)
             self._user_agent.clear()
 
-    def _classify(self, prepared: PreparedVisits, classified: ClassifiedVisits) -> None:
-        """Add the rows of the valid ones of the next STEP visits."""
+    def _classify(self, prepared: PreparedVisits, classified: ClassifiedVisits, ends_at: float = inf) -> None:
+        """Add the rows of the next visits: of one chunk at least, until that time by perf_counter or PACK rows."""
+        organization = prepared.submission.organization
+        self._refresh(self._now())
+        try:
+            links = self._links.links(organization)
+        except LakeDamaged as error:  # damaged links must not stop the intake
+            _LOG.warning("%s Until then, visits are classified without links.", error)
+            links = NO_LINKS
+        while not prepared.is_complete:
+            classified.rows += self._next_rows(prepared, classified, links)
+            if len(classified.rows) >= PACK or perf_counter() >= ends_at:
+                break
+
+    def _next_rows(self, prepared: PreparedVisits, classified: ClassifiedVisits, links: IndexedLinks) -> list[VisitRow]:
+        """The rows of the valid ones of the next CHUNK visits."""
         now = self._now()
-        self._refresh(now)
         facts = prepared.parse(now.replace(tzinfo=None))
         organization, zone, shared = prepared.submission.organization, classified.zone, classified.shared
         offsets = [utc_offset(fact.visited_at, zone) for fact in facts]
         days = [local_day(fact.visited_at, offset) for fact, offset in zip(facts, offsets, strict=True)]
         salts = self._salts[zone]
         if set(days) - salts.keys():
-            salts |= daily_salts(self._lake.salts, set(days), self._now(), zone)
-        try:
-            links = self._links.links(organization)
-        except LakeDamaged as error:  # damaged links must not stop the intake
-            _LOG.warning("%s Until then, visits are classified without links.", error)
-            links = NO_LINKS
+            salts |= daily_salts(self._lake.salts, set(days), now, zone)
+        rows = []
         for fact, offset, day in zip(facts, offsets, days, strict=True):
             domain, path, query = fact.target
             user_agent, classification, is_claim = self._user_agent(fact.user_agent)
@@ -160,10 +171,11 @@ class LiveIngest:
             if path_kind == PROBE and links.has_short_code(short_code):
                 path_kind = self._classifier.paths.kind(path, is_link=True)
             number = shared.setdefault((classification, by_referral, path_kind, origin), len(shared))
-            classified.rows.append((
+            rows.append((
                 fact.visited_at, domain or None, short_code, path, fact.method, fact.status, country or None,
                 visitor, path_kind == PROBE, user_agent or None, offset, signals, fact.bytes_sent, number,
             ))  # fmt: skip
+        return rows
 
     def _user_agent_uncached(self, sent: str) -> tuple[str, Classification, bool]:
         """A user agent, unescaped; its classification; and whether a client address can verify or contradict it."""

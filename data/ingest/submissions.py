@@ -11,15 +11,19 @@ from data.visits import Classification
 
 MAX_DAYS: Final = 366
 """The maximum number of days in one request, because each day becomes a file."""
-STEP: Final = 200
-"""Visits that are prepared at a time, within about 20 ms."""
-PACK: Final = 2_000
+CHUNK: Final = 20
+"""Visits that are parsed and classified together: a step ends after one of them."""
+STEP_SECONDS: Final = 0.005
+"""Time after which a step ends: what is to be stored meanwhile waits for it."""
+PACK: Final = 500
 """Visits that are packed together; more at once would take longer than a step."""
 
 Origin = tuple[str | None, ...]
 """The values of the columns of a visit's origin: referrer, campaign and rules version."""
 SharedKey = tuple[Classification, Classification, str, Origin]
 """Classification by user agent and by referral, the path's kind, and origin: one combination of the shared columns."""
+VisitRow = tuple[Any, ...]
+"""The columns of its own of a visit, and the number of its row of `shared`."""
 
 
 class IngestResult(NamedTuple):
@@ -34,8 +38,7 @@ class ClassifiedVisits:
 
     def __init__(self, zone: str) -> None:
         self.zone = zone
-        self.rows: list[tuple[Any, ...]] = []
-        """The columns of its own of each visit, and the number of its row of `shared`."""
+        self.rows: list[VisitRow] = []
         self.shared: dict[SharedKey, int] = {}
 
 
@@ -63,9 +66,9 @@ class PreparedVisits:
         return IngestResult(self.accepted, self.refused)
 
     def parse(self, now: datetime) -> Sequence[ReportedVisit]:
-        """The valid ones of the next STEP visits; the others are refused. `now` is naive, in UTC."""
+        """The valid ones of the next CHUNK visits; the others are refused. `now` is naive, in UTC."""
         facts = []
-        for index in range(self._read, min(self._read + STEP, len(self.submission.rows))):
+        for index in range(self._read, min(self._read + CHUNK, len(self.submission.rows))):
             try:
                 fact = parse_reported(self.submission.rows[index], now)
                 if len(self._days) == MAX_DAYS and fact.visited_at.date() not in self._days:

@@ -9,7 +9,7 @@ from msgspec import to_builtins
 from starlette.requests import Request
 
 from data import BadInput
-from data.ingest.submissions import STEP, IngestResult, PreparedVisits
+from data.ingest.submissions import IngestResult, PreparedVisits
 from data.logs.reported import MAX_ROWS, Row, Submission, TooManyRows, split_rows
 from data.store.organizations import ZoneChanged
 from service.http.authentication import Caller
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger(__name__)
 MAX_BODY_BYTES: Final = 4 << 20
 SMALL: Final = 10
-"""Submissions of so few visits take no turn, which would cost more than they do, while fewer than STEP visits wait."""
+"""Submissions of so few visits take no turn, which would cost more than they do, unless MAX_WITHOUT_TURN wait."""
+MAX_WITHOUT_TURN: Final = 100
+"""Visits that are classified while they are stored: others wait for so many."""
 SMALL_BYTES: Final = 65_536
 """The same of the bytes of a body."""
 
@@ -75,7 +77,7 @@ class VisitReceiver:
         while True:
             prepared = PreparedVisits(Submission(organization, rows))
             try:
-                takes_turns = len(rows) > SMALL or self._without_turn + len(rows) > STEP
+                takes_turns = len(rows) > SMALL or self._without_turn + len(rows) > MAX_WITHOUT_TURN
                 while takes_turns and not prepared.is_complete:
                     await self._turns.compute(organization, askers, lambda: self._prepare(prepared))  # noqa: B023
             except STORAGE_ERRORS as error:

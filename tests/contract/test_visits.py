@@ -19,7 +19,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from data.ingest.live import LiveIngest
-from data.ingest.submissions import STEP
 from data.store import pending
 from data.store.lake import Lake
 from data.store.packing import table_of, unpack
@@ -356,7 +355,7 @@ def test_visits_are_acknowledged_when_they_are_durable_and_those_that_wait_land_
     assert kept(lake) == {"/first": 1} | {f"/{number}": 1 for number in range(6)}
 
 
-async def test_small_posts_past_a_step_take_turns(lake, monkeypatch):
+async def test_small_posts_past_a_limit_take_turns(lake, monkeypatch):
     steps, caller = [], Caller("acme", "editor", "key", is_key=True)
 
     def counted(intake, batch, store=LiveIngest.store):
@@ -369,7 +368,7 @@ async def test_small_posts_past_a_step_take_turns(lake, monkeypatch):
     landed = await asyncio.gather(*(receiver._land(body, caller) for _ in range(100)))
     await receiver.close()
     assert sum(one.accepted for one in landed) == 1_000
-    assert max(steps) <= STEP
+    assert max(steps) <= receiving.MAX_WITHOUT_TURN
     assert kept(lake) == {"/small": 1_000}
 
 

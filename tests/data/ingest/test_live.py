@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from data.ingest.importer import Importer, Options
 from data.ingest.live import REFRESH_AFTER, LiveIngest
-from data.ingest.submissions import MAX_DAYS
+from data.ingest.submissions import CHUNK, MAX_DAYS, STEP_SECONDS, PreparedVisits
 from data.ingest.visitor_ids import LIFETIME, daily_salts, visitor_hash
 from data.logs.reported import Submission
 from data.store import pending
@@ -57,6 +57,14 @@ def twins(tmp_path_factory, countries):
 def intake(lake):
     """Takes visits into a lake of its own."""
     return LiveIngest(lake, now=lambda: NOW)
+
+
+@pytest.mark.parametrize("row", [b'{"url":"/a"}', b"not JSON"])
+def test_a_step_ends_after_the_chunk_that_takes_its_time(intake, monkeypatch, row):
+    times, prepared = count(0, STEP_SECONDS / 2), PreparedVisits(Submission("acme", [row] * 1_000))
+    monkeypatch.setattr("data.ingest.live.perf_counter", lambda: next(times))
+    intake.prepare(prepared)
+    assert prepared.accepted + len(prepared.refused) == 2 * CHUNK
 
 
 def send(intake, *rows, organization="acme"):
