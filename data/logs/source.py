@@ -5,6 +5,7 @@ The lines are parsed in formats.py.
 
 import hashlib
 import os
+import re
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from data.errors import BadInput
 from data.logs.parquet_lines import rows_as_lines
 
 CHUNK_BYTES = 1 << 20
+_FIRST_PIECE_BYTES: Final = 128
 BLOCK_BYTES = 16 << 20
 MAX_BLOCK_LINES: Final = 1 << 18
 """The lines of a block at most, as each takes memory of its own: 16 MiB of log have about 100,000."""
@@ -31,6 +33,7 @@ BOM: Final = b"\xef\xbb\xbf"
 """The byte order mark that some Windows programs write at the start of a file. It is not part of the text."""
 
 _GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"
+_NOT_ZERO: Final = re.compile(rb"[^\0]")
 _ZSTD: Final = (b"\x28\xb5\x2f\xfd", *(bytes([number]) + b"\x2a\x4d\x18" for number in range(0x50, 0x60)))
 """How a Zstandard frame begins, or one of those that are skipped (RFC 8878)."""
 
@@ -250,16 +253,26 @@ def _within(room: int, path: Source, chunks: Iterable[bytes]) -> Iterator[bytes]
 
 
 def _gunzipped(file: BinaryIO) -> Iterator[bytes]:
-    """Decompress all members of a gzip file in chunks, so that nothing before a damaged end is lost."""
-    member = zlib.decompressobj(wbits=31)
+    """Decompress all members of a gzip file in chunks, so that nothing before a damaged end is lost.
+
+    zlib copies what follows a member, so a member gets small pieces first, each twice as long as the one before it.
+    """
+    member = None
     while raw := file.read(CHUNK_BYTES):
-        while raw:
-            yield member.decompress(raw, CHUNK_BYTES)
-            raw = member.unconsumed_tail
+        at = 0
+        while at < len(raw):
+            if member is None:
+                beginning = _NOT_ZERO.search(raw, at)  # some writers pad with zeros
+                if beginning is None:
+                    break
+                at, member, length = beginning.start(), zlib.decompressobj(wbits=31), _FIRST_PIECE_BYTES
+            piece = raw[at : at + length]
+            yield member.decompress(piece, CHUNK_BYTES)
+            at += len(piece) - len(member.unconsumed_tail) - len(member.unused_data)
+            length *= 2
             if member.eof:
-                raw = member.unused_data.lstrip(b"\0")  # some writers pad with zeros
-                member = zlib.decompressobj(wbits=31) if raw else member
-    if not member.eof:
+                member = None
+    if member is not None:
         yield member.flush()
         raise CutShort
 

@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import tracemalloc
 import zlib
 from contextlib import closing
 from datetime import datetime
@@ -77,6 +78,37 @@ def test_zeros_that_pad_a_gzip_file_are_not_content(tmp_path):
     path = write(tmp_path, gz(TEXT) + bytes(1000) + gz(b"more\n") + bytes(1000))
     assert read(path) == TEXT + b"more\n"
     assert not identify(path, ()).cut_short
+
+
+def test_zeros_behind_a_gzip_member_are_not_kept(tmp_path):
+    path = write(tmp_path, gz(TEXT) + bytes(16 * source.CHUNK_BYTES))
+    tracemalloc.start()
+    identify(path, ())
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 4 * source.CHUNK_BYTES
+
+
+def test_work_grows_with_gzip_members_not_their_square(tmp_path, monkeypatch):
+    """zlib copies everything that it is given behind the end of a member."""
+    given = []
+
+    class Counting:
+        def __init__(self, wbits, new=zlib.decompressobj):
+            self._member = new(wbits=wbits)
+
+        def decompress(self, piece, most):
+            given.append(len(piece))
+            return self._member.decompress(piece, most)
+
+        def __getattr__(self, name):
+            return getattr(self._member, name)
+
+    path = write(tmp_path, gz(b"") * 20_000)
+    monkeypatch.setattr(zlib, "decompressobj", Counting)
+    identify(path, ())
+    assert len(given) == 20_000
+    assert sum(given) < 10 * path.stat().st_size
 
 
 @pytest.mark.parametrize("size", [0, 1, source.CHUNK_BYTES, source.CHUNK_BYTES + 1])
