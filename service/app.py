@@ -110,7 +110,7 @@ class _Parts:
 
             return LiveIngest(lake, settings.trusted_proxies, countries, settings.short_code_pattern, clock)
 
-        self.receiver = VisitReceiver(live_ingest)
+        self.receiver = VisitReceiver(live_ingest, self.workers.serves_others)
         jwks = JwksClient(settings.jwks) if settings.jwks else None
         self.authenticator = Authenticator(settings, self.api_keys, jwks)
         self.links, self.redirects = link_edits(lake), link_writes(self.jobs)

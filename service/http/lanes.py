@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from time import monotonic
 from typing import Final
 
 from service.http.errors import Overloaded
@@ -22,14 +23,27 @@ CLUSTER_THREADS: Final = 8
 """Queries that wait for a cluster at once. They cost this machine little."""
 
 TEXT_THREADS: Final = 2
-"""What makes pages and other texts of answers holds the interpreter's lock, which the event loop needs, too."""
+"""What makes pages and other texts of answers holds the interpreter's lock, which the event loop needs, too.
+
+So it rests half of the time while queries of others run, as live visits do.
+"""
 
 
 class Lane:
     """Threads that work for organizations as it is their turn. Belongs to one event loop."""
 
-    def __init__(self, threads: int, name: str, initializer: Callable[[], None] | None = lower_priority) -> None:
-        """`initializer` begins each thread; queries have a low priority."""
+    def __init__(
+        self,
+        threads: int,
+        name: str,
+        initializer: Callable[[], None] | None = lower_priority,
+        needs_rest: Callable[[str], bool] = lambda _: False,
+    ) -> None:
+        """`initializer` begins each thread; queries have a low priority.
+
+        An organization rests for as long as its work took if `needs_rest` says so when it ends.
+        """
+        self._needs_rest = needs_rest
         self.executor = ThreadPoolExecutor(threads, thread_name_prefix=name, initializer=initializer)
         self._turns = Turns(threads)
         self._requests: Counter[tuple[str, Asker]] = Counter()
@@ -37,11 +51,20 @@ class Lane:
     async def compute(self, organization: str, askers: Askers, work: Callable[[], Result]) -> Result:
         """Run a query, or other work, of an organization when it is the turn of one of the askers."""
         await self._turns.take(organization, askers)
+        started_at = monotonic()
         running = asyncio.wrap_future(self.executor.submit(work))
-        running.add_done_callback(lambda _: self._turns.give_back(organization))  # not before the query has ended
+        running.add_done_callback(lambda _: self._end(organization, started_at))  # not before the query has ended
         # if its client has left, there is nothing else that takes the error with which it ends
         running.add_done_callback(lambda done: done.cancelled() or done.exception())
         return await asyncio.shield(running)
+
+    def _end(self, organization: str, started_at: float) -> None:
+        rest_seconds = monotonic() - started_at if self._needs_rest(organization) else 0
+        self._turns.give_back(organization, rest_seconds)
+
+    def serves_others(self, organization: str) -> bool:
+        """Whether work of other organizations runs or waits."""
+        return self._turns.serves_others(organization)
 
     def is_full(self, organization: str, asker: Asker) -> bool:
         """Whether MAX_REQUESTS of an asker are admitted now."""
@@ -79,7 +102,7 @@ class Workers(Lane):
     def __init__(self) -> None:
         super().__init__((os.cpu_count() or 1) + 1, "query")
         self.cluster = Lane(CLUSTER_THREADS, "cluster")
-        self.texts = Lane(TEXT_THREADS, "text", None)
+        self.texts = Lane(TEXT_THREADS, "text", None, self.serves_others)
         self.writes = Lane(1, "job-write", None)
         """Writes of jobs, which wait for each other anyway."""
         self._probe_thread = ThreadPoolExecutor(1, thread_name_prefix="probe")

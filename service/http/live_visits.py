@@ -36,13 +36,14 @@ class VisitReceiver:
     """Stores the visits of concurrent requests in batches, one commit each. Belongs to one event loop.
 
     One thread does all of it. Between two steps of a submission, it stores what is ready and goes on with another
-    organization.
+    organization. While queries of others run, an organization rests after each step for as long as that took.
     """
 
-    def __init__(self, make_intake: "Callable[[], LiveIngest]") -> None:
+    def __init__(self, make_intake: "Callable[[], LiveIngest]", serves_others: Callable[[str], bool]) -> None:
+        """`serves_others` says whether queries of other organizations run or wait."""
         self._make_intake = make_intake  # called with the first visits: it is slow, because it loads the rules
         self._made: LiveIngest | None = None
-        self._turns = Lane(1, "intake", None)
+        self._turns = Lane(1, "intake", None, serves_others)
         self._commits = GroupCommit[PreparedVisits, IngestResult](
             lambda _, batch: self._store(batch), self._turns.executor
         )

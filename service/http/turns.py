@@ -35,6 +35,8 @@ class _Line:
     """Places that the organization has now."""
     turns: int = 0
     """Places that it was given since it last neither waited nor had one."""
+    rests: int = 0
+    """Rests that have not ended; until then it gets no place."""
     last_turns: dict[Asker, int] = field(default_factory=dict)
 
     @property
@@ -60,7 +62,7 @@ class Turns:
     """Gives out places: to organizations in turn, and within one to its askers in turn. Belongs to one event loop.
 
     An organization that has fewer places than others goes first; one that has a place gets another one only if one more
-    stays free, for the others.
+    stays free, for the others. While it rests, it gets none.
     """
 
     def __init__(self, places: int) -> None:
@@ -84,10 +86,23 @@ class Turns:
                 self._forget_if_idle(organization)
             raise
 
-    def give_back(self, organization: str) -> None:
-        """Return a place of an organization. It goes to whose turn it is."""
+    def give_back(self, organization: str, rest_seconds: float = 0) -> None:
+        """Return a place of an organization, which gets no other for so long. It goes to whose turn it is."""
+        line = self._lines[organization]
         self._free += 1
-        self._lines[organization].places -= 1
+        line.places -= 1
+        if rest_seconds:
+            line.rests += 1
+            asyncio.get_running_loop().call_later(rest_seconds, self._end_rest, organization)
+        self._give()
+        self._forget_if_idle(organization)
+
+    def serves_others(self, organization: str) -> bool:
+        """Whether other organizations wait or have a place."""
+        return any(line.waits or line.places for name, line in self._lines.items() if name != organization)
+
+    def _end_rest(self, organization: str) -> None:
+        self._lines[organization].rests -= 1
         self._give()
         self._forget_if_idle(organization)
 
@@ -104,11 +119,11 @@ class Turns:
         may_have_one = (
             (line.places, turn, organization)
             for turn, (organization, line) in enumerate(self._lines.items())
-            if line.waits and (self._free > 1 or (self._free and not line.places))
+            if line.waits and not line.rests and (self._free > 1 or (self._free and not line.places))
         )
         return min(may_have_one, default=(0, 0, None))[-1]
 
     def _forget_if_idle(self, organization: str) -> None:
         line = self._lines[organization]
-        if not line.waiting and not line.places:
+        if not line.waiting and not line.places and not line.rests:
             del self._lines[organization]

@@ -363,7 +363,7 @@ async def test_small_posts_past_a_limit_take_turns(lake, monkeypatch):
         return store(intake, batch)
 
     monkeypatch.setattr(LiveIngest, "store", counted)
-    receiver = receiving.VisitReceiver(lambda: LiveIngest(lake))
+    receiver = receiving.VisitReceiver(lambda: LiveIngest(lake), lambda _: False)
     body = "\n".join([row("/small")] * 10).encode()
     landed = await asyncio.gather(*(receiver._land(body, caller) for _ in range(100)))
     await receiver.close()

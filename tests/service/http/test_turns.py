@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from service.http.lanes import Lane
+from service.http.lanes import Lane, Workers
 from service.http.turns import Asker, Turns
 
 ANNA, BEN, SHARE = Asker("anna"), Asker("ben"), Asker("a share", is_share=True)
@@ -126,3 +126,38 @@ async def test_a_place_is_given_back_when_the_query_ends_not_when_its_client_lea
     gc.collect()
     assert unheard == []  # what it ends with is of interest to none who are here
     lane.close()
+
+
+async def test_an_organization_that_rests_lets_others_go_first():
+    turns, order = Turns(1), []
+
+    async def wait(organization):
+        await turns.take(organization, lambda: [ANNA])
+        order.append(organization)
+        turns.give_back(organization)
+
+    await turns.take("a", lambda: [ANNA])
+    first = asyncio.create_task(wait("a"))
+    await asyncio.sleep(0)
+    turns.give_back("a", 0.1)
+    await asyncio.gather(wait("b"), wait("c"), first)
+    assert order == ["b", "c", "a"]
+    assert turns._free == 1
+    assert not turns._lines
+
+
+@pytest.mark.parametrize(("asker", "rests"), [("a", [0.0]), ("b", [pytest.approx(0.02, abs=0.01)])])
+async def test_work_beside_queries_of_others_rests_as_long_as_it_took(monkeypatch, asker, rests):
+    times, given = iter([1.0, 1.02]), []
+    give_back = Turns.give_back
+    monkeypatch.setattr(Turns, "give_back", lambda turns, name, rest=0: given.append(rest) or give_back(turns, name))
+    workers, end = Workers(), threading.Event()
+    query = asyncio.create_task(workers.compute(asker, lambda: [ANNA], lambda: end.wait(30)))
+    await asyncio.sleep(0)
+    monkeypatch.setattr("service.http.lanes.monotonic", lambda: next(times))
+    await workers.texts.compute("a", lambda: [ANNA], lambda: "a page")
+    monkeypatch.undo()
+    end.set()
+    await query
+    workers.close()
+    assert given == rests
