@@ -34,6 +34,8 @@ from benchmarks import (
 )
 from benchmarks.bars import bar_of, missed
 from benchmarks.figures import Figure, over_runs
+from benchmarks.paired import cases as paired
+from benchmarks.paired.ratios import LEAST_PAIRS
 from benchmarks.picture import picture
 from benchmarks.printing import document_of, table_of
 from benchmarks.worlds import Setting
@@ -67,12 +69,18 @@ _UNUSUAL: Final = {
 }  # fmt: skip
 USUAL: Final = [name for name in CASES if name not in _UNUSUAL]
 """The cases without those that need an environment of their own, several sizes, or many minutes."""
+VISITS: Final = 1_000_000
+PAIRED_VISITS: Final = 100_000
+_USUAL: Final = f"{','.join(USUAL)}; with --with: {','.join(paired.CASES)}"
+_SIZES: Final = f"{VISITS}; with --with: {PAIRED_VISITS}"
 
 
 def main(
-    visits: Annotated[str, typer.Option(help="how many visits of 90 days; several, separated by commas")] = "1000000",
+    visits: Annotated[
+        str, typer.Option(help="how many visits of 90 days; several, separated by commas", show_default=_SIZES)
+    ] = "",
     organizations: Annotated[int, typer.Option(help="organizations that they belong to; one is asked about")] = 1,
-    only: Annotated[str, typer.Option(help="cases to run, separated by commas")] = ",".join(USUAL),
+    only: Annotated[str, typer.Option(help="cases to run, separated by commas", show_default=_USUAL)] = "",
     runs: Annotated[int, typer.Option(min=1, help="how often all of it is measured, one run after the other")] = 1,
     minutes: Annotated[float, typer.Option(help="how long visits are posted in the case sustained")] = 10,
     data: Annotated[Path, typer.Option(help="where lakes, logs and the peers' databases are kept")] = KEPT,
@@ -81,25 +89,38 @@ def main(
         Path | None, typer.Option(help="write the table into this Markdown file too, as a section")
     ] = None,
     drawing: Annotated[Path | None, typer.Option("--picture", help="draw the ratios into this file, as SVG")] = None,
+    revision: Annotated[
+        str, typer.Option("--with", help="compare this tree with a revision, such as main~3 or v1.0.0, in pairs")
+    ] = "",
+    pairs: Annotated[int, typer.Option(min=LEAST_PAIRS, help="pairs that count, with --with")] = LEAST_PAIRS,
 ) -> None:
     """Measure, print one table and, if asked, write JSON; ends with 1 when a bar is missed.
 
+    With --with, it ends with 1 when a case is slower than in that revision; of the other options, only --only, --visits
+    and --data apply.
+
     Example: uv run --group bench python -m benchmarks --visits 1000000,20000000 --only cold,serve
+
+    Example: uv run python -m benchmarks --with main --only import,operations
     """
-    sizes = sorted({int(size) for size in visits.split(",")})
-    unknown = [name for name in only.split(",") if name not in CASES]
-    if unknown:
-        sys.exit(f"there is no case {unknown[0]!r}; known are {', '.join(CASES)}.")
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # programs start as they do where they are installed: compiled
+    known = list(paired.CASES if revision else CASES)
+    cases = only.split(",") if only else known if revision else USUAL
+    unknown = [name for name in cases if name not in known]
+    if unknown:
+        sys.exit(f"there is no case {unknown[0]!r}; known are {', '.join(known)}.")
+    if revision:
+        sys.exit(_compare(revision, cases, int(visits or PAIRED_VISITS), pairs, data))
+    sizes = sorted({int(size) for size in (visits or str(VISITS)).split(",")})
     measured = []
     for _ in range(runs):
         with tempfile.TemporaryDirectory(prefix="traffic-benchmark-") as scratch:
             setting = Setting(sizes, organizations, data, Path(scratch), minutes)
-            measured += _measured(setting, only.split(","))
+            measured += _measured(setting, cases)
     figures = over_runs(measured)
     Console(width=200).print(table_of(figures))
     if output or table:
-        told = _told(setting, only, runs, figures)  # builds worlds that no case asked for
+        told = _told(setting, ",".join(cases), runs, figures)  # builds worlds that no case asked for
         if output:
             output.write_text(json.dumps(told, indent=2), "utf-8")
         if table:
@@ -110,6 +131,15 @@ def main(
     for figure in failed:
         print(f"missed: {figure.case} at {figure.visits:,} visits, {figure.who}: {bar_of(figure)}", file=sys.stderr)
     sys.exit(1 if failed else 0)
+
+
+def _compare(revision: str, cases: list[str], visits: int, pairs: int, data: Path) -> int:
+    """Compare this tree with another revision; the exit code."""
+    for name in [name for name in os.environ if name.startswith("TRAFFIC_") or name == "PYTHONPATH"]:
+        del os.environ[name]  # settings differ by revision, and each tree has modules of its own
+    comparisons = paired.compare(revision, cases, visits, pairs, data)
+    Console(width=200).print(paired.table_of(comparisons))
+    return int(paired.is_slower(comparisons))
 
 
 def _measured(setting: Setting, only: list[str]) -> list[Figure]:

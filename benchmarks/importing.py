@@ -94,7 +94,7 @@ def _check(who: str, counted: int, lines: int) -> None:
         raise SystemExit(f"{who} counted {counted:,} of {lines:,} lines.")
 
 
-def run(command: list[str]) -> Ran:
-    """Run a program to its end. Raises CalledProcessError when it fails."""
-    measured = [sys.executable, "-m", "benchmarks.measured", *command]
+def run(command: list[str], until: str = "") -> Ran:
+    """Run a program to its end, or until it writes a line with a text. Raises CalledProcessError when it fails."""
+    measured = [sys.executable, "-m", "benchmarks.measured", until, *command]
     return Ran(**json.loads(subprocess.run(measured, check=True, stdout=subprocess.PIPE).stdout))

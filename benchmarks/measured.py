@@ -1,5 +1,6 @@
 """Runs a program, and prints what it took as JSON, with each line that it wrote to its standard error and when.
 
+The first argument is a text: once the program writes a line with it, it is killed; if empty, it runs to its end.
 A process of its own: Linux counts the memory of who starts a program as that program's, and the process of all cases
 has grown to gigabytes.
 """
@@ -12,13 +13,20 @@ import time
 
 if __name__ == "__main__":
     begun = time.perf_counter()
-    process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    until, *command = sys.argv[1:]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     assert process.stderr
-    lines = [(time.perf_counter() - begun, line) for line in process.stderr]
+    lines, is_killed = list[tuple[float, str]](), False
+    for line in process.stderr:
+        lines.append((time.perf_counter() - begun, line))
+        if until and until in line:
+            is_killed = True
+            process.kill()
+            break
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        sys.exit(f"{' '.join(sys.argv[1:])} ended with {process.returncode}: {''.join(line for _, line in lines)}")
+    if not is_killed and (until or process.returncode):
+        sys.exit(f"{' '.join(command)} ended with {process.returncode}: {''.join(line for _, line in lines)}")
     ran = {
         "seconds": time.perf_counter() - begun,
         "processor_seconds": usage.ru_utime + usage.ru_stime,

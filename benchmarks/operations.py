@@ -35,8 +35,7 @@ def operations(setting: Setting) -> Iterator[Figure]:
     taken["export of every endpoint and day"] = _traffic(lake, *exported)
     erased = ["erase", "--org", ORGANIZATION, "--visitor", str(_a_visitor(world.lake)), "--yes"]
     taken["erase one visitor"] = _traffic(lake, *erased)
-    for name in ("manifest.sqlite", "manifest.sqlite-wal", "manifest.sqlite-shm"):
-        (lake / name).unlink(missing_ok=True)
+    lose_manifest(lake)
     taken["rebuild a lost manifest"] = _traffic(lake, "rebuild", "--yes")
     older = _of_older_rules(setting, world.visits)
     shutil.rmtree(lake)
@@ -45,6 +44,12 @@ def operations(setting: Setting) -> Iterator[Figure]:
     for name, ran in taken.items():
         yield figure(name, "s", [ran.seconds], world.visits)
         yield figure(f"memory: {name}", "MB", [ran.megabytes], world.visits)
+
+
+def lose_manifest(lake: Path) -> None:
+    """Delete the manifest of a lake."""
+    for name in ("manifest.sqlite", "manifest.sqlite-wal", "manifest.sqlite-shm"):
+        (lake / name).unlink(missing_ok=True)
 
 
 def _traffic(lake: Path, *arguments: str) -> Ran:
@@ -62,12 +67,13 @@ def _a_visitor(lake: Lake) -> int:
 def _of_older_rules(setting: Setting, visits: int) -> Path:
     """A kept lake whose visits were all classified by older rules."""
     lake = Lake(setting.kept / f"lake-older-{visits}", create=True)
-    land_organization(lake, ORGANIZATION, Sample(visits, LAST_DAY, DAYS), change=_classified_by_older_rules)
+    land_organization(lake, ORGANIZATION, Sample(visits, LAST_DAY, DAYS), change=classified_by_older_rules)
     compact(lake)
     return lake.root
 
 
-def _classified_by_older_rules(visits: pa.Table) -> pa.Table:
+def classified_by_older_rules(visits: pa.Table) -> pa.Table:
+    """The same visits, with a version of rules that no program has."""
     at = visits.schema.get_field_index("rules_version")
     older = pa.repeat(_OLDER, len(visits)).cast(visits.schema.field(at).type)
     return visits.set_column(at, visits.schema.field(at), older)

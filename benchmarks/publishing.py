@@ -22,7 +22,7 @@ from benchmarks.live import BATCH, reported_bodies
 from benchmarks.made import DAYS, LAST_DAY, ORGANIZATION
 from benchmarks.made.lakes import land_organization, settle_copy
 from benchmarks.peers import World
-from benchmarks.servers import key_of, program, server
+from benchmarks.servers import TRAFFIC, key_of, program, server
 from benchmarks.worlds import Setting
 from data import Lake
 from data.publish.publisher import LakePublisher
@@ -95,7 +95,7 @@ def _posted(setting: Setting, bucket: Any) -> Iterator[Figure]:  # noqa: ANN401 
             Lake(root, create=True).manifest.close()
             (setting.scratch / "key").write_text(key_of(root, ORGANIZATION), "ascii")
             settings = {"TRAFFIC_PUBLISH": f"s3://{bucket.new()}/lake"} if who == OURS else {}
-            with server(root, **settings) as (port, _):
+            with server(root, TRAFFIC, **settings) as (port, _):
                 words = (port, bodies, setting.scratch / "key", BATCHES_PER_SECOND, POSTED_SECONDS)
                 with program("benchmarks.posting", *words) as poster:
                     assert poster.stdout

@@ -20,9 +20,9 @@ TRAFFIC: Final = Path(sys.executable).parent / "traffic"
 CONNECTIONS: Final = 32
 
 
-def key_of(lake: Path, organization: str) -> str:
+def key_of(lake: Path, organization: str, traffic: Path = TRAFFIC) -> str:
     """A new API key."""
-    command = [str(TRAFFIC), "keys", "create", "--org", organization, "--name", "bench", "--lake", str(lake)]
+    command = [str(traffic), "keys", "create", "--org", organization, "--name", "bench", "--lake", str(lake)]
     done: subprocess.CompletedProcess[str] = subprocess.run(command, check=True, capture_output=True, text=True)
     return done.stdout.strip()
 
@@ -54,10 +54,10 @@ def wrk(port: int, path: str, key: str, seconds: int = 4) -> dict[str, float]:
 
 
 @contextmanager
-def server(lake: Path, **settings: str) -> Iterator[tuple[int, subprocess.Popen[str]]]:
+def server(lake: Path, traffic: Path = TRAFFIC, **settings: str) -> Iterator[tuple[int, subprocess.Popen[str]]]:
     """The real server over a lake with some settings, such as TRAFFIC_HOOK_NETWORKS; its port and its process."""
     environ = {**os.environ, "TRAFFIC_TRUSTED_PROXIES": "127.0.0.1", "TRAFFIC_LAKE": str(lake), **settings}
-    with _process([str(TRAFFIC), "serve", "--port", "0"], environ) as process:
+    with _process([str(traffic), "serve", "--port", "0"], environ) as process:
         assert process.stderr is not None
         line = process.stderr.readline()
         match = re.search(r":(\d+)/", line)

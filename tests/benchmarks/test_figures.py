@@ -113,6 +113,19 @@ def test_a_program_that_fails_is_not_measured() -> None:
         run([sys.executable, "-c", "raise SystemExit(3)"])
 
 
+def test_a_program_is_measured_until_it_writes_a_text() -> None:
+    """It would go on for an hour."""
+    code = "import sys, time; print('all done', file=sys.stderr, flush=True); time.sleep(3600)"
+    taken = run([sys.executable, "-c", code], until="done")
+    assert [line for _, line in taken.lines] == ["all done\n"]
+    assert taken.seconds >= taken.lines[0][0]
+
+
+def test_a_program_that_never_writes_the_text_is_not_measured() -> None:
+    with pytest.raises(subprocess.CalledProcessError):
+        run([sys.executable, "-c", "print('all done')"], until="done")
+
+
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 BUSY = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 4\r\n\r\nbusy"
 

@@ -1,0 +1,100 @@
+"""Cases without a server: whole processes in pairs, from the start of a command to its end."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+import pyarrow.parquet as pq
+
+from benchmarks.importing import Ran
+from benchmarks.made import DAYS, LAST_DAY, ORGANIZATION
+from benchmarks.operations import classified_by_older_rules, lose_manifest
+from benchmarks.paired.ratios import Comparison
+from benchmarks.paired.trial import Side, Trial
+
+_EXPORTED: Final = "bot-traffic,top-links,devices"
+_EXPORTED_DAYS: Final = 7
+_KEPT_DAYS: Final = 45
+_ERASED: Final = "Deleting the files in"
+"""What a command writes when erased visits count no more, and before it waits for queries that may still read them."""
+
+
+def importing(trial: Trial) -> Iterator[Comparison]:
+    """The log into a new lake, with the judging of its days."""
+    yield from trial.compare_programs("import", lambda side: side.import_log(side.fresh("imported"), trial.log))
+
+
+def judging(trial: Trial) -> Iterator[Comparison]:
+    """What follows once the visits of a second log are stored: days of two files are merged, judged and counted."""
+    first, second = trial.halves()
+
+    def judge(side: Side, _: int) -> dict[str, float]:
+        ran = side.import_log(side.copy_of(side.lake(first)), second)
+        return {"merge and judge days": ran.seconds - ran.seconds_until("imported from")}
+
+    yield from trial.compare("judging", "s", judge)
+
+
+def operations(trial: Trial) -> Iterator[Comparison]:
+    """What an operator does to a lake, each on a new copy."""
+    older = {side.name: _of_older_rules(side, trial.log) for side in trial.sides}
+
+    def on_copy(*words: str, until: str = "") -> Callable[[Side], Ran]:
+        return lambda side: side.run(side.copy_of(side.lake(trial.log)), *words, until=until)
+
+    def exported(side: Side) -> Ran:
+        target = str(side.fresh("export"))
+        words = ("export", "--org", ORGANIZATION, "--endpoints", _EXPORTED, "--to", target, *_days(_EXPORTED_DAYS))
+        return side.run(side.lake(trial.log), *words)
+
+    def rebuilt(side: Side) -> Ran:
+        lake = side.copy_of(side.lake(trial.log))
+        lose_manifest(lake)
+        return side.run(lake, "rebuild", "--yes")
+
+    erasure = ("erase", "--org", ORGANIZATION, "--short-code", first_path(trial.log).strip("/"), "--yes")
+    kept = (datetime.now(UTC).date() - LAST_DAY).days + _KEPT_DAYS
+    retention = ("retain", "--days", str(kept), "--yes", "--trust-clock")
+    ways: dict[str, Callable[[Side], Ran]] = {
+        "verify": lambda side: side.run(side.lake(trial.log), "verify"),
+        "backup": lambda side: side.run(side.lake(trial.log), "backup", str(side.fresh("backup"))),
+        f"export {_EXPORTED_DAYS} days": exported,
+        "erase a link": on_copy(*erasure, until=_ERASED),
+        f"retain {_KEPT_DAYS} of {DAYS} days": on_copy(*retention, until=_ERASED),
+        "rebuild a lost manifest": rebuilt,
+        "reclassify all": lambda side: side.run(side.copy_of(older[side.name]), "reclassify"),
+    }
+    for name, way in ways.items():
+        yield from trial.compare_programs(name, way)
+
+
+def dashboard(trial: Trial) -> Iterator[Comparison]:
+    """The dashboard of all days, printed."""
+    words = ("query", "dashboard", "--org", ORGANIZATION, "--format", "json", *_days(DAYS))
+    yield from trial.compare_programs("query the dashboard", lambda side: side.run(side.lake(trial.log), *words))
+
+
+def first_path(log: Path) -> str:
+    """The path of the first request, which is that of a link."""
+    with log.open(encoding="utf-8") as lines:
+        return next(lines).split('"')[1].split()[1].partition("?")[0]
+
+
+def _days(number: int) -> tuple[str, ...]:
+    """The options for so many days, to the last one."""
+    return ("--start-date", str(LAST_DAY - timedelta(number - 1)), "--end-date", str(LAST_DAY))
+
+
+def _of_older_rules(side: Side, log: Path) -> Path:
+    """A lake whose visits were all classified by rules that no program has."""
+    root = side.home / "lake-older"
+    if not root.exists():
+        side.copy_of(side.lake(log)).rename(root)
+        for path in (root / "visits" / f"organization={ORGANIZATION}").rglob("*.parquet"):
+            visits = pq.read_table(path, partitioning=None)
+            path.unlink()
+            pq.write_table(classified_by_older_rules(visits), path)
+        lose_manifest(root)
+        side.run(root, "rebuild", "--yes")
+    return root

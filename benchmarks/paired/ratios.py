@@ -1,0 +1,74 @@
+"""Ratios of paired measurements: their median, its interval, and the verdict."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import comb
+from statistics import median
+from typing import Final
+
+LEAST_PAIRS: Final = 15
+MATTERS: Final = 1.05
+"""The ratio from which on a difference counts. A smaller one may be real, and is still no reason to stop a change."""
+_LEVEL: Final = 0.95
+
+SLOWER: Final = "slower"
+FASTER: Final = "faster"
+NOT_SLOWER: Final = "not slower"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One measure of a case: medians of both trees, and the ratio of this tree to the other."""
+
+    measure: str
+    unit: str
+    pairs: int
+    ours: float
+    theirs: float
+    ratio: float
+    """The median of the ratios pair by pair; more than 1 if this tree takes longer."""
+    low: float
+    high: float
+    """The ends of its interval."""
+
+    @property
+    def verdict(self) -> str:
+        """Slower or faster if the interval excludes 1 and the median is at least MATTERS away from it."""
+        if self.low > 1 and self.ratio >= MATTERS:
+            return SLOWER
+        return FASTER if self.high < 1 and self.ratio <= 1 / MATTERS else NOT_SLOWER
+
+
+def comparison(measure: str, unit: str, ours: Sequence[float], theirs: Sequence[float]) -> Comparison:
+    """Compare measurements of which less is better, each with the one beside it."""
+    ratios = sorted(mine / other for mine, other in zip(ours, theirs, strict=True))
+    rank = lower_rank(len(ratios))
+    return Comparison(
+        measure,
+        unit,
+        len(ratios),
+        median(ours),
+        median(theirs),
+        median(ratios),
+        ratios[rank - 1],
+        ratios[len(ratios) - rank],
+    )
+
+
+def lower_rank(pairs: int) -> int:
+    """The rank of the ordered ratio at which the interval of their median begins; it ends at the same rank from above.
+
+    It is the narrowest one that covers the median with a probability of 95 % or more, whatever the distribution: each
+    ratio is below the median with a probability of one half. Raises ValueError if there are too few pairs.
+    """
+    rank = 0
+    while coverage(pairs, rank + 1) >= _LEVEL:
+        rank += 1
+    if not rank:
+        raise ValueError(f"{pairs} pairs are too few for an interval of {_LEVEL:.0%}: measure 6 or more.")
+    return rank
+
+
+def coverage(pairs: int, rank: int) -> float:
+    """The probability that the median lies between the ratios of this rank from below and from above."""
+    return 1 - 2 * sum(comb(pairs, below) for below in range(rank)) / 2.0**pairs

@@ -1,0 +1,137 @@
+"""Both trees at work on the same logs: black boxes, used by their commands and over HTTP only."""
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from benchmarks.importing import Ran, run
+from benchmarks.made import ORGANIZATION
+from benchmarks.paired.ratios import Comparison, comparison
+from benchmarks.servers import key_of, server
+
+DOMAIN: Final = "go.example.com"
+_UNITS: Final = {"s": 1, "ms": 1000}
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two trees, and the folder for all that it makes."""
+
+    name: str
+    traffic: Path
+    """The program in the environment of the tree."""
+    home: Path
+
+    def run(self, lake: Path, *words: str, until: str = "") -> Ran:
+        """Run a command over a lake, to its end or until it writes a line with a text.
+
+        Raises CalledProcessError when it fails.
+        """
+        return run([str(self.traffic), *words, "--lake", str(lake)], until)
+
+    def import_log(self, lake: Path, log: Path, organization: str = ORGANIZATION) -> Ran:
+        """Import a log, which judges the days in it as well."""
+        return self.run(lake, "import", str(log), "--org", organization, "--domain", DOMAIN)
+
+    def lake(self, log: Path, organizations: Sequence[str] = (ORGANIZATION,)) -> Path:
+        """The lake of a log that each organization has imported, compacted; made once, and copied to be changed."""
+        root = self.home / "-".join(["lake", log.stem, *organizations])
+        if not root.exists():
+            for organization in organizations:
+                self.import_log(root, log, organization)
+            self.run(root, "compact")
+        return root
+
+    def copy_of(self, lake: Path) -> Path:
+        """A copy of a lake, in place of the copy before it."""
+        copy = self.fresh("copy")
+        shutil.copytree(lake, copy)
+        return copy
+
+    def fresh(self, name: str) -> Path:
+        """A path at which nothing is."""
+        path = self.home / name
+        shutil.rmtree(path, ignore_errors=True)
+        return path
+
+
+@dataclass(frozen=True)
+class Address:
+    """A running server: its process, its port, and a key to ask with."""
+
+    pid: int
+    port: int
+    key: str
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a case is given: both sides, the log that they import, and how many pairs count."""
+
+    ours: Side
+    theirs: Side
+    log: Path
+    scratch: Path
+    pairs: int
+    progress: Callable[[str], None]
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        """Both."""
+        return self.ours, self.theirs
+
+    def compare(
+        self, note: str, unit: str, measure: Callable[[Side, int], Mapping[str, float]], times: int = 1
+    ) -> Iterator[Comparison]:
+        """Measure both sides in pairs whose order alternates; the first pair warms up.
+
+        `measure` takes the number of the pair as well, and returns seconds by the name of the measure. What is done
+        soon can be measured in several times as many pairs: the noise of a busy machine is in each of them.
+        """
+        pairs = times * self.pairs
+        taken: dict[str, list[Mapping[str, float]]] = {side.name: [] for side in self.sides}
+        for number in range(pairs + 1):
+            self.progress(f"{note}: pair {number} of {pairs}")
+            for side in (self.theirs, self.ours) if number % 2 else self.sides:
+                taken[side.name].append(measure(side, number))
+        ours, theirs = taken[self.ours.name][1:], taken[self.theirs.name][1:]
+        for name in ours[0]:
+            values = ([_UNITS[unit] * one[name] for one in side] for side in (ours, theirs))
+            yield comparison(name, unit, *values)
+
+    def compare_programs(self, name: str, program: Callable[[Side], Ran]) -> Iterator[Comparison]:
+        """Compare whole processes: the seconds that they take, and those of all processors together.
+
+        The latter depend less on what else the machine does, and show nothing of what a process waits for.
+        """
+
+        def measure(side: Side, _: int) -> dict[str, float]:
+            ran = program(side)
+            return {name: ran.seconds, f"{name}, processors": ran.processor_seconds}
+
+        yield from self.compare(name, "s", measure)
+
+    @contextmanager
+    def servers(self, lake_of: Callable[[Side], Path]) -> Iterator[dict[str, Address]]:
+        """A server of each side over its lake, both running at once; by the side's name."""
+        with ExitStack() as stack:
+            addresses = {}
+            for side in self.sides:
+                lake = lake_of(side)
+                key = key_of(lake, ORGANIZATION, side.traffic)
+                port, process = stack.enter_context(server(lake, side.traffic))
+                addresses[side.name] = Address(process.pid, port, key)
+            yield addresses
+
+    def halves(self) -> tuple[Path, Path]:
+        """Two logs, each with every second line of the log, so that both have visits of all days."""
+        halves = self.scratch / "even.log", self.scratch / "odd.log"
+        for first, half in enumerate(halves):
+            if not half.exists():
+                with self.log.open(encoding="utf-8") as lines:
+                    half.write_text("".join(islice(lines, first, None, 2)), "utf-8")
+        return halves

@@ -1,0 +1,119 @@
+"""Measurements in pairs: the interval of their ratios, the verdict, and the order of the two trees."""
+
+from math import comb
+from pathlib import Path
+from random import Random
+from statistics import median
+
+import pytest
+
+from benchmarks.paired.cases import is_slower
+from benchmarks.paired.ratios import Comparison, comparison, coverage, lower_rank
+from benchmarks.paired.trial import Side, Trial
+
+HOME = Path("nowhere")
+
+
+def of(ratio, low, high):
+    return Comparison("import", "s", 15, 1, 1, ratio, low, high)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "rank", "expected"), [(6, 1, 0.96875), (15, 4, 0.96484375), (20, 6, 0.958610534), (31, 10, 0.970551)]
+)
+def test_interval_of_the_median_covers_at_least_95_percent(pairs, rank, expected):
+    assert lower_rank(pairs) == rank
+    assert coverage(pairs, rank) == pytest.approx(expected, abs=1e-6)
+    assert coverage(pairs, rank + 1) < 0.95
+
+
+def test_coverage_is_the_binomial_probability():
+    between = sum(comb(15, heads) for heads in range(4, 12)) / 2**15  # of 15 ratios, those below the median
+    assert coverage(15, 4) == pytest.approx(between)
+
+
+def test_fewer_than_six_pairs_have_no_interval():
+    with pytest.raises(ValueError, match="5 pairs are too few for an interval of 95%: measure 6 or more"):
+        lower_rank(5)
+
+
+def test_ratio_is_the_median_pair_by_pair():
+    """The machine was busy during some pairs: both sides took as many times as long."""
+    busy = [1, 1, 1, 1, 1, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9]
+    found = comparison("import", "s", [1.1 * times for times in busy], busy)
+    assert (found.ratio, found.low, found.high) == pytest.approx((1.1, 1.1, 1.1))
+    assert (found.ours, found.theirs) == pytest.approx((9.9, 9))
+
+
+def test_interval_goes_from_the_4th_to_the_12th_of_15_ratios():
+    ratios = [1 + number / 100 for number in range(1, 16)]
+    Random(1).shuffle(ratios)
+    found = comparison("import", "s", ratios, [1] * 15)
+    assert (found.low, found.ratio, found.high) == pytest.approx((1.04, 1.08, 1.12))
+
+
+@pytest.mark.parametrize(
+    ("ratio", "low", "high", "verdict"),
+    [
+        (1.05, 1.01, 1.2, "slower"),
+        (1.049, 1.02, 1.06, "not slower"),
+        (1.2, 1.0, 1.4, "not slower"),
+        (1.0, 0.9, 1.1, "not slower"),
+        (0.9, 0.8, 1.0, "not slower"),
+        (0.96, 0.95, 0.97, "not slower"),
+        (0.95, 0.8, 0.99, "faster"),
+    ],
+)
+def test_verdict_needs_an_interval_beside_1_and_5_percent(ratio, low, high, verdict):
+    assert of(ratio, low, high).verdict == verdict
+    assert is_slower([of(1, 0.9, 1.1), of(ratio, low, high)]) == (verdict == "slower")
+
+
+def test_equal_trees_are_rarely_called_slower():
+    random = Random(7)
+
+    def noise():
+        return [random.lognormvariate(0, 0.2) for _ in range(15)]
+
+    verdicts = [comparison("import", "s", noise(), noise()).verdict for _ in range(1_000)]
+    assert verdicts.count("slower") <= 30  # 1.76 % are expected at most
+    assert verdicts.count("faster") <= 30
+
+
+def test_a_tree_that_takes_a_fifth_longer_is_called_slower():
+    random = Random(7)
+    ours, theirs = ([factor * random.lognormvariate(0, 0.05) for _ in range(15)] for factor in (1.2, 1))
+    assert comparison("import", "s", ours, theirs).verdict == "slower"
+    assert comparison("import", "s", theirs, ours).verdict == "faster"
+
+
+def measured(pairs):
+    """The order in which two sides were measured, and what was found."""
+    order = []
+
+    def measure(side, number):
+        order.append((number, side.name))
+        return {"slept": 0.5 if number == 0 else len(side.name)}
+
+    sides = (Side(name, HOME, HOME) for name in ("ours", "theirs"))
+    trial = Trial(*sides, HOME, HOME, pairs, lambda _: None)
+    return order, list(trial.compare("sleep", "ms", measure))
+
+
+def test_sides_take_turns_to_be_first():
+    order, _ = measured(7)
+    assert "".join(name[0] for _, name in order) == "ot" + "toot" * 3 + "to"
+    assert [number for number, _ in order] == [number for number in range(8) for _ in range(2)]
+
+
+def test_the_first_pair_does_not_count():
+    _, (found,) = measured(6)
+    assert (found.ours, found.theirs) == (4_000, 6_000)
+    assert (found.low, found.ratio, found.high) == pytest.approx((4 / 6, median([4 / 6]), 4 / 6))
+
+
+def test_quick_measures_take_several_times_as_many_pairs():
+    trial = Trial(*(Side(name, HOME, HOME) for name in ("ours", "theirs")), HOME, HOME, 6, lambda _: None)
+    (found,) = trial.compare("sleep", "ms", lambda _, number: {"slept": 1 + number}, times=3)
+    assert found.pairs == 18
+    assert found.ours == 1_000 * median(range(2, 20))
