@@ -26,6 +26,7 @@ import pytest
 from data.maintenance import erasure, retention
 from data.store import pending
 from data.store.locks import locked
+from service import doctor
 from service.commands import confirmation
 from service.hooks.attempts import claim, finish
 from service.hooks.delivery import Attempt
@@ -119,6 +120,11 @@ class Terminal:
     def release(self, _, below):
         self.held.close()
 
+    def limit(self, seconds, below):
+        """`traffic doctor` accepts that a write, or an answer, takes so many seconds."""
+        for name in ("MAX_SYNC_SECONDS", "MAX_ANSWER_SECONDS"):
+            self.patch.setattr(doctor, name, float(seconds))
+
     def sql(self, statement, below):
         """Somebody changes a database, `manifest UPDATE …`, or reads it: below is each value on lines of its own."""
         name, _, statement = self.resolved(statement).partition(" ")
@@ -179,8 +185,8 @@ class Terminal:
 STEPS = {"$": Terminal.run} | {
     step.__name__: step
     for step in (
-        Terminal.show, Terminal.file, Terminal.answer, Terminal.set, Terminal.hold, Terminal.release, Terminal.sql,
-        Terminal.mmdb, Terminal.visits, Terminal.pending, Terminal.job, Terminal.ship, Terminal.attempt,
+        Terminal.show, Terminal.file, Terminal.answer, Terminal.set, Terminal.hold, Terminal.release, Terminal.limit,
+        Terminal.sql, Terminal.mmdb, Terminal.visits, Terminal.pending, Terminal.job, Terminal.ship, Terminal.attempt,
     )
 }  # fmt: skip
 
@@ -202,6 +208,7 @@ def test_a_transcript_is_true(traffic, forks, lake, tmp_path, monkeypatch, steps
         monkeypatch.setattr(module, "GRACE", timedelta(0))
     with ExitStack() as held:
         terminal = Terminal(traffic, forks, monkeypatch, held)
+        terminal.limit(60, [])  # whatever else the machine does
         while steps:
             word, _, rest = steps[0].partition(" ")
             below = [*takewhile(lambda line: line[0] in "?>!|", steps[1:])]
