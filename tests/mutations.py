@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -43,7 +44,7 @@ class Mutation(NamedTuple):
 
 
 def mutations(file: str, source: bytes) -> list[Mutation]:
-    """Every mistake that can be planted in a file, in the order of its syntax tree."""
+    """Every mistake that may be planted in a file, in the order of its syntax tree; a few do not compile."""
     lines = [0, *(found.end() for found in re.finditer(b"\n", source))]
 
     def start(node: ast.expr) -> int:
@@ -86,7 +87,7 @@ def mutations(file: str, source: bytes) -> list[Mutation]:
             for child in ast.iter_child_nodes(node):
                 yield from walk(child)
 
-    return [mutation for mutation in walk(ast.parse(source)) if compiles(mutation.planted(source))]
+    return [*walk(ast.parse(source))]
 
 
 def compiles(source: bytes) -> bool:
@@ -99,10 +100,11 @@ def compiles(source: bytes) -> bool:
 
 
 def chosen(tree: Path, folders: list[str], seed: int, count: int) -> list[Mutation]:
-    """Mistakes drawn at random from all files of the folders."""
+    """Mistakes that compile, drawn at random from all files of the folders."""
     files = sorted({path for folder in folders for path in (tree / folder).rglob("*.py")})
     found = [one for path in files for one in mutations(str(path.relative_to(tree)), path.read_bytes())]
-    return random.Random(seed).sample(found, min(count, len(found)))
+    random.Random(seed).shuffle(found)
+    return [*islice((one for one in found if compiles(one.planted((tree / one.file).read_bytes()))), count)]
 
 
 def stages(tree: Path, file: str) -> list[str]:
