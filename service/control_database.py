@@ -17,7 +17,7 @@ from data.store.schema import create_database, transaction
 from service.threads import Arguments, Result, in_thread
 
 CONTROL: Final = "control.sqlite"
-MIGRATIONS: Final = tuple(read_sql("service", f"control_{number}") for number in (1, 2))
+MIGRATIONS: Final = tuple(read_sql("service", f"control_{number}") for number in (1, 2, 3))
 """Entry n: from version n to n + 1; only append."""
 READ_THREADS: Final = 4
 _LOST_KEYS: Final = "its API keys are lost: copy it back from a backup, or delete it and create new keys."

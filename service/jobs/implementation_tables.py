@@ -97,7 +97,7 @@ def excess_bytes(database: ControlDatabase, organization: str, added: CheckedDra
 
 def free_bytes(connection: sqlite3.Connection, organization: str, wanted: int) -> None:
     """Delete contents of withdrawn implementations, the oldest first, of so many bytes. Raises TooLarge."""
-    if wanted <= 0:  # which is usual; to look at every content takes a tenth of a second
+    if wanted <= 0:  # which is usual
         return
     rows = connection.execute(
         "SELECT job_id, number, bytes FROM jobs JOIN implementations ON job_id = jobs.id WHERE organization = ? "

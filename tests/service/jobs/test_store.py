@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from datetime import date, timedelta
+from pathlib import Path
 
 import pytest
 from msgspec import structs
@@ -11,9 +12,11 @@ from data import BadInput
 from service.hooks.registry import Hooks
 from service.jobs import findings, tables
 from service.jobs.findings import MAX_EVIDENCE_BYTES
-from service.jobs.implementations import Approval, Draft
+from service.jobs.implementation_tables import excess_bytes
+from service.jobs.implementations import MAX_CONTENT_BYTES, MAX_STORED_BYTES, Approval, Draft
 from service.jobs.manual import manual_job
 from service.jobs.records import COMMAND_LINE
+from service.jobs.redirects import CheckedDraft
 from service.jobs.states import JobChanged, JobConflict, JobNotFound, TooLarge
 from tests.service.jobs.findings import ANNA, NOW, broken, deliver, mark, measured, ship
 from tests.support.lakes import fail_at
@@ -34,6 +37,11 @@ def events(monkeypatch):
     monkeypatch.setattr(tables, "enqueue", enqueue)
     monkeypatch.setattr(tables, "is_awaited", lambda *_: True)
     return events
+
+
+def bytes_read():
+    """Number of bytes that this thread has read from files."""
+    return int(Path("/proc/thread-self/io").read_text("ascii").split()[1])
 
 
 def names(events):
@@ -299,6 +307,18 @@ def test_contents_of_an_organization_have_a_maximum(jobs, only, monkeypatch):
     jobs.attach("acme", job.id, text, ANNA, NOW)
     contents = [jobs.implementation("acme", job.id, number).content for number in (1, 2, 3)]
     assert contents == [None, text.content, text.content]
+
+
+@pytest.mark.skipif(not Path("/proc/thread-self/io").exists(), reason="only Linux counts what a thread reads")
+def test_a_search_of_implementations_reads_no_contents(jobs):
+    text = Draft("patch", "text/plain", "x" * MAX_CONTENT_BYTES)
+    for number in range(16):
+        job = act(jobs, jobs.create(manual_job("acme", f"{number}", "", ANNA, NOW), ANNA, NOW), "approve_fix")
+        checked = jobs.attach("acme", job.id, text, ANNA, NOW)
+    draft = CheckedDraft(checked, text.content.encode(), None, None)
+    before = bytes_read()
+    assert excess_bytes(jobs.database, "acme", draft) == 17 * MAX_CONTENT_BYTES - MAX_STORED_BYTES
+    assert bytes_read() - before < MAX_CONTENT_BYTES
 
 
 def test_jobs_by_hand_have_a_maximum_and_the_oldest_dismissed_makes_room(jobs, monkeypatch):
