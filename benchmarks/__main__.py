@@ -35,7 +35,7 @@ from benchmarks import (
 from benchmarks.bars import bar_of, missed
 from benchmarks.figures import Figure, over_runs
 from benchmarks.paired import cases as paired
-from benchmarks.paired.ratios import LEAST_PAIRS
+from benchmarks.paired.ratios import LEAST_PAIRS, is_slower
 from benchmarks.picture import picture
 from benchmarks.printing import document_of, table_of
 from benchmarks.worlds import Setting
@@ -139,7 +139,7 @@ def _compare(revision: str, cases: list[str], visits: int, pairs: int, data: Pat
         del os.environ[name]  # settings differ by revision, and each tree has modules of its own
     comparisons = paired.compare(revision, cases, visits, pairs, data)
     Console(width=200).print(paired.table_of(comparisons))
-    return int(paired.is_slower(comparisons))
+    return int(is_slower(comparisons))
 
 
 def _measured(setting: Setting, only: list[str]) -> list[Figure]:

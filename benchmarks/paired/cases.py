@@ -11,7 +11,7 @@ from rich.table import Table
 
 from benchmarks.made.logs import write_log
 from benchmarks.paired import programs, served
-from benchmarks.paired.ratios import SLOWER, Comparison
+from benchmarks.paired.ratios import Comparison
 from benchmarks.paired.trial import Side, Trial
 from benchmarks.servers import TRAFFIC
 from tests.support.worktrees import worktree
@@ -58,11 +58,6 @@ def table_of(comparisons: list[Comparison]) -> Table:
     for one in comparisons:
         table.add_row(*_row(one))
     return table
-
-
-def is_slower(comparisons: list[Comparison]) -> bool:
-    """Whether any of them is."""
-    return any(one.verdict == SLOWER for one in comparisons)
 
 
 def _row(one: Comparison) -> tuple[str, ...]:

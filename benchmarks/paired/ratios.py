@@ -1,6 +1,6 @@
 """Ratios of paired measurements: their median, its interval, and the verdict."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import comb
 from statistics import median
@@ -53,6 +53,11 @@ def comparison(measure: str, unit: str, ours: Sequence[float], theirs: Sequence[
         ratios[rank - 1],
         ratios[len(ratios) - rank],
     )
+
+
+def is_slower(comparisons: Iterable[Comparison]) -> bool:
+    """Whether this tree is slower in any of them."""
+    return any(one.verdict == SLOWER for one in comparisons)
 
 
 def lower_rank(pairs: int) -> int:

@@ -7,8 +7,7 @@ from statistics import median
 
 import pytest
 
-from benchmarks.paired.cases import is_slower
-from benchmarks.paired.ratios import Comparison, comparison, coverage, lower_rank
+from benchmarks.paired.ratios import Comparison, comparison, coverage, is_slower, lower_rank
 from benchmarks.paired.trial import Side, Trial
 
 HOME = Path("nowhere")
@@ -87,17 +86,19 @@ def test_a_tree_that_takes_a_fifth_longer_is_called_slower():
     assert comparison("import", "s", theirs, ours).verdict == "faster"
 
 
-def measured(pairs):
+def trial(pairs):
+    return Trial(*(Side(name, HOME, HOME) for name in ("ours", "theirs")), HOME, HOME, pairs, lambda _: None)
+
+
+def measured(pairs, seconds=lambda side, number: len(side.name), times=1):
     """The order in which two sides were measured, and what was found."""
     order = []
 
     def measure(side, number):
         order.append((number, side.name))
-        return {"slept": 0.5 if number == 0 else len(side.name)}
+        return {"slept": seconds(side, number)}
 
-    sides = (Side(name, HOME, HOME) for name in ("ours", "theirs"))
-    trial = Trial(*sides, HOME, HOME, pairs, lambda _: None)
-    return order, list(trial.compare("sleep", "ms", measure))
+    return order, list(trial(pairs).compare("sleep", "ms", measure, times))
 
 
 def test_sides_take_turns_to_be_first():
@@ -107,13 +108,26 @@ def test_sides_take_turns_to_be_first():
 
 
 def test_the_first_pair_does_not_count():
-    _, (found,) = measured(6)
-    assert (found.ours, found.theirs) == (4_000, 6_000)
-    assert (found.low, found.ratio, found.high) == pytest.approx((4 / 6, median([4 / 6]), 4 / 6))
+    _, (found,) = measured(6, lambda side, number: 4 if number else len(side.name))
+    assert (found.ours, found.theirs, found.low, found.high) == (4_000, 4_000, 1, 1)
 
 
 def test_quick_measures_take_several_times_as_many_pairs():
-    trial = Trial(*(Side(name, HOME, HOME) for name in ("ours", "theirs")), HOME, HOME, 6, lambda _: None)
-    (found,) = trial.compare("sleep", "ms", lambda _, number: {"slept": 1 + number}, times=3)
+    _, (found,) = measured(6, lambda _, number: 1 + number, times=3)
     assert found.pairs == 18
     assert found.ours == 1_000 * median(range(2, 20))
+
+
+@pytest.mark.parametrize(("slow", "verdict"), [(range(7), "not slower"), (range(14), "slower")])
+def test_slower_is_what_was_slower_twice(slow, verdict):
+    order, (found,) = measured(6, lambda side, number: 2 if side.name == "ours" and number in slow else 1)
+    assert found.verdict == verdict
+    assert order[-1][0] == 13
+
+
+def test_only_slower_measures_are_compared_again():
+    def measure(side, number):
+        return {"slow": 2 if side.name == "ours" else 1, "equal": 1 if number < 7 else 9}
+
+    slow, equal = trial(6).compare("sleep", "s", measure)
+    assert (slow.verdict, equal.ours) == ("slower", 1)
