@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from data.errors import BadInput
+from data.logs.parquet_pages import column_memory, longest_shared, row_groups
 
 _ROWS: Final = 16_384
 _NESTED_ROWS: Final = 256
@@ -17,6 +18,8 @@ _LINES_BYTES: Final = 32 << 20
 bytes that they may take."""
 MAX_ROW_BYTES: Final = 128 << 20
 MAX_ROW_GROUP_BYTES: Final = 2 << 30
+MAX_GROUP_BYTES: Final = 512 << 20
+"""The memory that a row group may take while a page of each column is read."""
 
 
 def rows_as_lines(path: object, file: BinaryIO) -> Iterator[bytes]:
@@ -29,11 +32,27 @@ def rows_as_lines(path: object, file: BinaryIO) -> Iterator[bytes]:
     if any(group.total_byte_size > MAX_ROW_GROUP_BYTES for group in groups):
         raise BadInput(f"{path} has a row group of more than 2 GiB; write it with smaller row groups.")
     leaves = [metadata.schema.column(number) for number in range(metadata.num_columns)]
-    texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY" and leaf.logical_type.type != "DECIMAL"]
-    nested = [path for path in texts if "." in path]  # PyArrow cannot always read these as dictionaries
+    columns = row_groups(file)
+    if any(len(group) != len(leaves) for group in columns):
+        raise pa.ArrowInvalid("a row group does not have all columns")
+    memory = [
+        [column_memory(file, column, leaf.max_repetition_level > 0) for column, leaf in zip(group, leaves, strict=True)]
+        for group in columns
+    ]
+    if (most := max((sum(part.bytes for part in group) for group in memory), default=0)) > MAX_GROUP_BYTES:
+        raise BadInput(f"{path} takes {most:,} bytes while it is read; write it with smaller pages and row groups.")
+    texts = [
+        number
+        for number, leaf in enumerate(leaves)
+        if leaf.physical_type == "BYTE_ARRAY" and leaf.logical_type.type != "DECIMAL"
+    ]
+    nested = [number for number in texts if "." in leaves[number].path]  # PyArrow cannot always read dictionaries there
+    expanded = [*nested, *(number for number in texts if any(group[number].is_delta for group in memory))]
+    longest = max((sum(longest_shared(file, group[number]) for number in expanded) for group in columns), default=0)
+    flat = [leaves[number].path for number in texts if number not in expanded]
     average = max((group.total_byte_size // max(group.num_rows, 1) for group in groups), default=0)
-    read, done = max(1, min(_NESTED_ROWS if nested else _ROWS, _LINES_BYTES // (average + 1))), 0
-    flat = [path for path in texts if path not in nested]
+    most = min(_NESTED_ROWS if nested else _ROWS, _LINES_BYTES // (average + 1), MAX_ROW_BYTES // (longest + 1))
+    read, done = max(1, most), 0
     with duckdb.connect() as engine, pq.ParquetFile(file, metadata=metadata, read_dictionary=flat) as parquet:
         engine.execute("SET TimeZone = 'UTC'")
         engine.execute("SET temp_directory = ''")  # rows contain IP addresses, which must not be spilled to disk

@@ -232,7 +232,7 @@ def _chunks(path: Source) -> Iterator[bytes]:
                 yield from _within(room, path, rows_as_lines(path, file))
             else:
                 yield from iter(lambda: file.read(CHUNK_BYTES), b"")
-    except (zlib.error, pa.ArrowException, duckdb.Error) as error:
+    except (zlib.error, pa.ArrowException, duckdb.Error, UnicodeDecodeError) as error:
         raise BadInput(f"{path} is damaged ({error}); nothing of it was imported.") from error
     except OSError as error:
         if error.errno is None:  # as of Parquet that cannot be decoded

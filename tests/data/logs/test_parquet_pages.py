@@ -1,0 +1,115 @@
+"""Headers of Parquet pages: what they say about memory, also where they lie or are damaged."""
+
+import io
+from contextlib import suppress
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from data.errors import BadInput
+from data.logs import parquet_lines
+from data.logs.parquet_pages import column_memory, longest_shared, row_groups
+from data.logs.source import identify
+
+TEXT, LISTED = "x" * 100_000, pa.array([[1] * 100_000])
+ROWS = [f"text {number % 9_999}" for number in range(100_000)]
+
+
+def written(column, **how):
+    """A file with one column."""
+    file = io.BytesIO()
+    pq.write_table(pa.table({"text": column}), file, **how)
+    return file
+
+
+def memory(file, *, is_listed=False):
+    return column_memory(file, row_groups(file)[0][0], is_listed)
+
+
+@pytest.fixture
+def complaint(tmp_path, monkeypatch):
+    """Why a file is refused when a row group may take one megabyte."""
+    monkeypatch.setattr(parquet_lines, "MAX_GROUP_BYTES", 1_000_000)
+
+    def complaint(content):
+        path = tmp_path / "log.parquet"
+        path.write_bytes(content)
+        with pytest.raises(BadInput, match="write it with smaller pages and row groups") as caught:
+            identify(path, ())
+        return str(caught.value)
+
+    return complaint
+
+
+def test_a_page_that_says_that_it_is_large_is_refused(complaint):
+    """The footer still says how large it is."""
+    content = written([TEXT], compression="zstd", use_dictionary=False).getvalue()
+    true, said = (b"\x15" + bytes((number & 127 | 128, number >> 7 & 127 | 128, number >> 14)) for number in (
+        2 * (len(TEXT) + 10), 2 * 1_000_000))  # fmt: skip
+    assert content.count(true, 0, 20) == 1
+    assert "2,000,0" in complaint(content.replace(true, said, 1))
+
+
+def test_a_row_with_very_many_values_is_refused(complaint):
+    content = written(LISTED).getvalue()
+    assert len(content) < 2_000
+    assert "1,600," in complaint(content)
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("codec", ["none", "snappy", "gzip", "zstd", "lz4", "brotli"])
+def test_all_pages_of_a_column_are_found(codec, version):
+    file = written(ROWS, compression=codec, data_page_version=version, data_page_size=10_000, use_dictionary=["text"])
+    assert memory(file, is_listed=True).bytes - memory(file).bytes == 16 * len(ROWS)
+    assert longest_shared(file, row_groups(file)[0][0]) == len("text 9998")
+
+
+@pytest.mark.parametrize("encoding", ["DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"])
+def test_texts_after_their_lengths_are_read(tmp_path, encoding):
+    lines = []
+    for how in ({"column_encoding": {"text": encoding}}, {}):
+        path = tmp_path / "log.parquet"
+        path.write_bytes(written(ROWS, use_dictionary=False, **how).getvalue())
+        lines.append(identify(path, ()).sha256)
+    assert lines[0] == lines[1]
+
+
+def test_few_rows_are_read_at_once_that_share_a_long_text(tmp_path, monkeypatch):
+    asked, read = [], pq.ParquetFile.iter_batches
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", lambda file, rows: asked.append(rows) or read(file, rows))
+    path = tmp_path / "log.parquet"
+    path.write_bytes(written(pa.array([{"a": "x" * 10_000_000}, {"a": "y"}] * 20)).getvalue())
+    identify(path, ())
+    assert asked == [parquet_lines.MAX_ROW_BYTES // 10_000_001]
+
+
+@pytest.mark.parametrize("byte", [0x00, 0x0C, 0x19, 0x7F, 0xFF])
+def test_damaged_headers_are_errors_of_the_file(byte):
+    content = written(ROWS[:100], data_page_version="2.0").getvalue()
+    column = row_groups(io.BytesIO(content))[0][0]
+    for place in range(4, len(content)):
+        damaged = io.BytesIO(content[:place] + bytes([byte]) + content[place + 1 :])
+        with suppress(pa.ArrowInvalid):
+            assert column_memory(damaged, column, is_listed=False).bytes >= 0
+            assert longest_shared(damaged, column) >= 0
+
+
+@pytest.mark.parametrize(
+    "header",
+    [b"", b"\x15",
+     b"\xff" * 100, b"\x15\x00\x05\x02\x00", b"\x1c" * 100_000, b"\x19\xfc" + b"\xff" * 20, b"\x15\x00\x15\x01"],
+    ids=["nothing", "the beginning", "numbers", "a field twice", "deep", "a long list", "negative"],
+)  # fmt: skip
+def test_a_header_that_cannot_be_is_refused(header):
+    file = written(ROWS[:1])
+    column = row_groups(file)[0][0]
+    with pytest.raises(pa.ArrowInvalid, match="a page header"):
+        column_memory(io.BytesIO(b"PAR1" + header), column, is_listed=False)
+
+
+def test_a_column_name_that_is_not_utf_8_is_damage(tmp_path):
+    path = tmp_path / "log.parquet"
+    path.write_bytes(written(ROWS[:1], store_schema=False).getvalue().replace(b"text", b"te\xa2t"))
+    with pytest.raises(BadInput, match="is damaged"):
+        identify(path, ())
