@@ -142,7 +142,7 @@ def rendering(world: World) -> Iterator[Figure]:
     app = PagesApp(
         PageServices(
             world.lake, control, answers, targets, ApiKeys(control), SourceResolver(), settings, lambda: noon,
-            jobs, link_writes(jobs), Hooks(control), warehouse, workers,
+            jobs, link_writes(jobs, workers.serves_others), Hooks(control), warehouse, workers,
         )
     )  # fmt: skip
     renderer = app.context.renderer = _RecordingRenderer(app.context.root, workers.texts)

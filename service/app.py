@@ -110,10 +110,11 @@ class _Parts:
 
             return LiveIngest(lake, settings.trusted_proxies, countries, settings.short_code_pattern, clock)
 
-        self.receiver = VisitReceiver(live_ingest, self.workers.serves_others)
+        serves_others = self.workers.serves_others
+        self.receiver = VisitReceiver(live_ingest, serves_others)
         jwks = JwksClient(settings.jwks) if settings.jwks else None
         self.authenticator = Authenticator(settings, self.api_keys, jwks)
-        self.links, self.redirects = link_edits(lake), link_writes(self.jobs)
+        self.links, self.redirects = link_edits(lake, serves_others), link_writes(self.jobs, serves_others)
         self.maintenance = Maintenance(
             lake, control, clock, settings.retention_days, self.detection, mail, cluster, publisher
         )

@@ -32,14 +32,15 @@ LinkWrites = GroupCommit[None, None]
 """Writes the links that redirects ask for. All of an organization are one change, for which all who asked wait."""
 
 
-def link_writes(store: Jobs) -> LinkWrites:
-    """The thread that writes the links of redirects."""
+def link_writes(store: Jobs, serves_others: Callable[[str], bool]) -> LinkWrites:
+    """The thread that writes the links of redirects. An organization rests while queries of others run or wait."""
 
     def write(organization: str, waiting: list[None]) -> list[None]:
         store.write_links(organization)
         return waiting
 
-    return GroupCommit(write, ThreadPoolExecutor(1, thread_name_prefix="redirects-write", initializer=lower_priority))
+    thread = ThreadPoolExecutor(1, thread_name_prefix="redirects-write", initializer=lower_priority)
+    return GroupCommit(write, thread, serves_others)
 
 
 def job_handlers(

@@ -103,7 +103,7 @@ class Workers(Lane):
         super().__init__((os.cpu_count() or 1) + 1, "query")
         self.cluster = Lane(CLUSTER_THREADS, "cluster")
         self.texts = Lane(TEXT_THREADS, "text", None, self.serves_others)
-        self.writes = Lane(1, "job-write", None)
+        self.writes = Lane(1, "job-write", None, self.serves_others)
         """Writes of jobs, which wait for each other anyway."""
         self._probe_thread = ThreadPoolExecutor(1, thread_name_prefix="probe")
 

@@ -1,7 +1,7 @@
 """What the operations on one link do: programs read it, set it and remove it."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC
 from functools import partial
@@ -32,10 +32,13 @@ LinkEdits = GroupCommit[LinkEdit, tuple[Link | None, Link | None]]
 """Makes edits. Those of an organization that wait are one change, since each writes its file of links anew."""
 
 
-def link_edits(lake: Lake) -> LinkEdits:
-    """The thread that edits the links of a lake. What it returns is a link before and after the edit."""
+def link_edits(lake: Lake, serves_others: Callable[[str], bool]) -> LinkEdits:
+    """The thread that edits the links of a lake. What it returns is a link before and after the edit.
+
+    An organization rests while queries of others run or wait.
+    """
     thread = ThreadPoolExecutor(1, thread_name_prefix="links-write", initializer=lower_priority)
-    return GroupCommit(partial(edit_links, lake), thread)
+    return GroupCommit(partial(edit_links, lake), thread, serves_others)
 
 
 def link_handlers(lake: Lake, edits: LinkEdits, clock: Clock) -> dict[str, Handler]:

@@ -139,8 +139,11 @@ async def test_an_organization_that_rests_lets_others_go_first():
     await turns.take("a", lambda: [ANNA])
     first = asyncio.create_task(wait("a"))
     await asyncio.sleep(0)
-    turns.give_back("a", 0.1)
-    await asyncio.gather(wait("b"), wait("c"), first)
+    turns.give_back("a", 3_600)
+    await asyncio.gather(wait("b"), wait("c"))
+    assert not first.done()
+    turns._end_rest("a")
+    await first
     assert order == ["b", "c", "a"]
     assert turns._free == 1
     assert not turns._lines
