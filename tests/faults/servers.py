@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from service.api_keys import ApiKeys
 from tests.faults.lakes import reported
-from tests.faults.tracing import Child
+from tests.faults.tracing import Child, Tracer, calls_of
 from tests.support.control import open_store
 from tests.support.lakes import opened
 
@@ -54,6 +54,27 @@ class Server(NamedTuple):
         answer = self.ask("GET", f"/analytics/traffic-overview?start_date={start}&end_date=2026-12-31")
         assert answer.status == 200, answer
         return json.loads(answer.body)["total_visits"]
+
+
+def post_traced(server, folder, path, body, traced, *injected):
+    """The status of the answer to a POST, None if the server was killed before it; and the calls made meanwhile.
+
+    Every thread of the server counts its calls from here on; those that send messages write, too.
+    """
+    assert server.ask("GET", "/jobs").status == 200  # which notes that the key was used
+    trace = folder.with_suffix(".trace")
+    expressions = [word for one in injected for word in ("-e", f"inject={one}")]
+    tracer = Tracer(server.child.process, trace, "-y", "-e", f"trace={','.join(traced)}", *expressions)
+    assert tracer.is_attached, tracer.told
+    try:
+        status = server.ask("POST", path, body).status
+    except (OSError, http.client.HTTPException):
+        status = None
+        tracer.wait()
+        assert server.child.wait().code == -signal.SIGKILL
+    else:
+        tracer.detach()
+    return status, list(calls_of(trace.read_text(errors="replace")))
 
 
 @contextmanager

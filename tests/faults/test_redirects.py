@@ -2,18 +2,16 @@
 latest, or neither. What was edited since is never overwritten by the same redirect.
 """
 
-import http.client
 import json
 import shutil
-import signal
 import sqlite3
 import time
 from contextlib import closing
 
 from data.store.links import links_of, remove_link
-from tests.faults.servers import serving
-from tests.faults.tracing import CALLS, Tracer, calls_of
-from tests.faults.trials import IS_LONG, scaled
+from tests.faults.servers import post_traced, serving
+from tests.faults.tracing import CALLS
+from tests.faults.trials import spread
 from tests.faults.victims import JOB, undecided_job
 from tests.support.lakes import opened
 from tests.support.visits import links
@@ -32,24 +30,6 @@ def approved_job(folder):
         with closing(sqlite3.connect(lake.root / "control.sqlite")) as database, database:
             database.execute("DELETE FROM hooks")
             database.execute("UPDATE jobs SET status = 'approved', short_code = 'gone', path = '/gone'")
-
-
-def attach(server, folder, *injected):
-    """The status of the answer, None if the server was killed before it; and the calls made meanwhile."""
-    assert server.ask("GET", "/jobs").status == 200  # which notes that the key was used
-    trace = folder.with_suffix(".trace")
-    expressions = [word for one in injected for word in ("-e", f"inject={one}")]
-    tracer = Tracer(server.child.process, trace, "-y", "-e", f"trace={','.join(CALLS)}", *expressions)
-    assert tracer.is_attached, tracer.told
-    try:
-        status = server.ask("POST", PATH, BODY).status
-    except (OSError, http.client.HTTPException):
-        status = None
-        tracer.wait()
-        assert server.child.wait().code == -signal.SIGKILL
-    else:
-        tracer.detach()
-    return status, list(calls_of(trace.read_text(errors="replace")))
 
 
 def state(folder):
@@ -75,17 +55,17 @@ def test_a_redirect_and_its_link_survive_a_kill_between_them(program, traceable,
     undisturbed.mkdir()
     approved_job(undisturbed)
     with serving(program, undisturbed) as server:
-        status, calls = attach(server, undisturbed)
+        status, calls = post_traced(server, undisturbed, PATH, BODY, CALLS)
     assert (status, state(undisturbed)) == (201, (1, 0, ["gone", "kept"]))
     found = sorted({(call.name, call.number) for call in calls})
-    tried = found if IS_LONG else found[:: -(-len(found) // scaled(KILLS, 0))]
+    tried = spread(found, KILLS)
     kills = between = 0
     for number, (name, when) in enumerate(tried):
         folder = tmp_path / str(number)
         folder.mkdir()
         approved_job(folder)
         with serving(program, folder) as server:
-            status, _ = attach(server, folder, f"{name}:signal=KILL:when={when}")
+            status, _ = post_traced(server, folder, PATH, BODY, CALLS, f"{name}:signal=KILL:when={when}")
         kills += status is None
         attached, wanted, codes = state(folder)
         assert attached or (status is None and codes == ["kept"])

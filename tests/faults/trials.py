@@ -35,6 +35,11 @@ def p99(seconds):
     return sorted(seconds)[int(0.99 * len(seconds))]
 
 
+def spread(points, sampled):
+    """Points at even distances; in the long form all of them."""
+    return points if IS_LONG else points[:: -(-len(points) // scaled(sampled, 0))]
+
+
 def some(calls, sampled, seed):
     """Calls of as many kinds as possible; in the long form every call."""
     if IS_LONG:

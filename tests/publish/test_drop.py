@@ -7,63 +7,41 @@ from collections import Counter
 import pytest
 
 from data.ingest import dropped
-from data.ingest.drop_follower import DropFollower
-from data.ingest.dropped import open_drop
-from data.ingest.importer import Importer, Options
 from data.store.target import open_target
 from tests.cluster.processes import wait_until
-from tests.faults.lakes import line, log
+from tests.faults.lakes import log
 from tests.faults.tracing import Program, why_not
 from tests.faults.trials import Trial, some
 from tests.faults.victims import INTO, Victim, by_log, nothing
 from tests.publish.conftest import SECRET, put_as_is, traffic
 from tests.publish.disturbing import disturbing
-from tests.support.lakes import rows_of
+from tests.support.drops import Following
+from tests.support.lakes import paths
+from tests.support.log_lines import lines
 
 KILLS = 8
 
 
-def lines(*paths):
-    return "".join(map(line, paths)).encode()
-
-
-def landed(lake):
-    return Counter(row["path"] for row in rows_of(lake))
-
-
-class Following:
-    """Who follows a bucket, and what is told."""
-
-    def __init__(self, lake, name):
-        self.told = []
-        options = Options("acme", "go.example")
-        self.follower = DropFollower(lake, Importer(lake), open_drop(name), options, notify=self._tell)
-
-    def _tell(self, text):
-        if "older than 48 hours" not in text:
-            self.told.append(text)
-
-    def tick(self):
-        self.follower.tick()
-        return self.follower.totals
+def content(*paths):
+    return lines(*paths).encode()
 
 
 def test_objects_of_a_bucket_count_once_in_memory_and_in_pieces(lake, name, monkeypatch):
     store = open_target(name)
     many = [f"/many/{number}" for number in range(50_000)]
-    store.put("b/1.log", lines("/1"))
-    store.put("b/2.log.gz", gzip.compress(lines(*many)))
-    store.put("copy", lines("/1"))
+    store.put("b/1.log", content("/1"))
+    store.put("b/2.log.gz", gzip.compress(content(*many)))
+    store.put("copy", content("/1"))
     monkeypatch.setattr(dropped, "IN_MEMORY_BYTES", 1_000)
     monkeypatch.setattr(dropped, "_PIECE_BYTES", 50_000)
     following = Following(lake, name)
     assert following.tick().visits == 50_001
-    store.put("a", lines("/0"))
-    store.put("b/1.log", lines("/1", "/2"))
+    store.put("a", content("/0"))
+    store.put("b/1.log", content("/1", "/2"))
     assert following.tick().visits == 50_003
-    store.put("b/2.log.gz", gzip.compress(lines(*many, "/more")))
+    store.put("b/2.log.gz", gzip.compress(content(*many, "/more")))
     assert following.tick().visits == 50_004
-    assert landed(lake) == Counter(["/0", "/1", "/2", "/more", *many])
+    assert paths(lake) == Counter(["/0", "/1", "/2", "/more", *many])
     assert Following(lake, name).tick().objects == 0
     assert Following(lake, f"{name}/b").tick().objects == 0
     assert set(store.list("")) == {"a", "b/1.log", "b/2.log.gz", "copy"}
@@ -72,25 +50,25 @@ def test_objects_of_a_bucket_count_once_in_memory_and_in_pieces(lake, name, monk
 def test_a_key_whose_content_became_shorter_counts_nothing_twice(lake, name):
     store, following = open_target(name), Following(lake, name)
     for length in (15, 5, 18):
-        store.put("1", lines(*(f"/{number}" for number in range(length))))
+        store.put("1", content(*(f"/{number}" for number in range(length))))
         following.tick()
-    assert landed(lake) == Counter(f"/{number}" for number in range(18))
+    assert paths(lake) == Counter(f"/{number}" for number in range(18))
 
 
 def test_a_key_with_a_newline_is_named_and_passed_over(lake, name):
-    put_as_is(name, "line\nbreak.log", lines("/odd"))
-    open_target(name).put("1", lines("/1"))
+    put_as_is(name, "line\nbreak.log", content("/odd"))
+    open_target(name).put("1", content("/1"))
     following = Following(lake, name)
     following.tick()
     following.tick()
-    assert landed(lake) == Counter(["/1"])
+    assert paths(lake) == Counter(["/1"])
     (told,) = following.told
     assert "line\\nbreak.log' is passed over" in told
     assert following.follower.has_failed
 
 
 def test_a_bucket_that_is_down_is_waited_for(lake, bucket, name):
-    open_target(name).put("1", lines("/1"))
+    open_target(name).put("1", content("/1"))
     following = Following(lake, name)
     bucket.stop()
     try:
@@ -107,19 +85,19 @@ def test_a_bucket_that_is_down_is_waited_for(lake, bucket, name):
 
 @pytest.mark.parametrize("how", ["500", "cut", "slow"])
 def test_a_disturbed_bucket_loses_and_repeats_nothing(how, lake, bucket, name, monkeypatch):
-    paths = [f"/{number}" for number in range(40)]
-    open_target(name).put("1", lines(*paths[:20]))
-    open_target(name).put("2", lines(*paths[20:]))
+    asked = [f"/{number}" for number in range(40)]
+    open_target(name).put("1", content(*asked[:20]))
+    open_target(name).put("2", content(*asked[20:]))
     with disturbing(bucket, how, monkeypatch) as server:
         following = Following(lake, name)
         following.tick()
         if how != "slow":
-            assert landed(lake) == Counter()
+            assert paths(lake) == Counter()
             assert following.told[0].startswith(f"{name} cannot be used: ")
             server.how = ""
             following.tick()
             assert following.told[1:] == ["objects are read again."]
-    assert landed(lake) == Counter(paths)
+    assert paths(lake) == Counter(asked)
 
 
 def test_a_kill_while_a_bucket_is_followed_loses_and_repeats_nothing(bucket, forks, tmp_path, tell):
@@ -140,7 +118,7 @@ def test_a_kill_while_a_bucket_is_followed_loses_and_repeats_nothing(bucket, for
 
 
 def test_the_command_reads_a_bucket_once_and_names_what_is_wrong_without_keys(lake, bucket, name, monkeypatch):
-    open_target(name).put("1", lines("/1"))
+    open_target(name).put("1", content("/1"))
 
     def run(place):
         ended = traffic("follow", place, "--org", "acme", "--domain", "go.example", "--once", "--lake", lake.root)

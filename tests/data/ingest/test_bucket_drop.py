@@ -6,10 +6,8 @@ from collections import Counter
 import pytest
 
 from data.ingest import dropped
-from data.ingest.drop_follower import DropFollower
-from data.ingest.dropped import open_drop
-from data.ingest.importer import Importer, Options
 from data.maintenance.erasure import Criteria, Eraser
+from tests.support.drops import Following
 from tests.support.lakes import opened, paths
 from tests.support.log_lines import lines
 
@@ -24,24 +22,6 @@ ODD_KEYS = (
 )
 
 
-class Following:
-    """A follower of the bucket, and what it tells."""
-
-    def __init__(self, lake):
-        self.told, self.lake = [], lake
-        self.follower = DropFollower(
-            lake, Importer(lake), open_drop(PLACE), Options("acme", "go.example"), notify=self._tell
-        )
-
-    def _tell(self, text):
-        if "older than 48 hours" not in text:
-            self.told.append(text)
-
-    def tick(self):
-        self.follower.tick()
-        return self.follower.totals
-
-
 def put(store, *names):
     for name in names:
         store.put(f"logs/{name}", lines(f"/{name}").encode())
@@ -49,7 +29,7 @@ def put(store, *names):
 
 @pytest.fixture
 def following(lake):
-    return Following(lake)
+    return Following(lake, PLACE)
 
 
 def end_waits(follower):
@@ -161,7 +141,7 @@ def test_two_followers_of_a_dripping_object_land_it_once(store, following, lake,
     ticking.start()
     assert store.dripping.wait(60)
     with opened(lake.root) as other:
-        Following(other).tick()
+        Following(other, PLACE).tick()
     store.released.set()
     ticking.join()
     assert paths(lake) == Counter({"/1": 1})

@@ -1,0 +1,23 @@
+"""A follower of a bucket, and what it tells."""
+
+from data.ingest.drop_follower import DropFollower
+from data.ingest.dropped import open_drop
+from data.ingest.importer import Importer, Options
+
+
+class Following:
+    """A follower for acme of a place in a bucket, and what it tells."""
+
+    def __init__(self, lake, place):
+        self.told, self.lake = [], lake
+        options = Options("acme", "go.example")
+        self.follower = DropFollower(lake, Importer(lake), open_drop(place), options, notify=self._tell)
+
+    def _tell(self, text):
+        if "older than 48 hours" not in text:
+            self.told.append(text)
+
+    def tick(self):
+        """Look once; the totals since the beginning."""
+        self.follower.tick()
+        return self.follower.totals
