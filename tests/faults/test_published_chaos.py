@@ -40,7 +40,7 @@ def drop(store, number):
     store.put(f"logs/{number:05}.log", "".join((*lines, line(f"/{ERASED}", when=days_ago(1)))).encode())
 
 
-def test_killed_programs_leave_a_copy_that_is_the_lake_and_nothing_erased(program, store, tell, tmp_path):
+def test_killed_programs_leave_a_copy_of_the_lake_only(program, store, tell, tmp_path):
     nothing(tmp_path)
     with opened(tmp_path / "lake", create=True) as lake:
         assert lake.manifest.organizations() == []

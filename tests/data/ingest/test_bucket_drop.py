@@ -87,7 +87,7 @@ def test_an_archived_object_is_told_as_such(store, following):
     )
 
 
-def test_objects_that_a_store_does_not_give_come_last_in_the_next_pass(store, following, lake):
+def test_objects_that_a_store_refuses_come_last_next_time(store, following, lake):
     put(store, "1", "2", "3", "4", "5")
     store.fail("GET /bucket/logs/[1-3]", "cut")
     following.tick()

@@ -275,7 +275,7 @@ def test_fields_are_known_behind_a_byte_order_mark_and_a_line_that_no_block_hold
 # Memory
 
 
-def test_a_block_of_short_lines_is_cut_and_keeps_numbers_and_offsets(tmp_path, monkeypatch):
+def test_a_block_of_short_lines_is_cut_at_the_right_offsets(tmp_path, monkeypatch):
     monkeypatch.setattr(source, "MAX_BLOCK_LINES", 3)
     text = b"x" * 100 + b"\n" + b"".join(b"%d\n" % number for number in range(2, 21)) + b"21"
     path = write(tmp_path, text)
@@ -326,7 +326,7 @@ def blocks_text(path):
     return b"".join(block.text for block in blocks(path, identify(path, ()))).decode().splitlines()
 
 
-def test_a_row_of_a_parquet_file_that_is_far_too_large_is_refused(tmp_path, monkeypatch):
+def test_a_parquet_row_that_is_far_too_large_is_refused(tmp_path, monkeypatch):
     pq.write_table(pa.table({"text": ["a"] * 5 + ["x" * 2_000]}), tmp_path / "log.parquet")
     monkeypatch.setattr(parquet_lines, "MAX_ROW_BYTES", 1_000)
     with pytest.raises(BadInput, match=r"may have 2,000 bytes in one of the rows from 1 on; shorten them\."):

@@ -87,7 +87,7 @@ def test_a_bucket_that_became_versioned_leaves_an_erasure_due(store, lake, publi
     assert "it keeps earlier versions of objects" in copy.problem
 
 
-def test_a_bucket_that_became_versioned_is_told_without_an_erasure(store, lake, publish, clock):
+def test_publishing_tells_that_a_bucket_became_versioned(store, lake, publish, clock):
     canary(lake)
     publish()
     store.versioning = "Enabled"
@@ -107,7 +107,7 @@ def test_versions_from_before_a_suspension_leave_an_erasure_due(store, lake, pub
     assert "it has earlier versions of objects, from before its versioning was suspended" in erase(lake, clock)
 
 
-def test_a_suspended_bucket_without_earlier_versions_takes_a_copy(store, lake, publish, clock):
+def test_a_suspended_bucket_without_old_versions_takes_a_copy(store, lake, publish, clock):
     store.versioning = "Suspended"
     canary(lake)
     publish()
@@ -115,7 +115,7 @@ def test_a_suspended_bucket_without_earlier_versions_takes_a_copy(store, lake, p
     assert not any(b"canary" in body for body in store.bodies())
 
 
-def test_objects_that_stay_though_they_were_deleted_leave_an_erasure_due(store, lake, publish, clock):
+def test_objects_that_cannot_be_deleted_leave_an_erasure_due(store, lake, publish, clock):
     canary(lake)
     publish()
     store.remove = lambda *_: None
@@ -125,7 +125,7 @@ def test_objects_that_stay_though_they_were_deleted_leave_an_erasure_due(store, 
 # Uploads
 
 
-def test_parts_of_an_upload_are_deleted_before_an_erasure_is_done(store, lake, publish, clock):
+def test_an_erasure_deletes_parts_of_uploads_first(store, lake, publish, clock):
     canary(lake)
     publish()
     store.uploads |= {"1": ("lake/acme/visits/a", {1: b"canary"}), "2": ("other/lake", {1: b"theirs"})}
@@ -266,7 +266,7 @@ def test_two_lakes_at_one_target_refuse_each_other(store, lake, publish, tmp_pat
 # What appears late
 
 
-def test_a_put_that_appears_late_keeps_an_erasure_due_until_it_cannot(store, lake, publish, clock):
+def test_a_late_put_keeps_an_erasure_due_while_it_may_appear(store, lake, publish, clock):
     canary(lake)
     publish()
     canary(lake, 3)

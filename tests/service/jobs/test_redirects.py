@@ -133,7 +133,7 @@ def test_a_link_that_could_not_be_written_is_written_later(jobs, lake, approve, 
     assert organizations_that_want_links(jobs.database) == []
 
 
-def test_a_link_of_a_redirect_is_written_once_however_often_it_is_tried(jobs, lake, approve, monkeypatch):
+def test_a_link_of_a_redirect_is_written_once(jobs, lake, approve, monkeypatch):
     """Killed before it forgets that the link is wanted, a program must not write it again over what came since."""
     job_id = approve("/gone", short_code="gone")
     jobs.add_implementation("acme", job_id, TO_TARGET, ANNA, NOW)

@@ -321,7 +321,7 @@ def test_a_search_of_implementations_reads_no_contents(jobs):
     assert bytes_read() - before < MAX_CONTENT_BYTES
 
 
-def test_jobs_by_hand_have_a_maximum_and_the_oldest_dismissed_makes_room(jobs, monkeypatch):
+def test_the_oldest_dismissed_job_makes_room_for_one_by_hand(jobs, monkeypatch):
     monkeypatch.setattr("service.jobs.tables.MAX_JOBS", 3)
     made = [jobs.create(manual_job("acme", f"{number}", "", ANNA, NOW), ANNA, NOW) for number in range(3)]
     another = manual_job("acme", "another", "", ANNA, NOW)

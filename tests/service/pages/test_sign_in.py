@@ -197,7 +197,7 @@ def test_a_session_revoked_elsewhere_or_whose_key_is_revoked_ends_within_five_se
     _until_signed_out(stranger)
 
 
-def test_when_a_session_was_last_seen_is_kept_to_the_hour_until_it_ends_after_its_days(lake, browsing, monkeypatch):
+def test_a_session_ends_after_its_days_and_is_noted_by_hour(lake, browsing, monkeypatch):
     now = [NOW]
     with browsing(lake, "", clock=lambda: now[0]) as browser:
         browser.enter(link_of(lake, days=1))
