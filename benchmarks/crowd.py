@@ -27,7 +27,7 @@ from benchmarks.steady import HEALTH, Times
 from benchmarks.worlds import WHOLE, Setting
 from data import Lake
 from data.ingest.importer import Importer, Options
-from data.maintenance.compaction import Compactor
+from data.tasks.compaction import Compactor
 
 SLOW_SOCKETS: Final = 2_000
 COLD_QUESTIONS: Final = 200

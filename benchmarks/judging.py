@@ -20,7 +20,7 @@ from benchmarks.servers import TRAFFIC
 from benchmarks.worlds import Setting
 from data import Lake
 from data.ingest.importer import Importer, Options
-from data.maintenance.compaction import Compactor
+from data.tasks.compaction import Compactor
 
 FILES: Final = 16
 """Of a day: so many that they are merged while it is open, too."""

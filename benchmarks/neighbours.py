@@ -23,7 +23,7 @@ from benchmarks.servers import TRAFFIC, get, key_of, program, resident_mb, serve
 from benchmarks.steady import HEALTH
 from benchmarks.worlds import WHOLE, Setting
 from data import Lake
-from data.store.links import change_links, new_link
+from data.links.links import change_links, new_link
 from service.clock import utc_now
 from service.control_database import ControlDatabase
 from service.demo.sample import Sample

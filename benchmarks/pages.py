@@ -23,7 +23,7 @@ from benchmarks.peers import World
 from benchmarks.servers import get, key_of, server
 from benchmarks.worlds import WHOLE, Setting
 from data import Lake
-from data.store.link_index import LinkIndex
+from data.links.index import LinkIndex
 from queries import ENDPOINTS, Warehouse
 from service.api_keys import ApiKeys
 from service.control_database import ControlDatabase

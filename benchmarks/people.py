@@ -21,8 +21,8 @@ from benchmarks.fleets import DAY, LINKS, fleets
 from benchmarks.viewed import View, lines_of, log_line, views
 from data import Lake
 from data.ingest.importer import Importer, Options
-from data.maintenance.compaction import Compactor
 from data.signals import ATTACKED, SIGNALS
+from data.tasks.compaction import Compactor
 from queries import Reader
 from tests.support.visits import links as put_links
 

@@ -25,8 +25,8 @@ from benchmarks.peers import World
 from benchmarks.servers import TRAFFIC, key_of, program, server
 from benchmarks.worlds import Setting
 from data import Lake
+from data.buckets.target import open_target
 from data.publish.publisher import LakePublisher
-from data.store.target import open_target
 from service.demo.sample import Sample
 
 RUNS: Final = 3

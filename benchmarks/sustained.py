@@ -43,7 +43,7 @@ from benchmarks.peers import World
 from benchmarks.servers import get, program, resident_mb, server
 from benchmarks.worlds import WHOLE, Setting
 from data import Lake
-from data.store.manifest import Manifest
+from data.manifest.manifest import Manifest
 from service.api_keys import ApiKeys
 from service.control_database import ControlDatabase
 from service.demo.sample import Sample

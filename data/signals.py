@@ -1,6 +1,6 @@
 """What the visits of a day say about one of them: the bits of the column `signals`, filled when a past day is judged.
 
-Days are judged in data/maintenance/judging.py. The weights of signals, and so what makes a bot in disguise, are in
+Days are judged in data/tasks/judging.py. The weights of signals, and so what makes a bot in disguise, are in
 queries/prelude/2_signals.sql: files keep what was seen, and answers decide what it means.
 """
 

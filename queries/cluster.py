@@ -15,7 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from data import Lake, TrafficError
-from data.store.organizations import OrganizationState
+from data.manifest.organizations import OrganizationState
 from queries.catalog import Entry
 from queries.cluster_options import ClusterOptions, ClusterTimeout, ClusterUnavailable
 from queries.cluster_sources import ClusterLake, PublishedCopy, SharedFolder

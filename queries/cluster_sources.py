@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from data import Lake, LakeDamaged
+from data.buckets.object_errors import TargetUnavailable
+from data.disk.files import UNREADABLE
 from data.publish.delta import ForeignLog
 from data.publish.reading import Published, PublishedLake
-from data.store.files import UNREADABLE
-from data.store.lake_folders import LINKS
-from data.store.object_errors import TargetUnavailable
+from data.store.layout import LINKS
 from data.visits import VISITS
 from queries.cluster_options import ClusterUnavailable
 from queries.locked_engine import FilesGone

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from data.store.lake_folders import LINKS
+from data.store.layout import LINKS
 from data.visits import VISITS
 from queries.cluster_sources import ClusterSources
 from queries.connect import ClusterSession, coalesce, col, lit, make_dt_interval

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import duckdb
 
-from data.store.lake_folders import LINKS, LakeFolders
+from data.store.layout import LINKS, LakeFolders
 from data.store.rollups import Schema, write_seed
 from data.visits import VISITS
 from queries.prelude import prelude, sql_text

@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 import duckdb
 
 from data import BadInput, TrafficError
-from data.store.files import link_problem
-from data.store.lake_folders import LakeFolders, spill_folder
+from data.disk.files import link_problem
+from data.store.layout import LakeFolders, spill_folder
 from data.store.rollups import ROLLUPS_FOLDER
 from queries.definitions import define_relations
 from queries.traffic_values import TrafficValue, load_traffic_values

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from data import BadInput, Lake, check_organization
-from data.store.link_index import LinkIndex
+from data.links.index import LinkIndex
 from queries.catalog import ENTRIES, Entry
 from queries.hints import no_visits
 from queries.locked_engine import QUERY_TIMEOUT_SECONDS

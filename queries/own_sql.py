@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from data import BadInput, Lake, check_organization
 from data.processes import python_path
-from data.store.lake_folders import LakeFolders, delete_abandoned
+from data.store.layout import LakeFolders, delete_abandoned
 from data.text import bytes_of_memory
 from queries.locked_engine import QUERY_TIMEOUT_SECONDS, EngineLost, FilesGone, QueryFailed, QueryTimeout
 from queries.prelude import public_names

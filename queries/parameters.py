@@ -9,8 +9,8 @@ from typing import Any, Final, Literal
 
 from data import BOT_CATEGORIES, BadInput
 from data.hosts import normalized_host
+from data.links.index import LinkIndex
 from data.local_time import today as today_in
-from data.store.link_index import LinkIndex
 from data.visits import DEVICE_TYPES
 from queries.catalog import Entry
 from queries.scope import FILTERS, Scope

@@ -17,13 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from data import Lake
-from data.maintenance.lake_process import MAX_VISITS_IN_SERVER, LakeProcess
-from data.maintenance.rewriting import InterruptibleEngine, limit_memory, rewrite_each
+from data.manifest.behaviour import uses_behaviour
+from data.manifest.clock import is_recent
+from data.manifest.files import LandedFile
 from data.progress import Progress, unseen
-from data.store.behaviour import uses_behaviour
-from data.store.clock import is_recent
 from data.store.landing import new_path
-from data.store.manifest import LandedFile
+from data.store.rewriting import InterruptibleEngine, limit_memory, rewrite_each
 from data.store.rollups import (
     RelationRows,
     Rollup,
@@ -33,6 +32,7 @@ from data.store.rollups import (
     source_files_by_day,
     write_rollup,
 )
+from data.tasks.lake_process import MAX_VISITS_IN_SERVER, LakeProcess
 from queries.definitions import define_relations, rollup_schema
 from queries.prelude import relation_names, rollup_version
 from queries.scope import Scope

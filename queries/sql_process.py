@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from data import TrafficError
 from data.processes import end_without
-from data.store.lake_folders import LakeFolders
+from data.store.layout import LakeFolders
 from queries.locked_engine import LockedEngine, QueryFailed
 from queries.traffic_values import TrafficValue
 from queries.variables import Variables

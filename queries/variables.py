@@ -12,10 +12,10 @@ from typing import Any, Final
 import duckdb
 
 from data import Lake
-from data.store.behaviour import unjudged_days, uses_behaviour
-from data.store.lake_folders import LakeFolders
+from data.manifest.behaviour import unjudged_days, uses_behaviour
+from data.manifest.files import LandedFile
+from data.store.layout import LakeFolders
 from data.store.link_files import link_files
-from data.store.manifest import LandedFile
 from data.store.rollups import live_rollups, month_of, seed_path
 from data.visits import SCHEMA_VERSION
 from queries.prelude import relation_names, rollup_version, served_filters

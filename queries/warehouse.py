@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Union
 
 from data import Lake
-from data.store.organizations import OrganizationState
+from data.manifest.organizations import OrganizationState
 from queries.catalog import Entry, template
 from queries.locked_engine import QUERY_TIMEOUT_SECONDS, LockedEngine
 from queries.scope import Scope

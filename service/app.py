@@ -13,11 +13,11 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from data import Lake
+from data.links.index import LinkIndex
+from data.manifest.generation import outdated
 from data.publish.publisher import LakePublisher
 from data.store.copies import copies
 from data.store.country_file import country_database
-from data.store.generation import outdated
-from data.store.link_index import LinkIndex
 from data.store.pending import backlog
 from queries import CATALOG, Engine, Warehouse, load_traffic_values, open_cluster
 from service.api_keys import ApiKeys

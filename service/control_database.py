@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from data import Lake
+from data.disk.files import check_identity, identity
+from data.manifest.schema import create_database, transaction
 from data.sql import read_sql
-from data.store.files import check_identity, identity
-from data.store.schema import create_database, transaction
 from service.threads import Arguments, Result, in_thread
 
 CONTROL: Final = "control.sqlite"

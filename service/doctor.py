@@ -15,11 +15,11 @@ from shutil import disk_usage
 from typing import Final, Literal, NamedTuple
 
 from data import BadInput, Lake, TrafficError
-from data.maintenance.status import LakeStatus, status_of
-from data.store.clock import TOLERANCE
+from data.disk.files import has_room, link_problem, sync
+from data.manifest.clock import TOLERANCE
 from data.store.copies import copies
 from data.store.country_file import country_database
-from data.store.files import has_room, link_problem, sync
+from data.store.status import LakeStatus, status_of
 from data.text import plural
 from queries import ENTRIES, ClusterOptions, Scope, Warehouse, open_cluster
 from service.api_keys import ApiKeys

@@ -16,15 +16,15 @@ from typing import Final, NamedTuple
 
 from data import Lake, LakeDamaged, TrafficError
 from data.ingest.visitor_ids import delete_old_salts
-from data.maintenance.compaction import Compactor
-from data.maintenance.lake_process import LakeProcess
-from data.maintenance.retention import apply_retention_unattended
+from data.manifest.clock import is_recent
 from data.publish.publisher import Interrupted, LakePublisher, follow_erasures
-from data.store.clock import is_recent
 from data.store.lake import StoredFile
 from data.store.link_files import all_stored_links
 from data.store.pending import backlog, flush_all
 from data.store.rollups import damaged_rollups
+from data.tasks.compaction import Compactor
+from data.tasks.lake_process import LakeProcess
+from data.tasks.retention import apply_retention_unattended
 from queries import RelationCounter, RollupBuilder
 from service.clock import Clock
 from service.control_database import ControlDatabase

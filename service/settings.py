@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from data import SHORT_CODE_PATTERN, BadInput
-from data.store.target import parse_target
+from data.buckets.target import parse_target
 from service.mail_settings import SmtpServer, parse_recipients, parse_sender, parse_smtp
 from service.setting_values import (
     JWT_ALGORITHMS,

@@ -52,7 +52,7 @@ def rules():
     """The real rules, loaded once for all importers, intakes, reclassifiers and commands of this process."""
     rules = functools.cache(Classifier)
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("rules.classifier", "ingest.importer", "ingest.live", "maintenance.reclassification"):
+        for module in ("rules.classifier", "ingest.importer", "ingest.live", "tasks.reclassification"):
             patch.setattr(f"data.{module}.Classifier", rules)
         yield rules
 

@@ -167,7 +167,7 @@ def typed(workshop, monkeypatch, capsys, forked_own_sql):
     for name in [name for name in os.environ if name.startswith("TRAFFIC_")]:
         monkeypatch.delenv(name)
     for module in ("erasure", "retention"):  # nobody reads this lake
-        monkeypatch.setattr(f"data.maintenance.{module}.GRACE", timedelta(0))
+        monkeypatch.setattr(f"data.tasks.{module}.GRACE", timedelta(0))
 
     def found_as(word):
         return map(str, Path().glob(word)) if "*" in word else [word]

@@ -9,8 +9,8 @@ import httpx2
 from standardwebhooks import Webhook
 
 from data.ingest.importer import Importer, Options
-from data.maintenance.compaction import Compactor
-from data.store.links import links_of
+from data.links.links import links_of
+from data.tasks.compaction import Compactor
 from queries import DETECTORS
 from service.commands.demo import import_problems
 from service.commands.links import export

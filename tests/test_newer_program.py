@@ -18,14 +18,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from data import Lake
+from data.disk.files import version_of
 from data.errors import NewerVersion
-from data.maintenance.backup import back_up
-from data.maintenance.compaction import Compactor
-from data.maintenance.erasure import Criteria, Eraser
-from data.maintenance.reclassification import Reclassifier
-from data.maintenance.verification import verify_lake
+from data.recovery.backup import back_up
+from data.recovery.verification import verify_lake
 from data.store import pending
-from data.store.files import version_of
+from data.tasks.compaction import Compactor
+from data.tasks.erasure import Criteria, Eraser
+from data.tasks.reclassification import Reclassifier
 from data.visits import BOT_CATEGORIES, COLUMNS, SCHEMA_VERSION, VISITS
 from queries import ENDPOINTS, ENTRIES, RollupBuilder, Scope, Warehouse
 from service.control_database import ControlDatabase

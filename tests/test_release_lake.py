@@ -17,10 +17,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from data.ingest.importer import Importer, Options
-from data.maintenance.compaction import Compactor
-from data.maintenance.erasure import Criteria, Eraser
-from data.maintenance.verification import verify_lake
-from data.store import manifest, pending
+from data.manifest import manifest
+from data.recovery.verification import verify_lake
+from data.store import pending
+from data.tasks.compaction import Compactor
+from data.tasks.erasure import Criteria, Eraser
 from data.visits import COLUMNS
 from queries import ENDPOINTS, ENTRIES, RollupBuilder, Scope
 from service import control_database

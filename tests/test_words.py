@@ -5,7 +5,7 @@ import re
 from collections import defaultdict
 from functools import cache
 
-from data.store import manifest
+from data.manifest import manifest
 from service import control_database
 from tests.support.forks import ROOT
 

@@ -17,12 +17,12 @@ from benchmarks.made import DAYS, LAST_DAY, ORGANIZATION
 from benchmarks.made.drawing import BROWSERS, Days, Drawing
 from benchmarks.servers import TRAFFIC
 from data import Lake
-from data.store.batches import Batch
-from data.store.clock import format_time
+from data.links.exports import read_export
+from data.links.links import change_links
+from data.manifest.batches import Batch
+from data.manifest.clock import format_time
 from data.store.landing import Landing
-from data.store.link_exports import read_export
 from data.store.link_files import stored_links
-from data.store.links import change_links
 from service.demo.sample import Sample
 
 _THEN: Final = datetime(2026, 11, 1, tzinfo=UTC)

@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from data.buckets.object_errors import ObjectUnavailable, TargetUnavailable
 from data.errors import BadInput, Conflict
 from data.ingest.dropped import Drop, Dropped
 from data.ingest.follower import FollowTotals
 from data.ingest.importer import Importer, Options
 from data.ingest.visitor_ids import LIFETIME, delete_old_salts
 from data.logs.source import Unreadable
+from data.manifest.batches import ObjectVersion
+from data.manifest.objects import known_versions, note_objects
 from data.progress import Progress, unseen
-from data.store.batches import ObjectVersion
 from data.store.lake import Lake
-from data.store.object_errors import ObjectUnavailable, TargetUnavailable
-from data.store.objects import known_versions, note_objects
 from data.text import plural
 
 _FAILURES: Final = 3

@@ -9,11 +9,11 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import BinaryIO, Final, Literal, NamedTuple, TypeAlias
 
+from data.buckets.object_errors import TargetUnavailable
+from data.buckets.target import Bucket, is_odd, parse_target
 from data.errors import BadInput
 from data.logs.source import Source
-from data.store.batches import ObjectVersion
-from data.store.object_errors import TargetUnavailable
-from data.store.target import Bucket, is_odd, parse_target
+from data.manifest.batches import ObjectVersion
 
 REST_SECONDS: Final = 10
 """A file that was written so recently may still grow, and is left for later."""

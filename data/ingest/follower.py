@@ -27,13 +27,13 @@ from data.ingest.tail import ReadPosition, Tail
 from data.ingest.visitor_ids import delete_old_salts
 from data.logs.formats import has_text
 from data.logs.source import Block, Unreadable
+from data.manifest.arrivals import Arrivals
+from data.manifest.batches import Batch, check_domain
+from data.manifest.clock import format_time
+from data.manifest.objects import belongs_to_object
 from data.progress import Progress, unseen
-from data.store.arrivals import Arrivals
-from data.store.batches import Batch, check_domain
-from data.store.clock import format_time
 from data.store.lake import Lake
 from data.store.landing import Landing
-from data.store.objects import belongs_to_object
 from data.text import plural
 
 MIN_SAMPLE_LINES: Final = 100

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from typing import Final
 
+from data.disk.files import move_durably
 from data.errors import BadInput, Conflict
 from data.hosts import normalized_host
 from data.ingest.block_reader import BlockReader, BlockResult, Options, ReaderPool
@@ -17,30 +18,29 @@ from data.ingest.pipeline import Countries, Rules
 from data.ingest.reimport import ReimportCheck
 from data.ingest.summary import Summary
 from data.ingest.visitor_ids import daily_salts
+from data.links.index import LinkIndex
 from data.logs.format_names import HOSTLESS_FORMATS
 from data.logs.formats import has_text
 from data.logs.source import Content, Source, blocks, identify
-from data.progress import Progress, unseen
-from data.rules.classifier import Classifier
-from data.rules.ip_lists import Network
-from data.rules.ip_verification import Verifier
-from data.store.arrivals import delivered
-from data.store.batches import Batch, ObjectVersion, check_domain, longest
-from data.store.clock import format_time
-from data.store.erasures import erasures_in
-from data.store.files import move_durably
-from data.store.ip_list_files import changed_at, intact_snapshots
-from data.store.lake import Lake
-from data.store.landing import Landing
-from data.store.link_index import LinkIndex
-from data.store.objects import (
+from data.manifest.arrivals import delivered
+from data.manifest.batches import Batch, ObjectVersion, check_domain, longest
+from data.manifest.clock import format_time
+from data.manifest.objects import (
     BEGINNINGS,
     batch_beginning_with,
     batches_of_content,
     batches_of_key,
     note_beginnings,
 )
-from data.store.organizations import ZoneChanged
+from data.manifest.organizations import ZoneChanged
+from data.progress import Progress, unseen
+from data.rules.classifier import Classifier
+from data.rules.ip_lists import Network
+from data.rules.ip_verification import Verifier
+from data.store.erasures import erasures_in
+from data.store.ip_list_files import changed_at, intact_snapshots
+from data.store.lake import Lake
+from data.store.landing import Landing
 from data.text import plural
 
 __all__ = ["Importer", "Options", "Summary"]

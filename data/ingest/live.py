@@ -17,8 +17,11 @@ import re2
 from data.errors import LakeDamaged
 from data.ingest.submissions import PACK, STEP_SECONDS, ClassifiedVisits, IngestResult, Origin, PreparedVisits, VisitRow
 from data.ingest.visitor_ids import daily_salts, visitor_hash
+from data.links.index import NO_LINKS, IndexedLinks, LinkIndex
 from data.local_time import local_day, utc_offset
 from data.logs.reported import Submission
+from data.manifest.clock import is_recent
+from data.manifest.organizations import ZoneChanged
 from data.rules.bots import readable_user_agent
 from data.rules.classifier import Classifier, Request, combine
 from data.rules.geoip import CountryDatabase
@@ -28,11 +31,8 @@ from data.rules.paths import PROBE, classify_path
 from data.rules.referrers import INTERNAL, is_internal
 from data.signals import ATTACKED
 from data.store import pending
-from data.store.clock import is_recent
 from data.store.ip_list_files import changed_at, intact_snapshots
 from data.store.lake import Lake
-from data.store.link_index import NO_LINKS, IndexedLinks, LinkIndex
-from data.store.organizations import ZoneChanged
 from data.store.packing import Packed, pack
 from data.text import ShortTextCache
 from data.visits import SHORT_CODE_PATTERN, Classification, columns_filled_by

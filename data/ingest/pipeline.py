@@ -39,6 +39,7 @@ from data.ingest.dictionary import (
     text_columns,
 )
 from data.ingest.visitor_ids import visitor_hashes
+from data.links.index import IndexedLinks
 from data.local_time import local_times, utc_offsets
 from data.rules.bots import readable_user_agent
 from data.rules.classifier import Classifier, Origin, Request, combine
@@ -46,7 +47,6 @@ from data.rules.ip_verification import Verifier
 from data.rules.paths import PROBE, PROGRAM, classify_path
 from data.rules.referrers import INTERNAL, is_internal
 from data.sql import read_sql
-from data.store.link_index import IndexedLinks
 from data.visits import VISITS_OF_DAYS, Classification, columns_filled_by
 
 Columns = dict[str, pa.Array]

@@ -16,9 +16,9 @@ from data.errors import BadInput, Conflict
 from data.ingest.importer import Importer, Options, Summary
 from data.ingest.tail import ReadPosition, Tail
 from data.logs.source import Block, Unreadable, identify
+from data.manifest.batches import Batch, longest
+from data.manifest.clock import format_time
 from data.progress import Progress
-from data.store.batches import Batch, longest
-from data.store.clock import format_time
 from data.store.lake import Lake
 from data.store.landing import Landing
 

@@ -14,8 +14,8 @@ from typing import Final
 
 from data.errors import BadInput
 from data.logs.source import BLOCK_BYTES, CHUNK_BYTES, MAX_LINE_BYTES, Block, Content, Preamble, is_plain, of_few_lines
-from data.store.batches import Batch, batch_of, longest
-from data.store.manifest import Manifest
+from data.manifest.batches import Batch, batch_of, longest
+from data.manifest.manifest import Manifest
 
 HEAD_BYTES: Final = 4096
 """The first bytes of a file, which contain times and so distinguish it from a file that overwrote it."""

@@ -22,9 +22,9 @@ import pyarrow as pa
 
 from data.errors import LakeDamaged
 from data.local_time import DEFAULT_ZONE
+from data.manifest.clock import TOLERANCE
+from data.manifest.schema import create_database
 from data.sql import read_sql
-from data.store.clock import TOLERANCE
-from data.store.schema import create_database
 
 LIFETIME = timedelta(hours=48)
 _BATCH: Final = 4096

@@ -17,8 +17,8 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from data.buckets.target import ObjectStore
 from data.errors import Conflict, TrafficError
-from data.store.target import ObjectStore
 
 ENGINE: Final = "traffic-analytics"
 """The writer of the log, named in each version. A version by any other writer is refused."""

@@ -3,10 +3,10 @@
 import json
 from typing import Final
 
+from data.buckets.target import PARTIAL, ObjectStore
 from data.errors import BadInput
 from data.store.copies import copies, existing_mark, mark_of
 from data.store.lake import Lake
-from data.store.target import PARTIAL, ObjectStore
 
 MARK: Final = "traffic.json"
 """The object that says of which lake a target has a copy."""

@@ -15,7 +15,12 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from data.buckets.object_errors import TargetUnavailable
+from data.buckets.target import is_odd, open_target
+from data.disk.files import make_durably
+from data.disk.locks import locked
 from data.errors import Conflict, LakeDamaged, TrafficError
+from data.manifest.clock import is_recent
 from data.publish.delta import DeltaLog, ForeignLog, LogOfAnotherLake, PublishedFile, TableChange, TableState
 from data.publish.marks import check_target, mark_target
 from data.publish.tables import (
@@ -30,7 +35,6 @@ from data.publish.tables import (
     tables,
     unnamed,
 )
-from data.store.clock import is_recent
 from data.store.copies import (
     Copy,
     begin_copy,
@@ -40,11 +44,7 @@ from data.store.copies import (
     record_problem,
     record_putting,
 )
-from data.store.files import make_durably
 from data.store.lake import Lake, StoredFile
-from data.store.locks import locked
-from data.store.object_errors import TargetUnavailable
-from data.store.target import is_odd, open_target
 
 RECORDED_AFTER: Final = timedelta(minutes=2)
 """How often it is recorded that a copy is still what the manifest says."""

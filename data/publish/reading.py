@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from data.buckets.target import open_target
+from data.manifest.files import LandedFile
 from data.publish.delta import DeltaLog, ForeignLog, TableState
 from data.publish.tables import by_name_in_lake, links_path, merged_from, replaced_paths, tables, visits_path
 from data.store.copies import copies, existing_mark
 from data.store.lake import Lake
-from data.store.manifest import LandedFile
-from data.store.target import open_target
 
 
 class Published(NamedTuple):

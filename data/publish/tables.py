@@ -5,12 +5,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
+from data.buckets.target import ObjectStore
 from data.publish.delta import DeltaLog, PublishedFile, TableState
 from data.store.footers import read_visit_file
 from data.store.lake import Lake, StoredFile
-from data.store.lake_folders import LINKS
+from data.store.layout import LINKS
 from data.store.link_files import stored_links
-from data.store.target import ObjectStore
 from data.visits import VISITS
 
 SHA256_DIGITS: Final = 16

@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
+from data.buckets.target import ObjectStore, is_odd, open_target
 from data.errors import TrafficError
+from data.manifest.clock import is_recent
 from data.publish.delta import DeltaLog, ForeignLog, TableState
 from data.publish.marks import mark_problem
 from data.publish.tables import SHA256_DIGITS, content_of, dead_paths, live_links, live_visits, tables, unnamed
-from data.store.clock import is_recent
 from data.store.copies import Copy, copies, existing_mark
 from data.store.lake import Lake
-from data.store.target import ObjectStore, is_odd, open_target
 
 _BEHIND_AFTER: Final = timedelta(minutes=10)
 """A copy that was not published for so long is behind, if anything has changed since."""

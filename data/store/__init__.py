@@ -1,1 +1,1 @@
-"""Storage: the Parquet files of a lake, the SQLite manifest that lists them, and transactions over both."""
+"""The lake: its folders, how files are landed and rewritten, and what it says of itself."""

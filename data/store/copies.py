@@ -4,7 +4,7 @@ import secrets
 from datetime import datetime
 from typing import NamedTuple
 
-from data.store.clock import format_time, parse_time
+from data.manifest.clock import format_time, parse_time
 from data.store.lake import Lake
 
 

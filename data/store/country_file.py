@@ -8,9 +8,9 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import NamedTuple
 
+from data.disk.files import write_bytes_durably
 from data.errors import BadInput
 from data.rules.geoip import CountryDatabase
-from data.store.files import write_bytes_durably
 from data.store.lake import Lake
 
 

@@ -6,7 +6,7 @@ The hash of a visitor is not recorded.
 from datetime import UTC, date, datetime
 from typing import NamedTuple
 
-from data.store.clock import format_time
+from data.manifest.clock import format_time
 from data.store.lake import Lake
 
 

@@ -11,13 +11,13 @@ import msgspec
 import pyarrow.parquet as pq
 from msgspec.structs import replace
 
+from data.disk.files import UNREADABLE, version_of, versioned
 from data.errors import LakeDamaged
 from data.local_time import DEFAULT_ZONE
-from data.store.batches import Batch, batch_of
-from data.store.coverage import is_pause, span
-from data.store.files import UNREADABLE, version_of, versioned
+from data.manifest.batches import Batch, batch_of
+from data.manifest.coverage import is_pause, span
+from data.manifest.files import LandedFile
 from data.store.lake import Lake
-from data.store.manifest import LandedFile
 from data.visits import SCHEMA_VERSION
 
 _KEY: Final = "traffic.file"

@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from data.disk.files import write_bytes_durably
 from data.errors import BadInput, LakeDamaged
 from data.rules.ip_lists import Snapshot, parse_networks
 from data.rules.tables import IpList
-from data.store.files import write_bytes_durably
 from data.store.lake import Lake
 
 _LOG: Final = logging.getLogger(__name__)

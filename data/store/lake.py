@@ -13,14 +13,15 @@ from typing import Final, TypeAlias
 
 import pyarrow.parquet as pq
 
+from data.disk.files import RegisteredFile, has_room, make_durably, network_file_system, sha256_of
+from data.disk.locks import locked
 from data.errors import BadInput, LakeDamaged, OutdatedManifest
-from data.store.files import RegisteredFile, has_room, make_durably, network_file_system, sha256_of
-from data.store.generation import SharedManifest
-from data.store.lake_folders import LakeFolders
-from data.store.locks import locked
-from data.store.manifest import LandedFile, Manifest
-from data.store.read_only import connect_read_only, is_read_only, open_database_read_only
-from data.store.schema import open_database
+from data.manifest.files import LandedFile
+from data.manifest.generation import SharedManifest
+from data.manifest.manifest import Manifest
+from data.manifest.read_only import connect_read_only, is_read_only, open_database_read_only
+from data.manifest.schema import open_database
+from data.store.layout import LakeFolders
 from data.visits import check_version
 
 StoredFile: TypeAlias = LandedFile | RegisteredFile

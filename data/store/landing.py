@@ -15,14 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
-from data.store.arrivals import Arrivals, hours_of
-from data.store.batches import Batch
-from data.store.clock import format_time
-from data.store.coverage import span
-from data.store.files import move_durably, sha256_of, write_parquet
+from data.disk.files import move_durably, sha256_of, write_parquet
+from data.manifest.arrivals import Arrivals, hours_of
+from data.manifest.batches import Batch
+from data.manifest.clock import format_time
+from data.manifest.coverage import span
+from data.manifest.files import LandedFile, Publisher
 from data.store.footers import Footer, PendingRange, footer_of, readable_visit_file, replacing_footer
 from data.store.lake import Lake
-from data.store.manifest import LandedFile, Publisher
 from data.visits import COLUMNS, VISITS
 
 _STATISTICS: Final = tuple(column.name for column in COLUMNS if column.has_statistics)

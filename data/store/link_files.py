@@ -14,12 +14,12 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from data.disk.files import UNREADABLE, RegisteredFile, move_into_lake, sha256_of, write_parquet
 from data.errors import LakeDamaged
-from data.store.clock import format_time, unchecked_bounds
-from data.store.files import UNREADABLE, RegisteredFile, move_into_lake, sha256_of, write_parquet
+from data.manifest.clock import format_time, unchecked_bounds
+from data.manifest.files import READERS_GRACE
 from data.store.lake import Lake
-from data.store.lake_folders import LINKS
-from data.store.manifest import READERS_GRACE
+from data.store.layout import LINKS
 
 _LIVE: Final = "SELECT path, bytes, sha256, changed_ns, inode FROM links WHERE deletable_at IS NULL"
 _IMPORTED_AT: Final = "traffic.imported_at"

@@ -12,14 +12,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from data.errors import Conflict, LakeDamaged, NewerVersion
-from data.store.arrivals import Arrivals, note_arrivals
-from data.store.clock import format_time, parse_time
-from data.store.coverage import note_received
+from data.manifest.arrivals import Arrivals, note_arrivals
+from data.manifest.clock import format_time, parse_time
+from data.manifest.coverage import note_received
+from data.manifest.files import Publisher
+from data.manifest.manifest import Manifest, insert_files
+from data.manifest.organizations import check_zone_is
 from data.store.footers import SESSION_BITS, PendingRange, session_of
 from data.store.lake import Lake
 from data.store.landing import Landing
-from data.store.manifest import Manifest, Publisher, insert_files
-from data.store.organizations import check_zone_is
 from data.store.packing import Packed, Unpacked, table_of, unpack
 from data.text import plural
 from data.visits import VISITS_OF_DAYS

@@ -18,13 +18,13 @@ from typing import Final, NamedTuple, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from data.disk.files import RegisteredFile, move_into_lake, sha256_of, write_parquet
 from data.errors import BadInput, Conflict, LakeDamaged, OutdatedManifest
+from data.manifest.clock import TOLERANCE, format_time, unchecked_bounds
+from data.manifest.files import READERS_GRACE, LandedFile
 from data.sql import read_sql
-from data.store.clock import TOLERANCE, format_time, unchecked_bounds
-from data.store.files import RegisteredFile, move_into_lake, sha256_of, write_parquet
 from data.store.lake import Lake
-from data.store.lake_folders import LakeFolders
-from data.store.manifest import READERS_GRACE, LandedFile
+from data.store.layout import LakeFolders
 
 ROW_GROUP: Final = 60_000
 """The number of rows in a row group."""

@@ -121,7 +121,7 @@ def main() -> None:
         sys.stderr.close()  # the reader of stdout is gone
         sys.exit(1)
     except sqlite3.Error as error:
-        from data.store.schema import disk_problem
+        from data.manifest.schema import disk_problem
 
         message, code = f"the lake's database cannot be used: {disk_problem(error) or error}.", 1
     except OSError as error:  # a full or failing disk

@@ -35,7 +35,7 @@ def backup(
     """
     from rich.filesize import decimal
 
-    from data.maintenance.backup import back_up
+    from data.recovery.backup import back_up
 
     opened = Lake(lake, must_write=False)
     with closing(opened.manifest), progress_bar("Copying", is_bytes=True) as progress:

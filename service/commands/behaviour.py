@@ -43,9 +43,9 @@ def explain(
 
     Example: traffic behaviour explain --org acme --range 7d
     """
+    from data.manifest.behaviour import unjudged_days, uses_behaviour
     from data.signals import SIGNALS
     from data.sql import read_sql
-    from data.store.behaviour import unjudged_days, uses_behaviour
     from queries import Reader
 
     parameters = {name: value for name, value in context.obj.items() if value}
@@ -74,7 +74,7 @@ def explain(
 
 
 def _switch(lake: Path, organization: str, *, on: bool) -> None:
-    from data.store.behaviour import switch_behaviour
+    from data.manifest.behaviour import switch_behaviour
 
     switch_behaviour(open_lake(lake, organization, must_write=True).manifest, organization, on=on)
     inform(f"Behaviour is {'on' if on else 'off'} for {organization}.")

@@ -24,8 +24,8 @@ def compact(
 
     Example: traffic compact
     """
-    from data.maintenance.compaction import COMMAND_THREADS, Compactor
     from data.store.pending import flush_all
+    from data.tasks.compaction import COMMAND_THREADS, Compactor
     from queries import RollupBuilder, Warehouse, open_cluster
 
     flags = {"engine": engine, "engine_from": engine_from, "engine_lake": engine_lake}

@@ -82,8 +82,8 @@ def demo(
 
 def _fill(lake: Lake, folder: Path, visits: int, console: "Console") -> None:
     from data.ingest.importer import Importer, Options
-    from data.store.link_exports import read_export
-    from data.store.links import change_links
+    from data.links.exports import read_export
+    from data.links.links import change_links
     from service.demo.countries import SampleCountries
     from service.demo.decisions import decide
     from service.demo.problems import REPAIRED_REQUESTS, write_log

@@ -19,9 +19,9 @@ from service.commands.printing import inform, printable, progress_bar
 from service.control_database import ControlDatabase
 
 if TYPE_CHECKING:
-    from data.maintenance.erasure import Criteria, Eraser, ErasureResult
+    from data.manifest.files import LandedFile
     from data.publish.publisher import Followed
-    from data.store.manifest import LandedFile
+    from data.tasks.erasure import Criteria, Eraser, ErasureResult
     from service.jobs.erasure import ErasedEvidence
 
 NOT_REACHED: Final = (
@@ -53,8 +53,8 @@ def erase(
 
     Example: traffic erase --org acme --domain old.example --before 2026-01-01 --dry-run
     """
-    from data.maintenance.erasure import Eraser
     from data.publish.publisher import follow_erasures
+    from data.tasks.erasure import Eraser
 
     flags = {"--short-code": short_code, "--domain": domain, "--no-domain": "yes" if no_domain else None,
              "--since": since, "--before": before, "--visitor": visitor}  # fmt: skip
@@ -91,7 +91,7 @@ def report_due(followed: "Collection[Followed]") -> None:
 
 def finish(lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
     """Delete replaced files once no query can be reading them, and truncate the manifest's WAL. Raises FilesInUse."""
-    from data.maintenance.erasure import GRACE, FilesInUse, delete_files, truncate_wal
+    from data.tasks.erasure import GRACE, FilesInUse, delete_files, truncate_wal
 
     if dead:
         seconds = round(GRACE.total_seconds())
@@ -112,7 +112,7 @@ def finish(lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
 
 def _criteria(flags: Mapping[str, str | None], everything: bool) -> "Criteria":
     """The criteria given by the flags. Raises BadInput."""
-    from data.maintenance.erasure import Criteria
+    from data.tasks.erasure import Criteria
 
     given = {name: value for name, value in flags.items() if value is not None}
     for name, value in given.items():

@@ -100,7 +100,7 @@ def _scopes(
     lake: Lake, organization: str, parameters: dict[str, str], entries: dict[str, "Entry"], yesterday: date
 ) -> dict[str, "Scope"]:
     """The scopes that parameters of the API mean to these entries, by their names. Raises InvalidParameter."""
-    from data.store.link_index import LinkIndex
+    from data.links.index import LinkIndex
     from queries import scope_from, validate
 
     if parameters["range"] in ("", "yesterday"):
@@ -139,8 +139,8 @@ def _write_files(
 
     Each is written beside them, synced, and renamed. What a killed export left there is overwritten by the next one.
     """
-    from data.store.files import make_durably, move_durably, sync, write_parquet
-    from data.store.locks import locked
+    from data.disk.files import make_durably, move_durably, sync, write_parquet
+    from data.disk.locks import locked
     from service.csv_files import csv_of
 
     make_durably(folder)

@@ -100,7 +100,7 @@ def import_logs(
 
 def judge_past_days(lake: Lake, organization: str) -> None:
     """Judge the past days of an organization that were not judged since visits landed, with a progress bar."""
-    from data.maintenance.compaction import COMMAND_THREADS, Compactor
+    from data.tasks.compaction import COMMAND_THREADS, Compactor
 
     with progress_bar("Judging") as progress:
         judged = Compactor(lake, threads=COMMAND_THREADS).run(progress=progress, organization=organization).judged

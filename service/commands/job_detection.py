@@ -32,7 +32,7 @@ def detect(
 
     Example: traffic jobs detect --org acme --dry-run
     """
-    from data.maintenance.status import stored_span
+    from data.store.status import stored_span
     from queries import DETECTORS, days_before, share_detected
 
     now = datetime.now(UTC)

@@ -18,7 +18,7 @@ from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOptio
 from service.commands.printing import inform, printable
 
 if TYPE_CHECKING:
-    from data.store.links import Link, LinkChanges
+    from data.links.links import Link, LinkChanges
 
 MAX_SHOWN: Final = 10
 """The number of links to be removed that are named."""
@@ -57,8 +57,8 @@ def import_(
 
     Example: traffic links import links.csv --org acme
     """
-    from data.store.link_exports import read_export
-    from data.store.links import change_links
+    from data.links.exports import read_export
+    from data.links.links import change_links
 
     now = datetime.now(UTC)
     check_organization(organization)
@@ -98,7 +98,7 @@ def add(
 
     Example: traffic links add launch https://example.com/launch --org acme
     """
-    from data.store.links import change_links, new_link
+    from data.links.links import change_links, new_link
 
     now = datetime.now(UTC)
     link = new_link(short_code, domain, target_url, now)
@@ -119,7 +119,7 @@ def remove(
 
     Example: traffic links remove launch --org acme --yes
     """
-    from data.store.links import link_of, remove_link
+    from data.links.links import link_of, remove_link
 
     opened, host = Lake(lake), check_host(domain, "--domain") if domain else ""
     link = link_of(opened, check_organization(organization), short_code, host)
@@ -140,7 +140,7 @@ def list_links(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE
 
     Example: traffic links list --org acme > links.csv
     """
-    from data.store.links import links_of
+    from data.links.links import links_of
 
     _print_csv(links_of(Lake(lake), check_organization(organization)))
 
@@ -158,8 +158,8 @@ def export(
 
     Example: traffic links export --org acme --domain go.example.com --format nginx > links.conf
     """
-    from data.store.links import links_of
-    from data.store.redirect_maps import caddy_map, links_on, nginx_map
+    from data.links.links import links_of
+    from data.links.redirect_maps import caddy_map, links_on, nginx_map
     from service.control_database import CONTROL, ControlDatabase
     from service.jobs.implementation_tables import read_redirects
     from service.jobs.redirects import with_redirects
@@ -185,7 +185,7 @@ def export(
 
 def _print_csv(links: Iterable["Link"]) -> None:
     """Print links in the format of `traffic links import`, so as they are."""
-    from data.store.links import COLUMNS
+    from data.links.links import COLUMNS
 
     rows = (vars(link) | {"created_at": to_text(link.created_at, "auto")} for link in links)
     print_csv(COLUMNS, rows, is_raw=True)

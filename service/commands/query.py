@@ -151,7 +151,7 @@ def _outline(entry: "Entry") -> "Result":
 
 
 def _scope(lake: Lake, entry: "Entry", organization: str, parameters: dict[str, str], no_domain: bool) -> "Scope":
-    from data.store.link_index import LinkIndex
+    from data.links.index import LinkIndex
     from queries import scope_from, validate
 
     if no_domain and parameters["domain"]:

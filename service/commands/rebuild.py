@@ -30,7 +30,7 @@ def rebuild(
     if discard_unknown:
         _discard(lake, yes)
         return
-    from data.maintenance.rebuild import Rebuild, locked_for_rebuild
+    from data.recovery.rebuild import Rebuild, locked_for_rebuild
 
     with locked_for_rebuild(lake) as root:
         with progress_bar("Reading") as progress:
@@ -64,7 +64,7 @@ def _is_confirmed(question: str, yes: bool) -> bool:
 
 
 def _discard(lake: Path, yes: bool) -> None:
-    from data.maintenance.unknown import describe_unknown, discard_unknown, unknown_files
+    from data.store.unknown import describe_unknown, discard_unknown, unknown_files
 
     opened = Lake(lake)
     with closing(opened.manifest):

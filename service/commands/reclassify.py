@@ -22,7 +22,7 @@ def reclassify(
 
     Example: traffic reclassify --dry-run
     """
-    from data.maintenance.reclassification import Reclassifier
+    from data.tasks.reclassification import Reclassifier
 
     opened = Lake(lake)
     chosen = chosen_organizations(opened, organization)

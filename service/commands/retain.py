@@ -16,7 +16,7 @@ from service.control_database import ControlDatabase
 from service.settings import setting
 
 if TYPE_CHECKING:
-    from data.maintenance.retention import RetentionResult
+    from data.tasks.retention import RetentionResult
     from service.jobs.erasure import ErasedEvidence
 
 _DAYS = setting("retention_days")
@@ -43,8 +43,8 @@ def retain(
 
     Example: traffic retain --days 400 --dry-run
     """
-    from data.maintenance.retention import apply_retention, clock_problem
     from data.publish.publisher import follow_erasures
+    from data.tasks.retention import apply_retention, clock_problem
     from service.jobs.erasure import expire_evidence
 
     retention_days = _DAYS.read(days.strip())

@@ -82,7 +82,7 @@ def _read_fetches(
     lake: Path, organization: str, rules: "Protego | None", domain: str
 ) -> tuple[date, date, int, list["Crawled"], Counter[str] | None]:
     """The first and the last day, how many are not judged, what was fetched, and requests against rules by agent."""
-    from data.maintenance.status import stored_span
+    from data.store.status import stored_span
     from queries import Reader
     from service import robots as plans
 

@@ -18,8 +18,8 @@ from service.commands.options import DEFAULT_LAKE, LakeOption
 from service.commands.printing import console, printable
 
 if TYPE_CHECKING:
-    from data.maintenance.status import LakeStatus
     from data.store.copies import Copy
+    from data.store.status import LakeStatus
 
     JobCounts = dict[str, dict[str, int]]
 
@@ -33,8 +33,8 @@ def status(
 
     Example: traffic status --format json
     """
-    from data.maintenance.status import status_of
     from data.store.copies import copies
+    from data.store.status import status_of
     from service.control_database import read_control
     from service.jobs.tables import count_by_status
 

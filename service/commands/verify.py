@@ -11,7 +11,7 @@ from service.commands.options import DEFAULT_LAKE, LakeOption, OnlyOrganizationO
 from service.commands.printing import inform, printable, progress_bar
 
 if TYPE_CHECKING:
-    from data.maintenance.verification import VerificationResult
+    from data.recovery.verification import VerificationResult
 
 
 def verify(
@@ -28,8 +28,8 @@ def verify(
 
     Example: traffic verify --org acme
     """
-    from data.maintenance.verification import DamagedFile, verify_lake
     from data.publish.verification import verify_copies
+    from data.recovery.verification import DamagedFile, verify_lake
     from service.control_database import CONTROL, read_control
     from service.jobs.implementation_tables import damaged_contents
 

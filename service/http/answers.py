@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 
 from starlette.types import Receive
 
-from data.store.organizations import OrganizationState
+from data.manifest.organizations import OrganizationState
 from queries import ENDPOINTS, ClusterTimeout, Engine, Entry, Scope, template_entries
 from service.http.cache import AnswerCache, CachedAnswer, CacheKey
 from service.http.compression import compress

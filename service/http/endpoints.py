@@ -12,8 +12,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from data import BadInput
+from data.links.index import LinkIndex
 from data.local_time import today
-from data.store.link_index import LinkIndex
 from queries import CACHE_STATS, Entry, parameters_of, scope_from
 from service.clock import Clock
 from service.encoding import encode as encode_answer

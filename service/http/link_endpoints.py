@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from data import BadInput, Lake
 from data.hosts import HOST_RULE, normalized_host
-from data.store.links import SHORT_CODE_RULE, Link, LinkEdit, edit_links, is_short_code, link_of, new_link
+from data.links.links import SHORT_CODE_RULE, Link, LinkEdit, edit_links, is_short_code, link_of, new_link
 from queries import InvalidParameter
 from service.clock import Clock
 from service.http.bodies import reject_body

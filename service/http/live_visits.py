@@ -11,7 +11,7 @@ from starlette.requests import Request
 from data import BadInput
 from data.ingest.submissions import IngestResult, PreparedVisits
 from data.logs.reported import MAX_ROWS, Row, Submission, TooManyRows, split_rows
-from data.store.organizations import ZoneChanged
+from data.manifest.organizations import ZoneChanged
 from service.http.authentication import Caller
 from service.http.errors import AllRefused, BodyTooLarge, InvalidBody, StorageUnavailable
 from service.http.group_commit import STORAGE_ERRORS, GroupCommit

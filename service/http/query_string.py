@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import parse_qsl
 
-from data.store.link_index import LinkIndex
+from data.links.index import LinkIndex
 from queries import Entry, Scope, parameters_of, scope_from, select_parameters
 
 MAX_CACHED_QUERY_BYTES: Final = 512

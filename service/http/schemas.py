@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from data.links.links import MAX_TARGET_URL_LENGTH
 from data.logs.reported import RefusedVisit
-from data.store.links import MAX_TARGET_URL_LENGTH
 from service.api_keys import MAX_NAME_LENGTH
 from service.clock import Time
 from service.jobs.implementations import MAX_IMPLEMENTATIONS, Note, Url

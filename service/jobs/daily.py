@@ -10,9 +10,9 @@ from typing import Final
 
 from data import Lake, TrafficError
 from data.local_time import today
-from data.maintenance.lake_process import MAX_VISITS_IN_SERVER, LakeProcess
-from data.maintenance.status import stored_span
 from data.rules.tables import rules_version
+from data.store.status import stored_span
+from data.tasks.lake_process import MAX_VISITS_IN_SERVER, LakeProcess
 from queries import Engine, Warehouse, days_before
 from service.clock import to_text
 from service.control_database import ControlDatabase

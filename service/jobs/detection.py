@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 from msgspec import structs
 
 from data import BadInput, Lake, TrafficError
-from data.maintenance.status import stored_span
-from data.store.coverage import covered_days
+from data.manifest.coverage import covered_days
+from data.store.status import stored_span
 from queries import (
     DETECTED_DAYS,
     DETECTORS,

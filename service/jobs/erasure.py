@@ -12,9 +12,9 @@ from typing import Any
 
 import orjson
 
+from data.disk.locks import locked
 from data.hosts import normalized_host
-from data.maintenance.erasure import Criteria
-from data.store.locks import locked
+from data.tasks.erasure import Criteria
 from service.control_database import ControlDatabase
 from service.hooks.outbox import delete_messages
 from service.jobs.implementation_tables import delete_contents

@@ -9,7 +9,7 @@ from typing import Final
 import orjson
 from msgspec.structs import astuple
 
-from data.store.links import Link, LinkEdit
+from data.links.links import Link, LinkEdit
 from service.clock import from_text, to_text
 from service.control_database import ControlDatabase
 from service.encoding import record

@@ -7,8 +7,8 @@ from collections import Counter
 from datetime import UTC, datetime, time, timedelta
 from typing import Final
 
-from data.maintenance.status import stored_span
 from data.progress import Progress
+from data.store.status import stored_span
 from queries import DETECTORS
 from service.jobs.detection import Detection
 from service.jobs.outcome import DAYS_BEFORE, LAST_DAY

@@ -9,7 +9,7 @@ import orjson
 from msgspec import Meta, Struct, structs
 
 from data import BadInput
-from data.store.links import Link, new_link
+from data.links.links import Link, new_link
 from queries import Engine, guesses
 from service.clock import Time
 from service.jobs.implementations import EVERY_DOMAIN, RULE_TYPE, Draft, check_draft, implementation_of

@@ -13,7 +13,7 @@ import orjson
 
 from data import Lake
 from data.hosts import normalized_host
-from data.store.arrivals import Silence, silences
+from data.manifest.arrivals import Silence, silences
 from service.clock import to_text
 from service.jobs.findings import blank_job
 from service.jobs.records import SYSTEM, Change, Job

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import json, structs
 
 from data import BadInput, check_organization
-from data.store.links import check_links, edit_links_once
+from data.links.links import check_links, edit_links_once
 from service.clock import to_text
 from service.control_database import ControlDatabase
 from service.hooks.outbox import read_deliveries

@@ -8,8 +8,8 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from data import Lake
-from data.store.link_index import LinkIndex
-from data.store.links import first_links
+from data.links.index import LinkIndex
+from data.links.links import first_links
 from queries import Entry, OwnSql, Rows, Scope, Warehouse, load_traffic_values, no_visits, scope_from
 from service.clock import Clock, utc_now
 from service.control_database import ControlDatabase

@@ -14,8 +14,8 @@ import orjson
 from msgspec import to_builtins
 
 from data import BadInput, TrafficError
+from data.links.links import Link
 from data.rules.tables import rules_version
-from data.store.links import Link
 from queries import ENTRIES, PARAMETERS, Entry, Rows, parameters_of, template, template_entries, validate
 from service.encoding import encode, plain
 from service.http.errors import Problem

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Final, Self
 from urllib.parse import quote, urlencode
 
-from data.store.link_index import LinkIndex
+from data.links.index import LinkIndex
 from queries import (
     DEFAULT_RANGE,
     ENDPOINTS,

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from datetime import date
 
 from data import Lake
+from data.links.index import LinkIndex
 from data.local_time import local_now
 from data.rules.geoip import CountryDatabase
-from data.store.link_index import LinkIndex
 from queries import Warehouse
 from service.api_keys import ApiKeys
 from service.clock import Clock

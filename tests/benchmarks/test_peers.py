@@ -18,8 +18,8 @@ from benchmarks.peers.sqlite import SQLite
 from benchmarks.peers.umami import Umami, postgresql, programs
 from benchmarks.printing import row_of
 from data import Lake
+from data.manifest.manifest import insert_files
 from data.store.landing import Landing
-from data.store.manifest import insert_files
 from queries import Scope, Warehouse
 from service.demo.sample import Sample
 

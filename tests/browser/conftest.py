@@ -16,9 +16,9 @@ import pytest
 
 from data import Lake
 from data.ingest.importer import Importer, Options
-from data.maintenance.compaction import Compactor
-from data.store.link_exports import read_export
-from data.store.links import change_links
+from data.links.exports import read_export
+from data.links.links import change_links
+from data.tasks.compaction import Compactor
 from service.clock import utc_now
 from service.demo.countries import SampleCountries
 from service.demo.sample import Sample

@@ -13,8 +13,8 @@ import pytest
 
 from data import Lake
 from data.ingest.importer import Importer, Options
-from data.store.link_exports import read_export
-from data.store.links import change_links
+from data.links.exports import read_export
+from data.links.links import change_links
 from service.demo.sample import Sample
 from tests.cluster.processes import Sail, Spark
 

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from data import Lake
-from data.store.files import sha256_of, write_parquet
+from data.disk.files import sha256_of, write_parquet
 from data.visits import CATEGORY_OF_KIND, SCHEMA_VERSION
 from queries import DETECTORS, Scope, Warehouse, days_before, template
 from queries.cluster_sources import SharedFolder

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import queries.warehouse
-from data.store.files import sha256_of
+from data.disk.files import sha256_of
 from queries import (
     ENTRIES,
     ClusterTimeout,

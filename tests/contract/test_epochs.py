@@ -9,9 +9,9 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from data.maintenance.compaction import Compactor
-from data.maintenance.erasure import Criteria, Eraser
-from data.maintenance.reclassification import Reclassifier
+from data.tasks.compaction import Compactor
+from data.tasks.erasure import Criteria, Eraser
+from data.tasks.reclassification import Reclassifier
 from queries import ENDPOINTS, Scope, Warehouse
 from service.http.answers import Answers
 from service.http.cache import AnswerCache

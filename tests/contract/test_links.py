@@ -5,9 +5,9 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 
 import pytest
 
+from data.disk.locks import locked
+from data.links.links import links_of
 from data.store.link_files import replace_links
-from data.store.links import links_of
-from data.store.locks import locked
 from service.http import link_endpoints
 from service.http.link_endpoints import MAX_WAITING_EDITS
 from tests.support.identity import as_
@@ -124,7 +124,7 @@ def test_a_change_waits_for_other_programs_and_no_other_request_waits_for_it(cli
 
 def test_changes_that_wait_for_one_another_are_written_once(client, shared_lake, stored, monkeypatch):
     written = []
-    monkeypatch.setattr("data.store.links.replace_links", lambda *links: (written.append(1), replace_links(*links)))
+    monkeypatch.setattr("data.links.links.replace_links", lambda *links: (written.append(1), replace_links(*links)))
     with ThreadPoolExecutor(9) as pool:
         with locked(shared_lake.links_root, wait=True):
             changes = [pool.submit(put, client, f"*/c{number}") for number in range(MAX_WAITING_EDITS)]

@@ -388,7 +388,7 @@ def test_where_the_disk_fails_nothing_is_acknowledged_and_reads_go_on(client, la
     for place, error in (
         ("data.ingest.live.daily_salts", OSError(28, "No space left")),
         ("data.store.pending.enqueue", full),
-        ("data.store.manifest.Manifest.transaction", full),
+        ("data.manifest.manifest.Manifest.transaction", full),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(place, failing(error))

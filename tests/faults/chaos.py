@@ -18,12 +18,12 @@ from data.ingest.drop_follower import DropFollower
 from data.ingest.dropped import open_drop
 from data.ingest.importer import Importer, Options
 from data.ingest.live import LiveIngest, Submission
-from data.maintenance.compaction import Compactor
-from data.maintenance.erasure import Criteria, Eraser
-from data.maintenance.reclassification import Reclassifier
-from data.maintenance.retention import apply_retention
 from data.publish.publisher import LakePublisher, follow_erasures
 from data.store.pending import flush_all
+from data.tasks.compaction import Compactor
+from data.tasks.erasure import Criteria, Eraser
+from data.tasks.reclassification import Reclassifier
+from data.tasks.retention import apply_retention
 from queries import ENTRIES, RollupBuilder, Scope, Warehouse
 from tests.faults.lakes import CHROME, GPTBOT, line
 from tests.support.sql import rows

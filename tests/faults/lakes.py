@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from data.ingest.live import Submission
-from data.maintenance.compaction import Compactor
-from data.maintenance.verification import verify_lake
+from data.recovery.verification import verify_lake
+from data.tasks.compaction import Compactor
 from data.visits import VISITS
 from tests.support.user_agents import CHROME, GPTBOT
 from tests.support.visits import unpacked

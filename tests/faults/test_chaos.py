@@ -17,8 +17,8 @@ from datetime import date
 
 import pytest
 
-from data.maintenance.compaction import Compactor
 from data.store.pending import flush_all
+from data.tasks.compaction import Compactor
 from queries import ENTRIES, Scope
 from tests.faults.chaos import BATCH, OLD, acknowledged
 from tests.faults.lakes import PER_BATCH, assert_no_address, assert_sound, batches, log, strays, sweep

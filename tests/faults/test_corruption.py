@@ -12,12 +12,12 @@ import pytest
 
 from data import LakeDamaged
 from data.ingest.importer import Importer, Options
-from data.maintenance.compaction import Compactor
-from data.maintenance.erasure import Criteria, Eraser
-from data.maintenance.reclassification import Reclassifier
-from data.maintenance.verification import verify_lake
+from data.links.index import LinkIndex
+from data.recovery.verification import verify_lake
 from data.store.link_files import link_files
-from data.store.link_index import LinkIndex
+from data.tasks.compaction import Compactor
+from data.tasks.erasure import Criteria, Eraser
+from data.tasks.reclassification import Reclassifier
 from data.visits import VISITS
 from queries import ENTRIES, Scope, Warehouse
 from service.control_database import ControlDatabase

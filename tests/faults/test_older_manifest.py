@@ -16,14 +16,14 @@ from data.errors import LakeDamaged, OutdatedManifest
 from data.ingest.follower import Follower
 from data.ingest.importer import Importer, Options
 from data.ingest.live import LiveIngest
-from data.maintenance.compaction import Compactor
-from data.maintenance.erasure import Criteria, Eraser, delete_files
-from data.maintenance.rebuild import Rebuild, locked_for_rebuild
-from data.maintenance.reclassification import Reclassifier
-from data.maintenance.retention import apply_retention
-from data.maintenance.verification import verify_lake
-from data.store.manifest import READERS_GRACE
+from data.manifest.files import READERS_GRACE
+from data.recovery.rebuild import Rebuild, locked_for_rebuild
+from data.recovery.verification import verify_lake
 from data.store.pending import flush_all
+from data.tasks.compaction import Compactor
+from data.tasks.erasure import Criteria, Eraser, delete_files
+from data.tasks.reclassification import Reclassifier
+from data.tasks.retention import apply_retention
 from tests.faults.lakes import PER_BATCH, line, report
 from tests.faults.trials import scaled
 from tests.faults.victims import nothing

@@ -14,10 +14,10 @@ from importlib.util import find_spec
 
 import pyarrow.parquet as pq
 
-from data.maintenance.erasure import Criteria, Eraser
 from data.publish.publisher import LakePublisher, follow_erasures
 from data.publish.verification import verify_copies
 from data.store.copies import copies
+from data.tasks.erasure import Criteria, Eraser
 from tests.faults.chaos import BATCH, ERASED, days_ago
 from tests.faults.lakes import assert_sound, batches, line
 from tests.faults.trials import scaled

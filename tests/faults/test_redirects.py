@@ -8,7 +8,7 @@ import sqlite3
 import time
 from contextlib import closing
 
-from data.store.links import links_of, remove_link
+from data.links.links import links_of, remove_link
 from tests.faults.servers import post_traced, serving
 from tests.faults.tracing import CALLS
 from tests.faults.trials import spread

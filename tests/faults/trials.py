@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from hypothesis import HealthCheck, settings
 
-from data.store.generation import outdated
+from data.manifest.generation import outdated
 from tests.faults.lakes import assert_no_address, assert_sound, found_in, inflated, strays, sweep
 from tests.support.lakes import opened
 

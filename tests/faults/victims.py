@@ -16,12 +16,12 @@ from data import Lake, LakeDamaged
 from data.ingest.importer import Importer, Options
 from data.ingest.live import LiveIngest
 from data.ingest.visitor_ids import daily_salts
-from data.maintenance.compaction import Compactor
+from data.links.exports import read_export
+from data.links.links import change_links, links_of
+from data.manifest.files import Replacement
 from data.publish.publisher import LakePublisher
-from data.store.link_exports import read_export
-from data.store.links import change_links, links_of
-from data.store.manifest import Replacement
 from data.store.pending import flush_all
+from data.tasks.compaction import Compactor
 from queries import RollupBuilder
 from service.api_keys import ApiKeys
 from service.hooks.registry import Hooks

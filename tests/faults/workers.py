@@ -16,10 +16,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import data.ingest.importer
-import data.maintenance.compaction
 import data.publish.publisher
 import data.rules.ip_verification
 import data.store.landing
+import data.tasks.compaction
 import service.commands.erase
 import service.maintenance
 from data import Lake
@@ -76,9 +76,9 @@ def serve(settings):
 
 def churn():
     """Let files come, be merged and be deleted at once, again and again."""
-    data.maintenance.compaction.READERS_GRACE = timedelta(0)
+    data.tasks.compaction.READERS_GRACE = timedelta(0)
     lake = Lake(Path("lake"))
-    intake, compactor = LiveIngest(lake), data.maintenance.compaction.Compactor(lake)
+    intake, compactor = LiveIngest(lake), data.tasks.compaction.Compactor(lake)
     while True:
         report(intake, uuid.uuid4().hex)
         flush_all(lake)

@@ -18,7 +18,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from data.store.target import open_target
+from data.buckets.target import open_target
 from tests.cluster.processes import LOOPBACK, Process, Sail, wait_until
 
 KEY, SECRET = "access-key-of-the-tests", "secret-key-of-the-tests"

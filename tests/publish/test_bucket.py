@@ -10,16 +10,16 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from data import Lake
+from data.buckets import target as store
+from data.buckets.target import TargetUnavailable, open_target
 from data.errors import BadInput
-from data.maintenance.erasure import Criteria, Eraser
-from data.maintenance.reclassification import Reclassifier
-from data.maintenance.retention import apply_retention
 from data.publish.publisher import LakePublisher, follow_erasures
 from data.publish.verification import verify_copies
-from data.store import target as store
 from data.store.copies import copies
 from data.store.pending import enqueue, flush_all
-from data.store.target import TargetUnavailable, open_target
+from data.tasks.erasure import Criteria, Eraser
+from data.tasks.reclassification import Reclassifier
+from data.tasks.retention import apply_retention
 from queries import OwnSql, Scope
 from tests.cluster.processes import wait_until
 from tests.publish import readers

@@ -7,12 +7,12 @@ from functools import partial
 import httpx2
 import pytest
 
-from data.maintenance import merge_plan
-from data.maintenance.compaction import Compactor
-from data.maintenance.reclassification import Reclassifier
+from data.buckets.target import open_target
 from data.publish.publisher import LakePublisher
 from data.store.copies import copies
-from data.store.target import open_target
+from data.tasks import merge_plan
+from data.tasks.compaction import Compactor
+from data.tasks.reclassification import Reclassifier
 from queries import (
     ENTRIES,
     ClusterOptions,

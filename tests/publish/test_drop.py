@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
+from data.buckets.target import open_target
 from data.ingest import dropped
-from data.store.target import open_target
 from tests.cluster.processes import wait_until
 from tests.faults.lakes import log
 from tests.faults.tracing import Program, why_not

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from data.maintenance.compaction import Compactor
+from data.manifest.behaviour import switch_behaviour
 from data.signals import SIGNALS
-from data.store.behaviour import switch_behaviour
+from data.tasks.compaction import Compactor
 from queries import ENTRIES, RollupBuilder, Scope, Warehouse
 from queries.own_sql import OwnSql
 from queries.variables import closed_days

@@ -4,8 +4,8 @@ from datetime import date, datetime
 
 import pytest
 
+from data.buckets.target import Bucket
 from data.publish.publisher import LakePublisher
-from data.store.target import Bucket
 from data.visits import VISITS
 from queries import ClusterUnavailable, FilesGone, Scope, cluster_sources
 from queries.cluster_sources import PublishedCopy

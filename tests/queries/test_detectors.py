@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data import Lake
-from data.store.behaviour import switch_behaviour
+from data.manifest.behaviour import switch_behaviour
 from data.visits import AI_CATEGORIES
 from queries import (
     CRAWLER_PLAN,

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from data.hosts import normalized_host
-from data.store.link_index import LinkIndex
+from data.links.index import LinkIndex
 from queries import ENTRIES, PARAMETERS, TRAFFIC_TYPES, InvalidParameter, Scope, scope_from, validate
 from queries.parameters import NO_LINK
 from tests.recount import WORDS

@@ -17,15 +17,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from data import Lake, LakeDamaged
-from data.maintenance.compaction import Compactor
-from data.maintenance.erasure import GRACE, Criteria, Eraser, delete_files
-from data.maintenance.lake_process import LakeProcess
-from data.maintenance.retention import apply_retention
+from data.manifest.behaviour import switch_behaviour
+from data.manifest.clock import format_time
+from data.manifest.files import READERS_GRACE
 from data.store import lake as lake_module
-from data.store.behaviour import switch_behaviour
-from data.store.clock import format_time
-from data.store.manifest import READERS_GRACE
 from data.store.rollups import ROW_GROUP, RelationRows, damaged_rollups, month_of, seed_path, write_rollup
+from data.tasks.compaction import Compactor
+from data.tasks.erasure import GRACE, Criteria, Eraser, delete_files
+from data.tasks.lake_process import LakeProcess
+from data.tasks.retention import apply_retention
 from queries import ENTRIES, RollupBuilder, Scope, Warehouse
 from queries.prelude import relation_names, rollup_version, served_filters, sql_text
 from queries.scope import FILTERS

@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from data import BadInput, LakeDamaged
-from data.store.link_exports import read_export
-from data.store.links import Link, LinkEdit, change_links, edit_links, first_links, links_of, new_link
+from data.links.exports import read_export
+from data.links.links import Link, LinkEdit, change_links, edit_links, first_links, links_of, new_link
 from service.commands import app
 from tests.support.lakes import links_path
 from tests.support.tables import examples, tables

@@ -15,13 +15,13 @@ import pytest
 from data import LakeDamaged
 from data.errors import Conflict
 from data.ingest.visitor_ids import LIFETIME, daily_salts
-from data.maintenance.compaction import CompactionResult, merge_day
-from data.maintenance.merge_plan import MAX_OPEN_FILES
+from data.manifest.clock import format_time
+from data.manifest.files import READERS_GRACE
 from data.publish.publisher import LakePublisher
 from data.store import pending
-from data.store.clock import format_time
 from data.store.link_files import all_stored_links
-from data.store.manifest import READERS_GRACE
+from data.tasks.compaction import CompactionResult, merge_day
+from data.tasks.merge_plan import MAX_OPEN_FILES
 from service import maintenance as upkeep
 from service.maintenance import CHECK_AFTER, FLUSH_AFTER, FLUSH_VISITS, TASKS, Maintenance
 from tests.support import published
@@ -351,7 +351,7 @@ PAST, OPEN, MANY = datetime(2026, 3, 3), NOW.replace(tzinfo=None), MAX_OPEN_FILE
 def test_days_of_more_visits_than_a_server_merges_are_merged_by_a_process(
     lake, chores, monkeypatch, day, files, most, code
 ):
-    monkeypatch.setattr("data.maintenance.compaction.MAX_VISITS_IN_SERVER", most)
+    monkeypatch.setattr("data.tasks.compaction.MAX_VISITS_IN_SERVER", most)
     for _ in range(files):
         land(lake, "acme", [visit(visited_at=day)])
     merge, process = chores.close_days, chores._process

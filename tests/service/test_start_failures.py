@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 import service.app
 from data import Lake, TrafficError
-from data.store.schema import open_database
+from data.manifest.schema import open_database
 from queries import QueryFailed
 from service.commands.serve import serve
 from service.hooks.sender import Sender

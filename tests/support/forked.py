@@ -18,7 +18,7 @@ import pytest
 
 import data.ingest.importer
 import data.ingest.live
-import data.maintenance.reclassification
+import data.tasks.reclassification
 import queries.sql_process
 import service.app
 import service.commands
@@ -34,7 +34,7 @@ def load(folder):
     """Load the rules, and all else that is the same for every process."""
     rules = functools.cache(Classifier)
     rules()
-    for module in (data.ingest.importer, data.ingest.live, data.maintenance.reclassification):
+    for module in (data.ingest.importer, data.ingest.live, data.tasks.reclassification):
         module.Classifier = rules
     share_file(pytest.MonkeyPatch(), folder)
     describe_once(pytest.MonkeyPatch())

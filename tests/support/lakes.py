@@ -18,11 +18,11 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from data.maintenance.rebuild import Rebuild, locked_for_rebuild
-from data.store.clock import format_time
+from data.manifest.clock import format_time
+from data.manifest.files import READERS_GRACE, LandedFile
+from data.recovery.rebuild import Rebuild, locked_for_rebuild
 from data.store.lake import Lake
 from data.store.link_files import stored_links
-from data.store.manifest import READERS_GRACE, LandedFile
 from data.visits import VISITS
 from tests.support.visits import Visit
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from data.maintenance.compaction import Compactor
-from data.maintenance.erasure import Criteria, Eraser, delete_files
-from data.store.target import TargetUnavailable
+from data.buckets.target import TargetUnavailable
+from data.tasks.compaction import Compactor
+from data.tasks.erasure import Criteria, Eraser, delete_files
 from tests.support.visits import visit
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)

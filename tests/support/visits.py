@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from data.store.batches import Batch
-from data.store.clock import format_time
+from data.manifest.batches import Batch
+from data.manifest.clock import format_time
 from data.store.lake import Lake
-from data.store.lake_folders import LINKS
 from data.store.landing import Landing
+from data.store.layout import LINKS
 from data.store.link_files import replace_links
 from data.store.packing import Packed, pack, table_of, unpack
 from data.visits import VISITS, VISITS_OF_DAYS, columns_filled_by

@@ -10,8 +10,8 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 
 from data import Lake
-from data.maintenance.status import StoredSpan
-from data.store.coverage import uncovered_days
+from data.manifest.coverage import uncovered_days
+from data.store.status import StoredSpan
 from data.text import plural
 from queries import ENDPOINTS, ENTRIES, Entry, InvalidParameter, Scope
 from service.pages import formats

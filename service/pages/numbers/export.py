@@ -6,7 +6,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from data.maintenance.status import stored_span
+from data.store.status import stored_span
 from queries import ENTRIES, InvalidParameter
 from service.csv_files import csv_of
 from service.http.compression import negotiated

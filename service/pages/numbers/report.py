@@ -10,10 +10,10 @@ import orjson
 from markupsafe import Markup
 
 from data import Lake
-from data.maintenance.status import stored_span
+from data.links.index import LinkIndex
 from data.rules.geoip import Publisher
 from data.store.country_file import country_database
-from data.store.link_index import LinkIndex
+from data.store.status import stored_span
 from queries import Warehouse
 from service.encoding import encode
 from service.pages import assets, formats

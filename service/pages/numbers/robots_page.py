@@ -4,7 +4,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from data import BadInput
-from data.maintenance.status import stored_span
+from data.store.status import stored_span
 from queries import ENTRIES, Scope
 from service import robots
 from service.pages import formats

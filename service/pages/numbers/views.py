@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from data.maintenance.status import StoredSpan, stored_span
+from data.store.status import StoredSpan, stored_span
 from service.pages import formats
 from service.pages.context import PageContext
 from service.pages.filters import Filters

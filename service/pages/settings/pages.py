@@ -8,7 +8,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from data import BadInput
-from data.maintenance.status import organization_status
+from data.store.status import organization_status
 from queries import CACHE_STATS
 from service.encoding import encode
 from service.http.errors import Forbidden, NotFound

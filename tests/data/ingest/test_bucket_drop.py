@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from data.ingest import dropped
-from data.maintenance.erasure import Criteria, Eraser
+from data.tasks.erasure import Criteria, Eraser
 from tests.support.drops import Following
 from tests.support.lakes import opened, paths
 from tests.support.log_lines import lines

@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from data.buckets.target import TargetUnavailable
 from data.errors import BadInput
 from data.ingest.drop_follower import DropFollower
 from data.ingest.dropped import open_drop
 from data.ingest.follower import Follower
 from data.ingest.importer import Importer, Options
-from data.maintenance.backup import back_up
-from data.maintenance.erasure import Criteria, Eraser
-from data.store.target import TargetUnavailable
+from data.recovery.backup import back_up
+from data.tasks.erasure import Criteria, Eraser
 from tests.support.lakes import opened, paths, rebuilt
 from tests.support.log_lines import lines
 

@@ -215,7 +215,7 @@ def fail(monkeypatch, place, kind, *args):
 BROKEN = {
     "files": ("data.store.landing.write_parquet", OSError, errno.ENOSPC, "No space left on device"),
     "hashes": ("data.store.landing.sha256_of", OSError, errno.EIO, "Input/output error"),
-    "manifest": ("data.store.manifest.Manifest.commit", sqlite3.OperationalError, "database or disk is full"),
+    "manifest": ("data.manifest.manifest.Manifest.commit", sqlite3.OperationalError, "database or disk is full"),
     "salts": ("data.ingest.importer.daily_salts", sqlite3.OperationalError, "database is locked"),
 }
 STEPS = {

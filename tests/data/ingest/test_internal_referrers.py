@@ -8,7 +8,7 @@ import pytest
 from data.ingest.importer import Options
 from data.ingest.live import LiveIngest
 from data.logs.reported import Submission
-from data.maintenance.reclassification import Reclassifier
+from data.tasks.reclassification import Reclassifier
 from tests.support.lakes import rows_of
 from tests.support.user_agents import CHROME
 from tests.support.visits import land, links, unpacked, visit

@@ -11,7 +11,7 @@ import pytest
 
 from data.errors import LakeDamaged
 from data.ingest.visitor_ids import LIFETIME, daily_salts, delete_old_salts, visitor_hash, visitor_hashes
-from data.store.clock import TOLERANCE
+from data.manifest.clock import TOLERANCE
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DAY, NEXT = date(2026, 2, 28), date(2026, 3, 1)

@@ -5,15 +5,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from data.buckets import target as targets
+from data.buckets.object_errors import ObjectUnavailable, TargetUnavailable
+from data.buckets.target import open_target
 from data.errors import BadInput
-from data.maintenance.erasure import Criteria, Eraser
 from data.publish.delta import ForeignLog, LogOfAnotherLake
 from data.publish.publisher import LakePublisher, follow_erasures
 from data.publish.verification import verify_copies
-from data.store import target as targets
 from data.store.copies import copies
-from data.store.object_errors import ObjectUnavailable, TargetUnavailable
-from data.store.target import open_target
+from data.tasks.erasure import Criteria, Eraser
 from tests.support.lakes import opened
 from tests.support.published import at
 from tests.support.visits import land

@@ -6,18 +6,18 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from data.buckets.target import Folder, TargetUnavailable, open_target, parse_target
 from data.errors import BadInput, LakeDamaged
-from data.maintenance.compaction import Compactor
-from data.maintenance.erasure import Criteria, Eraser
-from data.maintenance.reclassification import Reclassifier
-from data.maintenance.retention import apply_retention
+from data.manifest.files import READERS_GRACE
 from data.publish import publisher as publishing
 from data.publish.delta import ForeignLog
 from data.publish.publisher import Interrupted, LakePublisher, follow_erasures
 from data.publish.verification import verify_copies
 from data.store.copies import copies, forget_copies
-from data.store.manifest import READERS_GRACE
-from data.store.target import Folder, TargetUnavailable, open_target, parse_target
+from data.tasks.compaction import Compactor
+from data.tasks.erasure import Criteria, Eraser
+from data.tasks.reclassification import Reclassifier
+from data.tasks.retention import apply_retention
 from tests.support import published
 from tests.support.lakes import flipped, opened, rows_of
 from tests.support.published import NOW, at, erase, merge, out_of_reach

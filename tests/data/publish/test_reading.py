@@ -6,13 +6,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from data import LakeDamaged
+from data.buckets.target import Folder, TargetUnavailable
 from data.ingest.importer import Importer, Options
-from data.maintenance.reclassification import Reclassifier
-from data.maintenance.retention import apply_retention
 from data.publish import publisher as publishing
 from data.publish.reading import PublishedLake
 from data.store.link_files import all_stored_links
-from data.store.target import Folder, TargetUnavailable
+from data.tasks.reclassification import Reclassifier
+from data.tasks.retention import apply_retention
 from tests.support.lakes import files_of, rows_of
 from tests.support.published import NOW, at, erase, merge, out_of_reach
 from tests.support.user_agents import CHROME

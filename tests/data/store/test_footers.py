@@ -6,13 +6,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from data.errors import LakeDamaged
-from data.maintenance.compaction import Compactor
-from data.maintenance.erasure import Criteria, Eraser
-from data.maintenance.reclassification import Reclassifier
-from data.maintenance.retention import apply_retention
-from data.store.clock import format_time
+from data.manifest.clock import format_time
 from data.store.footers import SESSION_BITS, PendingRange, merged_ranges, read_visit_file
 from data.store.pending import enqueue, flush_all
+from data.tasks.compaction import Compactor
+from data.tasks.erasure import Criteria, Eraser
+from data.tasks.reclassification import Reclassifier
+from data.tasks.retention import apply_retention
 from data.visits import VISITS
 from tests.faults.lakes import line
 from tests.support.lakes import kill_at_commit
@@ -40,7 +40,7 @@ def test_the_files_of_an_import_know_their_day_and_batch_and_the_last_one_all_of
 
 
 def test_an_import_that_was_killed_before_its_commit_is_overwritten_by_the_next_one(lake, load):
-    kill_at_commit(lambda: load(line("/a", 1) + line("/b", 2)), "data.store.landing", "data.store.manifest")
+    kill_at_commit(lambda: load(line("/a", 1) + line("/b", 2)), "data.store.landing", "data.manifest.manifest")
     left = {path.name for path in lake.root.glob("visits/organization=acme/*/*")}
     assert len(left) == 2
     load(line("/a", 1) + line("/b", 2))

@@ -16,13 +16,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from data.disk import locks
+from data.disk.files import NETWORK, network_file_system, sha256_of, version_of, write_parquet
 from data.errors import BadInput, LakeDamaged
-from data.store import locks
-from data.store.files import NETWORK, network_file_system, sha256_of, version_of, write_parquet
 from data.store.footers import footer_of
 from data.store.lake import Lake
-from data.store.lake_folders import LINKS
 from data.store.landing import Landing, write_visits
+from data.store.layout import LINKS
 from data.store.link_files import link_files
 from data.visits import SCHEMA_VERSION, VISITS, VISITS_OF_DAYS
 from tests.support.lakes import bytes_on_disk

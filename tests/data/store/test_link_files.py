@@ -6,11 +6,11 @@ from itertools import product
 import pytest
 
 from data import LakeDamaged
-from data.maintenance.compaction import Compactor
-from data.store import link_index
+from data.links import index as link_index
+from data.links.index import LinkIndex, normalized_url
+from data.links.links import links_of
 from data.store.link_files import link_files
-from data.store.link_index import LinkIndex, normalized_url
-from data.store.links import links_of
+from data.tasks.compaction import Compactor
 from tests.support.lakes import failing_at, links_path, rebuilt
 from tests.support.visits import links
 

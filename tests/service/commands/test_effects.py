@@ -11,11 +11,11 @@ import pytest
 
 from data.ingest.importer import Importer, Options
 from data.logs.formats import FORMATS
-from data.maintenance import erasure
-from data.maintenance import erasure as erasing
-from data.maintenance import retention as retaining
 from data.store.ip_list_files import snapshots
 from data.store.pending import flush_all
+from data.tasks import erasure
+from data.tasks import erasure as erasing
+from data.tasks import retention as retaining
 from queries import DEFAULT_RANGE, RANGES
 from service.commands.importing import OLD
 from service.commands.status import _age

@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 import pyarrow.parquet as pq
 import pytest
 
-from data.maintenance import erasure as erasing
-from data.store.files import sha256_of
+from data.disk.files import sha256_of
+from data.tasks import erasure as erasing
 from service.commands import erase as erase_command
 from tests.support.lakes import rows_of
 from tests.support.tables import examples
@@ -22,8 +22,8 @@ SMALLEST = -(2**63)
 ON_TERMINAL = """
 import os
 from datetime import timedelta
-import data.maintenance.erasure
-data.maintenance.erasure.GRACE = timedelta(0)
+import data.tasks.erasure
+data.tasks.erasure.GRACE = timedelta(0)
 os.dup2(os.open({terminal!r}, os.O_RDONLY), 0)
 """
 

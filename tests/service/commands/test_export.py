@@ -96,7 +96,7 @@ def test_folders_are_read_as_one_table(export, ago, tmp_path):
 
 KILLED = """
 import itertools, os, signal
-import data.store.files as files
+import data.disk.files as files
 
 calls, name = itertools.count(), {name!r}
 original = getattr(files, name)

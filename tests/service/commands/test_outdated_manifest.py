@@ -9,7 +9,7 @@ import pytest
 
 from data import Lake
 from data.ingest.importer import Importer, Options
-from data.maintenance.rebuild import Rebuild
+from data.recovery.rebuild import Rebuild
 from tests.faults.lakes import log
 from tests.support.lakes import kept_manifest, put_back
 from tests.support.tables import tables
@@ -77,7 +77,7 @@ COMMANDS = tables(__file__)["commands"]
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_that_writes_refuses_until_the_manifest_is_rebuilt(outdated, traffic, tmp_path, monkeypatch, command):
     for module in ("erasure", "retention"):
-        monkeypatch.setattr(f"data.maintenance.{module}.GRACE", timedelta(0))
+        monkeypatch.setattr(f"data.tasks.{module}.GRACE", timedelta(0))
     (tmp_path / "access.log").write_text(log("new", 3))
     places = {"log": tmp_path / "access.log", "backup": tmp_path / "backup"}
     words = [command, *(word.format(**places) for word in COMMANDS[command])]

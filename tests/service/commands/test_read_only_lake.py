@@ -14,9 +14,10 @@ import duckdb
 import pytest
 
 from data.ingest.importer import Importer, Options
-from data.maintenance.backup import back_up
-from data.maintenance.verification import verify_lake
-from data.store import manifest, pending
+from data.manifest import manifest
+from data.recovery.backup import back_up
+from data.recovery.verification import verify_lake
+from data.store import pending
 from data.store.lake import Lake
 from queries import ENTRIES, RollupBuilder, Scope, Warehouse, template
 from service.api_keys import ApiKeys

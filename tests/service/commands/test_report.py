@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from mmdb_writer import MMDBWriter
 
-from data.maintenance.compaction import Compactor
+from data.tasks.compaction import Compactor
 from queries import ENDPOINTS
 from service.pages.numbers.world_map import MAP_SHAPES
 from tests.service.pages.reading import as_shown, as_text, read, tables, tile_values

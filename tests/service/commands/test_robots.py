@@ -6,7 +6,7 @@ from datetime import UTC, datetime, time, timedelta
 import httpx2
 import pytest
 
-from data.store.behaviour import switch_behaviour
+from data.manifest.behaviour import switch_behaviour
 from queries import Warehouse
 from service.jobs.detection import Detection
 from service.jobs.store import Jobs

@@ -23,9 +23,9 @@ from pathlib import Path
 
 import pytest
 
-from data.maintenance import erasure, retention
+from data.disk.locks import locked
 from data.store import pending
-from data.store.locks import locked
+from data.tasks import erasure, retention
 from service import doctor
 from service.commands import confirmation
 from service.hooks.attempts import claim, finish

@@ -9,8 +9,8 @@ from datetime import datetime
 
 import pytest
 
-from data.maintenance.erasure import Criteria, Eraser
-from data.maintenance.reclassification import Reclassifier
+from data.tasks.erasure import Criteria, Eraser
+from data.tasks.reclassification import Reclassifier
 from tests.support.lakes import opened
 from tests.support.sockets import Asker, answer_on
 from tests.support.visits import land, visit

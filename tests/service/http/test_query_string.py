@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.store.link_index import LinkIndex
+from data.links.index import LinkIndex
 from queries import ENTRIES, PARAMETERS, InvalidParameter, Scope, parameters_of
 from service.http.query_string import parse_parameters, parse_scope
 

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from data.maintenance.compaction import Compactor
-from data.store.behaviour import switch_behaviour
+from data.manifest.behaviour import switch_behaviour
+from data.tasks.compaction import Compactor
 from queries import DETECTORS, QueryFailed, Warehouse
 from service.jobs.daily import DailyDetection, last_run
 from service.jobs.detection import Detection

@@ -2,8 +2,8 @@
 
 from datetime import date, timedelta
 
-from data.maintenance.erasure import Criteria
-from data.maintenance.retention import apply_retention
+from data.tasks.erasure import Criteria
+from data.tasks.retention import apply_retention
 from service.encoding import encode
 from service.jobs.erasure import ErasedEvidence, erase_evidence, expire_evidence
 from service.jobs.implementations import Draft

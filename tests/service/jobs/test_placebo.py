@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from data.maintenance.compaction import Compactor
-from data.store.behaviour import switch_behaviour
+from data.manifest.behaviour import switch_behaviour
+from data.tasks.compaction import Compactor
 from queries import Warehouse
 from queries.variables import IN_MEMORY
 from service.jobs.detection import Detection

@@ -7,10 +7,10 @@ from itertools import pairwise
 import pytest
 
 from data import BadInput, LakeDamaged
-from data.maintenance.erasure import Criteria
-from data.store.coverage import note_received
-from data.store.links import links_of, remove_link
-from data.store.redirect_maps import caddy_map, links_on, nginx_map
+from data.links.links import links_of, remove_link
+from data.links.redirect_maps import caddy_map, links_on, nginx_map
+from data.manifest.coverage import note_received
+from data.tasks.erasure import Criteria
 from queries import Warehouse
 from service.jobs.detection import Detection
 from service.jobs.erasure import erase_evidence

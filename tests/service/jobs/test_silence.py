@@ -11,7 +11,7 @@ from data.ingest.drop_follower import DropFollower
 from data.ingest.dropped import open_drop
 from data.ingest.follower import Follower
 from data.ingest.importer import Importer, Options
-from data.store.arrivals import silences
+from data.manifest.arrivals import silences
 from data.store.pending import enqueue, flush_all
 from service.jobs.silence import open_silences, update_silences
 from tests.faults.lakes import line

@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from data.ingest.importer import Importer, Options
-from data.store.links import change_links, new_link
+from data.links.links import change_links, new_link
 from service.jobs.implementations import Draft
 from service.jobs.store import Jobs
 from service.mcp.texts import CHARACTERS_OF_TOKEN, DEFAULT_TOKENS, MAX_ENCODED_ROWS, MAX_TEXT_LENGTH, text_of

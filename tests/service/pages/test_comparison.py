@@ -5,7 +5,7 @@ from datetime import date, datetime
 
 import pytest
 
-from data.maintenance.compaction import Compactor
+from data.tasks.compaction import Compactor
 from queries import ENTRIES, Scope, template
 from service.pages.numbers.comparison import MAX_ROWS, Comparison, compared_rows
 from service.pages.numbers.export import COMPARED

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from data.store.behaviour import switch_behaviour
-from data.store.links import links_of
+from data.links.links import links_of
+from data.manifest.behaviour import switch_behaviour
 from queries import DETECTORS, Scope, Warehouse, detect
 from service.jobs.detection import Detection
 from service.pages.numbers import content

@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta
 import pytest
 from msgspec.structs import replace
 
-from data.store.links import links_of
+from data.links.links import links_of
 from queries import DETECTORS, Warehouse, measure_all
 from service.hooks.registry import Hooks
 from service.jobs.manual import manual_job

@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 import orjson
 import pytest
 
-from data.maintenance.status import stored_span
-from data.store.link_index import LinkIndex
+from data.links.index import LinkIndex
+from data.store.status import stored_span
 from queries import Warehouse
 from service.encoding import encode
 from service.pages.filters import Filters

@@ -14,9 +14,9 @@ import pytest
 from mmdb_writer import MMDBWriter
 
 from data import Lake
-from data.maintenance.compaction import Compactor
-from data.store.behaviour import switch_behaviour
-from data.store.link_index import LinkIndex
+from data.links.index import LinkIndex
+from data.manifest.behaviour import switch_behaviour
+from data.tasks.compaction import Compactor
 from queries import CATALOG, ENDPOINTS, ENTRIES, PARAMETERS, Scope
 from service.jobs.store import Jobs
 from service.pages.assets import STYLESHEET

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 import pytest
 
 from data import Lake
-from data.maintenance.backup import back_up
-from data.maintenance.erasure import Criteria, Eraser
-from data.maintenance.verification import verify_lake
+from data.recovery.backup import back_up
+from data.recovery.verification import verify_lake
+from data.tasks.erasure import Criteria, Eraser
 from queries import PARAMETERS
 from service.pages.rendering import CONTENT_SECURITY_POLICY, Renderer
 from service.pages.shares import ShareStore

@@ -1,0 +1,202 @@
+"""Requests to a bucket that obstore does not make: keys as they are, versions, and parts of uploads.
+
+obstore signs each of them, so that credentials are found and used in one way.
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from itertools import count
+from types import ModuleType
+from typing import Any, Final, NamedTuple
+from urllib.error import HTTPError
+from urllib.parse import quote, unquote_plus, urlencode
+from xml.etree import ElementTree as Xml
+
+from data.buckets.object_errors import TargetUnavailable, unavailable
+
+_ATTEMPTS: Final = 4
+_PIECE_BYTES: Final = 1 << 16
+_MAX_BYTES: Final = 1 << 24
+"""Of an answer, which has a thousand keys at most."""
+_UNKNOWN: Final = frozenset({400, 404, 405, 501})
+"""How stores answer what they do not have."""
+
+
+class Listed(NamedTuple):
+    """An object as a list of its bucket shows it."""
+
+    key: str  # below the prefix
+    size: int
+    etag: str  # another one for each content
+
+
+class Upload(NamedTuple):
+    """An upload in parts that was begun and not finished."""
+
+    key: str  # below the prefix
+    id: str
+
+
+class S3Requests:
+    """Makes requests for what is below a prefix of a bucket. Its methods raise TargetUnavailable."""
+
+    def __init__(self, name: str, client: ModuleType, options: Mapping[str, Any], timeout: timedelta) -> None:
+        """`name` is that of the target; `client` is obstore, which opens the bucket with `options`."""
+        self._name, self._client, self._options, self._timeout = name, client, dict(options), timeout
+        self._bucket, _, prefix = name.removeprefix("s3://").partition("/")
+        self._prefix = f"{prefix}/" if prefix else ""
+
+    def problem(self, error: str, key: str = "") -> TargetUnavailable:
+        """The exception for an error of the client or an answer, about one object or the whole bucket."""
+        return unavailable(self._name, key, error, self._timeout)
+
+    def pages(self, prefix: str = "") -> Iterator[list[Listed]]:
+        """All objects below a prefix that begins below that of the target, with keys as they are."""
+        token = dict[str, str]()
+        while True:
+            found = self._list({"list-type": "2", "prefix": self._prefix + prefix} | token)
+            page = []
+            for each in found.iterfind("Contents"):
+                key, size = self._key_of(each), int(each.findtext("Size", "0"))
+                # without an etag, what differs with the content
+                page.append(Listed(key, size, each.findtext("ETag") or f"{each.findtext('LastModified')} {size}"))
+            yield page
+            if found.findtext("IsTruncated") != "true":
+                return
+            token = {"continuation-token": found.findtext("NextContinuationToken", "")}
+
+    def versioning(self) -> str | None:
+        """The state of versioning: Enabled or Suspended, "" if it was never enabled, None if the store does not say."""
+        try:
+            return _parsed(self._ask("GET", "", {"versioning": ""})).findtext("Status", "")
+        except (_Refused, Xml.ParseError):
+            return None
+
+    def earlier_versions(self) -> Iterator[str]:
+        """The keys below the prefix of versions that are not those of a list any more, once for each version."""
+        markers: dict[str, str] = {}
+        while True:
+            found = self._list({"versions": "", "prefix": self._prefix} | markers)
+            for each in found.iterfind("Version"):
+                if each.findtext("IsLatest") == "false":
+                    yield self._key_of(each)
+            if found.findtext("IsTruncated") != "true":
+                return
+            markers = {
+                "key-marker": found.findtext("NextKeyMarker", ""),
+                "version-id-marker": found.findtext("NextVersionIdMarker", ""),
+            }
+
+    def uploads(self) -> list[Upload]:
+        """The uploads below the prefix that are not finished; none in a store that has no such uploads."""
+        uploads, markers = list[Upload](), dict[str, str]()
+        while True:
+            try:
+                found = self._list({"uploads": "", "prefix": self._prefix} | markers)
+            except _Refused as error:
+                if error.status in _UNKNOWN:
+                    return uploads
+                raise
+            found_here = found.iterfind("Upload")
+            uploads += [Upload(self._key_of(each), each.findtext("UploadId", "")) for each in found_here]
+            if found.findtext("IsTruncated") != "true":
+                return uploads
+            markers = {
+                "key-marker": found.findtext("NextKeyMarker", ""),
+                "upload-id-marker": found.findtext("NextUploadIdMarker", ""),
+            }
+
+    def abort(self, upload: Upload) -> None:
+        """Delete the parts of an upload."""
+        try:
+            self._ask("DELETE", self._prefix + upload.key, {"uploadId": upload.id})
+        except _Refused as error:
+            if error.status != 404:  # it is gone
+                raise
+
+    def _list(self, query: Mapping[str, str]) -> Xml.Element:
+        """A list of keys."""
+        try:
+            return _parsed(self._ask("GET", "", query))
+        except Xml.ParseError:  # as of a key with a control character, which XML cannot say
+            coded = {"encoding-type": "url"}
+        try:
+            found = _parsed(self._ask("GET", "", {**query, **coded}))
+        except Xml.ParseError:
+            raise self.problem("") from None
+        for key in found.iterfind("*/Key") if found.findtext("EncodingType") == "url" else ():
+            key.text = unquote_plus(key.text or "")
+        return found
+
+    def _key_of(self, each: Xml.Element) -> str:
+        return each.findtext("Key", "").removeprefix(self._prefix)
+
+    def _ask(self, method: str, key: str, query: Mapping[str, str]) -> bytes:
+        """The body of the answer. `key` is that in the bucket; "" for the bucket itself. Raises _Refused."""
+        for attempt in count(1):
+            try:
+                return _answer(method, self._signed(method, key, query), self._timeout.total_seconds())
+            except HTTPError as error:
+                text = error.read(_PIECE_BYTES).decode("utf-8", "replace")
+                if error.code < 500 or error.code == 501 or attempt == _ATTEMPTS:
+                    problem = self.problem(f"status code: {error.code} {error.reason}: {text}")
+                    raise _Refused(str(problem), error.code) from None
+            except (OSError, ValueError) as error:  # http.client's exceptions are wrapped or ValueErrors
+                if attempt == _ATTEMPTS or isinstance(error, TimeoutError):
+                    text = "kind: Timeout" if isinstance(error, TimeoutError) else ""
+                    raise self.problem(text) from None
+            time.sleep(0.1 * 2**attempt)
+        raise AssertionError
+
+    def _signed(self, method: str, key: str, query: Mapping[str, str]) -> str:
+        """An address with this query that is valid for a minute.
+
+        obstore signs addresses of objects: this one's endpoint is that of what is asked for, with the query, and the
+        last parameter, which stores ignore, takes what obstore adds.
+        """
+        from obstore.store import S3Store  # noqa: PLC0415  # only the extra installs it
+
+        life = 2 * self._timeout
+        try:
+            plain = str(self._client.sign(S3Store(self._bucket, **self._options), method, "x", life))
+            base = plain.partition("?")[0].removesuffix("x") + quote(key)
+            asked = f"{base.rstrip('/') if not key else base}?{urlencode(query, quote_via=quote)}&x-id="
+            options = self._options | {"endpoint": asked, "virtual_hosted_style_request": True}
+            return str(self._client.sign(S3Store(self._bucket, **options), method, "x", life))
+        except self._client.exceptions.BaseError as error:
+            raise self.problem(str(error)) from None
+
+
+class _Refused(TargetUnavailable):
+    """A request was answered with an error."""
+
+    def __init__(self, text: str, status: int) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+def _answer(method: str, address: str, timeout: float) -> bytes:
+    """Ask, and read the answer within the time-out. Raises OSError."""
+    ends_at, body = time.monotonic() + timeout, bytearray()
+    import urllib.request  # noqa: PLC0415  # slow, and commands import this file without asking a store
+
+    request = urllib.request.Request(address, method=method)  # noqa: S310  # the address is that of the store
+    with urllib.request.urlopen(request, timeout=timeout) as answer:  # noqa: S310
+        while piece := answer.read1(_PIECE_BYTES):
+            body += piece
+            if time.monotonic() > ends_at:
+                raise TimeoutError
+            if len(body) > _MAX_BYTES:
+                raise ValueError("the answer is too long")
+        if answer.length:
+            raise ValueError("the answer was cut")
+    return bytes(body)
+
+
+def _parsed(body: bytes) -> Xml.Element:
+    """The answer without its namespace."""
+    root = Xml.fromstring(body)  # noqa: S314  # expat bounds what entities grow to
+    for element in root.iter():
+        element.tag = element.tag.rpartition("}")[2]
+    return root

@@ -1,0 +1,1 @@
+"""Short links: where they lead, their import and export."""

@@ -1,0 +1,265 @@
+"""Reads files of links: our own CSV, and the exports of the short-link services in link_formats.toml."""
+
+import csv
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from functools import cache
+from itertools import chain
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+import msgspec
+import tomli
+
+from data.errors import BadInput
+from data.hosts import normalized_host
+from data.links.links import COLUMNS, Link, parse_link
+
+AUTO: Final = "auto"
+_FIELDS: Final = ("short_code", "short_url", "target_url", "domain", "created_at")
+_UNDECODABLE: Final = re.compile("[\udc80-\udcff]")  # a byte that is not UTF-8, as surrogateescape decodes it
+
+
+class LinkShape(msgspec.Struct, frozen=True):
+    """A row of link_formats.toml: where a file of one kind has the parts of its links."""
+
+    format: str
+    kind: str
+    target_url: str
+    evidence: str
+    short_code: str = ""
+    short_urls: tuple[str, ...] = ()
+    domain: str = ""
+    created_at: str = ""
+    items: tuple[str, ...] = ()
+    total: tuple[str, ...] = ()
+
+    def fits(self, names: Iterable[str]) -> bool:
+        """Whether a file whose columns have these folded names has this shape."""
+        keys = [self.short_code] if self.short_code else self.short_urls
+        return folded(self.target_url) in names and any(folded(key) in names for key in keys)
+
+
+class LinkExport(NamedTuple):
+    """What a file of links holds."""
+
+    links: list[Link]
+    left_out: list[str]  # what is wrong with each link that was left out: one sentence each, with its line
+    missing: int  # how many links more the service says it has, as when pages are missing
+
+
+class _Row(NamedTuple):
+    place: str  # such as "line 2"
+    shape: LinkShape
+    fields: Mapping[str, Any]  # by folded name
+
+
+@cache
+def shapes() -> tuple[LinkShape, ...]:
+    """The rows of link_formats.toml."""
+    rows = tomli.loads(Path(__file__).with_name("link_formats.toml").read_text("utf-8"))["shape"]
+    return msgspec.convert(rows, tuple[LinkShape, ...])
+
+
+def format_names() -> list[str]:
+    """The names of the formats that can be read, AUTO first."""
+    return [AUTO, *dict.fromkeys(shape.format for shape in shapes())]
+
+
+def parse_columns(text: str) -> LinkShape:
+    """The shape of a CSV file from "short_code=Slug,target_url=Long URL". Raises BadInput."""
+    given = dict(part.strip().partition("=")[::2] for part in text.split(","))
+    unknown = sorted(given.keys() - set(_FIELDS))
+    if unknown or not all(given.values()):
+        raise BadInput(
+            f"--columns {text!r}: write field=column, separated by commas; the fields are {', '.join(_FIELDS)}."
+        )
+    if "target_url" not in given or not given.keys() & {"short_code", "short_url"}:
+        raise BadInput(f"--columns {text!r}: it must name target_url, and short_code or short_url.")
+    short_urls = [given.pop("short_url")] if "short_url" in given else []
+    row = {**given, "short_urls": short_urls, "format": "csv", "kind": "csv", "evidence": "--columns"}
+    return msgspec.convert(row, LinkShape)
+
+
+def read_export(
+    path: Path, now: datetime, *, format_name: str = AUTO, columns: str = "", skip_invalid: bool = False
+) -> LinkExport:
+    """The links in a file: CSV whose first line names its columns, or JSON.
+
+    JSON may be one page of an API, or several after one another or in a list. `columns` says where a CSV has what, as
+    parse_columns reads it. Links without a time of creation were created `now`. With `skip_invalid`, links that cannot
+    be kept are left out. Raises BadInput naming the line, or the page and the number of the link on it.
+    """
+    if format_name not in format_names():
+        raise BadInput(f"--format {format_name!r} is not known; use {', '.join(format_names())}.")
+    known = [shape for shape in shapes() if format_name in {AUTO, shape.format}]
+    known = [parse_columns(columns)] if columns else known
+    lines, beginning, first = _lines(path), list[str](), ""
+    while not first and (line := next(lines, "")):
+        beginning.append(line)
+        first = line.lstrip()[:1]
+    kind = "json" if first in {"{", "["} and not columns else "csv"
+    known = [shape for shape in known if shape.kind == kind]
+    if not known:
+        raise BadInput(f"{path} is {kind.upper()}, and the export of {format_name} is not; use --format {AUTO}.")
+    if kind == "csv":
+        return _checked(path, _csv_rows(path, chain(beginning, lines), known), now, skip_invalid)
+    pages = list(_pages(path, "".join(chain(beginning, lines)), known))
+    totals = [str(_member(page, shape.total)) for shape, page in pages if shape.total]
+    total = max((int(number) for number in totals if number.isdecimal()), default=0)
+    rows = []
+    for number, (shape, page) in enumerate(pages, 1):
+        links = _member(page, shape.items)
+        for place, link in enumerate(links.values() if isinstance(links, dict) else links, 1):
+            fields = {folded(name): value for name, value in link.items()}
+            rows.append(_Row(f"page {number}, link {place}", shape, fields))
+    return _checked(path, rows, now, skip_invalid)._replace(missing=max(total - len(rows), 0))
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """The lines of a file in UTF-8 with their ends, as csv needs them, one at a time. Raises BadInput."""
+    try:
+        with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
+            for number, line in enumerate(file, 1):
+                if byte := _UNDECODABLE.search(line):
+                    value = f"0x{ord(byte[0]) & 0xFF:02x}"
+                    raise BadInput(f"{path}, line {number}: the byte {value} is not UTF-8; save the file as UTF-8.")
+                yield line
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def _checked(path: Path, rows: Iterable[_Row], now: datetime, skip_invalid: bool) -> LinkExport:
+    """The links of all rows. Raises BadInput for the first that is not valid, unless invalid ones are left out."""
+    export = LinkExport([], [], 0)
+    places: dict[tuple[str, str], str] = {}
+    for row in rows:
+        for parts in _links_in(row):
+            try:
+                link = parse_link(parts, f"{path}, {row.place}", now)
+                first = places.get((link.short_code, link.domain))
+                if first not in {None, row.place}:
+                    raise BadInput(f"{path}, {row.place}: {link.short_code} on this domain is already in {first}.")
+            except BadInput as error:
+                if not skip_invalid:
+                    problem = str(error).removesuffix(".")
+                    raise BadInput(f"{problem}; correct it, or leave such links out with --skip-invalid.") from None
+                export.left_out.append(str(error))
+            else:
+                if first is None:
+                    places[link.short_code, link.domain] = row.place
+                    export.links.append(link)
+    return export
+
+
+def _links_in(row: _Row) -> Iterator[dict[str, str]]:
+    """The columns of the links that one row stands for: one, or one for each of its short URLs."""
+    shape = row.shape
+    urls = [url for name in shape.short_urls for url in _texts(row.fields.get(folded(name)))]
+    common = {name: _text(row.fields.get(folded(getattr(shape, name)))) for name in ("target_url", "created_at")}
+    domain = _text(row.fields.get(folded(shape.domain)))
+    if shape.short_code:
+        short_code = _text(row.fields.get(folded(shape.short_code))).strip("/")
+        host = domain or next((_split(url)[0] for url in urls), "")
+        yield {**common, "short_code": short_code, "domain": host}
+        return
+    for url in urls or [""]:
+        host, short_code = _split(url)
+        yield {**common, "short_code": short_code, "domain": domain or host}
+
+
+def _split(short_url: str) -> tuple[str, str]:
+    """Host and short code of a short URL, with or without its scheme."""
+    try:
+        parts = urlsplit(short_url if "//" in short_url else f"//{short_url}")
+    except ValueError:
+        return "", ""
+    return normalized_host(parts.netloc) or "", parts.path.strip("/")
+
+
+def folded(name: str) -> str:
+    """The name of a column for comparisons: Long URL, longUrl and long_url are one."""
+    return "".join(character for character in name.lower() if character not in " _-")
+
+
+def _text(value: object) -> str:
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _texts(value: object) -> list[str]:
+    """The texts in a text, a list of texts, or an object whose member `url` is a text."""
+    if isinstance(value, Mapping):
+        value = value.get("url")
+    values = value if isinstance(value, list) else [value]
+    return list(dict.fromkeys(text for text in map(_text, values) if text))
+
+
+def _csv_rows(path: Path, lines: Iterator[str], known: Sequence[LinkShape]) -> Iterator[_Row]:
+    head = next(lines, "")
+    rows = csv.DictReader(chain([head], lines), delimiter=max(",;\t", key=head.count))
+    try:
+        names = [folded(name) for name in rows.fieldnames or ()]
+        shape = next((shape for shape in known if shape.fits(names)), None)
+        if shape is None:
+            if len(known) == 1 and known[0].evidence == "--columns":
+                named = [known[0].short_code, *known[0].short_urls, known[0].target_url]
+                missing = next(name for name in named if name and folded(name) not in names)
+                raise BadInput(f"{path}: its first line has no column {missing!r}.")
+            missing = next((name for name in ("short_code", "target_url") if folded(name) not in names), "target_url")
+            raise BadInput(
+                f"{path}: its first line must name the columns {', '.join(COLUMNS)}, or those of a service's export; "
+                f"{missing} is missing. For other columns, use --columns short_code=…,target_url=…"
+            )
+        if len(set(names)) != len(names):
+            raise BadInput(f"{path}: two of its columns have the same name; rename one of them.")
+        rows.fieldnames = names
+        for row in rows:
+            yield _Row(f"line {rows.line_num}", shape, row)
+    except csv.Error as error:
+        raise BadInput(f"{path} cannot be read as CSV in UTF-8: {error}.") from error
+
+
+def _pages(path: Path, text: str, known: Sequence[LinkShape]) -> Iterator[tuple[LinkShape, Any]]:
+    decoder, position = json.JSONDecoder(), 0
+    while rest := text[position:].lstrip():
+        position = len(text) - len(rest)
+        try:
+            document, position = decoder.raw_decode(text, position)
+        except (ValueError, RecursionError) as error:
+            line = text.count("\n", 0, getattr(error, "pos", position)) + 1
+            raise BadInput(
+                f"{path}, line {line}: this is not JSON; save the answers of the API as they are."
+            ) from error
+        shape = _shape_of(document, known)
+        if shape is None and isinstance(document, list):
+            pages = [(_shape_of(page, known), page) for page in document]
+        else:
+            pages = [(shape, document)]
+        for page_shape, page in pages:
+            if page_shape is None:
+                line = text.count("\n", 0, position) + 1
+                raise BadInput(
+                    f"{path}, the JSON up to line {line}: it is not a list of links; send that of "
+                    f"{', '.join(dict.fromkeys(shape.format for shape in known))}, or use CSV with --columns."
+                )
+            yield page_shape, page
+
+
+def _shape_of(page: object, known: Sequence[LinkShape]) -> LinkShape | None:
+    for shape in known:
+        links = _member(page, shape.items)
+        links = list(links.values()) if shape.items and isinstance(links, dict) else links
+        is_list = isinstance(links, list) and all(isinstance(link, dict) for link in links)
+        if is_list and (not links or shape.fits({folded(name) for name in links[0]})):
+            return shape
+    return None
+
+
+def _member(value: Any, names: Sequence[str]) -> Any:  # noqa: ANN401  # whatever JSON has there
+    """The value of nested members of a JSON value; None if one of them is missing."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value

@@ -1,0 +1,233 @@
+"""The links of an organization: short codes and their target URLs."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import reduce
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from data.disk.locks import locked
+from data.errors import BadInput, LakeDamaged
+from data.hosts import check_host
+from data.store.lake import Lake
+from data.store.layout import LINKS
+from data.store.link_files import intact_links, made_edits, note_made, replace_links, stored_links
+from data.visits import check_organization
+
+COLUMNS: Final = ("short_code", "domain", "target_url", "created_at")
+MAX_TARGET_URL_LENGTH: Final = 2_048
+SHORT_CODE_RULE: Final = "1 to 256 characters except space, /, ?, #"
+_SHORT_CODE: Final = re.compile(r"[^\s/?#\x00-\x1f\x7f\ud800-\udfff]{1,256}")
+_TARGET_URL: Final = re.compile(r"(?i:https?://)[^\x00-\x1f\x7f\ud800-\udfff]{1,2048}")
+
+
+@dataclass(frozen=True)
+class Link:
+    """One link. With an empty domain, it works on every domain of the organization."""
+
+    short_code: str
+    domain: str
+    target_url: str
+    created_at: datetime  # UTC, naive
+
+
+class LinkChanges(NamedTuple):
+    """How the links of an organization differ afterwards. A link is known by its short code and its domain."""
+
+    added: list[Link]
+    changed: list[Link]  # as they are now
+    unchanged: list[Link]
+    removed: list[Link]
+
+    @property
+    def links(self) -> list[Link]:
+        """All links afterwards, sorted by short code and domain."""
+        return sorted([*self.added, *self.changed, *self.unchanged], key=_key)
+
+
+class LinkEdit(NamedTuple):
+    """One link, by its short code and domain, and how it should be: None removes it."""
+
+    short_code: str
+    domain: str
+    link: Link | None
+
+
+def is_short_code(text: str) -> bool:
+    """Whether a link may have this short code."""
+    return bool(_SHORT_CODE.fullmatch(text))
+
+
+def new_link(short_code: str, domain: str, target_url: str, now: datetime) -> Link:
+    """A link that is created now. Raises BadInput when it is not valid."""
+    return parse_link({"short_code": short_code, "domain": domain, "target_url": target_url}, "the link", now)
+
+
+def change_links(
+    lake: Lake, organization: str, links: Sequence[Link], now: datetime, *, replace: bool = False, dry_run: bool = False
+) -> LinkChanges:
+    """Add links to those of an organization, or change them; with `replace`, remove all others.
+
+    A link to the same URL that would be created now keeps its time. Raises LakeDamaged when the links cannot be read;
+    damaged ones can still be replaced.
+    """
+    check_organization(organization)
+    with nullcontext() if dry_run else locked(lake.links_root, wait=True):  # others that change links wait
+        try:
+            before = links_of(lake, organization)
+        except LakeDamaged:
+            if not replace:
+                raise
+            before = []
+        left, changes = {_key(link): link for link in before}, LinkChanges([], [], [], [])
+        created_now = now.astimezone(UTC).replace(tzinfo=None)
+        for link in links:
+            old = left.pop(_key(link), None)
+            if old is None:
+                changes.added.append(link)
+            elif old == link or (old.target_url == link.target_url and link.created_at == created_now):
+                changes.unchanged.append(old)
+            else:
+                changes.changed.append(link)
+        (changes.removed if replace else changes.unchanged).extend(left.values())
+        if not dry_run and (replace or changes.added or changes.changed):
+            replace_links(lake, organization, _table(organization, changes.links))
+    return changes
+
+
+def edit_links(lake: Lake, organization: str, edits: Sequence[LinkEdit]) -> list[tuple[Link | None, Link | None]]:
+    """Make some edits, one after the other, and write the links once; the link before and after each edit.
+
+    A link that already leads to the same URL stays as it is. Raises LakeDamaged.
+    """
+    check_organization(organization)
+    with locked(lake.links_root, wait=True):  # others that change links wait
+        done, edited = _edited(lake, organization, edits)
+        if edited is not None:
+            replace_links(lake, organization, edited)
+    return done
+
+
+def edit_links_once(lake: Lake, organization: str, waiting: Callable[[], Mapping[str, LinkEdit]]) -> list[str]:
+    """Make the edits of an organization that wait elsewhere, each once however often this is called or killed.
+
+    `waiting` reads them by id, in their order, while other edits of links wait. Returns the ids, which may be
+    forgotten; until then it is remembered that they were made. Raises LakeDamaged.
+    """
+    check_organization(organization)
+    with locked(lake.links_root, wait=True):
+        edits = waiting()
+        known = made_edits(lake, organization)
+        if left := [edit for one, edit in edits.items() if one not in known]:
+            _, edited = _edited(lake, organization, left)
+            if edited is not None:
+                replace_links(lake, organization, edited, edits)
+            else:
+                with lake.manifest.transaction() as db:
+                    note_made(db, organization, edits)
+    return [*edits]
+
+
+_Done = list[tuple[Link | None, Link | None]]
+
+
+def _edited(lake: Lake, organization: str, edits: Sequence[LinkEdit]) -> tuple[_Done, pa.Table | None]:
+    """The link before and after each edit, and all links afterwards; None if they stay as they are."""
+    stored = stored_links(lake, organization)
+    links = pq.ParquetFile(intact_links(lake, stored)).read().cast(LINKS) if stored else LINKS.empty_table()
+    is_near = pc.is_in(links["short_code"], pa.array({edit.short_code for edit in edits}, pa.string()))
+    near = {_key(link): link for link in _links(links.filter(is_near))}
+    done: _Done = []
+    for edit in edits:
+        key = edit.short_code, edit.domain
+        before = near.pop(key, None)
+        after = before if before and edit.link and before.target_url == edit.link.target_url else edit.link
+        if after:
+            near[key] = after
+        done.append((before, after))
+    if all(before == after for before, after in done):
+        return done, None
+    edited = pa.concat_tables([links.filter(pc.invert(is_near)), _table(organization, near.values())])
+    return done, edited.sort_by([("short_code", "ascending"), ("domain", "ascending")])
+
+
+def check_links(lake: Lake, organization: str) -> None:
+    """Raise LakeDamaged if the links of an organization cannot be read."""
+    if stored := stored_links(lake, organization):
+        intact_links(lake, stored)
+
+
+def remove_link(lake: Lake, organization: str, short_code: str, domain: str) -> Link | None:
+    """Remove one link; the link that was removed, or None when there is none. Raises LakeDamaged."""
+    ((removed, _),) = edit_links(lake, organization, [LinkEdit(short_code, domain, None)])
+    return removed
+
+
+def _table(organization: str, links: Iterable[Link]) -> pa.Table:
+    rows = list(links)
+    columns = [[getattr(link, name) for link in rows] for name in COLUMNS]
+    return pa.table([[organization] * len(rows), *columns], schema=LINKS)
+
+
+def _links(table: pa.Table | pa.RecordBatch) -> list[Link]:
+    return [Link(**row) for row in table.select(list(COLUMNS)).to_pylist()]
+
+
+def _key(link: Link) -> tuple[str, str]:
+    return link.short_code, link.domain
+
+
+def links_of(lake: Lake, organization: str) -> list[Link]:
+    """All links of an organization, sorted by short code and domain. Raises LakeDamaged."""
+    stored = stored_links(lake, organization)
+    return _links(pq.ParquetFile(intact_links(lake, stored)).read()) if stored else []
+
+
+def first_links(lake: Lake, organization: str, search: str, most: int) -> tuple[list[Link], bool]:
+    """The first links by short code and domain, and whether there are more. Reads no more than it needs.
+
+    Only those whose short code, domain or target URL contains `search`, in whatever case. Raises LakeDamaged, or
+    BadInput if no target URL can be as long as `search`.
+    """
+    if len(search) > MAX_TARGET_URL_LENGTH:
+        raise BadInput(f"search must have at most {MAX_TARGET_URL_LENGTH:,} characters.")
+    stored, found = stored_links(lake, organization), list[Link]()
+    if stored:
+        for batch in pq.ParquetFile(intact_links(lake, stored)).iter_batches(4_096, columns=list(COLUMNS)):
+            texts = [pc.match_substring(pc.utf8_lower(batch[name]), search.lower()) for name in COLUMNS[:3]]
+            found += _links(batch.filter(reduce(pc.or_, texts)))
+            if len(found) > most:
+                break
+    return found[:most], len(found) > most
+
+
+def link_of(lake: Lake, organization: str, short_code: str, domain: str) -> Link | None:
+    """One link of an organization; None when there is none. Raises LakeDamaged."""
+    stored = stored_links(lake, organization)
+    if stored is None:
+        return None
+    key = [("short_code", "=", short_code), ("domain", "=", domain)]
+    rows = pq.read_table(intact_links(lake, stored), columns=list(COLUMNS), filters=key, partitioning=None).to_pylist()
+    return Link(**rows[0]) if rows else None
+
+
+def parse_link(row: Mapping[str, str | None], line: str, now: datetime) -> Link:
+    """A link from its columns as text. One without a created_at was created `now`. Raises BadInput naming `line`."""
+    short_code, domain, target_url, created_at = ((row.get(name) or "").strip() for name in COLUMNS)
+    if not is_short_code(short_code):
+        raise BadInput(f"{line}: {short_code!r} is not a valid short code; use {SHORT_CODE_RULE}.")
+    if not _TARGET_URL.fullmatch(target_url) or len(target_url) > MAX_TARGET_URL_LENGTH:
+        raise BadInput(f"{line}: target_url must be an http or https address of at most 2,048 characters.")
+    try:
+        moment = datetime.fromisoformat(created_at) if created_at else now
+        moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise BadInput(f"{line}: created_at {created_at!r} is not a valid time like 2026-11-20T10:00:00Z.") from None
+    host = check_host(domain, f"{line}: domain") if domain else ""
+    return Link(short_code, host, target_url, moment.replace(tzinfo=None))

@@ -1,0 +1,154 @@
+"""Redirects of short links for web servers: files that nginx and Caddy include."""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+from urllib.parse import quote, unquote, urlsplit
+
+from data.errors import BadInput
+from data.hosts import normalized_host
+from data.links.links import Link
+from data.text import plural
+
+_URL_CHARACTERS: Final = "!#$%&'()*+,/:;=?@[]~"
+"""Characters that a URL contains unencoded, besides letters, digits and -._; all others are percent-encoded."""
+_MAX_NGINX_PATH: Final = 255
+"""Bytes; nginx keeps the length of a location in one byte, so a longer path hides other locations."""
+_MAX_NGINX_WORD: Final = 4_000
+"""Bytes; nginx refuses words of its configuration that are longer than 4,096."""
+_DOLLAR: Final = "traffic_dollar"
+"""The variable whose value is a dollar sign: nginx has no way to escape one."""
+
+
+class LeftOut(NamedTuple):
+    """A link that a web server cannot be given, and the reason."""
+
+    link: Link
+    reason: str
+
+    def __str__(self) -> str:
+        return f"/{self.link.short_code}: {self.reason}."
+
+
+class RedirectMap(NamedTuple):
+    """A file for a web server, and the links that are not in it."""
+
+    text: str
+    written: int
+    left_out: list[LeftOut]
+
+    def summary(self) -> str:
+        """Return how many links were exported, and how many were left out for each reason."""
+        reasons = Counter(left_out.reason for left_out in self.left_out)
+        counts = "; ".join(f"{count:,} ({reason})" for reason, count in reasons.most_common())
+        return f"Exported {self.written:,} of {plural(self.written + len(self.left_out), 'link')}. Left out: {counts}."
+
+
+class _Redirect(NamedTuple):
+    link: Link
+    path: str  # decoded, as web servers compare it
+    target: str  # for the Location header
+
+
+def links_on(links: Iterable[Link], domain: str) -> list[Link]:
+    """The links that work on a domain: its own, and those for every domain whose short code it has no own link for.
+
+    Without a domain, all links. Raises BadInput when some of them name one.
+    """
+    all_links = list(links)
+    if not domain:
+        if domains := sorted({link.domain for link in all_links} - {""}):
+            raise BadInput(f"some links are for one domain only ({', '.join(domains[:5])}): choose one with --domain.")
+        return all_links
+    chosen = {link.short_code: link for link in all_links if not link.domain}
+    chosen |= {link.short_code: link for link in all_links if link.domain == domain}
+    return [chosen[short_code] for short_code in sorted(chosen)]
+
+
+def nginx_map(links: Iterable[Link]) -> RedirectMap:
+    """Return locations for a server block of nginx.
+
+    Locations, not a `map`: a map of nginx takes upper and lower case for the same.
+    """
+    redirects, left_out = _redirects(links)
+    locations = []
+    for link, path, target in redirects:
+        words = _nginx_word(path), _nginx_word(target).replace("$", f"${{{_DOLLAR}}}")
+        if len(path.encode()) > _MAX_NGINX_PATH:
+            left_out.append(LeftOut(link, f"nginx compares no more than {_MAX_NGINX_PATH} bytes of a path"))
+        elif "//" in path or not {".", ".."}.isdisjoint(path.split("/")):
+            left_out.append(LeftOut(link, "nginx shortens paths with //, /./ or /../ before it compares them"))
+        elif len(words[1].encode()) > _MAX_NGINX_WORD:
+            left_out.append(LeftOut(link, "its target is too long for nginx"))
+        else:
+            locations.append(f"location = {words[0]} {{ return 302 {words[1]}; }}")
+    lines = [f"# Redirects of {plural(len(locations), 'short link')}. Include this file in a server block."]
+    if any(f"${{{_DOLLAR}}}" in location for location in locations):
+        lines.append(f'# The http block needs this line, once: geo ${_DOLLAR} {{ default "$"; }}')
+    return RedirectMap("".join(f"{line}\n" for line in [*lines, *locations]), len(locations), left_out)
+
+
+def caddy_map(links: Iterable[Link]) -> RedirectMap:
+    """Return directives for a site of a Caddyfile."""
+    redirects, left_out = _redirects(links)
+    lines = []
+    for link, path, target in redirects:
+        if any(character in path for character in "{}`"):
+            left_out.append(LeftOut(link, "a Caddyfile has no way to write {, } or ` in a path"))
+        else:
+            lines.append(f"\t`{path}` `{target}`\n")
+    text = (
+        f"# Redirects of {plural(len(lines), 'short link')}. Import this file in a site block.\n"
+        f'map {{path}} {{traffic_target}} {{\n{"".join(lines)}\tdefault ""\n}}\n'
+        '@traffic_link not vars {traffic_target} ""\n'
+        "redir @traffic_link {traffic_target} 302\n"
+    )
+    return RedirectMap(text, len(lines), left_out)
+
+
+def _redirects(links: Iterable[Link]) -> tuple[list[_Redirect], list[LeftOut]]:
+    """Return the redirects that any web server can be given, and the links that none can.
+
+    Of several links with one path, a link for one domain goes before those for every domain, and then a short code
+    that is written as the path.
+    """
+    redirects, left_out, taken = list[_Redirect](), list[LeftOut](), set[str]()
+    for link in sorted(links, key=lambda link: (not link.domain, "%" in link.short_code)):
+        try:
+            path = f"/{unquote(link.short_code, errors='strict')}"
+        except UnicodeDecodeError:
+            left_out.append(LeftOut(link, "its path is not UTF-8 when it is decoded"))
+            continue
+        if not path.isprintable():
+            left_out.append(LeftOut(link, "its path contains characters that cannot be printed"))
+        elif path in taken:
+            left_out.append(LeftOut(link, "another link has the same path when both are decoded"))
+        else:
+            taken.add(path)
+            try:
+                redirects.append(_Redirect(link, path, _location(link.target_url)))
+            except BadInput as error:
+                left_out.append(LeftOut(link, str(error)))
+    return redirects, left_out
+
+
+def _location(target_url: str) -> str:
+    """Return a target as the value of a Location header. Raises BadInput."""
+    if any(character < " " or character in "\x7f\\" for character in target_url):
+        raise BadInput("its target contains a control character or a backslash, which browsers read differently")
+    try:
+        parts = urlsplit(target_url)
+        user, at, host = parts.netloc.rpartition("@")
+        port = f":{parts.port}" if parts.port is not None else ""
+    except ValueError:
+        raise BadInput("its target is not a valid URL") from None
+    name_of_host = normalized_host(host)
+    if not name_of_host:
+        raise BadInput("its target has no valid host")
+    address = parts.netloc if host.isascii() else f"{user}{at}{name_of_host}{port}"
+    return quote(target_url.replace(parts.netloc, address, 1), safe=_URL_CHARACTERS)
+
+
+def _nginx_word(text: str) -> str:
+    """A text as one word of nginx's configuration, in which backslashes and quotes are escaped by a backslash."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,1 +1,0 @@
-"""Maintenance of a lake: compaction, reclassification, erasure, retention, verification, status and backups."""

@@ -1,0 +1,142 @@
+"""The manifest of a lake, which several programs share, and the check that it is not an older one that was put back.
+
+The manifest counts its commits, and the files and batches that it holds (table `generation`). After each commit the
+number is copied into the file `generation` of the lake, which backups leave out. While the copy is ahead of the
+manifest, or the manifest does not hold what it counted, nothing is written, since that could write over visits which
+only `traffic rebuild` finds.
+"""
+
+import fcntl
+import logging
+import os
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+from data.disk.locks import shared
+from data.errors import OutdatedManifest
+from data.manifest.manifest import Connect, Manifest
+
+_LOG: Final = logging.getLogger(__name__)
+_NUMBER_OF_CHANGES: Final = "SELECT number FROM generation"
+_REMEDY: Final = "nothing is written until all programs are stopped and `traffic rebuild` is run"
+
+
+class GenerationCopy:
+    """The file `generation` in the lake at `root`."""
+
+    def __init__(self, root: Path) -> None:
+        self._path = root / "generation"
+        self._staged = root / ".staging" / "generation"
+        self._has_failed = False
+
+    def number(self) -> int:
+        """The number in the file; 0 if it is missing or cannot be read."""
+        with suppress(OSError):
+            content = self._path.read_bytes()
+            if re.fullmatch(rb"[0-9]{1,18}\n", content):
+                return int(content)
+        return 0
+
+    def raise_to(self, number: int) -> None:
+        """Write a number unless there is a higher one. If that fails it is logged, and the next commit tries again."""
+        try:
+            with self._locked():
+                if self.number() < number:
+                    self._staged.write_bytes(b"%d\n" % number)
+                    self._staged.rename(self._path)
+        except OSError as error:
+            if not self._has_failed:
+                _LOG.warning("%s cannot be written (%s): an older manifest would not be noticed.", self._path, error)
+            self._has_failed = True
+        else:
+            self._has_failed = False
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Exclude other programs that write a number. The file is created if it is missing."""
+        while True:
+            handle = os.open(self._path, os.O_RDONLY | os.O_CREAT, 0o644)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX)
+                if os.path.samestat(os.fstat(handle), self._path.stat()):  # otherwise it was just replaced
+                    yield
+                    return
+            finally:
+                os.close(handle)
+
+
+def outdated(manifest: Manifest, root: Path) -> str:
+    """Why nothing may be written into the lake at `root`, as a sentence with the remedy; "" if all is well."""
+    newest = GenerationCopy(root).number()  # read first: other programs may commit before the manifest is read
+    rows = manifest.rows(
+        "SELECT number, files, batches, (SELECT count(*) FROM files), (SELECT count(*) FROM batches) FROM generation"
+    )
+    if len(rows) != 1 or None in rows[0]:
+        return f"{root}/manifest.sqlite is damaged; {_REMEDY}."
+    ((number, files, batches, files_there, batches_there),) = rows
+    if (files, batches) != (files_there, batches_there):
+        return (
+            f"{root}/manifest.sqlite was mixed up with the manifest.sqlite-wal of another one: it has {files_there:,} "
+            f"files and {batches_there:,} imports instead of {files:,} and {batches:,}; {_REMEDY}."
+        )
+    return behind(number, newest, root)
+
+
+def behind(number: int, newest: int, root: Path) -> str:
+    """As `outdated`, for a manifest whose number is read after `newest`, that of the copy; whatever it holds."""
+    if newest <= number:
+        return ""
+    return (
+        f"{root}/manifest.sqlite is older than the files of the lake (change {number:,} of {newest:,}), as after "
+        f"restoring it without them; {_REMEDY}."
+    )
+
+
+class SharedManifest(Manifest):
+    """A manifest that cannot be rebuilt while it is open, and that is not written if it is an older one."""
+
+    def __init__(self, path: Path, refuse_new: str, connect: Connect) -> None:
+        """As a Manifest; waits while the manifest is being rebuilt."""
+        self._root, self._copy = path.parent, GenerationCopy(path.parent)
+        with ExitStack() as in_use:
+            in_use.enter_context(shared(path.parent))
+            super().__init__(path, refuse_new, connect)
+            self._problem = ""
+            with suppress(sqlite3.DatabaseError):  # it is damaged, which later reads report
+                self._problem = outdated(self, self._root)
+            self._in_use = in_use.pop_all()
+
+    def check_current(self) -> None:
+        """Raise OutdatedManifest if nothing may be written."""
+        newest = self._copy.number()  # read first, as in `outdated`
+        self._check_number(self.rows(_NUMBER_OF_CHANGES), newest)
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """As of a Manifest. Raises OutdatedManifest if nothing may be written."""
+        with super().transaction() as db:
+            number = self._check_number(db.execute(_NUMBER_OF_CHANGES).fetchall(), self._copy.number())
+            before = db.total_changes
+            yield db
+            has_changed = db.total_changes > before
+            if has_changed:
+                db.execute("UPDATE generation SET number = ?", [number + 1])
+        if has_changed:
+            self._copy.raise_to(number + 1)
+
+    def _check_number(self, rows: list[tuple[Any, ...]], newest: int) -> int:
+        if self._problem:
+            raise OutdatedManifest(self._problem)
+        number: int = rows[0][0]
+        if problem := behind(number, newest, self._root):
+            raise OutdatedManifest(problem)
+        return number
+
+    def close(self) -> None:
+        """Close the database."""
+        super().close()
+        self._in_use.close()

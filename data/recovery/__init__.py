@@ -1,0 +1,1 @@
+"""Backups, verification, and making a lost manifest anew."""

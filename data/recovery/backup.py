@@ -1,0 +1,230 @@
+"""Makes a consistent copy of a lake that may be in use. To restore it, copy it back. Salts are never included.
+
+control.sqlite is copied first, since a redirect waits there until it is among the links; then the manifest, and the
+files of visits and links that are live in this copy.
+"""
+
+import hashlib
+import os
+import shutil
+import sqlite3
+import stat
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO, Final, NamedTuple
+
+from data.disk.files import move_durably, sync
+from data.errors import BadInput, Conflict, LakeDamaged, OutdatedManifest
+from data.manifest.generation import outdated
+from data.manifest.manifest import MIGRATIONS
+from data.progress import Progress, unseen
+from data.recovery.verification import DATABASES, integrity_error
+from data.store.lake import Lake
+
+ATTEMPTS: Final = 5
+"""How often a backup starts again with a new copy of the manifest after an erasure deleted one of its files."""
+CHUNK_BYTES: Final = 1 << 20
+_MANIFEST, _CONTROL = DATABASES
+_LIVE: Final = """
+SELECT path, visits, bytes, sha256 FROM files WHERE deletable_at IS NULL UNION ALL
+SELECT path, NULL, bytes, sha256 FROM links WHERE deletable_at IS NULL ORDER BY path
+"""
+
+
+class BackupResult(NamedTuple):
+    """The contents of a backup."""
+
+    files: int
+    visits: int
+    pending: int  # visits in the manifest that are not in a file yet
+    size: int
+
+
+class _File(NamedTuple):
+    path: str  # relative to the lake
+    visits: int | None  # None: it contains links
+    size: int
+    sha256: str
+
+
+def back_up(lake: Lake, folder: Path, progress: Progress = unseen) -> BackupResult:
+    """Copy the lake into a new folder, which appears once it is complete and synced.
+
+    Raises BadInput for an unsuitable folder, LakeDamaged for damaged files, OutdatedManifest when newer visits would be
+    missing, and Conflict when erasures interrupted all attempts.
+    """
+    target, root = folder.resolve(), lake.root.resolve()
+    if target.is_relative_to(root) or root.is_relative_to(target):
+        raise BadInput(f"{target} and the lake at {root} overlap; choose another folder.")
+    if not target.parent.is_dir():
+        raise BadInput(f"the folder {target.parent} does not exist; create it, or mount its disk.")
+    if target.is_mount():
+        raise BadInput(f"{target} is a mount point; choose a new folder on it.")
+    if target.exists() and not (target.is_dir() and not any(target.iterdir())):
+        raise BadInput(f"{target} already exists and is not empty; choose a new or empty folder.")
+    prefix = f"{target.name}.partial-"
+    for path in target.parent.iterdir():  # killed backups to the same target leave their folders
+        owner = path.name.removeprefix(prefix)
+        if path.name.startswith(prefix) and owner.isdecimal() and not _is_running(int(owner)):
+            shutil.rmtree(path)
+    partial = target.with_name(f"{prefix}{os.getpid()}")
+    try:
+        partial.mkdir()
+    except OSError as error:
+        raise BadInput(f"{target} cannot be written: {error.strerror}.") from error
+    try:
+        copied = _fill(lake, partial, progress)
+        move_durably(partial, target)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    return copied
+
+
+def _is_running(process: int) -> bool:
+    if process == os.getpid():  # in a container, a killed process may have had the same id
+        return False
+    try:
+        os.kill(process, 0)
+    except PermissionError:  # another user's process
+        return True
+    except (ProcessLookupError, OverflowError):
+        return False
+    return True
+
+
+def _fill(lake: Lake, partial: Path, progress: Progress) -> BackupResult:
+    """Copy everything and sync it."""
+    control = None
+    if (lake.root / _CONTROL).exists():
+        with _snapshot(lake, _CONTROL) as copy:
+            control = copy.serialize()
+    with _live_files_copied(lake, partial, progress) as (manifest, files):
+        if problem := outdated(lake.manifest, lake.root):
+            raise OutdatedManifest(f"a backup would lack visits, as {problem}")
+        ((pending,),) = manifest.execute("SELECT coalesce(sum(visits), 0) FROM pending")
+        manifest.execute("DELETE FROM files WHERE deletable_at IS NOT NULL")  # they are not in the backup
+        manifest.execute("DELETE FROM links WHERE deletable_at IS NOT NULL")
+        manifest.execute("DELETE FROM rollups")  # neither are rollups, which are computed again
+        manifest.execute("VACUUM")
+        _write_database(manifest.serialize(), partial / _MANIFEST)
+    mode = (lake.root / _MANIFEST).stat().st_mode
+    (partial / _MANIFEST).chmod(stat.S_IMODE(mode) | stat.S_IWUSR)  # also when the lake is read-only
+    if control:
+        _write_database(control, partial / _CONTROL)
+    for name in ("countries", "ip-lists", "rejects"):  # their files are replaced atomically, so copies are consistent
+        (partial / name).mkdir()
+        for path in (lake.root / name).rglob("*"):
+            if path.is_file():
+                with suppress(FileNotFoundError), path.open("rb") as opened:  # just deleted
+                    _copy_file(opened, partial / path.relative_to(lake.root))
+    for path in (*partial.rglob("*"), partial):
+        sync(path)
+    visits = [(file.visits, file.size) for file in files if file.visits is not None]
+    return BackupResult(len(visits), sum(count for count, _ in visits), pending, sum(size for _, size in visits))
+
+
+@contextmanager
+def _live_files_copied(
+    lake: Lake, partial: Path, progress: Progress
+) -> Iterator[tuple[sqlite3.Connection, list[_File]]]:
+    """Copy the live files of visits and links; yield the copy of the manifest (in memory) and its live files.
+
+    If a file is deleted before it is copied, start again with a new copy of the manifest.
+    """
+    copied: set[str] = set()
+    for _ in range(ATTEMPTS):
+        with _snapshot(lake, _MANIFEST) as manifest:
+            files = [_File(*row) for row in manifest.execute(_LIVE)]
+            if not _copy_live_files(lake, files, partial, copied, progress):
+                continue
+            for path in copied - {file.path for file in files}:  # erased after an earlier attempt copied them
+                erased = partial / path
+                erased.unlink()
+                with suppress(OSError):  # the folder is not empty
+                    erased.parent.rmdir()
+                    erased.parent.parent.rmdir()
+            yield manifest, files
+            return
+    raise Conflict("visits were erased repeatedly during the backup; try again later.")
+
+
+def _copy_live_files(lake: Lake, files: list[_File], partial: Path, copied: set[str], progress: Progress) -> bool:
+    """Copy files that are not `copied` yet, and add them; return False as soon as one was erased.
+
+    Raises LakeDamaged when one is live but missing or damaged.
+    """
+    done, size = 0, sum(file.size for file in files)
+    for file in files:
+        if file.path not in copied:
+            source = lake.root / file.path
+            try:
+                opened = source.open("rb")
+            except FileNotFoundError as error:
+                if lake.manifest.is_live(file.path):
+                    raise LakeDamaged(f"{source} is missing; restore it from an older backup.") from error
+                return False
+            with opened:
+                sha256 = _copy_file(opened, partial / file.path)
+            if sha256 != file.sha256:
+                raise LakeDamaged(f"{source} is damaged (its SHA-256 differs); restore it from an older backup.")
+            copied.add(file.path)
+        done += file.size
+        progress(done, size)
+    return True
+
+
+@contextmanager
+def _snapshot(lake: Lake, name: str) -> Iterator[sqlite3.Connection]:
+    """A consistent copy of a database of a lake in memory, while others may write to it. Raises LakeDamaged.
+
+    It is in memory because SQLite does not work on all file systems that are used for backups.
+    """
+    path = lake.root / name
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
+        try:
+            is_older = lake.is_read_only and name == _MANIFEST  # it may be: then it is migrated in a copy
+            with closing(
+                lake.open_database(path, MIGRATIONS, "") if is_older else lake.read_database(path)
+            ) as original:
+                original.backup(copy)
+            problem = integrity_error(copy)
+        except (sqlite3.Error, OSError) as error:
+            raise LakeDamaged(f"{path} cannot be copied: {error}.") from error
+        if problem:
+            raise LakeDamaged(f"{path} {problem}; restore the lake from an older backup.")
+        yield copy
+
+
+def _write_database(content: bytes, target: Path) -> None:
+    """Write a database to a file that only its owner can read."""
+    with _with_path(target), os.fdopen(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+        file.write(content)
+
+
+def _copy_file(source: BinaryIO, target: Path) -> str:
+    """Copy a file; return the SHA-256 of its bytes."""
+    digest = hashlib.sha256()
+    with _with_path(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("xb") as new:
+            while True:
+                with _with_path(source.name):
+                    chunk = source.read(CHUNK_BYTES)
+                if not chunk:
+                    break
+                digest.update(chunk)
+                new.write(chunk)
+    return digest.hexdigest()
+
+
+@contextmanager
+def _with_path(path: Path | str) -> Iterator[None]:
+    """Add `path` to an OSError that has no path."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error

@@ -1,0 +1,222 @@
+"""Decides which visit files of a lake count, by what their footers record and by what is left of the manifest.
+
+A file that another one replaced does not count, and neither does a file of an import that was done again. What this
+leaves open is a question for the operator.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import NamedTuple
+
+from data.errors import LakeDamaged
+from data.manifest.batches import Batch
+from data.progress import Progress, unseen
+from data.recovery.repetitions import Repetition, repetitions
+from data.store.footers import VisitFile, merged_batches, read_visit_file
+from data.store.unknown import partition_of
+from data.text import plural
+
+
+class Question(NamedTuple):
+    """A question that only the operator can answer."""
+
+    text: str  # what was found, as a sentence without its end
+    asks: str
+    files: list[VisitFile]  # which do not count if the answer is no
+    repetitions: Sequence[Repetition] = ()  # whose visits count once if the answer is yes
+
+
+@dataclass
+class RebuildPlan:
+    """Which visit files will count."""
+
+    counted: list[VisitFile] = field(default_factory=list)
+    replaced: list[VisitFile] = field(default_factory=list)
+    """Files whose visits are in other files, or were erased. They are deleted a day after the rebuild."""
+    repeated: list[VisitFile] = field(default_factory=list)
+    """Other files that do not count. The new manifest does not know them."""
+    damaged: list[str] = field(default_factory=list)  # why files cannot be read
+    questions: list[Question] = field(default_factory=list)  # all of their files are among `counted`
+    repetitions: list[Repetition] = field(default_factory=list)
+    """Files that will count without the visits that older ones have."""
+
+    @property
+    def files(self) -> list[VisitFile]:
+        """All files that can be read."""
+        return [*self.counted, *self.replaced, *self.repeated]
+
+    def answer(self, question: Question, is_yes: bool) -> None:
+        """Let the files of a question count or not, and visits that are repeated count once or twice."""
+        if is_yes:
+            self.repetitions += question.repetitions
+        else:
+            self.repeated += question.files
+            self.counted = [file for file in self.counted if file not in question.files]
+
+
+def plan_rebuild(root: Path, known: Mapping[str, bool], progress: Progress = unseen) -> RebuildPlan:
+    """Decide which visit files of the lake at `root` count.
+
+    `known` are the names of files in what is left of the manifest, and whether each was live.
+    """
+    plan = RebuildPlan()
+    paths: dict[str, Path] = {}  # by the name of the file: those in visits/ come before those in unknown/
+    for folder in ("unknown", "visits"):
+        paths |= {path.name: path for path in sorted(root.glob(f"{folder}/organization=[!_]*/day=*/*.parquet"))}
+    files = []
+    for number, path in enumerate(paths.values(), 1):
+        try:
+            partition_of(path)
+            files.append(read_visit_file(path))
+        except LakeDamaged as error:
+            plan.damaged.append(str(error))
+        progress(number, len(paths))
+    replaced, rewritten, doubtful = _judge_rewrites(files)
+    gone = {name for name, is_live in known.items() if not is_live} | replaced
+    plan.replaced = [file for file in files if file.path.name in gone]
+    open_files = [file for file in files if file.path.name not in gone]
+    repeated = {file.path for file in (*rewritten, *_repeated_batches(files), *_repeated_flushes(files))}
+    plan.repeated = [file for file in open_files if file.path in repeated]
+    plan.counted = [file for file in open_files if file.path not in repeated]
+    _ask_about_repetitions(plan, known, doubtful, root / ".staging")
+    _ask_about_unfinished(plan, known)
+    return plan
+
+
+def missing_files(root: Path, known: Iterable[tuple[str, str, bool]], plan: RebuildPlan) -> Iterator[Path]:
+    """The files that were live in an old manifest, are gone, and were not replaced. `known`: path, SHA-256, is live.
+
+    A file that the manifest does not know and that replaced others of a day has the visits of those that are gone, even
+    if others replaced them before: their names are not kept for ever. One without visits may speak for other days.
+    """
+    known = list(known)
+    names = {path.rpartition("/")[2] for path, *_ in known}
+    there = {name for file in plan.files for name in (file.path.name, *file.footer.replaces)}
+    newer = [file for file in plan.files if file.footer.replaces and file.path.name not in names]
+    rewritten = {(file.footer.organization, file.footer.day if file.visits else None) for file in newer}
+    for path in (root / path for path, _, is_live in known if is_live):
+        organization, day = partition_of(path)
+        is_replaced = path.name in there or not rewritten.isdisjoint({(organization, day), (organization, None)})
+        if not is_replaced and not path.exists():
+            yield path
+
+
+def _judge_rewrites(files: list[VisitFile]) -> tuple[set[str], list[VisitFile], list[VisitFile]]:
+    """What the files that replaced others mean: the names of those, and which files are repeated, and doubtful.
+
+    Of two files that replaced the same one, only the newer was registered, unless an older manifest was put back. One
+    is repeated if it was to replace others all of which newer files have replaced, or are still there. One is doubtful
+    if newer ones have some of its visits, too, and others are nowhere else.
+    """
+    replaced, repeated, doubtful = set[str](), [], []
+    there = {file.path.name for file in files}
+    rewrites = [file for file in files if file.footer.replaces]
+    for file in sorted(rewrites, key=lambda file: file.footer.written_at, reverse=True):
+        sources = set(file.footer.replaces)
+        if file.path.name not in replaced and not replaced.isdisjoint(sources):
+            if sources <= replaced | there:
+                repeated.append(file)
+                continue
+            doubtful.append(file)
+        replaced |= sources
+    return replaced, repeated, doubtful
+
+
+def _batches(files: Iterable[VisitFile]) -> dict[tuple[str, int], Batch]:
+    """The longest record of each batch, by its organization and id."""
+    records: defaultdict[str, list[Batch]] = defaultdict(list)
+    for file in files:
+        records[file.footer.organization] += file.footer.batches
+    return {
+        (organization, batch.id): batch
+        for organization, batches in records.items()
+        for batch in merged_batches(batches)
+    }
+
+
+def _repeated_batches(files: list[VisitFile]) -> Iterable[VisitFile]:
+    """The files of imports of a content that was imported again, or before, under another id.
+
+    Of each content one import is chosen, for each day of which a file is left, even if its visits were removed. The
+    other import may have written over its files of other days, as files of one content are named alike.
+    """
+    rewritten = {
+        (file.footer.organization, batch.id) for file in files if file.footer.replaces for batch in file.footer.batches
+    }
+    chosen: dict[tuple[str, str], int] = {}
+    batches = _batches(files)
+    for (organization, key), batch in sorted(batches.items(), key=lambda item: item[1].imported_at):
+        content = organization, batch.sha256
+        if batch.sha256 and batch.imported_at and (organization, chosen.get(content, 0)) not in rewritten:
+            chosen[content] = key
+    days = {(file.footer.organization, batch.id, file.footer.day) for file in files for batch in file.footer.batches}
+    for file in files:
+        organization, day = file.footer.organization, file.footer.day
+        if file.footer.batches and not file.footer.replaces:
+            mine = [batches[organization, batch.id] for batch in file.footer.batches]
+            kept = [chosen.get((organization, one.sha256), one.id) for one in mine]
+            if all(key != one.id and (organization, key, day) in days for one, key in zip(mine, kept, strict=True)):
+                yield file
+
+
+def _repeated_flushes(files: Iterable[VisitFile]) -> Iterable[VisitFile]:
+    """The files of pending visits all of which another file of the day has that was written from these alone.
+
+    One is left by a kill before the commit, or by an older manifest in which visits still wait that had their file.
+    """
+    days: defaultdict[tuple[str, date], list[VisitFile]] = defaultdict(list)
+    for file in files:
+        if file.footer.pending and not file.footer.replaces:
+            days[file.footer.organization, file.footer.day].append(file)
+    for flushed in days.values():
+        kept: list[VisitFile] = []
+        sizes = {file.path: sum(part.last - part.first for part in file.footer.pending) for file in flushed}
+        for file in sorted(flushed, key=lambda file: (sizes[file.path], file.footer.written_at), reverse=True):
+            others = [other.footer.pending for other in kept]
+            if any(all(any(part.contains(one) for part in other) for one in file.footer.pending) for other in others):
+                yield file
+            else:
+                kept.append(file)
+
+
+def _ask_about_repetitions(
+    plan: RebuildPlan, known: Mapping[str, bool], doubtful: list[VisitFile], staging: Path
+) -> None:
+    """Ask about visits that this manifest had in files which are newer than others that it does not know."""
+    unknown = {file.path.name for file in plan.counted if known and file.path.name not in known}
+    unknown |= {file.path.name for file in doubtful}
+    newer = {file.path.name for file in plan.counted} - unknown
+    found = defaultdict[str, list[Repetition]](list)
+    for repetition in repetitions(plan.counted, newer, unknown, staging) if unknown else ():
+        found[repetition.file.footer.organization].append(repetition)
+    for organization, repeated in found.items():
+        older = [file for repetition in repeated for file in repetition.older]
+        batches = {batch.id for file in older for batch in file.footer.batches}
+        visits, files = sum(one.visits for one in repeated), len({file.path for file in older})
+        text = (
+            f"{plural(visits, 'visit')} of {organization} in {plural(len(repeated), 'file')} that the manifest knows "
+            f"are also in {plural(files, 'older file')} that it does not know, as of a log that had grown and was "
+            "imported again; answer n if they are different visits"
+        )
+        lines = [file for file in plan.counted if file.path.name in unknown and file.footer.unfinished_of in batches]
+        repeated[-1] = repeated[-1]._replace(unfinished=lines)
+        plan.questions.append(Question(text, "Count them once?", [], repeated))
+
+
+def _ask_about_unfinished(plan: RebuildPlan, known: Mapping[str, bool]) -> None:
+    """Ask about the files of imports whose last file, which says that the import was finished, is missing."""
+    finished = {key for key, batch in _batches([*plan.counted, *plan.replaced]).items() if batch.imported_at}
+    unfinished: defaultdict[tuple[str, int], list[VisitFile]] = defaultdict(list)
+    for file in plan.counted:
+        if file.footer.batches and file.path.name not in known:
+            keys = [(file.footer.organization, batch.id) for batch in file.footer.batches]
+            if not finished.intersection(keys):
+                unfinished[keys[0]].append(file)
+    for (organization, _), files in unfinished.items():
+        visits = sum(file.visits for file in files)
+        least = f"an import of {organization} with at least {plural(visits, 'visit')}"
+        text = f"{least} was not finished, or its last file is lost; answer n if you will import its log again"
+        plan.questions.append(Question(text, "Count them?", files))

@@ -1,0 +1,74 @@
+"""Finds visits that are in a lake twice because an older manifest went on being used, and lets them count once.
+
+A log that has grown meanwhile is imported from where that manifest knows it, so newer visits of it land again. Their
+files have other names, and nothing but their rows tells.
+"""
+
+import uuid
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import duckdb
+from msgspec.structs import replace
+
+from data.disk.files import ROW_GROUP
+from data.sql import read_sql
+from data.store.footers import VisitFile, read_visit_file
+from data.store.landing import replaced, write_visits
+from data.store.rewriting import limit_memory, rewriting_engine
+
+
+class Repetition(NamedTuple):
+    """A file, so many visits of which are also in older files of its day."""
+
+    file: VisitFile
+    older: list[VisitFile]
+    visits: int
+    unfinished: Sequence[VisitFile] = ()
+    """Those of last lines that were not finished, some of `older` too; this file or another has the whole lines."""
+
+
+def repetitions(
+    files: Collection[VisitFile], newer: Collection[str], doubtful: Collection[str], staging: Path
+) -> Iterator[Repetition]:
+    """Which of the files named `newer` repeat visits of older files named `doubtful`."""
+    days = defaultdict[tuple[str, date], list[VisitFile]](list)
+    for file in files:
+        if file.visits:
+            days[file.footer.organization, file.footer.day].append(file)
+    with rewriting_engine(staging) as engine:
+        for there in days.values():
+            suspects = [file for file in there if file.path.name in doubtful]
+            for file in there:
+                older = [one for one in suspects if one.footer.written_at < file.footer.written_at]
+                if file.path.name in newer and older:
+                    with suppress(duckdb.Error):  # of a damaged file, which is reported when it is checked
+                        if having := [one for one in older if _repeated(engine, file, [one])]:
+                            yield Repetition(file, having, _repeated(engine, file, having))
+
+
+def _repeated(engine: duckdb.DuckDBPyConnection, file: VisitFile, others: list[VisitFile]) -> int:
+    """How many visits of a file are in others, too."""
+    ((rest,),) = _not_in(engine, file, others).count("*").fetchall()
+    return file.visits - int(rest)
+
+
+def _not_in(engine: duckdb.DuckDBPyConnection, file: VisitFile, others: list[VisitFile]) -> duckdb.DuckDBPyRelation:
+    limit_memory(engine, file.visits + sum(one.visits for one in others))
+    parameters = {"files": [str(file.path)], "other_files": [str(one.path) for one in others]}
+    return engine.sql(read_sql("data.recovery", "sql/visits_not_in"), params=parameters)
+
+
+def without_repeated(repetition: Repetition, staging: Path) -> VisitFile:
+    """Write a file beside another that replaces it, without the visits that are in older files that stay."""
+    file, older = repetition.file, [one for one in repetition.older if one.footer.unfinished_of is None]
+    names = {*file.footer.replaces, *(one.path.name for one in (file, *repetition.unfinished))}
+    footer = replace(file.footer, replaces=tuple(sorted(names)), written_at=datetime.now(UTC), behaviour_version=0)
+    path = file.path.with_name(f"{uuid.uuid4()}.parquet")
+    with replaced(path, staging) as staged, rewriting_engine(staging) as engine:
+        write_visits(_not_in(engine, file, older).to_arrow_reader(ROW_GROUP), staged, footer)
+    return read_visit_file(path)

@@ -1,0 +1,101 @@
+"""The folders of a lake, and its seeds. This module opens no database."""
+
+import fcntl
+import os
+import shutil
+import uuid
+import weakref
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from data.disk.files import UNREADABLE, move_durably, versioned, write_parquet
+from data.visits import SCHEMA_VERSION, VISITS
+
+LINKS: Final = pa.schema(
+    [
+        ("organization", pa.string()),
+        ("short_code", pa.string()),
+        ("domain", pa.string()),  # "": the link works on every domain
+        ("target_url", pa.string()),
+        ("created_at", pa.timestamp("us")),  # UTC
+    ]
+)
+"""The columns of the file with one organization's links."""
+
+SPILL_LOCK: Final = "spilling-"
+"""Prefix of the file that a living engine locks; the rest is the name of its folder."""
+
+
+class LakeFolders:
+    """The folders of a lake, and its seeds.
+
+    A seed is an empty file that always exists: it has all columns, so that queries work without any other file, too.
+    """
+
+    def __init__(self, root: Path, seeds: Path) -> None:
+        """`seeds` is where seeds and staged files are written: `root`, unless the lake is read-only."""
+        self.root, self.seeds = root, seeds
+        self.staging = seeds / ".staging"  # the folder where files are written before they are committed
+        self.rejects = root / "rejects"
+        """The folder with the numbers of lines that could not be parsed, and the reasons."""
+        self.ip_lists = root / "ip-lists"  # the folder of IP lists, which operators publish for their agents
+        self.country_database = root / "countries" / "countries.mmdb"  # the file that `traffic countries` sets up
+        self.salts = root / "salts.sqlite"  # the database of the daily salts, which backups leave out
+        self.links_root = root / "links"  # the folder with the links of all organizations
+
+    def links_folder(self, organization: str) -> Path:
+        """The folder of one organization's links, which exists only if it has any."""
+        return self.links_root / f"organization={organization}"
+
+    @cached_property
+    def seed_visits(self) -> str:
+        """The path of the empty file of visits."""
+        name = "visits/organization=_seed/day=1970-01-01/seed.parquet"
+        return self.seed(name, VISITS, versioned(SCHEMA_VERSION))
+
+    @cached_property
+    def seed_links(self) -> str:
+        """The path of the empty file of links."""
+        return self.seed("links/organization=_seed/links.parquet", LINKS)
+
+    def seed(self, name: str, schema: pa.Schema, metadata: Mapping[str, str] | None = None) -> str:
+        """The path of an empty file, which is written if it is missing or damaged, or has other columns."""
+        with suppress(*UNREADABLE):
+            if pq.read_schema(self.root / name).equals(schema):
+                return f"{self.root}/{name}"
+        staged, path = self.staging / f"seed-{uuid.uuid4()}.parquet", self.seeds / name
+        write_parquet([schema.empty_table()], schema, staged, metadata=metadata)
+        move_durably(staged, path)
+        return str(path)
+
+
+def spill_folder(staging: Path, engine: object) -> tuple[str, Callable[[], object]]:
+    """A new folder for what an engine of this process spills, and what to call when the engine is closed.
+
+    DuckDB mixes up the files of two engines, and creates the folder late. Until the engine is closed or freed, a locked
+    file says that it lives. What ended processes left is deleted first.
+    """
+    name, held = f"{os.getpid()}-{uuid.uuid4().hex}", ExitStack()
+    with suppress(OSError):  # a full disk: what this engine leaves is deleted after a day
+        delete_abandoned(staging)
+        lock = staging / f"{SPILL_LOCK}{name}"
+        handle = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        held.callback(os.close, handle)
+        held.callback(lock.unlink, missing_ok=True)
+        fcntl.flock(handle, fcntl.LOCK_EX)
+    return str(staging / f"engine-{name}"), weakref.finalize(engine, held.close)
+
+
+def delete_abandoned(staging: Path) -> None:
+    """Delete what engines spilled whose processes ended: a number may be another process by now, a lock may not."""
+    for lock in staging.glob(f"{SPILL_LOCK}*"):
+        with suppress(OSError), lock.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(staging / f"engine-{lock.name.removeprefix(SPILL_LOCK)}", ignore_errors=True)
+            lock.unlink()

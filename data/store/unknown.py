@@ -1,0 +1,158 @@
+"""Visit files that the manifest does not know, after a crash or because it was lost or is an older one.
+
+No query reads them. They are never deleted by themselves, because they may be all that is left of some visits: after a
+day they are moved to the folder unknown/. `traffic rebuild` makes them count or deletes them.
+"""
+
+import logging
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from data.disk.files import move_durably
+from data.errors import LakeDamaged
+from data.local_time import today
+from data.manifest.clock import is_recent
+from data.store.footers import VisitFile, readable_visit_file
+from data.store.lake import Lake
+from data.store.landing import replaced, write_visits
+from data.text import plural
+from data.visits import VISITS
+
+_LOG: Final = logging.getLogger(__name__)
+MOVED_AFTER: Final = timedelta(days=1)
+"""The age at which an unknown file is moved out of the visits."""
+
+
+def unknown_files(lake: Lake, organization: str = "") -> list[Path]:
+    """The visit files of one organization, or of all, that the manifest does not know; sorted."""
+    pattern = f"organization={organization or '[!_]*'}/day=*/*"
+    paths = [path for folder in ("visits", "unknown") for path in (lake.root / folder).glob(pattern)]
+    registered = {lake.root / path for (path,) in lake.manifest.rows("SELECT path FROM files")}
+    unknown = sorted(path for path in paths if path not in registered)
+    if not unknown:
+        return []
+    no_moves = nullcontext() if lake.is_read_only else lake.manifest.locked()
+    with no_moves:  # no other process moves files meanwhile: check again what is unknown
+        return [path for path in unknown if path.is_file() and not lake.manifest.is_registered(_relative(lake, path))]
+
+
+def partition_of(path: Path) -> tuple[str, date]:
+    """The organization and the day of a visit file, by its folders. Raises LakeDamaged."""
+    try:
+        day = date.fromisoformat(path.parent.name.removeprefix("day="))
+    except ValueError:
+        raise LakeDamaged(f"{path} is not in a folder of a day.") from None
+    return path.parent.parent.name.removeprefix("organization="), day
+
+
+def clear_unknown(lake: Lake) -> int:
+    """Delete what a killed merge left, and move other unknown files that are a day old; return how many were deleted.
+
+    How old they are is decided by the clock of the file system, which dates them and may be another one than ours.
+    """
+    unknown = [path for path in unknown_files(lake) if path.is_relative_to(lake.root / "visits")]
+    leftovers = [path for path in unknown if _is_leftover(lake, path)]
+    for path in leftovers:
+        path.unlink(missing_ok=True)
+    clock = lake.staging / f"clock-{uuid.uuid4()}"
+    clock.touch()
+    try:
+        now = _changed_at(clock)
+    finally:
+        clock.unlink()
+    for path in unknown:
+        with _guarded(lake, path) as is_unknown:
+            if is_unknown and not is_recent(_changed_at(path), MOVED_AFTER, now):
+                target = lake.root / "unknown" / path.relative_to(lake.root / "visits")
+                move_durably(path, target)
+                _LOG.warning("%s is not in the manifest and was moved to %s; see `traffic verify`.", path, target)
+    return len(leftovers)
+
+
+def expire_unknown(
+    lake: Lake, age: timedelta, now: datetime, dry_run: bool, organization: str = ""
+) -> list[tuple[str, date, int]]:
+    """Delete the visits in unknown files of days more than `age` before today, of one organization, or of all.
+
+    Today is that of the zone in a file's footer. Returns organization, day and number of visits of each file; it is 0
+    for one that cannot be read. What the footer of a file records stays, in a file without visits.
+    """
+    expired = []
+    for path in unknown_files(lake, organization):
+        owner, day = partition_of(path)
+        file = readable_visit_file(path)
+        zone = file.footer.zone if file else lake.manifest.zone(owner)
+        if day >= today(zone, now) - age:
+            continue
+        with nullcontext(True) if dry_run else _guarded(lake, path) as is_unknown:
+            if not is_unknown:
+                continue
+            file = readable_visit_file(path)
+            if file is None:
+                expired.append((owner, day, 0))
+                if not dry_run:
+                    path.unlink()
+            elif file.visits:
+                expired.append((owner, day, file.visits))
+                if not dry_run:
+                    remove_all_visits(lake, file)
+    return expired
+
+
+def remove_all_visits(lake: Lake, file: VisitFile) -> None:
+    """Replace an unknown file by one without visits that records the same."""
+    with replaced(file.path, lake.staging) as staged:
+        write_visits(VISITS.empty_table(), staged, file.footer)
+
+
+def describe_unknown(path: Path) -> str:
+    """How many visits an unknown file has, for people."""
+    file = readable_visit_file(path)
+    return plural(file.visits, "visit") if file else "cannot be read"
+
+
+def discard_unknown(lake: Lake, paths: Iterable[Path]) -> None:
+    """Delete unknown files for good, except those that an import has registered since they were listed."""
+    for path in paths:
+        with _guarded(lake, path) as is_unknown:
+            if is_unknown:
+                path.unlink()
+
+
+@contextmanager
+def _guarded(lake: Lake, path: Path) -> Iterator[bool]:
+    """Yield whether a file is there and still unknown. Inside the context, no other process moves or registers files.
+
+    An import that is repeated writes files of the same names again, and registers them.
+    """
+    with lake.manifest.transaction():
+        yield path.is_file() and not lake.manifest.is_registered(_relative(lake, path))
+
+
+def _is_leftover(lake: Lake, path: Path) -> bool:
+    """Whether an unknown file is a merge, and all of its visits are in the live files that it was to replace."""
+    file = readable_visit_file(path)
+    if file is None:
+        return False
+    organization, day = partition_of(path)
+    sources = {_relative(lake, path.with_name(name)) for name in file.footer.replaces}
+    live = [one for one in lake.manifest.live_files(organization, day, day) if one.path in sources]
+    paths = [lake.root / one.path for one in live]
+    return (
+        len(live) > 1
+        and sum(one.visits for one in live) == file.visits
+        and all(map(lake.manifest.is_registered, sources))
+        and all(there.is_file() and there.stat().st_size == one.size for there, one in zip(paths, live, strict=True))
+    )
+
+
+def _changed_at(path: Path) -> datetime:
+    return datetime.fromtimestamp(path.stat().st_mtime, UTC)
+
+
+def _relative(lake: Lake, path: Path) -> str:
+    return path.relative_to(lake.root).as_posix()

@@ -1,0 +1,1 @@
+"""What changes stored visits: merging, judging, erasing, retaining, classifying again."""

@@ -1,0 +1,248 @@
+"""Erases visits of one organization: from answers at once, and from the disk when no query reads them any more.
+
+Visits that expire by age, in all organizations, are handled by retention.py.
+"""
+
+import sqlite3
+from collections.abc import Callable, Collection, Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import duckdb
+import pyarrow as pa
+from msgspec.structs import replace
+
+from data.disk.files import ROW_GROUP
+from data.errors import LakeDamaged, TrafficError
+from data.hosts import normalized_host
+from data.manifest.clock import TOLERANCE
+from data.manifest.files import LandedFile, Replacement
+from data.manifest.manifest import expire_now, purge
+from data.progress import Progress, unseen
+from data.sql import read_sql
+from data.store.erasures import Erasure, record_erasure
+from data.store.footers import Footer, read_visit_file, replacing_footer
+from data.store.lake import Lake
+from data.store.landing import Staged, discard, new_path, publisher, replaced, write_visits
+from data.store.pending import flush_all
+from data.store.rewriting import (
+    Partition,
+    limit_memory,
+    partitions,
+    readable,
+    rewriting_engine,
+    skip_rest,
+    stage_removal_record,
+    until_memory_suffices,
+)
+from data.store.unknown import partition_of, remove_all_visits, unknown_files
+from data.tasks.compaction import Compactor
+
+GRACE: Final = timedelta(seconds=15)
+"""How long files stay on disk after an erasure: longer than a query may run (10 s), so that running queries succeed.
+
+Unlike with READERS_GRACE, an analyst's shell may lose files that it is using.
+"""
+
+
+class FilesInUse(TrafficError):
+    """Another process keeps reading what is to be deleted."""
+
+
+class Criteria(NamedTuple):
+    """Which visits to erase: those that match all given criteria; without criteria, all visits."""
+
+    short_code: str | None = None  # case-sensitive
+    domain: str | None = None  # in any form of the same host
+    no_domain: bool | None = None  # True: only visits without a domain
+    visitor: int | None = None
+    since: date | None = None  # matches UTC days from this one on
+    before: date | None = None  # matches UTC days before this one
+
+    @property
+    def selects_whole_days(self) -> bool:
+        """Whether all visits of a day match, or none."""
+        return (self.short_code, self.domain, self.no_domain, self.visitor) == (None,) * 4
+
+    def matches_day(self, day: date) -> bool:
+        """Whether visits of a day can match."""
+        return (self.since or date.min) <= day and (self.before is None or day < self.before)
+
+
+@dataclass
+class ErasureResult:
+    """What was erased, or in a dry run, what would be erased."""
+
+    organization: str
+    criteria: Criteria
+    ended_at: datetime  # when the last visit was removed from answers
+    visits: int = 0
+    unknown_visits: int = 0  # visits in files that the manifest does not know, which no query reads
+    partitions: int = 0
+    before: list[LandedFile] = field(default_factory=list)  # the files that contained them
+    after: list[LandedFile] = field(default_factory=list)  # the new files with the other visits of those
+    dead: list[str] = field(default_factory=list)
+    """The paths of all files to delete: those of `before`, and earlier dead files that may contain the same visits."""
+
+
+class Eraser:
+    """Erases visits of one lake."""
+
+    def __init__(self, lake: Lake, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._lake = lake
+        self._now = now
+
+    def run(
+        self, organization: str, criteria: Criteria, dry_run: bool = False, progress: Progress = unseen
+    ) -> ErasureResult:
+        """Remove visits from answers, partition by partition, each one atomically.
+
+        After GRACE, call `delete_files` and `truncate_wal` to delete them from the disk. Raises LakeDamaged for a
+        damaged file that must be read; partitions that were done before stay done.
+        """
+        erased = ErasureResult(organization, criteria, self._now())
+        if not dry_run:
+            if criteria.short_code is not None or criteria.visitor is not None:
+                last = criteria.before - timedelta(days=1) if criteria.before else erased.ended_at.date()
+                erasure = Erasure(erased.ended_at, criteria.short_code if criteria.visitor is None else None)
+                record_erasure(self._lake, organization, erasure, criteria.since or date.min, last)
+            with self._lake.write_lock():  # visits that are pending later are moved by the server that accepts them
+                rows = self._lake.manifest.rows
+                ((latest,),) = rows("SELECT max(received_at) FROM pending")
+                while rows("SELECT 1 FROM pending WHERE received_at <= ? LIMIT 1", [latest]):
+                    flush_all(self._lake)
+        days = [partition for partition, _ in partitions(self._lake, organization)]
+        work = [partition for partition in days if criteria.matches_day(partition.day)]
+        with rewriting_engine(self._lake.staging) as engine:
+            for number, partition in enumerate(work, 1):
+                self._run(engine, partition, dry_run, erased)
+                progress(number, len(work))
+            with self._lake.write_lock(), self._lake.rewrite_lock(organization=organization):
+                for path in unknown_files(self._lake, organization):
+                    if criteria.matches_day(partition_of(path)[1]):
+                        erased.unknown_visits += self._erase_unknown(engine, path, dry_run, criteria)
+        if not dry_run:
+            erased.ended_at = self._now()
+            erased.dead = expire_now(self._lake.manifest, organization, criteria.before, erased.ended_at + GRACE)
+        return erased
+
+    def _run(
+        self, engine: duckdb.DuckDBPyConnection, partition: Partition, dry_run: bool, erased: ErasureResult
+    ) -> None:
+        """Erase the visits in one partition while other writers are locked out."""
+        files: list[LandedFile] = []
+        removed: list[LandedFile] = []
+        earlier: list[LandedFile] = []
+        staged: list[Staged] = []
+        try:
+            with self._lake.write_lock(), self._lake.rewrite_lock(organization=partition.organization):
+                for file in self._lake.manifest.live_files(partition.organization, partition.day, partition.day):
+                    limit_memory(engine, file.visits)
+                    count = file.visits
+                    if not erased.criteria.selects_whole_days:  # otherwise it is not read, and may be damaged
+                        count = _count_matching(engine, paths := readable(self._lake, file), erased.criteria)
+                    if count:
+                        files.append(file)
+                        erased.visits += count
+                    if count == file.visits:
+                        removed.append(file)
+                    elif count and not dry_run:
+                        rest = Staged(new_path(self._lake), *partition, file.visits - count, file.unfinished_of)
+                        staged.append(rest._replace(behaviour_version=file.behaviour_version))
+                        footer = replace(replacing_footer(self._lake, [file]), behaviour_version=file.behaviour_version)
+                        _write_remaining(engine, paths, file.visits, staged[-1].path, footer)
+                if files and not dry_run:
+                    skip_rest(self._lake, files, staged)
+                    if removed:
+                        record, earlier = stage_removal_record(self._lake, removed)
+                        staged.append(record)
+                    now = self._now()
+                    replacement = Replacement([*files, *earlier], now + GRACE, changes_answers=True, erased_at=now)
+                    new = self._lake.manifest.replace_files(replacement, publisher(self._lake, staged))
+                    erased.after += [file for file in new if file.visits]
+        finally:
+            discard(self._lake, staged)
+        erased.before += files
+        erased.partitions += bool(files)
+
+    def _erase_unknown(self, engine: duckdb.DuckDBPyConnection, path: Path, dry_run: bool, criteria: Criteria) -> int:
+        """Rewrite a file that the manifest does not know without the visits that match; return how many did.
+
+        What it records stays in it. Raises LakeDamaged for one that cannot be read.
+        """
+        try:
+            file = read_visit_file(path)
+        except LakeDamaged:
+            if not criteria.selects_whole_days:
+                raise
+            if not dry_run:
+                path.unlink()
+            return 0
+        limit_memory(engine, file.visits)
+        count = file.visits
+        if not criteria.selects_whole_days:
+            count = _count_matching(engine, [self._lake.seed_visits, str(path)], criteria)
+        if dry_run or not count:
+            return count
+        if count == file.visits:
+            remove_all_visits(self._lake, file)
+            return count
+        with replaced(path, self._lake.staging) as staged:
+            _write_remaining(engine, [self._lake.seed_visits, str(path)], file.visits, staged, file.footer)
+        return count
+
+
+def _count_matching(engine: duckdb.DuckDBPyConnection, paths: list[str], criteria: Criteria) -> int:
+    """How many visits of a file match; their rows are in `erased_rows` then. The seed is the first of `paths`."""
+    wanted = {name: getattr(criteria, name) for name in ("short_code", "domain", "no_domain", "visitor")}
+    if criteria.domain is not None:
+        wanted["domain"] = normalized_host(criteria.domain) or criteria.domain
+    engine.execute(read_sql("data.tasks", "sql/erased_rows"), {"files": paths, **wanted})
+    ((count,),) = engine.execute("SELECT count(*) FROM erased_rows").fetchall()
+    return int(count)
+
+
+def _write_remaining(
+    engine: duckdb.DuckDBPyConnection, paths: list[str], visits: int, target: Path, footer: Footer
+) -> None:
+    """Write those of a file's visits that are not in `erased_rows`. The seed is the first of `paths`."""
+
+    def remaining(rows: int) -> Iterator[pa.RecordBatch]:
+        for first in range(0, visits, rows):
+            part = {"files": paths, "first_row": first, "end_row": first + rows}
+            found = engine.sql(read_sql("data.tasks", "sql/remaining_visits"), params=part)
+            yield from found.to_arrow_reader(ROW_GROUP)
+
+    until_memory_suffices(lambda rows: write_visits(remaining(rows), target, footer), (visits, ROW_GROUP))
+
+
+def delete_files(lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
+    """Delete dead files after their grace period, and files staged before `ended_at`, which may contain erased visits.
+
+    Call `truncate_wal` afterwards.
+    """
+    with lake.write_lock(), lake.rewrite_lock():  # no other process uses staged files
+        for path in dead:
+            (lake.root / path).unlink(missing_ok=True)
+        purge(lake.manifest, dead)
+        Compactor(lake).sweep()
+        for staged in lake.staging.rglob("*"):
+            with suppress(FileNotFoundError):
+                changed_at = staged.stat().st_mtime
+                is_future = changed_at > (datetime.now(UTC) + TOLERANCE).timestamp()
+                if staged.is_file() and (changed_at < ended_at.timestamp() or is_future):
+                    staged.unlink()
+
+
+def truncate_wal(lake: Lake) -> bool:
+    """Empty the manifest's write-ahead log, which may contain pending visits.
+
+    Returns False while another connection reads the manifest; try again then.
+    """
+    path = lake.root / "manifest.sqlite"
+    with closing(sqlite3.connect(path, timeout=0.2, isolation_level=None)) as db:  # short, as it blocks writers
+        ((is_busy, *_),) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    return not is_busy

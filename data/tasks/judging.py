@@ -1,0 +1,57 @@
+"""Judges past days: what the visits of each say about each other, as tables in an engine that then merges its files.
+
+Each fact is about a daily visitor or a user agent, so that ranges of a day can be merged one after the other.
+"""
+
+from collections.abc import Sequence
+from datetime import date
+from functools import cache
+from typing import Final
+
+import duckdb
+import pyarrow as pa
+
+from data.rules.paths import ASSET_PATTERN
+from data.rules.releases import BrowserReleases
+from data.sql import read_sql
+from data.store.rewriting import until_memory_suffices
+
+_AGENTS_AT_ONCE: Final = 10_000
+_OLD: Final = pa.schema([("agent", pa.uint64()), ("stale_since", pa.date32()), ("outdated_since", pa.date32())])
+_releases: Final = cache(BrowserReleases)
+"""The rules, which are loaded when the first day is judged."""
+_PARTS: Final = (1, 16, 256)
+"""In how many parts user agents are looked at: the next number is tried when memory was not enough."""
+
+
+def judge(
+    engine: duckdb.DuckDBPyConnection, files: Sequence[str], days: Sequence[date | None], own_codes: Sequence[str]
+) -> None:
+    """Make the tables that judged_visits.sql reads, from all files of some days; `days` has that of each file.
+
+    `own_codes` are the codes of the organization's links.
+    """
+    engine.register("link_codes", pa.table({"short_code": pa.array(own_codes, pa.string())}))
+    read = {"files": files, "days": days}
+    patterns = {**read, "asset_pattern": ASSET_PATTERN}
+    engine.execute(read_sql("data.tasks", "sql/suspects"), read)
+    engine.execute(read_sql("data.tasks", "sql/judged_visitors"), patterns)
+    engine.execute(read_sql("data.tasks", "sql/judged_agents"), patterns)
+    last = max(day for day in days if day)
+    until_memory_suffices(lambda parts: _find_old(engine, files, last, parts), _PARTS)
+    engine.execute(read_sql("data.tasks", "sql/stale_visitors"), patterns)
+
+
+def _find_old(engine: duckdb.DuckDBPyConnection, files: Sequence[str], last: date, parts: int) -> None:
+    """Register the user agents, by their hash, that are stale up to a day, and since when they are outdated."""
+    releases, rows = _releases(), []
+    for part in range(parts):
+        of_part = {"files": files, "parts": parts, "part": part}
+        agents = engine.sql(read_sql("data.tasks", "sql/people_agents"), params=of_part)
+        for batch in agents.to_arrow_reader(_AGENTS_AT_ONCE):
+            for agent, user_agent in zip(batch["agent"].to_pylist(), batch["user_agent"].to_pylist(), strict=True):
+                stale = releases.stale_since(user_agent)
+                if stale and stale <= last:
+                    outdated = releases.outdated_since(user_agent)
+                    rows.append({"agent": agent, "stale_since": stale, "outdated_since": outdated})
+    engine.register("old_agents", pa.Table.from_pylist(rows, schema=_OLD))

@@ -1,0 +1,91 @@
+"""The process in which a server has work done that needs much memory, which is gone when the process ends.
+
+The server would keep some of it; and where there is not enough, the system ends this process and not the server.
+"""
+
+import importlib
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from data.errors import Conflict, LakeDamaged, TrafficError
+from data.processes import end_without, python_path
+from data.store.lake import Lake
+from data.store.layout import delete_abandoned
+
+NICENESS: Final = 5
+"""Above the server's own, as that of queries: its event loop and the visits that arrive go first."""
+MAX_VISITS_IN_SERVER: Final = 50_000
+"""A server merges so many visits of a day itself, counts so many of a month and examines so many for detectors. Its
+memory rises by 125 MB while 112,000 are merged, by 160 MB while 670,000 are counted; a process takes 0.3 s to begin."""
+RETRY_SECONDS: Final = 3_600.0
+"""A call whose process failed, as without memory, fails in the same way for so long, and is then made again."""
+_ERRORS: Final = {error.__name__: error for error in (Conflict, LakeDamaged)}
+
+
+class LakeProcess:
+    """Calls one function at a time in a process of its own, which another thread may end."""
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+        self._running: subprocess.Popen[str] | None = None
+        self._is_interrupted = False
+        self._failures: dict[tuple[str, ...], tuple[float, str]] = {}
+        """When a call failed and why, by its function and the first two arguments: what follows is the time."""
+
+    def run(self, work: Callable[..., None], *arguments: str) -> None:
+        """Call a function of a module with the lake and these arguments.
+
+        Raises Conflict and LakeDamaged as the function does, Conflict when it is interrupted, and TrafficError when
+        the process fails otherwise, such as without memory, and then again for RETRY_SECONDS, without a process.
+        """
+        call = (work.__name__, *arguments[:2])
+        failure = self._failures.get(call)
+        if failure and time.monotonic() - failure[0] < RETRY_SECONDS:
+            raise TrafficError(failure[1])
+        called = [str(self._lake.root), work.__module__, work.__name__, *arguments]
+        self._running = subprocess.Popen(  # noqa: S603  # this Python, and a module of ours
+            [sys.executable, "-P", "-m", __name__, str(os.getpid()), *called],
+            env={"PYTHONPATH": python_path()}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        if self._is_interrupted:  # before there was a process to end
+            self._running.kill()
+        _, written = self._running.communicate()
+        delete_abandoned(self._lake.staging)
+        if self._is_interrupted:
+            raise Conflict(f"{work.__name__} was interrupted.")
+        if code := self._running.returncode:
+            name, _, message = written.strip().rpartition("\n")[2].partition(": ")
+            if name in _ERRORS:
+                raise _ERRORS[name](message)
+            why = f": {message}" if message else ", probably for lack of memory"
+            why = f"the process of {' '.join(call)} ended with {code}{why}."
+            self._failures[call] = time.monotonic(), why
+            raise TrafficError(why)
+
+    def interrupt(self) -> None:
+        """End the process, from another thread. It changes nothing then."""
+        self._is_interrupted = True
+        if self._running:
+            self._running.kill()
+
+
+def main() -> None:
+    """Call a function. The arguments: the process that asks, the lake, the function's module, its name, its own."""
+    parent, root, module, name, *arguments = sys.argv[1:]
+    threading.Thread(target=end_without, args=(int(parent),), daemon=True).start()
+    os.nice(NICENESS)
+    try:
+        getattr(importlib.import_module(module), name)(Lake(Path(root)), *arguments)
+    except TrafficError as error:
+        sys.exit(f"{type(error).__name__}: {error}")
+
+
+if __name__ == "__main__":
+    main()

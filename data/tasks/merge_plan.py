@@ -1,0 +1,121 @@
+"""Which files of which days are merged: all of a past day into one, which is judged, those of an open day if many."""
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, date, datetime, timedelta
+from itertools import accumulate
+from typing import Final, NamedTuple, TypeAlias
+
+from data.manifest.clock import is_recent
+from data.manifest.files import LandedFile
+from data.store.lake import Lake
+from data.store.rewriting import MEMORY_PER_VISIT, MIN_MEMORY, Partition
+
+MAX_OPEN_FILES: Final = 12
+"""The number of files of a day that still receives visits; with those that land meanwhile, it stays below 16."""
+VISITS_AT_ONCE: Final = 100_000
+"""Days of one organization are merged at once up to so many visits: to plan for a small one takes longer than it."""
+BYTES_AT_ONCE: Final = 16 << 20
+"""And up to so many bytes, for visits with long texts."""
+FILES_AT_ONCE: Final = 100
+"""And up to so many files, which are all open at once."""
+
+
+class DayMerge(NamedTuple):
+    """Files of one organization's day that become one."""
+
+    partition: Partition
+    files: list[LandedFile]
+    is_past: bool
+
+
+Work: TypeAlias = list[DayMerge]
+"""Days that are merged at once."""
+
+
+def days_to_merge(lake: Lake, now: datetime, quiet_period: timedelta, organization: str | None) -> list[DayMerge]:
+    """Each day with too many files, or a past one that was not judged; those of most files come first.
+
+    A past day counts as open until nothing has landed in it for `quiet_period`. Without `organization`, days of all.
+    """
+    days = lake.manifest.rows(
+        "SELECT organization, day FROM files LEFT JOIN zones USING (organization) "
+        "WHERE deletable_at IS NULL AND visits > 0 AND organization = coalesce($organization, organization) "
+        "GROUP BY organization, day "
+        "HAVING count(*) > iif(day < today_in(zone, $now), 1, $most) "
+        "OR day < today_in(zone, $now) AND min(behaviour_version) = 0 "
+        "ORDER BY count(*) DESC, organization, day",
+        {"now": now.isoformat(), "most": MAX_OPEN_FILES, "organization": organization},
+    )
+    merges = []
+    clock = datetime.now(UTC)  # not `now`: checked_at is set by the system clock
+    for owner, day in days:
+        partition = Partition(owner, date.fromisoformat(day))
+        files = lake.manifest.live_files(*partition, partition.day)
+        is_active = any(is_recent(file.checked_at, quiet_period, clock) for file in files)
+        is_past = partition.day < lake.manifest.today(owner, now) and not is_active
+        if not is_past:
+            files = _to_merge(files)
+        elif len([*merged_apart(files)]) == len(files) and all(file.behaviour_version for file in files):
+            continue  # it is merged and judged already
+        if files:
+            merges.append(DayMerge(partition, files, is_past))
+    return merges
+
+
+def at_once(merges: Iterable[DayMerge]) -> list[Work]:
+    """The merges in groups to be done together: small past days of one organization."""
+    groups: list[Work] = []
+    filling: dict[str, Work] = {}
+    for merge in merges:
+        group = filling.get(merge.partition.organization, [])
+        files = [file for one in (*group, merge) for file in one.files]
+        is_small = len(files) <= FILES_AT_ONCE and sum(file.size for file in files) <= BYTES_AT_ONCE
+        if group and merge.is_past and is_small and visits_of([*group, merge]) <= VISITS_AT_ONCE:
+            group.append(merge)
+            continue
+        groups.append([merge])
+        if merge.is_past:
+            filling[merge.partition.organization] = groups[-1]
+    return groups
+
+
+def side_by_side(groups: Iterable[Work], most: int) -> list[list[Work]]:
+    """The groups in rows to be done side by side: of one organization, and so many visits that MIN_MEMORY suffices."""
+    rows: list[list[Work]] = []
+    for group in groups:
+        row = rows[-1] if rows else []
+        is_same = bool(row) and row[0][0].partition.organization == group[0].partition.organization
+        memory = sum(map(visits_of, [*row, group])) * MEMORY_PER_VISIT
+        if is_same and len(row) < most and memory <= MIN_MEMORY:
+            row.append(group)
+        else:
+            rows.append([group])
+    return rows
+
+
+def visits_of(group: Work) -> int:
+    """How many visits the files of a group have."""
+    return sum(file.visits for merge in group for file in merge.files)
+
+
+def merged_apart(files: Iterable[LandedFile]) -> Iterator[list[LandedFile]]:
+    """The files that become one: all but those of an unfinished last line, whose visit expires when it has grown."""
+    files = list(files)
+    if finished := [file for file in files if file.unfinished_of is None]:
+        yield finished
+    yield from ([file] for file in files if file.unfinished_of is not None)
+
+
+def _to_merge(files: list[LandedFile]) -> list[LandedFile]:
+    """The files of a day that still receives visits that become one, if it has too many.
+
+    They are the smallest, up to one that is larger than their sum; a visit is then rewritten about four times a day.
+    """
+    ascending = sorted((file for file in files if file.unfinished_of is None), key=lambda file: file.visits)
+    if len(ascending) <= MAX_OPEN_FILES:
+        return []
+    for number, total in enumerate(accumulate(file.visits for file in ascending[:-1]), 1):
+        are_few = len(ascending) - number < MAX_OPEN_FILES
+        if number > 1 and are_few and ascending[number].visits >= 1.25 * total:
+            return ascending[:number]
+    return ascending

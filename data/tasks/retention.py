@@ -1,0 +1,141 @@
+"""Expires whole days of visits, in all organizations, when they are older than the retention period.
+
+Pending visits are not checked. Once they are in a file, the next run expires them. Files that the manifest does not
+know expire like all others; since no query reads them, their visits are deleted at once.
+
+A clock that is ahead would expire too much, so it is compared with the newest visit and with the last run first.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Final, NamedTuple
+
+from data.errors import Conflict, TrafficError
+from data.manifest.clock import format_time, is_recent, parse_time
+from data.manifest.files import LandedFile, Replacement
+from data.manifest.manifest import expire_now
+from data.store.lake import Lake
+from data.store.landing import discard, publisher
+from data.store.rewriting import skip_rest, stage_removal_record
+from data.store.unknown import expire_unknown, partition_of, unknown_files
+from data.tasks.erasure import GRACE
+
+
+class ClockDoubtful(TrafficError):
+    """The clock may be ahead, so nothing was deleted."""
+
+
+class ExpiredVisits(NamedTuple):
+    """The expired visits of one organization, including those in files that the manifest does not know."""
+
+    organization: str
+    days: int
+    visits: int
+    files: int
+
+
+@dataclass(frozen=True)
+class RetentionResult:
+    """What expired, or in a dry run, what would expire."""
+
+    before: date  # the first day that is kept; where it is not the same day in all zones, the earliest of them
+    ended: list[ExpiredVisits]
+    dead: list[str]  # the paths of all files to delete: those of expired days, including earlier dead files
+
+
+def apply_retention(
+    lake: Lake, days: int, now: datetime, dry_run: bool = False, organization: str = ""
+) -> RetentionResult:
+    """Expire the visits of days more than `days` before today, of one organization, or of all one at a time.
+
+    Answers no longer include them. Their files are deleted after GRACE, by `erasure.delete_files` or the next sweep.
+    This never waits for an import. It trusts `now`: ask `clock_problem` first.
+    """
+    first_kept, expired, dead = dict[str, date](), [], []
+    for name in [organization] if organization else lake.manifest.organizations():
+        first_kept[name] = before = lake.manifest.today(name, now) - timedelta(days=days)
+        files = _expired_files(lake, name, before) if dry_run else _expire(lake, name, before, now)
+        expired += [(name, file.day, file.visits) for file in files]
+        if not dry_run:
+            dead += expire_now(lake.manifest, name, before, now + GRACE)
+    if not (dry_run or organization):
+        _record(lake, _RUN, now)
+    expired += expire_unknown(lake, timedelta(days=days), now, dry_run, organization)
+    ended = []
+    for name in sorted({name for name, *_ in expired}):
+        counts = [(day, visits) for owner, day, visits in expired if owner == name]
+        gone = {day for day, _ in counts}
+        ended.append(ExpiredVisits(name, len(gone), sum(visits for _, visits in counts), len(counts)))
+    earliest = min(first_kept.values(), default=now.astimezone(UTC).date() - timedelta(days=days))
+    return RetentionResult(earliest, ended, dead)
+
+
+def apply_retention_unattended(lake: Lake, days: int, now: datetime) -> RetentionResult:
+    """Expire the visits of old days, unless the clock may be ahead. Then a run one to two days later, by the same
+    clock, goes on; until then ClockDoubtful is raised.
+    """
+    if problem := clock_problem(lake, now):
+        doubted_at = _recorded(lake, _DOUBT)
+        if doubted_at is None or not is_recent(doubted_at, 2 * _DAY, now):
+            doubted_at = now
+            _record(lake, _DOUBT, now)
+        if now - doubted_at < _DAY:
+            raise ClockDoubtful(
+                f"{problem}; no days are deleted until a run tomorrow finds the same. If the date is right, "
+                f"`traffic retain --days {days} --yes --trust-clock` deletes them now."
+            )
+    return apply_retention(lake, days, now)
+
+
+def clock_problem(lake: Lake, now: datetime) -> str:
+    """Why the clock may be ahead: it is more than a day after the newest visit, and after the last run. '' if not."""
+    today = now.astimezone(UTC).date()
+    rows = lake.manifest.rows("SELECT max(day) FROM files WHERE deletable_at IS NULL AND day <= ?", [today.isoformat()])
+    newest = [date.fromisoformat(day) for (day,) in rows if day]
+    if not newest or today - newest[0] > _DAY:  # files that the manifest does not know are looked at only if necessary
+        unknown = [partition_of(path)[1] for path in unknown_files(lake)]
+        newest = sorted([*newest, *(day for day in unknown if day <= today)], reverse=True)
+    last_run = _recorded(lake, _RUN)
+    if not newest or today - newest[0] <= _DAY or (last_run and is_recent(last_run, _DAY, now)):
+        return ""
+    ran = f"old days were last deleted on {last_run:%Y-%m-%d}" if last_run else "old days were never deleted"
+    return f"the clock says {today}, but the newest visit is of {newest[0]}, and {ran}"
+
+
+_DAY: Final = timedelta(days=1)
+_RUN: Final = "retention"
+_DOUBT: Final = "retention, doubted"
+
+
+def _recorded(lake: Lake, task: str) -> datetime | None:
+    ((at,),) = lake.manifest.rows("SELECT max(at) FROM last_runs WHERE task = ?", [task])
+    return parse_time(at)
+
+
+def _record(lake: Lake, task: str, now: datetime) -> None:
+    with lake.manifest.transaction() as db:
+        db.execute("INSERT OR REPLACE INTO last_runs VALUES (?, ?)", [task, format_time(now)])
+
+
+def _expired_files(lake: Lake, organization: str, before: date) -> list[LandedFile]:
+    return lake.manifest.live_files(organization, end=before - timedelta(days=1))
+
+
+def _expire(lake: Lake, organization: str, before: date, now: datetime) -> list[LandedFile]:
+    """Replace the files of old days by one without visits, which records that they expired; return them."""
+    while _expired_files(lake, organization, before):
+        with lake.rewrite_lock(organization=organization):  # a running rewrite finishes first
+            files = _expired_files(lake, organization, before)
+            if not files:
+                return []
+            skip_rest(lake, files)
+            record, earlier = stage_removal_record(lake, files)
+            try:
+                replacement = Replacement([*files, *earlier], now + GRACE, changes_answers=True, erased_at=now)
+                lake.manifest.replace_files(replacement, publisher(lake, [record]))
+            except Conflict:  # an import has just replaced the visit of an unfinished line: try again
+                continue
+            finally:
+                discard(lake, [record])
+            return files
+    return []

@@ -1,0 +1,31 @@
+"""What is wrong with a store, in words that say which it is and what helps."""
+
+from datetime import timedelta
+
+import pytest
+
+from data.buckets.object_errors import unavailable
+
+METADATA = "Error performing PUT http://169.254.169.254/latest/api/token in 34 ms - HTTP error: error sending request"
+SLOW = "HttpError { kind: Timeout, source: reqwest::Error { kind: Request"
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (METADATA, "no credentials were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
+        (SLOW, "it does not answer within 30 seconds"),
+        (
+            "status code: 404 Not Found: <Error><Code>NoSuchBucket</Code>",
+            "404 Not Found, NoSuchBucket; the",
+        ),
+        (
+            "status code: 403 Forbidden: <Error><Code>ExpiredToken</Code>",
+            "403 Forbidden, ExpiredToken; check the AWS variables",
+        ),
+        ("status code: 500 Internal Server Error", "500 Internal Server Error."),
+    ],
+)
+def test_each_cause_has_its_own_sentence(error, words):
+    problem = str(unavailable("s3://bucket/logs", "", error, timedelta(seconds=30)))
+    assert problem.startswith(f"s3://bucket/logs cannot be used: {words}")

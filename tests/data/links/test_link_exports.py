@@ -1,0 +1,127 @@
+"""Exports of short-link services: every shape is read as it is, and what is wrong is named by its line."""
+
+import json
+import os
+import tracemalloc
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from data import BadInput
+from data.links.exports import format_names, read_export, shapes
+from tests.support.tables import examples_at_once
+
+NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
+NAIVE = NOW.replace(tzinfo=None)
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Reads a text, the lines of one, or JSON, as if it stood in a file."""
+
+    def read(content, **how):
+        path = tmp_path / "export"
+        texts = {str: lambda: content, tuple: lambda: "".join(f"{line}\n" for line in content)}
+        path.write_text(texts.get(type(content), lambda: json.dumps(content))())
+        return read_export(path, NOW, **how)
+
+    return read
+
+
+def told(links):
+    """Links as the tables have them; a time only if it is not NOW."""
+    return tuple(
+        (link.short_code, link.domain, link.target_url)
+        + (() if link.created_at == NAIVE else (link.created_at.isoformat(),))
+        for link in links
+    )
+
+
+@examples_at_once("format_name", "content", "links")
+def test_an_export_is_recognized_and_read(read, format_name, content, links):
+    assert told(read(content).links) == links
+    assert told(read(content, format_name=format_name).links) == links
+    for other in set(format_names()) - {"auto", format_name}:
+        with pytest.raises(BadInput):
+            read(content, format_name=other)
+
+
+def test_every_shape_has_an_example_and_evidence(request):
+    examples = request.path.with_suffix(".json").read_text("utf-8")
+    rows = json.loads(examples)["test_an_export_is_recognized_and_read"]
+    assert sorted(row[0] for row in rows) == sorted(shape.format for shape in shapes())
+    assert all(shape.evidence for shape in shapes())
+
+
+@examples_at_once("columns", "content", "links")
+def test_any_csv_is_read_by_its_columns(read, columns, content, links):
+    assert told(read(content, columns=columns).links) == links
+
+
+@examples_at_once("columns", "complaint")
+def test_columns_that_cannot_be_are_refused(read, columns, complaint):
+    with pytest.raises(BadInput, match=complaint):
+        read(("Slug,Long URL", "a,https://shop.example/a"), columns=columns)
+
+
+@examples_at_once("how", "content", "complaint")
+def test_what_is_wrong_is_named_with_its_place(read, how, content, complaint):
+    with pytest.raises(BadInput) as caught:
+        read(content, **how)
+    assert complaint in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def shlink(*codes, total=None):
+    links = [
+        {"shortCode": code, "shortUrl": f"https://s.example/{code}", "longUrl": "https://x.example"} for code in codes
+    ]
+    return {"shortUrls": {"data": links, "pagination": {"totalItems": total or len(codes)}}}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(json.dumps(page) for page in (shlink("a", total=2), shlink("b", total=2))),
+        "\n".join(json.dumps(page, indent=2) for page in (shlink("a", total=2), shlink("b", total=2), shlink(total=2))),
+        json.dumps([shlink("a", total=2), shlink("b", total=2)]),
+    ],
+)
+def test_pages_may_stand_after_one_another_or_in_a_list(read, text):
+    export = read(text)
+    assert ([link.short_code for link in export.links], export.missing) == (["a", "b"], 0)
+
+
+def test_missing_pages_are_noticed(read):
+    assert read(shlink("a", "b", total=115)).missing == 113
+
+
+def test_links_that_cannot_be_kept_are_left_out_and_named(read, tmp_path):
+    export = read(shlink("a", "b/c", "a", "d"), skip_invalid=True)
+    assert [link.short_code for link in export.links] == ["a", "d"]
+    place = f"{tmp_path / 'export'}, page 1, link"
+    rule = "is not a valid short code; use 1 to 256 characters except space, /, ?, #."
+    assert export.left_out == [
+        f"{place} 2: 'b/c' {rule}", f"{place} 3: a on this domain is already in page 1, link 1."
+    ]  # fmt: skip
+
+
+def test_rows_of_a_csv_are_read_one_at_a_time(tmp_path):
+    path, note = tmp_path / "export", "x" * 100_000
+    rows = (f"c{number},https://x.example,{note}\n" for number in range(100))
+    path.write_text("".join(("short_code,target_url,note\n", *rows)))
+    tracemalloc.start()
+    assert len(read_export(path, NOW).links) == 100
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < path.stat().st_size / 2
+
+
+@pytest.mark.parametrize("content", ["short_code,target_url\na,https://x.example\n", json.dumps(shlink("a"))])
+def test_links_are_read_from_a_pipe(content):
+    readable, writable = os.pipe()
+    with os.fdopen(readable, "rb"):
+        with os.fdopen(writable, "w") as file:
+            file.write(content)
+        assert [link.short_code for link in read_export(Path(f"/dev/fd/{readable}"), NOW).links] == ["a"]

@@ -1,0 +1,251 @@
+"""An older manifest that is put back: nothing is written over what it does not know (P1), and reading goes on."""
+
+import logging
+import os
+import shutil
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from data import OutdatedManifest
+from data.ingest.importer import Importer, Options
+from data.ingest.live import LiveIngest
+from data.logs.reported import Submission
+from data.manifest.generation import GenerationCopy, outdated
+from data.recovery.backup import back_up
+from data.recovery.rebuild import Rebuild
+from data.recovery.verification import verify_lake
+from data.store.pending import backlog, enqueue, flush_all
+from data.store.status import status_of
+from data.store.unknown import clear_unknown, discard_unknown, expire_unknown, unknown_files
+from data.tasks.compaction import Compactor
+from data.tasks.erasure import Criteria, Eraser
+from data.tasks.reclassification import Reclassifier
+from data.tasks.retention import apply_retention
+from queries import RollupBuilder
+from tests.faults.lakes import log
+from tests.support.lakes import kept_manifest, opened, paths, put_back, rebuilt
+from tests.support.visits import land, links, packed, visit
+
+NOW = datetime(2026, 1, 9, tzinfo=UTC)
+MOMENT = datetime(2026, 1, 2, 10)
+
+
+def numbers(root):
+    """The number of a manifest, and of its copy."""
+    with opened(root) as lake:
+        return lake.manifest.rows("SELECT number FROM generation")[0][0], copy_of(root)
+
+
+def copy_of(root):
+    return GenerationCopy(root).number()
+
+
+def wait(lake, path="/waiting"):
+    enqueue(lake.manifest, [("acme", packed([visit(visited_at=MOMENT, path=path)]))], NOW)
+
+
+@pytest.fixture
+def root(lake):
+    """A closed lake with a visit in a file and one that waits, and its manifest of before put back."""
+    land(lake, "acme", [visit(visited_at=MOMENT, path="/known")])
+    older = kept_manifest(lake.root)
+    land(lake, "acme", [visit(visited_at=MOMENT, path="/unknown")])
+    links(lake, "acme", [{"short_code": "sale", "target_url": "https://shop.example"}])
+    lake.manifest.close()
+    put_back(older, lake.root)
+    return lake.root
+
+
+def test_every_change_raises_the_number_and_its_copy_and_nothing_else_does(lake):
+    land(lake, "acme", [visit()])
+    assert numbers(lake.root) == (1, 1)
+    wait(lake)
+    flush_all(lake)
+    links(lake, "acme", [{"short_code": "sale", "target_url": "https://shop.example"}])
+    assert numbers(lake.root) == (4, 4)
+    with lake.manifest.transaction():
+        pass
+    with pytest.raises(sqlite3.OperationalError), lake.manifest.transaction() as db:
+        db.executescript("DELETE FROM files; NONSENSE")
+    assert numbers(lake.root) == (4, 4)
+    assert outdated(lake.manifest, lake.root) == ""
+
+
+WRITERS = {
+    "import": lambda lake, folder: Importer(lake).run(folder / "new.log", Options("acme")),
+    "live visits": lambda lake, _: LiveIngest(lake).land([Submission("acme", [b'{"url": "/a"}'])]),
+    "flush": lambda lake, _: flush_all(lake),
+    "links": lambda lake, _: links(lake, "acme", [{"short_code": "a", "target_url": "https://shop.example"}]),
+    "compact": lambda lake, _: Compactor(lake).run(),
+    "rollups": lambda lake, _: RollupBuilder(lake).run(),
+    "sweep": lambda lake, _: clear_unknown(lake),
+    "reclassify": lambda lake, _: Reclassifier(lake).run(["acme"]),
+    "erase": lambda lake, _: Eraser(lake).run("acme", Criteria(short_code="sale")),
+    "retain": lambda lake, _: apply_retention(lake, 1, NOW),
+    "expire": lambda lake, _: expire_unknown(lake, timedelta(0), NOW, dry_run=False),
+    "discard": lambda lake, _: discard_unknown(lake, unknown_files(lake)),
+    "backup": lambda lake, folder: back_up(lake, folder / "backup"),
+}
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_over_an_older_manifest_every_program_that_writes_refuses_and_names_the_remedy(lake, tmp_path, writer):
+    (tmp_path / "new.log").write_text(log("new", 9))
+    land(lake, "acme", [visit(visited_at=MOMENT, path=path) for path in ("/a", "/b")])
+    land(lake, "acme", [visit(visited_at=MOMENT, path="/c")])
+    wait(lake)
+    older = kept_manifest(lake.root)
+    land(lake, "acme", [visit(visited_at=MOMENT, path="/unknown")])
+    lake.manifest.close()
+    put_back(older, lake.root)
+    with opened(lake.root) as again:
+        before = {path: path.read_bytes() for path in lake.root.glob("visits/*/*/*.parquet")}
+        with pytest.raises(OutdatedManifest, match=r"change 3 of 4\), .* until all programs .*`traffic rebuild`"):
+            WRITERS[writer](again, tmp_path)
+        assert {path: path.read_bytes() for path in lake.root.glob("visits/*/*/*.parquet")} == before
+        assert paths(again) == {"/a": 1, "/b": 1, "/c": 1}
+        assert backlog(again.manifest).visits == 1
+    assert not (tmp_path / "backup").exists()
+
+
+def test_reading_goes_on_and_readers_are_notified_until_a_rebuild_counts_all_and_is_ahead_of_both(root):
+    for path in root.rglob("*.parquet"):
+        os.utime(path)  # so that they are hashed again
+        path.chmod(0o600)
+    with opened(root) as lake:
+        problem = outdated(lake.manifest, root)
+        assert problem.startswith(f"{root}/manifest.sqlite is older than the files of the lake (change 1 of 3)")
+        assert paths(lake) == {"/known": 1}
+        found = verify_lake(lake)
+        assert (found.findings, found.unknown) == ([("manifest.sqlite", problem)], 1)
+        assert status_of(lake, NOW).manifest_problem == problem
+    Rebuild(root).run()
+    assert numbers(root) == (4, 4)
+    with opened(root) as lake:
+        assert paths(lake) == {"/known": 1, "/unknown": 1}
+        assert verify_lake(lake).findings == []
+        land(lake, "acme", [visit(visited_at=MOMENT, path="/new")])
+
+
+@pytest.mark.parametrize(("is_lost", "copied", "now"), [(False, 0, 2), (True, 7, 8)])
+def test_a_manifest_that_is_ahead_or_lost_is_not_a_reason_to_go_back(lake, is_lost, copied, now):
+    land(lake, "acme", [visit()])
+    (lake.root / "generation").write_text(f"{copied}\n")
+    with rebuilt(lake, is_lost):
+        assert numbers(lake.root) == (now, now)
+
+
+def test_an_older_manifest_beside_the_log_of_a_newer_one_is_noticed(lake, tmp_path):
+    land(lake, "acme", [visit(visited_at=MOMENT, path="/known")])
+    lake.manifest.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+    older = tmp_path / "older.sqlite"
+    shutil.copy(lake.root / "manifest.sqlite", older)
+    for n in range(40):
+        land(lake, "acme", [visit(visited_at=MOMENT, path=f"/{n}")])
+    lake.manifest.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+    with lake.manifest.transaction() as db:  # nothing but this is in the log
+        db.execute("INSERT INTO last_runs VALUES ('task', '2026')")
+    log = (lake.root / "manifest.sqlite-wal").read_bytes()
+    lake.manifest.close()
+    put_back(older, lake.root)
+    (lake.root / "manifest.sqlite-wal").write_bytes(log)
+    with opened(lake.root) as again:
+        assert again.manifest.rows("SELECT number FROM generation") == [(42,)]
+        assert "it has 1 files and 1 imports instead of 41 and 41" in outdated(again.manifest, lake.root)
+        with pytest.raises(OutdatedManifest, match="traffic rebuild"):
+            wait(again)
+    Rebuild(lake.root).run()
+    with opened(lake.root) as again:
+        assert sum(paths(again).values()) == 41
+        wait(again)
+
+
+def test_a_manifest_without_its_number_is_damaged(lake):
+    with closing(sqlite3.connect(lake.root / "manifest.sqlite")) as db:
+        db.execute("DELETE FROM generation")
+        db.commit()
+    assert "manifest.sqlite is damaged; " in outdated(lake.manifest, lake.root)
+
+
+@pytest.mark.parametrize("content", [b"", b"12", b"x\n", b"-7\n", b"9" * 30 + b"\n", b"\xff\n", None])
+def test_a_copy_that_cannot_be_read_counts_as_absent_and_the_next_change_brings_it_up(lake, content):
+    land(lake, "acme", [visit()])
+    (lake.root / "generation").unlink()
+    if content is not None:
+        (lake.root / "generation").write_bytes(content)
+    wait(lake)
+    assert copy_of(lake.root) == 2
+
+
+def test_a_copy_that_cannot_be_written_is_logged_once_and_fails_no_change_and_never_falls(lake, caplog):
+    (lake.root / "generation").mkdir()
+    for _ in range(3):
+        wait(lake)
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+    assert "generation cannot be written" in caplog.text
+    (lake.root / "generation").rmdir()
+    wait(lake)
+    assert copy_of(lake.root) == 4
+    for number in (9, 8):
+        GenerationCopy(lake.root).raise_to(number)
+    assert copy_of(lake.root) == 9
+
+
+def test_changes_of_others_while_it_is_checked_are_not_an_older_manifest(lake, monkeypatch):
+    """Whatever is read first, another program may change the manifest before the second."""
+    with opened(lake.root) as other:
+        for module, name in ((GenerationCopy, "number"), (type(lake.manifest), "rows")):
+            with monkeypatch.context() as patch:
+                read = getattr(module, name)
+
+                def read_before_a_change(self, *arguments, read=read, patch=patch):
+                    found = read(self, *arguments)
+                    patch.undo()
+                    wait(other)
+                    return found
+
+                patch.setattr(module, name, read_before_a_change)
+                lake.manifest.check_current()
+                patch.setattr(module, name, read_before_a_change)
+                assert outdated(lake.manifest, lake.root) == ""
+    assert copy_of(lake.root) == 4
+
+
+@pytest.mark.parametrize(
+    ("place", "is_there"),
+    [
+        ("data.manifest.manifest.insert_files", False),  # its file has been moved, and nothing is committed
+        ("data.manifest.generation.GenerationCopy.raise_to", True),
+        ("pathlib.Path.rename", False),
+    ],
+)
+def test_leftovers_of_a_kill_refuse_no_reader(lake, monkeypatch, place, is_there):
+    land(lake, "acme", [visit(visited_at=MOMENT, path="/first")])
+    lake.manifest.close()
+    monkeypatch.setattr(place, lambda *_: os._exit(9))
+    pid = os.fork()
+    if not pid:
+        with opened(lake.root) as killed:
+            land(killed, "acme", [visit(visited_at=MOMENT, path="/killed")])
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9
+    monkeypatch.undo()
+    with opened(lake.root) as again:
+        assert outdated(again.manifest, lake.root) == ""
+        land(again, "acme", [visit(visited_at=MOMENT, path="/next")])
+        assert {*paths(again)} == {"/first", "/next"} | ({"/killed"} if is_there else set())
+    assert len(set(numbers(lake.root))) == 1
+
+
+def test_a_backup_has_no_copy_and_is_not_an_older_manifest_where_it_is_restored(lake, tmp_path):
+    land(lake, "acme", [visit(visited_at=MOMENT, path="/known")])
+    back_up(lake, tmp_path / "backup")
+    land(lake, "acme", [visit(visited_at=MOMENT, path="/later")])
+    assert not (tmp_path / "backup" / "generation").exists()
+    with opened(tmp_path / "backup") as restored:
+        land(restored, "acme", [visit(visited_at=MOMENT, path="/new")])
+        assert paths(restored) == {"/known": 1, "/new": 1}
+    assert len(set(numbers(tmp_path / "backup"))) == 1

@@ -1,0 +1,272 @@
+"""What rewrites files of days that fails, is stopped or killed on its way, and its memory.
+
+No day is ever half of one and half of the other, and the next run does the rest. At each step some of them fail and the
+others are killed; with `TRAFFIC_FAULTS=all` all of them do both. Memory grows with the visits of a day where spilling
+cannot replace it.
+"""
+
+import random
+import shutil
+from datetime import UTC, datetime, timedelta
+from operator import itemgetter
+from types import SimpleNamespace
+
+import pytest
+
+from data.errors import LakeDamaged
+from data.store import rewriting
+from data.tasks import compaction, erasure, merge_plan, reclassification
+from data.tasks.compaction import Compactor
+from data.tasks.erasure import Criteria, Eraser, delete_files, truncate_wal
+from data.tasks.reclassification import Reclassifier
+from queries import RollupBuilder
+from tests.faults.trials import IS_LONG
+from tests.support.lakes import everything_in, failing_at, landed, opened, rows_of, strays
+from tests.support.user_agents import CHROME, GPTBOT
+from tests.support.visits import land, visit
+
+NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
+
+# Failures
+
+FILES = [(3, 2, 1), (4, 1, 2), (4, 3, 0), (4, 0, 1), (5, 2, 0)]
+"""The day of each file, how many of its visits are to be erased, and how many are not."""
+
+
+def compact(lake, **how):
+    return Compactor(lake, lambda: NOW).run(**how)
+
+
+def erase(lake, **how):
+    return Eraser(lake).run("acme", Criteria(domain="gone.example"), **how)
+
+
+def reclassify(lake, **how):
+    return Reclassifier(lake).run(["acme"], **how)
+
+
+@pytest.fixture(scope="module")
+def day_by_day():
+    """Days are merged one by one, as large ones are."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(merge_plan, "VISITS_AT_ONCE", 0)
+        yield
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory):
+    """A closed lake of three days in five files, whose visits are of older rules."""
+    root = tmp_path_factory.mktemp("mixed") / "lake"
+    with opened(root, create=True) as lake:
+        for number, (day, gone, kept) in enumerate(FILES):
+            rows = [{"domain": "gone.example", "user_agent": GPTBOT}] * gone + [{"user_agent": CHROME}] * kept
+            land(lake, "acme", [visit(visited_at=datetime(2026, 3, day, 12, number), **row) for row in rows])
+    return root
+
+
+RUNS = (compact, erase, reclassify)
+
+
+@pytest.fixture(scope="module", params=RUNS, ids=lambda run: run.__name__)
+def case(request, mixed, day_by_day, tmp_path_factory):
+    """A closed lake, to be copied, what is to be done with it, and its visits and epoch before and after."""
+    module = {compact: "compaction", erase: "erasure", reclassify: "reclassification"}[request.param]
+    with opened(shutil.copytree(mixed, tmp_path_factory.mktemp("case") / "done")) as lake:
+        before = landed(lake)
+        assert request.param(lake).partitions == len(before) == 3
+        epoch = lake.manifest.epoch("acme")
+        return SimpleNamespace(
+            run=request.param, module=module, root=mixed, before=before, after=landed(lake), epoch=epoch
+        )
+
+
+def assert_whole_and_finished_by_the_next_run(case, lake, has_strays=False):
+    """Each day is as it was or as it will be; nothing else is there, and another run makes the rest so."""
+    left = landed(lake)
+    done = [day for day in case.before if left.get(day) == case.after.get(day)]
+    wanted = case.before | {day: case.after.get(day) for day in done}
+    assert left == {day: files for day, files in wanted.items() if files}
+    assert lake.manifest.epoch("acme") == case.epoch * len(done) // len(case.before)
+    assert has_strays or strays(lake) == ([], set())
+    rest = case.run(lake)
+    assert rest.partitions == len(case.before) - len(done)
+    assert landed(lake) == case.after
+    assert has_strays or strays(lake) == ([], set())
+    if case.run is erase:
+        delete_files(lake, rest.dead, rest.ended_at)
+        assert truncate_wal(lake)
+        assert b"gone.example" not in everything_in(lake.root)
+    return len(done)
+
+
+FAILING = [
+    ("manifest", "replace_files", 1),
+    ("data.tasks.{}", "write_visits", 2),
+    ("data.store.landing", "sha256_of", 2),
+    ("data.store.landing", "move_durably", 2),
+    ("data.manifest.manifest", "insert_files", 2),
+    ("manifest", "replace_files", 2),
+]
+"""What has a function that fails: before anything is done, or after each step of the second day."""
+
+
+@pytest.mark.parametrize("place", range(len(FAILING)), ids=[f"{name}-{call}" for _, name, call in FAILING])
+def test_a_failure_leaves_each_day_as_it_was_or_done(case, tmp_path, monkeypatch, place):
+    owner, name, call = FAILING[place]
+    owner = owner.format(case.module)
+    for is_killed in (False, True) if IS_LONG else [(place + RUNS.index(case.run)) % 2 == 1]:
+        with opened(shutil.copytree(case.root, tmp_path / f"lake-{is_killed}")) as lake:
+            with monkeypatch.context() as patch:
+                if is_killed:  # nothing is tidied up
+                    patch.setattr(f"data.tasks.{case.module}.discard", lambda *_: None)
+                with failing_at(lake.manifest if owner == "manifest" else owner, name, call, is_done=call > 1):
+                    case.run(lake)
+            assert_whole_and_finished_by_the_next_run(case, lake, has_strays=is_killed)
+
+
+@pytest.mark.parametrize("is_done", [False, True])
+@pytest.mark.parametrize("case", [erase], indirect=True)
+def test_a_failure_after_all_days_are_erased_leaves_them_erased(case, tmp_path, is_done):
+    with opened(shutil.copytree(case.root, tmp_path / "lake")) as lake:
+        with failing_at("data.tasks.erasure", "expire_now", 1, is_done):
+            erase(lake)
+        assert assert_whole_and_finished_by_the_next_run(case, lake) == 3
+
+
+def test_what_is_stopped_goes_on_where_it_stopped(case, tmp_path):
+    days = []
+
+    def stop(done, whole):
+        days.append(done)
+        if len(days) == 2:
+            raise KeyboardInterrupt
+
+    with opened(shutil.copytree(case.root, tmp_path / "lake")) as lake:
+        with pytest.raises(KeyboardInterrupt):
+            case.run(lake, progress=stop)
+        assert assert_whole_and_finished_by_the_next_run(case, lake) == 2
+
+
+# Memory
+
+VISITS = 2_000
+"""In each of two files of the day."""
+
+REWRITES = {
+    "compaction": lambda lake: Compactor(lake, lambda: NOW).run().partitions,
+    "rollups": lambda lake: RollupBuilder(lake, lambda: NOW).run(),
+    "erasure": lambda lake: Eraser(lake, lambda: NOW).run("acme", Criteria(short_code="a1")).partitions,
+    "reclassification": lambda lake: Reclassifier(lake, lambda: NOW).run(["acme"]).partitions,
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Closed lakes with a day of two files, to be copied.
+
+    The visits of one were classified by older rules. Those of the other have a kilobyte of random text each; some are
+    of no link, and some of one whose code is larger than every character.
+    """
+    draw, codes = random.Random(1), [None, "a", "b", "\U0010ffff", "\U0010ffffz"]
+    kinds = {
+        "crowded": lambda n, _: {"short_code": f"a{n % 7}", "visitor": n, "rules_version": "older", "second": n},
+        "long texts": lambda n, number: {
+            "short_code": codes[n % len(codes)], "user_agent": draw.randbytes(512).hex(), "visitor": 2 * n + number,
+            "second": draw.randrange(7200),
+        },
+    }  # fmt: skip
+    folder = tmp_path_factory.mktemp("made")
+    for name, columns in kinds.items():
+        with opened(folder / name, create=True) as lake:
+            for number in range(2):
+                rows = [columns(n, number) for n in range(VISITS)]
+                at = datetime(2026, 3, 5, number)
+                land(lake, "acme", [visit(visited_at=at + timedelta(seconds=row.pop("second")), **row) for row in rows])
+    return folder
+
+
+@pytest.fixture
+def crowded(made, tmp_path):
+    with opened(shutil.copytree(made / "crowded", tmp_path / "lake")) as lake:
+        yield lake
+
+
+@pytest.mark.parametrize("name", [name for name in REWRITES if name != "reclassification"])  # takes a file in parts
+def test_a_day_of_more_visits_has_more_memory(crowded, monkeypatch, name):
+    monkeypatch.setattr(rewriting, "MIN_MEMORY", 3 << 20)
+    monkeypatch.setattr(rewriting, "MEMORY_PER_VISIT", (256 << 20) // VISITS)
+    assert REWRITES[name](crowded) == 1
+
+
+@pytest.mark.parametrize("name", REWRITES)
+def test_a_day_for_which_memory_does_not_suffice_stays_as_it_is(crowded, monkeypatch, name):
+    monkeypatch.setattr(rewriting, "MIN_MEMORY", 3 << 20)
+    monkeypatch.setattr(rewriting, "MEMORY_PER_VISIT", 1)
+    before = [file.path for file in crowded.manifest.live_files("acme")]
+    with pytest.raises(LakeDamaged, match="Out of Memory"):
+        REWRITES[name](crowded)
+    assert [file.path for file in crowded.manifest.live_files("acme")] == before
+
+
+@pytest.fixture
+def long_texts(made, tmp_path):
+    with opened(shutil.copytree(made / "long texts", tmp_path / "lake")) as lake:
+        yield lake
+
+
+def test_visits_with_long_texts_are_merged_in_ranges_if_memory_does_not_suffice(long_texts, monkeypatch):
+    """Anybody on the internet can send them, and without this, nothing of that day would ever be merged."""
+    monkeypatch.setattr(rewriting, "MIN_MEMORY", 14 << 20)
+    before = rows_of(long_texts)
+    with monkeypatch.context() as patch:
+        patch.setattr(compaction, "_RANGES", (1,))
+        with pytest.raises(LakeDamaged, match="Out of Memory"):
+            Compactor(long_texts, lambda: NOW).run()
+    assert Compactor(long_texts, lambda: NOW).run().files_after == 1
+    after = rows_of(long_texts)
+    places = [(row["short_code"] is None, row["short_code"] or "", row["visited_at"]) for row in after]
+    assert places == sorted(places)
+    assert sorted((row | {"signals": None} for row in after), key=str) == sorted(before, key=str)
+
+
+@pytest.mark.parametrize(("visits", "ranges"), [(0, 1), (66_000, 1), (66_001, 2), (200_000, 4), (20_000_000, 8)])
+def test_many_visits_are_merged_in_ranges(lake, monkeypatch, visits, ranges):
+    for number in range(2):
+        land(lake, "acme", [visit(visitor=number)])
+    monkeypatch.setattr(compaction, "RANGE_VISITS", 2 * compaction.RANGE_VISITS / (visits or 1))
+    tried, merged = [], compaction._merged
+    monkeypatch.setattr(compaction, "_merged", lambda *asked: tried.append(asked[2]) or merged(*asked))
+    assert Compactor(lake, lambda: NOW).run().files_after == 1
+    assert tried == [ranges]
+    assert len(rows_of(lake)) == 2
+
+
+def test_visits_with_long_texts_are_erased_from_if_memory_does_not_suffice(long_texts, monkeypatch):
+    Compactor(long_texts, lambda: NOW).run()
+    before = rows_of(long_texts)
+    monkeypatch.setattr(rewriting, "MIN_MEMORY", 15 << 20)
+    with monkeypatch.context() as patch:
+        patch.setattr(erasure, "ROW_GROUP", 2 * VISITS)
+        with pytest.raises(LakeDamaged, match="Out of Memory"):
+            Eraser(long_texts, lambda: NOW).run("acme", Criteria(visitor=1))
+    monkeypatch.setattr(erasure, "ROW_GROUP", 200)
+    assert Eraser(long_texts, lambda: NOW).run("acme", Criteria(visitor=1)).visits == 1
+    assert rows_of(long_texts) == [row for row in before if row["visitor"] != 1]
+
+
+def test_visits_with_long_texts_are_reclassified_if_memory_does_not_suffice(long_texts, monkeypatch):
+    Compactor(long_texts, lambda: NOW).run()
+    before = rows_of(long_texts)
+    expected = Reclassifier(long_texts, lambda: NOW).run(["acme"], dry_run=True)
+    assert expected.changed == 2 * VISITS
+    monkeypatch.setattr(rewriting, "MIN_MEMORY", 18 << 20)
+    with monkeypatch.context() as patch:
+        patch.setattr(reclassification, "ROW_GROUP", 2 * VISITS)
+        with pytest.raises(LakeDamaged, match="Out of Memory"):
+            Reclassifier(long_texts, lambda: NOW).run(["acme"])
+    monkeypatch.setattr(reclassification, "ROW_GROUP", 500)
+    assert Reclassifier(long_texts, lambda: NOW).run(["acme"], dry_run=True) == expected
+    assert Reclassifier(long_texts, lambda: NOW).run(["acme"]) == expected
+    key = itemgetter("short_code", "visited_at", "visitor", "user_agent")
+    assert [*map(key, rows_of(long_texts))] == [*map(key, before)]
+    assert Reclassifier(long_texts, lambda: NOW).run(["acme"]).rewritten == 0

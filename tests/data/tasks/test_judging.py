@@ -1,0 +1,298 @@
+"""A past day is judged: what its visits say about each other, against a recount by hand; and when a day is judged."""
+
+import json
+from collections import Counter
+from datetime import UTC, date, datetime, timedelta
+from operator import itemgetter
+from random import Random
+
+import pytest
+
+from data.ingest.importer import Importer, Options
+from data.ingest.live import LiveIngest
+from data.logs.reported import Submission
+from data.manifest.behaviour import switch_behaviour, uses_behaviour
+from data.rules.releases import BrowserReleases
+from data.rules.tables import Attack
+from data.rules.tables import load as load_table
+from data.signals import BEHAVIOUR_VERSION, SIGNALS
+from data.store.footers import read_visit_file
+from data.store.pending import flush_all
+from data.tasks import compaction, merge_plan
+from data.tasks.compaction import Compactor
+from data.tasks.erasure import Criteria, Eraser
+from data.tasks.reclassification import Reclassifier
+from queries.prelude import sql_text
+from tests import recount
+from tests.support.lakes import rebuilt, rows_of
+from tests.support.visits import land, links, visit
+
+DAY = date(2026, 3, 4)
+NOON = datetime(2026, 3, 4, 12)
+TODAY = datetime(2026, 3, 5, 8, tzinfo=UTC)
+NEW = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/145.0.0.0 Safari/537.36"
+OLD = NEW.replace("Chrome/145.0.0.0", "Chrome/79.0.3945.88")
+
+
+def judge(lake, now=TODAY):
+    return Compactor(lake, lambda: now).run()
+
+
+def told(lake, key="path"):
+    """The names of the signals of each visit, by a column of it."""
+    names = {}
+    for row in rows_of(lake):
+        names[row[key]] = {signal.name for signal in SIGNALS if row["signals"] & signal.bit}
+    return names
+
+
+def at(second, **columns):
+    """A visit by a current browser, so many seconds after noon."""
+    return visit(visited_at=NOON + timedelta(seconds=second), **{"user_agent": NEW, "visitor": 1, **columns})
+
+
+def probe(second=0, **columns):
+    return at(second, **{"path": "/.env", "status": 404, "is_malicious": True, "bot_category": "other_bot", **columns})
+
+
+# Against a recount
+
+CATEGORIES = ["human", "human", "ai_referral", "search_crawler"]
+AGENTS = [NEW, OLD, "Mozilla/5.0 (X11; Linux x86_64; rv:60.0) Gecko/20100101 Firefox/60.0", None, "curl/8", "A", "B"]
+
+
+def some_day(random):
+    """Visits of one day in which every signal may occur, and nearly does."""
+    statuses = random.choice([[404, 200, 301], [301, 302], [200, 304, 301], [None, 403]])
+    domains = random.choice([[None], ["go.example", "www.example"], ["go.example", None]])
+    probes = [f"/.env{number}" for number in range(random.choice([1, 6]))]
+    paths = probes + [f"/p{number}" for number in range(240)] + ["/app.css", "/logo.PNG", "/a.js", "/x.json"]
+    visits = []
+    for visitor in [None, *range(-3, 12)]:
+        agent, spread = random.choice(AGENTS), random.choice([10, 100, 4000])
+        known = random.sample(paths, random.choice([3, 8, len(paths)]))
+        for _ in range(random.choice([1, 4, 6, 30, 70, 900])):
+            path = random.choice(known)
+            is_probe = path.startswith("/.")
+            visits.append(at(
+                random.uniform(0, spread), domain=random.choice(domains), path=path, visitor=visitor,
+                short_code=path[1:] if path.startswith("/p") else None, user_agent=agent, is_malicious=is_probe,
+                status=random.choice([404, 404, 404, 410, 200, 302, None] if not is_probe else statuses),
+                bot_category="other_bot" if is_probe else random.choice(CATEGORIES),
+                signals=random.choice([None, None, None, 0, 1]),
+            ))  # fmt: skip
+    for agent in range(random.choice([0, 12])):  # who loads what a page needs
+        load = ["/p1", "/app.css", "/a.js", "/logo.PNG"] * random.choice([1, 40])
+        visits += [at(0, domain=domains[0], path=path, user_agent=f"loading {agent}", visitor=None) for path in load]
+    random.shuffle(visits)
+    return visits
+
+
+@pytest.mark.parametrize(
+    ("seeds", "ranges", "most"),
+    [(range(4), 1, 10**6), ((4,), 16, 10**6), ((5, 6), 1, 0)],
+    ids=["at once", "in ranges", "day by day"],
+)
+def test_every_visit_of_past_days_gets_the_signals_that_a_recount_gives_it(lake, monkeypatch, seeds, ranges, most):
+    monkeypatch.setattr(compaction, "_RANGES", (ranges,))
+    monkeypatch.setattr(merge_plan, "VISITS_AT_ONCE", most)
+    links(lake, "acme", [{"short_code": f"p{number}", "target_url": "https://shop.example/"} for number in range(3)])
+    releases, days = BrowserReleases(), {}
+    for ago, seed in enumerate(seeds):
+        random, day, past = Random(seed), DAY - timedelta(days=ago), timedelta(days=ago)
+        visits = [row | {"visited_at": row["visited_at"] - past, "day": day} for row in some_day(random)]
+        days[day] = visits
+        for number in range(parts := random.choice([1, 3])):
+            land(lake, "acme", visits[number::parts])
+    before = lake.manifest.epoch("acme")
+    assert judge(lake).judged == len(days)
+    assert lake.manifest.epoch("acme") - before == (1 if most else len(days))  # at once
+    for day, visits in days.items():
+        columns = [name for name in visits[0] if name not in {"day", "organization"}]
+        wanted = recount.judged(visits, releases, ("p0", "p1", "p2"))
+        found = (row for row in rows_of(lake) if row["visited_at"].date() == day)
+        assert Counter(map(itemgetter(*columns), found)) == Counter(map(itemgetter(*columns), wanted))
+    assert {file.day: file.visits for file in lake.manifest.live_files("acme")} == {
+        day: len(visits) for day, visits in days.items()
+    }
+
+
+def test_the_recount_sees_every_signal_in_some_of_these_days():
+    found = 0
+    for seed in range(4):
+        for bits in recount.signals(some_day(Random(seed)), (), *[lambda agent: agent == OLD] * 2):
+            found |= bits
+    assert found == sum(signal.bit for signal in SIGNALS)
+
+
+# Whom a signal spares
+
+
+def test_a_hundred_of_one_office_keep_their_class_beside_a_scanner_of_another_name(lake):
+    office = [at(number, path=f"/p{number}", visitor=7) for number in range(100)]
+    land(lake, "acme", [*office, *(probe(number, visitor=8, path=f"/.env{number}") for number in range(50))])
+    judge(lake)
+    signals = told(lake, "visitor")
+    assert signals == {7: {"breadth"}, 8: {"probed", "errors", "breadth"}}
+    assert all(recount.as_seen(row)["bot_category"] == "human" for row in rows_of(lake) if row["visitor"] == 7)
+
+
+LOGIN = [("/wp-admin", 301), ("/wp-admin/", 302), ("/wp-login.php", 200)]
+
+
+@pytest.mark.parametrize(("asked", "is_probed"), [
+    (LOGIN, False),
+    ([*LOGIN, *((f"/wp-includes/{number}.php", 200) for number in range(9)), ("/_debugbar/open", 304)], False),
+    ([*LOGIN, ("/.env", 404)], True),
+    ([*LOGIN, ("/xmlrpc.php", 301)], True),
+    ([("/.env", 403)], True),
+    ([("/.env", None)], True),
+    ([("/.env", 301), ("/.git/config", 302)], False),
+    ([("/.env", 301), ("/.git/config", 302), ("/backup.sql", 301)], True),
+])  # fmt: skip
+def test_who_gets_what_a_domain_has_is_not_a_scanner_and_who_asks_for_what_it_lacks_is_one(lake, asked, is_probed):
+    land(lake, "acme", [probe(number, path=path, status=status) for number, (path, status) in enumerate(asked)])
+    others = [probe(number, path="/.env", status=200, domain="other.example", visitor=2) for number in range(2)]
+    land(lake, "acme", [at(60), *others])
+    judge(lake)
+    assert ("probed" in told(lake, "visitor")[1]) is is_probed
+
+
+def test_errors_are_missing_pages_that_one_visitor_alone_asks_for_and_none_of_ones_own_links(lake):
+    links(lake, "acme", [{"short_code": "own", "target_url": "https://shop.example/"}])
+    gone = [at(n, path="/gone", status=404, visitor=visitor) for visitor in (1, 2, 3) for n in range(6)]
+    own = [at(n, path="/own", short_code="own", status=404, visitor=4) for n in range(6)]
+    tried = [at(n, path=f"/x{n}", short_code=f"x{n}", status=404, visitor=5) for n in range(6)]
+    broken = [at(0, path="/page", visitor=6), *(at(n, path=f"/{n}.png", status=404, visitor=6) for n in range(9))]
+    again = [at(n, path="/again", status=404, visitor=7) for n in range(9)]
+    moved = [at(n, path=f"/m{n // 2}", status=404 if n % 2 else 301, visitor=8) for n in range(10)]
+    unknown = [probe(visitor=None), *(at(n, path=f"/y{n}", status=404, visitor=None) for n in range(99))]
+    land(lake, "acme", gone + own + tried + broken + again + moved + unknown)
+    judge(lake)
+    found = {(row["visitor"], row["signals"]) for row in rows_of(lake) if row["signals"]}
+    assert found == {(5, recount.BITS["errors"]), (8, recount.BITS["errors"])}
+
+
+def test_a_browser_is_outdated_from_a_day_on(lake):
+    for day in (3, 4):
+        land(lake, "acme", [visit(visited_at=datetime(2022, 2, day), path=f"/{day}", user_agent=OLD)])
+    judge(lake)
+    assert told(lake) == {"/3": set(), "/4": {"outdated"}}
+
+
+def test_a_stale_browser_without_the_files_that_others_load_is_not_a_persons_and_one_with_a_file_is(lake):
+    stale = OLD.replace("Chrome/79", "Chrome/130")
+    paths = "/", "/a.css", "/a.js"
+    files = [at(0, path=path, user_agent=f"{NEW} {n}", visitor=n) for n in range(5, 10) for path in paths]
+    land(lake, "acme", [*files, at(1, user_agent=stale, visitor=1), at(2, visitor=2), at(3, visitor=None)])
+    land(lake, "acme", [at(4, user_agent=stale, visitor=3, path=path) for path in ("/", "/b.css")])
+    land(lake, "acme", [at(5, user_agent=stale, visitor=4, domain="links.example")])
+    judge(lake)
+    signals = told(lake, "visitor")
+    assert {visitor for visitor, names in signals.items() if names} == {1}
+    assert signals[1] == {"stale"}
+
+
+def test_an_attack_in_the_query_of_a_log_or_of_a_live_visit_is_a_probe_of_its_visitor(lake, tmp_path):
+    examples = [row.example.replace(" ", "%20") for row in load_table(Attack, "attacks")]
+    paths = [f"/{number}?{query}" for number, query in enumerate(examples)] + ["/b?utm_source=mail&q=union+square"]
+    asked = [*enumerate([*paths, "/beside"]), (0, "/beside")]  # each by a visitor of its own, but for the last
+    line = '203.0.113.{} - - [04/Mar/2026:12:00:{:02} +0000] "GET {} HTTP/1.1" 302 0 "-" "{}"\n'.format
+    (tmp_path / "access.log").write_text("".join(line(who, n, path, NEW) for n, (who, path) in enumerate(asked)))
+    Importer(lake).run(tmp_path / "access.log", Options("acme", "go.example"))
+    rows = [
+        {"time": f"2026-03-04T12:00:{number:02}Z", "url": f"https://go.example{path}", "ip": f"203.0.114.{who}"}
+        for number, (who, path) in enumerate(asked)
+    ]
+    submission = Submission("acme", [json.dumps({**row, "user_agent": NEW}).encode() for row in rows])
+    (answer,) = LiveIngest(lake, now=lambda: TODAY).land([submission])
+    assert answer.refused == []
+    flush_all(lake)
+    landed = Counter((row["path"], row["signals"]) for row in rows_of(lake))
+    numbers = {(f"/{number}", 1): 2 for number in range(len(examples))}
+    assert landed == {**numbers, ("/b", None): 2, ("/beside", None): 4}
+    judge(lake)
+    judged = Counter((row["path"], row["signals"]) for row in rows_of(lake))
+    assert judged == {**{(path, 3): count for (path, _), count in numbers.items()},
+                      ("/b", 0): 2, ("/beside", 0): 2, ("/beside", 2): 2}  # fmt: skip
+
+
+# When a day is judged
+
+
+def versions(lake):
+    return [file.behaviour_version for file in lake.manifest.live_files("acme")]
+
+
+def test_a_past_day_is_judged_once_and_again_after_a_late_visit_which_puts_answers_out_of_date_and_today_never(lake):
+    land(lake, "acme", [probe(0), visit(visited_at=datetime(2026, 3, 5, 7), user_agent=OLD, path="/now")])
+    for judged in (1, 0):
+        assert judge(lake).judged == judged
+        assert sorted(versions(lake)) == [0, BEHAVIOUR_VERSION]
+        assert [row["signals"] for row in sorted(rows_of(lake), key=itemgetter("path"))] == [2, None]
+        assert lake.manifest.epoch("acme") == 1
+    land(lake, "acme", [at(3, path="/late")])
+    assert judge(lake).judged == 1
+    assert [row["signals"] for row in sorted(rows_of(lake), key=itemgetter("path"))] == [2, 2, None]
+    for number in range(20):
+        land(lake, "acme", [visit(visited_at=datetime(2026, 3, 5, 7), path=f"/{number}")])
+    assert (judge(lake).partitions, lake.manifest.epoch("acme")) == (1, 2)
+    assert judge(lake, TODAY + timedelta(days=1)).judged == 1
+
+
+def test_an_erasure_and_the_loss_of_the_manifest_leave_signals_and_a_judged_day_as_they_are(lake):
+    land(lake, "acme", [probe(0), at(3, path="/kept"), at(4, path="/b", short_code="b", domain="b.example")])
+    judge(lake)
+    Eraser(lake).run("acme", Criteria(domain="go.example", short_code=None))
+    assert (versions(lake), told(lake)) == ([BEHAVIOUR_VERSION], {"/b": {"probed"}})
+    (file,) = lake.manifest.live_files("acme")
+    assert read_visit_file(lake.root / file.path).footer.behaviour_version == BEHAVIOUR_VERSION
+    with rebuilt(lake) as again:
+        assert (versions(again), told(again)) == ([BEHAVIOUR_VERSION], {"/b": {"probed"}})
+
+
+def test_a_reclassified_day_is_judged_again_and_keeps_what_was_seen_of_its_queries(lake):
+    land(lake, "acme", [at(0, path="/a", signals=1, rules_version="old"), at(1, path="/b", rules_version="old")])
+    judge(lake)
+    assert Reclassifier(lake).run(["acme"]).partitions == 1
+    assert versions(lake) == [0]
+    assert judge(lake).judged == 1
+    assert (versions(lake), told(lake)) == ([BEHAVIOUR_VERSION], {"/a": {"attacked", "probed"}, "/b": {"probed"}})
+
+
+def test_a_day_judged_by_an_older_version_stays_judged(lake, monkeypatch):
+    monkeypatch.setattr(compaction, "BEHAVIOUR_VERSION", 7)
+    land(lake, "acme", [at(0)])
+    judge(lake)
+    monkeypatch.undo()
+    assert judge(lake) == compaction.CompactionResult()
+    assert versions(lake) == [7]
+
+
+def test_the_visit_of_an_unfinished_line_is_judged_apart_and_expires_alone(lake):
+    for row in (probe(0), at(1, path="/last")):
+        land(lake, "acme", [row])
+    with lake.manifest.transaction() as db:
+        db.execute("UPDATE files SET unfinished_of = (SELECT max(id) FROM batches) WHERE id = 2")
+    assert judge(lake).judged == 1
+    files = {file.unfinished_of is None: file for file in lake.manifest.live_files("acme")}
+    assert [files[key].behaviour_version for key in (True, False)] == [BEHAVIOUR_VERSION] * 2
+    assert told(lake) == {"/.env": {"probed"}, "/last": {"probed"}}
+    assert judge(lake) == compaction.CompactionResult()
+    assert files[False].visits == 1
+
+
+def test_the_switch_moves_the_epoch_and_stays(lake):
+    assert uses_behaviour(lake.manifest, "acme")
+    for on in (False, False, True):
+        before = lake.manifest.epoch("acme")
+        switch_behaviour(lake.manifest, "acme", on=on)
+        assert (uses_behaviour(lake.manifest, "acme"), lake.manifest.epoch("acme")) == (on, before + 1)
+    assert uses_behaviour(lake.manifest, "other")
+
+
+def test_each_signal_has_a_bit_of_its_own():
+    assert [signal.bit for signal in SIGNALS] == [1 << number for number in range(len(SIGNALS))]
+    assert {signal.name: signal.bit for signal in SIGNALS} == recount.BITS
+    for name, bit in recount.BITS.items():
+        assert f"('{name}', {bit})" in sql_text("names/signals")
