@@ -5,6 +5,7 @@ Who asks, who crowds and who serves are processes of their own. Takes about four
 
 import json
 import shutil
+import sqlite3
 import subprocess
 import time
 from collections import defaultdict
@@ -172,9 +173,9 @@ def _lake_to_maintain(setting: Setting) -> Path:
 
 def _progress_of(root: Path) -> tuple[int, int]:
     """How many files are live, and how many months are counted."""
-    with closing(Lake(root).manifest) as manifest:
-        ((files,),) = manifest.rows("SELECT count(*) FROM files WHERE deletable_at IS NULL")
-        ((months,),) = manifest.rows("SELECT count(*) FROM rollups")
+    with closing(sqlite3.connect(root / "manifest.sqlite")) as db:
+        ((files,),) = db.execute("SELECT count(*) FROM files WHERE deletable_at IS NULL").fetchall()
+        ((months,),) = db.execute("SELECT count(*) FROM rollups").fetchall()
     return files, months
 
 
@@ -183,6 +184,6 @@ def _is_done(root: Path) -> bool:
     sql = (
         "SELECT count(*), count(DISTINCT day), count(DISTINCT substr(day, 1, 7)) FROM files WHERE deletable_at IS NULL"
     )
-    with closing(Lake(root).manifest) as manifest:
-        ((files, days, months),) = manifest.rows(sql)
+    with closing(sqlite3.connect(root / "manifest.sqlite")) as db:
+        ((files, days, months),) = db.execute(sql).fetchall()
     return bool(files == days and _progress_of(root)[1] >= months)

@@ -74,7 +74,7 @@ def _published(world: World, root: Path, bucket: Any) -> Iterator[Figure]:  # no
 def _plain_puts(lake: Lake, name: str) -> float:
     """The seconds of putting the same files, and nothing else."""
     target = open_target(name)
-    files = [lake.root / file.path for file in lake.manifest.live_files(ORGANIZATION)]
+    files = [lake.root / file.path for file in lake.manifest.files.live(ORGANIZATION)]
 
     def put_all() -> None:
         with ThreadPoolExecutor(PUTS_AT_ONCE) as threads:

@@ -18,6 +18,7 @@ are without a file.
 
 import json
 import shutil
+import sqlite3
 import statistics
 import subprocess
 import time
@@ -43,7 +44,6 @@ from benchmarks.peers import World
 from benchmarks.servers import get, program, resident_mb, server
 from benchmarks.worlds import WHOLE, Setting
 from data import Lake
-from data.manifest.manifest import Manifest
 from service.api_keys import ApiKeys
 from service.control_database import ControlDatabase
 from service.demo.sample import Sample
@@ -96,7 +96,7 @@ def _sustained(setting: Setting, world: World, root: Path) -> Iterator[Figure]:
     keys = _keys(setting, world, lake)
     (setting.scratch / "keys").write_text("\0".join(keys), "ascii")
     with closing(lake.manifest), server(root) as (port, process):
-        watch = _Watch(lake.manifest, port, keys[0], process.pid)
+        watch = _Watch(root, port, keys[0], process.pid)
         idle = [watch.ask() for _ in range(IDLE_QUESTIONS + 1)][1:]
         watch.uncount()
         posting = (port, bodies, setting.scratch / "keys", VISITS_PER_SECOND / BATCH, 60 * setting.minutes)
@@ -134,8 +134,8 @@ def _figures(posted: dict[str, list[float]], samples: _Samples, idle: list[float
 class _Watch:
     """Asks the server cold questions, and looks how it keeps up."""
 
-    def __init__(self, manifest: Manifest, port: int, key: str, pid: int) -> None:
-        self._manifest, self._port, self._key, self._pid = manifest, port, key, pid
+    def __init__(self, root: Path, port: int, key: str, pid: int) -> None:
+        self._manifest, self._port, self._key, self._pid = root / "manifest.sqlite", port, key, pid
         self._questions = 0
         self._counted = self._months()
 
@@ -149,7 +149,7 @@ class _Watch:
 
     def uncount(self) -> None:
         """Take away the rollups of the first UNCOUNTED organizations."""
-        with self._manifest.transaction() as db:
+        with closing(sqlite3.connect(self._manifest)) as db, db:
             db.execute(
                 "DELETE FROM rollups WHERE organization IN (SELECT DISTINCT organization FROM rollups "
                 "WHERE organization <> ? ORDER BY organization LIMIT ?)",
@@ -196,7 +196,8 @@ class _Watch:
         return self._number("SELECT count(*) FROM rollups WHERE deletable_at IS NULL")
 
     def _number(self, sql: str, values: Sequence[str] = ()) -> float:
-        ((number,),) = self._manifest.rows(sql, values)
+        with closing(sqlite3.connect(self._manifest)) as db:
+            ((number,),) = db.execute(sql, values).fetchall()
         return float(number)
 
 

@@ -224,7 +224,7 @@ class Cluster:
         for path in (*(file.path for file in files), *variables["links"]):
             if not os.path.exists(f"{self._lake.root}/{path}"):  # noqa: PTH110  # three times as fast
                 raise FilesGone(f"{self._lake.root}/{path} was deleted while the cluster read it.")
-        if epoch is not None and epoch != self._lake.manifest.epoch(files[0].organization):
+        if epoch is not None and epoch != self._lake.manifest.organizations.epoch(files[0].organization):
             raise FilesGone(f"visits of {files[0].organization} were changed while the cluster read them.")
         return table
 

@@ -61,15 +61,15 @@ class Reader:
     @property
     def organizations(self) -> list[str]:
         """The names of the organizations that have visits, sorted."""
-        return sorted(self._lake.manifest.organizations())
+        return sorted(self._lake.manifest.organizations.names())
 
     def zone(self, organization: str) -> str:
         """The time zone whose days and hours an organization's answers have."""
-        return self._lake.manifest.zone(organization)
+        return self._lake.manifest.organizations.zone(organization)
 
     def today(self, organization: str) -> date:
         """The current day of an organization."""
-        return self._lake.manifest.today(organization, self._clock())
+        return self._lake.manifest.organizations.today(organization, self._clock())
 
     def query(self, name: str, *, organization: str, **parameters: str | int | date) -> Tables:
         """The answer of GET /analytics/`name` as an Arrow table, with its columns even if it has no rows.
@@ -109,7 +109,7 @@ class Reader:
 
     def _scope(self, entry: Entry, organization: str, parameters: Mapping[str, object]) -> Scope:
         check_organization(organization)
-        if organization not in self._lake.manifest.organizations():
+        if organization not in self._lake.manifest.organizations.names():
             raise BadInput(
                 f"the lake has no visits of {organization!r}; it has {', '.join(self.organizations) or 'none'}."
             )

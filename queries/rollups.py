@@ -17,21 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from data import Lake
-from data.manifest.behaviour import uses_behaviour
 from data.manifest.clock import is_recent
 from data.manifest.files import LandedFile
+from data.manifest.rollups import Rollup
 from data.progress import Progress, unseen
 from data.store.landing import new_path
 from data.store.rewriting import InterruptibleEngine, limit_memory, rewrite_each
-from data.store.rollups import (
-    RelationRows,
-    Rollup,
-    live_rollups,
-    months_to_count,
-    publish,
-    source_files_by_day,
-    write_rollup,
-)
+from data.store.rollups import RelationRows, live_rollups, months_to_count, publish, source_files_by_day, write_rollup
 from data.tasks.lake_process import MAX_VISITS_IN_SERVER, LakeProcess
 from queries.definitions import define_relations, rollup_schema
 from queries.prelude import relation_names, rollup_version
@@ -154,15 +146,15 @@ class RollupBuilder:
 
     def _files_to_count(self, organization: str, files: Sequence[LandedFile]) -> list[LandedFile]:
         """The files of closed days that have no rollup yet."""
-        today = self._lake.manifest.today(organization, self._clock())
+        today = self._lake.manifest.organizations.today(organization, self._clock())
         now = datetime.now(UTC)  # checked_at is set by the system clock
         recently_landed = {file.day for file in files if is_recent(file.checked_at, self._quiet_period, now)}
-        version = rollup_version(uses_behaviour(self._lake.manifest, organization))
+        version = rollup_version(self._lake.manifest.behaviour.is_used(organization))
         covered = live_rollups(self._lake, organization, version, files).days
         return [file for file in files if file.day < today and file.day not in recently_landed | covered]
 
     def _build_month(self, engine: duckdb.DuckDBPyConnection, month: Month) -> None:
-        files = self._lake.manifest.live_files(*month, month.last)
+        files = self._lake.manifest.files.live(*month, month.last)
         added = self._files_to_count(month.organization, files)
         if not added:
             return

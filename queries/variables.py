@@ -12,7 +12,7 @@ from typing import Any, Final
 import duckdb
 
 from data import Lake
-from data.manifest.behaviour import unjudged_days, uses_behaviour
+from data.manifest.behaviour import unjudged_days
 from data.manifest.files import LandedFile
 from data.store.layout import LakeFolders
 from data.store.link_files import link_files
@@ -65,7 +65,7 @@ def scope_variables(lake: Lake, scope: Scope, cluster_from: int | None = None) -
     With `cluster_from`, they are those for a cluster if an answer would have to read as many visits, or more.
     """
     live = lake.live_files(scope.organization, scope.start_date, scope.end_date)
-    behaviour = uses_behaviour(lake.manifest, scope.organization)
+    behaviour = lake.manifest.behaviour.is_used(scope.organization)
     if behaviour and scope.only_judged:
         unjudged = unjudged_days(live)
         live = [file for file in live if file.day not in unjudged]
@@ -109,7 +109,7 @@ def cluster_variables(lake: Lake, scope: Scope, live: Sequence[LandedFile]) -> V
     """
     return {
         **_scope_and_filters(scope),
-        "behaviour": uses_behaviour(lake.manifest, scope.organization),
+        "behaviour": lake.manifest.behaviour.is_used(scope.organization),
         CLUSTER_FILES: [*live],
         "visits": sum(file.visits for file in live),
         "links": [str(Path(path).relative_to(lake.root)) for path in link_files(lake, scope.organization)[1:]],

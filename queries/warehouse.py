@@ -64,7 +64,7 @@ class Warehouse:
 
     def state(self, organization: str) -> OrganizationState:
         """The zone of an organization, and its epoch, which outdates earlier answers when it rises."""
-        return self._lake.manifest.state(organization)
+        return self._lake.manifest.organizations.state(organization)
 
     def answer(self, entry: Entry, variables: Variables, cancelled: threading.Event | None = None) -> Result:
         """The answer of one entry of the catalog. Raises QueryTimeout, QueryFailed, FilesGone or EngineLost.

@@ -14,11 +14,8 @@ from starlette.routing import Route
 
 from data import Lake
 from data.links.index import LinkIndex
-from data.manifest.generation import outdated
 from data.publish.publisher import LakePublisher
-from data.store.copies import copies
 from data.store.country_file import country_database
-from data.store.pending import backlog
 from queries import CATALOG, Engine, Warehouse, load_traffic_values, open_cluster
 from service.api_keys import ApiKeys
 from service.clock import Clock, utc_now
@@ -201,7 +198,7 @@ def _metrics(parts: _Parts, limiter: RateLimiter, bodies: ReceivedBodies, clock:
     lake, sender = parts.lake, parts.sender
 
     def copy_age() -> float:
-        times = [copy.published_at for copy in copies(lake)]
+        times = [copy.published_at for copy in lake.manifest.copies.of()]
         return max(((clock() - at).total_seconds() if at else inf for at in times), default=0)
 
     gauge = partial(ObservedMetric, blocks=True)
@@ -210,16 +207,17 @@ def _metrics(parts: _Parts, limiter: RateLimiter, bodies: ReceivedBodies, clock:
     return Metrics(
         [
             counter("traffic_visits_received", "Live visits accepted.", lambda: parts.receiver.accepted),
-            gauge("traffic_visits_pending", "Live visits not yet in a file.", lambda: backlog(lake.manifest).visits),
+            gauge("traffic_visits_pending", "Live visits not yet in a file.",
+                  lambda: lake.manifest.pending.backlog().visits),
             gauge("traffic_manifest_outdated", "Whether the manifest is older than the files.",
-                  lambda: bool(outdated(lake.manifest, lake.root))),
+                  lambda: bool(lake.manifest.problem)),
             ObservedMetric("traffic_answers_held", "Answers in the cache.", lambda: len(parts.cache)),
             by_outcome("traffic_hook_deliveries", "Attempts to send messages.", lambda: sender.outcomes),
             by_outcome("traffic_cluster_answers", "Answers that the cluster was asked for.",
                        lambda: parts.cluster_outcomes),
             gauge("traffic_copy_age_seconds", "Age of the oldest published copy.", copy_age),
             gauge("traffic_copies_due", "Copies that may hold erased visits.",
-                  lambda: sum(copy.due_since is not None for copy in copies(lake))),
+                  lambda: sum(copy.due_since is not None for copy in lake.manifest.copies.of())),
             gauge("traffic_jobs", "Jobs by status.", parts.jobs.counts, label="status"),
             gauge("traffic_silent_sources", "Sources that are silent.",
                   lambda: sum(open_silences(parts.jobs).values())),

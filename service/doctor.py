@@ -17,7 +17,6 @@ from typing import Final, Literal, NamedTuple
 from data import BadInput, Lake, TrafficError
 from data.disk.files import has_room, link_problem, sync
 from data.manifest.clock import TOLERANCE
-from data.store.copies import copies
 from data.store.country_file import country_database
 from data.store.status import LakeStatus, status_of
 from data.text import plural
@@ -85,7 +84,7 @@ def examine(environ: Mapping[str, str], now: datetime) -> Iterator[Check]:
 
 def check_published(lake: Lake) -> Check:
     """Whether the published copies follow the lake, as they were when they were last published."""
-    published = copies(lake)
+    published = lake.manifest.copies.of()
     for copy in published:
         if copy.problem:
             return Check("warning", "copies", f"{copy.organization} was not published: {copy.problem}")
@@ -168,8 +167,7 @@ def check_sync(lake: Lake, clock: Callable[[], float] = time.perf_counter) -> Ch
 
 def check_files(lake: Lake) -> Check:
     """Whether this user can read every live file; their bytes are up to `traffic verify`."""
-    rows = lake.manifest.rows("SELECT path FROM registered_files WHERE deletable_at IS NULL ORDER BY path")
-    paths = [lake.root / path for (path,) in rows]
+    paths = [lake.root / path for path in lake.manifest.files.live_of_any_kind()]
     if link := next(filter(None, (link_problem(lake.root, path) for path in paths)), ""):
         return Check("broken", "files", f"{link}.")
     problems = []

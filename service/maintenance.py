@@ -19,8 +19,7 @@ from data.ingest.visitor_ids import delete_old_salts
 from data.manifest.clock import is_recent
 from data.publish.publisher import Interrupted, LakePublisher, follow_erasures
 from data.store.lake import StoredFile
-from data.store.link_files import all_stored_links
-from data.store.pending import backlog, flush_all
+from data.store.pending import flush_all
 from data.store.rollups import damaged_rollups
 from data.tasks.compaction import Compactor
 from data.tasks.lake_process import LakeProcess
@@ -154,7 +153,7 @@ class Maintenance:
 
     def flush_if_due(self) -> None:
         """Write live visits to files, once the oldest waited for ten seconds or there are 50,000."""
-        visits, oldest = backlog(self._lake.manifest)
+        visits, oldest = self._lake.manifest.pending.backlog()
         if oldest and (visits >= FLUSH_VISITS or not is_recent(oldest, FLUSH_AFTER, self._clock())):
             self._flush()
 
@@ -182,8 +181,8 @@ class Maintenance:
         """Verify each file once a day. A damaged one is logged and skipped from then on."""
         if not self._recheck_queue:
             before = self._clock() - CHECK_AFTER
-            old: list[StoredFile] = [*all_stored_links(self._lake, before=before)]
-            old += self._lake.manifest.unchecked_files(before)
+            old: list[StoredFile] = [*self._lake.manifest.links.all_live(before=before)]
+            old += self._lake.manifest.files.unchecked(before)
             self._recheck_queue = [file for file in reversed(old) if file.path not in self._damaged_files]
         if not self._recheck_queue:
             return False
@@ -191,7 +190,7 @@ class Maintenance:
         try:
             self._lake.recheck(file)
         except LakeDamaged:
-            if self._lake.manifest.is_live(file.path):  # not replaced meanwhile
+            if self._lake.manifest.files.is_live(file.path):  # not replaced meanwhile
                 self._damaged_files.add(file.path)
                 raise
         return True
@@ -200,7 +199,7 @@ class Maintenance:
         """Publish what landed or changed, if TRAFFIC_PUBLISH is set: one organization after the other."""
         if self._publisher is None:
             return False
-        self._to_publish = self._to_publish or self._lake.manifest.organizations()
+        self._to_publish = self._to_publish or self._lake.manifest.organizations.names()
         if self._to_publish:
             with suppress(Interrupted):
                 self._publisher.publish(self._to_publish.pop(), wait=False)

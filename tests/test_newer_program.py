@@ -65,7 +65,7 @@ def visits_of(day, month=5):
 
 def versions(lake):
     """The schema versions of live files, by what the manifest says; the footers say the same."""
-    files = lake.manifest.live_files("acme")
+    files = lake.manifest.files.live("acme")
     found = [file.schema_version for file in files]
     assert [version_of(pq.read_metadata(lake.root / file.path)) for file in files] == found
     return set(found)
@@ -144,7 +144,7 @@ def test_the_new_column_is_asked_of_old_and_new_visits_alike(lake):
     assert waited == len(BOT_CATEGORIES)
     assert counts() == {None: old + waited, "a": 2, "b": 1, "c": 1}
     Compactor(lake, lambda: NOW).run()
-    (merged,) = lake.manifest.live_files("acme", moment.date(), moment.date())
+    (merged,) = lake.manifest.files.live("acme", moment.date(), moment.date())
     assert merged.schema_version == SCHEMA_VERSION
     Reclassifier(lake, lambda: NOW).run(["acme"])
     assert counts() == {None: old + waited, "a": 2, "b": 1, "c": 1}
@@ -195,7 +195,7 @@ def test_what_the_newer_program_wrote_is_refused_in_one_sentence_and_nothing_of_
         f"was written by a newer version of this program (visit schema {SCHEMA_VERSION + 1}, this one knows "
         f"{SCHEMA_VERSION}); upgrade"
     )
-    newer = next(file for file in lake.manifest.live_files("acme") if file.schema_version > SCHEMA_VERSION)
+    newer = next(file for file in lake.manifest.files.live("acme") if file.schema_version > SCHEMA_VERSION)
     with pytest.raises(NewerVersion) as refused:
         answers(lake)
     assert str(refused.value) == f"{lake.root / newer.path} {refusal}."
@@ -207,7 +207,7 @@ def test_what_the_newer_program_wrote_is_refused_in_one_sentence_and_nothing_of_
     with pytest.raises(NewerVersion) as refused:
         pending.flush_all(lake)
     assert str(refused.value) == waiting
-    assert pending.backlog(lake.manifest).visits == 1
+    assert lake.manifest.pending.backlog().visits == 1
     lake.manifest.close()
 
 

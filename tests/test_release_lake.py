@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from data.ingest.importer import Importer, Options
-from data.manifest import manifest
+from data.manifest import database
 from data.recovery.verification import verify_lake
 from data.store import pending
 from data.tasks.compaction import Compactor
@@ -78,7 +78,7 @@ def visits_of(lake, organization):
     """The visits of its live files, as tests/recount.py takes them."""
     rows = [
         row
-        for file in lake.manifest.live_files(organization)
+        for file in lake.manifest.files.live(organization)
         for row in pq.read_table(lake.root / file.path, partitioning=None).to_pylist()
     ]
     return [row | {"organization": organization, "day": local_time(row).date()} for row in rows]
@@ -115,7 +115,7 @@ def test_every_column_of_1_0_0_is_filled_in_it(lake):
 
 
 @pytest.mark.parametrize(
-    ("database", "migrations"), [("manifest.sqlite", manifest.MIGRATIONS), (CONTROL, control_database.MIGRATIONS)]
+    ("database", "migrations"), [("manifest.sqlite", database.MIGRATIONS), (CONTROL, control_database.MIGRATIONS)]
 )
 def test_its_tables_are_those_of_the_first_entry_of_the_migrations_and_each_has_rows(root, database, migrations):
     with closing(sqlite3.connect(root / database)) as stored, closing(sqlite3.connect(":memory:")) as made:

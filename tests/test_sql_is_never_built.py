@@ -14,7 +14,7 @@ VERBS = ("SELECT ", "INSERT ", "UPDATE ", "DELETE ", "CREATE ", "SET ", "PRAGMA 
 ALLOWED = {
     "data/manifest/schema.py:_migrate": "statements and number of a table of ours, given by those who open a database",
     "data/manifest/schema.py:create_database": "the statements of a database of ours, given by those who create it",
-    "data/manifest/manifest.py:rows": "hands on what its callers give it, and they are looked at here",
+    "data/manifest/database.py:rows": "hands on what its callers give it, and they are looked at here",
     "data/logs/formats.py:read": "the name of a format of ours and the SQL file of that name",
     "queries/shell.py:script": "a script for DuckDB's own shell: names of ours, and values as literals",
     "queries/compiler/names.py:_described": "queries of ours, written again to be described",

@@ -5,7 +5,7 @@ import re
 from collections import defaultdict
 from functools import cache
 
-from data.manifest import manifest
+from data.manifest import database
 from service import control_database
 from tests.support.forks import ROOT
 
@@ -122,7 +122,7 @@ def test_names_of_tests_are_plain_english():
 
 def test_the_floors_say_whom_they_mean():
     """In messages, docstrings, comments, SQL and pages. The migrations of a release are left as they are."""
-    released = (*manifest.MIGRATIONS, *control_database.MIGRATIONS)
+    released = (*database.MIGRATIONS, *control_database.MIGRATIONS)
     files = [path for floor in ("data", "queries", "service") for path in (ROOT / floor).rglob("*")]
     for path in files:
         if path.suffix in {".py", ".sql", ".html"}:

@@ -4,8 +4,10 @@ What is built is kept, and built on where it was left off.
 """
 
 import hashlib
+import sqlite3
 import subprocess
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -19,10 +21,9 @@ from benchmarks.servers import TRAFFIC
 from data import Lake
 from data.links.exports import read_export
 from data.links.links import change_links
-from data.manifest.batches import Batch
 from data.manifest.clock import format_time
+from data.manifest.logs import Batch
 from data.store.landing import Landing
-from data.store.link_files import stored_links
 from service.demo.sample import Sample
 
 _THEN: Final = datetime(2026, 11, 1, tzinfo=UTC)
@@ -49,9 +50,9 @@ def settle_copy(lake: Lake) -> None:
     that was not quiet for ten minutes.
     """
     now = datetime.now(UTC)
-    for file in lake.manifest.unchecked_files(now):
+    for file in lake.manifest.files.unchecked(now):
         lake.recheck(file)
-    with lake.manifest.transaction() as db:
+    with closing(sqlite3.connect(lake.root / "manifest.sqlite")) as db, db:
         db.execute("UPDATE files SET checked_at = ?", [format_time(now - timedelta(hours=1))])
 
 
@@ -83,13 +84,13 @@ def land_organization(
 ) -> None:
     """Land what is missing of an organization's visits, each part of them as `change` makes it, and its links."""
     drawing = Drawing(sample, name, browsers)
-    known = {batch.sha256 for batch in lake.manifest.batches(name, "")}
+    known = {batch.sha256 for batch in lake.manifest.logs.batches(name, "")}
     for days in drawing.parts():
         batch = _batch(name, sample, days)
         if batch.sha256 not in known:
             _land(lake, name, batch, change(drawing.visits(days)))
     drawing.close()
-    if stored_links(lake, name) is None:
+    if lake.manifest.links.live(name) is None:
         links = lake.staging / "links.csv"
         sample.write_links(links)
         change_links(lake, name, read_export(links, _THEN).links, _THEN, replace=True)

@@ -102,5 +102,5 @@ class Table:
 def _files(world: World) -> list[str]:
     """The live files of each organization, as ClickHouse is told of several."""
     manifest = world.lake.manifest
-    each = ([file.path for file in manifest.live_files(name)] for name in manifest.organizations())
+    each = ([file.path for file in manifest.files.live(name)] for name in manifest.organizations.names())
     return [f"{world.lake.root}/{{{','.join(paths)}}}" for paths in each]

@@ -44,7 +44,7 @@ class SQLite:
             statements("raw.sql")["visits"].replace("FROM files", "FROM read_parquet($file)"),
         )
         manifest = world.lake.manifest
-        for file in (file for name in manifest.organizations() for file in manifest.live_files(name)):
+        for file in (file for name in manifest.organizations.names() for file in manifest.files.live(name)):
             table: pa.Table = engine.sql(seen, params={"file": f"{world.lake.root}/{file.path}"}).to_arrow_table()
             rows = zip(*(_values(table.column(name)) for name in columns[2:]), strict=True)
             head = (file.organization, file.day.isoformat())

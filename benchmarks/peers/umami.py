@@ -133,7 +133,7 @@ class Umami:
         """Make the tables from the visits of all organizations, in the order in which they came."""
         connection.execute(f"CREATE SCHEMA {self._schema};{self._texts['tables']}".encode())
         engine, manifest = duckdb.connect(), world.lake.manifest
-        files = [file.path for name in manifest.organizations() for file in manifest.live_files(name)]
+        files = [file.path for name in manifest.organizations.names() for file in manifest.files.live(name)]
         paths = [f"{world.lake.root}/{path}" for path in files]
         engine.read_parquet(paths, hive_partitioning=True).create_view("files")
         engine.sql(statements("raw.sql")["visits"]).create_view("visits")

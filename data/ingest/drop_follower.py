@@ -18,8 +18,7 @@ from data.ingest.follower import FollowTotals
 from data.ingest.importer import Importer, Options
 from data.ingest.visitor_ids import LIFETIME, delete_old_salts
 from data.logs.source import Unreadable
-from data.manifest.batches import ObjectVersion
-from data.manifest.objects import known_versions, note_objects
+from data.manifest.logs import ObjectVersion
 from data.progress import Progress, unseen
 from data.store.lake import Lake
 from data.text import plural
@@ -136,7 +135,7 @@ class DropFollower:
         manifest, organization, new = self._lake.manifest, self._options.organization, list[Dropped]()
         for page in self._drop.pages():
             keys = [dropped.version.key for dropped in page]
-            known = known_versions(manifest, organization, self._drop.bucket, keys) | self._done
+            known = manifest.objects.known_versions(organization, self._drop.bucket, keys) | self._done
             new += [dropped for dropped in page if dropped.version not in known]
         for dropped in new:
             if dropped.is_odd:
@@ -200,5 +199,5 @@ class DropFollower:
             self._note_repeated()
 
     def _note_repeated(self) -> None:
-        note_objects(self._lake.manifest, self._options.organization, self._repeated)
+        self._lake.manifest.objects.note(self._options.organization, self._repeated)
         self._repeated = []

@@ -13,7 +13,7 @@ from data.buckets.object_errors import TargetUnavailable
 from data.buckets.target import Bucket, is_odd, parse_target
 from data.errors import BadInput
 from data.logs.source import Source
-from data.manifest.batches import ObjectVersion
+from data.manifest.logs import ObjectVersion
 
 REST_SECONDS: Final = 10
 """A file that was written so recently may still grow, and is left for later."""

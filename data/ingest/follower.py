@@ -28,9 +28,8 @@ from data.ingest.visitor_ids import delete_old_salts
 from data.logs.formats import has_text
 from data.logs.source import Block, Unreadable
 from data.manifest.arrivals import Arrivals
-from data.manifest.batches import Batch, check_domain
 from data.manifest.clock import format_time
-from data.manifest.objects import belongs_to_object
+from data.manifest.logs import Batch, check_domain
 from data.progress import Progress, unseen
 from data.store.lake import Lake
 from data.store.landing import Landing
@@ -99,7 +98,7 @@ class Follower:
         self._unread = ""
         """Why a rotated file could not be read last time."""
         self._catch_up_at = -inf
-        self._is_new = not lake.manifest.batches(options.organization, options.domain)
+        self._is_new = not lake.manifest.logs.batches(options.organization, options.domain)
         self._live: Tail | None = None
         if not path.parent.is_dir():
             raise BadInput(f"{path} cannot be followed: missing folder {path.parent}.")
@@ -246,7 +245,7 @@ class Follower:
     def _commit(self, tail: Tail, part: BlockResult, batch: Batch) -> Batch:
         landing = Landing(self._lake, self._options.organization, batch.sha256)
         is_kept = tail.deadline is not None  # of a renamed log: a compressed copy of it may lack these late lines
-        is_kept = is_kept or (tail.batch is not None and belongs_to_object(self._lake.manifest, tail.batch.id))
+        is_kept = is_kept or (tail.batch is not None and self._lake.manifest.objects.has_batch(tail.batch.id))
         if tail.batch and not is_kept:
             landing.batch = tail.batch.id
         landing.counts_hours = True

@@ -23,21 +23,14 @@ from data.logs.format_names import HOSTLESS_FORMATS
 from data.logs.formats import has_text
 from data.logs.source import Content, Source, blocks, identify
 from data.manifest.arrivals import delivered
-from data.manifest.batches import Batch, ObjectVersion, check_domain, longest
 from data.manifest.clock import format_time
-from data.manifest.objects import (
-    BEGINNINGS,
-    batch_beginning_with,
-    batches_of_content,
-    batches_of_key,
-    note_beginnings,
-)
+from data.manifest.logs import Batch, ObjectVersion, check_domain, longest
+from data.manifest.objects import BEGINNINGS
 from data.manifest.organizations import ZoneChanged
 from data.progress import Progress, unseen
 from data.rules.classifier import Classifier
 from data.rules.ip_lists import Network
 from data.rules.ip_verification import Verifier
-from data.store.erasures import erasures_in
 from data.store.ip_list_files import changed_at, intact_snapshots
 from data.store.lake import Lake
 from data.store.landing import Landing
@@ -111,8 +104,8 @@ class Importer:
         def salts(zone: str, days: list[date]) -> dict[date, str]:
             return daily_salts(self._lake.salts, days, self._now(), zone)
 
-        manifest, links = self._lake.manifest, self._links.links
-        rules = Rules(self._classifier.result, salts, self._verifier, self._countries, links, manifest.zone)
+        zone, links = self._lake.manifest.organizations.zone, self._links.links
+        rules = Rules(self._classifier.result, salts, self._verifier, self._countries, links, zone)
         return BlockReader(rules, self._now)
 
     def run(
@@ -149,13 +142,17 @@ class Importer:
     ) -> Summary:
         with nullcontext() if version else self._lake.write_lock():
             manifest, organization = self._lake.manifest, options.organization
-            batches = batches_of_key(manifest, organization, version) if version else manifest.batches(organization)
+            batches = (
+                manifest.objects.batches_of_key(organization, version)
+                if version
+                else manifest.logs.batches(organization)
+            )
             content = identify(path, {batch.size for batch in batches}.union(BEGINNINGS if version else ()))
             prefixes = [batch for batch in batches if content.prefixes.get(batch.size) == batch.sha256]
-            same = batches_of_content(manifest, organization, content.sha256, content.size) if version else []
+            same = manifest.objects.batches_of_content(organization, content.sha256, content.size) if version else []
             prefixes += same
             before = longest(prefixes, content.size, options.domain)
-            longer = version and batch_beginning_with(manifest, batches, content.size, content.prefixes)
+            longer = version and manifest.objects.batch_beginning_with(batches, content.size, content.prefixes)
             summary = Summary(cut_short=content.cut_short)
             domains = tuple(batch.domain for batch in prefixes if batch.visits)
             log = _LogFile(path, content, before, domains, version=version, known=(*batches, *same))
@@ -194,7 +191,9 @@ class Importer:
                 if domains <= {default}:  # all of the log's visits have the domain of the import
                     domains = domains | set(map(normalized_host, log.earlier_domains))
                 log.reimport.run(log.path, summary.first_day, summary.last_day, domains)
-                summary.erasures = erasures_in(self._lake, options.organization, summary.first_day, summary.last_day)
+                summary.erasures = self._lake.manifest.erasures.of_days(
+                    options.organization, summary.first_day, summary.last_day
+                )
             if not dry_run:
                 now = self._now()
                 batch = Batch(
@@ -212,7 +211,7 @@ class Importer:
                 with self._turn_of(log, options.organization):
                     landing.commit(batch, log.replaces or log.before, arrived)
                     if log.version:
-                        note_beginnings(self._lake.manifest, landing.batch, log.content.prefixes)
+                        self._lake.manifest.objects.note_beginnings(landing.batch, log.content.prefixes)
                 if log.reimport:
                     log.reimport.landed.add(landing.batch)
         finally:
@@ -225,8 +224,8 @@ class Importer:
             yield
             return
         with self._lake.write_lock():
-            of_key = batches_of_key(self._lake.manifest, organization, log.version)
-            same = batches_of_content(self._lake.manifest, organization, log.content.sha256, log.content.size)
+            of_key = self._lake.manifest.objects.batches_of_key(organization, log.version)
+            same = self._lake.manifest.objects.batches_of_content(organization, log.content.sha256, log.content.size)
             if {*of_key, *same} != set(log.known):
                 raise _Overtaken(f"{log.path} was read by another program at the same time; try again.")
             yield

@@ -116,7 +116,7 @@ class LiveIngest:
         return [prepared.result for prepared in batch]
 
     def _new(self, prepared: PreparedVisits) -> ClassifiedVisits:
-        return ClassifiedVisits(self._lake.manifest.zone(prepared.submission.organization))
+        return ClassifiedVisits(self._lake.manifest.organizations.zone(prepared.submission.organization))
 
     def _refresh(self, now: datetime) -> None:
         """Once per REFRESH_AFTER, drop cached salts and reload the IP lists if they have changed."""

@@ -17,7 +17,7 @@ class ReimportCheck:
         self.landed: set[int] = set()  # the ids of the batches that were imported again since
         self._lake = lake
         self._organization = organization
-        self._files = {file.path for file in lake.manifest.live_files(organization)}
+        self._files = {file.path for file in lake.manifest.files.live(organization)}
 
     def run(self, log: object, first_day: date, last_day: date, domains: Collection[str | None]) -> None:
         """Raise BadInput when there are visits of these days (inclusive) and domains; None stands for no domain."""

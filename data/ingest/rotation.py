@@ -16,8 +16,8 @@ from data.errors import BadInput, Conflict
 from data.ingest.importer import Importer, Options, Summary
 from data.ingest.tail import ReadPosition, Tail
 from data.logs.source import Block, Unreadable, identify
-from data.manifest.batches import Batch, longest
 from data.manifest.clock import format_time
+from data.manifest.logs import Batch, longest
 from data.progress import Progress
 from data.store.lake import Lake
 from data.store.landing import Landing
@@ -124,7 +124,7 @@ class RotatedFiles:
         ):
             return
         self._is_behind = True
-        batches = self._lake.manifest.batches(self._options.organization)
+        batches = self._lake.manifest.logs.batches(self._options.organization)
         imported = _ImportedContents(batches, marks, live, open_files)
         with suppress(_Renamed):  # try again at the next call
             for sibling in self._missing(siblings, imported) if batches else ():

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from data.ingest.block_reader import BlockResult
 from data.logs.formats import IN_FUTURE
-from data.store.erasures import Erasure
+from data.manifest.erasures import Erasure
 from data.text import plural
 
 MAX_SHORT_CODES: Final = 10

@@ -14,16 +14,11 @@ from typing import Final
 
 from data.errors import BadInput
 from data.logs.source import BLOCK_BYTES, CHUNK_BYTES, MAX_LINE_BYTES, Block, Content, Preamble, is_plain, of_few_lines
-from data.manifest.batches import Batch, batch_of, longest
+from data.manifest.logs import Batch, longest
 from data.manifest.manifest import Manifest
 
 HEAD_BYTES: Final = 4096
 """The first bytes of a file, which contain times and so distinguish it from a file that overwrote it."""
-
-_LONGER: Final = "SELECT * FROM batches NOT INDEXED WHERE organization = ? AND bytes > ? AND bytes <= ? \
-AND whole_bytes >= ?"
-"""Asked for each block. An index would look the imports up by their hashes: 200,000 in 0.27 s and not 0.02."""
-_IS_REGISTERED: Final = "SELECT 1 FROM batches WHERE id = ? AND sha256 = ? AND bytes = ?"
 
 
 class ReadPosition:
@@ -103,9 +98,7 @@ class Tail:
 
     def resume(self, manifest: Manifest, organization: str, domain: str) -> None:
         """Continue after the longest import whose content the file begins with, as `longest` chooses it."""
-        is_known = self.batch is None or bool(
-            manifest.rows(_IS_REGISTERED, [self.batch.id, self.batch.sha256, self.batch.size])
-        )
+        is_known = self.batch is None or manifest.logs.is_registered(self.batch)
         if not self._resume_at(manifest, organization, domain) and not is_known:  # an older manifest was restored
             self.reset()
             self._resume_at(manifest, organization, domain)
@@ -156,8 +149,7 @@ class Tail:
     def _resume_at(self, manifest: Manifest, organization: str, domain: str) -> bool:
         """Continue after the longest import beyond the current position; return whether there is one."""
         size, position, positions = self.size, self.position.copy(), {}
-        rows = manifest.rows(_LONGER, [organization, self.landed_bytes, size, position.offset])
-        longer = [batch_of(row) for row in rows]
+        longer = manifest.logs.longer(organization, self.landed_bytes, size, position.offset)
         for mark in sorted({mark for row in longer for mark in (row.whole_size, row.size)}):
             self._read_to(position, mark)
             positions[mark] = position.copy()

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from cachetools import LRUCache
 
 from data.store.lake import Lake
-from data.store.link_files import intact_links, stored_links
+from data.store.link_files import intact_links
 
 MAX_RESOLVED: Final = 1_024
 """Target URLs whose short codes are kept, and short codes that were asked for, of each organization."""
@@ -81,7 +81,7 @@ class LinkIndex:
 
     def links(self, organization: str) -> IndexedLinks:
         """The links of an organization. It reads the manifest. Raises LakeDamaged."""
-        stored = stored_links(self._lake, organization)
+        stored = self._lake.manifest.links.live(organization)
         if stored is None:
             return NO_LINKS
         with self._lock:
@@ -93,7 +93,7 @@ class LinkIndex:
 
     def zone(self, organization: str) -> str:
         """The time zone of an organization."""
-        return self._lake.manifest.zone(organization)
+        return self._lake.manifest.organizations.zone(organization)
 
 
 def normalized_url(url: str) -> str:

@@ -17,7 +17,7 @@ from data.errors import BadInput, LakeDamaged
 from data.hosts import check_host
 from data.store.lake import Lake
 from data.store.layout import LINKS
-from data.store.link_files import intact_links, made_edits, note_made, replace_links, stored_links
+from data.store.link_files import intact_links, replace_links
 from data.visits import check_organization
 
 COLUMNS: Final = ("short_code", "domain", "target_url", "created_at")
@@ -123,14 +123,13 @@ def edit_links_once(lake: Lake, organization: str, waiting: Callable[[], Mapping
     check_organization(organization)
     with locked(lake.links_root, wait=True):
         edits = waiting()
-        known = made_edits(lake, organization)
+        known = lake.manifest.links.made_edits(organization)
         if left := [edit for one, edit in edits.items() if one not in known]:
             _, edited = _edited(lake, organization, left)
             if edited is not None:
                 replace_links(lake, organization, edited, edits)
             else:
-                with lake.manifest.transaction() as db:
-                    note_made(db, organization, edits)
+                lake.manifest.links.note_made(organization, edits)
     return [*edits]
 
 
@@ -139,7 +138,7 @@ _Done = list[tuple[Link | None, Link | None]]
 
 def _edited(lake: Lake, organization: str, edits: Sequence[LinkEdit]) -> tuple[_Done, pa.Table | None]:
     """The link before and after each edit, and all links afterwards; None if they stay as they are."""
-    stored = stored_links(lake, organization)
+    stored = lake.manifest.links.live(organization)
     links = pq.ParquetFile(intact_links(lake, stored)).read().cast(LINKS) if stored else LINKS.empty_table()
     is_near = pc.is_in(links["short_code"], pa.array({edit.short_code for edit in edits}, pa.string()))
     near = {_key(link): link for link in _links(links.filter(is_near))}
@@ -159,7 +158,7 @@ def _edited(lake: Lake, organization: str, edits: Sequence[LinkEdit]) -> tuple[_
 
 def check_links(lake: Lake, organization: str) -> None:
     """Raise LakeDamaged if the links of an organization cannot be read."""
-    if stored := stored_links(lake, organization):
+    if stored := lake.manifest.links.live(organization):
         intact_links(lake, stored)
 
 
@@ -185,7 +184,7 @@ def _key(link: Link) -> tuple[str, str]:
 
 def links_of(lake: Lake, organization: str) -> list[Link]:
     """All links of an organization, sorted by short code and domain. Raises LakeDamaged."""
-    stored = stored_links(lake, organization)
+    stored = lake.manifest.links.live(organization)
     return _links(pq.ParquetFile(intact_links(lake, stored)).read()) if stored else []
 
 
@@ -197,7 +196,7 @@ def first_links(lake: Lake, organization: str, search: str, most: int) -> tuple[
     """
     if len(search) > MAX_TARGET_URL_LENGTH:
         raise BadInput(f"search must have at most {MAX_TARGET_URL_LENGTH:,} characters.")
-    stored, found = stored_links(lake, organization), list[Link]()
+    stored, found = lake.manifest.links.live(organization), list[Link]()
     if stored:
         for batch in pq.ParquetFile(intact_links(lake, stored)).iter_batches(4_096, columns=list(COLUMNS)):
             texts = [pc.match_substring(pc.utf8_lower(batch[name]), search.lower()) for name in COLUMNS[:3]]
@@ -209,7 +208,7 @@ def first_links(lake: Lake, organization: str, search: str, most: int) -> tuple[
 
 def link_of(lake: Lake, organization: str, short_code: str, domain: str) -> Link | None:
     """One link of an organization; None when there is none. Raises LakeDamaged."""
-    stored = stored_links(lake, organization)
+    stored = lake.manifest.links.live(organization)
     if stored is None:
         return None
     key = [("short_code", "=", short_code), ("domain", "=", domain)]

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from data.local_time import utc_offset
+from data.manifest.database import Database
 
 SILENT_HOURS: Final = 6
 """So many whole hours without a visit are a silence, if there used to be visits."""
@@ -57,6 +58,27 @@ def delivered(domain: str, visits: int, now: datetime) -> Arrivals:
     """What arrived with an object of a folder or bucket."""
     hour = _hour(now.astimezone(UTC).replace(tzinfo=None))
     return Arrivals("drop", domain, {hour: visits} if visits else {})
+
+
+_BY_HOUR: Final = """
+SELECT source, domain, hour, visits FROM arrivals WHERE organization = :organization
+AND (source <> 'report' OR NOT EXISTS (SELECT 1 FROM pending WHERE organization = :organization))
+"""
+
+
+class ArrivalCounts:
+    """What arrived from the sources of organizations."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def organizations(self) -> list[str]:
+        """The organizations that have a source."""
+        return [name for (name,) in self._database.rows("SELECT DISTINCT organization FROM arrivals")]
+
+    def silences(self, organization: str, zone: str, now: datetime) -> list[Silence]:
+        """The silent sources of an organization in its zone; reports are none while some wait for their file."""
+        return silences(self._database.rows(_BY_HOUR, {"organization": organization}), zone, now)
 
 
 def note_arrivals(db: sqlite3.Connection, organization: str, arrived: Arrivals, now: datetime) -> None:

@@ -9,7 +9,8 @@ from datetime import date, datetime, timedelta
 from typing import Final
 
 from data.local_time import day_bounds
-from data.manifest.manifest import Manifest
+from data.manifest.database import Database
+from data.manifest.organizations import Organizations
 
 MAX_PAUSE: Final = timedelta(hours=12)
 """A longer one between two logs, or between two reports, is a gap; and a day is covered if no more of it is missing."""
@@ -37,39 +38,44 @@ def note_received(db: sqlite3.Connection, organization: str, first_at: str, last
         db.execute("INSERT INTO received VALUES (?, ?, ?)", [organization, first_at, last_at])
 
 
-def covered_days(manifest: Manifest, organization: str, domain: str, first: date, last: date) -> set[date]:
-    """The days from `first` to `last` that are covered, for visits of a domain ("": of any).
+class Coverage:
+    """The days that the visits of an organization cover."""
 
-    Logs that were imported for another domain say nothing of it.
-    """
-    rows = manifest.rows(
-        "SELECT first_at, last_at FROM batches WHERE organization = :organization AND first_at <> '' "
-        "AND (domain IN ('', :domain) OR :domain = '') "
-        "UNION ALL SELECT first_at, last_at FROM received WHERE organization = :organization ORDER BY 1",
-        {"organization": organization, "domain": domain},
-    )
-    zone = manifest.zone(organization)
-    joined: list[tuple[datetime, datetime]] = []
-    for begin, end in (tuple(map(datetime.fromisoformat, row)) for row in rows):
-        if joined and begin - joined[-1][1] <= MAX_PAUSE:
-            joined[-1] = joined[-1][0], max(end, joined[-1][1])
-        else:
-            joined.append((begin, end))
-    covered = set()
-    for day in (first + timedelta(number) for number in range((last - first).days + 1)):
-        day_begin, day_end = day_bounds(day, zone)
-        missing = day_end - day_begin
-        for number in range(bisect_left(joined, day_begin, key=lambda span: span[1]), len(joined)):
-            begin, end = joined[number]
-            if begin >= day_end:
-                break
-            missing -= min(end, day_end) - max(begin, day_begin)
-        if missing <= MAX_PAUSE:
-            covered.add(day)
-    return covered
+    def __init__(self, database: Database, organizations: Organizations) -> None:
+        self._database, self._organizations = database, organizations
 
+    def covered_days(self, organization: str, domain: str, first: date, last: date) -> set[date]:
+        """The days from `first` to `last` that are covered, for visits of a domain ("": of any).
 
-def uncovered_days(manifest: Manifest, organization: str, domain: str, first: date, last: date) -> frozenset[date]:
-    """The other days from `first` to `last`: their visits are missing, or there were none."""
-    days = {first + timedelta(number) for number in range((last - first).days + 1)}
-    return frozenset(days - covered_days(manifest, organization, domain, first, last))
+        Logs that were imported for another domain say nothing of it.
+        """
+        rows = self._database.rows(
+            "SELECT first_at, last_at FROM batches WHERE organization = :organization AND first_at <> '' "
+            "AND (domain IN ('', :domain) OR :domain = '') "
+            "UNION ALL SELECT first_at, last_at FROM received WHERE organization = :organization ORDER BY 1",
+            {"organization": organization, "domain": domain},
+        )
+        zone = self._organizations.zone(organization)
+        joined: list[tuple[datetime, datetime]] = []
+        for begin, end in (tuple(map(datetime.fromisoformat, row)) for row in rows):
+            if joined and begin - joined[-1][1] <= MAX_PAUSE:
+                joined[-1] = joined[-1][0], max(end, joined[-1][1])
+            else:
+                joined.append((begin, end))
+        covered = set()
+        for day in (first + timedelta(number) for number in range((last - first).days + 1)):
+            day_begin, day_end = day_bounds(day, zone)
+            missing = day_end - day_begin
+            for number in range(bisect_left(joined, day_begin, key=lambda span: span[1]), len(joined)):
+                begin, end = joined[number]
+                if begin >= day_end:
+                    break
+                missing -= min(end, day_end) - max(begin, day_begin)
+            if missing <= MAX_PAUSE:
+                covered.add(day)
+        return covered
+
+    def uncovered_days(self, organization: str, domain: str, first: date, last: date) -> frozenset[date]:
+        """The other days from `first` to `last`: their visits are missing, or there were none."""
+        days = {first + timedelta(number) for number in range((last - first).days + 1)}
+        return frozenset(days - self.covered_days(organization, domain, first, last))

@@ -1,10 +1,13 @@
-"""The files that the manifest knows: what it records of each, and what is to be replaced."""
+"""The files that the manifest knows: those of visits, and for their deletion those of rollups and links, too."""
 
-from collections.abc import Callable, Sequence
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Final
+from typing import Any, Final, NamedTuple
 
+from data.manifest.clock import TOLERANCE, format_time, unchecked_bounds
+from data.manifest.database import Database
 from data.visits import SCHEMA_VERSION
 
 Publisher = Callable[[], "list[LandedFile]"]
@@ -44,3 +47,198 @@ class Replacement:
     """Whether visits get signals: answers are out of date then, but rollups of other days are not."""
     erased_at: datetime | None = None
     """When visits were erased that the new files lack, so that copies have to follow; None: none were."""
+
+
+_FILE_COLUMNS: Final = (
+    "organization, day, path, visits, bytes, sha256, changed_ns, inode, checked_at, unfinished_of, schema_version, "
+    "behaviour_version"
+)
+_SELECT_LIVE: Final = f"SELECT {_FILE_COLUMNS} FROM files WHERE deletable_at IS NULL AND "
+_DEAD: Final = "SELECT day, path, sha256 FROM files WHERE organization = ? AND deletable_at IS NOT NULL"
+
+
+class DeadFile(NamedTuple):
+    """A replaced file of visits, which is still on disk."""
+
+    day: str
+    path: str
+    sha256: str
+
+
+class Files:
+    """The files of visits."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def live(self, organization: str, start: date = date.min, end: date = date.max) -> list[LandedFile]:
+        """The live files of one organization from `start` to `end` (inclusive) that have visits, sorted by path."""
+        days = [organization, start.isoformat(), end.isoformat()]
+        rows = self._database.rows(
+            _SELECT_LIVE + "organization = ? AND day BETWEEN ? AND ? AND visits > 0 ORDER BY path", days
+        )
+        return [_file_of(row) for row in rows]
+
+    def has_visits(self, organization: str, start: date, end: date) -> bool:
+        """Whether an organization has visits in files from `start` to `end` (inclusive)."""
+        rows = self._database.rows(
+            "SELECT 1 FROM files "
+            "WHERE organization = ? AND day BETWEEN ? AND ? AND deletable_at IS NULL AND visits > 0 LIMIT 1",
+            [organization, start.isoformat(), end.isoformat()],
+        )
+        return bool(rows)
+
+    def removal_records(self, organization: str) -> list[LandedFile]:
+        """The live files of one organization without visits: their footers record which files were removed."""
+        rows = self._database.rows(_SELECT_LIVE + "organization = ? AND visits = 0", [organization])
+        return [_file_of(row) for row in rows]
+
+    def unfinished(self, batch: int) -> list[LandedFile]:
+        """The live files with the visit of the unfinished last line of a batch."""
+        rows = self._database.rows(_SELECT_LIVE + "unfinished_of = ? AND visits > 0", [batch])
+        return [_file_of(row) for row in rows]
+
+    def unchecked(self, before: datetime) -> list[LandedFile]:
+        """The live files whose bytes were last verified before a time, the longest ago first."""
+        rows = self._database.rows(
+            _SELECT_LIVE + "checked_at NOT BETWEEN ? AND ? ORDER BY checked_at", unchecked_bounds(before)
+        )
+        return [_file_of(row) for row in rows]
+
+    def oldest(self, most: int) -> list[str]:
+        """The paths of the live files with visits, those of the oldest days first."""
+        rows = self._database.rows(
+            "SELECT path FROM files WHERE deletable_at IS NULL AND visits > 0 ORDER BY day LIMIT ?", [most]
+        )
+        return [path for (path,) in rows]
+
+    def first_and_last_days(self, organization: str = "") -> list[tuple[str, str]]:
+        """The organization and the path of each live file of the first and the last day of one, or of all."""
+        return [(owner, path) for owner, path in self._database.rows(_ENDS, [organization])]
+
+    def span(self, organization: str) -> tuple[date, date] | None:
+        """The first and the last day with visits of an organization; None if there are none."""
+        ((first, last),) = self._database.rows(
+            "SELECT min(day), max(day) FROM files WHERE organization = ? AND deletable_at IS NULL AND visits > 0",
+            [organization],
+        )
+        return (date.fromisoformat(first), date.fromisoformat(last)) if first else None
+
+    def newest_day(self, until: date) -> date | None:
+        """The newest day up to one for which any organization has a live file."""
+        ((day,),) = self._database.rows(
+            "SELECT max(day) FROM files WHERE deletable_at IS NULL AND day <= ?", [until.isoformat()]
+        )
+        return date.fromisoformat(day) if day else None
+
+    def days_to_merge(self, now: datetime, most_open: int, organization: str | None) -> list[tuple[str, date]]:
+        """The organizations and days with several files, or more than `most_open` if they are not over, and the past
+        days that were not judged; those of most files first. Without `organization`, of all.
+        """
+        rows = self._database.rows(
+            "SELECT organization, day FROM files LEFT JOIN zones USING (organization) "
+            "WHERE deletable_at IS NULL AND visits > 0 AND organization = coalesce($organization, organization) "
+            "GROUP BY organization, day "
+            "HAVING count(*) > iif(day < today_in(zone, $now), 1, $most) "
+            "OR day < today_in(zone, $now) AND min(behaviour_version) = 0 "
+            "ORDER BY count(*) DESC, organization, day",
+            {"now": now.isoformat(), "most": most_open, "organization": organization},
+        )
+        return [(owner, date.fromisoformat(day)) for owner, day in rows]
+
+    def paths(self) -> set[str]:
+        """The paths of all files of visits, live or dead."""
+        return {path for (path,) in self._database.rows("SELECT path FROM files")}
+
+    def dead(self, organization: str, *, with_unfinished: bool = True) -> list[DeadFile]:
+        """The dead files of an organization; of those with the visit of an unfinished line only if it says so."""
+        rows = self._database.rows(_DEAD if with_unfinished else f"{_DEAD} AND unfinished_of IS NULL", [organization])
+        return [DeadFile(*row) for row in rows]
+
+    def live_of_any_kind(self) -> list[str]:
+        """The paths of all live files of visits, rollups and links, sorted."""
+        rows = self._database.rows("SELECT path FROM registered_files WHERE deletable_at IS NULL ORDER BY path")
+        return [path for (path,) in rows]
+
+    def is_live(self, path: str) -> bool:
+        """Whether a file of visits, rollups or links is live now."""
+        return bool(
+            self._database.rows("SELECT 1 FROM registered_files WHERE path = ? AND deletable_at IS NULL", [path])
+        )
+
+    def is_registered(self, path: str) -> bool:
+        """Whether a file of visits, rollups or links is registered, live or dead."""
+        return bool(self._database.rows("SELECT 1 FROM registered_files WHERE path = ?", [path]))
+
+    def refresh_stat(self, path: str, changed_ns: int, inode: int, now: datetime) -> None:
+        """Record the status of a file of any kind after its bytes were hashed. With `changed_ns` 0 it will be hashed
+        again.
+        """
+        with self._database.transaction() as db:
+            row = [changed_ns, inode, format_time(now), path]
+            db.execute("UPDATE files SET changed_ns = ?, inode = ?, checked_at = ? WHERE path = ?", row)
+            db.execute("UPDATE links SET changed_ns = ?, inode = ?, checked_at = ? WHERE path = ?", row)
+            db.execute("UPDATE rollups SET changed_ns = ?, inode = ?, checked_at = ? WHERE path = ?", row)
+
+    def deletable(self, now: datetime) -> list[str]:
+        """The paths of dead files of any kind whose grace period is over, or ends later than it can by this clock."""
+        bounds = [format_time(now), format_time(now + READERS_GRACE + TOLERANCE)]
+        rows = self._database.rows(
+            "SELECT path FROM registered_files WHERE deletable_at <= ? OR deletable_at > ?", bounds
+        )
+        return [path for (path,) in rows]
+
+    def expire_now(self, organization: str, before: date | None, deletable_at: datetime) -> list[str]:
+        """Make dead files and rollups of an organization deletable at `deletable_at` if that is sooner; return their
+        paths.
+
+        With `before`, only files of days before that date.
+        """
+        first = before and before.isoformat()
+        parameters = {"by": format_time(deletable_at), "organization": organization, "before": first}
+        with self._database.transaction() as db:
+            rows = db.execute(
+                "UPDATE files SET deletable_at = min(deletable_at, :by) WHERE organization = :organization "
+                "AND deletable_at IS NOT NULL AND (:before IS NULL OR day < :before) RETURNING path",
+                parameters,
+            ).fetchall()
+            rows += db.execute(
+                "UPDATE rollups SET deletable_at = min(deletable_at, :by) WHERE organization = :organization "
+                "AND deletable_at IS NOT NULL AND (:before IS NULL OR month < :before) RETURNING path",
+                parameters,
+            ).fetchall()
+        return sorted(path for (path,) in rows)
+
+    def purge(self, paths: Iterable[str]) -> None:
+        """Forget dead files of any kind, which were deleted."""
+        with self._database.transaction() as db:
+            for path in paths:
+                db.execute("DELETE FROM files WHERE path = ? AND deletable_at IS NOT NULL", [path])
+                db.execute("DELETE FROM rollups WHERE path = ? AND deletable_at IS NOT NULL", [path])
+                db.execute("DELETE FROM links WHERE path = ? AND deletable_at IS NOT NULL", [path])
+
+
+_ENDS: Final = """
+SELECT organization, path FROM files JOIN (
+    SELECT organization, min(day) AS first_day, max(day) AS last_day FROM files
+    WHERE deletable_at IS NULL AND visits > 0 AND ? IN ('', organization) GROUP BY organization
+) USING (organization) WHERE deletable_at IS NULL AND visits > 0 AND day IN (first_day, last_day)
+"""
+
+
+def insert_files(db: sqlite3.Connection, files: Iterable[LandedFile]) -> None:
+    """Register live files. The caller has begun a transaction."""
+    db.executemany(
+        f"INSERT INTO files ({_FILE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (file.organization, file.day.isoformat(), file.path, file.visits, file.size, file.sha256, file.changed_ns,
+             file.inode, format_time(file.checked_at), file.unfinished_of, file.schema_version, file.behaviour_version)
+            for file in files
+        ],
+    )  # fmt: skip
+
+
+def _file_of(row: tuple[Any, ...]) -> LandedFile:
+    organization, day, path, visits, size, sha256, changed_ns, inode, checked_at, *rest = row
+    day, checked = date.fromisoformat(day), datetime.fromisoformat(checked_at)
+    return LandedFile(organization, day, path, visits, size, sha256, changed_ns, inode, checked, *rest)

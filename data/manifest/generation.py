@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from data.disk.locks import shared
 from data.errors import OutdatedManifest
-from data.manifest.manifest import Connect, Manifest
+from data.manifest.database import Connect, Database
 
 _LOG: Final = logging.getLogger(__name__)
 _NUMBER_OF_CHANGES: Final = "SELECT number FROM generation"
@@ -69,10 +69,10 @@ class GenerationCopy:
                 os.close(handle)
 
 
-def outdated(manifest: Manifest, root: Path) -> str:
+def outdated(database: Database, root: Path) -> str:
     """Why nothing may be written into the lake at `root`, as a sentence with the remedy; "" if all is well."""
     newest = GenerationCopy(root).number()  # read first: other programs may commit before the manifest is read
-    rows = manifest.rows(
+    rows = database.rows(
         "SELECT number, files, batches, (SELECT count(*) FROM files), (SELECT count(*) FROM batches) FROM generation"
     )
     if len(rows) != 1 or None in rows[0]:
@@ -96,11 +96,11 @@ def behind(number: int, newest: int, root: Path) -> str:
     )
 
 
-class SharedManifest(Manifest):
-    """A manifest that cannot be rebuilt while it is open, and that is not written if it is an older one."""
+class SharedDatabase(Database):
+    """The database of a manifest that cannot be rebuilt while it is open, nor written if it is an older one."""
 
     def __init__(self, path: Path, refuse_new: str, connect: Connect) -> None:
-        """As a Manifest; waits while the manifest is being rebuilt."""
+        """As a Database; waits while the manifest is being rebuilt."""
         self._root, self._copy = path.parent, GenerationCopy(path.parent)
         with ExitStack() as in_use:
             in_use.enter_context(shared(path.parent))
@@ -117,7 +117,7 @@ class SharedManifest(Manifest):
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """As of a Manifest. Raises OutdatedManifest if nothing may be written."""
+        """As of a Database. Raises OutdatedManifest if nothing may be written."""
         with super().transaction() as db:
             number = self._check_number(db.execute(_NUMBER_OF_CHANGES).fetchall(), self._copy.number())
             before = db.total_changes
@@ -137,6 +137,6 @@ class SharedManifest(Manifest):
         return number
 
     def close(self) -> None:
-        """Close the database."""
+        """Close all connections."""
         super().close()
         self._in_use.close()

@@ -1,111 +1,90 @@
 """The manifest: the SQLite database that records which Parquet files are live and which logs were imported.
 
-Its tables are declared in sql/; the modules of data/store use some, too, and write the files.
+It answers in words: no module outside of this room asks it in SQL or has its connections.
 """
 
 import sqlite3
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
-from datetime import date, datetime
+from contextlib import AbstractContextManager, closing
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from data.disk.files import check_identity, identity
 from data.errors import Conflict
-from data.local_time import DEFAULT_ZONE, today
-from data.manifest.arrivals import Arrivals
-from data.manifest.batches import Batch, batch_of, put_batch
-from data.manifest.clock import TOLERANCE, format_time, unchecked_bounds
-from data.manifest.files import READERS_GRACE, LandedFile, Publisher, Replacement
-from data.manifest.organizations import (
-    OrganizationState,
-    begin_epoch,
-    check_zone_is,
-    define_today_in,
-    set_zone,
-    state_of,
-)
-from data.manifest.schema import open_database, transaction
-from data.sql import read_sql
+from data.local_time import DEFAULT_ZONE
+from data.manifest.arrivals import ArrivalCounts, Arrivals
+from data.manifest.behaviour import Behaviour
+from data.manifest.clock import format_time
+from data.manifest.copies import Copies
+from data.manifest.coverage import Coverage
+from data.manifest.database import Connect, Database
+from data.manifest.erasures import Erasures
+from data.manifest.files import READERS_GRACE, Files, LandedFile, Publisher, Replacement, insert_files
+from data.manifest.generation import SharedDatabase, outdated
+from data.manifest.last_runs import LastRuns
+from data.manifest.links import LinkFiles
+from data.manifest.logs import Batch, Logs, put_batch
+from data.manifest.objects import Objects
+from data.manifest.organizations import Organizations, begin_epoch, check_zone_is
+from data.manifest.pending import Pending
+from data.manifest.rollups import RollupFiles
+from data.manifest.schema import open_database
+from data.manifest.statistics import Statistics
 
-Connect = Callable[[Path, Sequence[str], str], sqlite3.Connection]
-MIGRATIONS: Final = tuple(read_sql("data.manifest", f"sql/manifest_{one}") for one in (1, 2, 3))
-"""Migrations are appended, never changed."""
-_FILE_COLUMNS: Final = (
-    "organization, day, path, visits, bytes, sha256, changed_ns, inode, checked_at, unfinished_of, schema_version, "
-    "behaviour_version"
-)
-
-_SELECT_LIVE: Final = f"SELECT {_FILE_COLUMNS} FROM files WHERE deletable_at IS NULL AND "
-
-
-def insert_files(db: sqlite3.Connection, files: Iterable[LandedFile]) -> None:
-    """Register live files. The caller has begun a transaction."""
-    db.executemany(
-        f"INSERT INTO files ({_FILE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [
-            (file.organization, file.day.isoformat(), file.path, file.visits, file.size, file.sha256, file.changed_ns,
-             file.inode, format_time(file.checked_at), file.unfinished_of, file.schema_version, file.behaviour_version)
-            for file in files
-        ],
-    )  # fmt: skip
-
-
-def _file_of(row: tuple[Any, ...]) -> LandedFile:
-    organization, day, path, visits, size, sha256, changed_ns, inode, checked_at, *rest = row
-    day, checked = date.fromisoformat(day), datetime.fromisoformat(checked_at)
-    return LandedFile(organization, day, path, visits, size, sha256, changed_ns, inode, checked, *rest)
+_SHRINK_WAIT: Final = timedelta(seconds=0.2)
+"""How long writers are blocked while the write-ahead log is emptied."""
 
 
 class Manifest:
     """An open manifest. Thread-safe; several processes may open the same one."""
 
-    def __init__(self, path: Path, refuse_new: str = "", connect: Connect = open_database) -> None:
-        """Open or create the manifest; arguments as for open_database. Raises LakeDamaged if it is newer."""
-        with ExitStack() as opened:  # readers wait for no writer, and those of a state for no other reader
-            refusals = (refuse_new, "", "")
-            databases = [opened.enter_context(closing(connect(path, MIGRATIONS, refusal))) for refusal in refusals]
-            self._writer, self._reader, self._state_reader = databases
-            define_today_in(self._reader)
-            self._opened = path, identity(path)
-            opened.pop_all()
-        self._writing, self._reading, self._reading_state = threading.Lock(), threading.Lock(), threading.Lock()
-        self.session = 0  # of the visits that are enqueued by this object (footers.session_of); 0: none was yet
+    def __init__(
+        self, path: Path, refuse_new: str = "", connect: Connect = open_database, *, is_shared: bool = False
+    ) -> None:
+        """Open or create the manifest; arguments as for open_database. Raises LakeDamaged if it is newer.
 
-    @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
-        """A write transaction, committed at the end of the context or rolled back on any error.
-
-        Raises OSError (ESTALE) when the manifest was moved or replaced: SQLite would write on into the old one.
+        With `is_shared`, it is that of a lake which several programs use: it cannot be rebuilt meanwhile, and is not
+        written if it is an older one.
         """
-        with self.locked():
-            yield self._writer
+        self._path = path
+        self._database = database = (SharedDatabase if is_shared else Database)(path, refuse_new, connect)
+        self.organizations = Organizations(database)
+        self.files = Files(database)
+        self.links = LinkFiles(database)
+        self.rollups = RollupFiles(database)
+        self.logs = Logs(database)
+        self.objects = Objects(database)
+        self.pending = Pending(database)
+        self.arrivals = ArrivalCounts(database)
+        self.coverage = Coverage(database, self.organizations)
+        self.behaviour = Behaviour(database)
+        self.erasures = Erasures(database)
+        self.copies = Copies(database)
+        self.last_runs = LastRuns(database)
+        self.statistics = Statistics(database)
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Keep all others from moving and registering files. Raises OSError like `transaction`."""
-        with self._writing, transaction(self._writer):
-            check_identity(*self._opened)
-            yield
+    def locked(self) -> AbstractContextManager[None]:
+        """Keep all others from moving and registering files. Raises OSError when the manifest was replaced."""
+        return self._database.locked()
+
+    def exclusive(self) -> AbstractContextManager[object]:
+        """As `locked`, to change files of the lake. Raises OutdatedManifest if nothing may be written."""
+        return self._database.transaction()
 
     def check_current(self) -> None:
         """Raise OutdatedManifest if nothing may be written; only the manifest of a lake can be an older one."""
+        self._database.check_current()
 
-    def rows(self, sql: str, parameters: Sequence[object] | Mapping[str, object] = ()) -> list[tuple[Any, ...]]:
-        """The result of a SELECT on committed data."""
-        with self._reading:
-            return self._reader.execute(sql, parameters).fetchall()
+    def check_writable(self) -> None:
+        """Commit without a change. Raises sqlite3.OperationalError while the disk fails, and as `check_current`."""
+        with self._database.transaction() as db:
+            db.execute("UPDATE generation SET number = number")
 
-    def batches(self, organization: str, domain: str | None = None) -> list[Batch]:
-        """Every import of an organization, or of its logs with this domain; longest content first."""
-        rows = self.rows(
-            "SELECT * FROM batches WHERE organization = ? AND domain = coalesce(?, domain) ORDER BY bytes DESC",
-            [organization, domain],
-        )
-        return [batch_of(row) for row in rows]
+    @property
+    def problem(self) -> str:
+        """Why nothing may be written into the lake, as a sentence with the remedy; "" if all is well."""
+        return outdated(self._database, self._path.parent)
 
-    def commit(
+    def land(
         self,
         organization: str,
         batch: Batch,
@@ -120,7 +99,7 @@ class Manifest:
         The visit of the unfinished last line of `continues` expires, since this batch has read that line again.
         Raises as put_batch, and ZoneChanged if the organization's zone is another one.
         """
-        with self.transaction() as db:
+        with self._database.transaction() as db:
             check_zone_is(db, organization, zone)
             put_batch(db, organization, batch, arrived)
             if continues is not None:
@@ -131,10 +110,10 @@ class Manifest:
                 )
             insert_files(db, publish())
 
-    def replace_files(self, replacement: Replacement, publish: Publisher) -> list[LandedFile]:
+    def replace(self, replacement: Replacement, publish: Publisher) -> list[LandedFile]:
         """Replace live files of one organization at once; return the new ones. Raises Conflict unless all are live."""
         organization, expiry = replacement.files[0].organization, format_time(replacement.deletable_at)
-        with self.transaction() as db:
+        with self._database.transaction() as db:
             for file in replacement.files:
                 expired = db.execute(
                     "UPDATE files SET deletable_at = ? WHERE path = ? AND deletable_at IS NULL", [expiry, file.path]
@@ -158,111 +137,16 @@ class Manifest:
                 )
         return published
 
-    def state(self, organization: str) -> OrganizationState:
-        """The epoch and the zone of an organization.
+    def shrink(self) -> bool:
+        """Empty the write-ahead log, which may hold what was erased.
 
-        Asked before every answer, on the event loop of the server. It takes microseconds and waits for no other read.
-        Raises OSError like `transaction`: SQLite would read on in the old one.
+        Returns False while another connection reads; try again then.
         """
-        check_identity(*self._opened)
-        with self._reading_state:
-            return state_of(self._state_reader, organization)
-
-    def epoch(self, organization: str) -> int:
-        """How often stored visits of an organization were changed. Cached answers of earlier epochs are out of date."""
-        return self.state(organization).epoch
-
-    def zone(self, organization: str) -> str:
-        """The zone in which the visits of an organization are dated."""
-        return self.state(organization).zone
-
-    def set_zone(self, organization: str, zone: str) -> None:
-        """Set the zone of an organization that has no visits. Raises BadInput."""
-        with self.transaction() as db:
-            set_zone(db, organization, zone)
-
-    def today(self, organization: str, now: datetime) -> date:
-        """The day of an organization at a timezone-aware time."""
-        return today(self.zone(organization), now)
-
-    def live_files(self, organization: str, start: date = date.min, end: date = date.max) -> list[LandedFile]:
-        """The live files of one organization from `start` to `end` (inclusive) that have visits, sorted by path."""
-        days = [organization, start.isoformat(), end.isoformat()]
-        rows = self.rows(_SELECT_LIVE + "organization = ? AND day BETWEEN ? AND ? AND visits > 0 ORDER BY path", days)
-        return [_file_of(row) for row in rows]
-
-    def removal_records(self, organization: str) -> list[LandedFile]:
-        """The live files of one organization without visits: their footers record which files were removed."""
-        return [_file_of(row) for row in self.rows(_SELECT_LIVE + "organization = ? AND visits = 0", [organization])]
-
-    def unfinished_files(self, batch: Batch) -> list[LandedFile]:
-        """The live files with the visit of the unfinished last line of a batch."""
-        return [_file_of(row) for row in self.rows(_SELECT_LIVE + "unfinished_of = ? AND visits > 0", [batch.id])]
-
-    def unchecked_files(self, before: datetime) -> list[LandedFile]:
-        """The live files whose bytes were last verified before a time, the longest ago first."""
-        rows = self.rows(_SELECT_LIVE + "checked_at NOT BETWEEN ? AND ? ORDER BY checked_at", unchecked_bounds(before))
-        return [_file_of(row) for row in rows]
-
-    def is_live(self, path: str) -> bool:
-        """Whether a file of visits, rollups or links is live now."""
-        return bool(self.rows("SELECT 1 FROM registered_files WHERE path = ? AND deletable_at IS NULL", [path]))
-
-    def is_registered(self, path: str) -> bool:
-        """Whether a file of visits, rollups or links is registered, live or dead."""
-        return bool(self.rows("SELECT 1 FROM registered_files WHERE path = ?", [path]))
-
-    def refresh_stat(self, path: str, changed_ns: int, inode: int, now: datetime) -> None:
-        """Record the status of a file after its bytes were hashed. With `changed_ns` 0 it will be hashed again."""
-        with self.transaction() as db:
-            row = [changed_ns, inode, format_time(now), path]
-            db.execute("UPDATE files SET changed_ns = ?, inode = ?, checked_at = ? WHERE path = ?", row)
-            db.execute("UPDATE links SET changed_ns = ?, inode = ?, checked_at = ? WHERE path = ?", row)
-            db.execute("UPDATE rollups SET changed_ns = ?, inode = ?, checked_at = ? WHERE path = ?", row)
-
-    def deletable_files(self, now: datetime) -> list[str]:
-        """The paths of dead files whose grace period is over, or ends later than it can by this clock."""
-        bounds = [format_time(now), format_time(now + READERS_GRACE + TOLERANCE)]
-        rows = self.rows("SELECT path FROM registered_files WHERE deletable_at <= ? OR deletable_at > ?", bounds)
-        return [path for (path,) in rows]
-
-    def organizations(self) -> list[str]:
-        """Every organization with imports, files or changes, sorted."""
-        rows = self.rows("SELECT organization FROM batches UNION SELECT organization FROM files "
-                         "UNION SELECT organization FROM epochs ORDER BY organization")  # fmt: skip
-        return [name for (name,) in rows]
+        wait = _SHRINK_WAIT.total_seconds()
+        with closing(sqlite3.connect(self._path, timeout=wait, isolation_level=None)) as db:
+            ((is_busy, *_),) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        return not is_busy
 
     def close(self) -> None:
         """Close the database."""
-        for connection in (self._writer, self._reader, self._state_reader):
-            connection.close()
-
-
-def expire_now(manifest: Manifest, organization: str, before: date | None, deletable_at: datetime) -> list[str]:
-    """Make dead files of an organization deletable at `deletable_at` if that is sooner; return their paths.
-
-    With `before`, only files of days before that date.
-    """
-    first = before and before.isoformat()
-    parameters = {"by": format_time(deletable_at), "organization": organization, "before": first}
-    with manifest.transaction() as db:
-        rows = db.execute(
-            "UPDATE files SET deletable_at = min(deletable_at, :by) WHERE organization = :organization "
-            "AND deletable_at IS NOT NULL AND (:before IS NULL OR day < :before) RETURNING path",
-            parameters,
-        ).fetchall()
-        rows += db.execute(
-            "UPDATE rollups SET deletable_at = min(deletable_at, :by) WHERE organization = :organization "
-            "AND deletable_at IS NOT NULL AND (:before IS NULL OR month < :before) RETURNING path",
-            parameters,
-        ).fetchall()
-    return sorted(path for (path,) in rows)
-
-
-def purge(manifest: Manifest, paths: Iterable[str]) -> None:
-    """Remove deleted dead files from the manifest."""
-    with manifest.transaction() as db:
-        for path in paths:
-            db.execute("DELETE FROM files WHERE path = ? AND deletable_at IS NOT NULL", [path])
-            db.execute("DELETE FROM rollups WHERE path = ? AND deletable_at IS NOT NULL", [path])
-            db.execute("DELETE FROM links WHERE path = ? AND deletable_at IS NOT NULL", [path])
+        self._database.close()

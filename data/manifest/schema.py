@@ -19,11 +19,11 @@ _MAX_WAIT_SECONDS: Final = 60.0
 """How long a database is waited for that another process writes."""
 
 
-class _Database(sqlite3.Connection):
+class _Connection(sqlite3.Connection):
     """A connection that can be referred to weakly."""
 
 
-_OPEN: Final = weakref.WeakSet[_Database]()
+_OPEN: Final = weakref.WeakSet[_Connection]()
 
 
 @atexit.register
@@ -49,7 +49,7 @@ def open_database(path: Path, migrations: Sequence[str], refuse_new: str = "") -
             raise LakeDamaged(f"{path} is {'empty' if path.exists() else 'missing'}, {refuse_new}")
         is_alone = not path.with_name(f"{path.name}-wal").exists()  # whose frames would complete it
         db = sqlite3.connect(
-            path, timeout=_MAX_WAIT_SECONDS, isolation_level=None, check_same_thread=False, factory=_Database
+            path, timeout=_MAX_WAIT_SECONDS, isolation_level=None, check_same_thread=False, factory=_Connection
         )
         _OPEN.add(db)
         mode = _begin_log(db)

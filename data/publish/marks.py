@@ -5,7 +5,6 @@ from typing import Final
 
 from data.buckets.target import PARTIAL, ObjectStore
 from data.errors import BadInput
-from data.store.copies import copies, existing_mark, mark_of
 from data.store.lake import Lake
 
 MARK: Final = "traffic.json"
@@ -39,14 +38,14 @@ def _check_mark(target: ObjectStore, lake: Lake) -> None:
 
 
 def _mark_body(lake: Lake) -> bytes:
-    return json.dumps({"lake": existing_mark(lake)}).encode()
+    return json.dumps({"lake": lake.manifest.copies.existing_mark()}).encode()
 
 
 def mark_target(target: ObjectStore, lake: Lake, *, again: bool) -> None:
     """Mark a target as that of a lake. Raises BadInput if it holds something else or nothing can be erased there."""
-    mark_of(lake)
+    lake.manifest.copies.mark()
     body, name = _mark_body(lake), target.name
-    found, is_ours = target.get(MARK), bool(copies(lake, name))
+    found, is_ours = target.get(MARK), bool(lake.manifest.copies.of(name))
     if found is None and is_ours and not again:
         _check_mark(target, lake)
     if found is None and not is_ours and any(not key.startswith(PARTIAL) for key in target.list("")):

@@ -21,6 +21,7 @@ from data.disk.files import make_durably
 from data.disk.locks import locked
 from data.errors import Conflict, LakeDamaged, TrafficError
 from data.manifest.clock import is_recent
+from data.manifest.copies import Copy
 from data.publish.delta import DeltaLog, ForeignLog, LogOfAnotherLake, PublishedFile, TableChange, TableState
 from data.publish.marks import check_target, mark_target
 from data.publish.tables import (
@@ -34,15 +35,6 @@ from data.publish.tables import (
     replaced_paths,
     tables,
     unnamed,
-)
-from data.store.copies import (
-    Copy,
-    begin_copy,
-    copies,
-    existing_mark,
-    record_copy,
-    record_problem,
-    record_putting,
 )
 from data.store.lake import Lake, StoredFile
 
@@ -110,7 +102,7 @@ class LakePublisher:
                 return self._publish_locked(organization, again)
             except TrafficError as error:
                 self._states.clear()  # it may not be what was read before
-                record_problem(self._lake, self._target.name, organization, str(error))
+                self._lake.manifest.copies.record_problem(self._target.name, organization, str(error))
                 raise
 
     def _publish_locked(self, organization: str, again: bool) -> Publication:
@@ -119,10 +111,10 @@ class LakePublisher:
             self._states.clear()
             mark_target(self._target, self._lake, again=again)
             self._is_marked = True
-        copy = begin_copy(self._lake, self._target.name, organization)
+        copy = self._lake.manifest.copies.begin(self._target.name, organization)
         if copy.is_putting:  # by a program that was killed, or to which the store did not answer
             copy = copy._replace(settles_at=self._now() + self._target.late)
-            record_putting(self._lake, copy, is_putting=False, settles_at=copy.settles_at)
+            self._lake.manifest.copies.record_putting(copy, is_putting=False, settles_at=copy.settles_at)
         for _ in range(_ATTEMPTS - 1):
             try:
                 return self._publish(copy, again)
@@ -136,11 +128,11 @@ class LakePublisher:
 
     def _publish(self, copy: Copy, again: bool) -> Publication:
         organization, now, manifest = copy.organization, self._now(), self._lake.manifest
-        epoch, visit_files = manifest.epoch(organization), live_visits(self._lake, organization)
+        epoch, visit_files = manifest.organizations.epoch(organization), live_visits(self._lake, organization)
         link_files = live_links(self._lake, organization)
-        if manifest.epoch(organization) != epoch:
+        if manifest.organizations.epoch(organization) != epoch:
             raise Conflict(f"visits of {organization} were changed while they were published; try again.")
-        visits, links = tables(self._target, organization, existing_mark(self._lake))
+        visits, links = tables(self._target, organization, self._lake.manifest.copies.existing_mark())
         is_due = copy.erasures > copy.followed
         if is_due or copy.settles_at or not is_recent(copy.published_at or now, RECORDED_AFTER, now):
             self._check()
@@ -156,7 +148,7 @@ class LakePublisher:
                 self._clean(table, () if is_due else dead_paths(self._lake, organization), is_thorough=is_due or again)
         if copy.settles_at and copy.settles_at <= now:  # what it put then is deleted now, or will not appear
             copy = copy._replace(settles_at=None)
-            record_putting(self._lake, copy, is_putting=False, settles_at=None)
+            self._lake.manifest.copies.record_putting(copy, is_putting=False, settles_at=None)
         state = self._states[visits.folder]
         if (
             (is_due and not copy.settles_at)
@@ -166,7 +158,7 @@ class LakePublisher:
         ):
             if not visits.is_there(state):
                 raise Conflict(f"{self._target.name}/{visits.folder} was changed by another program; try again.")
-            record_copy(self._lake, copy, state.version, content_of(state.files), now)
+            self._lake.manifest.copies.record(copy, state.version, content_of(state.files), now)
         added = [file for change in changes for file in change.added]
         removed = sum(len(change.removed) for change in changes)
         return Publication(organization, len(added), sum(file.size for file in added), removed, state.version)
@@ -231,10 +223,10 @@ class LakePublisher:
         """Put files of the lake. It is recorded before and after: what a killed program put may appear late."""
         if not sources:
             return
-        record_putting(self._lake, copy, is_putting=True, settles_at=copy.settles_at)
+        self._lake.manifest.copies.record_putting(copy, is_putting=True, settles_at=copy.settles_at)
         with ThreadPoolExecutor(_PARALLEL_PUTS, thread_name_prefix="publish") as threads:
             list(threads.map(lambda file: self._put(table, file, sources[file]), sources))
-        record_putting(self._lake, copy, is_putting=False, settles_at=copy.settles_at)
+        self._lake.manifest.copies.record_putting(copy, is_putting=False, settles_at=copy.settles_at)
 
     def _is_intact(self, table: DeltaLog, file: PublishedFile) -> bool:
         """Whether an object is there with the bytes that its name says."""
@@ -274,7 +266,7 @@ class LakePublisher:
         try:
             self._target.put(_key(table, file), Path(self._lake.intact_path(source)))
         except LakeDamaged as error:
-            if self._lake.manifest.is_live(source.path):
+            if self._lake.manifest.files.is_live(source.path):
                 raise
             raise Conflict(f"{source.path} was replaced while it was published; try again.") from error
 
@@ -288,12 +280,12 @@ def follow_erasures(
 ) -> list[Followed]:
     """Let the copies of an organization, or of all, follow what was erased. What is out of reach stays due."""
     found = []
-    for copy in copies(lake, organization=organization):
+    for copy in lake.manifest.copies.of(organization=organization):
         problem = ""
         try:
             if copy.due_since:
                 LakePublisher(lake, copy.target, now).publish(copy.organization)
-                problem = copies(lake, copy.target, copy.organization)[0].unsettled
+                problem = lake.manifest.copies.of(copy.target, copy.organization)[0].unsettled
         except (TrafficError, OSError, sqlite3.Error) as error:
             problem = str(error)
         found.append(Followed(copy.target, copy.organization, problem))

@@ -7,7 +7,6 @@ from data.buckets.target import open_target
 from data.manifest.files import LandedFile
 from data.publish.delta import DeltaLog, ForeignLog, TableState
 from data.publish.tables import by_name_in_lake, links_path, merged_from, replaced_paths, tables, visits_path
-from data.store.copies import copies, existing_mark
 from data.store.lake import Lake
 
 
@@ -40,10 +39,10 @@ class PublishedLake:
 
         `links` are paths in the lake. Raises TargetUnavailable, ForeignLog, or LakeDamaged for a file that is gone.
         """
-        visit_table, link_table = tables(self._target, organization, existing_mark(self._lake))
-        recorded = next((copy.version for copy in copies(self._lake, self.name, organization)), -1)
+        visit_table, link_table = tables(self._target, organization, self._lake.manifest.copies.existing_mark())
+        recorded = next((copy.version for copy in self._lake.manifest.copies.of(self.name, organization)), -1)
         state = self._newest(visit_table, lambda state: state.version >= recorded)
-        epoch = self._lake.manifest.epoch(organization)
+        epoch = self._lake.manifest.organizations.epoch(organization)
         is_exact = (state.version, state.epoch) == (recorded, epoch)
         named = {file: visits_path(file.day, file.path, file.sha256) for file in visits}
         found = [path for path in named.values() if path in state.files]

@@ -10,12 +10,10 @@ from data.publish.delta import DeltaLog, PublishedFile, TableState
 from data.store.footers import read_visit_file
 from data.store.lake import Lake, StoredFile
 from data.store.layout import LINKS
-from data.store.link_files import stored_links
 from data.visits import VISITS
 
 SHA256_DIGITS: Final = 16
 """Of the SHA-256 of a file's bytes, with which its name at a target begins."""
-_DEAD_VISITS: Final = "SELECT day, path, sha256 FROM files WHERE organization = ? AND deletable_at IS NOT NULL"
 
 
 def tables(target: ObjectStore, organization: str, mark: str) -> tuple[DeltaLog, DeltaLog]:
@@ -30,13 +28,13 @@ def live_visits(lake: Lake, organization: str) -> dict[PublishedFile, StoredFile
     """The files that its table of visits must have, with the files of the lake whose copies they are."""
     return {
         PublishedFile(visits_path(one.day, one.path, one.sha256), str(one.day), one.size, one.visits): one
-        for one in lake.manifest.live_files(organization)
+        for one in lake.manifest.files.live(organization)
     }
 
 
 def live_links(lake: Lake, organization: str) -> dict[PublishedFile, StoredFile]:
     """The files that its table of links must have, likewise."""
-    stored = stored_links(lake, organization)
+    stored = lake.manifest.links.live(organization)
     return {PublishedFile(links_path(stored.sha256), "", stored.size, None): stored} if stored else {}
 
 
@@ -57,17 +55,13 @@ def links_path(sha256: str) -> str:
 
 def dead_paths(lake: Lake, organization: str) -> list[str]:
     """The paths in its tables of replaced files, which readers of an earlier version may still use."""
-    rows = lake.manifest.rows(_DEAD_VISITS, [organization])
-    links = lake.manifest.rows(
-        "SELECT sha256 FROM links WHERE organization = ? AND deletable_at IS NOT NULL", [organization]
-    )
-    return [*(visits_path(*row) for row in rows), *(links_path(*row) for row in links)]
+    visits = [visits_path(*file) for file in lake.manifest.files.dead(organization)]
+    return [*visits, *map(links_path, lake.manifest.links.dead_hashes(organization))]
 
 
 def replaced_paths(lake: Lake, organization: str) -> list[str]:
     """Those of visit files, but for those of an unfinished last line: it was read again, and may have changed."""
-    rows = lake.manifest.rows(f"{_DEAD_VISITS} AND unfinished_of IS NULL", [organization])
-    return [visits_path(*row) for row in rows]
+    return [visits_path(*file) for file in lake.manifest.files.dead(organization, with_unfinished=False)]
 
 
 def by_name_in_lake(files: Mapping[str, PublishedFile], paths: list[str]) -> dict[str, PublishedFile]:

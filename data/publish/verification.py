@@ -8,10 +8,10 @@ from typing import Final, NamedTuple
 from data.buckets.target import ObjectStore, is_odd, open_target
 from data.errors import TrafficError
 from data.manifest.clock import is_recent
+from data.manifest.copies import Copy
 from data.publish.delta import DeltaLog, ForeignLog, TableState
 from data.publish.marks import mark_problem
 from data.publish.tables import SHA256_DIGITS, content_of, dead_paths, live_links, live_visits, tables, unnamed
-from data.store.copies import Copy, copies, existing_mark
 from data.store.lake import Lake
 
 _BEHIND_AFTER: Final = timedelta(minutes=10)
@@ -28,7 +28,7 @@ class CopyFinding(NamedTuple):
 def verify_copies(lake: Lake, organization: str = "") -> Iterator[CopyFinding]:
     """Read every object of the copies of an organization, or of all, and yield what is wrong with them."""
     asked = set[str]()
-    for copy in copies(lake, organization=organization):
+    for copy in lake.manifest.copies.of(organization=organization):
         target = open_target(copy.target)
         if copy.due_since:
             since = f"{copy.due_since:%Y-%m-%d %H:%M} UTC"
@@ -39,7 +39,7 @@ def verify_copies(lake: Lake, organization: str = "") -> Iterator[CopyFinding]:
             if copy.target not in asked:
                 asked.add(copy.target)
                 yield from _target_findings(target, lake)
-            for table in tables(target, copy.organization, existing_mark(lake)):
+            for table in tables(target, copy.organization, lake.manifest.copies.existing_mark()):
                 yield from _table_findings(target, table, copy, lake)
         except TrafficError as error:
             yield CopyFinding(copy.target, str(error))

@@ -16,8 +16,7 @@ from typing import BinaryIO, Final, NamedTuple
 
 from data.disk.files import move_durably, sync
 from data.errors import BadInput, Conflict, LakeDamaged, OutdatedManifest
-from data.manifest.generation import outdated
-from data.manifest.manifest import MIGRATIONS
+from data.manifest.database import MIGRATIONS
 from data.progress import Progress, unseen
 from data.recovery.verification import DATABASES, integrity_error
 from data.store.lake import Lake
@@ -101,7 +100,7 @@ def _fill(lake: Lake, partial: Path, progress: Progress) -> BackupResult:
         with _snapshot(lake, _CONTROL) as copy:
             control = copy.serialize()
     with _live_files_copied(lake, partial, progress) as (manifest, files):
-        if problem := outdated(lake.manifest, lake.root):
+        if problem := lake.manifest.problem:
             raise OutdatedManifest(f"a backup would lack visits, as {problem}")
         ((pending,),) = manifest.execute("SELECT coalesce(sum(visits), 0) FROM pending")
         manifest.execute("DELETE FROM files WHERE deletable_at IS NOT NULL")  # they are not in the backup
@@ -162,7 +161,7 @@ def _copy_live_files(lake: Lake, files: list[_File], partial: Path, copied: set[
             try:
                 opened = source.open("rb")
             except FileNotFoundError as error:
-                if lake.manifest.is_live(file.path):
+                if lake.manifest.files.is_live(file.path):
                     raise LakeDamaged(f"{source} is missing; restore it from an older backup.") from error
                 return False
             with opened:

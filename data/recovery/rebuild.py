@@ -5,38 +5,30 @@ again. Visits that were pending in a lost manifest are gone, because they are in
 """
 
 import os
-import sqlite3
 import uuid
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
-from msgspec.structs import astuple
 
 from data.disk.files import UNREADABLE, move_durably, sha256_of, sync
 from data.disk.locks import exclusive
 from data.errors import BadInput, LakeDamaged
-from data.manifest.clock import format_time
-from data.manifest.coverage import note_received
-from data.manifest.files import READERS_GRACE, LandedFile
+from data.manifest.contents import NewContents, OldManifest, read_old_manifest, write_manifest
+from data.manifest.files import LandedFile
 from data.manifest.generation import GenerationCopy
-from data.manifest.manifest import Manifest, insert_files
+from data.manifest.logs import Batch
 from data.progress import Progress, unseen
-from data.recovery.old_manifest import OldManifest, read_old_manifest
 from data.recovery.rebuild_plan import RebuildPlan, missing_files, plan_rebuild
 from data.recovery.repetitions import without_repeated
 from data.store.footers import PendingRange, VisitFile, merged_batches
-from data.store.link_files import insert_links, newest_links
+from data.store.link_files import newest_links
 from data.store.packing import unpack
 from data.store.unknown import partition_of
-
-_BATCH: Final = "INSERT OR IGNORE INTO batches VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_OBJECT: Final = "INSERT OR IGNORE INTO objects (organization, bucket, key, etag, batch) \
-SELECT ?, ?, ?, ?, id FROM batches WHERE organization = ? AND sha256 = ?"
 
 
 class RebuildResult(NamedTuple):
@@ -71,14 +63,7 @@ class Rebuild:
             self.plan.replaced += gone
             self.plan.counted.append(without_repeated(repetition, staged.parent))
         try:
-            with closing(Manifest(staged)) as manifest:
-                self._fill(manifest, damaged, progress)
-                ((files, visits),) = manifest.rows(
-                    "SELECT count(*), coalesce(sum(visits), 0) FROM files WHERE deletable_at IS NULL AND visits > 0"
-                )
-                ((pending,),) = manifest.rows("SELECT coalesce(sum(visits), 0) FROM pending")
-            with closing(sqlite3.connect(staged)) as db:
-                db.execute("PRAGMA journal_mode = DELETE")  # one file
+            totals = write_manifest(staged, self._contents(damaged, progress))
             sync(staged)
             old = self.root / "manifest.sqlite"
             copy = old.with_name(f"{old.name}.before-rebuild-{datetime.now(UTC):%Y%m%dT%H%M%S%f}")
@@ -91,12 +76,13 @@ class Rebuild:
             sync(self.root)
             move_durably(staged, old)
             self._copy.raise_to(self._generation)
-            return RebuildResult(files, visits, pending, damaged, copy if copy.exists() else None)
+            return RebuildResult(totals.files, totals.visits, totals.pending, damaged, copy if copy.exists() else None)
         finally:
             for path in staged.parent.glob(f"{staged.name}*"):
                 path.unlink()
 
-    def _fill(self, manifest: Manifest, damaged: list[str], progress: Progress) -> None:
+    def _contents(self, damaged: list[str], progress: Progress) -> NewContents:
+        """What the new manifest will hold; adds the files that cannot be read to `damaged`."""
         plan, old = self.plan, self._left
         hashes = {path.rpartition("/")[2]: sha256 for path, sha256, _ in old["files"]}
         size = sum(file.path.stat().st_size for file in plan.counted)
@@ -112,25 +98,20 @@ class Rebuild:
             progress(min(done, size), size)
         here = self.root / "visits"
         dead = [_record(file, self.root, "") for file in plan.replaced if file.path.is_relative_to(here)]
-        with manifest.transaction() as db:
-            self._insert_batches(db, old)
-            insert_files(db, [*landed, *dead])
-            expiry = format_time(datetime.now(UTC) + READERS_GRACE)
-            db.executemany("UPDATE files SET deletable_at = ? WHERE path = ?", [(expiry, file.path) for file in dead])
-            organizations = {file.organization for file in [*landed, *dead]}
-            epochs = dict.fromkeys(organizations, 0) | dict(old["epochs"])
-            db.executemany("INSERT INTO epochs VALUES (?, ?)", [(name, epoch + 1) for name, epoch in epochs.items()])
-            db.executemany("INSERT INTO zones VALUES (?, ?)", self._zones(old))
-            db.executemany("INSERT INTO last_runs VALUES (?, ?)", old["last_runs"])
-            db.executemany("INSERT INTO erasures VALUES (?, ?, ?, ?, ?)", old["erasures"])
-            db.executemany("INSERT INTO copies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", old["copies"])
-            db.executemany("INSERT INTO marks VALUES (?, ?)", old["marks"])
-            db.executemany("INSERT INTO arrivals VALUES (?, ?, ?, ?, ?)", old["arrivals"])
-            db.executemany("INSERT INTO behaviour_off VALUES (?)", old["behaviour_off"])
-            self._insert_pending(db, old)
-            db.execute("UPDATE generation SET number = ?", [self._generation])
-            for organization, links in newest_links(self.root).items():
-                insert_links(db, organization, links, datetime.now(UTC))
+        ranges = [(file.footer.organization, part) for file in plan.files for part in file.footer.pending]
+        received = [(organization, *part.times) for organization, part in ranges]
+        return NewContents(
+            old=old,
+            generation=self._generation,
+            batches=self._batches(),
+            files=landed,
+            replaced=dead,
+            zones=self._zones(old),
+            pending=_still_pending(old, ranges),
+            received=sorted([*old["received"], *received]),
+            last_pending=max([0, *(part.last for _, part in ranges), *(row[0] for row in old["pending"])]),
+            links=newest_links(self.root),
+        )
 
     def _checked_file(self, file: VisitFile, sha256: str | None) -> LandedFile:
         """Check a file that counts, and move it back if it was moved to unknown/. Raises LakeDamaged."""
@@ -147,21 +128,19 @@ class Rebuild:
             file = file._replace(path=target)
         return _record(file, self.root, sha256 or sha256_of(file.path))
 
-    def _insert_batches(self, db: sqlite3.Connection, old: OldManifest) -> None:
+    def _batches(self) -> list[tuple[str, Batch]]:
+        """The imports that the footers of files record whole, with their organizations."""
         records = [
             (file.footer.organization, batch)
             for file in [*self.plan.counted, *self.plan.replaced]
             for batch in file.footer.batches
         ]
-        objects = list(old["objects"])
-        for organization in sorted({name for name, _ in records}):
-            for batch in merged_batches(batch for name, batch in records if name == organization):
-                if batch.sha256 and batch.imported_at and batch.size:
-                    key, *columns, version = astuple(batch)
-                    db.execute(_BATCH, [key, organization, *columns])
-                    objects += [(organization, *version, organization, batch.sha256)] if version else []
-        db.executemany(_BATCH, old["batches"])
-        db.executemany(_OBJECT, objects)
+        return [
+            (organization, batch)
+            for organization in sorted({name for name, _ in records})
+            for batch in merged_batches(batch for name, batch in records if name == organization)
+            if batch.sha256 and batch.imported_at and batch.size
+        ]
 
     def _zones(self, old: OldManifest) -> list[tuple[str, str]]:
         """The zone of each organization. Raises LakeDamaged if visits that would count are dated in two zones."""
@@ -181,21 +160,15 @@ class Rebuild:
                 )
         return [(organization, zone) for organization, zones in sorted(dated.items()) for zone in zones]
 
-    def _insert_pending(self, db: sqlite3.Connection, old: OldManifest) -> None:
-        """Take over the pending visits that are in no file, and never number others like earlier ones."""
-        ranges = [(file.footer.organization, part) for file in self.plan.files for part in file.footer.pending]
-        rows = [
-            (key, organization, *rest)
-            for key, organization, *rest in old["pending"]
-            if not any(name == organization and part.contains(PendingRange(key, key)) for name, part in ranges)
-            or not _is_readable(rest[2])
-        ]
-        db.executemany("INSERT INTO pending VALUES (?, ?, ?, ?, ?, ?)", rows)
-        for row in sorted([*old["received"], *((organization, *part.times) for organization, part in ranges)]):
-            note_received(db, *row)
-        last = max([0, *(part.last for _, part in ranges), *(row[0] for row in old["pending"])])
-        db.execute("DELETE FROM sqlite_sequence WHERE name = 'pending'")
-        db.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('pending', ?)", [last])
+
+def _still_pending(old: OldManifest, ranges: list[tuple[str, PendingRange]]) -> list[tuple[Any, ...]]:
+    """The rows of pending visits that are in no file, of whose rows these are the ranges."""
+    return [
+        (key, organization, *rest)
+        for key, organization, *rest in old["pending"]
+        if not any(name == organization and part.contains(PendingRange(key, key)) for name, part in ranges)
+        or not _is_readable(rest[2])
+    ]
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from data.errors import LakeDamaged
-from data.manifest.batches import Batch
+from data.manifest.logs import Batch
 from data.progress import Progress, unseen
 from data.recovery.repetitions import Repetition, repetitions
 from data.store.footers import VisitFile, merged_batches, read_visit_file

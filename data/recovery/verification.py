@@ -13,11 +13,9 @@ import pyarrow.parquet as pq
 from data.disk.files import UNREADABLE, RegisteredFile, link_problem, version_of
 from data.errors import LakeDamaged
 from data.manifest.files import LandedFile
-from data.manifest.generation import outdated
 from data.progress import Progress, unseen
 from data.store.lake import Lake
 from data.store.layout import LINKS
-from data.store.link_files import all_stored_links
 from data.store.pending import check_pending
 from data.store.rollups import damaged_rollups
 from data.store.unknown import unknown_files
@@ -64,12 +62,12 @@ def verify_lake(lake: Lake, organization: str = "", progress: Progress = unseen)
         problem = _table_problem(seed, schema)
         _report(result, os.path.relpath(seed, lake.root), problem and f"{problem}; delete it, and it will be recreated")
     try:
-        _report(result, DATABASES[0], outdated(lake.manifest, lake.root))
-        for links in all_stored_links(lake, organization):
+        _report(result, DATABASES[0], lake.manifest.problem)
+        for links in lake.manifest.links.all_live(organization):
             _report(result, links.path, _links_problem(lake, links))
-        organizations = [organization] if organization else lake.manifest.organizations()
-        live, removals = lake.manifest.live_files, lake.manifest.removal_records
-        files = [file for name in organizations for file in (*live(name), *removals(name))]
+        organizations = [organization] if organization else lake.manifest.organizations.names()
+        known = lake.manifest.files
+        files = [file for name in organizations for file in (*known.live(name), *known.removal_records(name))]
         size = sum(file.size for file in files)
         for file in files:
             _report(result, file.path, _visit_file_problem(lake, file))
@@ -118,7 +116,7 @@ def _links_problem(lake: Lake, links: RegisteredFile) -> str:
     try:
         lake.recheck(links)
     except LakeDamaged:
-        if not lake.manifest.is_live(links.path):  # just replaced
+        if not lake.manifest.files.is_live(links.path):  # just replaced
             return ""
         problem = "is damaged: its SHA-256 differs" if (lake.root / links.path).exists() else "is missing"
         return f"{problem}; restore it from a backup, or import all links with --replace"
@@ -150,7 +148,7 @@ def _visit_file_problem(lake: Lake, file: LandedFile) -> str:
     except (LakeDamaged, FileNotFoundError):
         if (lake.root / file.path).exists():
             return "is damaged: its SHA-256 differs"
-        return "is missing" if lake.manifest.is_live(file.path) else ""  # erased since it was listed
+        return "is missing" if lake.manifest.files.is_live(file.path) else ""  # erased since it was listed
     except UNREADABLE as error:
         return _unreadable(error)
 

@@ -1,6 +1,5 @@
 """What the footer of a visit file records: all that is needed to make a lost manifest again from the files alone."""
 
-import json
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
@@ -14,15 +13,14 @@ from msgspec.structs import replace
 from data.disk.files import UNREADABLE, version_of, versioned
 from data.errors import LakeDamaged
 from data.local_time import DEFAULT_ZONE
-from data.manifest.batches import Batch, batch_of
 from data.manifest.coverage import is_pause, span
 from data.manifest.files import LandedFile
+from data.manifest.logs import Batch
+from data.manifest.pending import session_of
 from data.store.lake import Lake
 from data.visits import SCHEMA_VERSION
 
 _KEY: Final = "traffic.file"
-SESSION_BITS: Final = 20
-"""The lowest bits of the id of a row of pending visits number the rows of a session."""
 
 
 class PendingRange(msgspec.Struct, frozen=True, array_like=True):
@@ -118,22 +116,19 @@ def replacing_footer(lake: Lake, files: Sequence[LandedFile], removals: Sequence
     )
     footers = [*removed, *kept]
     batches = merged_batches(batch for footer in footers for batch in footer.batches)
-    ids = json.dumps([batch.id for batch in batches])
-    registered = lake.manifest.rows("SELECT * FROM batches WHERE id IN (SELECT value FROM json_each(?))", [ids])
-    rows = lake.manifest.rows(
-        "SELECT path FROM files WHERE organization = ? AND deletable_at IS NOT NULL", [files[-1].organization]
-    )
-    dead = {Path(path).name for (path,) in rows}  # still on disk: no chain of files breaks where one is deleted
+    registered = lake.manifest.logs.batches_by_id(batch.id for batch in batches)
+    # still on disk: no chain of files breaks where one is deleted
+    dead = {Path(file.path).name for file in lake.manifest.files.dead(files[-1].organization)}
     earlier = [name for footer in removed for name in footer.replaces]
     earlier += [name for footer in footers for name in footer.replaces if name in dead]
     return footer_of(
         files[-1].organization,
         files[-1].day,
-        [*batches, *map(batch_of, registered)],  # they may have grown
+        [*batches, *registered],  # they may have grown
         pending=merged_ranges(part for footer in footers for part in footer.pending),
         replaces=[*(file.path for file in (*files, *removals)), *earlier],
         unfinished_of=files[-1].unfinished_of if len(files) == 1 else None,
-        zone=lake.manifest.zone(files[-1].organization),
+        zone=lake.manifest.organizations.zone(files[-1].organization),
     )
 
 
@@ -163,11 +158,3 @@ def merged_ranges(ranges: Iterable[PendingRange]) -> tuple[PendingRange, ...]:
         else:
             merged.append(part)
     return tuple(merged)
-
-
-def session_of(row: int) -> int:
-    """The session of a row of pending visits: a manifest has a new one each time that it is opened.
-
-    The ids of rows differ from session to session, also where two programs went on from copies of one manifest.
-    """
-    return row >> SESSION_BITS

@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -17,7 +18,6 @@ from data.disk.files import RegisteredFile, has_room, make_durably, network_file
 from data.disk.locks import locked
 from data.errors import BadInput, LakeDamaged, OutdatedManifest
 from data.manifest.files import LandedFile
-from data.manifest.generation import SharedManifest
 from data.manifest.manifest import Manifest
 from data.manifest.read_only import connect_read_only, is_read_only, open_database_read_only
 from data.manifest.schema import open_database
@@ -77,15 +77,17 @@ class Lake(LakeFolders):
                 f"the lake cannot be at {root}: {network} is a network file system, on which a crash may lose "
                 "what was acknowledged; choose a local disk."
             )
-        kind = Manifest if self.is_read_only else SharedManifest
-        self.manifest = kind(
-            self.root / "manifest.sqlite", _LOST_MANIFEST if self.has_visits() else "", self.open_database
+        self.manifest = Manifest(
+            self.root / "manifest.sqlite",
+            _LOST_MANIFEST if self.has_visits() else "",
+            partial(_open_read_only, self._copies) if self.is_read_only else open_database,
+            is_shared=not self.is_read_only,
         )
 
     def open_database(self, path: Path, migrations: Sequence[str], refuse_new: str) -> sqlite3.Connection:
         """Open a database of this lake like `schema.open_database`, for reading only if the lake is read-only."""
         if self.is_read_only:
-            return open_database_read_only(path, migrations, self._copies)
+            return _open_read_only(self._copies, path, migrations, refuse_new)
         return open_database(path, migrations, refuse_new)
 
     def read_database(self, path: Path) -> sqlite3.Connection:
@@ -133,11 +135,10 @@ class Lake(LakeFolders):
         manifest would find it. A later commit takes its place first.
         """
         with suppress(sqlite3.OperationalError, OutdatedManifest):
-            with self.manifest.transaction() as db:
-                db.execute("UPDATE generation SET number = number")
+            self.manifest.check_writable()
             with self.manifest.locked():
                 for path in paths:
-                    if not self.manifest.is_registered(path):
+                    if not self.manifest.files.is_registered(path):
                         (self.root / path).unlink(missing_ok=True)
 
     def keep_seeds(self) -> bool:
@@ -158,9 +159,9 @@ class Lake(LakeFolders):
 
     def live_files(self, organization: str, start: date, end: date) -> list[LandedFile]:
         """The live files of one organization and range of days, without verifying them."""
-        files = self.manifest.live_files(organization, start, end)
+        files = self.manifest.files.live(organization, start, end)
         if not all(os.path.exists(f"{self.root}/{file.path}") for file in files):  # noqa: PTH110  # three times as fast
-            files = self.manifest.live_files(organization, start, end)  # read again: some were just erased
+            files = self.manifest.files.live(organization, start, end)  # read again: some were just erased
         return files
 
     def verified_path(self, file: LandedFile) -> str:
@@ -194,11 +195,15 @@ class Lake(LakeFolders):
         is_intact = sha256_of(path) == file.sha256
         if is_intact or stat.st_ctime_ns == file.changed_ns:  # otherwise it is due for a recheck already
             with suppress(sqlite3.OperationalError, OutdatedManifest):  # the next reader hashes it again
-                self.manifest.refresh_stat(
+                self.manifest.files.refresh_stat(
                     file.path, stat.st_ctime_ns if is_intact else 0, stat.st_ino, datetime.now(UTC)
                 )
         if not is_intact:
             raise LakeDamaged(f"{path} is not what was written (its SHA-256 differs); restore it from a backup.")
+
+
+def _open_read_only(copies: Path, path: Path, migrations: Sequence[str], _refuse_new: str) -> sqlite3.Connection:
+    return open_database_read_only(path, migrations, copies)
 
 
 def _stat(path: Path | str) -> os.stat_result:

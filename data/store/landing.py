@@ -17,10 +17,10 @@ from msgspec.structs import replace
 
 from data.disk.files import move_durably, sha256_of, write_parquet
 from data.manifest.arrivals import Arrivals, hours_of
-from data.manifest.batches import Batch
 from data.manifest.clock import format_time
 from data.manifest.coverage import span
 from data.manifest.files import LandedFile, Publisher
+from data.manifest.logs import Batch
 from data.store.footers import Footer, PendingRange, footer_of, readable_visit_file, replacing_footer
 from data.store.lake import Lake
 from data.visits import COLUMNS, VISITS
@@ -60,7 +60,7 @@ class Landing:
         self.organization = organization
         self._content = content
         self._pending = pending
-        self.zone = lake.manifest.zone(organization)
+        self.zone = lake.manifest.organizations.zone(organization)
         """In which the visits are dated; a commit fails if it was changed."""
         self._staged: list[Staged] = []
         self._last_part: pa.Table | None = None  # not written yet: its footer records the whole batch
@@ -97,19 +97,18 @@ class Landing:
         It is a new one; or the batch that it continues, if the caller has set `self.batch` to that id before staging.
         `arrived` are its new visits, if its source goes on.
         """
-        before = continues and continues.id
-        rows = self._lake.manifest.rows("SELECT first_at, last_at FROM batches WHERE id = ?", [before])
-        first_at, last_at = span(self._span, *rows)
+        before = self._lake.manifest.logs.times(continues.id) if continues else []
+        first_at, last_at = span(self._span, *before)
         batch = replace(batch, id=self.batch, first_at=first_at, last_at=last_at)
-        has_line = continues and self._lake.manifest.unfinished_files(continues)
+        has_line = continues and self._lake.manifest.files.unfinished(continues.id)
         # a rewrite of its file meanwhile would be newer, so that a rebuild would take it instead of what lands
         with self._lake.rewrite_lock(organization=self.organization) if has_line else nullcontext():
-            unfinished = self._lake.manifest.unfinished_files(continues) if continues else []
+            unfinished = self._lake.manifest.files.unfinished(continues.id) if continues else []
             if unfinished and not self._staged:  # nothing landed in their place, which must be recorded
                 self._add(unfinished[-1].day, 0, None)
                 self._last_part = VISITS.empty_table()
             publish = self._publisher(batch, unfinished)
-            self._lake.manifest.commit(self.organization, batch, continues, publish, zone=self.zone, arrived=arrived)
+            self._lake.manifest.land(self.organization, batch, continues, publish, zone=self.zone, arrived=arrived)
         return batch
 
     def publisher(self) -> Publisher:
@@ -146,7 +145,7 @@ class Landing:
         is_there = (self._lake.root / path).exists()
         if (
             not self._content
-            or self._lake.manifest.is_registered(path)
+            or self._lake.manifest.files.is_registered(path)
             or (is_there and not self._has_all_of(self._lake.root / path, visits))
         ):
             name, is_there = str(uuid.uuid4()), False
@@ -236,7 +235,7 @@ def discard(lake: Lake, staged: Sequence[Staged]) -> None:
     for file in staged:
         file.path.unlink(missing_ok=True)
         path = _path_of(file)
-        if not file.is_overwriting and (lake.root / path).exists() and not lake.manifest.is_registered(path):
+        if not file.is_overwriting and (lake.root / path).exists() and not lake.manifest.files.is_registered(path):
             moved.append(path)
     if moved:
         lake.delete_uncommitted(moved)

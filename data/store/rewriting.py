@@ -22,9 +22,6 @@ from data.store.layout import spill_folder
 from data.visits import VISITS
 
 Part = TypeVar("Part")
-_SKIP_REST: Final = "UPDATE batches SET whole_bytes = bytes WHERE id = ? \
-AND EXISTS (SELECT 1 FROM files WHERE path = ? AND deletable_at IS NULL)"
-
 MIN_MEMORY: Final = 192 << 20
 """DuckDB's memory limit in bytes, above which it spills into the lake's staging folder.
 
@@ -45,7 +42,7 @@ class Partition(NamedTuple):
 
 def partitions(lake: Lake, organization: str) -> Iterator[tuple[Partition, list[LandedFile]]]:
     """The partitions of an organization, oldest first, each with its live files."""
-    files = sorted(lake.manifest.live_files(organization), key=lambda file: file.day)
+    files = sorted(lake.manifest.files.live(organization), key=lambda file: file.day)
     for day, group in groupby(files, lambda file: file.day):
         yield Partition(organization, day), list(group)
 
@@ -68,7 +65,7 @@ def stage_removal_record(lake: Lake, removed: Sequence[LandedFile]) -> tuple[Sta
     Returns it, and the earlier records that it includes and replaces. It keeps the logs of the removed visits imported,
     and the visits removed, if the manifest is lost.
     """
-    earlier = lake.manifest.removal_records(removed[0].organization)
+    earlier = lake.manifest.files.removal_records(removed[0].organization)
     footer = replacing_footer(lake, removed, earlier)
     staged = Staged(new_path(lake), footer.organization, footer.day, 0)
     write_visits(VISITS.empty_table(), staged.path, replace(footer, unfinished_of=None))
@@ -83,8 +80,7 @@ def skip_rest(lake: Lake, removed: Sequence[LandedFile], kept: Sequence[Staged] 
     stay = {file.unfinished_of for file in kept} | {None}
     lines = [(file.unfinished_of, file.path) for file in removed if file.unfinished_of not in stay]
     if lines:
-        with lake.manifest.transaction() as db:
-            db.executemany(_SKIP_REST, lines)
+        lake.manifest.logs.skip_rest(lines)
 
 
 @contextmanager

@@ -4,14 +4,12 @@ A rollup is valid for a day while the live files of that day are exactly those i
 merges or erases visits need not update it. A lost rollup is computed again. Its columns are declared by the queries.
 """
 
-import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
-from itertools import chain, repeat, starmap
+from datetime import date, datetime, timedelta
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
@@ -19,10 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from data.disk.files import RegisteredFile, move_into_lake, sha256_of, write_parquet
-from data.errors import BadInput, Conflict, LakeDamaged, OutdatedManifest
-from data.manifest.clock import TOLERANCE, format_time, unchecked_bounds
-from data.manifest.files import READERS_GRACE, LandedFile
-from data.sql import read_sql
+from data.errors import BadInput, LakeDamaged, OutdatedManifest
+from data.manifest.files import LandedFile
+from data.manifest.rollups import Rollup
 from data.store.lake import Lake
 from data.store.layout import LakeFolders
 
@@ -34,13 +31,8 @@ _STATISTICS: Final = ("relation", "for_domain", "days", "day", "domain", "short_
 ROLLUPS_FOLDER: Final = "rollups"
 _SEED: Final = f"{ROLLUPS_FOLDER}/organization=_seed/month=1970-01-01/seed.parquet"
 
-_MONTHS_TO_COUNT: Final = read_sql("data.store", "sql/months_to_count")
-
 Schema: TypeAlias = pa.Schema
 """The columns of a rollup, including `relation`, `for_domain` and `day`."""
-
-SourceFiles = Mapping[date, frozenset[str]]
-"""The paths of the visit files of each day."""
 
 
 class LiveRollups(NamedTuple):
@@ -49,17 +41,6 @@ class LiveRollups(NamedTuple):
     files: list[str]
     days: frozenset[date]
     days_without_domains: frozenset[date]  # those of `days` that have no rows for single domains
-
-
-@dataclass(frozen=True)
-class Rollup:
-    """One file of counts on one organization's month, and what they were counted from."""
-
-    organization: str
-    month: date  # its first day
-    version: str  # of how it was counted
-    sources: SourceFiles
-    days_without_domains: frozenset[date]  # days that have no rows for single domains, because they had too many
 
 
 class RelationRows(NamedTuple):
@@ -87,19 +68,12 @@ def live_rollups(lake: Lake, organization: str, version: str, live: Sequence[Lan
     if not live:
         return LiveRollups([], frozenset(), frozenset())
     wanted, files, days, without_domains = source_files_by_day(live), [], set[date](), set[date]()
-    rows = lake.manifest.rows(
-        "SELECT path, bytes, sha256, changed_ns, inode, sources, days_without_domains FROM rollups "
-        "WHERE organization = ? AND version = ? AND month BETWEEN ? AND ? AND deletable_at IS NULL ORDER BY month",
-        [organization, version, month_of(min(wanted)).isoformat(), max(wanted).isoformat()],
-    )
-    for *columns, sources, wide_days in rows:
-        stored = RegisteredFile(*columns)
-        paths_by_day = {date.fromisoformat(day): paths for day, paths in json.loads(sources).items()}
-        counted = {day for day, paths in paths_by_day.items() if wanted.get(day) == frozenset(paths)}
-        if counted and _is_intact(lake, stored):
-            files.append(f"{lake.root}/{stored.path}")
+    for rollup in lake.manifest.rollups.live(organization, version, month_of(min(wanted)), max(wanted)):
+        counted = {day for day, paths in rollup.sources.items() if wanted.get(day) == paths}
+        if counted and _is_intact(lake, rollup.file):
+            files.append(f"{lake.root}/{rollup.file.path}")
             days |= counted
-            without_domains |= counted.intersection(map(date.fromisoformat, json.loads(wide_days)))
+            without_domains |= counted & rollup.days_without_domains
     return LiveRollups(files, frozenset(days), frozenset(without_domains))
 
 
@@ -110,13 +84,8 @@ def months_to_count(
 
     The versions are those of organizations whose behaviour is switched off, and of the others. One query for all.
     """
-    rows = lake.manifest.rows("SELECT path, bytes, sha256, changed_ns, inode FROM rollups WHERE deletable_at IS NULL")
-    lost = json.dumps([file.path for file in starmap(RegisteredFile, rows) if not _is_intact(lake, file)])
-    clock = datetime.now(UTC)  # checked_at is set by the system clock
-    bounds = {"after": format_time(clock - quiet_period), "until": format_time(clock + TOLERANCE)}
-    versions = {"version": version, "judged_version": judged_version}
-    rows = lake.manifest.rows(_MONTHS_TO_COUNT, {"now": now.isoformat(), "lost": lost, **bounds, **versions})
-    return [(organization, date.fromisoformat(month)) for organization, month in rows]
+    lost = [file.path for file in lake.manifest.rollups.all_live() if not _is_intact(lake, file)]
+    return lake.manifest.rollups.months_to_count(now, quiet_period, (version, judged_version), lost)
 
 
 def _is_intact(lake: Lake, file: RegisteredFile) -> bool:
@@ -130,11 +99,8 @@ def _is_intact(lake: Lake, file: RegisteredFile) -> bool:
 
 
 def _expire(lake: Lake, damaged: RegisteredFile) -> None:
-    with suppress(sqlite3.OperationalError, OutdatedManifest), lake.manifest.transaction() as db:  # or the next time
-        db.execute(
-            "UPDATE rollups SET deletable_at = ? WHERE path = ? AND deletable_at IS NULL",
-            [format_time(datetime.now(UTC)), damaged.path],
-        )
+    with suppress(sqlite3.OperationalError, OutdatedManifest):  # or the next time
+        lake.manifest.rollups.expire(damaged.path)
 
 
 def damaged_rollups(lake: Lake, organization: str = "", before: datetime | None = None) -> Iterator[str]:
@@ -142,12 +108,7 @@ def damaged_rollups(lake: Lake, organization: str = "", before: datetime | None 
 
     With `before`, only rollups that were last checked before that time.
     """
-    rows = lake.manifest.rows(
-        "SELECT path, bytes, sha256, changed_ns, inode FROM rollups "
-        "WHERE deletable_at IS NULL AND ? IN ('', organization) AND checked_at NOT BETWEEN ? AND ? ORDER BY path",
-        [organization, *unchecked_bounds(before)],
-    )
-    for file in starmap(RegisteredFile, rows):
+    for file in lake.manifest.rollups.all_live(organization, before):
         try:
             lake.recheck(file)
         except (LakeDamaged, OSError):
@@ -200,20 +161,4 @@ def publish(lake: Lake, rollup: Rollup, staged: Path, now: datetime) -> None:
     """Make a staged file the live rollup of its month. Raises Conflict unless its sources are live."""
     sha256 = sha256_of(staged)
     name = f"{ROLLUPS_FOLDER}/organization={rollup.organization}/month={rollup.month}/{staged.name}"
-    sources = {day.isoformat(): sorted(paths) for day, paths in sorted(rollup.sources.items())}
-    with lake.manifest.transaction() as db:
-        for path in chain(*sources.values()):
-            if not db.execute("SELECT 1 FROM files WHERE path = ? AND deletable_at IS NULL", [path]).fetchone():
-                raise Conflict(f"{path} was replaced by another process in the meantime; try again.")
-        db.execute(
-            "UPDATE rollups SET deletable_at = ? WHERE organization = ? AND month = ? AND deletable_at IS NULL",
-            [format_time(now + READERS_GRACE), rollup.organization, rollup.month.isoformat()],
-        )
-        file = move_into_lake(staged, lake.root, name, sha256)
-        without_domains = json.dumps(sorted(map(str, rollup.days_without_domains)))
-        db.execute(
-            "INSERT INTO rollups (organization, month, version, path, bytes, sha256, changed_ns, inode, checked_at, "
-            "sources, days_without_domains) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [rollup.organization, rollup.month.isoformat(), rollup.version, *file, format_time(now),
-             json.dumps(sources), without_domains],
-        )  # fmt: skip
+    lake.manifest.rollups.replace(rollup, lambda: move_into_lake(staged, lake.root, name, sha256), now)

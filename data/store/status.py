@@ -6,46 +6,18 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import pyarrow.parquet as pq
 
 from data.disk.files import UNREADABLE
 from data.errors import LakeDamaged
-from data.manifest.clock import TOLERANCE, format_time, parse_time
-from data.manifest.generation import outdated
+from data.manifest.clock import TOLERANCE
 from data.rules.tables import rules_version
-from data.sql import read_sql
 from data.store.lake import Lake
 
 MAX_FOOTERS: Final = 500
 """With more files than this, footers (about 0.2 ms each) are not read, and times of visits are unknown."""
-
-_ORGANIZATIONS: Final = read_sql("data.store", "sql/organizations")
-"""One statement, so that visits that are being moved from pending into a file are counted once."""
-
-_ENDS: Final = """
-SELECT organization, path FROM files JOIN (
-    SELECT organization, min(day) AS first_day, max(day) AS last_day FROM files
-    WHERE deletable_at IS NULL AND visits > 0 AND ? IN ('', organization) GROUP BY organization
-) USING (organization) WHERE deletable_at IS NULL AND visits > 0 AND day IN (first_day, last_day)
-"""
-
-_SPAN: Final = read_sql("data.store", "sql/span")
-
-_LATEST_TIME: Final = """
-SELECT max(at) FROM (
-    SELECT max(checked_at) AS at FROM files WHERE deletable_at IS NULL UNION ALL SELECT max(received_at) FROM pending
-    UNION ALL SELECT max(at) FROM last_runs UNION ALL SELECT ?
-)
-"""
-
-_FILES: Final = """
-SELECT sum(deletable_at IS NOT NULL), sum(iif(deletable_at IS NULL, 0, bytes)),
-    min(iif(deletable_at IS NULL, checked_at, NULL)) FROM files
-"""
-
-_LIVE: Final = "SELECT path FROM files WHERE deletable_at IS NULL AND visits > 0 ORDER BY day LIMIT ?"
 
 
 @dataclass
@@ -90,24 +62,23 @@ def status_of(lake: Lake, now: datetime) -> LakeStatus:
     """The status of a lake. Raises LakeDamaged when its manifest cannot be read."""
     try:
         organizations = _organizations(lake, now)
-        ((version,),) = lake.manifest.rows("PRAGMA user_version")
+        version = lake.manifest.statistics.version()
         oldest_salt, newest_salt = _salt_times(lake)
-        ((latest,),) = lake.manifest.rows(_LATEST_TIME, [format_time(newest_salt) if newest_salt else None])
-        ((dead_files, dead_bytes, oldest_check),) = lake.manifest.rows(_FILES)
+        latest, files = lake.manifest.statistics.latest_time(newest_salt), lake.manifest.statistics.files()
     except sqlite3.DatabaseError as error:
         raise LakeDamaged(f"the manifest of {lake.root} cannot be read ({error}); restore the lake.") from error
-    latest, refreshed = parse_time(latest), []
+    refreshed = []
     for path in lake.ip_lists.glob("*.json"):
         with suppress(OSError, ValueError, TypeError, LookupError):  # damaged, which an import reports
             refreshed.append(datetime.fromisoformat(json.loads(path.read_bytes())["fetched_at"]))
     return LakeStatus(
         manifest_version=version,
-        manifest_problem=outdated(lake.manifest, lake.root),
+        manifest_problem=lake.manifest.problem,
         organizations=organizations,
         total=_total(list(organizations.values())),
-        dead_files=dead_files or 0,
-        dead_bytes=dead_bytes or 0,
-        oldest_check_at=parse_time(oldest_check),
+        dead_files=files.dead,
+        dead_bytes=files.dead_bytes,
+        oldest_check_at=files.oldest_check_at,
         oldest_salt_at=oldest_salt,
         agents_refreshed_at=max(refreshed, default=None),
         clock_was_at=latest if latest and latest > now + TOLERANCE else None,
@@ -121,39 +92,17 @@ def organization_status(lake: Lake, organization: str, now: datetime) -> Organiz
     return _organizations(lake, now, organization).get(organization, OrganizationStatus())
 
 
-class StoredSpan(NamedTuple):
-    """The days of which an organization has visit files (None: it has none), and whether live visits are pending."""
-
-    first_day: date | None
-    last_day: date | None
-    has_pending: bool
-    unjudged: frozenset[date]
-    """Days with visits that were not judged, with those that are not over; none where behaviour is switched off."""
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the organization has no visits at all."""
-        return self.first_day is None and not self.has_pending
-
-
-def stored_span(lake: Lake, organization: str) -> StoredSpan:
-    """The days of an organization's visits. Takes well under a millisecond, unlike `organization_status`."""
-    ((first, last, has_pending, unjudged),) = lake.manifest.rows(_SPAN, {"organization": organization})
-    days = frozenset(map(date.fromisoformat, json.loads(unjudged)))
-    return StoredSpan(_day(first), _day(last), bool(has_pending), days)
-
-
 def _organizations(lake: Lake, now: datetime, organization: str = "") -> dict[str, OrganizationStatus]:
     """The data of every organization by its name, or only of the one that is given."""
-    statuses = {}
-    for name, files, visits, size, first, last, opened, unmerged, unjudged, waiting, oldest in lake.manifest.rows(
-        _ORGANIZATIONS, {"now": now.isoformat(), "organization": organization}
-    ):
-        days = _day(first), _day(last)
-        statuses[name] = OrganizationStatus(
-            files, visits, size, *days, None, None, opened, unmerged, unjudged, waiting, parse_time(oldest)
+    statuses = {
+        counts.organization: OrganizationStatus(
+            counts.files, counts.visits, counts.bytes, counts.first_day, counts.last_day, None, None,
+            counts.open_files, counts.unmerged_days, counts.unjudged_days, counts.pending_visits,
+            counts.oldest_pending_at,
         )
-    ends = lake.manifest.rows(_ENDS, [organization])
+        for counts in lake.manifest.statistics.organizations(now, organization)
+    }  # fmt: skip
+    ends = lake.manifest.files.first_and_last_days(organization)
     for name, path in ends if len(ends) <= MAX_FOOTERS else []:
         span = _span(lake.root / path)
         if span and name in statuses:
@@ -165,7 +114,7 @@ def _organizations(lake: Lake, now: datetime, organization: str = "") -> dict[st
 
 def _has_old_rules(lake: Lake, current: str) -> bool:
     """Whether a visit was classified by other rules than the current ones, by one column of the oldest files."""
-    for (path,) in lake.manifest.rows(_LIVE, [MAX_FOOTERS]):
+    for path in lake.manifest.files.oldest(MAX_FOOTERS):
         try:
             file = pq.ParquetFile(lake.root / path, read_dictionary=["rules_version"])
             versions = file.read(columns=["rules_version"])["rules_version"].unique().to_pylist()
@@ -205,10 +154,6 @@ def _total(rows: list[OrganizationStatus]) -> OrganizationStatus:
         pending_visits=sum(row.pending_visits for row in rows),
         oldest_pending_at=min((row.oldest_pending_at for row in rows if row.oldest_pending_at), default=None),
     )
-
-
-def _day(text: str | None) -> date | None:
-    return date.fromisoformat(text) if text else None
 
 
 def _salt_times(lake: Lake) -> tuple[datetime | None, datetime | None]:

@@ -31,13 +31,15 @@ def unknown_files(lake: Lake, organization: str = "") -> list[Path]:
     """The visit files of one organization, or of all, that the manifest does not know; sorted."""
     pattern = f"organization={organization or '[!_]*'}/day=*/*"
     paths = [path for folder in ("visits", "unknown") for path in (lake.root / folder).glob(pattern)]
-    registered = {lake.root / path for (path,) in lake.manifest.rows("SELECT path FROM files")}
+    registered = {lake.root / path for path in lake.manifest.files.paths()}
     unknown = sorted(path for path in paths if path not in registered)
     if not unknown:
         return []
     no_moves = nullcontext() if lake.is_read_only else lake.manifest.locked()
     with no_moves:  # no other process moves files meanwhile: check again what is unknown
-        return [path for path in unknown if path.is_file() and not lake.manifest.is_registered(_relative(lake, path))]
+        return [
+            path for path in unknown if path.is_file() and not lake.manifest.files.is_registered(_relative(lake, path))
+        ]
 
 
 def partition_of(path: Path) -> tuple[str, date]:
@@ -85,7 +87,7 @@ def expire_unknown(
     for path in unknown_files(lake, organization):
         owner, day = partition_of(path)
         file = readable_visit_file(path)
-        zone = file.footer.zone if file else lake.manifest.zone(owner)
+        zone = file.footer.zone if file else lake.manifest.organizations.zone(owner)
         if day >= today(zone, now) - age:
             continue
         with nullcontext(True) if dry_run else _guarded(lake, path) as is_unknown:
@@ -129,8 +131,8 @@ def _guarded(lake: Lake, path: Path) -> Iterator[bool]:
 
     An import that is repeated writes files of the same names again, and registers them.
     """
-    with lake.manifest.transaction():
-        yield path.is_file() and not lake.manifest.is_registered(_relative(lake, path))
+    with lake.manifest.exclusive():
+        yield path.is_file() and not lake.manifest.files.is_registered(_relative(lake, path))
 
 
 def _is_leftover(lake: Lake, path: Path) -> bool:
@@ -140,12 +142,12 @@ def _is_leftover(lake: Lake, path: Path) -> bool:
         return False
     organization, day = partition_of(path)
     sources = {_relative(lake, path.with_name(name)) for name in file.footer.replaces}
-    live = [one for one in lake.manifest.live_files(organization, day, day) if one.path in sources]
+    live = [one for one in lake.manifest.files.live(organization, day, day) if one.path in sources]
     paths = [lake.root / one.path for one in live]
     return (
         len(live) > 1
         and sum(one.visits for one in live) == file.visits
-        and all(map(lake.manifest.is_registered, sources))
+        and all(map(lake.manifest.files.is_registered, sources))
         and all(there.is_file() and there.stat().st_size == one.size for there, one in zip(paths, live, strict=True))
     )
 

@@ -25,7 +25,6 @@ from data.errors import Conflict, TrafficError
 from data.links.index import LinkIndex
 from data.manifest.clock import TOLERANCE
 from data.manifest.files import READERS_GRACE, Replacement
-from data.manifest.manifest import purge
 from data.progress import Progress, unseen
 from data.signals import BEHAVIOUR_VERSION
 from data.sql import read_sql
@@ -150,14 +149,14 @@ class Compactor:
         Visit files that are not in the manifest are kept, since it may have been lost; unknown.py says where.
         """
         now, manifest, root = self._now(), self._lake.manifest, self._lake.root
-        dead = manifest.deletable_files(now)
+        dead = manifest.files.deletable(now)
         for name in dead:
             (root / name).unlink(missing_ok=True)
-        purge(manifest, dead)
+        manifest.files.purge(dead)
         count = len(dead) + clear_unknown(self._lake)
         with manifest.locked():  # no other process moves files meanwhile
             rollups = list((root / "rollups").glob("organization=[!_]*/month=*/*.parquet"))
-            leftovers = [path for path in rollups if not manifest.is_registered(str(path.relative_to(root)))]
+            leftovers = [path for path in rollups if not manifest.files.is_registered(str(path.relative_to(root)))]
         delete_abandoned(self._lake.staging)
         for path in self._lake.staging.rglob("*"):
             with suppress(FileNotFoundError):
@@ -196,7 +195,7 @@ class Compactor:
 
     def _merge(self, engine: duckdb.DuckDBPyConnection, result: CompactionResult, merges: Work) -> None:
         for merge in merges:
-            there = {file.path for file in self._lake.manifest.live_files(*merge.partition, merge.partition.day)}
+            there = {file.path for file in self._lake.manifest.files.live(*merge.partition, merge.partition.day)}
             chosen = {file.path for file in merge.files}
             if not (chosen == there if merge.is_past else chosen <= there):
                 raise Conflict(f"visits of {merge.partition.day} were changed by another process; try again.")
@@ -225,7 +224,7 @@ class Compactor:
         try:
             until_memory_suffices(write, [n for n in _RANGES if n >= min(8, math.ceil(visits / RANGE_VISITS))])
             replacement = Replacement(files, self._now() + READERS_GRACE, changes_answers=False, judges=judges)
-            self._lake.manifest.replace_files(replacement, publisher(self._lake, staged))
+            self._lake.manifest.replace(replacement, publisher(self._lake, staged))
         finally:
             discard(self._lake, staged)
         with self._counting:

@@ -3,9 +3,8 @@
 Visits that expire by age, in all organizations, are handled by retention.py.
 """
 
-import sqlite3
 from collections.abc import Callable, Collection, Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -19,11 +18,10 @@ from data.disk.files import ROW_GROUP
 from data.errors import LakeDamaged, TrafficError
 from data.hosts import normalized_host
 from data.manifest.clock import TOLERANCE
+from data.manifest.erasures import Erasure
 from data.manifest.files import LandedFile, Replacement
-from data.manifest.manifest import expire_now, purge
 from data.progress import Progress, unseen
 from data.sql import read_sql
-from data.store.erasures import Erasure, record_erasure
 from data.store.footers import Footer, read_visit_file, replacing_footer
 from data.store.lake import Lake
 from data.store.landing import Staged, discard, new_path, publisher, replaced, write_visits
@@ -100,7 +98,7 @@ class Eraser:
     ) -> ErasureResult:
         """Remove visits from answers, partition by partition, each one atomically.
 
-        After GRACE, call `delete_files` and `truncate_wal` to delete them from the disk. Raises LakeDamaged for a
+        After GRACE, call `delete_files` and `manifest.shrink` to delete them from the disk. Raises LakeDamaged for a
         damaged file that must be read; partitions that were done before stay done.
         """
         erased = ErasureResult(organization, criteria, self._now())
@@ -108,11 +106,10 @@ class Eraser:
             if criteria.short_code is not None or criteria.visitor is not None:
                 last = criteria.before - timedelta(days=1) if criteria.before else erased.ended_at.date()
                 erasure = Erasure(erased.ended_at, criteria.short_code if criteria.visitor is None else None)
-                record_erasure(self._lake, organization, erasure, criteria.since or date.min, last)
+                self._lake.manifest.erasures.record(organization, erasure, criteria.since or date.min, last)
             with self._lake.write_lock():  # visits that are pending later are moved by the server that accepts them
-                rows = self._lake.manifest.rows
-                ((latest,),) = rows("SELECT max(received_at) FROM pending")
-                while rows("SELECT 1 FROM pending WHERE received_at <= ? LIMIT 1", [latest]):
+                latest = self._lake.manifest.pending.latest_received()
+                while self._lake.manifest.pending.has_any_received_until(latest):
                     flush_all(self._lake)
         days = [partition for partition, _ in partitions(self._lake, organization)]
         work = [partition for partition in days if criteria.matches_day(partition.day)]
@@ -126,7 +123,7 @@ class Eraser:
                         erased.unknown_visits += self._erase_unknown(engine, path, dry_run, criteria)
         if not dry_run:
             erased.ended_at = self._now()
-            erased.dead = expire_now(self._lake.manifest, organization, criteria.before, erased.ended_at + GRACE)
+            erased.dead = self._lake.manifest.files.expire_now(organization, criteria.before, erased.ended_at + GRACE)
         return erased
 
     def _run(
@@ -139,7 +136,7 @@ class Eraser:
         staged: list[Staged] = []
         try:
             with self._lake.write_lock(), self._lake.rewrite_lock(organization=partition.organization):
-                for file in self._lake.manifest.live_files(partition.organization, partition.day, partition.day):
+                for file in self._lake.manifest.files.live(partition.organization, partition.day, partition.day):
                     limit_memory(engine, file.visits)
                     count = file.visits
                     if not erased.criteria.selects_whole_days:  # otherwise it is not read, and may be damaged
@@ -161,7 +158,7 @@ class Eraser:
                         staged.append(record)
                     now = self._now()
                     replacement = Replacement([*files, *earlier], now + GRACE, changes_answers=True, erased_at=now)
-                    new = self._lake.manifest.replace_files(replacement, publisher(self._lake, staged))
+                    new = self._lake.manifest.replace(replacement, publisher(self._lake, staged))
                     erased.after += [file for file in new if file.visits]
         finally:
             discard(self._lake, staged)
@@ -222,12 +219,12 @@ def _write_remaining(
 def delete_files(lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
     """Delete dead files after their grace period, and files staged before `ended_at`, which may contain erased visits.
 
-    Call `truncate_wal` afterwards.
+    Call `manifest.shrink` afterwards.
     """
     with lake.write_lock(), lake.rewrite_lock():  # no other process uses staged files
         for path in dead:
             (lake.root / path).unlink(missing_ok=True)
-        purge(lake.manifest, dead)
+        lake.manifest.files.purge(dead)
         Compactor(lake).sweep()
         for staged in lake.staging.rglob("*"):
             with suppress(FileNotFoundError):
@@ -235,14 +232,3 @@ def delete_files(lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
                 is_future = changed_at > (datetime.now(UTC) + TOLERANCE).timestamp()
                 if staged.is_file() and (changed_at < ended_at.timestamp() or is_future):
                     staged.unlink()
-
-
-def truncate_wal(lake: Lake) -> bool:
-    """Empty the manifest's write-ahead log, which may contain pending visits.
-
-    Returns False while another connection reads the manifest; try again then.
-    """
-    path = lake.root / "manifest.sqlite"
-    with closing(sqlite3.connect(path, timeout=0.2, isolation_level=None)) as db:  # short, as it blocks writers
-        ((is_busy, *_),) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-    return not is_busy

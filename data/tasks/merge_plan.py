@@ -1,7 +1,7 @@
 """Which files of which days are merged: all of a past day into one, which is judged, those of an open day if many."""
 
 from collections.abc import Iterable, Iterator
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 from typing import Final, NamedTuple, TypeAlias
 
@@ -37,22 +37,13 @@ def days_to_merge(lake: Lake, now: datetime, quiet_period: timedelta, organizati
 
     A past day counts as open until nothing has landed in it for `quiet_period`. Without `organization`, days of all.
     """
-    days = lake.manifest.rows(
-        "SELECT organization, day FROM files LEFT JOIN zones USING (organization) "
-        "WHERE deletable_at IS NULL AND visits > 0 AND organization = coalesce($organization, organization) "
-        "GROUP BY organization, day "
-        "HAVING count(*) > iif(day < today_in(zone, $now), 1, $most) "
-        "OR day < today_in(zone, $now) AND min(behaviour_version) = 0 "
-        "ORDER BY count(*) DESC, organization, day",
-        {"now": now.isoformat(), "most": MAX_OPEN_FILES, "organization": organization},
-    )
     merges = []
     clock = datetime.now(UTC)  # not `now`: checked_at is set by the system clock
-    for owner, day in days:
-        partition = Partition(owner, date.fromisoformat(day))
-        files = lake.manifest.live_files(*partition, partition.day)
+    for owner, day in lake.manifest.files.days_to_merge(now, MAX_OPEN_FILES, organization):
+        partition = Partition(owner, day)
+        files = lake.manifest.files.live(*partition, partition.day)
         is_active = any(is_recent(file.checked_at, quiet_period, clock) for file in files)
-        is_past = partition.day < lake.manifest.today(owner, now) and not is_active
+        is_past = partition.day < lake.manifest.organizations.today(owner, now) and not is_active
         if not is_past:
             files = _to_merge(files)
         elif len([*merged_apart(files)]) == len(files) and all(file.behaviour_version for file in files):

@@ -93,7 +93,7 @@ class Reclassifier:
         try:
             with self._lake.write_lock(), self._lake.rewrite_lock(organization=partition.organization):
                 files = []  # those that contain a visit of older rules
-                for file in self._lake.manifest.live_files(partition.organization, partition.day, partition.day):
+                for file in self._lake.manifest.files.live(partition.organization, partition.day, partition.day):
                     asked = {"files": readable(self._lake, file), "rules_version": self._classifier.rules_version}
                     rows = engine.execute(read_sql("data.tasks", "sql/has_old_rules"), asked).fetchall()
                     files += [file] if rows[0][0] else []
@@ -107,7 +107,7 @@ class Reclassifier:
                 changes.partitions += bool(files)
                 if staged:
                     replacement = Replacement(files, self._now() + READERS_GRACE, changes_answers=True)
-                    self._lake.manifest.replace_files(replacement, publisher(self._lake, staged))
+                    self._lake.manifest.replace(replacement, publisher(self._lake, staged))
         finally:
             discard(self._lake, staged)
 

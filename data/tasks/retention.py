@@ -11,9 +11,8 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Final, NamedTuple
 
 from data.errors import Conflict, TrafficError
-from data.manifest.clock import format_time, is_recent, parse_time
+from data.manifest.clock import is_recent
 from data.manifest.files import LandedFile, Replacement
-from data.manifest.manifest import expire_now
 from data.store.lake import Lake
 from data.store.landing import discard, publisher
 from data.store.rewriting import skip_rest, stage_removal_record
@@ -51,15 +50,15 @@ def apply_retention(
     Answers no longer include them. Their files are deleted after GRACE, by `erasure.delete_files` or the next sweep.
     This never waits for an import. It trusts `now`: ask `clock_problem` first.
     """
-    first_kept, expired, dead = dict[str, date](), [], []
-    for name in [organization] if organization else lake.manifest.organizations():
-        first_kept[name] = before = lake.manifest.today(name, now) - timedelta(days=days)
+    first_kept, expired, dead = dict[str, date](), [], list[str]()
+    for name in [organization] if organization else lake.manifest.organizations.names():
+        first_kept[name] = before = lake.manifest.organizations.today(name, now) - timedelta(days=days)
         files = _expired_files(lake, name, before) if dry_run else _expire(lake, name, before, now)
         expired += [(name, file.day, file.visits) for file in files]
         if not dry_run:
-            dead += expire_now(lake.manifest, name, before, now + GRACE)
+            dead += lake.manifest.files.expire_now(name, before, now + GRACE)
     if not (dry_run or organization):
-        _record(lake, _RUN, now)
+        lake.manifest.last_runs.note(_RUN, now)
     expired += expire_unknown(lake, timedelta(days=days), now, dry_run, organization)
     ended = []
     for name in sorted({name for name, *_ in expired}):
@@ -75,10 +74,10 @@ def apply_retention_unattended(lake: Lake, days: int, now: datetime) -> Retentio
     clock, goes on; until then ClockDoubtful is raised.
     """
     if problem := clock_problem(lake, now):
-        doubted_at = _recorded(lake, _DOUBT)
+        doubted_at = lake.manifest.last_runs.at(_DOUBT)
         if doubted_at is None or not is_recent(doubted_at, 2 * _DAY, now):
             doubted_at = now
-            _record(lake, _DOUBT, now)
+            lake.manifest.last_runs.note(_DOUBT, now)
         if now - doubted_at < _DAY:
             raise ClockDoubtful(
                 f"{problem}; no days are deleted until a run tomorrow finds the same. If the date is right, "
@@ -90,12 +89,12 @@ def apply_retention_unattended(lake: Lake, days: int, now: datetime) -> Retentio
 def clock_problem(lake: Lake, now: datetime) -> str:
     """Why the clock may be ahead: it is more than a day after the newest visit, and after the last run. '' if not."""
     today = now.astimezone(UTC).date()
-    rows = lake.manifest.rows("SELECT max(day) FROM files WHERE deletable_at IS NULL AND day <= ?", [today.isoformat()])
-    newest = [date.fromisoformat(day) for (day,) in rows if day]
+    day = lake.manifest.files.newest_day(today)
+    newest = [day] if day else []
     if not newest or today - newest[0] > _DAY:  # files that the manifest does not know are looked at only if necessary
         unknown = [partition_of(path)[1] for path in unknown_files(lake)]
         newest = sorted([*newest, *(day for day in unknown if day <= today)], reverse=True)
-    last_run = _recorded(lake, _RUN)
+    last_run = lake.manifest.last_runs.at(_RUN)
     if not newest or today - newest[0] <= _DAY or (last_run and is_recent(last_run, _DAY, now)):
         return ""
     ran = f"old days were last deleted on {last_run:%Y-%m-%d}" if last_run else "old days were never deleted"
@@ -107,18 +106,8 @@ _RUN: Final = "retention"
 _DOUBT: Final = "retention, doubted"
 
 
-def _recorded(lake: Lake, task: str) -> datetime | None:
-    ((at,),) = lake.manifest.rows("SELECT max(at) FROM last_runs WHERE task = ?", [task])
-    return parse_time(at)
-
-
-def _record(lake: Lake, task: str, now: datetime) -> None:
-    with lake.manifest.transaction() as db:
-        db.execute("INSERT OR REPLACE INTO last_runs VALUES (?, ?)", [task, format_time(now)])
-
-
 def _expired_files(lake: Lake, organization: str, before: date) -> list[LandedFile]:
-    return lake.manifest.live_files(organization, end=before - timedelta(days=1))
+    return lake.manifest.files.live(organization, end=before - timedelta(days=1))
 
 
 def _expire(lake: Lake, organization: str, before: date, now: datetime) -> list[LandedFile]:
@@ -132,7 +121,7 @@ def _expire(lake: Lake, organization: str, before: date, now: datetime) -> list[
             record, earlier = stage_removal_record(lake, files)
             try:
                 replacement = Replacement([*files, *earlier], now + GRACE, changes_answers=True, erased_at=now)
-                lake.manifest.replace_files(replacement, publisher(lake, [record]))
+                lake.manifest.replace(replacement, publisher(lake, [record]))
             except Conflict:  # an import has just replaced the visit of an unfinished line: try again
                 continue
             finally:

@@ -43,15 +43,15 @@ def explain(
 
     Example: traffic behaviour explain --org acme --range 7d
     """
-    from data.manifest.behaviour import unjudged_days, uses_behaviour
+    from data.manifest.behaviour import unjudged_days
     from data.signals import SIGNALS
     from data.sql import read_sql
     from queries import Reader
 
     parameters = {name: value for name, value in context.obj.items() if value}
     opened = open_lake(lake, organization)
-    is_on = uses_behaviour(opened.manifest, organization)
-    unjudged = unjudged_days(opened.manifest.live_files(organization))
+    is_on = opened.manifest.behaviour.is_used(organization)
+    unjudged = unjudged_days(opened.manifest.files.live(organization))
     with closing(Reader(opened)) as reader:
         rows = reader.sql(read_sql("service", "behaviour"), organization=organization, **parameters).to_pylist()
     answer = []
@@ -74,7 +74,6 @@ def explain(
 
 
 def _switch(lake: Path, organization: str, *, on: bool) -> None:
-    from data.manifest.behaviour import switch_behaviour
 
-    switch_behaviour(open_lake(lake, organization, must_write=True).manifest, organization, on=on)
+    open_lake(lake, organization, must_write=True).manifest.behaviour.switch(organization, on=on)
     inform(f"Behaviour is {'on' if on else 'off'} for {organization}.")

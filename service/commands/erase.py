@@ -91,7 +91,7 @@ def report_due(followed: "Collection[Followed]") -> None:
 
 def finish(lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
     """Delete replaced files once no query can be reading them, and truncate the manifest's WAL. Raises FilesInUse."""
-    from data.tasks.erasure import GRACE, FilesInUse, delete_files, truncate_wal
+    from data.tasks.erasure import GRACE, FilesInUse, delete_files
 
     if dead:
         seconds = round(GRACE.total_seconds())
@@ -102,7 +102,7 @@ def finish(lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
                 progress(second + 1, seconds)
     delete_files(lake, dead, ended_at)
     for second in range(LOG_WAIT_SECONDS):
-        if truncate_wal(lake):
+        if lake.manifest.shrink():
             return
         if not second:
             inform("The files are deleted; waiting for a process that reads manifest.sqlite, such as a backup.")

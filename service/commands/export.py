@@ -63,7 +63,7 @@ def export(
         raise BadInput(f"{folder} is inside the lake; choose a folder outside of it.")
     with_values = load_traffic_values(Path(values) if values else None)
     with closing(opened.manifest), closing(Warehouse(opened, with_values, seconds=600)) as warehouse:  # no client waits
-        yesterday = opened.manifest.today(organization, datetime.now(UTC)) - timedelta(days=1)
+        yesterday = opened.manifest.organizations.today(organization, datetime.now(UTC)) - timedelta(days=1)
         scopes = _scopes(opened, organization, context.obj, entries, yesterday)
         folders = {}
         for name, scope in scopes.items():
@@ -115,7 +115,7 @@ def _scopes(
 
 def _days(lake: Lake, organization: str, scope: "Scope | None", yesterday: date) -> list[date]:
     """The complete days of a scope that have visits, or all that have some."""
-    stored = {file.day for file in lake.manifest.live_files(organization) if file.day <= yesterday}
+    stored = {file.day for file in lake.manifest.files.live(organization) if file.day <= yesterday}
     if scope is None:
         return sorted(stored)
     days = sorted(day for day in stored if scope.start_date <= day <= scope.end_date)

@@ -91,7 +91,7 @@ def import_logs(
                 ask("Import it again?")
         for file in files:
             summaries.append(_run(importer, file, options, dry_run, again))
-            _report(file, summaries[-1], options.domain, dry_run, opened.manifest.zone(organization))
+            _report(file, summaries[-1], options.domain, dry_run, opened.manifest.organizations.zone(organization))
         if not dry_run:
             judge_past_days(opened, organization)
     if any(summary.cut_short for summary in summaries):

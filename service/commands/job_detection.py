@@ -32,14 +32,15 @@ def detect(
 
     Example: traffic jobs detect --org acme --dry-run
     """
-    from data.store.status import stored_span
     from queries import DETECTORS, days_before, share_detected
 
     now = datetime.now(UTC)
     with opened_detection(lake, organization) as detection:
-        day = day_of("--as-of", as_of) if as_of else detection.lake.manifest.today(organization, now)
+        day = day_of("--as-of", as_of) if as_of else detection.lake.manifest.organizations.today(organization, now)
         first, last = days_before(day)
-        if unjudged := sum(first <= one <= last for one in stored_span(detection.lake, organization).unjudged):
+        if unjudged := sum(
+            first <= one <= last for one in detection.lake.manifest.statistics.stored_span(organization).unjudged
+        ):
             inform(f"Not judged yet, so left out: {plural(unjudged, 'day')}; run `traffic compact`.")
         shared = share_detected(detection.engine, organization, day) if explain or is_dry_run else None
         if explain:

@@ -148,7 +148,7 @@ def redirect(
             return
         job = jobs.job(organization, job_id)
     with opened_detection(lake, organization) as detection:
-        found = redirect_guesses(detection.engine, job, detection.lake.manifest.today(organization, now))
+        found = redirect_guesses(detection.engine, job, detection.lake.manifest.organizations.today(organization, now))
     guesses = [structs.asdict(guess) for guess in found]
     print_answer(guesses, "table", nothing="No link or path has a similar spelling.")
 

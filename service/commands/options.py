@@ -83,12 +83,12 @@ def announce_new_lake(lake: Path) -> None:
 
 def chosen_organizations(lake: Lake, organization: str) -> list[str]:
     """The organization alone, or without one all that have visits. Raises BadInput if it does not exist."""
-    return [existing_organization(lake, organization)] if organization else lake.manifest.organizations()
+    return [existing_organization(lake, organization)] if organization else lake.manifest.organizations.names()
 
 
 def existing_organization(lake: Lake, organization: str) -> str:
     """The organization, which has visits, links or an API key in the lake. Raises BadInput with the nearest names."""
-    known = lake.manifest.organizations()
+    known = lake.manifest.organizations.names()
     if check_organization(organization) in known or lake.links_folder(organization).exists():
         return organization
     from difflib import get_close_matches

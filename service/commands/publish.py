@@ -35,7 +35,6 @@ def publish(
     from rich.filesize import decimal
 
     from data.publish.publisher import LakePublisher, follow_erasures
-    from data.store.copies import forget_copies
     from service.commands.erase import report_due
 
     name = _TARGET.read(target)
@@ -43,7 +42,7 @@ def publish(
         raise BadInput(f"name a folder or a bucket like s3://bucket/prefix, or set {_TARGET.variable}.")
     opened = Lake(lake)
     if forget:
-        copies = forget_copies(opened, name)
+        copies = opened.manifest.copies.forget(name)
         inform(f"{plural(copies, 'organization')} at {name} forgotten; what is there is yours to delete.")
         return
     publisher = LakePublisher(opened, name)

@@ -157,7 +157,9 @@ def _scope(lake: Lake, entry: "Entry", organization: str, parameters: dict[str, 
     if no_domain and parameters["domain"]:
         raise BadInput("--domain and --no-domain exclude each other.")
     query = validate(parameters.items(), entry)
-    scope = scope_from(query, organization, lake.manifest.today(organization, datetime.now(UTC)), LinkIndex(lake))
+    scope = scope_from(
+        query, organization, lake.manifest.organizations.today(organization, datetime.now(UTC)), LinkIndex(lake)
+    )
     return replace(scope, no_domain=no_domain or scope.no_domain)
 
 

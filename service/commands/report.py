@@ -34,6 +34,8 @@ def report(
     check_format(output, ("html", "text"))
     opened, now = open_lake(lake, organization), datetime.now(UTC)
     with closing(Warehouse(opened)) as warehouse:
-        made = Report.load(opened, warehouse, organization, context.obj, opened.manifest.today(organization, now))
+        made = Report.load(
+            opened, warehouse, organization, context.obj, opened.manifest.organizations.today(organization, now)
+        )
     text = made.html(now) if output == "html" else made.text()
     sys.stdout.buffer.write(text.encode())  # as it is, while typer.echo drops what colours a terminal

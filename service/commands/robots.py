@@ -82,7 +82,6 @@ def _read_fetches(
     lake: Path, organization: str, rules: "Protego | None", domain: str
 ) -> tuple[date, date, int, list["Crawled"], Counter[str] | None]:
     """The first and the last day, how many are not judged, what was fetched, and requests against rules by agent."""
-    from data.store.status import stored_span
     from queries import Reader
     from service import robots as plans
 
@@ -90,7 +89,7 @@ def _read_fetches(
     ignored: Counter[str] | None = None
     with closing(Reader(opened)) as reader:
         first, last = plans.last_days(reader.today(organization))
-        waiting = sum(first <= day <= last for day in stored_span(opened, organization).unjudged)
+        waiting = sum(first <= day <= last for day in opened.manifest.statistics.stored_span(organization).unjudged)
         fetched = reader.query("ai-agents", organization=organization, start_date=first, end_date=last, domain=domain)
         if rules:
             ignored = Counter()

@@ -18,7 +18,7 @@ from service.commands.options import DEFAULT_LAKE, LakeOption
 from service.commands.printing import console, printable
 
 if TYPE_CHECKING:
-    from data.store.copies import Copy
+    from data.manifest.copies import Copy
     from data.store.status import LakeStatus
 
     JobCounts = dict[str, dict[str, int]]
@@ -33,7 +33,6 @@ def status(
 
     Example: traffic status --format json
     """
-    from data.store.copies import copies
     from data.store.status import status_of
     from service.control_database import read_control
     from service.jobs.tables import count_by_status
@@ -42,7 +41,7 @@ def status(
     opened, now = Lake(lake, must_write=False), datetime.now(UTC)
     with closing(opened.manifest), read_control(opened) as control:
         lake_status, jobs = status_of(opened, now), count_by_status(control) if control else {}
-        published = copies(opened)
+        published = opened.manifest.copies.of()
     if output == "json":
         from service.encoding import encode
 

@@ -27,7 +27,7 @@ def set_zone(
     check_zone(zone)
     opened = created_lake(lake)
     with opened.write_lock():  # an import that runs has read the zone
-        opened.manifest.set_zone(organization, zone)
+        opened.manifest.organizations.set_zone(organization, zone)
     inform(f"Days of {organization} are those of {zone}.")
 
 
@@ -38,4 +38,4 @@ def show_zone(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE)
     Example: traffic zone show --org acme
     """
     check_organization(organization)
-    typer.echo(Lake(lake, must_write=False).manifest.zone(organization))
+    typer.echo(Lake(lake, must_write=False).manifest.organizations.zone(organization))

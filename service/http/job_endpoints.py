@@ -112,7 +112,7 @@ async def guesses_for(  # noqa: PLR0917  # what answers, and who asks for what
     job = await store.database.read(store.job, caller.organization, job_id)
     if job.action_id != ADD_REDIRECT:
         return []
-    today = store.database.lake.manifest.today(caller.organization, clock())
+    today = store.database.lake.manifest.organizations.today(caller.organization, clock())
     with workers.admitted(caller.organization, caller.asker):
         return await workers.compute(*caller.turn, lambda: redirect_guesses(warehouse, job, today))
 

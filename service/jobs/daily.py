@@ -11,7 +11,6 @@ from typing import Final
 from data import Lake, TrafficError
 from data.local_time import today
 from data.rules.tables import rules_version
-from data.store.status import stored_span
 from data.tasks.lake_process import MAX_VISITS_IN_SERVER, LakeProcess
 from queries import Engine, Warehouse, days_before
 from service.clock import to_text
@@ -72,8 +71,8 @@ class DailyDetection:
         The engine stays open until the last one has had them.
         """
         now = self._clock()
-        for organization in sorted(self._lake.manifest.organizations(), key=self._failed.__contains__):
-            zone = self._lake.manifest.zone(organization)
+        for organization in sorted(self._lake.manifest.organizations.names(), key=self._failed.__contains__):
+            zone = self._lake.manifest.organizations.zone(organization)
             day = today(zone, now)
             has_begun = today(zone, now - timedelta(hours=FIRST_HOUR)) == day
             is_due = has_begun and last_run(self._jobs.database, organization) != day
@@ -105,13 +104,15 @@ class DailyDetection:
     def _waits(self, organization: str, day: date, now: datetime) -> bool:
         """Whether days that are examined are still to be judged, as after an import, an upgrade, or late visits."""
         first, last = days_before(day)
-        left = frozenset(one for one in stored_span(self._lake, organization).unjudged if first <= one <= last)
+        left = frozenset(
+            one for one in self._lake.manifest.statistics.stored_span(organization).unjudged if first <= one <= last
+        )
         before, since = self._waiting.get(organization, (None, now))
         self._waiting[organization] = left, since if left == before else now
         return bool(left) and now - self._waiting[organization][1] < MAX_WAIT
 
     def _run(self, organization: str, day: date, now: datetime) -> None:
-        problems, files = list[str](), self._lake.manifest.live_files(organization, *days_before(day))
+        problems, files = list[str](), self._lake.manifest.files.live(organization, *days_before(day))
         if self._memory and sum(file.visits for file in files) > MAX_VISITS_IN_SERVER:
             try:
                 self._process.run(detect_jobs, organization, self._memory, now.isoformat())
@@ -138,7 +139,7 @@ def detect_jobs(lake: Lake, organization: str, memory: str, now: str) -> None:
         closing(Warehouse(lake, [], memory, QUERY_SECONDS, in_background=True)) as warehouse,
     ):
         detection = Detection(warehouse, lake, Jobs(control), organization)
-        problems = _run_all(detection, lake.manifest.today(organization, moment), moment)
+        problems = _run_all(detection, lake.manifest.organizations.today(organization, moment), moment)
     if problems:
         raise TrafficError("; ".join(problems))
 

@@ -15,8 +15,6 @@ from typing import Final, NamedTuple
 from msgspec import structs
 
 from data import BadInput, Lake, TrafficError
-from data.manifest.coverage import covered_days
-from data.store.status import stored_span
 from queries import (
     DETECTED_DAYS,
     DETECTORS,
@@ -178,7 +176,7 @@ class Detection:
         """When a path was first redirected after the approval of its job; None if it was before, or hardly since."""
         approved_on, end = self._day_of(approved_at), self._day_of(now)
         first, last = approved_on - timedelta(days=DAYS_WITHOUT), approved_on - timedelta(days=1)
-        covered = covered_days(self.lake.manifest, self.organization, subject["domain"] or "", first, last)
+        covered = self.lake.manifest.coverage.covered_days(self.organization, subject["domain"] or "", first, last)
         rows = redirected(self.engine, self.organization, subject, (first, end), self.cancelled)
         is_new = len(covered) == DAYS_WITHOUT and all(day >= approved_on for day, _, _ in rows)
         if not is_new or sum(number for _, number, _ in rows) < MIN_REDIRECTED:
@@ -186,12 +184,12 @@ class Detection:
         return max(approved_at, min(at for _, _, at in rows).replace(tzinfo=UTC))
 
     def _day_of(self, moment: datetime) -> date:
-        return self.lake.manifest.today(self.organization, moment)
+        return self.lake.manifest.organizations.today(self.organization, moment)
 
     @cached_property
     def _unjudged(self) -> frozenset[date]:
-        return stored_span(self.lake, self.organization).unjudged
+        return self.lake.manifest.statistics.stored_span(self.organization).unjudged
 
     def _covered(self, domain: str | None, first: date, last: date) -> set[date]:
         """The days of a span that are covered for a domain, and judged."""
-        return covered_days(self.lake.manifest, self.organization, domain or "", first, last) - self._unjudged
+        return self.lake.manifest.coverage.covered_days(self.organization, domain or "", first, last) - self._unjudged

@@ -8,7 +8,6 @@ from datetime import UTC, datetime, time, timedelta
 from typing import Final
 
 from data.progress import Progress
-from data.store.status import stored_span
 from queries import DETECTORS
 from service.jobs.detection import Detection
 from service.jobs.outcome import DAYS_BEFORE, LAST_DAY
@@ -28,7 +27,7 @@ def placebo(detection: Detection, progress: Progress) -> dict[str, Counter[str]]
 
     `progress` is in made-up days. Raises what `detect` and `measure_all` raise.
     """
-    span = stored_span(detection.lake, detection.organization)
+    span = detection.lake.manifest.statistics.stored_span(detection.organization)
     found = {kind: Counter[str]() for kind in DETECTORS}
     if span.first_day is None or span.last_day is None:
         return found

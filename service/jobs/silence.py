@@ -13,7 +13,7 @@ import orjson
 
 from data import Lake
 from data.hosts import normalized_host
-from data.manifest.arrivals import Silence, silences
+from data.manifest.arrivals import Silence
 from service.clock import to_text
 from service.jobs.findings import blank_job
 from service.jobs.records import SYSTEM, Change, Job
@@ -23,10 +23,6 @@ from service.jobs.tables import change_job, create_job, job_of_fingerprint, open
 
 SILENT_SOURCE: Final = "silent_source"
 """Their type."""
-_ARRIVALS: Final = """
-SELECT source, domain, hour, visits FROM arrivals WHERE organization = :organization
-AND (source <> 'report' OR NOT EXISTS (SELECT 1 FROM pending WHERE organization = :organization))
-"""
 _OPEN: Final = """
 SELECT organization, count(*) FROM jobs
 WHERE type = ? AND status IN ('new', 'reviewed', 'approved', 'sent') GROUP BY organization
@@ -36,9 +32,9 @@ WHERE type = ? AND status IN ('new', 'reviewed', 'approved', 'sent') GROUP BY or
 def update_silences(lake: Lake, jobs: Jobs, now: datetime) -> None:
     """Make a job of each source that has fallen silent, and resolve the jobs of those whose visits arrive again."""
     known = open_silences(jobs)
-    for (organization,) in lake.manifest.rows("SELECT DISTINCT organization FROM arrivals"):
-        rows = lake.manifest.rows(_ARRIVALS, {"organization": organization})
-        silent = silences(rows, lake.manifest.zone(organization), now)
+    for organization in lake.manifest.arrivals.organizations():
+        zone = lake.manifest.organizations.zone(organization)
+        silent = lake.manifest.arrivals.silences(organization, zone, now)
         found = {job.fingerprint: job for job in (_job(organization, one, now) for one in silent)}
         if not found and organization not in known:
             continue

@@ -52,7 +52,7 @@ def weekly_message(
     from service.pages import formats  # noqa: PLC0415  # slow: a server loads its pages with the first one
     from service.pages.numbers.report import Report  # noqa: PLC0415
 
-    zone = lake.manifest.zone(organization)
+    zone = lake.manifest.organizations.zone(organization)
     week = Week.due(zone, now)
     days = {"start_date": week.first_day.isoformat(), "end_date": week.last_day.isoformat()}
     report = Report.load(lake, warehouse, organization, days, today(zone, now), cancelled)
@@ -90,7 +90,7 @@ class WeeklyMail:
         """Send the reports that are due. One that fails is logged once and does not stop the others."""
         now = self.clock()
         for organization in self.recipients:
-            week = Week.due(self.lake.manifest.zone(organization), now)
+            week = Week.due(self.lake.manifest.organizations.zone(organization), now)
             if self._cancelled.is_set():
                 break
             key = [organization, week.first_day.isoformat()]

@@ -62,7 +62,9 @@ def server_sources(
 
 
 def _scope_of(lake: Lake, organization: str, links: LinkIndex, clock: Clock) -> ScopeOf:
-    return lambda parameters: scope_from(parameters, organization, lake.manifest.today(organization, clock()), links)
+    return lambda parameters: scope_from(
+        parameters, organization, lake.manifest.organizations.today(organization, clock()), links
+    )
 
 
 def _sources(

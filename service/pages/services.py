@@ -43,8 +43,8 @@ class PageServices:
 
     def today(self, organization: str) -> date:
         """The current day of an organization."""
-        return self.lake.manifest.today(organization, self.clock())
+        return self.lake.manifest.organizations.today(organization, self.clock())
 
     def hours_begun(self, organization: str) -> int:
         """How many hours of that day have begun."""
-        return local_now(self.lake.manifest.zone(organization), self.clock()).hour + 1
+        return local_now(self.lake.manifest.organizations.zone(organization), self.clock()).hour + 1

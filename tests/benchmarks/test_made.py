@@ -12,6 +12,7 @@ from data import Lake
 from data.ingest.importer import Importer, Options
 from data.visits import VISITS, VISITS_OF_DAYS
 from service.demo.sample import Sample
+from tests.support.manifests import database_of
 
 SAMPLE = Sample(3_000, date(2026, 10, 31), days=12, links=40)
 UNTOLD = ("domain", "country", "visitor")
@@ -71,8 +72,8 @@ def test_a_lake_is_built_once_and_whatever_was_left_off_is_finished(tmp_path, mo
         land_organization(lake, "acme", sample, browsers=300)
     whole, other = map(digest, lakes)
     assert whole == other
-    assert len(lakes[0].manifest.batches("acme", "")) == sample.days
-    with lakes[0].manifest.transaction() as db:  # as if the last days had not been reached
+    assert len(lakes[0].manifest.logs.batches("acme", "")) == sample.days
+    with database_of(lakes[0].manifest).transaction() as db:  # as if the last days had not been reached
         db.execute("DELETE FROM files WHERE day >= '2026-10-30'")
         db.executemany("DELETE FROM batches WHERE visits = ?", [(visits,) for _, visits in sample.daily()[2:]])
     assert digest(lakes[0]) != whole

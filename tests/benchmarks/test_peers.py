@@ -18,10 +18,11 @@ from benchmarks.peers.sqlite import SQLite
 from benchmarks.peers.umami import Umami, postgresql, programs
 from benchmarks.printing import row_of
 from data import Lake
-from data.manifest.manifest import insert_files
+from data.manifest.files import insert_files
 from data.store.landing import Landing
 from queries import Scope, Warehouse
 from service.demo.sample import Sample
+from tests.support.manifests import database_of
 
 SAMPLE = Sample(3_000, date(2026, 10, 31), days=12, links=40)
 WHOLE = Scope("acme", date(2026, 10, 18), SAMPLE.last_day)
@@ -35,7 +36,7 @@ def world(tmp_path_factory):
     landing = Landing(lake, "acme")
     (days,) = drawing.parts()
     landing.stage(drawing.visits(days))
-    with lake.manifest.transaction() as db:
+    with database_of(lake.manifest).transaction() as db:
         insert_files(db, landing.publisher()())
     drawing.close()
     return World(lake, "small", SAMPLE.visits, "digest")

@@ -30,6 +30,7 @@ from queries.variables import CLUSTER_FILES, MAX_VALUES_PER_DAY, one_source
 from tests.cluster.processes import Spark
 from tests.faults.trials import IS_LONG
 from tests.queries.test_detectors import AS_OF, planted
+from tests.support.manifests import database_of
 from tests.support.sql import TEXTS
 from tests.support.visits import land, links, visit
 
@@ -108,11 +109,11 @@ def crowd():
 
 def take_a_column_away(lake):
     """Let the files be those of a program that did not know `protocol` yet."""
-    for file in lake.manifest.live_files("acme"):
+    for file in lake.manifest.files.live("acme"):
         path = lake.root / file.path
         visits = pq.read_table(path, partitioning=None).drop_columns("protocol")
         write_parquet([visits], visits.schema, path)
-        with lake.manifest.transaction() as db:
+        with database_of(lake.manifest).transaction() as db:
             row = [sha256_of(path), path.stat().st_size, SCHEMA_VERSION - 1, file.path]
             db.execute("UPDATE files SET sha256 = ?, bytes = ?, schema_version = ? WHERE path = ?", row)
 

@@ -16,6 +16,7 @@ from queries import ClusterOptions, QueryFailed, RollupBuilder, Warehouse, open_
 from queries.variables import MAX_VALUES_PER_DAY
 from service.demo.sample import Sample
 from tests.support.lakes import opened
+from tests.support.manifests import database_of
 from tests.support.visits import land, visit
 
 PROGRAM = Path(sys.executable).parent / "traffic"
@@ -45,7 +46,7 @@ def more_days(lake):
 def rows_of(lake):
     """Of each live rollup, one a month: every row as text, and the days without rows for single domains."""
     asked = "SELECT path, days_without_domains FROM rollups WHERE deletable_at IS NULL ORDER BY month"
-    rollups = lake.manifest.rows(asked)
+    rollups = database_of(lake.manifest).rows(asked)
     return [(sorted(map(str, pq.ParquetFile(lake.root / path).read().to_pylist())), days) for path, days in rollups]
 
 
@@ -102,7 +103,7 @@ def test_a_rollup_counted_by_spark_is_that_of_one_machine(counting, counted_here
 def test_only_months_of_many_visits_are_counted_by_the_cluster(landed, counting, sail):
     with opened(landed) as lake:
         visits = dict.fromkeys((10, 11), 0)
-        for file in lake.manifest.live_files("acme"):
+        for file in lake.manifest.files.live("acme"):
             visits[file.day.month] += file.visits
     assert visits[10] < visits[11]
     with counting(sail.address, visits[11]) as (_, builder):

@@ -39,6 +39,7 @@ from service.http.lanes import MAX_REQUESTS, Workers
 from service.pages.sessions import SessionStore
 from tests.faults.trials import scaled
 from tests.support.control import open_store
+from tests.support.manifests import database_of
 from tests.support.sockets import Asker, answer_on
 from tests.support.sql import rows
 from tests.support.visits import land, visit
@@ -170,7 +171,7 @@ def zigzag(number):
 def land_fatal(lake, organization):
     """Land a visit in a file that ends the engine of DuckDB 2.0: its column bot_category has less than no bytes."""
     land(lake, organization, [visit()])
-    (file,) = lake.manifest.live_files(organization)
+    (file,) = lake.manifest.files.live(organization)
     path = lake.root / file.path
     content, metadata = bytearray(path.read_bytes()), pq.read_metadata(path)
     columns = [metadata.row_group(0).column(number) for number in range(metadata.num_columns)]
@@ -178,7 +179,7 @@ def land_fatal(lake, organization):
     content[content.index(zigzag(size), len(content) - metadata.serialized_size - 8)] ^= 1
     path.write_bytes(content)
     stat = path.stat()
-    with lake.manifest.transaction() as db:
+    with database_of(lake.manifest).transaction() as db:
         db.execute(
             "UPDATE files SET sha256 = ?, changed_ns = ?, inode = ? WHERE path = ?",
             [sha256_of(path), stat.st_ctime_ns, stat.st_ino, file.path],

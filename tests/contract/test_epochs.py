@@ -101,7 +101,7 @@ def test_an_answer_is_held_on_where_nothing_of_the_organization_changed(lake, cl
     for organizations, how in ((["acme"], {"dry_run": True}), (["other"], {}), ([], {})):
         Reclassifier(lake).run(organizations, **how)
         assert asked(client) == first
-    assert (hits(client), lake.manifest.epoch("acme")) == (3, 0)
+    assert (hits(client), lake.manifest.organizations.epoch("acme")) == (3, 0)
     reclassify(lake)
     second = asked(client)
     assert second != first

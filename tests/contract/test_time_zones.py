@@ -20,7 +20,7 @@ ZONES = {
 def ask(shared_lake, opened, key_of):
     """Asks for one of three organizations, which have the same visit, of half an hour ago, in three zones."""
     for organization, (zone, offset, *_) in ZONES.items():
-        shared_lake.manifest.set_zone(organization, zone)
+        shared_lake.manifest.organizations.set_zone(organization, zone)
         land(shared_lake, organization, [visit(visited_at=NOW.replace(tzinfo=None, minute=0), utc_offset=offset)])
     keys = {organization: key_of(shared_lake, organization) for organization in ZONES}
     with opened(shared_lake, clock=lambda: NOW) as client:

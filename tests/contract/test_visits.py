@@ -27,6 +27,7 @@ from service.http.authentication import Caller
 from tests.support import identity
 from tests.support.identity import bearer
 from tests.support.lakes import fail_at
+from tests.support.manifests import database_of
 from tests.support.sockets import Asker, answer_on
 from tests.support.user_agents import CHROME, GPTBOT
 
@@ -67,9 +68,9 @@ def body(accepted, *errors):
 def kept(lake, organization="acme"):
     """The path of every visit of an organization that was kept, whether it has its file yet or waits."""
     with closing(Lake(lake.root).manifest) as manifest:
-        bodies = manifest.rows("SELECT body FROM pending WHERE organization = ?", [organization])
+        bodies = database_of(manifest).rows("SELECT body FROM pending WHERE organization = ?", [organization])
         parts = [unpack(body) for (body,) in bodies]
-        files = [lake.root / file.path for file in manifest.live_files(organization)]
+        files = [lake.root / file.path for file in manifest.files.live(organization)]
     told = Counter(table_of(parts)["path"].to_pylist() if parts else [])
     return told + Counter(path for file in files for path in pq.ParquetFile(file).read(["path"])["path"].to_pylist())
 
@@ -388,7 +389,7 @@ def test_where_the_disk_fails_nothing_is_acknowledged_and_reads_go_on(client, la
     for place, error in (
         ("data.ingest.live.daily_salts", OSError(28, "No space left")),
         ("data.store.pending.enqueue", full),
-        ("data.manifest.manifest.Manifest.transaction", full),
+        ("data.manifest.generation.SharedDatabase.transaction", full),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(place, failing(error))

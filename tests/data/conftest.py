@@ -66,7 +66,7 @@ class Logs:
         return self.importer.run(path, replace(options, organization=self.own(options.organization)), **how)
 
     def batches(self):
-        return self.lake.manifest.batches(self.own(), "")
+        return self.lake.manifest.logs.batches(self.own(), "")
 
     def visits(self, organization="acme"):
         """Every visit, in the order of days, short codes and times."""

@@ -15,6 +15,7 @@ from data.ingest.live import Submission
 from data.recovery.verification import verify_lake
 from data.tasks.compaction import Compactor
 from data.visits import VISITS
+from tests.support.manifests import database_of
 from tests.support.user_agents import CHROME, GPTBOT
 from tests.support.visits import unpacked
 
@@ -67,10 +68,10 @@ def visits(lake):
     """
     found = defaultdict(list)
     for organization in organizations(lake):
-        for file in lake.manifest.live_files(organization):
+        for file in lake.manifest.files.live(organization):
             table = pq.ParquetFile(lake.root / file.path).read()
             found[organization, str(file.day)] += table.to_pylist()
-    for organization, body in lake.manifest.rows("SELECT organization, body FROM pending"):
+    for organization, body in database_of(lake.manifest).rows("SELECT organization, body FROM pending"):
         for row in unpacked([body]):
             found[organization, str(row.pop("day"))].append(row)
     return {
@@ -80,8 +81,8 @@ def visits(lake):
 
 
 def organizations(lake):
-    waiting = lake.manifest.rows("SELECT DISTINCT organization FROM pending")
-    return sorted({*lake.manifest.organizations(), *(name for (name,) in waiting)})
+    waiting = database_of(lake.manifest).rows("SELECT DISTINCT organization FROM pending")
+    return sorted({*lake.manifest.organizations.names(), *(name for (name,) in waiting)})
 
 
 def batches(lake):
@@ -98,8 +99,8 @@ def batches(lake):
 
 def assert_sound(lake):
     """Every live file can be read and is what was written, and nothing else is wrong."""
-    for organization in lake.manifest.organizations():
-        for file in lake.manifest.live_files(organization):
+    for organization in lake.manifest.organizations.names():
+        for file in lake.manifest.files.live(organization):
             content = (lake.root / file.path).read_bytes()
             assert hashlib.sha256(content).hexdigest() == file.sha256, file.path
             table = pq.read_table(pa.BufferReader(content))
@@ -116,9 +117,12 @@ def sweep(lake):
 def strays(lake):
     """The files of a lake that nothing needs; visits that no manifest knows are not for a sweep to judge."""
     files = {path.relative_to(lake.root).as_posix() for path in lake.root.rglob("*") if path.is_file()}
-    live = {path for (path,) in lake.manifest.rows("SELECT path FROM registered_files WHERE deletable_at IS NULL")}
+    live = {
+        path
+        for (path,) in database_of(lake.manifest).rows("SELECT path FROM registered_files WHERE deletable_at IS NULL")
+    }
     unknown = {name for name in files if name.startswith(("visits/", "unknown/"))}
-    unknown -= {path for (path,) in lake.manifest.rows("SELECT path FROM files")}
+    unknown -= {path for (path,) in database_of(lake.manifest).rows("SELECT path FROM files")}
     return {name for name in files - live - unknown if not _NEEDED.fullmatch(name)}
 
 

@@ -10,6 +10,7 @@ from tests.faults.servers import serving
 from tests.faults.trials import scaled
 from tests.faults.victims import INTO, nothing
 from tests.support.lakes import opened
+from tests.support.manifests import database_of
 from tests.support.visits import land, visit
 
 V4, V6 = (address.encode() for address in ADDRESSES)
@@ -27,7 +28,7 @@ SPOILT = (
 @pytest.mark.parametrize("address", ADDRESSES)
 def test_the_search_finds_an_address_in_a_compressed_column_and_in_a_database(address, lake):
     assert_no_address(lake.root)
-    with lake.manifest.transaction() as db:
+    with database_of(lake.manifest).transaction() as db:
         db.execute("INSERT INTO epochs VALUES (?, 1)", [f"x{address}x"])
     with pytest.raises(AssertionError, match="manifest"):
         assert_no_address(lake.root)

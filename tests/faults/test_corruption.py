@@ -110,7 +110,7 @@ def set_time_back(path, stat):
 def test_every_answer_is_right_or_names_the_file_that_is_not_what_was_written(filled, tell):
     choice = random.Random(6)
     names = [name for name, entry in ENTRIES.items() if entry.shape != "parts"]
-    paths = [filled.root / file.path for file in filled.manifest.live_files("acme")]
+    paths = [filled.root / file.path for file in filled.manifest.files.live("acme")]
     with closing(Warehouse(filled)) as warehouse:
 
         def answers(some):
@@ -174,19 +174,19 @@ def test_every_answer_about_links_is_right_or_names_their_file(filled, tell):
 )
 def test_rot_that_leaves_no_trace_is_found_before_its_file_is_rewritten(filled, rewrite, tell):
     """Otherwise the new file would have a valid checksum of changed visits."""
-    paths, choice = [filled.root / file.path for file in filled.manifest.live_files("acme", DAY, DAY)], random.Random(9)
+    paths, choice = [filled.root / file.path for file in filled.manifest.files.live("acme", DAY, DAY)], random.Random(9)
     for path in choice.choices(paths, k=COPIES):
         content = path.read_bytes()
         rot(filled, path, choice.randrange(len(content)))
         with pytest.raises(LakeDamaged, match=path.name):
             rewrite(filled)
         path.write_bytes(content)
-    assert [filled.root / file.path for file in filled.manifest.live_files("acme", DAY, DAY)] == paths
+    assert [filled.root / file.path for file in filled.manifest.files.live("acme", DAY, DAY)] == paths
     tell(rotten_files=COPIES, refused=COPIES)
 
 
 def test_rot_that_leaves_no_trace_is_found_within_a_day(filled, tell):
-    files = [filled.root / file.path for file in filled.manifest.live_files("acme")]
+    files = [filled.root / file.path for file in filled.manifest.files.live("acme")]
     links(filled, "acme", [{"short_code": "a", "target_url": "https://shop.example"}])
     rotten = [links_path(filled), *(files if IS_LONG else random.Random(7).sample(files, 3))]
     for path in rotten:

@@ -28,6 +28,7 @@ from tests.faults.lakes import PER_BATCH, line, report
 from tests.faults.trials import scaled
 from tests.faults.victims import nothing
 from tests.support.lakes import kept_manifest, opened, paths, put_back
+from tests.support.manifests import database_of
 
 REBUILDS = scaled(1, 34)
 """For each way to lose a manifest: 204 in the long form."""
@@ -195,7 +196,7 @@ def one_loss(world, way):
         for _ in range(world.choice.randrange(1, 5)):
             world.act(lake)
             if world.choice.random() < 0.3:
-                lake.manifest.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+                database_of(lake.manifest).rows("PRAGMA wal_checkpoint(TRUNCATE)")
         world.report(lake)  # at least this is in no older manifest
         (world.folder / "wal").write_bytes((world.root / "manifest.sqlite-wal").read_bytes())
     is_older = way in ("older", "older_without_its_number")

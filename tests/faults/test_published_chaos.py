@@ -16,13 +16,13 @@ import pyarrow.parquet as pq
 
 from data.publish.publisher import LakePublisher, follow_erasures
 from data.publish.verification import verify_copies
-from data.store.copies import copies
 from data.tasks.erasure import Criteria, Eraser
 from tests.faults.chaos import BATCH, ERASED, days_ago
 from tests.faults.lakes import assert_sound, batches, line
 from tests.faults.trials import scaled
 from tests.faults.victims import nothing
 from tests.support.lakes import opened, rows_of
+from tests.support.manifests import database_of
 from tests.support.published import rows_of as published_rows
 
 KILLS = scaled(8, 100)
@@ -43,7 +43,7 @@ def drop(store, number):
 def test_killed_programs_leave_a_copy_of_the_lake_only(program, store, tell, tmp_path):
     nothing(tmp_path)
     with opened(tmp_path / "lake", create=True) as lake:
-        assert lake.manifest.organizations() == []
+        assert lake.manifest.organizations.names() == []
     choice, numbers, ended = random.Random(7), itertools.count(), []
     children = {role[0]: program.start(tmp_path, *role) for role in ROLES}
     while len(ended) < KILLS:
@@ -65,7 +65,7 @@ def test_killed_programs_leave_a_copy_of_the_lake_only(program, store, tell, tmp
     last = program.start(tmp_path, "follow_bucket", LOGS)
     written = next(numbers)
     with opened(tmp_path / "lake") as lake:
-        while len(lake.manifest.rows("SELECT DISTINCT key FROM objects")) < written:
+        while len(database_of(lake.manifest).rows("SELECT DISTINCT key FROM objects")) < written:
             assert last.runs(), last.wait()
             time.sleep(0.2)
         last.kill()
@@ -82,7 +82,7 @@ def assert_nothing_is_lost(lake, store, folder, written):
     publisher.publish("acme")  # finds what the killed ones put
     later += timedelta(minutes=16)
     assert [followed.problem for followed in follow_erasures(lake, "acme", lambda: later)] == [""]
-    assert copies(lake)[0].due_since is None
+    assert lake.manifest.copies.of()[0].due_since is None
     publisher.publish("acme")
     assert [*verify_copies(lake)] == []
     assert batches(lake) == {f"batch-{number}": BATCH for number in range(written)}

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 from hypothesis import HealthCheck, settings
 
-from data.manifest.generation import outdated
 from tests.faults.lakes import assert_no_address, assert_sound, found_in, inflated, strays, sweep
 from tests.support.lakes import opened
+from tests.support.manifests import database_of
 
 SHARE = os.environ.get("TRAFFIC_FAULTS", "1")
 """How much is tried: so many times what a run of all tests tries, or "all" that there is."""
@@ -119,7 +119,7 @@ class Trial:
             assert state.get(name) in allowed, f"{name} after {run.code}: {run.told}"
         if (folder / "lake" / "manifest.sqlite").exists():
             with opened(folder / "lake") as lake:
-                if not outdated(lake.manifest, lake.root):
+                if not lake.manifest.problem:
                     assert_sound(lake)
         return state
 
@@ -140,6 +140,6 @@ class Trial:
 def files_of_days(folder):
     """How many live files each day of an organization has."""
     with opened(folder / "lake") as lake:
-        return lake.manifest.rows(
+        return database_of(lake.manifest).rows(
             "SELECT organization, day, count(*) FROM files WHERE deletable_at IS NULL GROUP BY 1, 2 ORDER BY 1, 2"
         )

@@ -130,8 +130,8 @@ def many_files(folder):
     with opened(folder / "lake", create=True) as lake:
         for part in range(3):
             land(lake, "acme", [of_day(day, f"/{part}/{day}") for day in (1, 2)])
-        dead = lake.manifest.live_files("acme", date(2026, 1, 1), date(2026, 1, 1))[:1]
-        lake.manifest.replace_files(Replacement(dead, OLD_SALT_AT, changes_answers=False), list)
+        dead = lake.manifest.files.live("acme", date(2026, 1, 1), date(2026, 1, 1))[:1]
+        lake.manifest.replace(Replacement(dead, OLD_SALT_AT, changes_answers=False), list)
         report(LiveIngest(lake), "waiting")
 
 
@@ -165,7 +165,7 @@ def old_days(folder):
             goes = {"user_agent": "canary-agent", "bot_category": "other_bot"}
             land(lake, name, [of_day(day, "/canary-path", **goes) for day in (1, 2)])
         RollupBuilder(lake).run()
-        forgotten = lake.manifest.live_files("acme")[0].path
+        forgotten = lake.manifest.files.live("acme")[0].path
         unknown = lake.root / forgotten.replace("visits/", "unknown/")
         unknown.parent.mkdir(parents=True)
         shutil.copy(lake.root / forgotten, unknown)
@@ -189,7 +189,7 @@ def lost_manifest(folder):
     merged_and_waiting(folder)
     with opened(folder / "lake") as lake:
         flush_all(lake)
-        single = lake.manifest.live_files("acme", end=date(2026, 1, 1))[0].path
+        single = lake.manifest.files.live("acme", end=date(2026, 1, 1))[0].path
     unknown = folder / "lake" / single.replace("visits/", "unknown/")
     unknown.parent.mkdir(parents=True)
     (folder / "lake" / single).rename(unknown)

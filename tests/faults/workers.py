@@ -30,6 +30,7 @@ from data.store.pending import flush_all
 from service.commands import main
 from tests.faults import chaos
 from tests.faults.lakes import report
+from tests.support.manifests import database_of
 
 PR_SET_PTRACER, ANY_PROCESS = 0x59616D61, -1
 data.rules.ip_verification.load = functools.cache(data.rules.ip_verification.load)
@@ -120,7 +121,7 @@ def follow(root, path):
 
 def erase_published(lake, domain):
     """Erase from a lake whose copy lies beside it: this folder is another one than that in which it was published."""
-    with closing(Lake(Path(lake)).manifest) as manifest, manifest.transaction() as db:
+    with closing(Lake(Path(lake)).manifest) as manifest, database_of(manifest).transaction() as db:
         db.execute("UPDATE copies SET target = ?", [str(Path("copy").absolute())])
     traffic("erase", "--org", "acme", "--domain", domain, "--yes", "--lake", lake)
 

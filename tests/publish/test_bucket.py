@@ -15,7 +15,6 @@ from data.buckets.target import TargetUnavailable, open_target
 from data.errors import BadInput
 from data.publish.publisher import LakePublisher, follow_erasures
 from data.publish.verification import verify_copies
-from data.store.copies import copies
 from data.store.pending import enqueue, flush_all
 from data.tasks.erasure import Criteria, Eraser
 from data.tasks.reclassification import Reclassifier
@@ -89,7 +88,7 @@ def test_a_bucket_that_is_down_keeps_the_erasure_due_and_no_credentials_are_told
     finally:
         bucket.start()
     wait_until(lambda: traffic("publish", name, "--lake", lake.root).returncode == 0)  # it needs a while to be whole
-    assert [copy.due_since for copy in copies(lake)] == [None]
+    assert [copy.due_since for copy in lake.manifest.copies.of()] == [None]
     assert [*verify_copies(lake)] == []
 
 
@@ -243,9 +242,9 @@ def test_the_demo_publishes_and_others_read_its_rows(bucket, spark_session, tmp_
             assert process.stdout.readline().startswith("curl ")
             (folder,) = tmp_path.glob("traffic-demo-*")
             lake = Lake(folder / "lake")
-            wait_until(lambda: any(copy.version >= 0 for copy in copies(lake)), 90)
+            wait_until(lambda: any(copy.version >= 0 for copy in lake.manifest.copies.of()), 90)
             expected = sum(n for *_, n, _, _ in readers.by_sail(f"{name}/demo/visits", spark_session))
-            assert expected == sum(file.visits for file in lake.manifest.live_files("demo"))
+            assert expected == sum(file.visits for file in lake.manifest.files.live("demo"))
             lake.manifest.close()
         finally:
             process.terminate()

@@ -9,7 +9,6 @@ import pytest
 
 from data.buckets.target import open_target
 from data.publish.publisher import LakePublisher
-from data.store.copies import copies
 from data.tasks import merge_plan
 from data.tasks.compaction import Compactor
 from data.tasks.reclassification import Reclassifier
@@ -95,7 +94,7 @@ def test_every_endpoint_answers_the_same_bytes_while_the_server_publishes(servin
             httpx2.Client(base_url=server.address, headers=headers, trust_env=False, timeout=600) as client,
         ):
             if settings:
-                wait_until(lambda: any(copy.version >= 0 for copy in copies(lake)), 60)
+                wait_until(lambda: any(copy.version >= 0 for copy in lake.manifest.copies.of()), 60)
                 land(lake, "acme", [at(3, short_code="late")])
             return all_bodies(client, DAYS)
 

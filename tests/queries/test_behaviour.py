@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from data.manifest.behaviour import switch_behaviour
 from data.signals import SIGNALS
 from data.tasks.compaction import Compactor
 from queries import ENTRIES, RollupBuilder, Scope, Warehouse
@@ -83,12 +82,12 @@ def stored(lake):
 
 @pytest.mark.parametrize("counted", [False, True], ids=["from visits", "from rollups"])
 def test_every_answer_is_the_recount_of_the_class_with_the_signals_of_the_day(mixed, counted):
-    switch_behaviour(mixed.manifest, "acme", on=False)
+    mixed.manifest.behaviour.switch("acme", on=False)
     landed = stored(mixed)
     assert len([row for row in landed if recount.as_seen(row) is not row]) == 16
     narrow = Scope("acme", *DAYS, domain="go.example") if counted else Scope("acme", *DAYS, short_code="sale")
     for behaviour, scope in ((False, WHOLE), (True, WHOLE), (True, narrow)):
-        switch_behaviour(mixed.manifest, "acme", on=behaviour)
+        mixed.manifest.behaviour.switch("acme", on=behaviour)
         if counted:
             assert RollupBuilder(mixed).run() == (scope == WHOLE)
         with closing(Warehouse(mixed)) as warehouse:
@@ -120,13 +119,13 @@ SOME = ("traffic-overview", "ai-sources", "bot-traffic", "devices")
 
 def test_a_rollup_that_was_begun_before_the_switch_is_not_used_after_it(judged, monkeypatch):
     expected = answers(judged, WHOLE, SOME)
-    switch_behaviour(judged.manifest, "acme", on=False)
+    judged.manifest.behaviour.switch("acme", on=False)
     builder = RollupBuilder(judged)
     build = builder._build_month
 
     def switched_meanwhile(engine, month):
         build(engine, month)
-        switch_behaviour(judged.manifest, "acme", on=True)
+        judged.manifest.behaviour.switch("acme", on=True)
 
     monkeypatch.setattr(builder, "_build_month", switched_meanwhile)
     assert builder.run() == 1

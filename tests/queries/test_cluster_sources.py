@@ -11,6 +11,7 @@ from queries import ClusterUnavailable, FilesGone, Scope, cluster_sources
 from queries.cluster_sources import PublishedCopy
 from queries.variables import scope_variables
 from service.settings import cluster_options, read_settings
+from tests.support.manifests import database_of
 from tests.support.visits import land, links, visit
 
 ACME = Scope("acme", date(2026, 3, 1), date(2026, 3, 31))
@@ -71,7 +72,7 @@ def test_a_target_out_of_reach_gives_no_answer(lake, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     name = "s3://bucket/lake"
     keep(lake, "/a")
-    with lake.manifest.transaction() as db:
+    with database_of(lake.manifest).transaction() as db:
         db.execute(
             "INSERT INTO copies (target, organization, version, erasures, followed) VALUES (?, 'acme', 0, 0, 0)", [name]
         )

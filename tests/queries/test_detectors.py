@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data import Lake
-from data.manifest.behaviour import switch_behaviour
 from data.visits import AI_CATEGORIES
 from queries import (
     CRAWLER_PLAN,
@@ -101,7 +100,7 @@ class World:
         name = f"organization-{next(self._numbers)}"
         land(self.lake, name, visits)
         links(self.lake, name, LINKS)
-        switch_behaviour(self.lake.manifest, name, on=False)  # otherwise only judged days count
+        self.lake.manifest.behaviour.switch(name, on=False)  # otherwise only judged days count
         return name
 
     def found(self, job_type: str, organization: str, as_of: date = AS_OF) -> list[Finding]:

@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from data import Lake, LakeDamaged
-from data.manifest.behaviour import switch_behaviour
 from data.manifest.clock import format_time
 from data.manifest.files import READERS_GRACE
 from data.store import lake as lake_module
@@ -32,6 +31,7 @@ from queries.scope import FILTERS
 from queries.shared_visits import MAX_SHARED_VISITS
 from queries.variables import IN_MEMORY, ROLLUP_FILTERS, closed_days, one_source, source_of, visit_files
 from tests.support.lakes import date_ahead, flip, opened
+from tests.support.manifests import database_of
 from tests.support.sql import LEAVES, answer, rows
 from tests.support.visits import land, visit
 
@@ -189,7 +189,7 @@ def closed(warehouse: Warehouse, scope: Scope = SHORT) -> int:
 
 
 def rollups(lake: Lake) -> list[Path]:
-    rows = lake.manifest.rows("SELECT path FROM rollups WHERE deletable_at IS NULL ORDER BY path")
+    rows = database_of(lake.manifest).rows("SELECT path FROM rollups WHERE deletable_at IS NULL ORDER BY path")
     return [lake.root / path for (path,) in rows]
 
 
@@ -354,7 +354,7 @@ def test_days_that_landed_while_the_clock_was_ahead_are_counted_ahead_once(lake,
     date_ahead(lake)
     assert list(damaged_rollups(lake, before=datetime.now(UTC) - timedelta(days=1))) == []
     unchecked = "SELECT count(*) FROM rollups WHERE checked_at > ?"
-    assert lake.manifest.rows(unchecked, [format_time(datetime.now(UTC))]) == [(0,)]
+    assert database_of(lake.manifest).rows(unchecked, [format_time(datetime.now(UTC))]) == [(0,)]
 
 
 def test_late_visits_open_their_day_alone_and_a_later_run_closes_it(counted):
@@ -432,7 +432,7 @@ def test_a_rollup_that_is_not_what_was_written_or_of_other_definitions_is_not_re
     before = answers(warehouse, FEW)
 
     def redefine(_):
-        with lake.manifest.transaction() as db:
+        with database_of(lake.manifest).transaction() as db:
             db.execute("UPDATE rollups SET version = 'older'")
 
     for harm, months in ((flip, 1), (Path.unlink, 1), (redefine, 3)):
@@ -451,7 +451,7 @@ def test_damage_that_the_disk_does_not_tell_of_is_found_by_a_look_at_the_bytes(c
     lake, warehouse = counted
     path = rollup_of_february(lake)
     flip(path)
-    with lake.manifest.transaction() as db:
+    with database_of(lake.manifest).transaction() as db:
         db.execute(
             "UPDATE rollups SET changed_ns = ?, inode = ? WHERE path = ?",
             [path.stat().st_ctime_ns, path.stat().st_ino, str(path.relative_to(lake.root))],
@@ -480,10 +480,10 @@ def test_replaced_rollups_stay_for_their_readers_and_go_after_a_day_and_unknown_
 
 def test_a_day_that_was_changed_while_it_was_counted_is_not_closed(lake, warehouse, monkeypatch, few_relations):
     """Landing waits for nobody: the unfinished last line of a log may end under the count."""
-    file = next(file for file in lake.manifest.live_files("acme") if file.day == DAYS[0])
+    file = next(file for file in lake.manifest.files.live("acme") if file.day == DAYS[0])
 
     def sha256_of(path: Path) -> str:
-        with lake.manifest.transaction() as db:
+        with database_of(lake.manifest).transaction() as db:
             db.execute("UPDATE files SET deletable_at = '9999' WHERE path = ?", [file.path])
         return lake_module.sha256_of(path)
 
@@ -495,7 +495,7 @@ def test_a_day_that_was_changed_while_it_was_counted_is_not_closed(lake, warehou
 
 
 def test_a_damaged_month_stops_no_other(lake, warehouse, few_relations):
-    file = next(file for file in lake.manifest.live_files("acme") if file.day == date(2026, 2, 5))
+    file = next(file for file in lake.manifest.files.live("acme") if file.day == date(2026, 2, 5))
     flip(lake.root / file.path)
     builder = RollupBuilder(lake)
     assert [builder.run(limit=1) for _ in range(2)] == [1, 1]
@@ -510,8 +510,9 @@ def test_months_are_looked_for_by_one_query_and_again_once_all_that_were_found_a
 ):
     engines, connect = [], duckdb.connect
     monkeypatch.setattr(duckdb, "connect", lambda: engines.append(connect()) or engines[-1])
-    asked, ask = [], type(lake.manifest).rows
-    monkeypatch.setattr(type(lake.manifest), "rows", lambda *how: asked.append(how[1]) or ask(*how))
+    database, asked = database_of(lake.manifest), []
+    ask = database.rows
+    monkeypatch.setattr(database, "rows", lambda *how: asked.append(how[0]) or ask(*how))
 
     def looks():
         return sum("json_each(sources)" in sql for sql in asked)
@@ -532,13 +533,13 @@ def test_the_months_that_are_found_are_those_whose_files_are_not_counted(lake, f
     def look():
         of_files = {
             (organization, month_of(file.day))
-            for organization in manifest.organizations()
-            for file in builder._files_to_count(organization, manifest.live_files(organization))
+            for organization in manifest.organizations.names()
+            for file in builder._files_to_count(organization, manifest.files.live(organization))
         }
         found.append(len(of_files))
         assert builder._months_to_build() == sorted(of_files)
 
-    manifest.set_zone("early", "Pacific/Kiritimati")  # where it is the twentieth
+    manifest.organizations.set_zone("early", "Pacific/Kiritimati")  # where it is the twentieth
     for organization in ("early", "late"):
         land(lake, organization, [visit(visited_at=datetime(2026, 2, 19, 9), utc_offset=840)])
     look()
@@ -547,7 +548,7 @@ def test_the_months_that_are_found_are_those_whose_files_are_not_counted(lake, f
     land(lake, "acme", some(date(2026, 2, 5), visitor=5))
     look()
     builder.run()
-    switch_behaviour(manifest, "bee", on=False)
+    manifest.behaviour.switch("bee", on=False)
     look()
     builder.run()
     Eraser(lake).run("acme", Criteria(since=date(2026, 2, 9), before=date(2026, 2, 10)))

@@ -19,7 +19,6 @@ from data.manifest.clock import format_time
 from data.manifest.files import READERS_GRACE
 from data.publish.publisher import LakePublisher
 from data.store import pending
-from data.store.link_files import all_stored_links
 from data.tasks.compaction import CompactionResult, merge_day
 from data.tasks.merge_plan import MAX_OPEN_FILES
 from service import maintenance as upkeep
@@ -27,6 +26,7 @@ from service.maintenance import CHECK_AFTER, FLUSH_AFTER, FLUSH_VISITS, TASKS, M
 from tests.support import published
 from tests.support.clock import Clock
 from tests.support.lakes import date_ahead, paths, rot
+from tests.support.manifests import database_of
 from tests.support.tables import examples
 from tests.support.visits import land, links, packed, visit
 
@@ -104,11 +104,11 @@ def keep(lake, *names, at=NOW, day=4):
 
 
 def waits(lake):
-    return pending.backlog(lake.manifest).visits
+    return database_of(lake.manifest).rows("SELECT coalesce(sum(visits), 0) FROM pending")[0][0]
 
 
 def live(lake):
-    return {file.path: file for file in lake.manifest.live_files("acme")}
+    return {file.path: file for file in lake.manifest.files.live("acme")}
 
 
 def test_tasks_of_one_interval_stand_together_and_each_says_what_it_does():
@@ -177,14 +177,14 @@ def test_visits_get_their_file_when_there_are_too_many(lake, chores, monkeypatch
 
 def test_visits_that_come_during_a_flush_wait_for_their_own_turn(lake, clock, chores, monkeypatch):
     keep(lake, "/0", at=NOW - FLUSH_AFTER)
-    move, turns = pending._move, itertools.count(1)
+    move, turns = lake.manifest.pending.land, itertools.count(1)
 
     def busy(*args):
         if (turn := next(turns)) < 5:
             keep(lake, f"/{turn}")
         move(*args)
 
-    monkeypatch.setattr(pending, "_move", busy)
+    monkeypatch.setattr(lake.manifest.pending, "land", busy)
     chores.flush_if_due()
     assert (len(live(lake)), waits(lake)) == (1, 1)
 
@@ -194,7 +194,7 @@ def test_visits_that_come_during_a_flush_wait_for_their_own_turn(lake, clock, ch
 
 def check_was(lake, file, at):
     """Let a live file have been looked at last at some time."""
-    with lake.manifest.transaction() as db:
+    with database_of(lake.manifest).transaction() as db:
         db.execute("UPDATE files SET checked_at = ? WHERE path = ?", [format_time(at), file.path])
 
 
@@ -209,7 +209,7 @@ def broken(lake, clock):
     """The path of a file of another organization that was changed, and is to be looked at now."""
     clock.now = datetime.now(UTC)
     land(lake, "other", [visit(path="/broken")])
-    (file,) = lake.manifest.live_files("other")
+    (file,) = lake.manifest.files.live("other")
     let_rot(lake, file, clock.now - CHECK_AFTER - timedelta(seconds=1))
     return file.path
 
@@ -233,7 +233,7 @@ def test_everything_that_is_due_is_done(lake, control, clock, hasty, broken, cap
 
     def all_done():
         told[:] = caplog.messages
-        files = Counter(file.day.day for file in lake.manifest.live_files("acme"))
+        files = Counter(file.day.day for file in lake.manifest.files.live("acme"))
         return files == {3: 1, 4: 1} and "".join(told) and not salts_left() and not orphan.exists()
 
     working(lake, control, clock, all_done)
@@ -310,8 +310,8 @@ def test_files_that_landed_while_the_clock_was_ahead_are_checked_again(lake, cho
     date_ahead(lake)
     assert [chores.recheck_files() for _ in range(3)] == [True, True, False]
     now = datetime.now(UTC)
-    assert all(file.checked_at <= now for file in lake.manifest.live_files("acme"))
-    assert all_stored_links(lake, before=now - timedelta(minutes=1)) == []
+    assert all(file.checked_at <= now for file in lake.manifest.files.live("acme"))
+    assert lake.manifest.links.all_live(before=now - timedelta(minutes=1)) == []
 
 
 def test_old_days_are_deleted_by_themselves_once_a_run_a_day_later_agrees_with_the_clock(lake, made, clock, caplog):
@@ -334,8 +334,8 @@ def test_days_of_one_organization_are_merged_at_a_time_unless_others_rewrite_its
         assert chores.close_days() is False
     with other.rewrite_lock(organization="acme"):
         assert [chores.close_days() for _ in range(2)] == [True, False]
-        assert {file.organization: file.visits for file in lake.manifest.live_files("other")} == {"other": 2}
-        assert len(lake.manifest.live_files("acme")) == 4
+        assert {file.organization: file.visits for file in lake.manifest.files.live("other")} == {"other": 2}
+        assert len(lake.manifest.files.live("acme")) == 4
     other.manifest.close()
     assert [chores.close_days() for _ in range(2)] == [True, False]
     assert len(live(lake)) == 2
@@ -451,7 +451,7 @@ ERRORS = {
 def test_each_error_of_a_failing_chore_is_told_once_and_stops_no_other(
     lake, control, clock, hasty, broken, monkeypatch, caplog, place
 ):
-    if place != "service.maintenance.backlog":
+    if place != "data.manifest.pending.Pending.backlog":
         keep(lake, "/waiting", at=clock.now - FLUSH_AFTER)
     told = []
 
@@ -494,7 +494,7 @@ def test_an_end_waits_for_what_is_under_way_and_flushes_what_came_meanwhile(lake
         for _ in range(2):
             land(lake, "acme", [visit(path="/a")])
     expected = paths(lake) or {"/a": 1}
-    owner, name = (pending, "_move") if busy == "flush" else (lake.manifest, "replace_files")
+    owner, name = (lake.manifest.pending, "land") if busy == "flush" else (lake.manifest, "replace")
     original, begun, go_on = getattr(owner, name), threading.Event(), threading.Event()
 
     def slow(*args):

@@ -22,8 +22,8 @@ from data.manifest.clock import format_time
 from data.manifest.files import READERS_GRACE, LandedFile
 from data.recovery.rebuild import Rebuild, locked_for_rebuild
 from data.store.lake import Lake
-from data.store.link_files import stored_links
 from data.visits import VISITS
+from tests.support.manifests import database_of
 from tests.support.visits import Visit
 
 
@@ -61,12 +61,12 @@ def read(lake: Lake, file: LandedFile) -> list[Visit]:
 
 
 def files_of(lake: Lake, organization: str = "acme") -> list[LandedFile]:
-    return lake.manifest.live_files(organization)
+    return lake.manifest.files.live(organization)
 
 
 def dead_files(lake: Lake) -> dict[str, datetime]:
     """When each dead file may be deleted."""
-    rows = lake.manifest.rows("SELECT path, deletable_at FROM files WHERE deletable_at IS NOT NULL")
+    rows = database_of(lake.manifest).rows("SELECT path, deletable_at FROM files WHERE deletable_at IS NOT NULL")
     return {path: datetime.fromisoformat(moment) for path, moment in rows}
 
 
@@ -85,7 +85,7 @@ def landed(lake: Lake, organization: str = "acme") -> dict[date, list[list[Visit
 
 def links_path(lake: Lake, organization: str = "acme") -> Path:
     """The live file with the links of an organization."""
-    stored = stored_links(lake, organization)
+    stored = lake.manifest.links.live(organization)
     assert stored
     return lake.root / stored.path
 
@@ -103,7 +103,7 @@ def numbers(lake: Lake, organization: str = "acme") -> dict[int, int]:
 def strays(lake: Lake) -> tuple[list[str], set[str]]:
     """Files that were staged and stayed, and visit files that no manifest knows."""
     there = {str(path.relative_to(lake.root)) for path in lake.root.glob("visits/organization=[!_]*/*/*")}
-    known = {path for (path,) in lake.manifest.rows("SELECT path FROM files")}
+    known = {path for (path,) in database_of(lake.manifest).rows("SELECT path FROM files")}
     return [path.name for path in lake.staging.rglob("*") if path.is_file()], there - known
 
 
@@ -161,7 +161,7 @@ def put_back(copy: Path, root: Path) -> None:
 def rot(lake: Lake, path: Path, place: int = 50) -> None:
     """Change a file as a disk does that loses bits: nothing but its bytes tells of it."""
     flip(path, place)
-    with lake.manifest.transaction() as db:
+    with database_of(lake.manifest).transaction() as db:
         seen = path.stat().st_ctime_ns
         for table in ("files", "links"):
             db.execute(f"UPDATE {table} SET changed_ns = ? WHERE path = ?", [seen, str(path.relative_to(lake.root))])
@@ -179,7 +179,7 @@ def date_ahead(lake: Lake) -> None:
     """Make everything look as if it had landed, and died, while the clock was a year ahead."""
     ahead = datetime.now(UTC) + timedelta(days=365)
     now, dead = [format_time(ahead)], [format_time(ahead + READERS_GRACE)]
-    with lake.manifest.transaction() as db:
+    with database_of(lake.manifest).transaction() as db:
         for table in ("files", "links", "rollups"):
             db.execute(f"UPDATE {table} SET checked_at = ?", now)
         db.execute("UPDATE pending SET received_at = ?", now)

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from data.manifest.batches import Batch
 from data.manifest.clock import format_time
+from data.manifest.logs import Batch
 from data.store.lake import Lake
 from data.store.landing import Landing
 from data.store.layout import LINKS

@@ -164,7 +164,7 @@ class _JobPages:
         if kind is None or shipped_at is None:
             return None
         services, organization = self._context.services, caller.organization
-        shipped_on = services.lake.manifest.today(organization, shipped_at)
+        shipped_on = services.lake.manifest.organizations.today(organization, shipped_at)
         subject = orjson.loads((await self._jobs.database.read(self._jobs.job, organization, job.id)).subject)
         if set(subject) != set(kind.subject):  # it was erased
             return None

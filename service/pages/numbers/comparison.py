@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any, Final
 
-from data.store.status import StoredSpan
+from data.manifest.statistics import StoredSpan
 from queries import Entry, Scope
 from service.pages.formats import change_in_words, short_day
 from service.pages.numbers.panels import Panel

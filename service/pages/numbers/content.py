@@ -10,8 +10,7 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 
 from data import Lake
-from data.manifest.coverage import uncovered_days
-from data.store.status import StoredSpan
+from data.manifest.statistics import StoredSpan
 from data.text import plural
 from queries import ENDPOINTS, ENTRIES, Entry, InvalidParameter, Scope
 from service.pages import formats
@@ -242,7 +241,7 @@ def compared_pair(
 def uncovered(lake: Lake, filters: Filters) -> frozenset[date]:
     """The days of these filters, and as many before, that are over and that no log and no report covers."""
     first, last = filters.earlier[0], min(filters.scope.end_date, filters.today - timedelta(1))
-    return uncovered_days(lake.manifest, filters.organization, filters.scope.domain or "", first, last)
+    return lake.manifest.coverage.uncovered_days(filters.organization, filters.scope.domain or "", first, last)
 
 
 def check_paths(lake: Lake, scope: Scope) -> None:

@@ -6,7 +6,6 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from data.store.status import stored_span
 from queries import ENTRIES, InvalidParameter
 from service.csv_files import csv_of
 from service.http.compression import negotiated
@@ -41,7 +40,7 @@ async def export(context: PageContext, request: Request) -> Response:
     wanted, compared = [(entry, scope)], COMPARED.get(entry.name)
     if compared and filters.compares:
         lake = context.services.lake
-        stored = await context.in_thread(request, stored_span, lake, organization)
+        stored = await context.in_thread(request, lake.manifest.statistics.stored_span, organization)
         missing = await context.in_thread(request, uncovered, lake, filters)
         comparison = complete_days(filters.scope_for(DASHBOARD), filters.today, stored, missing)
         wanted = list(compared_pair(entry, filters, comparison)) if comparison else wanted

@@ -31,7 +31,7 @@ def layout(context: PageContext, request: Request, path: str, filters: Filters |
     return {
         "navigation": [*navigation, jobs, settings],
         "organization": session.organization,
-        "zone": context.services.lake.manifest.zone(session.organization),
+        "zone": context.services.lake.manifest.organizations.zone(session.organization),
         "is_exposed": context.origin.is_exposed(request),
         "filters": filters,
         "path": request.url.path,

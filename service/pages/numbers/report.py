@@ -13,7 +13,6 @@ from data import Lake
 from data.links.index import LinkIndex
 from data.rules.geoip import Publisher
 from data.store.country_file import country_database
-from data.store.status import stored_span
 from queries import Warehouse
 from service.encoding import encode
 from service.pages import assets, formats
@@ -61,13 +60,15 @@ class Report:
         filters = Filters.of(parameters, organization, today, LinkIndex(lake))
         page = LINK if filters.scope.short_code else OVERVIEW
         page = replace(page, panels=tuple(replace(panel, limit=max(panel.limit, ROWS)) for panel in page.panels))
-        content = PageContent(page, filters, stored_span(lake, organization), uncovered=uncovered(lake, filters))
+        content = PageContent(
+            page, filters, lake.manifest.statistics.stored_span(organization), uncovered=uncovered(lake, filters)
+        )
         variables = {scope: warehouse.variables(scope) for scope in dict.fromkeys(scope for _, scope in content.wanted)}
         loaded = [
             orjson.loads(encode(warehouse.answer(entry, variables[scope], cancelled)))
             for entry, scope in content.wanted
         ]
-        zone, database = lake.manifest.zone(organization), country_database(lake, None)
+        zone, database = lake.manifest.organizations.zone(organization), country_database(lake, None)
         return cls(filters, page, content, loaded, zone, database.publisher if database else None)
 
     def html(self, made_at: datetime) -> str:

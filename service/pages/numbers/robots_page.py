@@ -4,7 +4,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from data import BadInput
-from data.store.status import stored_span
 from queries import ENTRIES, Scope
 from service import robots
 from service.pages import formats
@@ -18,7 +17,7 @@ async def robots_page(context: PageContext, request: Request) -> Response:
     session = request.scope["session"]
     organization, problem = session.organization, ""
     name = (await editors_form(request)).get("as", "") if request.method == "POST" else ""
-    stored = await context.in_thread(request, stored_span, context.services.lake, organization)
+    stored = await context.in_thread(request, context.services.lake.manifest.statistics.stored_span, organization)
     first, last = robots.last_days(context.services.today(organization))
     (rows,) = await context.load(request, [(ENTRIES["ai-agents"], Scope(organization, first, last))])
     found = robots.crawled(rows)

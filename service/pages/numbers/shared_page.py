@@ -61,7 +61,12 @@ def endpoint(context: PageContext) -> Endpoint:
         missing = await context.in_thread(request, uncovered, lake, filters)
         content = PageContent(PAGE, filters, None, hours_begun=hours_begun, uncovered=missing)
         bodies = await context.bodies(request, content.wanted)
-        made_of = (replace(share, last_used_at=None), lake.manifest.zone(share.organization), content, bodies)
+        made_of = (
+            replace(share, last_used_at=None),
+            lake.manifest.organizations.zone(share.organization),
+            content,
+            bodies,
+        )
         rendered = kept.get(share.id)
         if rendered is None or rendered[0] != made_of:
             page = await context.in_thread(request, _render, context, *made_of)

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from data.store.status import StoredSpan, stored_span
+from data.manifest.statistics import StoredSpan
 from service.pages import formats
 from service.pages.context import PageContext
 from service.pages.filters import Filters
@@ -121,7 +121,7 @@ class View:
     async def start(cls, context: PageContext, request: Request, page: Page) -> "View":
         """Read the filters. Raises InvalidParameter."""
         organization, services = request.scope["session"].organization, context.services
-        stored = await context.in_thread(request, stored_span, services.lake, organization)
+        stored = await context.in_thread(request, services.lake.manifest.statistics.stored_span, organization)
         return cls(context, request, page, await context.filters(request), stored)
 
     @property
@@ -135,7 +135,7 @@ class View:
         links = CellLinks(self.context.root, self.request.url.path, self.filters)
         hours_begun = self.context.services.hours_begun(self.filters.organization)
         missing = await self.context.in_thread(self.request, uncovered, self.context.services.lake, self.filters)
-        zone = self.context.services.lake.manifest.zone(self.filters.organization)
+        zone = self.context.services.lake.manifest.organizations.zone(self.filters.organization)
         events = await self.context.control.read(self.context.jobs.events, self.filters, zone)
         has_list = any(panel.is_list for panel in self.page.panels)
         listing = Listing.parse(self.request.scope["query_string"], self.filters) if has_list else None

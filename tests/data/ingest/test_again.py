@@ -8,6 +8,7 @@ import pytest
 from data.errors import BadInput
 from data.ingest.importer import Importer, Options
 from tests.support.lakes import failing_at, rebuilt, rows_of
+from tests.support.manifests import database_of
 from tests.support.published import erase
 
 ACME = Options("acme", "a.example", "combined")
@@ -42,7 +43,7 @@ def test_a_log_whose_visits_were_erased_lands_again_with_its_right_domain(lake, 
     assert domains(lake) == WHOLE
     assert load(LOG).already_imported
     assert load(LOG + line("/c")).visits == 1
-    assert {batch.domain for batch in lake.manifest.batches("acme")} == {"a.example"}
+    assert {batch.domain for batch in lake.manifest.logs.batches("acme")} == {"a.example"}
 
 
 @pytest.mark.parametrize(("first", "dry_run"), [("", False), ("b.example", True), ("a.example", False)])
@@ -103,7 +104,7 @@ def test_erasures_of_links_and_visitors_in_its_days_are_told_without_a_hash(toda
         {"domain": "a.example"},
     ):
         erase(lake, **criteria)
-    assert str(0x123456789ABCDEF0) not in str(lake.manifest.rows("SELECT * FROM erasures"))
+    assert str(0x123456789ABCDEF0) not in str(database_of(lake.manifest).rows("SELECT * FROM erasures"))
     told = list(map(str, load(LOG, again=True, dry_run=True).erasures))
     assert told == [f"visits of the link a were erased on {today}", f"visits of a visitor were erased on {today}"]
     assert load(LOG, Options("other", log_format="combined"), dry_run=True).erasures == []

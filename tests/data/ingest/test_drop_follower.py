@@ -21,6 +21,7 @@ from data.recovery.backup import back_up
 from data.tasks.erasure import Criteria, Eraser
 from tests.support.lakes import opened, paths, rebuilt
 from tests.support.log_lines import lines
+from tests.support.manifests import database_of
 
 
 class Place:
@@ -49,7 +50,7 @@ class Place:
         return follower.totals
 
     def objects(self):
-        return self.lake.manifest.rows("SELECT count(*) FROM objects")[0][0]
+        return database_of(self.lake.manifest).rows("SELECT count(*) FROM objects")[0][0]
 
 
 @pytest.fixture

@@ -26,6 +26,7 @@ from data.ingest.tail import Tail
 from tests.faults.trials import tried
 from tests.support.lakes import everything_in, fail_at, paths, rows_of
 from tests.support.log_lines import line, lines
+from tests.support.manifests import database_of
 from tests.support.tables import examples
 from tests.support.user_agents import CHROME
 
@@ -186,7 +187,7 @@ class Site:
         return rows
 
     def batches(self):
-        return self.lake.manifest.batches(self.options.organization)
+        return self.lake.manifest.logs.batches(self.options.organization)
 
 
 @pytest.fixture
@@ -215,7 +216,7 @@ def fail(monkeypatch, place, kind, *args):
 BROKEN = {
     "files": ("data.store.landing.write_parquet", OSError, errno.ENOSPC, "No space left on device"),
     "hashes": ("data.store.landing.sha256_of", OSError, errno.EIO, "Input/output error"),
-    "manifest": ("data.manifest.manifest.Manifest.commit", sqlite3.OperationalError, "database or disk is full"),
+    "manifest": ("data.manifest.manifest.Manifest.land", sqlite3.OperationalError, "database or disk is full"),
     "salts": ("data.ingest.importer.daily_salts", sqlite3.OperationalError, "database is locked"),
 }
 STEPS = {
@@ -256,7 +257,7 @@ STEPS = {
     "stop": lambda site: setattr(site.follower, "is_stopping", True),
     "go": lambda site: setattr(site.follower, "is_stopping", False),
     "broken": lambda site, what: fail(site.disk, *BROKEN[what]),
-    "broken-after-commit": lambda site: fail_at(site.disk, site.lake.manifest, "commit", is_done=True),
+    "broken-after-commit": lambda site: fail_at(site.disk, site.lake.manifest, "land", is_done=True),
     "free": lambda site: site.disk.undo(),
     "load": lambda site, visits, *name: is_true(site.load(*name).visits == int(visits)),
     "known": lambda site, *name: is_true(site.load(*name).already_imported),
@@ -377,12 +378,12 @@ def test_a_lake_restored_from_a_backup_gets_the_rest_again(site):
     site.grow("/a")
     organization = site.options.organization
     (old,) = site.batches()
-    files = {file.path for file in site.lake.manifest.live_files(organization)}
+    files = {file.path for file in site.lake.manifest.files.live(organization)}
     site.grow("/b")
-    with site.lake.manifest.transaction() as db:
+    with database_of(site.lake.manifest).transaction() as db:
         db.execute("UPDATE batches SET sha256 = ?, bytes = ?, whole_bytes = ? WHERE id = ?",
                    [old.sha256, old.size, old.whole_size, old.id])  # fmt: skip
-        new = [file.path for file in site.lake.manifest.live_files(organization) if file.path not in files]
+        new = [file.path for file in site.lake.manifest.files.live(organization) if file.path not in files]
         db.executemany("DELETE FROM files WHERE path = ?", [(path,) for path in new])
     assert site.paths() == once("/a")
     site.grow("/c")
@@ -580,7 +581,8 @@ def test_a_tick_reads_only_imports_that_the_log_can_go_on_from(site, monkeypatch
         site.write(lines(f"/{number}", "/x", "/y", "/z"), f"other{number}")  # longer than the log
         site.importer.run(site.folder / f"other{number}", site.options)
     site.grow("/a")
-    found, rows = [], site.lake.manifest.rows
-    monkeypatch.setattr(site.lake.manifest, "rows", lambda *asked: found.append(rows(*asked)) or found[-1])
+    database = database_of(site.lake.manifest)
+    found, rows = [], database.rows
+    monkeypatch.setattr(database, "rows", lambda *asked: found.append(rows(*asked)) or found[-1])
     site.grow("/b", "/c")
     assert max(map(len, found)) <= 1

@@ -298,7 +298,7 @@ def test_the_same_log_of_another_organization_is_another_import(lake, load):
     for organization in ("acme", "other", "acme"):
         load(LINES, Options(organization))
     assert len(landed(lake)) == len(landed(lake, "other")) == 12
-    assert lake.manifest.organizations() == ["acme", "other"]
+    assert lake.manifest.organizations.names() == ["acme", "other"]
 
 
 ASSETS, NO_ASSETS = tables(__file__)["assets"], tables(__file__)["no_assets"]
@@ -440,8 +440,8 @@ def test_a_dry_run_and_a_file_of_which_no_line_can_be_read_write_nothing(lake, l
             load("garbage\nmore garbage\n" * 10, Options("acme", log_format=log_format))
     told = load("".join(GARBLED), dry_run=True)
     assert bytes_on_disk(lake) | ANY_SALTS == before
-    assert lake.manifest.organizations() == ["other"]
-    assert lake.manifest.batches("acme", "") == []
+    assert lake.manifest.organizations.names() == ["other"]
+    assert lake.manifest.logs.batches("acme", "") == []
     assert landed(lake) == []
     done = load("".join(GARBLED))
     assert (told.visits, told.rejects, told.categories) == (done.visits, done.rejects, done.categories)
@@ -476,7 +476,7 @@ def test_rules_that_cannot_be_loaded_end_an_import_before_anything_lands(lake, l
     monkeypatch.setattr(importing, "Classifier", rules)
     with pytest.raises(ValueError, match="row 1"):
         load(LINES, by=Importer(lake))
-    assert lake.manifest.batches("acme") == []
+    assert lake.manifest.logs.batches("acme") == []
     assert not lake.has_visits()
 
 

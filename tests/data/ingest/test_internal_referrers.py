@@ -10,6 +10,7 @@ from data.ingest.live import LiveIngest
 from data.logs.reported import Submission
 from data.tasks.reclassification import Reclassifier
 from tests.support.lakes import rows_of
+from tests.support.manifests import database_of
 from tests.support.user_agents import CHROME
 from tests.support.visits import land, links, unpacked, visit
 
@@ -41,7 +42,7 @@ def test_logs_and_reported_visits_land_with_their_own_referrers(own_lake, load):
     assert [types[f"/{number}"] for number in range(len(REFERRERS))] == list(REFERRERS.values())
     rows = [{"url": "https://go.example/", "user_agent": CHROME, "referrer": name} for name in REFERRERS]
     LiveIngest(own_lake, now=lambda: NOW).land([Submission("acme", [json.dumps(row).encode() for row in rows])])
-    stored = unpacked(body for (body,) in own_lake.manifest.rows("SELECT body FROM pending"))
+    stored = unpacked(body for (body,) in database_of(own_lake.manifest).rows("SELECT body FROM pending"))
     assert [row["referrer_type"] for row in stored] == list(REFERRERS.values())
     assert [row["bot_category"] for row in stored] == [
         "other_bot" if "semalt" in name else "human" for name in REFERRERS

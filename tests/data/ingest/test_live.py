@@ -23,6 +23,7 @@ from data.visits import VISITS
 from tests.faults.trials import tried
 from tests.support.addresses import FETCHED, PROXIES, ROAMING, country_database, fetch_lists
 from tests.support.lakes import files_of, opened, read, rows_of
+from tests.support.manifests import database_of
 from tests.support.reported import REPORTED
 from tests.support.tables import tables
 from tests.support.user_agents import CHROME, GOOGLEBOT, GPTBOT, IPHONE
@@ -264,7 +265,7 @@ def test_a_row_that_says_least_becomes_a_visit_of_now(lake, intake):
 def test_without_a_good_row_nothing_is_written(lake, intake, rows):
     ((accepted, refused),) = intake.land([Submission("acme", rows)])
     assert (accepted, [one.index for one in refused]) == (0, [*range(len(rows))])
-    assert lake.manifest.rows("SELECT * FROM pending") == []
+    assert database_of(lake.manifest).rows("SELECT * FROM pending") == []
     assert intake.land([]) == []
 
 
@@ -292,7 +293,9 @@ def test_senders_that_land_together_are_told_apart(lake, intake):
     assert [(one.accepted, [refused.index for refused in one.refused]) for one in told] == [
         (2, [1]), (1, [0]), (0, []), (1, []), (0, [0]),
     ]  # fmt: skip
-    assert len(lake.manifest.rows("SELECT * FROM pending")) == 2  # one transaction, a row for each organization
+    assert (
+        len(database_of(lake.manifest).rows("SELECT * FROM pending")) == 2
+    )  # one transaction, a row for each organization
     paths = {name: sorted(visit["path"] for visit in landed(lake, name)) for name in ("acme", "other", "third")}
     assert paths == {"acme": ["/a1", "/a2", "/a3"], "other": ["/b"], "third": []}
 

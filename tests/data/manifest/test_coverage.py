@@ -7,7 +7,6 @@ import pytest
 
 from data import Lake
 from data.ingest.importer import Importer, Options
-from data.manifest.coverage import covered_days
 from data.store.pending import enqueue, flush_all
 from data.tasks.compaction import Compactor
 from tests.faults.lakes import line
@@ -35,7 +34,7 @@ def reported(lake: Lake, *moments: datetime) -> None:
 def covered(lake: Lake, domain: str = "go.example") -> list[int]:
     """The days of January that are covered, after the files of each were merged."""
     Compactor(lake, lambda: LATER).run()
-    return [day.day for day in sorted(covered_days(lake.manifest, "acme", domain, *JANUARY))]
+    return [day.day for day in sorted(lake.manifest.coverage.covered_days("acme", domain, *JANUARY))]
 
 
 def at(day: int, hour: int = 0) -> datetime:

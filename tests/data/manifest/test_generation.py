@@ -13,11 +13,11 @@ from data import OutdatedManifest
 from data.ingest.importer import Importer, Options
 from data.ingest.live import LiveIngest
 from data.logs.reported import Submission
-from data.manifest.generation import GenerationCopy, outdated
+from data.manifest.generation import GenerationCopy, SharedDatabase
 from data.recovery.backup import back_up
 from data.recovery.rebuild import Rebuild
 from data.recovery.verification import verify_lake
-from data.store.pending import backlog, enqueue, flush_all
+from data.store.pending import enqueue, flush_all
 from data.store.status import status_of
 from data.store.unknown import clear_unknown, discard_unknown, expire_unknown, unknown_files
 from data.tasks.compaction import Compactor
@@ -27,6 +27,7 @@ from data.tasks.retention import apply_retention
 from queries import RollupBuilder
 from tests.faults.lakes import log
 from tests.support.lakes import kept_manifest, opened, paths, put_back, rebuilt
+from tests.support.manifests import database_of
 from tests.support.visits import land, links, packed, visit
 
 NOW = datetime(2026, 1, 9, tzinfo=UTC)
@@ -36,7 +37,7 @@ MOMENT = datetime(2026, 1, 2, 10)
 def numbers(root):
     """The number of a manifest, and of its copy."""
     with opened(root) as lake:
-        return lake.manifest.rows("SELECT number FROM generation")[0][0], copy_of(root)
+        return database_of(lake.manifest).rows("SELECT number FROM generation")[0][0], copy_of(root)
 
 
 def copy_of(root):
@@ -66,12 +67,12 @@ def test_every_change_raises_the_number_and_its_copy_and_nothing_else_does(lake)
     flush_all(lake)
     links(lake, "acme", [{"short_code": "sale", "target_url": "https://shop.example"}])
     assert numbers(lake.root) == (4, 4)
-    with lake.manifest.transaction():
+    with database_of(lake.manifest).transaction():
         pass
-    with pytest.raises(sqlite3.OperationalError), lake.manifest.transaction() as db:
+    with pytest.raises(sqlite3.OperationalError), database_of(lake.manifest).transaction() as db:
         db.executescript("DELETE FROM files; NONSENSE")
     assert numbers(lake.root) == (4, 4)
-    assert outdated(lake.manifest, lake.root) == ""
+    assert lake.manifest.problem == ""
 
 
 WRITERS = {
@@ -107,7 +108,7 @@ def test_over_an_older_manifest_every_program_that_writes_refuses_and_names_the_
             WRITERS[writer](again, tmp_path)
         assert {path: path.read_bytes() for path in lake.root.glob("visits/*/*/*.parquet")} == before
         assert paths(again) == {"/a": 1, "/b": 1, "/c": 1}
-        assert backlog(again.manifest).visits == 1
+        assert again.manifest.pending.backlog().visits == 1
     assert not (tmp_path / "backup").exists()
 
 
@@ -116,7 +117,7 @@ def test_reading_goes_on_and_readers_are_notified_until_a_rebuild_counts_all_and
         os.utime(path)  # so that they are hashed again
         path.chmod(0o600)
     with opened(root) as lake:
-        problem = outdated(lake.manifest, root)
+        problem = lake.manifest.problem
         assert problem.startswith(f"{root}/manifest.sqlite is older than the files of the lake (change 1 of 3)")
         assert paths(lake) == {"/known": 1}
         found = verify_lake(lake)
@@ -140,21 +141,21 @@ def test_a_manifest_that_is_ahead_or_lost_is_not_a_reason_to_go_back(lake, is_lo
 
 def test_an_older_manifest_beside_the_log_of_a_newer_one_is_noticed(lake, tmp_path):
     land(lake, "acme", [visit(visited_at=MOMENT, path="/known")])
-    lake.manifest.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+    database_of(lake.manifest).rows("PRAGMA wal_checkpoint(TRUNCATE)")
     older = tmp_path / "older.sqlite"
     shutil.copy(lake.root / "manifest.sqlite", older)
     for n in range(40):
         land(lake, "acme", [visit(visited_at=MOMENT, path=f"/{n}")])
-    lake.manifest.rows("PRAGMA wal_checkpoint(TRUNCATE)")
-    with lake.manifest.transaction() as db:  # nothing but this is in the log
+    database_of(lake.manifest).rows("PRAGMA wal_checkpoint(TRUNCATE)")
+    with database_of(lake.manifest).transaction() as db:  # nothing but this is in the log
         db.execute("INSERT INTO last_runs VALUES ('task', '2026')")
     log = (lake.root / "manifest.sqlite-wal").read_bytes()
     lake.manifest.close()
     put_back(older, lake.root)
     (lake.root / "manifest.sqlite-wal").write_bytes(log)
     with opened(lake.root) as again:
-        assert again.manifest.rows("SELECT number FROM generation") == [(42,)]
-        assert "it has 1 files and 1 imports instead of 41 and 41" in outdated(again.manifest, lake.root)
+        assert database_of(again.manifest).rows("SELECT number FROM generation") == [(42,)]
+        assert "it has 1 files and 1 imports instead of 41 and 41" in again.manifest.problem
         with pytest.raises(OutdatedManifest, match="traffic rebuild"):
             wait(again)
     Rebuild(lake.root).run()
@@ -167,7 +168,7 @@ def test_a_manifest_without_its_number_is_damaged(lake):
     with closing(sqlite3.connect(lake.root / "manifest.sqlite")) as db:
         db.execute("DELETE FROM generation")
         db.commit()
-    assert "manifest.sqlite is damaged; " in outdated(lake.manifest, lake.root)
+    assert "manifest.sqlite is damaged; " in lake.manifest.problem
 
 
 @pytest.mark.parametrize("content", [b"", b"12", b"x\n", b"-7\n", b"9" * 30 + b"\n", b"\xff\n", None])
@@ -197,7 +198,7 @@ def test_a_copy_that_cannot_be_written_is_logged_once_and_fails_no_change_and_ne
 def test_changes_of_others_while_it_is_checked_are_not_an_older_manifest(lake, monkeypatch):
     """Whatever is read first, another program may change the manifest before the second."""
     with opened(lake.root) as other:
-        for module, name in ((GenerationCopy, "number"), (type(lake.manifest), "rows")):
+        for module, name in ((GenerationCopy, "number"), (SharedDatabase, "rows")):
             with monkeypatch.context() as patch:
                 read = getattr(module, name)
 
@@ -210,7 +211,7 @@ def test_changes_of_others_while_it_is_checked_are_not_an_older_manifest(lake, m
                 patch.setattr(module, name, read_before_a_change)
                 lake.manifest.check_current()
                 patch.setattr(module, name, read_before_a_change)
-                assert outdated(lake.manifest, lake.root) == ""
+                assert lake.manifest.problem == ""
     assert copy_of(lake.root) == 4
 
 
@@ -234,7 +235,7 @@ def test_leftovers_of_a_kill_refuse_no_reader(lake, monkeypatch, place, is_there
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9
     monkeypatch.undo()
     with opened(lake.root) as again:
-        assert outdated(again.manifest, lake.root) == ""
+        assert again.manifest.problem == ""
         land(again, "acme", [visit(visited_at=MOMENT, path="/next")])
         assert {*paths(again)} == {"/first", "/next"} | ({"/killed"} if is_there else set())
     assert len(set(numbers(lake.root))) == 1

@@ -14,11 +14,13 @@ import pytest
 from msgspec.structs import replace as changed
 
 from data.errors import Conflict, LakeDamaged
-from data.manifest.batches import Batch
 from data.manifest.clock import format_time
+from data.manifest.database import MIGRATIONS
 from data.manifest.files import LandedFile
-from data.manifest.manifest import MIGRATIONS, Manifest
+from data.manifest.logs import Batch
+from data.manifest.manifest import Manifest
 from data.manifest.read_only import open_database_read_only
+from tests.support.manifests import database_of
 
 DAY = date(2026, 3, 1)
 NOW = datetime(2026, 3, 2, 8, 30, tzinfo=UTC)
@@ -43,7 +45,7 @@ def older(tmp_path, monkeypatch):
     path = tmp_path / "manifest.sqlite"
     with closing(Manifest(path)) as manifest:
         land(manifest)
-    monkeypatch.setattr("data.manifest.manifest.MIGRATIONS", NEWER)
+    monkeypatch.setattr("data.manifest.database.MIGRATIONS", NEWER)
     return path
 
 
@@ -58,16 +60,16 @@ def file_of(day=DAY, name="1", **changes):
 
 def commit(manifest, batch=BATCH, publish=list, continues=None, organization="acme"):
     """Commit a batch; one without an id gets a new one, as from its landing."""
-    manifest.commit(organization, batch if batch.id else changed(batch, id=next(IDS)), continues, publish)
+    manifest.land(organization, batch if batch.id else changed(batch, id=next(IDS)), continues, publish)
 
 
 def land(manifest, batch=BATCH, files=(FILE,), continues=None, organization="acme"):
     commit(manifest, batch, lambda: list(files), continues, organization)
-    return manifest.batches(organization, batch.domain)
+    return manifest.logs.batches(organization, batch.domain)
 
 
 def live(manifest, start=DAY, end=DAY, organization="acme"):
-    return manifest.live_files(organization, start, end)
+    return manifest.files.live(organization, start, end)
 
 
 def test_of_a_manifest_that_cannot_be_written_a_copy_is_brought_to_the_newest_version(tmp_path, older):
@@ -90,7 +92,7 @@ def test_while_another_process_creates_it_opening_waits(tmp_path, monkeypatch):
 def test_a_new_manifest_is_of_the_newest_version_keeps_what_there_is_and_is_not_copied(tmp_path, caplog):
     for expected in ([], ["acme"]):
         with closing(Manifest(tmp_path / "manifest.sqlite")) as manifest:
-            assert manifest.organizations() == expected
+            assert manifest.organizations.names() == expected
             if not expected:
                 land(manifest)
         assert version_of(tmp_path / "manifest.sqlite") == NEWEST
@@ -121,7 +123,7 @@ def test_a_batch_whose_files_cannot_be_placed_is_not_there(manifest):
 
     with pytest.raises(OSError, match="no space"):
         commit(manifest, BATCH, full)
-    assert manifest.batches("acme", "") == []
+    assert manifest.logs.batches("acme", "") == []
     assert land(manifest)
 
 
@@ -130,10 +132,10 @@ def test_a_batch_and_its_files_are_told_as_they_were_given_once_by_another_proce
         (batch,) = land(other)
     with pytest.raises(sqlite3.IntegrityError):  # the same content again
         land(manifest, files=[file_of(name="2")])
-    assert manifest.batches("acme", "") == [batch]
+    assert manifest.logs.batches("acme", "") == [batch]
     assert changed(batch, id=0) == BATCH
     assert live(manifest) == [FILE]
-    assert manifest.organizations() == ["acme"]
+    assert manifest.organizations.names() == ["acme"]
 
 
 @pytest.mark.parametrize("domains", [("", "a.example"), ("a.example", ""), ("a.example", "b.example")])
@@ -144,23 +146,23 @@ def test_the_same_content_cannot_be_registered_with_two_domains(manifest, domain
     for batch, continues in ((second, None), (changed(second, id=7), shorter)):
         with pytest.raises(Conflict, match=re.escape(domains[0] or "no domain")):
             commit(manifest, batch, continues=continues)
-    assert manifest.batches("acme", second.domain) == [shorter]
+    assert manifest.logs.batches("acme", second.domain) == [shorter]
     commit(manifest, second, organization="other")
 
 
 def test_a_content_without_visits_may_have_many_domains(manifest):
     for domain in ("", "a.example"):
         commit(manifest, changed(BATCH, domain=domain, visits=0))
-    assert [batch.domain for batch in manifest.batches("acme")] == ["", "a.example"]
+    assert [batch.domain for batch in manifest.logs.batches("acme")] == ["", "a.example"]
 
 
 def test_batches_of_an_organization_and_domain_come_longest_first(manifest):
     for number, size in enumerate((50, 2000, 700)):
         commit(manifest, changed(BATCH, sha256=str(number), size=size))
     commit(manifest, changed(BATCH, domain="a.example"))
-    assert [batch.size for batch in manifest.batches("acme", "")] == [2000, 700, 50]
-    assert [batch.size for batch in manifest.batches("acme", "a.example")] == [1000]
-    assert manifest.batches("other", "") == []
+    assert [batch.size for batch in manifest.logs.batches("acme", "")] == [2000, 700, 50]
+    assert [batch.size for batch in manifest.logs.batches("acme", "a.example")] == [1000]
+    assert manifest.logs.batches("other", "") == []
 
 
 def test_live_files_are_those_of_one_organization_and_the_days_asked_for_both_ends_included(manifest):
@@ -170,7 +172,7 @@ def test_live_files_are_those_of_one_organization_and_the_days_asked_for_both_en
     assert live(manifest, organization="othe%") == []
     days = [date(2025, 12, 31), date(2026, 1, 1), date(2026, 1, 2), date(2026, 10, 1)]
     land(manifest, files=[file_of(day) for day in days])
-    assert manifest.organizations() == ["acme", "other"]
+    assert manifest.organizations.names() == ["acme", "other"]
     assert [file.day for file in live(manifest, days[1], days[2])] == days[1:3]
     assert [file.day for file in live(manifest, days[0], days[3])] == days
     assert live(manifest, date(2026, 1, 3), date(2026, 9, 30)) == []
@@ -187,7 +189,7 @@ def test_a_continuation_replaces_the_file_of_its_unfinished_line_and_leaves_thos
     assert live(manifest) == [FILE, of_another, finished]
 
 
-def test_an_epoch_is_told_while_a_long_read_and_a_write_last(manifest):
+def test_a_read_waits_for_no_long_read_and_no_write(manifest):
     """P18: it is asked for before every answer, by the thread that serves everybody."""
     begun, is_told = threading.Event(), threading.Event()
 
@@ -196,11 +198,14 @@ def test_an_epoch_is_told_while_a_long_read_and_a_write_last(manifest):
         is_told.wait(60)
         return is_told.is_set()
 
-    manifest._reader.create_function("wait", 0, wait)
-    with ThreadPoolExecutor(1) as pool, manifest.transaction():
-        reading = pool.submit(manifest.rows, "SELECT wait()")
+    database = database_of(manifest)
+    database._idle.append(slow := database.reader())
+    slow.create_function("wait", 0, wait)
+    with ThreadPoolExecutor(1) as pool, database.transaction():
+        reading = pool.submit(database.rows, "SELECT wait()")
         begun.wait()
-        assert manifest.epoch("acme") == 0
+        assert manifest.organizations.epoch("acme") == 0
+        assert manifest.files.live("acme") == []
         is_told.set()
         assert reading.result() == [(1,)]
 
@@ -211,7 +216,7 @@ def test_an_epoch_is_told_while_a_long_read_and_a_write_last(manifest):
 def test_an_older_manifest_is_brought_to_the_newest_version_and_copied_beside_itself_before(tmp_path, older, caplog):
     with closing(Manifest(older)) as manifest:
         assert live(manifest) == [FILE]
-        assert manifest.rows("SELECT * FROM more") == []
+        assert database_of(manifest).rows("SELECT * FROM more") == []
     copy = tmp_path / BEFORE
     assert sorted(file.name for file in tmp_path.iterdir()) == ["manifest.sqlite", copy.name]
     assert (version_of(copy), version_of(older)) == (NEWEST, NEWEST + 1)
@@ -236,7 +241,7 @@ def test_a_copy_that_a_killed_program_began_is_made_anew(tmp_path, older):
 def test_a_migration_that_fails_changes_nothing(tmp_path, older, monkeypatch, reason):
     if reason == "a statement fails":
         broken = (*MIGRATIONS, "CREATE TABLE more (id);\nCREATE NONSENSE")
-        monkeypatch.setattr("data.manifest.manifest.MIGRATIONS", broken)
+        monkeypatch.setattr("data.manifest.database.MIGRATIONS", broken)
     else:
         (tmp_path / BEFORE).mkdir()
     with pytest.raises(LakeDamaged, match="cannot be used"):
@@ -263,10 +268,10 @@ def test_nothing_is_written_into_a_manifest_that_is_no_longer_in_its_place(tmp_p
         away.unlink()
     if what == "replaced":
         shutil.copy(away, path)
-    with pytest.raises(OSError, match="moved or replaced"), manifest.transaction():
+    with pytest.raises(OSError, match="moved or replaced"), database_of(manifest).transaction():
         pass
-    assert len(manifest.batches("acme")) == 1
+    assert len(manifest.logs.batches("acme")) == 1
     if what == "moved":
         away.rename(path)
-        with manifest.transaction() as db:
+        with database_of(manifest).transaction() as db:
             assert db.in_transaction

@@ -19,6 +19,7 @@ from data.tasks.compaction import Compactor
 from data.tasks.erasure import Criteria, Eraser
 from data.tasks.retention import ClockDoubtful, apply_retention, apply_retention_unattended
 from tests.support.lakes import rebuilt
+from tests.support.manifests import database_of
 from tests.support.visits import land, packed, visit
 
 TOKYO, PAGO, KIRITIMATI = "Asia/Tokyo", "Pacific/Pago_Pago", "Pacific/Kiritimati"
@@ -35,10 +36,13 @@ def post(lake, *moments, now=NOW):
 
 
 def test_a_zone_is_utc_and_can_be_set_and_changed_until_the_first_visit(lake):
-    assert lake.manifest.zone("acme") == DEFAULT_ZONE
+    assert lake.manifest.organizations.zone("acme") == DEFAULT_ZONE
     for zone in (TOKYO, PAGO, DEFAULT_ZONE):
-        lake.manifest.set_zone("acme", zone)
-        assert (lake.manifest.zone("acme"), lake.manifest.zone("other")) == (zone, DEFAULT_ZONE)
+        lake.manifest.organizations.set_zone("acme", zone)
+        assert (lake.manifest.organizations.zone("acme"), lake.manifest.organizations.zone("other")) == (
+            zone,
+            DEFAULT_ZONE,
+        )
 
 
 @pytest.mark.parametrize("visits", ["landed", "waiting", "erased"])
@@ -50,30 +54,34 @@ def test_a_zone_stays_once_there_are_visits(lake, visits):
     if visits == "erased":
         Eraser(lake).run("acme", Criteria())
     with pytest.raises(BadInput, match="acme has visits whose days are those of UTC, so its zone stays; import its"):
-        lake.manifest.set_zone("acme", TOKYO)
-    lake.manifest.set_zone("acme", DEFAULT_ZONE)
-    lake.manifest.set_zone("other", TOKYO)
+        lake.manifest.organizations.set_zone("acme", TOKYO)
+    lake.manifest.organizations.set_zone("acme", DEFAULT_ZONE)
+    lake.manifest.organizations.set_zone("other", TOKYO)
 
 
 def test_a_landing_that_began_in_another_zone_is_not_committed(lake, monkeypatch):
-    monkeypatch.setattr(lake.manifest, "zone", lambda _: DEFAULT_ZONE)  # as it was when the import began
-    lake.manifest.set_zone("acme", TOKYO)
+    monkeypatch.setattr(lake.manifest.organizations, "zone", lambda _: DEFAULT_ZONE)  # as it was when the import began
+    lake.manifest.organizations.set_zone("acme", TOKYO)
     with pytest.raises(ZoneChanged, match=f"the time zone of acme was set to {TOKYO} in the meantime; try again"):
         land(lake, "acme", [visit()])
-    assert lake.manifest.rows("SELECT * FROM files") == lake.manifest.rows("SELECT * FROM batches") == []
+    assert (
+        database_of(lake.manifest).rows("SELECT * FROM files")
+        == database_of(lake.manifest).rows("SELECT * FROM batches")
+        == []
+    )
 
 
 def test_live_visits_of_the_second_in_which_a_day_ends_are_dated_again_if_the_zone_was_just_set(lake, monkeypatch):
     zones = iter([DEFAULT_ZONE, TOKYO])
-    monkeypatch.setattr(lake.manifest, "zone", lambda _: next(zones, TOKYO))
-    lake.manifest.set_zone("acme", TOKYO)
+    monkeypatch.setattr(lake.manifest.organizations, "zone", lambda _: next(zones, TOKYO))
+    lake.manifest.organizations.set_zone("acme", TOKYO)
     post(lake, datetime(2026, 3, 3, 14, 59, 59), datetime(2026, 3, 3, 15))
     pending.flush_all(lake)
-    assert [file.day for file in lake.manifest.live_files("acme")] == [date(2026, 3, 3), date(2026, 3, 4)]
+    assert [file.day for file in lake.manifest.files.live("acme")] == [date(2026, 3, 3), date(2026, 3, 4)]
 
 
 def test_files_and_what_replaces_them_record_the_zone(lake):
-    lake.manifest.set_zone("acme", TOKYO)
+    lake.manifest.organizations.set_zone("acme", TOKYO)
     for _ in range(2):
         land(lake, "acme", [in_tokyo()])
     post(lake, datetime(2026, 3, 4, 12))
@@ -86,20 +94,20 @@ def test_files_and_what_replaces_them_record_the_zone(lake):
 
 @pytest.mark.parametrize(("zone", "is_over"), [(KIRITIMATI, True), (DEFAULT_ZONE, False), (PAGO, False)])
 def test_a_day_is_merged_and_expires_once_it_is_over_in_its_zone_unless_the_clock_is_ahead(lake, zone, is_over):
-    lake.manifest.set_zone("acme", zone)
+    lake.manifest.organizations.set_zone("acme", zone)
     for _ in range(2):
         land(lake, "acme", [visit()])
     Compactor(lake, lambda: NOW).run()
-    assert len(lake.manifest.live_files("acme")) == (1 if is_over else 2)
+    assert len(lake.manifest.files.live("acme")) == (1 if is_over else 2)
     with pytest.raises(ClockDoubtful):
         apply_retention_unattended(lake, 30, NOW + timedelta(days=400))
-    assert sum(file.visits for file in lake.manifest.live_files("acme")) == 2
+    assert sum(file.visits for file in lake.manifest.files.live("acme")) == 2
     apply_retention(lake, 0, NOW)
-    assert sum(file.visits for file in lake.manifest.live_files("acme")) == (0 if is_over else 2)
+    assert sum(file.visits for file in lake.manifest.files.live("acme")) == (0 if is_over else 2)
 
 
 def test_a_followed_log_is_dated_in_the_zone_across_its_midnight(lake, tmp_path):
-    lake.manifest.set_zone("acme", TOKYO)
+    lake.manifest.organizations.set_zone("acme", TOKYO)
     log = tmp_path / "access.log"
     follower = Follower(lake, Importer(lake), log, Options("acme", "go.example"), notify=print)
     for clock in ("03/Mar/2026:14:59:59", "03/Mar/2026:15:00:00"):
@@ -107,7 +115,7 @@ def test_a_followed_log_is_dated_in_the_zone_across_its_midnight(lake, tmp_path)
             file.write(f'1.1.1.1 - - [{clock} +0000] "GET /a HTTP/1.1" 302 0 "-" "Mozilla/5.0"\n')
         follower.tick()
     follower.close()
-    assert [(file.day.day, file.visits) for file in lake.manifest.live_files("acme")] == [(3, 1), (4, 1)]
+    assert [(file.day.day, file.visits) for file in lake.manifest.files.live("acme")] == [(3, 1), (4, 1)]
 
 
 def test_salts_of_two_zones_are_not_shared_and_both_live_48_hours(lake):
@@ -121,10 +129,10 @@ def test_salts_of_two_zones_are_not_shared_and_both_live_48_hours(lake):
 
 
 def test_a_lost_manifest_is_made_again_with_the_zone(lake):
-    lake.manifest.set_zone("acme", TOKYO)
+    lake.manifest.organizations.set_zone("acme", TOKYO)
     land(lake, "acme", [in_tokyo()])
     with rebuilt(lake) as again:
-        assert again.manifest.zone("acme") == TOKYO
+        assert again.manifest.organizations.zone("acme") == TOKYO
 
 
 def test_a_rebuild_refuses_visits_of_one_organization_in_two_zones(lake, tmp_path):
@@ -132,7 +140,7 @@ def test_a_rebuild_refuses_visits_of_one_organization_in_two_zones(lake, tmp_pat
     (path,) = lake.root.glob("visits/organization=acme/*/*.parquet")
     kept = path.read_bytes()
     other = type(lake)(tmp_path / "other", create=True)
-    other.manifest.set_zone("acme", TOKYO)
+    other.manifest.organizations.set_zone("acme", TOKYO)
     land(other, "acme", [in_tokyo()])
     path_of_other = next(iter(other.root.glob("visits/organization=acme/*/*.parquet")))
     path_of_other.with_name(path.name).write_bytes(kept)

@@ -13,7 +13,6 @@ from data.publish import publisher as publishing
 from data.publish.delta import ForeignLog
 from data.publish.publisher import Interrupted, LakePublisher, follow_erasures
 from data.publish.verification import verify_copies
-from data.store.copies import copies, forget_copies
 from data.tasks.compaction import Compactor
 from data.tasks.erasure import Criteria, Eraser
 from data.tasks.reclassification import Reclassifier
@@ -106,14 +105,14 @@ def test_what_was_erased_is_in_no_object_when_the_copy_has_followed(lake, there,
     (there / "acme/visits/day=2026-03-02/orphan.parquet").write_bytes(b"canary")  # as of a program that was killed
     before = set(published.objects_in(there))
     Eraser(lake).run("acme", Criteria(domain="gone.example"))  # its files are still on this disk
-    assert [copy.due_since is not None for copy in copies(lake)] == [True]
+    assert [copy.due_since is not None for copy in lake.manifest.copies.of()] == [True]
     (followed,) = follow_erasures(lake, "acme")
     assert followed == (str(there), "acme", "")
     assert_whole(lake, there)
     after = published.objects_in(there)
     assert all(path not in after for path in before if path.startswith("acme/visits/") and "json" not in path)
     assert set(published.versions_of(there / "acme/visits")) == {1}
-    assert [copy.due_since for copy in copies(lake)] == [None]
+    assert [copy.due_since for copy in lake.manifest.copies.of()] == [None]
 
 
 def test_replaced_files_stay_for_readers_until_the_lake_deletes_them_too(lake, there, publish):
@@ -146,7 +145,7 @@ def test_a_target_out_of_reach_stays_due_until_it_is_reached(lake, there, publis
         erase(lake, domain="gone.example")
         (followed,) = follow_erasures(lake)
         assert followed.problem == f"{there} cannot be used: it does not answer."
-        (copy,) = copies(lake)
+        (copy,) = lake.manifest.copies.of()
         assert copy.due_since is not None
         (finding,) = verify_copies(lake)
         assert finding.place == str(there)
@@ -168,10 +167,10 @@ def test_an_erasure_during_a_publication_is_followed_by_the_next(lake, there, pu
     land(lake, "acme", [at(3)])
     monkeypatch.setattr(Folder, "put", erase_meanwhile)
     publish()
-    assert [copy.due_since is not None for copy in copies(lake)] == [True]
+    assert [copy.due_since is not None for copy in lake.manifest.copies.of()] == [True]
     follow_erasures(lake)
     assert_whole(lake, there)
-    assert [copy.due_since for copy in copies(lake)] == [None]
+    assert [copy.due_since for copy in lake.manifest.copies.of()] == [None]
 
 
 def test_a_file_that_is_replaced_and_deleted_meanwhile_is_published_as_what_replaced_it(
@@ -194,7 +193,7 @@ def test_a_file_that_is_replaced_and_deleted_meanwhile_is_published_as_what_repl
 
 def test_a_damaged_file_is_not_published(lake, there, publish):
     land(lake, "acme", [at(2)])
-    (file,) = lake.manifest.live_files("acme")
+    (file,) = lake.manifest.files.live("acme")
     with flipped(lake.root / file.path), pytest.raises(LakeDamaged, match="SHA-256 differs"):
         publish()
 
@@ -228,7 +227,7 @@ def test_that_a_copy_is_still_what_the_manifest_says_is_recorded_every_two_minut
     recorded = []
     for minutes in (0, 1, 3):
         LakePublisher(lake, str(there), lambda: NOW + timedelta(minutes=minutes)).publish("acme")  # noqa: B023
-        recorded.append(copies(lake)[0].published_at)
+        recorded.append(lake.manifest.copies.of()[0].published_at)
     assert recorded == [NOW, NOW, NOW + timedelta(minutes=3)]
 
 
@@ -264,7 +263,7 @@ def test_garbage_as_a_version_leaves_an_erasure_due(lake, there, publish, body):
     erase(lake, domain="gone.example")
     (followed,) = follow_erasures(lake, "acme")
     assert "00001.json was not written by `traffic publish`" in followed.problem
-    assert [copy.due_since is not None for copy in copies(lake)] == [True]
+    assert [copy.due_since is not None for copy in lake.manifest.copies.of()] == [True]
     assert "00001.json was not written by" in [*verify_copies(lake)][-1].reason
 
 
@@ -309,7 +308,7 @@ def test_a_copy_that_was_changed_is_found(lake, there, publish):
 def test_a_forgotten_target_is_not_followed(lake, there, publish):
     land(lake, "acme", [at(2, domain="gone.example"), at(2)])
     publish()
-    assert forget_copies(lake, str(there)) == 1
+    assert lake.manifest.copies.forget(str(there)) == 1
     erase(lake, domain="gone.example")
     assert follow_erasures(lake) == []
 

@@ -10,7 +10,6 @@ from data.buckets.target import Folder, TargetUnavailable
 from data.ingest.importer import Importer, Options
 from data.publish import publisher as publishing
 from data.publish.reading import PublishedLake
-from data.store.link_files import all_stored_links
 from data.tasks.reclassification import Reclassifier
 from data.tasks.retention import apply_retention
 from tests.support.lakes import files_of, rows_of
@@ -138,7 +137,7 @@ def test_links_are_found_once_they_are_published(lake, there, publish):
     reading = PublishedLake(lake, str(there))
 
     def found():
-        place = reading.find("acme", [], [one.path for one in all_stored_links(lake)])
+        place = reading.find("acme", [], [one.path for one in lake.manifest.links.all_live()])
         return [pq.ParquetFile(there / key).read()["short_code"].to_pylist() for key in place.links], len(
             place.unpublished_links
         )

@@ -37,6 +37,7 @@ from service.control_database import ControlDatabase
 from tests.faults.lakes import ADDRESSES, line
 from tests.support.control import open_store, owner
 from tests.support.lakes import links_path, opened, paths, rot, turn_an_index
+from tests.support.manifests import database_of
 from tests.support.sql import answers as answers_of
 from tests.support.tables import examples
 from tests.support.user_agents import CHROME, GPTBOT
@@ -87,12 +88,12 @@ def names(folder):
 
 
 def live(lake):
-    return {path for (path,) in lake.manifest.rows("SELECT path FROM files WHERE deletable_at IS NULL")}
+    return {path for (path,) in database_of(lake.manifest).rows("SELECT path FROM files WHERE deletable_at IS NULL")}
 
 
 def erase(lake, file):
     """Let a live file count no longer, and delete it at once."""
-    lake.manifest.replace_files(Replacement([file], datetime.now(UTC), changes_answers=True), list)
+    lake.manifest.replace(Replacement([file], datetime.now(UTC), changes_answers=True), list)
     (lake.root / file.path).unlink()
 
 
@@ -100,7 +101,7 @@ def erase(lake, file):
 
 
 def test_a_backup_holds_what_counts_and_nothing_else(lake, tmp_path):
-    files = [file for name in ("acme", "other") for file in lake.manifest.live_files(name)]
+    files = [file for name in ("acme", "other") for file in lake.manifest.files.live(name)]
     told = []
     copied = back_up(lake, tmp_path / "copy", lambda done, total: told.append((done, total)))
     rejects = {f"rejects/{path.name}" for path in lake.rejects.iterdir()}
@@ -127,7 +128,7 @@ def test_a_copied_back_lake_is_sound_answers_as_the_other_and_goes_on_where_it_w
         expected = answers(lake)
         assert expected["traffic-overview"]["total_visits"] == 180
         assert answers(restored) == expected
-        assert restored.manifest.batches("acme", "") == lake.manifest.batches("acme", "")
+        assert restored.manifest.logs.batches("acme", "") == lake.manifest.logs.batches("acme", "")
         importer = Importer(restored)
         assert importer.run(log, Options("acme")).already_imported
         log.write_text(log_of("autumn") + log_of("winter"))
@@ -153,7 +154,9 @@ def test_keys_open_the_copied_back_lake_and_databases_are_as_readable_as_before(
 def test_neither_addresses_nor_salts_nor_dead_files_are_in_the_backup(lake, tmp_path):
     days = [date(2026, 1, 1 + day) for day in range(6)]
     salts = daily_salts(lake.salts, days, datetime.now(UTC))
-    dead = {path for (path,) in lake.manifest.rows("SELECT path FROM files WHERE deletable_at IS NOT NULL")}
+    dead = {
+        path for (path,) in database_of(lake.manifest).rows("SELECT path FROM files WHERE deletable_at IS NOT NULL")
+    }
     assert len(dead) == 12
     assert all((lake.root / path).exists() for path in dead)
     back_up(lake, tmp_path / "copy")
@@ -172,7 +175,7 @@ def test_what_was_struck_off_before_is_not_in_the_copied_manifest_either(lake, t
     pending.enqueue(lake.manifest, [("acme", many)], datetime.now(UTC))
     pending.flush_all(lake)
     back_up(lake, tmp_path / "copy")
-    assert lake.manifest.rows("PRAGMA freelist_count")[0][0] > 100
+    assert database_of(lake.manifest).rows("PRAGMA freelist_count")[0][0] > 100
     with closing(sqlite3.connect(tmp_path / "copy" / "manifest.sqlite")) as db:
         assert db.execute("PRAGMA freelist_count").fetchone() == (0,)
 
@@ -263,7 +266,7 @@ def test_a_full_disk_is_told_and_leaves_no_backup(lake, tmp_path):
 
 
 def test_a_file_erased_while_others_are_copied_is_not_in_the_backup(lake, tmp_path):
-    files = lake.manifest.live_files("acme")
+    files = lake.manifest.files.live("acme")
     doomed = [files[0], files[-1]]  # one is copied by then, one is not
     left = list(doomed)
 
@@ -283,7 +286,7 @@ def test_a_file_erased_while_others_are_copied_is_not_in_the_backup(lake, tmp_pa
 
 
 def test_what_an_earlier_attempt_copied_is_not_copied_again(lake, tmp_path, monkeypatch):
-    *others, last = lake.manifest.live_files("acme")
+    *others, last = lake.manifest.files.live("acme")
     copied, real = Counter(), backup._copy_file
     monkeypatch.setattr(backup, "_copy_file", lambda file, target: (copied.update([file.name]), real(file, target))[1])
     back_up(lake, tmp_path / "copy", lambda done, total: (lake.root / last.path).exists() and erase(lake, last))
@@ -298,7 +301,7 @@ def test_after_some_attempts_a_backup_gives_up(lake, tmp_path, monkeypatch):
     def moment_then_erasure(lake, name):
         with real(lake, name) as copy:
             moments.append(name)
-            erase(lake, lake.manifest.live_files("acme")[0])
+            erase(lake, lake.manifest.files.live("acme")[0])
             yield copy
 
     monkeypatch.setattr(backup, "_snapshot", moment_then_erasure)
@@ -362,7 +365,7 @@ def test_backups_under_load_are_moments_of_the_lake(tmp_path, monkeypatch):
         work = [pool.submit(import_logs), pool.submit(merge)]
         try:
             for number in range(2):
-                while done["imported"] < 4 * number + 4 or "live" not in lake.manifest.organizations():
+                while done["imported"] < 4 * number + 4 or "live" not in lake.manifest.organizations.names():
                     assert not any(one.done() for one in work)
                     time.sleep(0.01)
                 back_up(lake, tmp_path / f"copy{number}")
@@ -381,8 +384,8 @@ def whole_batches(root):
     with opened(root) as copy:
         found = verify_lake(copy)
         assert (found.findings, found.unknown) == ([], 0)
-        assert copy.manifest.rows("SELECT count(*) FROM files WHERE deletable_at IS NOT NULL") == [(0,)]
-        logs = copy.manifest.batches("acme", "")
+        assert database_of(copy.manifest).rows("SELECT count(*) FROM files WHERE deletable_at IS NOT NULL") == [(0,)]
+        logs = copy.manifest.logs.batches("acme", "")
         assert sum(log.visits for log in logs) == paths(copy).total()
         pending.flush_all(copy)
         for organization, start in (("acme", 0), ("live", 1)):

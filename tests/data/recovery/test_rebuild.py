@@ -15,12 +15,11 @@ from data import Lake
 from data.errors import Conflict, LakeDamaged, NewerVersion, OutdatedManifest
 from data.ingest.follower import Follower
 from data.ingest.importer import Importer, Options
-from data.manifest.behaviour import switch_behaviour, uses_behaviour
 from data.manifest.files import READERS_GRACE
 from data.recovery.rebuild import Rebuild, locked_for_rebuild
 from data.recovery.verification import verify_lake
 from data.store.landing import publisher
-from data.store.pending import backlog, enqueue, flush_all
+from data.store.pending import enqueue, flush_all
 from data.store.unknown import unknown_files
 from data.tasks.compaction import Compactor
 from data.tasks.erasure import Criteria, Eraser, delete_files
@@ -176,14 +175,14 @@ def test_an_older_copy_put_back_hides_newer_visits_until_it_is_rebuilt(root, his
 def test_a_healthy_manifest_loses_nothing_by_a_rebuild(root):
     with opened(root) as lake:
         Compactor(lake).run()
-        switch_behaviour(lake.manifest, "acme", on=False)
+        lake.manifest.behaviour.switch("acme", on=False)
         wait(lake, "waiting")
-        batches, there = lake.manifest.batches("acme", ""), every_visit(lake)
+        batches, there = lake.manifest.logs.batches("acme", ""), every_visit(lake)
     assert rebuilt(root).pending == 2
     with opened(root) as lake:
-        assert (lake.manifest.batches("acme", ""), every_visit(lake)) == (batches, there)
-        assert not uses_behaviour(lake.manifest, "acme")
-        assert (backlog(lake.manifest).visits, flush_all(lake)) == (2, 2)
+        assert (lake.manifest.logs.batches("acme", ""), every_visit(lake)) == (batches, there)
+        assert not lake.manifest.behaviour.is_used("acme")
+        assert (lake.manifest.pending.backlog().visits, flush_all(lake)) == (2, 2)
         assert paths(lake)["/waiting"] == 2
 
 
@@ -201,7 +200,7 @@ def test_files_that_were_moved_to_unknown_count_again(root):
 def test_an_import_that_was_not_finished_is_a_question(root):
     with opened(root) as lake:
         land(lake, "new", [visit(visited_at=datetime(2026, 1, day)) for day in (1, 2, 3)])
-        last = max(lake.manifest.live_files("new"), key=lambda file: file.day)
+        last = max(lake.manifest.files.live("new"), key=lambda file: file.day)
         (root / last.path).unlink()
     remove_manifest(root)
     (question,) = Rebuild(root).plan.questions

@@ -25,6 +25,7 @@ from service.api_keys import ApiKeys
 from tests.support.control import open_store
 from tests.support.lakes import files_of as files
 from tests.support.lakes import flip, links_path, opened, rot, turn_an_index
+from tests.support.manifests import database_of
 from tests.support.visits import land, links, packed, visit
 
 DAYS = 3
@@ -101,7 +102,7 @@ def test_a_file_that_holds_something_else_than_its_visits_is_named_though_its_by
     file = files(lake)[0]
     path = lake.root / file.path
     write(path)
-    with lake.manifest.transaction() as db:
+    with database_of(lake.manifest).transaction() as db:
         now_there = [sha256_of(path), path.stat().st_size, file.path]
         db.execute("UPDATE files SET sha256 = ?, bytes = ? WHERE path = ?", now_there)
     found = damaged(lake)
@@ -168,7 +169,7 @@ def test_a_damaged_file_is_named_and_the_others_are_checked(lake, damage, reason
 
 def test_a_file_with_another_number_of_visits_is_named(lake):
     file = files(lake)[2]
-    with lake.manifest.transaction() as db:
+    with database_of(lake.manifest).transaction() as db:
         db.execute("UPDATE files SET visits = 1234 WHERE path = ?", [file.path])
     assert damaged(lake) == {file.path: "contains 6 visits, but the manifest says 1,234"}
 
@@ -274,7 +275,7 @@ def test_files_that_no_manifest_knows_are_counted_and_no_trouble(lake):
 
 def test_a_dead_file_is_neither_checked_nor_an_orphan(lake):
     file = files(lake)[0]
-    lake.manifest.replace_files(Replacement([file], datetime.now(UTC) + READERS_GRACE, changes_answers=True), list)
+    lake.manifest.replace(Replacement([file], datetime.now(UTC) + READERS_GRACE, changes_answers=True), list)
     flip(lake.root / file.path)
     found = verify_lake(lake)
     assert (found.files, found.findings, found.unknown) == (DAYS, [], 0)
@@ -285,7 +286,7 @@ def test_a_file_that_is_erased_while_others_are_checked_does_no_harm(lake):
 
     def erase(done, total):
         if (lake.root / last.path).exists():
-            lake.manifest.replace_files(Replacement([last], datetime.now(UTC), changes_answers=True), list)
+            lake.manifest.replace(Replacement([last], datetime.now(UTC), changes_answers=True), list)
             (lake.root / last.path).unlink()
 
     assert damaged(lake, organization="acme", progress=erase) == {}
@@ -305,7 +306,7 @@ def test_a_file_that_is_about_to_land_is_not_an_orphan(lake):
 
     asked = Replacement([first], datetime.now(UTC) + timedelta(1), changes_answers=False)
     with opened(lake.root) as other:
-        lander = threading.Thread(target=other.manifest.replace_files, args=(asked, place))
+        lander = threading.Thread(target=other.manifest.replace, args=(asked, place))
         lander.start()
         placed.wait()
         assert (lake.root / name).exists()
@@ -319,7 +320,7 @@ def test_a_file_that_is_about_to_land_is_not_an_orphan(lake):
 def test_visits_that_wait_and_cannot_be_read_are_told_of(lake):
     enqueue(lake.manifest, [("acme", packed([visit()]))], datetime.now(UTC))
     assert verify_lake(lake).findings == []
-    with lake.manifest.transaction() as db:
+    with database_of(lake.manifest).transaction() as db:
         db.execute("UPDATE pending SET body = x'00'")
     ((path, reason),) = verify_lake(lake).findings
     assert path == "manifest.sqlite"

@@ -7,7 +7,8 @@ import pytest
 
 from data.errors import LakeDamaged
 from data.manifest.clock import format_time
-from data.store.footers import SESSION_BITS, PendingRange, merged_ranges, read_visit_file
+from data.manifest.pending import SESSION_BITS
+from data.store.footers import PendingRange, merged_ranges, read_visit_file
 from data.store.pending import enqueue, flush_all
 from data.tasks.compaction import Compactor
 from data.tasks.erasure import Criteria, Eraser
@@ -16,13 +17,14 @@ from data.tasks.retention import apply_retention
 from data.visits import VISITS
 from tests.faults.lakes import line
 from tests.support.lakes import kill_at_commit
+from tests.support.manifests import database_of
 from tests.support.visits import land, packed, visit
 
 NOW = datetime(2026, 3, 6, 12, tzinfo=UTC)
 
 
 def footers(lake, organization="acme"):
-    return [read_visit_file(lake.root / file.path).footer for file in lake.manifest.live_files(organization)]
+    return [read_visit_file(lake.root / file.path).footer for file in lake.manifest.files.live(organization)]
 
 
 def names(files):
@@ -31,7 +33,7 @@ def names(files):
 
 def test_the_files_of_an_import_know_their_day_and_batch_and_the_last_one_all_of_it(lake, load):
     load(line("/a", 1) + line("/b", 2))
-    (batch,) = lake.manifest.batches("acme", "")
+    (batch,) = lake.manifest.logs.batches("acme", "")
     first, last = sorted(footers(lake), key=lambda footer: footer.day)
     assert [(footer.organization, footer.day.day) for footer in (first, last)] == [("acme", 1), ("acme", 2)]
     assert [(record.id, record.imported_at) for record in first.batches] == [(batch.id, "")]
@@ -45,20 +47,20 @@ def test_an_import_that_was_killed_before_its_commit_is_overwritten_by_the_next_
     assert len(left) == 2
     load(line("/a", 1) + line("/b", 2))
     assert {path.name for path in lake.root.glob("visits/organization=acme/*/*")} == left
-    assert set(names(lake.manifest.live_files("acme"))) == left
+    assert set(names(lake.manifest.files.live("acme"))) == left
 
 
 def test_live_visits_record_which_rows_they_were_and_a_killed_move_is_overwritten(lake):
     enqueue(lake.manifest, [("acme", packed([visit()]))], NOW)
-    kill_at_commit(lambda: flush_all(lake), "data.store.landing", "data.store.pending")
+    kill_at_commit(lambda: flush_all(lake), "data.store.landing", "data.manifest.pending")
     enqueue(lake.manifest, [("acme", packed([visit(path="/more")]))], NOW + timedelta(seconds=1))
-    ((first, last),) = lake.manifest.rows("SELECT min(id), max(id) FROM pending")
+    ((first, last),) = database_of(lake.manifest).rows("SELECT min(id), max(id) FROM pending")
     assert flush_all(lake) == 2
     (path,) = lake.root.glob("visits/organization=acme/*/*")
     ((part,),) = [footer.pending for footer in footers(lake)]
     assert (part.first, part.last, last) == (first, last, first + 1)
     assert part.times == (format_time(NOW), format_time(NOW + timedelta(seconds=1)))
-    assert (lake.manifest.live_files("acme")[0].path, read_visit_file(path).visits) == (
+    assert (lake.manifest.files.live("acme")[0].path, read_visit_file(path).visits) == (
         path.relative_to(lake.root).as_posix(), 2,
     )  # fmt: skip
 
@@ -73,7 +75,7 @@ def test_a_file_that_replaces_others_names_them_and_has_their_batches(lake):
         lambda: Reclassifier(lake).run(["acme"]),
         lambda: Eraser(lake).run("acme", Criteria(short_code="a")),
     ):
-        before = names(lake.manifest.live_files("acme"))
+        before = names(lake.manifest.files.live("acme"))
         replace()
         (footer,) = footers(lake)
         assert set(before) <= set(footer.replaces)
@@ -86,14 +88,14 @@ def test_where_nothing_is_left_one_file_without_visits_says_so(lake, way):
     removed, batches = set(), set()
     for day in (1, 2, 3):
         land(lake, "acme", [visit(visited_at=datetime(2026, 3, day))])
-        removed |= set(names(lake.manifest.live_files("acme")))
+        removed |= set(names(lake.manifest.files.live("acme")))
         batches |= {record.id for footer in footers(lake) for record in footer.batches}
         if way == "erased":
             Eraser(lake).run("acme", Criteria())
         else:
             apply_retention(lake, 1, NOW)
-    assert lake.manifest.live_files("acme") == []
-    (record,) = lake.manifest.removal_records("acme")
+    assert lake.manifest.files.live("acme") == []
+    (record,) = lake.manifest.files.removal_records("acme")
     footer = read_visit_file(lake.root / record.path).footer
     assert record.visits == 0
     assert removed <= set(footer.replaces)
@@ -103,9 +105,9 @@ def test_where_nothing_is_left_one_file_without_visits_says_so(lake, way):
 def test_the_line_that_replaces_an_unfinished_one_names_its_file_even_if_it_has_no_visit(lake, load):
     begun = line("/a") + line("/cut")[:-2]
     load(begun)
-    (unfinished,) = [file for file in lake.manifest.live_files("acme") if file.unfinished_of]
+    (unfinished,) = [file for file in lake.manifest.files.live("acme") if file.unfinished_of]
     load(f"{begun} is not a line of a log\n")
-    records = [read_visit_file(lake.root / file.path).footer for file in lake.manifest.removal_records("acme")]
+    records = [read_visit_file(lake.root / file.path).footer for file in lake.manifest.files.removal_records("acme")]
     assert [footer.replaces for footer in [*footers(lake), *records] if footer.replaces] == [names([unfinished])]
 
 

@@ -47,7 +47,7 @@ def test_a_folder_without_a_lake_is_named_and_stays_as_it_is(tmp_path):
 
 def test_a_lake_can_be_made_and_opened_again(tmp_path, reopened):
     for create in (True, False, True):
-        assert reopened(tmp_path / "deep" / "lake", create).manifest.organizations() == []
+        assert reopened(tmp_path / "deep" / "lake", create).manifest.organizations.names() == []
 
 
 def test_a_link_to_a_folder_that_does_not_exist_is_named(tmp_path):
@@ -164,7 +164,7 @@ def test_landed_visits_are_read_back_day_by_day_after_the_seed(lake):
 def test_a_landed_file_lies_in_its_folder_as_it_was_hashed_with_statistics_of_what_queries_choose_by(lake, landed):
     assert landed.parent == lake.root / "visits/organization=acme/day=2026-03-04"
     assert pq.ParquetFile(landed).schema_arrow.equals(VISITS)
-    (file,) = lake.manifest.live_files("acme", DAY, DAY)
+    (file,) = lake.manifest.files.live("acme", DAY, DAY)
     assert (file.sha256, file.size, file.visits) == (sha256_of(landed), landed.stat().st_size, 2)
     group = pq.read_metadata(landed).row_group(0)
     chosen = {name for place, name in enumerate(VISITS.names) if group.column(place).is_stats_set}
@@ -197,17 +197,17 @@ def test_a_visit_file_with_other_bytes_or_none_is_named_and_others_are_served(la
 
 
 def test_a_file_that_was_only_touched_or_is_restored_from_a_copy_is_fine_and_remembered(lake, landed):
-    (before,) = lake.manifest.live_files("acme", DAY, DAY)
+    (before,) = lake.manifest.files.live("acme", DAY, DAY)
     os.utime(landed, ns=(5, 7_000))
     assert lake.visit_files("acme", DAY, DAY) == [lake.seed_visits, str(landed)]
-    (after,) = lake.manifest.live_files("acme", DAY, DAY)
+    (after,) = lake.manifest.files.live("acme", DAY, DAY)
     assert after == replace(before, changed_ns=landed.stat().st_ctime_ns, checked_at=after.checked_at)
     assert (after.changed_ns, after.checked_at) > (before.changed_ns, before.checked_at)
     copy = landed.with_name("copy")
     copy.write_bytes(landed.read_bytes())
     copy.rename(landed)
     assert lake.visit_files("acme", DAY, DAY) == [lake.seed_visits, str(landed)]
-    (file,) = lake.manifest.live_files("acme", DAY, DAY)
+    (file,) = lake.manifest.files.live("acme", DAY, DAY)
     assert file.inode == landed.stat().st_ino
 
 
@@ -223,7 +223,7 @@ def test_a_lake_moved_to_another_folder_still_answers(lake, landed, reopened, tm
 
 def test_a_file_tells_the_schema_version_of_its_visits_and_one_that_tells_none_is_of_version_1(lake, landed, tmp_path):
     assert version_of(pq.read_metadata(landed)) == version_of(pq.read_metadata(lake.seed_visits)) == SCHEMA_VERSION
-    assert [file.schema_version for file in lake.manifest.live_files("acme")] == [SCHEMA_VERSION]
+    assert [file.schema_version for file in lake.manifest.files.live("acme")] == [SCHEMA_VERSION]
     write_parquet([VISITS.empty_table()], VISITS, tmp_path / "file")
     assert version_of(pq.read_metadata(tmp_path / "file")) == 1
 
@@ -296,7 +296,7 @@ def test_no_manifest_is_created_beside_visits_that_exist(lake, landed, lose, pro
 def test_a_lake_without_visits_gets_a_new_manifest(lake, reopened, lose):
     lake.manifest.close()
     lose(lake.root / "manifest.sqlite")
-    assert reopened(lake.root, create=True).manifest.organizations() == []
+    assert reopened(lake.root, create=True).manifest.organizations.names() == []
 
 
 # Locks between programs: who waits long says so, and who does not wait is told at once

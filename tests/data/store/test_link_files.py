@@ -59,7 +59,8 @@ def test_a_failed_import_leaves_the_links_that_were_there(lake, step, is_done, e
     if earlier:
         links(lake, "acme", earlier)
     before = files_in(lake) if earlier else set()
-    with failing_at("data.store.link_files", step, is_done=is_done):
+    module = "data.store.link_files" if step == "move_into_lake" else "data.manifest.links"
+    with failing_at(module, step, is_done=is_done):
         links(lake, "acme", B)
     assert codes(lake) == ["a"] * len(earlier)
     assert files_in(lake) == before if earlier else not lake.links_folder("acme").exists() or not files_in(lake)

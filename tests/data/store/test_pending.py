@@ -25,6 +25,7 @@ from data.visits import VISITS
 from tests.faults.lakes import assert_no_address
 from tests.faults.trials import tried
 from tests.support.lakes import failing_at, paths, rows_of, strays
+from tests.support.manifests import database_of
 from tests.support.visits import packed, unpacked, visit
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
@@ -40,7 +41,7 @@ def keep(lake, *paths, organization="acme", at=NOW, **columns):
 
 
 def waiting(lake):
-    bodies = lake.manifest.rows("SELECT body FROM pending ORDER BY id")
+    bodies = database_of(lake.manifest).rows("SELECT body FROM pending ORDER BY id")
     return [row["path"] for row in unpacked(body for (body,) in bodies)]
 
 
@@ -48,20 +49,20 @@ def waiting(lake):
 
 
 def test_what_waits_is_counted_from_the_oldest_on_and_seen_by_other_processes(lake, reopened):
-    assert pending.backlog(lake.manifest) == (0, None)
+    assert lake.manifest.pending.backlog() == (0, None)
     assert pending.flush_all(lake) == 0
-    assert lake.manifest.organizations() == []
+    assert lake.manifest.organizations.names() == []
     for minutes in (2, 0, 1):
         keep(lake, "/a", "/b", at=NOW + timedelta(minutes=minutes))
     keep(lake, "/c", organization="other", at=NOW + timedelta(minutes=9))
-    assert pending.backlog(lake.manifest) == (7, NOW)
+    assert lake.manifest.pending.backlog() == (7, NOW)
     assert waiting(reopened()) == ["/a", "/b"] * 3 + ["/c"]
     assert rows_of(lake) == []
 
 
 def test_every_commit_waits_for_the_disk(lake):
-    assert lake.manifest._writer.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
-    assert lake.manifest._writer.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert database_of(lake.manifest)._writer.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
+    assert database_of(lake.manifest)._writer.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
 def test_what_waited_lands_once_organizations_apart_and_waits_no_longer(lake):
@@ -70,18 +71,18 @@ def test_what_waited_lands_once_organizations_apart_and_waits_no_longer(lake):
     keep(lake, "/c", day=5)
     assert pending.flush_all(lake) == 7
     assert pending.flush_all(lake) == 0
-    assert pending.backlog(lake.manifest) == (0, None)
-    assert {name: paths(lake, name) for name in lake.manifest.organizations()} == {
+    assert lake.manifest.pending.backlog() == (0, None)
+    assert {name: paths(lake, name) for name in lake.manifest.organizations.names()} == {
         "acme": {"/a": 2, "/b": 1, "/c": 1},
         "other": {"/a": 1},
         "third": {"/b": 1, "/c": 1},
     }
-    assert [(file.day, file.visits, file.unfinished_of) for file in lake.manifest.live_files("acme")] == [
+    assert [(file.day, file.visits, file.unfinished_of) for file in lake.manifest.files.live("acme")] == [
         (date(2026, 3, 4), 3, None),
         (date(2026, 3, 5), 1, None),
     ]
     assert strays(lake) == ([], set())
-    assert lake.manifest.epoch("acme") == 0
+    assert lake.manifest.organizations.epoch("acme") == 0
 
 
 def test_every_column_lands_as_it_was_kept(lake):
@@ -100,7 +101,7 @@ def test_visits_of_many_senders_lie_in_one_file_sorted_by_short_code_and_time(la
         row = visit(short_code=code, visited_at=datetime(2026, 3, 4, 0, 0, second))
         pending.enqueue(lake.manifest, [("acme", packed([row]))], NOW)
     pending.flush_all(lake)
-    assert len(lake.manifest.live_files("acme")) == 1
+    assert len(lake.manifest.files.live("acme")) == 1
     told = [(row["short_code"], row["visited_at"].second) for row in rows_of(lake)]
     assert told == [("a", 2), ("a", 9), ("b", 1), ("b", 3), (None, 0)]
 
@@ -112,7 +113,7 @@ def test_many_visits_are_moved_a_part_at_a_time_oldest_first(lake, monkeypatch, 
         keep(lake, f"/{number}")
     assert pending.flush_all(lake) == 7
     assert paths(lake) == {f"/{number}": 1 for number in range(7)}
-    assert len(lake.manifest.live_files("acme")) == files
+    assert len(lake.manifest.files.live("acme")) == files
 
 
 def test_only_a_piece_of_the_visits_is_unpacked_at_once(lake, monkeypatch):
@@ -130,7 +131,7 @@ def test_only_a_piece_of_the_visits_is_unpacked_at_once(lake, monkeypatch):
     assert pending.flush_all(lake) == 14
     assert paths(lake) == paths(lake, "other") == {f"/{number}": 1 for number in range(7)}
     assert (sum(pieces), max(pieces)) == (14, 3)
-    assert [len(lake.manifest.live_files(name)) for name in ("acme", "other")] == [1, 1]
+    assert [len(lake.manifest.files.live(name)) for name in ("acme", "other")] == [1, 1]
 
 
 def test_what_fails_halfway_stays_done_the_rest_waits_and_what_one_commit_kept_is_moved_whole(lake, monkeypatch):
@@ -178,7 +179,7 @@ def test_what_is_kept_and_flushed_in_any_order_is_the_same_multiset(lake, steps,
 @contextmanager
 def failing_writer(lake, monkeypatch, statement, is_done=False, times=1):
     """A statement of the connection that writes the manifest fails so many times."""
-    execute, left = lake.manifest._writer.execute, [*range(times)]
+    execute, left = database_of(lake.manifest)._writer.execute, [*range(times)]
 
     def failing(sql, *args):
         fails = sql.startswith(statement) and left
@@ -189,7 +190,7 @@ def failing_writer(lake, monkeypatch, statement, is_done=False, times=1):
         return result
 
     with monkeypatch.context() as patch:
-        patch.setattr(lake.manifest._writer, "execute", failing)
+        patch.setattr(database_of(lake.manifest)._writer, "execute", failing)
         yield
 
 
@@ -224,7 +225,7 @@ FAILURES = [
         for name in ("write_parquet", "write_visits", "sha256_of", "move_durably")
         for call, is_done in ((1, False), (2, True), (3, False))
     ),
-    *(("data.store.pending", "insert_files", 1, is_done, FULL) for is_done in (False, True)),
+    *(("data.manifest.pending", "insert_files", 1, is_done, FULL) for is_done in (False, True)),
     *(("data.store.landing", "move_durably", 2, True, error()) for error in (KeyboardInterrupt, SystemExit)),
 ]
 
@@ -274,7 +275,7 @@ def test_what_cannot_be_read_waits_on_and_holds_nothing_else_up(lake):
     for path in ("/a", "/damaged", "/b", "/c"):
         keep(lake, path)
     keep(lake, "/d", organization="other")
-    with lake.manifest.transaction() as db:
+    with database_of(lake.manifest).transaction() as db:
         second = "SELECT id FROM pending ORDER BY id LIMIT 1 OFFSET 1"
         ((key,),) = db.execute(f"UPDATE pending SET body = x'00' WHERE id = ({second}) RETURNING id").fetchall()
     for _ in range(2):
@@ -283,12 +284,12 @@ def test_what_cannot_be_read_waits_on_and_holds_nothing_else_up(lake):
         ):
             pending.flush_all(lake)
         assert (paths(lake), paths(lake, "other")) == ({"/a": 1, "/b": 1, "/c": 1}, {"/d": 1})
-    assert pending.backlog(lake.manifest).visits == 1
+    assert lake.manifest.pending.backlog().visits == 1
     with pytest.raises(LakeDamaged):
         pending.check_pending(lake.manifest, "acme")
     pending.check_pending(lake.manifest, "other")
     keep(lake, "/e", organization="other")
-    with lake.manifest.transaction() as db:
+    with database_of(lake.manifest).transaction() as db:
         db.execute("UPDATE pending SET body = x'00'")
     with pytest.raises(LakeDamaged, match=r"^2 visits of acme, other without a file yet"):
         pending.check_pending(lake.manifest)
@@ -332,17 +333,18 @@ def test_who_comes_second_leaves_nothing_behind_and_takes_no_later_visit_for_one
     lake, reopened, monkeypatch
 ):
     keep(lake, "/old")
-    move = pending._move
+    rows = lake.manifest.pending
+    move = rows.land
 
     def late(*args):
-        monkeypatch.setattr(pending, "_move", move)
+        monkeypatch.setattr(rows, "land", move)
         assert pending.flush_all(reopened()) == 1
         keep(lake, "/new")
         with pytest.raises(Conflict):
             move(*args)
         raise Conflict("")
 
-    monkeypatch.setattr(pending, "_move", late)
+    monkeypatch.setattr(rows, "land", late)
     assert pending.flush_all(lake) == 0
     assert (paths(lake), strays(lake)) == ({"/old": 1}, ([], set()))
     assert pending.flush_all(lake) == 1
@@ -380,7 +382,7 @@ def test_no_address_and_no_more_than_is_kept_of_a_request_reaches_the_disk(lake,
     assert_no_address(lake.root, canaries=canaries)
     monkeypatch.setattr("data.store.landing.move_durably", looking)
     pending.flush_all(lake)
-    lake.manifest.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+    database_of(lake.manifest).rows("PRAGMA wal_checkpoint(TRUNCATE)")
     assert_no_address(lake.root, canaries=canaries)
     assert len(moves) == 1
     with pytest.raises(AssertionError, match=r"\.parquet"):

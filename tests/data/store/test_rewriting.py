@@ -14,10 +14,11 @@ from types import SimpleNamespace
 import pytest
 
 from data.errors import LakeDamaged
+from data.manifest.files import Files
 from data.store import rewriting
 from data.tasks import compaction, erasure, merge_plan, reclassification
 from data.tasks.compaction import Compactor
-from data.tasks.erasure import Criteria, Eraser, delete_files, truncate_wal
+from data.tasks.erasure import Criteria, Eraser, delete_files
 from data.tasks.reclassification import Reclassifier
 from queries import RollupBuilder
 from tests.faults.trials import IS_LONG
@@ -74,7 +75,7 @@ def case(request, mixed, day_by_day, tmp_path_factory):
     with opened(shutil.copytree(mixed, tmp_path_factory.mktemp("case") / "done")) as lake:
         before = landed(lake)
         assert request.param(lake).partitions == len(before) == 3
-        epoch = lake.manifest.epoch("acme")
+        epoch = lake.manifest.organizations.epoch("acme")
         return SimpleNamespace(
             run=request.param, module=module, root=mixed, before=before, after=landed(lake), epoch=epoch
         )
@@ -86,7 +87,7 @@ def assert_whole_and_finished_by_the_next_run(case, lake, has_strays=False):
     done = [day for day in case.before if left.get(day) == case.after.get(day)]
     wanted = case.before | {day: case.after.get(day) for day in done}
     assert left == {day: files for day, files in wanted.items() if files}
-    assert lake.manifest.epoch("acme") == case.epoch * len(done) // len(case.before)
+    assert lake.manifest.organizations.epoch("acme") == case.epoch * len(done) // len(case.before)
     assert has_strays or strays(lake) == ([], set())
     rest = case.run(lake)
     assert rest.partitions == len(case.before) - len(done)
@@ -94,18 +95,18 @@ def assert_whole_and_finished_by_the_next_run(case, lake, has_strays=False):
     assert has_strays or strays(lake) == ([], set())
     if case.run is erase:
         delete_files(lake, rest.dead, rest.ended_at)
-        assert truncate_wal(lake)
+        assert lake.manifest.shrink()
         assert b"gone.example" not in everything_in(lake.root)
     return len(done)
 
 
 FAILING = [
-    ("manifest", "replace_files", 1),
+    ("manifest", "replace", 1),
     ("data.tasks.{}", "write_visits", 2),
     ("data.store.landing", "sha256_of", 2),
     ("data.store.landing", "move_durably", 2),
     ("data.manifest.manifest", "insert_files", 2),
-    ("manifest", "replace_files", 2),
+    ("manifest", "replace", 2),
 ]
 """What has a function that fails: before anything is done, or after each step of the second day."""
 
@@ -128,7 +129,7 @@ def test_a_failure_leaves_each_day_as_it_was_or_done(case, tmp_path, monkeypatch
 @pytest.mark.parametrize("case", [erase], indirect=True)
 def test_a_failure_after_all_days_are_erased_leaves_them_erased(case, tmp_path, is_done):
     with opened(shutil.copytree(case.root, tmp_path / "lake")) as lake:
-        with failing_at("data.tasks.erasure", "expire_now", 1, is_done):
+        with failing_at(Files, "expire_now", 1, is_done):
             erase(lake)
         assert assert_whole_and_finished_by_the_next_run(case, lake) == 3
 
@@ -202,10 +203,10 @@ def test_a_day_of_more_visits_has_more_memory(crowded, monkeypatch, name):
 def test_a_day_for_which_memory_does_not_suffice_stays_as_it_is(crowded, monkeypatch, name):
     monkeypatch.setattr(rewriting, "MIN_MEMORY", 3 << 20)
     monkeypatch.setattr(rewriting, "MEMORY_PER_VISIT", 1)
-    before = [file.path for file in crowded.manifest.live_files("acme")]
+    before = [file.path for file in crowded.manifest.files.live("acme")]
     with pytest.raises(LakeDamaged, match="Out of Memory"):
         REWRITES[name](crowded)
-    assert [file.path for file in crowded.manifest.live_files("acme")] == before
+    assert [file.path for file in crowded.manifest.files.live("acme")] == before
 
 
 @pytest.fixture

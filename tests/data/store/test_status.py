@@ -10,8 +10,7 @@ import pytest
 
 from data.errors import LakeDamaged
 from data.ingest.visitor_ids import daily_salts
-from data.manifest.files import LandedFile, Replacement
-from data.manifest.manifest import insert_files
+from data.manifest.files import LandedFile, Replacement, insert_files
 from data.recovery.verification import verify_lake
 from data.rules.tables import IpList, rules_version
 from data.store import pending, status
@@ -19,6 +18,7 @@ from data.store.ip_list_files import refresh
 from data.store.lake import Lake
 from data.store.status import LakeStatus, OrganizationStatus, status_of
 from data.tasks.retention import apply_retention
+from tests.support.manifests import database_of
 from tests.support.visits import land, packed, visit
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
@@ -41,7 +41,7 @@ def wait(lake, organization, visits, since):
 
 def test_a_new_lake_has_nothing_and_gets_no_salts(lake):
     found = status_of(lake, NOW)
-    ((version,),) = lake.manifest.rows("PRAGMA user_version")
+    ((version,),) = database_of(lake.manifest).rows("PRAGMA user_version")
     assert found == LakeStatus(
         version, "", {}, OrganizationStatus(), 0, 0, None, None, None, None, rules_version(), reclassify_due=False
     )
@@ -88,7 +88,7 @@ def test_a_visit_of_an_unfinished_line_makes_no_day_unmerged_and_today_is_a_day_
     for now, files in ((NOW, 2), ("2026-03-11T08:59:59+09:00", 2), ("2026-03-11T09:00:00+09:00", 0)):
         assert status_of(lake, datetime.fromisoformat(str(now))).total.open_files == files
     assert status_of(lake, NOW).total.unmerged_days == 1
-    with lake.manifest.transaction() as db:
+    with database_of(lake.manifest).transaction() as db:
         db.execute("UPDATE files SET unfinished_of = (SELECT min(id) FROM batches) WHERE id > 2")
     assert status_of(lake, NOW).total.unmerged_days == 0
 
@@ -96,10 +96,10 @@ def test_a_visit_of_an_unfinished_line_makes_no_day_unmerged_and_today_is_a_day_
 def test_dead_files_are_counted_apart_and_an_organization_without_visits_left_is_still_known(lake):
     land(lake, "acme", at(3, 2, 1))
     land(lake, "other", at(3))
-    (other,) = lake.manifest.live_files("other")
-    dead = [*lake.manifest.live_files("acme")[:2], other]
+    (other,) = lake.manifest.files.live("other")
+    dead = [*lake.manifest.files.live("acme")[:2], other]
     for files in (dead[:2], [other]):
-        lake.manifest.replace_files(Replacement(files, NOW + timedelta(1), changes_answers=True), list)
+        lake.manifest.replace(Replacement(files, NOW + timedelta(1), changes_answers=True), list)
     found = status_of(lake, NOW)
     assert (found.dead_files, found.dead_bytes) == (3, sum(file.size for file in dead))
     assert (found.total.files, found.total.visits) == (1, 1)
@@ -108,10 +108,10 @@ def test_dead_files_are_counted_apart_and_an_organization_without_visits_left_is
 
 def test_the_oldest_check_is_that_of_a_live_file(lake):
     land(lake, "acme", at(4, 3, 2, 1))
-    one, two, three, _ = sorted(lake.manifest.live_files("acme"), key=lambda file: file.day)
+    one, two, three, _ = sorted(lake.manifest.files.live("acme"), key=lambda file: file.day)
     for file, days in ((one, 9), (two, 8), (three, 7)):
-        lake.manifest.refresh_stat(file.path, 1, 1, NOW - timedelta(days))
-    lake.manifest.replace_files(Replacement([one], NOW, changes_answers=True), list)
+        lake.manifest.files.refresh_stat(file.path, 1, 1, NOW - timedelta(days))
+    lake.manifest.replace(Replacement([one], NOW, changes_answers=True), list)
     assert status_of(lake, NOW).oldest_check_at == NOW - timedelta(8)
 
 
@@ -155,7 +155,7 @@ def test_the_latest_time_that_a_clock_which_was_ahead_recorded_is_told(lake, rec
 )
 def test_a_damaged_file_costs_a_time_and_nothing_else(lake, damage):
     land(lake, "acme", at(5))
-    (first,) = lake.manifest.live_files("acme")
+    (first,) = lake.manifest.files.live("acme")
     damage(lake.root / first.path)
     total = status_of(lake, NOW).total
     assert (total.visits, total.first_visit_at, total.last_visit_at) == (1, None, None)
@@ -170,7 +170,7 @@ def test_ten_thousand_files_are_not_touched(lake, monkeypatch):
     days = [date(2025, 1, 1) + timedelta(day) for day in range(100)]
     names = [f"org{number}" for number in range(100)]
     files = [LandedFile(name, day, f"{name}/{day}", 7, 1_000, "", 1, 1, NOW) for name in names for day in days]
-    with lake.manifest.transaction() as db:
+    with database_of(lake.manifest).transaction() as db:
         insert_files(db, files)
     read = []
     monkeypatch.setattr(status, "_span", lambda path: read.append(path) or (NOW, NOW))
@@ -196,10 +196,10 @@ def test_when_lists_of_agents_were_refreshed_and_whether_visits_are_of_other_rul
 
 def test_a_status_waits_for_no_writer_and_a_manifest_that_cannot_be_read_is_named(lake):
     land(lake, "acme", at(1))
-    with closing(Lake(lake.root).manifest) as other, other.transaction() as db:
+    with closing(Lake(lake.root).manifest) as other, database_of(other).transaction() as db:
         db.execute("DELETE FROM files")
         assert status_of(lake, NOW).total.files == 1
-    with lake.manifest.transaction() as db:
+    with database_of(lake.manifest).transaction() as db:
         db.execute("DROP TABLE epochs")
     with pytest.raises(LakeDamaged, match=str(lake.root)):
         status_of(lake, NOW)

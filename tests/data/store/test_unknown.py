@@ -14,6 +14,7 @@ from data.store.unknown import clear_unknown, discard_unknown, unknown_files
 from data.tasks.compaction import Compactor
 from data.tasks.erasure import Criteria, Eraser, delete_files
 from tests.support.lakes import failing_at, kill_at_commit
+from tests.support.manifests import database_of
 from tests.support.visits import land, visit
 
 FAR = timedelta(days=36_500)
@@ -21,8 +22,8 @@ FAR = timedelta(days=36_500)
 
 def unregister(lake):
     """Let the manifest forget the newest file, as an older one would."""
-    (path,) = lake.manifest.rows("SELECT path FROM files ORDER BY id DESC LIMIT 1")[0]
-    with lake.manifest.transaction() as db:
+    (path,) = database_of(lake.manifest).rows("SELECT path FROM files ORDER BY id DESC LIMIT 1")[0]
+    with database_of(lake.manifest).transaction() as db:
         db.execute("DELETE FROM files WHERE path = ?", [path])
     return lake.root / path
 
@@ -69,13 +70,13 @@ def test_a_file_of_the_future_counts_as_old(lake):
 )
 def test_a_file_that_an_import_registers_between_being_listed_and_being_touched_stays(lake, monkeypatch, work):
     land(lake, "acme", [visit()])
-    row = lake.manifest.rows("SELECT * FROM files")[0]
+    row = database_of(lake.manifest).rows("SELECT * FROM files")[0]
     path = unregister(lake)
     aged(path)
     before, listed = path.read_bytes(), unknown_files(lake)
 
     def listing(*_):
-        with lake.manifest.transaction() as db:
+        with database_of(lake.manifest).transaction() as db:
             db.execute(f"INSERT INTO files VALUES ({', '.join('?' * len(row))})", row)
         return listed
 
@@ -101,10 +102,10 @@ def test_what_a_killed_merge_left_goes_at_once_while_its_sources_are_live_and_el
     if lost == "a row":
         unregister(lake)
     elif lost == "a file":
-        (lake.root / lake.manifest.live_files("acme")[0].path).unlink()
+        (lake.root / lake.manifest.files.live("acme")[0].path).unlink()
     swept = Compactor(lake).sweep()
     assert (swept == 1, left.exists()) == (lost == "nothing", lost != "nothing")
-    assert sum(file.visits for file in lake.manifest.live_files("acme")) == (1 if lost == "a row" else 2)
+    assert sum(file.visits for file in lake.manifest.files.live("acme")) == (1 if lost == "a row" else 2)
 
 
 @pytest.mark.parametrize("is_moved", [False, True])

@@ -16,8 +16,7 @@ import pytest
 
 from data.errors import Conflict, LakeDamaged, TrafficError
 from data.ingest.importer import Importer, Options
-from data.manifest.behaviour import switch_behaviour
-from data.manifest.files import READERS_GRACE, LandedFile, Replacement
+from data.manifest.files import READERS_GRACE, Files, LandedFile, Replacement
 from data.store import landing
 from data.store.rewriting import Partition
 from data.tasks import compaction as compacting
@@ -80,7 +79,7 @@ def test_every_answer_is_the_same_and_every_visit_keeps_every_column(lake, tmp_p
         land(lake, "acme", sample[number::15])
     land_files(lake, 6, 5)
     links(lake, "acme", [{"short_code": "a", "target_url": "https://target.example/"}])
-    switch_behaviour(lake.manifest, "acme", on=False)
+    lake.manifest.behaviour.switch("acme", on=False)
 
     def visits():
         return Counter(tuple((row | {"signals": None}).items()) for row in rows_of(lake))
@@ -100,7 +99,7 @@ def test_every_answer_is_the_same_and_every_visit_keeps_every_column(lake, tmp_p
     assert swept == 15 * 3 + 20 + 1  # the file of a day that was today
     assert answers(lake, SCOPE, ALL) == before
     assert visits() == visits_before
-    assert lake.manifest.epoch("acme") == 1 + 2  # the switch, three days judged at once, and one
+    assert lake.manifest.organizations.epoch("acme") == 1 + 2  # the switch, three days judged at once, and one
     for file in files_of(lake):
         written = pq.ParquetFile(lake.root / file.path)
         assert written.schema_arrow.equals(VISITS)
@@ -321,7 +320,7 @@ def test_of_days_that_would_be_merged_at_once_one_that_cannot_be_holds_up_no_oth
         path, kept = lake.root / broken.path, (lake.root / broken.path).read_bytes()
         path.write_bytes(kept[:4] + bytes(len(kept) // 2) + kept[4 + len(kept) // 2 :])
         stat = path.stat()
-        lake.manifest.refresh_stat(broken.path, stat.st_ctime_ns, stat.st_ino, NOW)
+        lake.manifest.files.refresh_stat(broken.path, stat.st_ctime_ns, stat.st_ino, NOW)
         with pytest.raises(LakeDamaged, match=path.name):
             compact(lake)
     else:
@@ -330,7 +329,7 @@ def test_of_days_that_would_be_merged_at_once_one_that_cannot_be_holds_up_no_oth
         def late(lake, *files):
             if not told:
                 told.append(len({file.day for file in files}))
-                lake.manifest.replace_files(Replacement([broken], NOW, changes_answers=True), list)
+                lake.manifest.replace(Replacement([broken], NOW, changes_answers=True), list)
             return read(lake, *files)
 
         monkeypatch.setattr(compacting, "readable", late)
@@ -384,7 +383,7 @@ def test_a_merge_that_is_interrupted_counts_for_nothing(two_days, monkeypatch, t
 
 def test_an_interruption_between_two_runs_or_at_the_end_of_one_does_nothing(two_days, monkeypatch):
     lake = two_days[0]
-    compactor, exchange = Compactor(lake, lambda: NOW), lake.manifest.replace_files
+    compactor, exchange = Compactor(lake, lambda: NOW), lake.manifest.replace
 
     def interrupting(*args):
         compactor.interrupt()
@@ -392,7 +391,7 @@ def test_an_interruption_between_two_runs_or_at_the_end_of_one_does_nothing(two_
 
     compactor.interrupt()
     with monkeypatch.context() as patch:
-        patch.setattr(lake.manifest, "replace_files", interrupting)
+        patch.setattr(lake.manifest, "replace", interrupting)
         assert compactor.run(limit=1).partitions == 1
     assert_as_before_or_done(two_days, 1)
 
@@ -415,7 +414,7 @@ def test_during_another_rewrite_a_merge_waits_or_where_it_may_not_does_nothing(t
 def replaced_by_a_copy(lake):
     file = files_on(lake, 4)[0]
     copy = replace(file, path=f"{file.path}-copy")
-    lake.manifest.replace_files(Replacement([file], LATER, changes_answers=True), lambda: [copy])
+    lake.manifest.replace(Replacement([file], LATER, changes_answers=True), lambda: [copy])
     shutil.copy(lake.root / file.path, lake.root / copy.path)
 
 
@@ -431,14 +430,14 @@ def test_files_that_are_replaced_or_land_meanwhile_are_left_to_the_next_run(
     two_days, monkeypatch, change, merged, left, landed
 ):
     lake, _, told = two_days
-    exchange = lake.manifest.replace_files
+    exchange = lake.manifest.replace
 
     def late(*args):
-        monkeypatch.setattr(lake.manifest, "replace_files", exchange)
+        monkeypatch.setattr(lake.manifest, "replace", exchange)
         change(lake)
         exchange(*args)
 
-    monkeypatch.setattr(lake.manifest, "replace_files", late)
+    monkeypatch.setattr(lake.manifest, "replace", late)
     assert compact(lake).partitions == merged
     assert (numbers(lake), paths(lake), strays(lake)) == (left, told + Counter(landed), ([], set()))
     assert compact(lake).partitions == 1
@@ -450,7 +449,7 @@ def test_files_that_were_erased_meanwhile_are_not_damage(two_days):
 
     def erase(done, _):
         if done == 1:
-            lake.manifest.replace_files(Replacement(files_on(lake, 5), NOW, changes_answers=True), list)
+            lake.manifest.replace(Replacement(files_on(lake, 5), NOW, changes_answers=True), list)
             assert Compactor(lake, lambda: NOW).sweep() == 3
 
     assert compact(lake, progress=erase).partitions == 1
@@ -497,7 +496,7 @@ def test_a_sweep_deletes_what_is_dead_past_its_grace_orphaned_or_abandoned_and_n
         "visits/organization=acme/day=2026-03-04/unknown.parquet": 10 * ABANDONED_AFTER,
     }.items():
         put(lake, name, age)
-    dead, expired = dead_files(lake).keys(), set(lake.manifest.deletable_files(NOW))
+    dead, expired = dead_files(lake).keys(), set(lake.manifest.files.deletable(NOW))
     assert (len(dead), len(expired)) == (6, 3)
     kept = listing(lake) - expired
     gone = {
@@ -556,10 +555,10 @@ def test_a_dead_file_that_is_gone_already_is_struck_off_and_a_sweep_that_was_sto
     gone, *_ = names(lake)
     compact(lake, NOW - READERS_GRACE)
     (lake.root / gone).unlink()
-    with failing_at("data.tasks.compaction", "purge"):
+    with failing_at(Files, "purge"):
         Compactor(lake, lambda: NOW).sweep()
     assert Compactor(lake, lambda: NOW).sweep() == 3
-    assert lake.manifest.deletable_files(LATER) == []
+    assert lake.manifest.files.deletable(LATER) == []
     assert (len(listing(lake) & names(lake)), sum(paths(lake).values())) == (1, 3)
 
 

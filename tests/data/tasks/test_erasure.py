@@ -21,16 +21,17 @@ from hypothesis import strategies as st
 from data.disk.files import sha256_of
 from data.errors import LakeDamaged
 from data.ingest.importer import Importer, Options
-from data.manifest.files import READERS_GRACE
+from data.manifest.files import READERS_GRACE, Files
 from data.manifest.manifest import Manifest
 from data.store.pending import enqueue
 from data.tasks import erasure as erasing
 from data.tasks.compaction import Compactor
-from data.tasks.erasure import Criteria, Eraser, delete_files, truncate_wal
+from data.tasks.erasure import Criteria, Eraser, delete_files
 from data.tasks.reclassification import Reclassifier
 from queries import ENTRIES, QueryFailed, Scope, Warehouse
 from tests.faults.trials import tried
 from tests.support.lakes import bytes_on_disk, dead_files, failing_at, files_of, flipped, landed, opened, rows_of
+from tests.support.manifests import database_of
 from tests.support.tables import examples
 from tests.support.visits import land, packed, unpacked, visit
 
@@ -56,7 +57,7 @@ def erase(lake, organization="acme", dry_run=False, **criteria):
 def erase_and_delete(lake, organization="acme", **criteria):
     erased = erase(lake, organization, **criteria)
     delete_files(lake, erased.dead, erased.ended_at)
-    assert truncate_wal(lake)
+    assert lake.manifest.shrink()
     return erased
 
 
@@ -84,7 +85,7 @@ def test_exactly_the_visits_that_meet_every_criterion_go(shared_lake, names, cri
     assert paths(shared_lake, name) == [f"/{digit}" for digit in "12345678" if digit not in gone]
     assert erased.visits == len(gone)
     assert erased.partitions == len({VISITS_OF[f"/{digit}"]["day"] for digit in gone})
-    assert shared_lake.manifest.epoch(name) == erased.partitions
+    assert shared_lake.manifest.organizations.epoch(name) == erased.partitions
 
 
 def test_another_organization_keeps_its_visits_and_its_epoch(lake):
@@ -93,7 +94,7 @@ def test_another_organization_keeps_its_visits_and_its_epoch(lake):
     before = landed(lake, "acme-2"), landed(lake, "Acme")
     erase_and_delete(lake)
     assert (landed(lake, "acme-2"), landed(lake, "Acme")) == before
-    assert [lake.manifest.epoch(name) for name in ("acme", "acme-2", "Acme")] == [4, 0, 0]
+    assert [lake.manifest.organizations.epoch(name) for name in ("acme", "acme-2", "Acme")] == [4, 0, 0]
 
 
 CODES, DOMAINS, VISITORS = ("a", "A", "b", None), ("x.example", "y.example", None), (0, 1, LARGEST, None)
@@ -157,7 +158,7 @@ def test_a_dry_run_and_nothing_to_erase_change_nothing_on_disk(lake):
     assert (told.visits, told.dead, bytes_on_disk(lake)) == (1, [], before)
     for nothing in (erase(lake, short_code="none"), erase(lake, "nobody")):
         assert (nothing.visits, nothing.partitions, nothing.before, nothing.after, nothing.dead) == (0, 0, [], [], [])
-    assert (files_of(lake), lake.manifest.epoch("acme")) == (files, 0)
+    assert (files_of(lake), lake.manifest.organizations.epoch("acme")) == (files, 0)
 
 
 def test_files_are_told_with_the_hashes_of_their_bytes_and_progress_by_the_days_that_are_looked_at(lake):
@@ -215,10 +216,10 @@ def test_the_write_ahead_log_is_emptied_unless_the_manifest_has_a_reader(lake):
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM files").fetchall()
         erase(lake)
-        assert not truncate_wal(lake)
+        assert not lake.manifest.shrink()
         assert log.stat().st_size > 0
         reader.execute("ROLLBACK")
-    assert truncate_wal(lake)
+    assert lake.manifest.shrink()
     assert log.stat().st_size == 0
 
 
@@ -295,13 +296,13 @@ def test_an_unfinished_line_that_stays_is_replaced_by_what_it_grows_to(lake, loa
 
 def test_a_file_that_is_written_anew_still_holds_its_unfinished_line(lake):
     land(lake, "acme", [visit(short_code=code) for code in "ab"])
-    with lake.manifest.transaction() as db:
+    with database_of(lake.manifest).transaction() as db:
         ((batch,),) = db.execute("SELECT id FROM batches").fetchall()
         db.execute("UPDATE files SET unfinished_of = ?", [batch])
         db.execute("UPDATE batches SET bytes = 9")
     erase(lake, short_code="a")
     assert [(file.visits, file.unfinished_of) for file in files_of(lake)] == [(1, batch)]
-    assert lake.manifest.batches("acme", "")[0].whole_size == 0
+    assert lake.manifest.logs.batches("acme", "")[0].whole_size == 0
 
 
 # Nothing is left in the folder
@@ -434,11 +435,11 @@ def test_an_erasure_reaches_texts_that_came_with_other_days(lake, tmp_path):
     assert b"canary" not in (lake.root / file.path).read_bytes()
 
 
-@pytest.mark.parametrize("module", ["erasure", "compaction"])
-def test_what_is_not_deleted_yet_goes_with_the_next_run(lake, module):
+@pytest.mark.parametrize("call", [1, 2], ids=["erasure", "compaction"])
+def test_what_is_not_deleted_yet_goes_with_the_next_run(lake, call):
     land(lake, "acme", [*CANARIES, visit(visited_at=CANARIES[0]["visited_at"])])
     erased = erase(lake, domain="canary.example")
-    with failing_at(f"data.tasks.{module}", "purge"):
+    with failing_at(Files, "purge", call):
         delete_files(lake, erased.dead, erased.ended_at)
     assert erase_and_delete(lake, domain="canary.example").visits == 0
     assert traces(lake.root) == {}
@@ -448,9 +449,7 @@ def test_what_is_not_deleted_yet_goes_with_the_next_run(lake, module):
 # Beside others
 
 
-@pytest.mark.parametrize(
-    ("owner", "name"), [(erasing, "write_visits"), (Manifest, "replace_files"), (Compactor, "sweep")]
-)
+@pytest.mark.parametrize(("owner", "name"), [(erasing, "write_visits"), (Manifest, "replace"), (Compactor, "sweep")])
 def test_no_log_lands_and_no_file_is_written_anew_meanwhile(lake, monkeypatch, owner, name):
     land(lake, "acme", [visit(short_code=code) for code in "ab"])
     original, rewritable = getattr(owner, name), []

@@ -11,7 +11,6 @@ import pytest
 from data.ingest.importer import Importer, Options
 from data.ingest.live import LiveIngest
 from data.logs.reported import Submission
-from data.manifest.behaviour import switch_behaviour, uses_behaviour
 from data.rules.releases import BrowserReleases
 from data.rules.tables import Attack
 from data.rules.tables import load as load_table
@@ -25,6 +24,7 @@ from data.tasks.reclassification import Reclassifier
 from queries.prelude import sql_text
 from tests import recount
 from tests.support.lakes import rebuilt, rows_of
+from tests.support.manifests import database_of
 from tests.support.visits import land, links, visit
 
 DAY = date(2026, 3, 4)
@@ -104,15 +104,15 @@ def test_every_visit_of_past_days_gets_the_signals_that_a_recount_gives_it(lake,
         days[day] = visits
         for number in range(parts := random.choice([1, 3])):
             land(lake, "acme", visits[number::parts])
-    before = lake.manifest.epoch("acme")
+    before = lake.manifest.organizations.epoch("acme")
     assert judge(lake).judged == len(days)
-    assert lake.manifest.epoch("acme") - before == (1 if most else len(days))  # at once
+    assert lake.manifest.organizations.epoch("acme") - before == (1 if most else len(days))  # at once
     for day, visits in days.items():
         columns = [name for name in visits[0] if name not in {"day", "organization"}]
         wanted = recount.judged(visits, releases, ("p0", "p1", "p2"))
         found = (row for row in rows_of(lake) if row["visited_at"].date() == day)
         assert Counter(map(itemgetter(*columns), found)) == Counter(map(itemgetter(*columns), wanted))
-    assert {file.day: file.visits for file in lake.manifest.live_files("acme")} == {
+    assert {file.day: file.visits for file in lake.manifest.files.live("acme")} == {
         day: len(visits) for day, visits in days.items()
     }
 
@@ -221,7 +221,7 @@ def test_an_attack_in_the_query_of_a_log_or_of_a_live_visit_is_a_probe_of_its_vi
 
 
 def versions(lake):
-    return [file.behaviour_version for file in lake.manifest.live_files("acme")]
+    return [file.behaviour_version for file in lake.manifest.files.live("acme")]
 
 
 def test_a_past_day_is_judged_once_and_again_after_a_late_visit_which_puts_answers_out_of_date_and_today_never(lake):
@@ -230,13 +230,13 @@ def test_a_past_day_is_judged_once_and_again_after_a_late_visit_which_puts_answe
         assert judge(lake).judged == judged
         assert sorted(versions(lake)) == [0, BEHAVIOUR_VERSION]
         assert [row["signals"] for row in sorted(rows_of(lake), key=itemgetter("path"))] == [2, None]
-        assert lake.manifest.epoch("acme") == 1
+        assert lake.manifest.organizations.epoch("acme") == 1
     land(lake, "acme", [at(3, path="/late")])
     assert judge(lake).judged == 1
     assert [row["signals"] for row in sorted(rows_of(lake), key=itemgetter("path"))] == [2, 2, None]
     for number in range(20):
         land(lake, "acme", [visit(visited_at=datetime(2026, 3, 5, 7), path=f"/{number}")])
-    assert (judge(lake).partitions, lake.manifest.epoch("acme")) == (1, 2)
+    assert (judge(lake).partitions, lake.manifest.organizations.epoch("acme")) == (1, 2)
     assert judge(lake, TODAY + timedelta(days=1)).judged == 1
 
 
@@ -245,7 +245,7 @@ def test_an_erasure_and_the_loss_of_the_manifest_leave_signals_and_a_judged_day_
     judge(lake)
     Eraser(lake).run("acme", Criteria(domain="go.example", short_code=None))
     assert (versions(lake), told(lake)) == ([BEHAVIOUR_VERSION], {"/b": {"probed"}})
-    (file,) = lake.manifest.live_files("acme")
+    (file,) = lake.manifest.files.live("acme")
     assert read_visit_file(lake.root / file.path).footer.behaviour_version == BEHAVIOUR_VERSION
     with rebuilt(lake) as again:
         assert (versions(again), told(again)) == ([BEHAVIOUR_VERSION], {"/b": {"probed"}})
@@ -272,10 +272,10 @@ def test_a_day_judged_by_an_older_version_stays_judged(lake, monkeypatch):
 def test_the_visit_of_an_unfinished_line_is_judged_apart_and_expires_alone(lake):
     for row in (probe(0), at(1, path="/last")):
         land(lake, "acme", [row])
-    with lake.manifest.transaction() as db:
+    with database_of(lake.manifest).transaction() as db:
         db.execute("UPDATE files SET unfinished_of = (SELECT max(id) FROM batches) WHERE id = 2")
     assert judge(lake).judged == 1
-    files = {file.unfinished_of is None: file for file in lake.manifest.live_files("acme")}
+    files = {file.unfinished_of is None: file for file in lake.manifest.files.live("acme")}
     assert [files[key].behaviour_version for key in (True, False)] == [BEHAVIOUR_VERSION] * 2
     assert told(lake) == {"/.env": {"probed"}, "/last": {"probed"}}
     assert judge(lake) == compaction.CompactionResult()
@@ -283,12 +283,12 @@ def test_the_visit_of_an_unfinished_line_is_judged_apart_and_expires_alone(lake)
 
 
 def test_the_switch_moves_the_epoch_and_stays(lake):
-    assert uses_behaviour(lake.manifest, "acme")
+    assert lake.manifest.behaviour.is_used("acme")
     for on in (False, False, True):
-        before = lake.manifest.epoch("acme")
-        switch_behaviour(lake.manifest, "acme", on=on)
-        assert (uses_behaviour(lake.manifest, "acme"), lake.manifest.epoch("acme")) == (on, before + 1)
-    assert uses_behaviour(lake.manifest, "other")
+        before = lake.manifest.organizations.epoch("acme")
+        lake.manifest.behaviour.switch("acme", on=on)
+        assert (lake.manifest.behaviour.is_used("acme"), lake.manifest.organizations.epoch("acme")) == (on, before + 1)
+    assert lake.manifest.behaviour.is_used("other")
 
 
 def test_each_signal_has_a_bit_of_its_own():

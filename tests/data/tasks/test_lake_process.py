@@ -37,7 +37,7 @@ def slow_start(tmp_path, monkeypatch):
 
 def files(lake):
     return sorted(
-        (file.day.day, file.visits, bool(file.behaviour_version)) for file in lake.manifest.live_files("acme")
+        (file.day.day, file.visits, bool(file.behaviour_version)) for file in lake.manifest.files.live("acme")
     )
 
 
@@ -78,7 +78,7 @@ def test_a_past_day_that_still_receives_visits_is_merged_elsewhere_and_not_judge
 
 
 def test_a_damaged_file_is_named(lake):
-    (first, _) = lake.manifest.live_files("acme", DAY.date(), DAY.date())
+    (first, _) = lake.manifest.files.live("acme", DAY.date(), DAY.date())
     with flipped(lake.root / first.path), pytest.raises(LakeDamaged, match=first.path):
         LakeProcess(lake).run(*MERGE)
     assert len(files(lake)) == 3

@@ -173,9 +173,9 @@ def test_under_rules_that_visits_were_classified_by_nothing_is_rewritten(lake, l
     load(line() + line(agent=GPTBOT, day=18))
 
     def is_left_alone():
-        before, epoch = bytes_on_disk(lake), lake.manifest.epoch("acme")
+        before, epoch = bytes_on_disk(lake), lake.manifest.organizations.epoch("acme")
         assert reclassify(lake) == Changes(visits=2)
-        return (bytes_on_disk(lake), lake.manifest.epoch("acme")) == (before, epoch)
+        return (bytes_on_disk(lake), lake.manifest.organizations.epoch("acme")) == (before, epoch)
 
     assert is_left_alone()
     assert reclassify(lake, "nobody") == Reclassifier(lake).run([]) == Changes()
@@ -488,7 +488,7 @@ def test_a_dry_run_tells_the_same_and_changes_nothing_on_disk(lake, load, under)
     with under(with_new_rows):
         told = reclassify(lake, "acme", "other", dry_run=True)
         assert bytes_on_disk(lake) == before
-        assert [lake.manifest.epoch(name) for name in ("acme", "other")] == [0, 0]
+        assert [lake.manifest.organizations.epoch(name) for name in ("acme", "other")] == [0, 0]
         assert reclassify(lake, "acme", "other") == told
     assert moved(told) == {
         Move("human", "ai_training"): 2,
@@ -506,7 +506,7 @@ def test_an_organization_that_is_not_named_stays_as_it_is_and_progress_ends_wher
         changes = reclassify(lake, "acme", "third", progress=lambda done, whole: told.append((done, whole)))
     assert (changes.visits, told) == (4, [(done, 4) for done in (1, 2, 3, 4)])
     assert (files_of(lake, "other"), landed(lake, "other")) == before["other"]
-    assert [lake.manifest.epoch(name) > 0 for name in names] == [True, False, True]
+    assert [lake.manifest.organizations.epoch(name) > 0 for name in names] == [True, False, True]
     for name in ("acme", "third"):
         assert not {file.path for file in files_of(lake, name)} & {file.path for file in before[name][0]}
 
@@ -525,6 +525,6 @@ def test_a_damaged_file_ends_the_run_and_what_was_done_before_stays(lake, classi
         (done,) = [file for file in files_of(lake) if file.path not in before]
         assert done.day == date(2026, 3, 3)
         assert [row["bot_category"] for row in read(lake, done)] == ["ai_training"]
-        assert (lake.manifest.epoch("acme"), list(lake.staging.iterdir())) == (1, [])
+        assert (lake.manifest.organizations.epoch("acme"), list(lake.staging.iterdir())) == (1, [])
     assert reclassify(lake).rewritten == 2 + is_of_old_rules
     assert {row["rules_version"] for row in rows_of(lake)} == {classifier.rules_version}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from data.ingest.importer import Importer, Options
-from data.manifest.batches import Batch
+from data.manifest.logs import Batch
 from data.store.footers import read_visit_file
 from data.tasks.compaction import Compactor
 from data.tasks.erasure import delete_files
@@ -22,6 +22,7 @@ from data.tasks.retention import (
 )
 from tests.faults.lakes import line
 from tests.support.lakes import dead_files, failing_at, opened, rows_of
+from tests.support.manifests import database_of
 from tests.support.published import at
 from tests.support.visits import land
 
@@ -41,7 +42,7 @@ def fill(lake, organization, *days):
 def there(lake):
     """Every file of visits, but for those that have none and only record what was removed."""
     files = {path.relative_to(lake.root).as_posix() for path in lake.root.glob("visits/organization=[!_]*/*/*.parquet")}
-    return files - {path for (path,) in lake.manifest.rows("SELECT path FROM files WHERE visits = 0")}
+    return files - {path for (path,) in database_of(lake.manifest).rows("SELECT path FROM files WHERE visits = 0")}
 
 
 @pytest.mark.parametrize(("days", "first"), [(1, 9), (2, 8), (8, 2), (99_999, 1)])
@@ -62,15 +63,15 @@ NAMES = ("acme", "other", "young")
 def test_every_organization_ends_alone_and_its_epoch_moves_once(lake):
     for name, *days in (("acme", 1, 2), ("acme", 2, 9), ("other", 1), ("young", 10)):
         fill(lake, name, *days)
-    before = [lake.manifest.live_files(name) for name in NAMES]
+    before = [lake.manifest.files.live(name) for name in NAMES]
     ended = [ExpiredVisits("acme", 2, 6, 3), ExpiredVisits("other", 1, 2, 1)]
     told = apply_retention(lake, 3, NOW, dry_run=True)
     assert (told.ended, told.dead, dead_files(lake)) == (ended, [], {})
-    assert [lake.manifest.live_files(name) for name in NAMES] == before
+    assert [lake.manifest.files.live(name) for name in NAMES] == before
     for wanted in (ended, []):
         assert apply_retention(lake, 3, NOW).ended == wanted
         assert [days_of(lake, name) for name in NAMES] == [{9: 2}, {}, {10: 2}]
-        assert [lake.manifest.epoch(name) for name in NAMES] == [1, 1, 0]
+        assert [lake.manifest.organizations.epoch(name) for name in NAMES] == [1, 1, 0]
 
 
 def test_files_of_old_days_go_shortly_by_any_sweep_with_earlier_dead_ones_of_them_and_no_others(lake):
@@ -95,7 +96,10 @@ def test_a_second_run_writes_nothing_new(lake):
     apply_retention(lake, 3, NOW)
 
     def state():
-        tables = [lake.manifest.rows(f"SELECT * FROM {name}") for name in ("files", "epochs", "batches", "rollups")]
+        tables = [
+            database_of(lake.manifest).rows(f"SELECT * FROM {name}")
+            for name in ("files", "epochs", "batches", "rollups")
+        ]
         return tables, {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in lake.root.rglob("*.parquet")}
 
     for sweep in (lambda: None, Compactor(lake, lambda: SHORTLY).sweep):
@@ -117,16 +121,16 @@ def test_it_does_not_wait_for_an_import_and_takes_what_that_lands_the_next_time(
 
 def test_a_file_that_an_import_ends_meanwhile_is_left_to_it(lake, monkeypatch):
     fill(lake, "acme", 1, 2)
-    exchange, calls = lake.manifest.replace_files, []
+    exchange, calls = lake.manifest.replace, []
 
     def beaten(*args):
         calls.append(args)
         if len(calls) == 1:  # as the first file is ended by somebody else in between
-            with lake.manifest.transaction() as db:
+            with database_of(lake.manifest).transaction() as db:
                 db.execute("UPDATE files SET deletable_at = '9999' WHERE id = 1")
         exchange(*args)
 
-    monkeypatch.setattr(lake.manifest, "replace_files", beaten)
+    monkeypatch.setattr(lake.manifest, "replace", beaten)
     assert apply_retention(lake, 3, NOW).ended == [ExpiredVisits("acme", 1, 2, 1)]
     assert (len(calls), days_of(lake)) == (2, {})
     assert set(dead_files(lake).values()) == {SHORTLY}
@@ -135,13 +139,13 @@ def test_a_file_that_an_import_ends_meanwhile_is_left_to_it(lake, monkeypatch):
 def test_a_failure_leaves_an_organization_whole_and_the_next_run_finishes(lake):
     for name in ("acme", "other"):
         fill(lake, name, 1, 2, 9)
-    with failing_at(lake.manifest, "replace_files", 2):
+    with failing_at(lake.manifest, "replace", 2):
         apply_retention(lake, 3, NOW)
     assert [days_of(lake, name) for name in ("acme", "other")] == [{9: 2}, {1: 2, 2: 2, 9: 2}]
     retained = apply_retention(lake, 3, NOW)
     assert retained.ended == [ExpiredVisits("other", 2, 4, 2)]
     delete_files(lake, retained.dead, NOW)
-    assert there(lake) == {file.path for name in ("acme", "other") for file in lake.manifest.live_files(name)}
+    assert there(lake) == {file.path for name in ("acme", "other") for file in lake.manifest.files.live(name)}
 
 
 def test_an_organization_whose_visits_are_all_gone_is_remembered(lake):
@@ -149,8 +153,8 @@ def test_an_organization_whose_visits_are_all_gone_is_remembered(lake):
     fill(lake, "acme", 1)
     retained = apply_retention(lake, 3, NOW)
     delete_files(lake, retained.dead, NOW)
-    assert lake.manifest.organizations() == ["acme"]
-    assert isinstance(lake.manifest.batches("acme", "")[0], Batch)
+    assert lake.manifest.organizations.names() == ["acme"]
+    assert isinstance(lake.manifest.logs.batches("acme", "")[0], Batch)
 
 
 # Files that the manifest does not know
@@ -158,7 +162,7 @@ def test_an_organization_whose_visits_are_all_gone_is_remembered(lake):
 
 def unknown_copy(lake, organization, folder="unknown"):
     """A copy of the organization's first live file under another name, which no manifest knows."""
-    path = lake.manifest.live_files(organization)[0].path
+    path = lake.manifest.files.live(organization)[0].path
     copy = lake.root / folder / path.removeprefix("visits/").replace(".parquet", "-0.parquet")
     copy.parent.mkdir(parents=True, exist_ok=True)
     return Path(shutil.copy(lake.root / path, copy))
@@ -198,7 +202,7 @@ def test_unknown_files_of_organizations_without_others_expire_and_one_that_canno
 def test_visits_in_unknown_files_speak_for_the_clock_and_against_it(lake):
     fill(lake, "acme", 1)
     old = unknown_copy(lake, "acme")
-    with lake.manifest.transaction() as db:
+    with database_of(lake.manifest).transaction() as db:
         db.execute("DELETE FROM files")
     assert "newest visit is of 2026-03-01" in clock_problem(lake, NOW)
     young = Path(str(old).replace("day=2026-03-01", "day=2026-03-09"))

@@ -224,14 +224,14 @@ def test_an_unknown_command_or_an_impossible_value_is_one_line(words):
 
 @examples("command", "told")
 def test_what_cannot_be_done_is_refused_in_one_line_and_changes_nothing(filled, tmp_path, command, told):
-    before = filled.manifest.organizations(), filled.manifest.live_files("acme")
+    before = filled.manifest.organizations.names(), filled.manifest.files.live("acme")
     files = {"access.log": lines("/sale"), "letter.txt": "Dear reader,\nthis is not a log.\n" * 40}
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     places = {"here": tmp_path, "lake": filled.root}
     run = program(*shlex.split(command.format(**places)), "--lake", filled.root)
     assert told.format(**places).lower() in refused(run).lower()
-    assert (filled.manifest.organizations(), filled.manifest.live_files("acme")) == before
+    assert (filled.manifest.organizations.names(), filled.manifest.files.live("acme")) == before
     assert not list(filled.staging.glob("*.parquet"))
     assert {path.name for path in tmp_path.iterdir()} == files.keys()
 
@@ -251,12 +251,12 @@ def test_a_lake_that_is_mistyped_or_a_file_is_refused_and_not_made(tmp_path, com
 
 @examples("command")
 def test_an_organization_that_the_lake_does_not_have_is_refused_and_nothing_changes(filled, tmp_path, command):
-    before = filled.manifest.live_files("acme")
+    before = filled.manifest.files.live("acme")
     words = [word.replace("%FOLDER%", str(tmp_path / "new")) for word in command]
     others = ("_seed", "a/b", "[a]*") if command[0] in ("query", "erase") else ()
     for name in ("nobody", *others, *([""] if command[0] == "erase" else [])):
         assert repr(name) in refused(program(*words, "--org", name, "--lake", filled.root))
-    assert (filled.manifest.live_files("acme"), list(tmp_path.iterdir())) == (before, [])
+    assert (filled.manifest.files.live("acme"), list(tmp_path.iterdir())) == (before, [])
 
 
 @examples("command")

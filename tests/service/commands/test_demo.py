@@ -23,7 +23,7 @@ def demo(tmp_path_factory, today):
     folder = tmp_path_factory.mktemp("demo")
     lake = Lake(folder / "lake", create=True)
     _fill(lake, folder, 1_500, Console(file=(told := io.StringIO()), width=200))
-    visits = sum(file.visits for file in lake.manifest.live_files("demo"))
+    visits = sum(file.visits for file in lake.manifest.files.live("demo"))
     assert f"{visits:,} generated visits imported" in told.getvalue()
     warehouse = Warehouse(lake)
     yield warehouse

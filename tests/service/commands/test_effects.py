@@ -184,7 +184,7 @@ def test_it_waits_until_no_query_reads_the_files_and_keeps_a_record_of_what_was_
         land(lake, name, [visit(visited_at=moment) for moment in moments])
     for module in (erasing, retaining):
         monkeypatch.setattr(module, "GRACE", timedelta(seconds=15))
-    old, slept = lake.root / lake.manifest.live_files("other")[0].path, []
+    old, slept = lake.root / lake.manifest.files.live("other")[0].path, []
 
     def sleep(seconds):
         slept.append(seconds)
@@ -195,7 +195,7 @@ def test_it_waits_until_no_query_reads_the_files_and_keeps_a_record_of_what_was_
     assert "in 15 s" in traffic(*retain, "30").err
     assert (sum(slept), old.exists()) == (15, False)
     del slept[:]
-    left = {name: sum(file.visits for file in lake.manifest.live_files(name)) for name in ("acme", "other", "young")}
+    left = {name: sum(file.visits for file in lake.manifest.files.live(name)) for name in ("acme", "other", "young")}
     assert left == {"acme": 1, "other": 1, "young": 1}
     assert len([*lake.root.glob("visits/organization=[!_]*/*/*.parquet")]) == 3 + 2  # with visits; records of removals
     assert (lake.root / "manifest.sqlite-wal").stat().st_size == 0

@@ -66,9 +66,9 @@ def file_rows(files):
 def test_what_meets_the_criteria_goes_and_the_receipt_says_so(lake, erase, flags, criteria, gone):
     fill(lake)
     begun = datetime.now(UTC).replace(microsecond=0)
-    before = lake.manifest.live_files("acme")
+    before = lake.manifest.files.live("acme")
     receipt = erase(*flags, "--yes").json
-    after = lake.manifest.live_files("acme")
+    after = lake.manifest.files.live("acme")
     expected = [f"/{day}{number}" for day in (3, 4, 5) for number in range(3)]
     assert paths(lake) == [path for path in expected if path[1:] not in gone.split()]
     assert list(receipt) == [
@@ -117,7 +117,7 @@ def test_on_a_terminal_it_shows_what_would_go_and_asks(lake, forks, answer, left
 def test_it_waits_until_no_query_reads_the_files(lake, erase, monkeypatch):
     fill(lake)
     monkeypatch.setattr(erasing, "GRACE", timedelta(seconds=15))
-    (first, *_), slept = lake.manifest.live_files("acme"), []
+    (first, *_), slept = lake.manifest.files.live("acme"), []
 
     def sleep(seconds):
         slept.append(seconds)
@@ -136,7 +136,7 @@ def test_it_waits_until_no_query_reads_the_files(lake, erase, monkeypatch):
 
 def test_what_was_stopped_while_it_waited_is_finished_by_the_next_run(lake, erase, monkeypatch):
     fill(lake)
-    before = lake.manifest.live_files("acme")
+    before = lake.manifest.files.live("acme")
 
     def stopped(seconds):
         raise KeyboardInterrupt

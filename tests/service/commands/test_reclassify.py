@@ -8,6 +8,7 @@ from data import Lake
 from data.ingest.importer import Importer, Options
 from data.rules.tables import rules_version
 from tests.support.lakes import files_of, read
+from tests.support.manifests import database_of
 from tests.support.user_agents import CHROME, GPTBOT
 from tests.support.visits import land, visit
 
@@ -40,7 +41,7 @@ def test_imports_beside_a_reclassification_lose_and_double_nothing(lake, forks, 
     grown.write_text(log_of("grown", 60)[: -len('GPTBot/1.2; +https://openai.com/gptbot"\n')])
     Importer(lake).run(grown, Options("acme"))
     before = Counter((day, row["path"]) for day, row in visits(lake))
-    with lake.manifest.transaction() as db:
+    with database_of(lake.manifest).transaction() as db:
         assert db.execute("SELECT count(*) FROM files WHERE unfinished_of IS NOT NULL").fetchone() == (1,)
     grown.write_text(log_of("grown", 100))
     other.write_text(log_of("other", 500))
@@ -58,4 +59,4 @@ def test_imports_beside_a_reclassification_lose_and_double_nothing(lake, forks, 
     assert {row["bot_category"] for _, row in told if row["path"] == "/grown/59"} == {"ai_training"}
     assert list(lake.staging.iterdir()) == []
     with closing(Lake(lake.root).manifest) as manifest:
-        assert manifest.epoch("acme") > DAYS  # and imports judged the days
+        assert manifest.organizations.epoch("acme") > DAYS  # and imports judged the days

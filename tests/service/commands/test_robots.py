@@ -6,7 +6,6 @@ from datetime import UTC, datetime, time, timedelta
 import httpx2
 import pytest
 
-from data.manifest.behaviour import switch_behaviour
 from queries import Warehouse
 from service.jobs.detection import Detection
 from service.jobs.store import Jobs
@@ -37,7 +36,7 @@ def test_a_plan_is_judged_by_what_its_agents_still_get(lake, today, since, outco
         for path, by, times in (("/open", columns, many), ("/robots.txt", GPTBOT, 1), ("/open", BINGBOT, 9)):
             visits += [visit(visited_at=noon(day), path=path, domain="go.example", **by)] * times
     land(lake, "acme", visits)
-    switch_behaviour(lake.manifest, "acme", on=False)
+    lake.manifest.behaviour.switch("acme", on=False)
     then, now = (datetime.combine(day, time(12), UTC) for day in (shipped, today))
     days = (shipped - timedelta(days=28), shipped - timedelta(days=1))
     plan = cost([Crawled("OpenAI", "trained", ("GPTBot",), 140, 0, 0)], ["OpenAI"])

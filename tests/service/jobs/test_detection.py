@@ -7,7 +7,6 @@ from datetime import timedelta
 
 import pytest
 
-from data.manifest.behaviour import switch_behaviour
 from data.tasks.compaction import Compactor
 from queries import DETECTORS, QueryFailed, Warehouse
 from service.jobs.daily import DailyDetection, last_run
@@ -16,6 +15,7 @@ from service.maintenance import Maintenance
 from tests.service.jobs.findings import NOW, broken, ship
 from tests.support.clock import Clock
 from tests.support.lakes import files_of
+from tests.support.manifests import database_of
 from tests.support.visits import land, visit
 
 pytestmark = pytest.mark.usefixtures("few_detectors")
@@ -114,18 +114,18 @@ def test_days_are_compared_when_all_of_them_are_judged_or_behaviour_is_off(lake)
     assert [one.subject["short_code"] for one in found(lake)] == ["sale"]
     land(lake, "acme", [visit(visited_at=AT - 9 * DAY)])
     assert found(lake) == []
-    switch_behaviour(lake.manifest, "acme", on=False)
+    lake.manifest.behaviour.switch("acme", on=False)
     assert len(found(lake)) == 1
 
 
 def test_days_are_not_compared_when_the_log_of_some_of_them_is_missing(lake):
-    switch_behaviour(lake.manifest, "acme", on=False)
+    lake.manifest.behaviour.switch("acme", on=False)
     for days in (range(10, 30), range(8)):
         fewer_sent(lake, days)
     assert found(lake) == []
     fewer_sent(lake, [8, 9])
     assert len(found(lake)) == 1
-    with lake.manifest.transaction() as db:
+    with database_of(lake.manifest).transaction() as db:
         db.execute("UPDATE batches SET domain = 'other.example'")  # whose logs say nothing of this one
     assert found(lake) == []
 
@@ -142,7 +142,7 @@ def test_detectors_leave_out_days_that_are_not_judged(lake):
     Compactor(lake, lambda: NOW).run()
     failing(lake, 9, 10)
     assert [one.row["errors"] for one in found(lake, "server_errors")] == [80]
-    switch_behaviour(lake.manifest, "acme", on=False)
+    lake.manifest.behaviour.switch("acme", on=False)
     assert [one.row["errors"] for one in found(lake, "server_errors")] == [100]
 
 

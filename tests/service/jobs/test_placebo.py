@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from data.manifest.behaviour import switch_behaviour
 from data.tasks.compaction import Compactor
 from queries import Warehouse
 from queries.variables import IN_MEMORY
@@ -40,7 +39,7 @@ def visits_of(what, days):
 
 @pytest.mark.parametrize("what", ERRORS)
 def test_a_repair_closes_a_job_and_a_burst_a_flood_and_a_season_do_not(lake, jobs, what):
-    switch_behaviour(lake.manifest, "acme", on=False)  # otherwise only judged days count
+    lake.manifest.behaviour.switch("acme", on=False)  # otherwise only judged days count
     land(lake, "acme", visits_of(what, range(-28, 0)))
     with closing(Warehouse(lake)) as warehouse:
         Detection(warehouse, lake, jobs, "acme").update_jobs(NOW.date(), NOW)

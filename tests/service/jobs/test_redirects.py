@@ -22,6 +22,7 @@ from service.jobs.states import JobChanged, JobConflict
 from service.maintenance import Maintenance
 from tests.service.jobs.findings import ANNA, NOW, ROW, broken, mark
 from tests.support.lakes import fail_at, links_path
+from tests.support.manifests import database_of
 from tests.support.visits import land, links, visit
 
 TARGET = "https://example.com/guide"
@@ -248,7 +249,7 @@ def test_a_redirect_that_the_log_answers_is_shipped_and_the_history_says_by_what
 
     quiet = [asked(days, 404) for days in (-covered, -1, 0)]
     land(lake, "acme", [*quiet, *[asked(-5, 302)] * before, *[asked(1, 302)] * since, asked(2, 404)])
-    with lake.manifest.transaction() as db:
+    with database_of(lake.manifest).transaction() as db:
         note_received(db, "acme", *((NOW + timedelta(days)).isoformat() for days in (-covered, 3)))
     with closing(Warehouse(lake)) as warehouse:
         Detection(warehouse, lake, jobs, "acme").mark_shipped(NOW + timedelta(3))

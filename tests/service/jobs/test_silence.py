@@ -17,6 +17,7 @@ from service.jobs.silence import open_silences, update_silences
 from tests.faults.lakes import line
 from tests.service.jobs.findings import ANNA, NOW
 from tests.support.clock import Clock
+from tests.support.manifests import database_of
 from tests.support.visits import packed, visit
 
 HOUR, WEEK = timedelta(hours=1), timedelta(weeks=1)
@@ -114,7 +115,7 @@ def test_a_followed_log_is_counted_line_by_line_and_an_imported_one_is_not_a_sou
     texts = [line(f"/{number}", when=at) for number, at in enumerate(sorted(usual(now - 7 * HOUR)))]
     (tmp_path / "old.log").write_text("".join(texts))
     Importer(lake).run(tmp_path / "old.log", Options("other", "old.example"))
-    assert lake.manifest.rows("SELECT * FROM arrivals") == []
+    assert database_of(lake.manifest).rows("SELECT * FROM arrivals") == []
     log, cut = tmp_path / "access.log", len(texts) // 2
     for text in ("".join(texts[:cut])[:-1], "\n", "".join(texts[cut:])):  # its line was read before it was finished
         with log.open("a") as file:
@@ -122,7 +123,9 @@ def test_a_followed_log_is_counted_line_by_line_and_an_imported_one_is_not_a_sou
         follower = Follower(lake, Importer(lake), log, Options("acme", "go.example"), notify=pytest.fail)
         follower.tick()
         follower.close()
-    counts = lake.manifest.rows("SELECT source, domain, sum(visits), min(visits), max(visits) FROM arrivals")
+    counts = database_of(lake.manifest).rows(
+        "SELECT source, domain, sum(visits), min(visits), max(visits) FROM arrivals"
+    )
     assert counts == [("follow", "go.example", len(texts), 2, 2)]
     update_silences(lake, jobs, now)
     (job,) = jobs.of("acme")
@@ -160,7 +163,7 @@ def test_a_folder_without_new_objects_is_a_job_until_one_is_read(lake, jobs, onl
 def test_hours_of_more_than_five_weeks_are_forgotten_when_visits_arrive(lake):
     reported(lake, *usual(NOW - 10 * WEEK), now=NOW - 10 * WEEK)
     reported(lake, NOW - 6 * WEEK, NOW - HOUR)
-    assert lake.manifest.rows("SELECT hour, visits FROM arrivals") == [((NOW - HOUR - EPOCH) // HOUR, 1)]
+    assert database_of(lake.manifest).rows("SELECT hour, visits FROM arrivals") == [((NOW - HOUR - EPOCH) // HOUR, 1)]
 
 
 def test_a_server_finds_silences_by_itself_and_counts_them_in_its_metrics(lake, serving):

@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 import pytest
 
 from data.links.links import links_of
-from data.manifest.behaviour import switch_behaviour
 from queries import DETECTORS, Scope, Warehouse, detect
 from service.jobs.detection import Detection
 from service.pages.numbers import content
@@ -99,7 +98,7 @@ def test_one_click_makes_one_approved_job_at_its_redirect_however_often_it_is_cl
 
 
 def test_what_the_detector_found_before_or_finds_after_a_claim_is_the_same_job(lake, acme, jobs):
-    switch_behaviour(lake.manifest, "acme", on=False)  # so that no day waits to be judged
+    lake.manifest.behaviour.switch("acme", on=False)  # so that no day waits to be judged
     with closing(Warehouse(lake)) as warehouse:
         found = detect(warehouse, DETECTORS["invented_link"], "acme", NOW.date())
         assert {one.subject["path"] for one in found} == {*MADE_UP[:2]}

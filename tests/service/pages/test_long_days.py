@@ -11,7 +11,6 @@ import orjson
 import pytest
 
 from data.links.index import LinkIndex
-from data.store.status import stored_span
 from queries import Warehouse
 from service.encoding import encode
 from service.pages.filters import Filters
@@ -72,7 +71,9 @@ def test_twice_the_days_take_at_most_twice_the_work(weekly, page):
 
             def content(filters=filters, links=links):
                 missing = uncovered(weekly, filters)
-                return PageContent(page, filters, stored_span(weekly, "acme"), links, uncovered=missing, events=())
+                return PageContent(
+                    page, filters, weekly.manifest.statistics.stored_span("acme"), links, uncovered=missing, events=()
+                )
 
             loaded = [
                 orjson.loads(encode(warehouse.answer(entry, warehouse.variables(scope))))

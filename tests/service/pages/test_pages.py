@@ -15,7 +15,6 @@ from mmdb_writer import MMDBWriter
 
 from data import Lake
 from data.links.index import LinkIndex
-from data.manifest.behaviour import switch_behaviour
 from data.tasks.compaction import Compactor
 from queries import CATALOG, ENDPOINTS, ENTRIES, PARAMETERS, Scope
 from service.jobs.store import Jobs
@@ -419,7 +418,7 @@ def test_changes_are_over_complete_days_that_are_judged(lake, browsing):
     assert shown() == ([], [])
     land(lake, "acme", [visit(visited_at=datetime(2026, 3, 14, 13), bot_category="other_bot")])
     assert shown() == ([], ["1 past day waits to be judged: bots in disguise still count as people there."])
-    switch_behaviour(lake.manifest, "acme", on=False)
+    lake.manifest.behaviour.switch("acme", on=False)
     assert len(shown()[0]) == 2
     with browsing(lake) as browser:
         row = browser.read("?range=7d").one("details", class_="compared").row("Visits19")
@@ -434,7 +433,7 @@ def test_there_is_no_change_without_visits_before(browser):
 
 def test_a_page_ends_on_the_day_that_it_is_in_the_zone_of_its_organization_or_in_utc_and_names_it(lake, browsing):
     now = datetime(2026, 3, 4, 10, 30, tzinfo=UTC)
-    lake.manifest.set_zone("far", "Pacific/Kiritimati")
+    lake.manifest.organizations.set_zone("far", "Pacific/Kiritimati")
     land(lake, "far", [visit(visited_at=now.replace(tzinfo=None), utc_offset=840)])
     land(lake, "acme", [visit(visited_at=now.replace(tzinfo=None))])
     with browsing(lake, "", clock=lambda: now) as browser:

@@ -1,9 +1,10 @@
 """Which logs were imported. A log is known by its organization and its content, whatever its name and its domain."""
 
+import json
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec.structs import astuple, replace
@@ -11,6 +12,7 @@ from msgspec.structs import astuple, replace
 from data.errors import BadInput, Conflict
 from data.hosts import normalized_host
 from data.manifest.arrivals import Arrivals, note_arrivals
+from data.manifest.database import Database
 
 
 class ObjectVersion(NamedTuple):
@@ -65,6 +67,57 @@ def check_domain(name: object, before: Batch | None, domain: str) -> None:
 
 def _normal(domain: str) -> str:
     return normalized_host(domain) or domain
+
+
+_LONGER: Final = "SELECT * FROM batches NOT INDEXED WHERE organization = ? AND bytes > ? AND bytes <= ? \
+AND whole_bytes >= ?"
+"""Asked for each block. An index would look the imports up by their hashes: 200,000 in 0.27 s and not 0.02."""
+_SKIP_REST: Final = "UPDATE batches SET whole_bytes = bytes WHERE id = ? \
+AND EXISTS (SELECT 1 FROM files WHERE path = ? AND deletable_at IS NULL)"
+
+
+class Logs:
+    """The imports of logs."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def batches(self, organization: str, domain: str | None = None) -> list[Batch]:
+        """Every import of an organization, or of its logs with this domain; longest content first."""
+        rows = self._database.rows(
+            "SELECT * FROM batches WHERE organization = ? AND domain = coalesce(?, domain) ORDER BY bytes DESC",
+            [organization, domain],
+        )
+        return [batch_of(row) for row in rows]
+
+    def batches_by_id(self, ids: Iterable[int]) -> list[Batch]:
+        """The imports with these ids."""
+        rows = self._database.rows(
+            "SELECT * FROM batches WHERE id IN (SELECT value FROM json_each(?))", [json.dumps([*ids])]
+        )
+        return [batch_of(row) for row in rows]
+
+    def longer(self, organization: str, landed: int, size: int, offset: int) -> list[Batch]:
+        """The imports of contents of more than `landed` and at most `size` bytes, whose whole lines reach `offset`."""
+        return [batch_of(row) for row in self._database.rows(_LONGER, [organization, landed, size, offset])]
+
+    def is_registered(self, batch: Batch) -> bool:
+        """Whether an import is registered with just this content."""
+        content = [batch.id, batch.sha256, batch.size]
+        return bool(self._database.rows("SELECT 1 FROM batches WHERE id = ? AND sha256 = ? AND bytes = ?", content))
+
+    def times(self, batch: int) -> list[tuple[str, str]]:
+        """The times of the first and the last visit of an import, as one row; none if it is not registered."""
+        rows = self._database.rows("SELECT first_at, last_at FROM batches WHERE id = ?", [batch])
+        return [(first_at, last_at) for first_at, last_at in rows]
+
+    def skip_rest(self, lines: Sequence[tuple[int | None, str]]) -> None:
+        """Skip the rest of unfinished last lines, each given by its import and the live file with its visit.
+
+        A line that an import has read to its end meanwhile has no live file any more.
+        """
+        with self._database.transaction() as db:
+            db.executemany(_SKIP_REST, lines)
 
 
 def batch_of(row: tuple[Any, ...]) -> Batch:

@@ -1,0 +1,85 @@
+"""The connections to the SQLite database of a manifest. Its tables are declared in sql/; only this room asks it."""
+
+import sqlite3
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from data.disk.files import check_identity, identity
+from data.local_time import DEFAULT_ZONE, today
+from data.manifest.schema import open_database, transaction
+from data.sql import read_sql
+
+Connect = Callable[[Path, Sequence[str], str], sqlite3.Connection]
+MIGRATIONS: Final = tuple(read_sql("data.manifest", f"sql/manifest_{one}") for one in (1, 2, 3))
+"""Migrations are appended, never changed."""
+
+
+class Database:
+    """An open database. Thread-safe; several processes may open the same one."""
+
+    def __init__(self, path: Path, refuse_new: str = "", connect: Connect = open_database) -> None:
+        """Open or create the database; arguments as for open_database. Raises LakeDamaged if it is newer."""
+        self.path = path
+        self._connect = connect
+        self._opened = ExitStack()
+        with ExitStack() as opened:
+            self._writer = opened.enter_context(closing(connect(path, MIGRATIONS, refuse_new)))
+            self._identity = identity(path)
+            self._opened = opened.pop_all()
+        self._writing = threading.Lock()
+        self._idle = deque[sqlite3.Connection]()  # readers that are not in use
+
+    def reader(self) -> sqlite3.Connection:
+        """Open one more connection for reading, which is closed with the others. Raises OSError like `transaction`."""
+        self.check_identity()
+        connection = self._opened.enter_context(closing(self._connect(self.path, MIGRATIONS, "")))
+        connection.create_function("today_in", 2, _today_in, deterministic=True)
+        return connection
+
+    def rows(self, sql: str, parameters: Sequence[object] | Mapping[str, object] = ()) -> list[tuple[Any, ...]]:
+        """Return the result of a SELECT on committed data. Waits neither for writers nor for other readers."""
+        try:
+            reader = self._idle.pop()
+        except IndexError:
+            reader = self.reader()
+        try:
+            return reader.execute(sql, parameters).fetchall()
+        finally:
+            self._idle.append(reader)
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """A write transaction, committed at the end of the context or rolled back on any error.
+
+        Raises OSError (ESTALE) when the manifest was moved or replaced: SQLite would write on into the old one.
+        """
+        with self.locked():
+            yield self._writer
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep all others from moving and registering files. Raises OSError like `transaction`."""
+        with self._writing, transaction(self._writer):
+            self.check_identity()
+            yield
+
+    def check_identity(self) -> None:
+        """Raise OSError (ESTALE) when the file was moved or replaced: SQLite would go on in the old one."""
+        check_identity(self.path, self._identity)
+
+    def check_current(self) -> None:
+        """Raise OutdatedManifest if nothing may be written; only the manifest of a lake can be an older one."""
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._opened.close()
+
+
+def _today_in(zone: str | None, now: str) -> str:
+    """The SQL function today_in(zone, now): the day in a zone (null: the default) at a time in ISO 8601."""
+    return today(zone or DEFAULT_ZONE, datetime.fromisoformat(now)).isoformat()

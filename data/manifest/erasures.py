@@ -1,0 +1,46 @@
+"""Records which visits were erased by link or visitor, so that importing a log again does not restore them unnoticed.
+
+The hash of a visitor is not recorded.
+"""
+
+from datetime import UTC, date, datetime
+from typing import NamedTuple
+
+from data.manifest.clock import format_time
+from data.manifest.database import Database
+
+
+class Erasure(NamedTuple):
+    """An erasure of one link's or one visitor's visits."""
+
+    erased_at: datetime
+    short_code: str | None  # None: it was by visitor
+
+    def __str__(self) -> str:
+        """What was erased when."""
+        what = "of a visitor" if self.short_code is None else f"of the link {self.short_code}"
+        return f"visits {what} were erased on {self.erased_at:%Y-%m-%d}"
+
+
+class Erasures:
+    """The erasures by link or visitor."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def record(self, organization: str, erasure: Erasure, first_day: date, last_day: date) -> None:
+        """Record an erasure that searches these days (inclusive), before it begins."""
+        with self._database.transaction() as db:
+            db.execute(
+                "INSERT INTO erasures VALUES (?, ?, ?, ?, ?)",
+                [organization, format_time(erasure.erased_at), erasure.short_code, str(first_day), str(last_day)],
+            )
+
+    def of_days(self, organization: str, first_day: date, last_day: date) -> list[Erasure]:
+        """The erasures that searched any of these days (inclusive), oldest first."""
+        rows = self._database.rows(
+            "SELECT erased_at, short_code FROM erasures WHERE organization = ? AND first_day <= ? AND last_day >= ? "
+            "ORDER BY erased_at",
+            [organization, str(last_day), str(first_day)],
+        )
+        return [Erasure(datetime.fromisoformat(at).astimezone(UTC), short_code) for at, short_code in rows]

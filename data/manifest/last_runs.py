@@ -1,0 +1,23 @@
+"""When tasks that depend on the clock were last run."""
+
+from datetime import datetime
+
+from data.manifest.clock import format_time, parse_time
+from data.manifest.database import Database
+
+
+class LastRuns:
+    """The times of the last runs, by the name of the task."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def at(self, task: str) -> datetime | None:
+        """When a task was last run; None if it never was."""
+        ((at,),) = self._database.rows("SELECT max(at) FROM last_runs WHERE task = ?", [task])
+        return parse_time(at)
+
+    def note(self, task: str, now: datetime) -> None:
+        """Record that a task was run."""
+        with self._database.transaction() as db:
+            db.execute("INSERT OR REPLACE INTO last_runs VALUES (?, ?)", [task, format_time(now)])

@@ -1,0 +1,147 @@
+"""Visits that were acknowledged, and are not yet in a file: rows of the manifest, which store/pending.py packs."""
+
+import secrets
+import sqlite3
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from data.errors import Conflict
+from data.manifest.arrivals import Arrivals, note_arrivals
+from data.manifest.clock import format_time, parse_time
+from data.manifest.coverage import note_received
+from data.manifest.database import Database
+from data.manifest.files import Publisher, insert_files
+from data.manifest.organizations import check_zone_is
+
+SESSION_BITS: Final = 20
+"""The lowest bits of the id of a row number the rows of a session."""
+
+
+def session_of(row: int) -> int:
+    """The session of a row of pending visits: a manifest has a new one each time that it is opened.
+
+    The ids of rows differ from session to session, also where two programs went on from copies of one manifest.
+    """
+    return row >> SESSION_BITS
+
+
+class PendingPack(NamedTuple):
+    """Visits of one organization that are added together, packed."""
+
+    organization: str
+    visits: int
+    body: bytes
+    zone: str  # in which they are dated
+
+
+class PendingBatch(NamedTuple):
+    """A row: visits of one organization that were received together."""
+
+    id: int
+    organization: str
+    visits: int
+    received_at: str
+    body: bytes
+
+
+class Backlog(NamedTuple):
+    """The number of pending visits, and when the oldest was received."""
+
+    visits: int
+    oldest: datetime | None
+
+
+class ReportedVisits(NamedTuple):
+    """Pending visits of one organization that were staged in files."""
+
+    organization: str
+    zone: str  # in which they are dated
+    arrived: Mapping[int, int]  # their numbers by hour
+    publish: Publisher
+
+
+class Pending:
+    """The pending visits of all organizations."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._session = 0  # of the visits that are added by this object (session_of); 0: none was yet
+
+    def add(self, packs: Collection[PendingPack], now: datetime) -> None:
+        """Store visits. They are durable when this returns. Raises ZoneChanged; then none was stored."""
+        with self._database.transaction() as db:
+            for pack in packs:
+                check_zone_is(db, pack.organization, pack.zone)
+            first = self._next_id(db)
+            db.executemany(
+                "INSERT INTO pending (id, organization, visits, received_at, body, zone) VALUES (?, ?, ?, ?, ?, ?)",
+                [
+                    (first + number, pack.organization, pack.visits, format_time(now), pack.body, pack.zone)
+                    for number, pack in enumerate(packs)
+                ],
+            )
+
+    def _next_id(self, db: sqlite3.Connection) -> int:
+        """An id that is higher than any before."""
+        ((last,),) = db.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'pending'").fetchall()
+        if not self._session:
+            chance = secrets.randbits(8)  # so that copies of one manifest that are opened at once go on apart
+            self._session = max(int(time.time()) << 8, session_of(last) + 1) + chance
+        return max(int(last) + 1, self._session << SESSION_BITS)
+
+    def backlog(self) -> Backlog:
+        """How many visits of all organizations wait."""
+        ((visits, oldest),) = self._database.rows("SELECT coalesce(sum(visits), 0), min(received_at) FROM pending")
+        return Backlog(visits, parse_time(oldest))
+
+    def latest_id(self) -> int | None:
+        """The highest id; None if nothing waits."""
+        ((latest,),) = self._database.rows("SELECT max(id) FROM pending")
+        return latest  # type: ignore[no-any-return]
+
+    def latest_received(self) -> str | None:
+        """When the latest were received; None if nothing waits."""
+        ((latest,),) = self._database.rows("SELECT max(received_at) FROM pending")
+        return latest  # type: ignore[no-any-return]
+
+    def has_any_received_until(self, latest: str | None) -> bool:
+        """Whether any still waits that was received until then; none does if that is None."""
+        return bool(self._database.rows("SELECT 1 FROM pending WHERE received_at <= ? LIMIT 1", [latest]))
+
+    def oldest(self, after: int, until: int | None, most: int) -> list[PendingBatch]:
+        """The oldest rows with ids after `after` and up to `until`, of one session, until they have `most` visits."""
+        rows = self._database.rows(
+            "SELECT id, organization, visits, received_at, body FROM "
+            "(SELECT *, sum(visits) OVER (ORDER BY id) AS so_far FROM pending WHERE id > ? AND id <= ?) "
+            "WHERE so_far - visits < ? ORDER BY id",
+            [after, until, most],
+        )
+        batches = [PendingBatch(*row) for row in rows]
+        return [batch for batch in batches if session_of(batch.id) == session_of(batches[0].id)]
+
+    def of(self, organization: str = "") -> list[PendingBatch]:
+        """All rows of one organization, or of all."""
+        rows = self._database.rows(
+            "SELECT id, organization, visits, received_at, body FROM pending WHERE ? IN ('', organization)",
+            [organization],
+        )
+        return [PendingBatch(*row) for row in rows]
+
+    def land(self, ids: Iterable[int], received: tuple[str, str], landed: Sequence[ReportedVisits]) -> None:
+        """Replace rows, received from one time to another, by the files that `publish` of each moves to their places.
+
+        Raises Conflict if another process moves them, ZoneChanged if a zone was changed.
+        """
+        with self._database.transaction() as db:
+            for visits in landed:
+                check_zone_is(db, visits.organization, visits.zone)
+            for key in ids:
+                if db.execute("DELETE FROM pending WHERE id = ?", [key]).rowcount != 1:
+                    raise Conflict("these visits were moved by another process; try again.")
+            for visits in landed:
+                note_received(db, visits.organization, *received)
+                arrived = Arrivals("report", "", visits.arrived)
+                note_arrivals(db, visits.organization, arrived, datetime.fromisoformat(received[1]))
+            insert_files(db, [file for visits in landed for file in visits.publish()])

@@ -1,0 +1,122 @@
+"""The files of rollups, and from which files of visits each was counted."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from itertools import chain, starmap
+from typing import Final, NamedTuple
+
+from data.disk.files import RegisteredFile
+from data.errors import Conflict
+from data.manifest.clock import TOLERANCE, format_time, unchecked_bounds
+from data.manifest.database import Database
+from data.manifest.files import READERS_GRACE
+from data.sql import read_sql
+
+SourceFiles = Mapping[date, frozenset[str]]
+"""The paths of the visit files of each day."""
+
+_MONTHS_TO_COUNT: Final = read_sql("data.manifest", "sql/months_to_count")
+
+
+@dataclass(frozen=True)
+class Rollup:
+    """One file of counts on one organization's month, and what they were counted from."""
+
+    organization: str
+    month: date  # its first day
+    version: str  # of how it was counted
+    sources: SourceFiles
+    days_without_domains: frozenset[date]  # days that have no rows for single domains, because they had too many
+
+
+class LiveRollup(NamedTuple):
+    """A live file, and what it was counted from."""
+
+    file: RegisteredFile
+    sources: SourceFiles
+    days_without_domains: frozenset[date]
+
+
+class RollupFiles:
+    """The files of rollups."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def live(self, organization: str, version: str, first: date, last: date) -> list[LiveRollup]:
+        """The live rollups of an organization, of this version and of months from `first` to `last`, in their order."""
+        rows = self._database.rows(
+            "SELECT path, bytes, sha256, changed_ns, inode, sources, days_without_domains FROM rollups "
+            "WHERE organization = ? AND version = ? AND month BETWEEN ? AND ? AND deletable_at IS NULL ORDER BY month",
+            [organization, version, first.isoformat(), last.isoformat()],
+        )
+        return [
+            LiveRollup(
+                RegisteredFile(*columns),
+                {date.fromisoformat(day): frozenset(paths) for day, paths in json.loads(sources).items()},
+                frozenset(map(date.fromisoformat, json.loads(wide_days))),
+            )
+            for *columns, sources, wide_days in rows
+        ]
+
+    def all_live(self, organization: str = "", before: datetime | None = None) -> list[RegisteredFile]:
+        """The live files of one organization, or of all; with `before`, only those last verified before it."""
+        rows = self._database.rows(
+            "SELECT path, bytes, sha256, changed_ns, inode FROM rollups "
+            "WHERE deletable_at IS NULL AND ? IN ('', organization) AND checked_at NOT BETWEEN ? AND ? ORDER BY path",
+            [organization, *unchecked_bounds(before)],
+        )
+        return [*starmap(RegisteredFile, rows)]
+
+    def months_to_count(
+        self, now: datetime, quiet_period: timedelta, versions: tuple[str, str], lost: list[str]
+    ) -> list[tuple[str, date]]:
+        """The organizations and months with a past day that no rollup is valid for, and where nothing landed lately.
+
+        The versions are those of organizations whose behaviour is switched off, and of the others; rollups with the
+        `lost` paths are not valid. One query for all.
+        """
+        clock = datetime.now(UTC)  # checked_at is set by the system clock
+        asked = {
+            "now": now.isoformat(),
+            "lost": json.dumps(lost),
+            "after": format_time(clock - quiet_period),
+            "until": format_time(clock + TOLERANCE),
+            "version": versions[0],
+            "judged_version": versions[1],
+        }
+        rows = self._database.rows(_MONTHS_TO_COUNT, asked)
+        return [(organization, date.fromisoformat(month)) for organization, month in rows]
+
+    def expire(self, path: str) -> None:
+        """Make a live file a dead one at once."""
+        with self._database.transaction() as db:
+            db.execute(
+                "UPDATE rollups SET deletable_at = ? WHERE path = ? AND deletable_at IS NULL",
+                [format_time(datetime.now(UTC)), path],
+            )
+
+    def replace(self, rollup: Rollup, move: Callable[[], RegisteredFile], now: datetime) -> None:
+        """Make the file that `move` moves to its place the live rollup of its month.
+
+        Raises Conflict unless its sources are live.
+        """
+        sources = {day.isoformat(): sorted(paths) for day, paths in sorted(rollup.sources.items())}
+        with self._database.transaction() as db:
+            for path in chain(*sources.values()):
+                if not db.execute("SELECT 1 FROM files WHERE path = ? AND deletable_at IS NULL", [path]).fetchone():
+                    raise Conflict(f"{path} was replaced by another process in the meantime; try again.")
+            db.execute(
+                "UPDATE rollups SET deletable_at = ? WHERE organization = ? AND month = ? AND deletable_at IS NULL",
+                [format_time(now + READERS_GRACE), rollup.organization, rollup.month.isoformat()],
+            )
+            file = move()
+            without_domains = json.dumps(sorted(map(str, rollup.days_without_domains)))
+            db.execute(
+                "INSERT INTO rollups (organization, month, version, path, bytes, sha256, changed_ns, inode, "
+                "checked_at, sources, days_without_domains) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [rollup.organization, rollup.month.isoformat(), rollup.version, *file, format_time(now),
+                 json.dumps(sources), without_domains],
+            )  # fmt: skip
