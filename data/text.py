@@ -38,3 +38,10 @@ class ShortTextCache(Generic[Result]):
     def __call__(self, *texts: str) -> Result:
         """Return the result for these arguments."""
         return self._cached(*texts) if sum(map(len, texts)) <= MAX_CACHED_LENGTH else self._function(*texts)
+
+
+def percentage(count: int, total: int) -> str:
+    """A share with one decimal; only none is 0.0 %, and only all is 100.0 %."""
+    tenths = round(1_000 * count / total)
+    tenths = min(max(tenths, 1), 999) if 0 < count < total else tenths
+    return f"{tenths / 10:.1f} %"

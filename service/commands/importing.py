@@ -10,7 +10,7 @@ import typer
 
 from data import SHORT_CODE_PATTERN, BadInput, Lake
 from data.logs.format_names import FORMATS
-from data.text import plural
+from data.text import percentage, plural
 from service.commands.confirmation import ask, check_can_ask
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag, is_new
 from service.commands.printing import inform, progress_bar
@@ -182,12 +182,12 @@ def _report(file: Path, summary: "Summary", domain: str, dry_run: bool, zone: st
         categories = [(category, count, f"{count:,}") for category, count in summary.categories.most_common()]
         widths = max(len(category) for category, *_ in categories), max(len(text) for *_, text in categories)
         for category, count, text in categories:
-            inform(f"  {category:{widths[0]}}  {text:{widths[1]}}  {100 * count / summary.visits:.1f} %")
+            inform(f"  {category:{widths[0]}}  {text:{widths[1]}}  {percentage(count, summary.visits)}")
         inform(f"  days {summary.first_day} to {summary.last_day} ({zone})")
         if dry_run:  # by its short codes one sees whether a log was understood
-            share = 100 * summary.with_short_code / summary.visits
+            share = percentage(summary.with_short_code, summary.visits)
             codes = f", such as {', '.join(summary.short_codes)}" if summary.short_codes else ""
-            inform(f"  {share:.1f} % of paths match the short-code pattern{codes}")
+            inform(f"  {share} of paths match the short-code pattern{codes}")
         _warn(summary, zone)
     if summary.begun_without_domain:
         inform(f"  earlier lines were imported without a domain; these have {domain}")

@@ -4,7 +4,7 @@ import duckdb
 import pytest
 
 from data import BadInput
-from data.text import bytes_of_memory, plural
+from data.text import bytes_of_memory, percentage, plural
 
 
 @pytest.mark.parametrize(("count", "text"), [(0, "0 visits"), (1, "1 visit"), (2, "2 visits"), (2_000, "2,000 visits")])
@@ -25,3 +25,11 @@ def test_an_amount_of_memory_is_read_as_duckdb_reads_it():
     for text in ("0MB", "", "300", "300kB", "-1MB", "1.5GB", "1000000GB", "\uff13MB", "300MB ", "300mb"):
         with pytest.raises(BadInput, match=f"^'{text}' is not an amount of memory; write it like 300MB or 4GB.$"):
             bytes_of_memory(text)
+
+
+@pytest.mark.parametrize(
+    ("count", "total", "text"),
+    [(0, 9, "0.0 %"), (1, 9_999, "0.1 %"), (1, 3, "33.3 %"), (9_998, 9_999, "99.9 %"), (9, 9, "100.0 %")],
+)
+def test_a_share_rounds_to_all_or_none_only_if_it_is(count, total, text):
+    assert percentage(count, total) == text

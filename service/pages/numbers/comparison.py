@@ -103,9 +103,11 @@ def compared_rows(
 
 
 def change_in_tenths(now: int, before: int) -> int:
-    """The change in tenths of a percent, rounded half away from zero; `before` is not 0."""
+    """The change in tenths of a percent, rounded half away from zero, but -1,000 only to 0; `before` is not 0."""
     size = (2_000 * abs(now - before) + before) // (2 * before)
-    return size if now >= before else -size
+    if now >= before:
+        return size
+    return -min(size, 999) if now else -size
 
 
 def _span(scope: Scope) -> str:

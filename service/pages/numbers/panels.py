@@ -189,8 +189,8 @@ AGENTS_PAGE: Final = (
     ),
     panel(
         "disguised", "Bots in disguise",
-        hint="Visits with a browser's name that their day showed to be automated, by what showed it.",
-        note="A visit may have several signals; alone: it has no other. Days that are not over are not judged yet.",
+        hint="Automated visits under a browser's name, by the signals of their day.",
+        note="A visit may have several signals; “Alone” counts those with one. A day is judged when it is over.",
     ),
 )
 PEOPLE: Final = (

@@ -7,7 +7,7 @@ import pytest
 
 from data.tasks.compaction import Compactor
 from queries import ENTRIES, Scope, template
-from service.pages.numbers.comparison import MAX_ROWS, Comparison, compared_rows
+from service.pages.numbers.comparison import MAX_ROWS, Comparison, change_in_tenths, compared_rows
 from service.pages.numbers.export import COMPARED
 from service.pages.numbers.panels import PATHS, REFERRERS
 from tests.conftest import NOW
@@ -125,3 +125,11 @@ def test_what_an_answer_may_have_left_out_is_not_called_new():
     unknown = {"referrer": "b.example", "referrer_type": "other", "source": "other", "visits": 1}
     found = compared_rows(REFERRERS, [hosts[0], unknown, hosts[1]], hosts)
     assert [(row["before"], row["change"]) for row in found] == [(9, 0.0), (None, None), (None, None)]
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "tenths"),
+    [(0, 5_000, -1_000), (1, 5_000, -999), (2_499, 5_000, -500), (3, 2, 500), (5_001, 5_000, 0), (5_003, 5_000, 1)],
+)
+def test_a_decrease_rounds_to_all_only_if_none_are_left(now, before, tenths):
+    assert change_in_tenths(now, before) == tenths
