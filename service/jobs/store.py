@@ -276,6 +276,7 @@ class Jobs:
         Raises JobNotFound, and JobConflict unless the outcome was waited for.
         """
         status = outcome.status
+        stored = json.encode(outcome).decode()
         action = "fail" if status in ("unchanged", "worse") else "improve" if outcome.resolves else "measure"
         with self.database.transaction() as connection:
             job = tables.read_job(connection, organization, job_id)
@@ -284,7 +285,6 @@ class Jobs:
             moved = None if action == "measure" else next_status(action, job.status)
             note = None if status == "waiting" else status
             done = action if moved else "measure" if note else None
-            stored = json.encode(outcome).decode()
             after = replace(job, status=moved or job.status, outcome_status=status, outcome=stored)
             tables.change_job(connection, job, after, Change(done, SYSTEM, now, note))
 
