@@ -62,5 +62,5 @@ def table_of(comparisons: list[Comparison]) -> Table:
 
 def _row(one: Comparison) -> tuple[str, ...]:
     interval = f"{one.low:.3f} to {one.high:.3f}"
-    medians = (f"{one.theirs:,.3g}", f"{one.ours:,.3g}")
+    medians = (f"{value:,.0f}" if value >= 100 else f"{value:.3g}" for value in (one.theirs, one.ours))
     return (one.measure, one.unit, str(one.pairs), *medians, f"{one.ratio:.3f}", interval, one.verdict)

@@ -7,6 +7,7 @@ from statistics import median
 
 import pytest
 
+from benchmarks.paired.cases import table_of
 from benchmarks.paired.ratios import Comparison, comparison, coverage, is_slower, lower_rank
 from benchmarks.paired.trial import Side, Trial
 
@@ -116,6 +117,13 @@ def test_quick_measures_take_several_times_as_many_pairs():
     _, (found,) = measured(6, lambda _, number: 1 + number, times=3)
     assert found.pairs == 18
     assert found.ours == 1_000 * median(range(2, 20))
+
+
+@pytest.mark.parametrize(("milliseconds", "text"), [(1_054.3, "1,054"), (0.0898, "0.0898"), (33.52, "33.5")])
+def test_table_has_three_digits_or_whole_numbers(milliseconds, text):
+    one = Comparison("dashboard", "ms", 15, milliseconds, milliseconds, 1, 0.9, 1.1)
+    cells = [next(column.cells) for column in table_of([one]).columns]
+    assert cells == ["dashboard", "ms", "15", text, text, "1.000", "0.900 to 1.100", "not slower"]
 
 
 @pytest.mark.parametrize(("slow", "verdict"), [(range(7), "not slower"), (range(14), "slower")])
