@@ -19,9 +19,9 @@ from data.store.packing import Packed, Unpacked, table_of, unpack
 from data.text import plural
 from data.visits import VISITS_OF_DAYS
 
-MAX_VISITS_PER_TRANSACTION: Final = 100_000
+MAX_VISITS_PER_TRANSACTION: Final = 50_000
 """The number of visits that are moved in one transaction, which limits memory."""
-PIECE_VISITS: Final = 10_000
+PIECE_VISITS: Final = 5_000
 """About as many visits are unpacked at once: as Python objects they take many times the memory of a table."""
 _ORDER: Final = [(name, "ascending") for name in ("day", "short_code", "visited_at")]
 

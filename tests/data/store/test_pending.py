@@ -116,6 +116,20 @@ def test_many_visits_are_moved_a_part_at_a_time_oldest_first(lake, monkeypatch, 
     assert len(lake.manifest.files.live("acme")) == files
 
 
+def test_visits_of_long_texts_are_moved_within_80_mb(lake):
+    for first in range(0, 100_000, 1_000):
+        rows = [visit(path=f"/{number}", user_agent=f"{number:x>300}") for number in range(first, first + 1_000)]
+        pending.enqueue(lake.manifest, [("acme", packed(rows))], NOW)
+    usual = pa.default_memory_pool()
+    counted = pa.proxy_memory_pool(usual)
+    pa.set_memory_pool(counted)
+    try:
+        assert pending.flush_all(lake) == 100_000
+    finally:
+        pa.set_memory_pool(usual)
+    assert counted.max_memory() < 80_000_000
+
+
 def test_only_a_piece_of_the_visits_is_unpacked_at_once(lake, monkeypatch):
     monkeypatch.setattr(pending, "PIECE_VISITS", 3)
     table_of, pieces = pending.table_of, []
