@@ -144,8 +144,9 @@ def check_dashboard(warehouse: Warehouse, recounted: Callable[[str, Scope], Any]
 @pytest.mark.usefixtures("counted")
 @pytest.mark.parametrize("scope", SCOPES, ids=lambda scope: "-".join(scope.filters.values()) or "whole")
 def test_every_bounded_answer_is_that_of_the_recount(warehouse, recounted, scope):
+    variables = warehouse.variables(scope)
     for name in BOUNDED if scope.traffic_type is None else ["bot-traffic"]:
-        assert answer(warehouse, name, scope) == recounted(name, scope), name
+        assert warehouse.answer(ENTRIES[name], variables) == recounted(name, scope), name
     if scope == SCOPES[1]:  # the dashboard of a link cuts the visits that it keeps in memory
         check_dashboard(warehouse, recounted, scope)
 

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
@@ -171,3 +172,16 @@ def test_what_is_listed_is_read_again_as_it_was(imported, lake):
     assert listed.exit_code == 0
     assert listed.stdout.splitlines()[0] == "short_code,domain,target_url,created_at"
     assert imported(listed.stdout_bytes) == before
+
+
+def test_an_edit_of_many_links_holds_two_copies_of_them(lake):
+    many = [Link(f"code{number}", "", f"https://example.com/target/{number}", NAIVE) for number in range(100_000)]
+    change_links(lake, "acme", many, NOW)
+    usual = pa.default_memory_pool()
+    counted = pa.proxy_memory_pool(usual)
+    pa.set_memory_pool(counted)
+    try:
+        edit_links(lake, "acme", [LinkEdit("one", "", new_link("one", "", "https://example.com/", NOW))])
+    finally:
+        pa.set_memory_pool(usual)
+    assert counted.max_memory() < 20_000_000
