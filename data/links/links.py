@@ -152,8 +152,8 @@ def _edited(lake: Lake, organization: str, edits: Sequence[LinkEdit]) -> tuple[_
         done.append((before, after))
     if all(before == after for before, after in done):
         return done, None
-    edited = pa.concat_tables([links.filter(pc.invert(is_near)), _table(organization, near.values())])
-    return done, edited.sort_by([("short_code", "ascending"), ("domain", "ascending")])
+    links = pa.concat_tables([links.filter(pc.invert(is_near)), _table(organization, near.values())])
+    return done, links.sort_by([("short_code", "ascending"), ("domain", "ascending")])
 
 
 def check_links(lake: Lake, organization: str) -> None:
