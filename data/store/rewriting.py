@@ -2,22 +2,22 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
-from datetime import date
+from contextlib import ExitStack, closing, contextmanager, suppress
+from datetime import date, datetime, timedelta
 from itertools import groupby
 from pathlib import Path
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, Literal, NamedTuple, TypeVar
 
 import duckdb
 from msgspec.structs import replace
 
 from data.disk.files import sha256_of
 from data.errors import Conflict, LakeDamaged
-from data.manifest.files import LandedFile
+from data.manifest.files import LandedFile, Replacement
 from data.progress import Progress
-from data.store.footers import replacing_footer
+from data.store.footers import Footer, replacing_footer
 from data.store.lake import Lake
-from data.store.landing import Staged, new_path, write_visits
+from data.store.landing import Staged, discard, new_path, publisher, write_visits
 from data.store.layout import spill_folder
 from data.visits import VISITS
 
@@ -59,28 +59,117 @@ def readable(lake: Lake, *files: LandedFile) -> list[str]:
     return [lake.seed_visits, *paths]
 
 
-def stage_removal_record(lake: Lake, removed: Sequence[LandedFile]) -> tuple[Staged, list[LandedFile]]:
-    """Write a file without visits, which records that live files of one organization are removed.
+class Policy(NamedTuple):
+    """How a task replaces files, beside what it writes into the new ones."""
 
-    Returns it, and the earlier records that it includes and replaces. It keeps the logs of the removed visits imported,
-    and the visits removed, if the manifest is lost.
+    locks: Literal["others", "rewriters", "none"]
+    """Who waits meanwhile: all that land or rewrite visits, only others that rewrite them, or the task sees to it."""
+    changes_answers: bool
+    """Whether answers and rollups that were computed from the old files are out of date."""
+    judges: bool = False
+    """Whether visits get signals: answers are out of date then, but rollups of other days are not."""
+    erases: bool = False
+    """Whether visits are gone: copies have to follow, and the rest of an unfinished last line must not land."""
+
+
+MERGING: Final = Policy("none", changes_answers=False)
+JUDGING: Final = Policy("none", changes_answers=False, judges=True)
+RECLASSIFYING: Final = Policy("others", changes_answers=True)
+RETAINING: Final = Policy("rewriters", changes_answers=True, erases=True)
+ERASING: Final = Policy("others", changes_answers=True, erases=True)
+
+
+class Rewrite:
+    """The files of one organization that are being rewritten, and those that replace them."""
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+        self.replaced: list[LandedFile] = []
+        self.staged: list[Staged] = []
+        self._removed: list[LandedFile] = []
+
+    def stage(self, files: Sequence[LandedFile], visits: int, behaviour_version: int = 0) -> tuple[Path, Footer]:
+        """Replace files of a day by one with so many visits; return where it is to be written, and with which footer.
+
+        `behaviour_version` is that by which its visits were judged.
+        """
+        first = files[0]
+        staged = Staged(new_path(self._lake), first.organization, first.day, visits, first.unfinished_of)
+        self.staged.append(staged._replace(behaviour_version=behaviour_version))
+        self.replaced += files
+        return staged.path, replace(replacing_footer(self._lake, files), behaviour_version=behaviour_version)
+
+    def remove(self, files: Sequence[LandedFile]) -> None:
+        """Replace files by nothing."""
+        self.replaced += files
+        self._removed += files
+
+    def commit(self, policy: Policy, now: datetime, grace: timedelta) -> list[LandedFile]:
+        """Make the new files live and the old ones dead, which are deleted after `grace`; return the new ones."""
+        if not self.replaced:
+            return []
+        earlier: list[LandedFile] = []
+        if policy.erases:
+            self._skip_rest()
+        if self._removed:
+            earlier = self._stage_removal_record()
+        replacement = Replacement(
+            [*self.replaced, *earlier],
+            deletable_at=now + grace,
+            changes_answers=policy.changes_answers,
+            judges=policy.judges,
+            erased_at=now if policy.erases else None,
+        )
+        return self._lake.manifest.replace(replacement, publisher(self._lake, self.staged))
+
+    def _skip_rest(self) -> None:
+        """Skip the rest of unfinished last lines whose visits are removed; otherwise the next import would add them.
+
+        A line that an import has read to its end meanwhile has no live file any more.
+        """
+        stay = {file.unfinished_of for file in self.staged} | {None}
+        lines = [(file.unfinished_of, file.path) for file in self.replaced if file.unfinished_of not in stay]
+        if lines:
+            self._lake.manifest.logs.skip_rest(lines)
+
+    def _stage_removal_record(self) -> list[LandedFile]:
+        """Write a file without visits, which records that live files are removed.
+
+        Returns the earlier records that it includes and replaces. It keeps the logs of the removed visits imported, and
+        the visits removed, if the manifest is lost.
+        """
+        earlier = self._lake.manifest.files.removal_records(self._removed[0].organization)
+        footer = replacing_footer(self._lake, self._removed, earlier)
+        self.staged.append(Staged(new_path(self._lake), footer.organization, footer.day, 0))
+        write_visits(VISITS.empty_table(), self.staged[-1].path, replace(footer, unfinished_of=None))
+        return earlier
+
+
+def rewrite(
+    lake: Lake,
+    organization: str,
+    policy: Policy,
+    produce: Callable[[Rewrite], None],
+    *,
+    now: Callable[[], datetime],
+    grace: timedelta,
+) -> list[LandedFile]:
+    """Replace live files of an organization at once, by what `produce` stages and removes; return the new files.
+
+    `produce` runs under the locks of the policy, so it lists the files itself. Whatever fails or is killed, the old
+    files stay live. Raises Conflict when one of them was replaced meanwhile, and what `produce` raises.
     """
-    earlier = lake.manifest.files.removal_records(removed[0].organization)
-    footer = replacing_footer(lake, removed, earlier)
-    staged = Staged(new_path(lake), footer.organization, footer.day, 0)
-    write_visits(VISITS.empty_table(), staged.path, replace(footer, unfinished_of=None))
-    return staged, earlier
-
-
-def skip_rest(lake: Lake, removed: Sequence[LandedFile], kept: Sequence[Staged] = ()) -> None:
-    """Skip the rest of unfinished last lines whose visits are removed; otherwise the next import would add them.
-
-    A line that an import has read to its end meanwhile has no live file any more.
-    """
-    stay = {file.unfinished_of for file in kept} | {None}
-    lines = [(file.unfinished_of, file.path) for file in removed if file.unfinished_of not in stay]
-    if lines:
-        lake.manifest.logs.skip_rest(lines)
+    work = Rewrite(lake)
+    try:
+        with ExitStack() as locks:
+            if policy.locks == "others":
+                locks.enter_context(lake.write_lock())
+            if policy.locks != "none":
+                locks.enter_context(lake.rewrite_lock(organization=organization))
+            produce(work)
+            return work.commit(policy, now(), grace)
+    finally:
+        discard(lake, work.staged)
 
 
 @contextmanager

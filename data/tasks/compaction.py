@@ -18,25 +18,27 @@ from typing import Final
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec.structs import replace
 
 from data.disk.files import ROW_GROUP
 from data.errors import Conflict, TrafficError
 from data.links.index import LinkIndex
 from data.manifest.clock import TOLERANCE
-from data.manifest.files import READERS_GRACE, Replacement
+from data.manifest.files import READERS_GRACE
 from data.progress import Progress, unseen
 from data.signals import BEHAVIOUR_VERSION
 from data.sql import read_sql
-from data.store.footers import replacing_footer
 from data.store.lake import Lake
-from data.store.landing import Staged, discard, new_path, publisher, write_visits
+from data.store.landing import write_visits
 from data.store.layout import SPILL_LOCK, delete_abandoned
 from data.store.rewriting import (
+    JUDGING,
+    MERGING,
     InterruptibleEngine,
     Partition,
+    Rewrite,
     limit_memory,
     readable,
+    rewrite,
     rewrite_each,
     run_side_by_side,
     until_memory_suffices,
@@ -209,28 +211,23 @@ class Compactor:
             judge(engine, paths, days, codes)
         outputs = [None, *(number for number, group in enumerate(groups) for _ in group)]
         version = BEHAVIOUR_VERSION if judges else 0
-        staged = []
-        for group in groups:
-            first, landed = group[0], sum(file.visits for file in group)
-            target = Staged(new_path(self._lake), first.organization, first.day, landed, first.unfinished_of)
-            staged.append(target._replace(behaviour_version=version))
 
-        def write(ranges: int) -> None:
-            runs = groupby(_merged(engine, {"files": paths, "outputs": outputs}, ranges, days), key=itemgetter(0))
-            for (_, rows), target, group in zip(runs, staged, groups, strict=True):
-                footer = replace(replacing_footer(self._lake, group), behaviour_version=version)
-                write_visits((batch for _, batch in rows), target.path, footer)
+        def merge_groups(work: Rewrite) -> None:
+            targets = [work.stage(group, sum(file.visits for file in group), version) for group in groups]
 
-        try:
+            def write(ranges: int) -> None:
+                runs = groupby(_merged(engine, {"files": paths, "outputs": outputs}, ranges, days), key=itemgetter(0))
+                for (_, rows), target in zip(runs, targets, strict=True):
+                    write_visits((batch for _, batch in rows), *target)
+
             until_memory_suffices(write, [n for n in _RANGES if n >= min(8, math.ceil(visits / RANGE_VISITS))])
-            replacement = Replacement(files, self._now() + READERS_GRACE, changes_answers=False, judges=judges)
-            self._lake.manifest.replace(replacement, publisher(self._lake, staged))
-        finally:
-            discard(self._lake, staged)
+
+        policy = JUDGING if judges else MERGING
+        new = rewrite(self._lake, files[0].organization, policy, merge_groups, now=self._now, grace=READERS_GRACE)
         with self._counting:
             result.partitions += len(merges)
             result.files_before += len(files)
-            result.files_after += len(staged)
+            result.files_after += len(new)
             result.visits += visits
             result.judged += len(merges) if judges else 0
 

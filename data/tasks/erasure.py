@@ -12,28 +12,28 @@ from typing import Final, NamedTuple
 
 import duckdb
 import pyarrow as pa
-from msgspec.structs import replace
 
 from data.disk.files import ROW_GROUP
 from data.errors import LakeDamaged, TrafficError
 from data.hosts import normalized_host
 from data.manifest.clock import TOLERANCE
 from data.manifest.erasures import Erasure
-from data.manifest.files import LandedFile, Replacement
+from data.manifest.files import LandedFile
 from data.progress import Progress, unseen
 from data.sql import read_sql
-from data.store.footers import Footer, read_visit_file, replacing_footer
+from data.store.footers import Footer, read_visit_file
 from data.store.lake import Lake
-from data.store.landing import Staged, discard, new_path, publisher, replaced, write_visits
+from data.store.landing import replaced, write_visits
 from data.store.pending import flush_all
 from data.store.rewriting import (
+    ERASING,
     Partition,
+    Rewrite,
     limit_memory,
     partitions,
     readable,
+    rewrite,
     rewriting_engine,
-    skip_rest,
-    stage_removal_record,
     until_memory_suffices,
 )
 from data.store.unknown import partition_of, remove_all_visits, unknown_files
@@ -129,39 +129,27 @@ class Eraser:
     def _run(
         self, engine: duckdb.DuckDBPyConnection, partition: Partition, dry_run: bool, erased: ErasureResult
     ) -> None:
-        """Erase the visits in one partition while other writers are locked out."""
+        """Erase the visits in one partition."""
         files: list[LandedFile] = []
-        removed: list[LandedFile] = []
-        earlier: list[LandedFile] = []
-        staged: list[Staged] = []
-        try:
-            with self._lake.write_lock(), self._lake.rewrite_lock(organization=partition.organization):
-                for file in self._lake.manifest.files.live(partition.organization, partition.day, partition.day):
-                    limit_memory(engine, file.visits)
-                    count = file.visits
-                    if not erased.criteria.selects_whole_days:  # otherwise it is not read, and may be damaged
-                        count = _count_matching(engine, paths := readable(self._lake, file), erased.criteria)
-                    if count:
-                        files.append(file)
-                        erased.visits += count
+
+        def erase(work: Rewrite) -> None:
+            for file in self._lake.manifest.files.live(partition.organization, partition.day, partition.day):
+                limit_memory(engine, file.visits)
+                count = file.visits
+                if not erased.criteria.selects_whole_days:  # otherwise it is not read, and may be damaged
+                    count = _count_matching(engine, paths := readable(self._lake, file), erased.criteria)
+                if count:
+                    files.append(file)
+                    erased.visits += count
+                if count and not dry_run:
                     if count == file.visits:
-                        removed.append(file)
-                    elif count and not dry_run:
-                        rest = Staged(new_path(self._lake), *partition, file.visits - count, file.unfinished_of)
-                        staged.append(rest._replace(behaviour_version=file.behaviour_version))
-                        footer = replace(replacing_footer(self._lake, [file]), behaviour_version=file.behaviour_version)
-                        _write_remaining(engine, paths, file.visits, staged[-1].path, footer)
-                if files and not dry_run:
-                    skip_rest(self._lake, files, staged)
-                    if removed:
-                        record, earlier = stage_removal_record(self._lake, removed)
-                        staged.append(record)
-                    now = self._now()
-                    replacement = Replacement([*files, *earlier], now + GRACE, changes_answers=True, erased_at=now)
-                    new = self._lake.manifest.replace(replacement, publisher(self._lake, staged))
-                    erased.after += [file for file in new if file.visits]
-        finally:
-            discard(self._lake, staged)
+                        work.remove([file])
+                    else:
+                        target = work.stage([file], file.visits - count, file.behaviour_version)
+                        _write_remaining(engine, paths, file.visits, *target)
+
+        new = rewrite(self._lake, partition.organization, ERASING, erase, now=self._now, grace=GRACE)
+        erased.after += [file for file in new if file.visits]
         erased.before += files
         erased.partitions += bool(files)
 

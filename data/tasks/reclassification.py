@@ -20,16 +20,25 @@ import pyarrow as pa
 from data.disk.files import ROW_GROUP
 from data.ingest.dictionary import text_columns
 from data.links.index import LinkIndex
-from data.manifest.files import READERS_GRACE, LandedFile, Replacement
+from data.manifest.files import READERS_GRACE, LandedFile
 from data.progress import Progress, unseen
 from data.rules.classifier import Classifier, Request
 from data.rules.ip_verification import apply_verdict
 from data.rules.paths import classify_path
 from data.sql import read_sql
-from data.store.footers import replacing_footer
+from data.store.footers import Footer
 from data.store.lake import Lake
-from data.store.landing import Staged, discard, new_path, publisher, write_visits
-from data.store.rewriting import Partition, partitions, readable, rewriting_engine, until_memory_suffices
+from data.store.landing import write_visits
+from data.store.rewriting import (
+    RECLASSIFYING,
+    Partition,
+    Rewrite,
+    partitions,
+    readable,
+    rewrite,
+    rewriting_engine,
+    until_memory_suffices,
+)
 from data.visits import Classification
 
 MAX_VISITS: Final = 250_000
@@ -88,45 +97,38 @@ class Reclassifier:
         return changes
 
     def _run(self, engine: duckdb.DuckDBPyConnection, partition: Partition, dry_run: bool, changes: Changes) -> None:
-        """Reclassify one partition while other writers are locked out."""
-        staged: list[Staged] = []
-        try:
-            with self._lake.write_lock(), self._lake.rewrite_lock(organization=partition.organization):
-                files = []  # those that contain a visit of older rules
-                for file in self._lake.manifest.files.live(partition.organization, partition.day, partition.day):
-                    asked = {"files": readable(self._lake, file), "rules_version": self._classifier.rules_version}
-                    rows = engine.execute(read_sql("data.tasks", "sql/has_old_rules"), asked).fetchall()
-                    files += [file] if rows[0][0] else []
-                links = self._links.links(partition.organization)
-                engine.register("link_codes", pa.table({"short_code": links.short_codes}))
-                engine.register("link_domains", pa.table({"domain": pa.array(links.domains, pa.string())}))
-                for file in files:
-                    if not dry_run:
-                        staged.append(Staged(new_path(self._lake), *partition, file.visits, file.unfinished_of))
-                    self._rewrite(engine, file, None if dry_run else staged[-1].path, changes)
-                changes.partitions += bool(files)
-                if staged:
-                    replacement = Replacement(files, self._now() + READERS_GRACE, changes_answers=True)
-                    self._lake.manifest.replace(replacement, publisher(self._lake, staged))
-        finally:
-            discard(self._lake, staged)
+        """Reclassify the files of one partition that contain visits of older rules."""
 
-    def _rewrite(
-        self, engine: duckdb.DuckDBPyConnection, file: LandedFile, target: Path | None, changes: Changes
+        def reclassify(work: Rewrite) -> None:
+            files = []
+            for file in self._lake.manifest.files.live(partition.organization, partition.day, partition.day):
+                asked = {"files": readable(self._lake, file), "rules_version": self._classifier.rules_version}
+                rows = engine.execute(read_sql("data.tasks", "sql/has_old_rules"), asked).fetchall()
+                files += [file] if rows[0][0] else []
+            links = self._links.links(partition.organization)
+            engine.register("link_codes", pa.table({"short_code": links.short_codes}))
+            engine.register("link_domains", pa.table({"domain": pa.array(links.domains, pa.string())}))
+            for file in files:
+                self._reclassify(engine, file, None if dry_run else work.stage([file], file.visits), changes)
+            changes.partitions += bool(files)
+
+        rewrite(self._lake, partition.organization, RECLASSIFYING, reclassify, now=self._now, grace=READERS_GRACE)
+
+    def _reclassify(
+        self, engine: duckdb.DuckDBPyConnection, file: LandedFile, target: tuple[Path, Footer] | None, changes: Changes
     ) -> None:
         """Write the reclassified visits of a file to `target`, if any, and add what changes to `changes`."""
         moves = Moves(Counter)
 
-        def rewrite(visits: int) -> None:
+        def write(visits: int) -> None:
             moves.clear()
             parts = self._reclassified(engine, file, visits, moves)
             if target:
-                batches = chain.from_iterable(part.to_arrow_reader(ROW_GROUP) for part in parts)
-                write_visits(batches, target, replacing_footer(self._lake, [file]))
+                write_visits(chain.from_iterable(part.to_arrow_reader(ROW_GROUP) for part in parts), *target)
             else:
                 deque(parts, maxlen=0)
 
-        until_memory_suffices(rewrite, (MAX_VISITS, ROW_GROUP))
+        until_memory_suffices(write, (MAX_VISITS, ROW_GROUP))
         changes.rewritten += file.visits
         for move, agents in moves.items():
             changes.moves[move].update(agents)

@@ -6,16 +6,16 @@ know expire like all others; since no query reads them, their visits are deleted
 A clock that is ahead would expire too much, so it is compared with the newest visit and with the last run first.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Final, NamedTuple
 
 from data.errors import Conflict, TrafficError
 from data.manifest.clock import is_recent
-from data.manifest.files import LandedFile, Replacement
+from data.manifest.files import LandedFile
 from data.store.lake import Lake
-from data.store.landing import discard, publisher
-from data.store.rewriting import skip_rest, stage_removal_record
+from data.store.rewriting import RETAINING, Rewrite, rewrite
 from data.store.unknown import expire_unknown, partition_of, unknown_files
 from data.tasks.erasure import GRACE
 
@@ -112,19 +112,14 @@ def _expired_files(lake: Lake, organization: str, before: date) -> list[LandedFi
 
 def _expire(lake: Lake, organization: str, before: date, now: datetime) -> list[LandedFile]:
     """Replace the files of old days by one without visits, which records that they expired; return them."""
+    files: list[LandedFile] = []
+
+    def remove_old(work: Rewrite) -> None:
+        files[:] = _expired_files(lake, organization, before)
+        work.remove(files)
+
     while _expired_files(lake, organization, before):
-        with lake.rewrite_lock(organization=organization):  # a running rewrite finishes first
-            files = _expired_files(lake, organization, before)
-            if not files:
-                return []
-            skip_rest(lake, files)
-            record, earlier = stage_removal_record(lake, files)
-            try:
-                replacement = Replacement([*files, *earlier], now + GRACE, changes_answers=True, erased_at=now)
-                lake.manifest.replace(replacement, publisher(lake, [record]))
-            except Conflict:  # an import has just replaced the visit of an unfinished line: try again
-                continue
-            finally:
-                discard(lake, [record])
+        with suppress(Conflict):  # an import has just replaced the visit of an unfinished line: try again
+            rewrite(lake, organization, RETAINING, remove_old, now=lambda: now, grace=GRACE)
             return files
     return []

@@ -249,7 +249,7 @@ def test_a_manifest_that_cannot_be_read_now_is_not_taken_for_lost(root):
 
 def test_erased_visits_do_not_come_back_from_a_file_that_a_killed_merge_left(root):
     with opened(root) as lake:
-        kill_at_commit(Compactor(lake).run, "data.tasks.compaction", "data.manifest.manifest")
+        kill_at_commit(Compactor(lake).run, "data.store.rewriting", "data.manifest.manifest")
         erase(lake, short_code="gone")
         there = paths(lake)
     remove_manifest(root)

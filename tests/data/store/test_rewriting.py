@@ -119,7 +119,7 @@ def test_a_failure_leaves_each_day_as_it_was_or_done(case, tmp_path, monkeypatch
         with opened(shutil.copytree(case.root, tmp_path / f"lake-{is_killed}")) as lake:
             with monkeypatch.context() as patch:
                 if is_killed:  # nothing is tidied up
-                    patch.setattr(f"data.tasks.{case.module}.discard", lambda *_: None)
+                    patch.setattr("data.store.rewriting.discard", lambda *_: None)
                 with failing_at(lake.manifest if owner == "manifest" else owner, name, call, is_done=call > 1):
                     case.run(lake)
             assert_whole_and_finished_by_the_next_run(case, lake, has_strays=is_killed)

@@ -91,7 +91,7 @@ def left(lake):
     for path in ("/a", "/b"):
         land(lake, "acme", [visit(path=path)])
     before = set(lake.root.glob("visits/organization=acme/*/*"))
-    kill_at_commit(Compactor(lake).run, "data.tasks.compaction", "data.manifest.manifest")
+    kill_at_commit(Compactor(lake).run, "data.store.rewriting", "data.manifest.manifest")
     (left,) = set(lake.root.glob("visits/organization=acme/*/*")) - before
     assert sorted(rows(left)) == ["/a", "/b"]
     return left

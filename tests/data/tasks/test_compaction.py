@@ -387,7 +387,7 @@ def test_an_interruption_between_two_runs_or_at_the_end_of_one_does_nothing(two_
 
     def interrupting(*args):
         compactor.interrupt()
-        exchange(*args)
+        return exchange(*args)
 
     compactor.interrupt()
     with monkeypatch.context() as patch:
@@ -435,7 +435,7 @@ def test_files_that_are_replaced_or_land_meanwhile_are_left_to_the_next_run(
     def late(*args):
         monkeypatch.setattr(lake.manifest, "replace", exchange)
         change(lake)
-        exchange(*args)
+        return exchange(*args)
 
     monkeypatch.setattr(lake.manifest, "replace", late)
     assert compact(lake).partitions == merged
