@@ -21,8 +21,9 @@ from data.manifest.clock import is_recent
 from data.manifest.files import LandedFile
 from data.manifest.rollups import Rollup
 from data.progress import Progress, unseen
+from data.store.engines import InterruptibleEngine, limit_memory
 from data.store.landing import new_path
-from data.store.rewriting import InterruptibleEngine, limit_memory, rewrite_each
+from data.store.rewriting import rewrite_each
 from data.store.rollups import RelationRows, live_rollups, months_to_count, publish, source_files_by_day, write_rollup
 from data.tasks.lake_process import MAX_VISITS_IN_SERVER, LakeProcess
 from queries.definitions import define_relations, rollup_schema

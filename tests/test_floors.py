@@ -144,6 +144,12 @@ def test_no_files_import_each_other_in_a_circle():
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}, "e": set()}) == [{"b", "c"}]
 
 
+def test_only_its_room_has_the_database_of_the_manifest():
+    outside = [path for path in FILES if not path.is_relative_to(ROOT / "data/manifest")]
+    taken = {name for path in outside for name in imports_of(path) if name.startswith("data.manifest.database")}
+    assert taken <= {"data.manifest.database.MIGRATIONS"}
+
+
 def test_duckdb_answers_from_one_engine_and_counts_ahead_in_another():
     holders = [
         name_of(path) for path in FILES if path.is_relative_to(ROOT / "queries") and "duckdb" in imports_of(path)

@@ -17,9 +17,9 @@ from msgspec.structs import replace
 
 from data.disk.files import ROW_GROUP
 from data.sql import read_sql
+from data.store.engines import limit_memory, rewriting_engine
 from data.store.footers import VisitFile, read_visit_file
 from data.store.landing import replaced, write_visits
-from data.store.rewriting import limit_memory, rewriting_engine
 
 
 class Repetition(NamedTuple):

@@ -1,8 +1,10 @@
-"""Functions for rewriting live files, shared by compaction, erasure, reclassification and rollups."""
+"""Replaces live files: the one place that locks others out, stages new files, hashes, moves and registers them.
+
+Tasks say what they write; a policy says what else differs between them.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from datetime import date, datetime, timedelta
 from itertools import groupby
 from pathlib import Path
@@ -18,19 +20,9 @@ from data.progress import Progress
 from data.store.footers import Footer, replacing_footer
 from data.store.lake import Lake
 from data.store.landing import Staged, discard, new_path, publisher, write_visits
-from data.store.layout import spill_folder
 from data.visits import VISITS
 
 Part = TypeVar("Part")
-MIN_MEMORY: Final = 192 << 20
-"""DuckDB's memory limit in bytes, above which it spills into the lake's staging folder.
-
-Five million visits of a day are merged and counted in a process of 501 MB at most; with 160 MB it is 479, with 256 MB
-564 and with 512 MB 806 MB.
-"""
-MEMORY_PER_VISIT: Final = 32
-"""Bytes of that limit for each visit that is rewritten or counted at once, where that is more: what spills still
-needs memory for each part that it spilled. A day of 15 million visits was merged with 384 MB, and not with 256 MB."""
 
 
 class Partition(NamedTuple):
@@ -170,83 +162,6 @@ def rewrite(
             return work.commit(policy, now(), grace)
     finally:
         discard(lake, work.staged)
-
-
-@contextmanager
-def rewriting_engine(staging: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A DuckDB connection that may spill to disk (visits contain no IP addresses). DuckDB errors become LakeDamaged."""
-    with closing(duckdb.connect()) as engine:
-        engine.execute("SET TimeZone = 'UTC'")
-        limit_memory(engine)
-        folder, has_closed = spill_folder(staging, engine)
-        try:
-            engine.execute("SET temp_directory = $folder", {"folder": folder})
-            yield engine
-        except duckdb.Error as error:
-            raise LakeDamaged(f"visits cannot be read or rewritten: {' '.join(str(error).split())}") from error
-        finally:
-            engine.close()
-            has_closed()
-
-
-def limit_memory(engine: duckdb.DuckDBPyConnection, visits: int = 0) -> None:
-    """Set the memory limit of a rewriting engine to what it needs to rewrite so many visits at once."""
-    engine.execute("SET memory_limit = $bytes", {"bytes": f"{max(MIN_MEMORY, visits * MEMORY_PER_VISIT)}B"})
-
-
-def until_memory_suffices(rewrite: Callable[[int], None], sizes: Sequence[int]) -> None:
-    """Call `rewrite` with the first size; with the next one if a rewriting engine ran out of memory, and so on.
-
-    Visits with long texts of clients, such as user agents, may need a hundred times the memory of others.
-    """
-    for size in sizes:
-        try:
-            rewrite(size)
-        except (duckdb.OutOfMemoryException, OSError) as error:  # OSError: from Arrow, which reads DuckDB's results
-            if "Out of Memory" not in str(error) or size == sizes[-1]:
-                raise
-        else:
-            return
-
-
-def run_side_by_side(rewrites: Sequence[Callable[[], None]]) -> None:
-    """Call each in a thread of its own. All are tried before an error is raised, other errors before a Conflict."""
-    if len(rewrites) == 1:  # in this thread, in which Ctrl-C interrupts it
-        rewrites[0]()
-        return
-    with ThreadPoolExecutor(len(rewrites)) as pool:
-        running = [pool.submit(rewrite) for rewrite in rewrites]
-    errors = [error for done in running if (error := done.exception())]
-    for error in sorted(errors, key=lambda error: isinstance(error, Conflict)):
-        raise error
-
-
-class InterruptibleEngine:
-    """The rewriting engine of a task of maintenance, open while the task runs, which another thread may interrupt.
-
-    It may be opened several times: each is an engine of its own, and all are interrupted.
-    """
-
-    def __init__(self, lake: Lake) -> None:
-        self._lake = lake
-        self._connections: list[duckdb.DuckDBPyConnection] = []
-
-    @contextmanager
-    def open(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A rewriting_engine of one thread: the other cores are left to queries."""
-        with rewriting_engine(self._lake.staging) as connection:
-            connection.execute("SET threads = 1")
-            self._connections.append(connection)
-            try:
-                yield connection
-            finally:
-                self._connections.remove(connection)
-
-    def interrupt(self) -> None:
-        """Cancel the queries that run, from another thread: they end with LakeDamaged. Otherwise does nothing."""
-        for connection in [*self._connections]:
-            with suppress(duckdb.Error):  # the connection may have just been closed
-                connection.interrupt()
 
 
 def rewrite_each(

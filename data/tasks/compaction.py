@@ -27,22 +27,11 @@ from data.manifest.files import READERS_GRACE
 from data.progress import Progress, unseen
 from data.signals import BEHAVIOUR_VERSION
 from data.sql import read_sql
+from data.store.engines import InterruptibleEngine, limit_memory, run_side_by_side, until_memory_suffices
 from data.store.lake import Lake
 from data.store.landing import write_visits
 from data.store.layout import SPILL_LOCK, delete_abandoned
-from data.store.rewriting import (
-    JUDGING,
-    MERGING,
-    InterruptibleEngine,
-    Partition,
-    Rewrite,
-    limit_memory,
-    readable,
-    rewrite,
-    rewrite_each,
-    run_side_by_side,
-    until_memory_suffices,
-)
+from data.store.rewriting import JUDGING, MERGING, Partition, Rewrite, readable, rewrite, rewrite_each
 from data.store.unknown import clear_unknown
 from data.tasks.judging import judge
 from data.tasks.lake_process import MAX_VISITS_IN_SERVER, LakeProcess

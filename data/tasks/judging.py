@@ -14,7 +14,7 @@ import pyarrow as pa
 from data.rules.paths import ASSET_PATTERN
 from data.rules.releases import BrowserReleases
 from data.sql import read_sql
-from data.store.rewriting import until_memory_suffices
+from data.store.engines import until_memory_suffices
 
 _AGENTS_AT_ONCE: Final = 10_000
 _OLD: Final = pa.schema([("agent", pa.uint64()), ("stale_since", pa.date32()), ("outdated_since", pa.date32())])

@@ -7,8 +7,9 @@ from typing import Final, NamedTuple, TypeAlias
 
 from data.manifest.clock import is_recent
 from data.manifest.files import LandedFile
+from data.store.engines import MEMORY_PER_VISIT, MIN_MEMORY
 from data.store.lake import Lake
-from data.store.rewriting import MEMORY_PER_VISIT, MIN_MEMORY, Partition
+from data.store.rewriting import Partition
 
 MAX_OPEN_FILES: Final = 12
 """The number of files of a day that still receives visits; with those that land meanwhile, it stays below 16."""

@@ -26,19 +26,11 @@ from data.rules.classifier import Classifier, Request
 from data.rules.ip_verification import apply_verdict
 from data.rules.paths import classify_path
 from data.sql import read_sql
+from data.store.engines import rewriting_engine, until_memory_suffices
 from data.store.footers import Footer
 from data.store.lake import Lake
 from data.store.landing import write_visits
-from data.store.rewriting import (
-    RECLASSIFYING,
-    Partition,
-    Rewrite,
-    partitions,
-    readable,
-    rewrite,
-    rewriting_engine,
-    until_memory_suffices,
-)
+from data.store.rewriting import RECLASSIFYING, Partition, Rewrite, partitions, readable, rewrite
 from data.visits import Classification
 
 MAX_VISITS: Final = 250_000

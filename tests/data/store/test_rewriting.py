@@ -5,6 +5,8 @@ others are killed; with `TRAFFIC_FAULTS=all` all of them do both. Memory grows w
 cannot replace it.
 """
 
+import fcntl
+import os
 import random
 import shutil
 from datetime import UTC, datetime, timedelta
@@ -15,7 +17,7 @@ import pytest
 
 from data.errors import LakeDamaged
 from data.manifest.files import Files
-from data.store import rewriting
+from data.store import engines, rewriting
 from data.tasks import compaction, erasure, merge_plan, reclassification
 from data.tasks.compaction import Compactor
 from data.tasks.erasure import Criteria, Eraser, delete_files
@@ -194,15 +196,15 @@ def crowded(made, tmp_path):
 
 @pytest.mark.parametrize("name", [name for name in REWRITES if name != "reclassification"])  # takes a file in parts
 def test_a_day_of_more_visits_has_more_memory(crowded, monkeypatch, name):
-    monkeypatch.setattr(rewriting, "MIN_MEMORY", 3 << 20)
-    monkeypatch.setattr(rewriting, "MEMORY_PER_VISIT", (256 << 20) // VISITS)
+    monkeypatch.setattr(engines, "MIN_MEMORY", 3 << 20)
+    monkeypatch.setattr(engines, "MEMORY_PER_VISIT", (256 << 20) // VISITS)
     assert REWRITES[name](crowded) == 1
 
 
 @pytest.mark.parametrize("name", REWRITES)
 def test_a_day_for_which_memory_does_not_suffice_stays_as_it_is(crowded, monkeypatch, name):
-    monkeypatch.setattr(rewriting, "MIN_MEMORY", 3 << 20)
-    monkeypatch.setattr(rewriting, "MEMORY_PER_VISIT", 1)
+    monkeypatch.setattr(engines, "MIN_MEMORY", 3 << 20)
+    monkeypatch.setattr(engines, "MEMORY_PER_VISIT", 1)
     before = [file.path for file in crowded.manifest.files.live("acme")]
     with pytest.raises(LakeDamaged, match="Out of Memory"):
         REWRITES[name](crowded)
@@ -217,7 +219,7 @@ def long_texts(made, tmp_path):
 
 def test_visits_with_long_texts_are_merged_in_ranges_if_memory_does_not_suffice(long_texts, monkeypatch):
     """Anybody on the internet can send them, and without this, nothing of that day would ever be merged."""
-    monkeypatch.setattr(rewriting, "MIN_MEMORY", 14 << 20)
+    monkeypatch.setattr(engines, "MIN_MEMORY", 14 << 20)
     before = rows_of(long_texts)
     with monkeypatch.context() as patch:
         patch.setattr(compaction, "_RANGES", (1,))
@@ -245,7 +247,7 @@ def test_many_visits_are_merged_in_ranges(lake, monkeypatch, visits, ranges):
 def test_visits_with_long_texts_are_erased_from_if_memory_does_not_suffice(long_texts, monkeypatch):
     Compactor(long_texts, lambda: NOW).run()
     before = rows_of(long_texts)
-    monkeypatch.setattr(rewriting, "MIN_MEMORY", 15 << 20)
+    monkeypatch.setattr(engines, "MIN_MEMORY", 15 << 20)
     with monkeypatch.context() as patch:
         patch.setattr(erasure, "ROW_GROUP", 2 * VISITS)
         with pytest.raises(LakeDamaged, match="Out of Memory"):
@@ -260,7 +262,7 @@ def test_visits_with_long_texts_are_reclassified_if_memory_does_not_suffice(long
     before = rows_of(long_texts)
     expected = Reclassifier(long_texts, lambda: NOW).run(["acme"], dry_run=True)
     assert expected.changed == 2 * VISITS
-    monkeypatch.setattr(rewriting, "MIN_MEMORY", 18 << 20)
+    monkeypatch.setattr(engines, "MIN_MEMORY", 18 << 20)
     with monkeypatch.context() as patch:
         patch.setattr(reclassification, "ROW_GROUP", 2 * VISITS)
         with pytest.raises(LakeDamaged, match="Out of Memory"):
@@ -271,3 +273,36 @@ def test_visits_with_long_texts_are_reclassified_if_memory_does_not_suffice(long
     key = itemgetter("short_code", "visited_at", "visitor", "user_agent")
     assert [*map(key, rows_of(long_texts))] == [*map(key, before)]
     assert Reclassifier(long_texts, lambda: NOW).run(["acme"]).rewritten == 0
+
+
+# Policies
+
+
+@pytest.mark.parametrize(
+    ("policy", "may_land", "may_rewrite"),
+    [
+        (rewriting.ERASING, False, False),
+        (rewriting.RECLASSIFYING, False, False),
+        (rewriting.RETAINING, True, False),
+        (rewriting.MERGING, True, True),
+        (rewriting.JUDGING, True, True),
+    ],
+)
+def test_a_policy_says_who_waits(lake, policy, may_land, may_rewrite):
+    """The locks of merging and judging are taken by `rewrite_each`, which skips what others rewrite."""
+    free = []
+
+    def look(_):
+        folder = os.open(lake.root, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            free.append(True)
+        except BlockingIOError:
+            free.append(False)
+        finally:
+            os.close(folder)
+        with lake.rewrite_lock(False, "acme") as is_free:
+            free.append(is_free)
+
+    assert rewriting.rewrite(lake, "acme", policy, look, now=lambda: NOW, grace=timedelta(0)) == []
+    assert free == [may_land, may_rewrite]
