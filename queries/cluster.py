@@ -161,7 +161,7 @@ class Cluster:
         return self._counted(self._watchdog, query, entry.name, self._compiled(entry.name), variables).cast(schema)
 
     def _counted(self, watchdog: Watchdog, query: Query, name: str, text: str, variables: Variables) -> pa.Table:
-        """The rows of a text for the cluster. Logs why it failed, unless it was cancelled."""
+        """Return the rows of a query in the cluster's SQL. Logs why it failed, unless it was cancelled."""
         outcome = "failed"
         try:
             with watchdog.watching(query, query.cancelled):

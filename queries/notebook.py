@@ -64,7 +64,7 @@ class Reader:
         return sorted(self._lake.manifest.organizations.names())
 
     def zone(self, organization: str) -> str:
-        """The time zone whose days and hours an organization's answers have."""
+        """Return the time zone of an organization's days and hours."""
         return self._lake.manifest.organizations.zone(organization)
 
     def today(self, organization: str) -> date:

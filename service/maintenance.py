@@ -178,7 +178,7 @@ class Maintenance:
             raise LakeDamaged(f"{self._lake.root / path} was not what was written; its visits are counted again.")
 
     def recheck_files(self) -> bool:
-        """Verify each file once a day. A damaged one is logged and skipped from then on."""
+        """Verify each file once a day. A damaged file is logged once, then skipped."""
         if not self._recheck_queue:
             before = self._clock() - CHECK_AFTER
             old: list[StoredFile] = [*self._lake.manifest.links.all_live(before=before)]
@@ -236,7 +236,7 @@ class Maintenance:
         update_silences(self._lake, Jobs(self._control), self._clock())
 
     def write_links(self) -> None:
-        """Write links of redirects that a killed program left unwritten, or a full disk."""
+        """Write the links of redirects that a kill or a full disk left unwritten."""
         problem, jobs = None, Jobs(self._control)
         for organization in organizations_that_want_links(self._control):
             try:

@@ -37,7 +37,7 @@ def open_drop(name: str) -> "Drop":
 
 
 class FolderDrop:
-    """A folder and those below it. What has a name that begins with a dot is left alone, and so are symbolic links."""
+    """A folder and those below it. Hidden files and symbolic links are ignored."""
 
     bucket = "file://"
     """That of the versions of its objects."""

@@ -28,8 +28,7 @@ from data.sql import read_sql
 
 LIFETIME = timedelta(hours=48)
 _BATCH: Final = 4096
-"""Visitors that are hashed at a time: the objects of so many stay in the processor's cache, which takes two thirds of
-the time."""
+"""Number of visitors hashed at a time: so many fit the processor's cache, which saves a third of the time."""
 _SALTS_ARE_LOST: Final = "its salts are lost; delete it, and visitors of the last 48 hours count as new ones."
 _TABLE: Final = read_sql("data.ingest", "sql/salts")
 

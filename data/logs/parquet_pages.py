@@ -79,7 +79,7 @@ def _column(chunk: "_Fields") -> ColumnChunk:
 
 
 def column_memory(file: BinaryIO, column: ColumnChunk, is_listed: bool) -> ColumnMemory:
-    """The memory for a column of a row group. With `is_listed`, a row has many values.
+    """Return the bytes of memory that reading a column of a row group takes. With `is_listed`, a row has many values.
 
     Raises ArrowInvalid for headers that cannot be read.
     """

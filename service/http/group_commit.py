@@ -15,7 +15,7 @@ Change = TypeVar("Change")
 Outcome = TypeVar("Outcome")
 
 STORAGE_ERRORS: Final = (OSError, sqlite3.OperationalError, OutdatedManifest)
-"""What is raised when nothing can be stored now."""
+"""Raised when nothing can be stored now."""
 
 
 class GroupCommit(Generic[Change, Outcome]):

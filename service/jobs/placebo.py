@@ -17,7 +17,7 @@ from service.jobs.redirects import ADD_REDIRECT
 EVERY: Final = timedelta(days=7)
 """Between the days on which everything is as if it had been shipped."""
 SHIPPED: Final = "shipped_by_log"
-"""What is counted beside the outcomes: redirects that would be said to work."""
+"""Counted beside the outcomes: redirects that would be reported as working."""
 MAX_SUBJECTS: Final = 20
 """Of each detector and day: the heaviest."""
 

@@ -66,7 +66,7 @@ def with_rule(draft: Draft, job: Job) -> Draft:
 
 
 def rule_of(content_type: str | None, content: bytes | None) -> Rule | None:
-    """The rule that checked content is; None if it is something else."""
+    """The rule that checked content is; None for any other implementation."""
     if content_type != RULE_TYPE or content is None:
         return None
     rule = orjson.loads(content)

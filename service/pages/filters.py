@@ -26,7 +26,7 @@ from service.http.query_string import parse_parameters
 _ALL_PARAMETERS: Final = ENDPOINTS["bot-traffic"]
 """The entry that takes every parameter."""
 CHIPS: Final = {row.name: row.label for row in PARAMETERS.values() if row.label}
-"""The filters that are shown as chips, and their labels; the days are one chip more."""
+"""The filters that are shown as chips, and their labels; the days have a chip of their own."""
 _NAMES: Final = {row.page_name: row.name for row in PARAMETERS.values()}
 """The parameters by their names in the address of a page."""
 _FORM_FIELDS: Final = frozenset(("domain", "short_code"))

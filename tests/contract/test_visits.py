@@ -46,7 +46,7 @@ def asked(shared_lake, opened):
 
 
 def name():
-    """A path that no other test sends."""
+    """Return a path that is unique to the test."""
     return f"/{next(NAMES)}-path"
 
 

@@ -60,7 +60,7 @@ def test_any_csv_is_read_by_its_columns(read, columns, content, links):
 
 
 @examples_at_once("columns", "complaint")
-def test_columns_that_cannot_be_are_refused(read, columns, complaint):
+def test_impossible_columns_are_refused(read, columns, complaint):
     with pytest.raises(BadInput, match=complaint):
         read(("Slug,Long URL", "a,https://shop.example/a"), columns=columns)
 

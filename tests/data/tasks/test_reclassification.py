@@ -286,7 +286,7 @@ ROW = st.builds(
 
 
 def expected(rules, row):
-    """What today's rules make of one visit, worked out alone."""
+    """Classify one visit by today's rules, independently of the product's loop."""
     path = "/i/grok" if row["referrer"] == "x.com" and row["referrer_type"] == "ai" else "/"
     host = row["referrer"]
     address = "" if host is None else host + path if "://" in host else f"https://{host}{path}"

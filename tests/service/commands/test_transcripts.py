@@ -2,7 +2,7 @@
 
 Each transcript is about a lake of its own, which TRAFFIC_LAKE names. Below `$`, a command of ours or of the shell, is
 what it prints: stdout after `>`, stderr after `!`, and its exit code after `?` unless it is 0. `…` is any text; a name
-in «» is one word, the same wherever it stands; a number in it is the date of so many days ago. STEPS are what happens
+in «» is one word, the same wherever it stands; a number stands for the date that many days ago. STEPS are what happens
 between commands.
 """
 
