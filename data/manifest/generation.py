@@ -105,6 +105,7 @@ class SharedDatabase(Database):
         with ExitStack() as in_use:
             in_use.enter_context(shared(path.parent))
             super().__init__(path, refuse_new, connect)
+            in_use.callback(super().close)
             self._problem = ""
             with suppress(sqlite3.DatabaseError):  # it is damaged, which later reads report
                 self._problem = outdated(self, self._root)
@@ -138,5 +139,4 @@ class SharedDatabase(Database):
 
     def close(self) -> None:
         """Close all connections."""
-        super().close()
         self._in_use.close()

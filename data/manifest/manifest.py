@@ -4,7 +4,7 @@ It answers in words: no module outside of this room asks it in SQL or has its co
 """
 
 import sqlite3
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, ExitStack, closing
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -47,7 +47,10 @@ class Manifest:
         """
         self._path = path
         self._database = database = (SharedDatabase if is_shared else Database)(path, refuse_new, connect)
-        self.organizations = Organizations(database)
+        with ExitStack() as opened:
+            opened.callback(database.close)
+            self.organizations = Organizations(database)  # which opens one more connection
+            opened.pop_all()
         self.files = Files(database)
         self.links = LinkFiles(database)
         self.rollups = RollupFiles(database)

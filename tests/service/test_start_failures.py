@@ -14,7 +14,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import service.app
-from data import Lake, TrafficError
+from data import TrafficError
 from data.manifest.schema import open_database
 from queries import QueryFailed
 from service.commands.serve import serve
@@ -68,13 +68,13 @@ def test_an_application_that_cannot_be_made_closes_files(settings, tmp_path, mon
 def test_a_database_that_cannot_be_opened_twice_is_closed(settings, tmp_path, monkeypatch, name, opened):
     places = []
 
-    def open_some(lake, path, migrations, refuse_new):
+    def open_some(path, migrations, refuse_new):
         places.append(path.name)
         if places.count(name) == opened:
             raise OSError(24, "Too many open files", str(path))
         return open_database(path, migrations, refuse_new)
 
-    monkeypatch.setattr(Lake, "open_database", open_some)
+    monkeypatch.setattr("data.store.lake.open_database", open_some)
     with pytest.raises(OSError, match="Too many open files") as _failure:
         service.app.create_app(settings(SimpleNamespace(root=tmp_path / "lake")))
     assert open_files(tmp_path) == set()
