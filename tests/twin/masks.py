@@ -86,6 +86,7 @@ MASKS: Final = (
     Mask("the window of the rate limit", r"(?m)^(x-ratelimit-reset: )\d+$", r"\1<epoch>"),
     Mask("the clock of HTTP", r"(?m)^(date: ).*$", r"\1<now>"),
     Mask("time in a file's name", r"(?<=before-rebuild-)\d{8}T\d+", "<now>"),
+    Mask("ages", r"\b\d+ (seconds?|minutes?) ago\b", "<duration> ago", "command: .*"),
     Mask("durations", r"\b\d+(\.\d+)? (s|ms|seconds?)\b", "<duration>", "command: .*"),
     Mask("sizes of files", r"\b[\d,.]+ (B|kB|MB|GB)\b", "<size>", f"command: ({_SIZED}).*"),
     Mask("sizes of files in JSON", r'(?<=bytes":)\d+', "<size>", "command: status.*"),
