@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from data import Lake
 from data.disk.files import check_identity, identity
-from data.manifest.schema import create_database, transaction
+from data.manifest.schema import Readers, create_database, transaction
 from data.sql import read_sql
 from service.threads import Arguments, Result, in_thread
 
@@ -44,8 +44,7 @@ class ControlDatabase:
             if not lake.is_read_only:
                 path.chmod(0o600)
             self._opened = path, identity(path)
-            self._readers = [lake.open_database(path, MIGRATIONS, "")]
-            """Idle connections that only read."""
+            self._readers = Readers(self._open_reader)
             opened.pop_all()
         self._writing = threading.Lock()
         self._read_threads = ThreadPoolExecutor(READ_THREADS, thread_name_prefix="control-read")
@@ -69,7 +68,7 @@ class ControlDatabase:
         A write raises what `transaction` raises.
         """
         if sql.startswith("SELECT"):
-            with self._reader() as reader:
+            with self._readers.one() as reader:
                 return reader.execute(sql, parameters).fetchall()
         with self._writing:
             check_identity(*self._opened)
@@ -88,32 +87,24 @@ class ControlDatabase:
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
         """A read transaction: all statements of the context read the same state."""
-        with self._reader() as reader:
+        with self._readers.one() as reader:
             reader.execute("BEGIN")
             try:
                 yield reader
             finally:
                 reader.execute("ROLLBACK")
 
-    @contextmanager
-    def _reader(self) -> Iterator[sqlite3.Connection]:
-        """A connection for reads, for the caller alone. Raises OSError like `transaction`, or LakeDamaged."""
-        try:
-            reader = self._readers.pop()  # atomic, as append is
-        except IndexError:  # all are in use: there will be as many as there ever were reads at once
-            check_identity(*self._opened)
-            reader = self.lake.open_database(self._opened[0], MIGRATIONS, "")
-        try:
-            yield reader
-        finally:
-            self._readers.append(reader)
+    def _open_reader(self) -> sqlite3.Connection:
+        """Open a connection for reads. Raises OSError like `transaction`, or LakeDamaged."""
+        check_identity(*self._opened)
+        return self.lake.open_database(self._opened[0], MIGRATIONS, "")
 
     def close(self) -> None:
         """Wait for the work in threads, and close the database."""
         self._read_threads.shutdown()
         self._write_thread.shutdown()
-        for connection in (self._writer, *self._readers):
-            connection.close()
+        self._readers.close()
+        self._writer.close()
 
 
 @contextmanager

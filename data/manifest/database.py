@@ -2,7 +2,6 @@
 
 import sqlite3
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from datetime import datetime
@@ -11,7 +10,7 @@ from typing import Any, Final
 
 from data.disk.files import check_identity, identity
 from data.local_time import DEFAULT_ZONE, today
-from data.manifest.schema import open_database, transaction
+from data.manifest.schema import Readers, open_database, transaction
 from data.sql import read_sql
 
 Connect = Callable[[Path, Sequence[str], str], sqlite3.Connection]
@@ -26,31 +25,25 @@ class Database:
         """Open or create the database; arguments as for open_database. Raises LakeDamaged if it is newer."""
         self.path = path
         self._connect = connect
-        self._opened = ExitStack()
         with ExitStack() as opened:
             self._writer = opened.enter_context(closing(connect(path, MIGRATIONS, refuse_new)))
             self._identity = identity(path)
+            self._readers = Readers(self.reader)
+            opened.callback(self._readers.close)
             self._opened = opened.pop_all()
         self._writing = threading.Lock()
-        self._idle = deque[sqlite3.Connection]()  # readers that are not in use
 
     def reader(self) -> sqlite3.Connection:
-        """Open one more connection for reading, which is closed with the others. Raises OSError like `transaction`."""
+        """Open one more connection for reading, which the caller closes. Raises OSError like `transaction`."""
         self.check_identity()
-        connection = self._opened.enter_context(closing(self._connect(self.path, MIGRATIONS, "")))
+        connection = self._connect(self.path, MIGRATIONS, "")
         connection.create_function("today_in", 2, _today_in, deterministic=True)
         return connection
 
     def rows(self, sql: str, parameters: Sequence[object] | Mapping[str, object] = ()) -> list[tuple[Any, ...]]:
         """Return the result of a SELECT on committed data. Waits neither for writers nor for other readers."""
-        try:
-            reader = self._idle.pop()
-        except IndexError:
-            reader = self.reader()
-        try:
+        with self._readers.one() as reader:
             return reader.execute(sql, parameters).fetchall()
-        finally:
-            self._idle.append(reader)
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:

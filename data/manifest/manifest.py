@@ -50,7 +50,8 @@ class Manifest:
         with ExitStack() as opened:
             opened.callback(database.close)
             self.organizations = Organizations(database)  # which opens one more connection
-            opened.pop_all()
+            opened.callback(self.organizations.close)
+            self._opened = opened.pop_all()
         self.files = Files(database)
         self.links = LinkFiles(database)
         self.rollups = RollupFiles(database)
@@ -152,4 +153,4 @@ class Manifest:
 
     def close(self) -> None:
         """Close the database."""
-        self._database.close()
+        self._opened.close()

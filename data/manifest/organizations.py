@@ -42,6 +42,10 @@ class Organizations:
         self._database = database
         self._reader, self._reading = database.reader(), Lock()
 
+    def close(self) -> None:
+        """Close the connection for states."""
+        self._reader.close()
+
     def names(self) -> list[str]:
         """Every organization with imports, files or changes, sorted."""
         rows = self._database.rows(

@@ -6,7 +6,7 @@ import os
 import sqlite3
 import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -31,6 +31,35 @@ def _close_all() -> None:
     """Close every database when the program ends: the last one to do so empties the write-ahead log and removes it."""
     for db in list(_OPEN):
         db.close()
+
+
+class Readers:
+    """Connections for reads: a caller has one for itself, so that it waits for no other read and no write."""
+
+    def __init__(self, opening: Callable[[], sqlite3.Connection]) -> None:
+        """Open the first one; `opening` opens another one while all are in use."""
+        self._opening = opening
+        self._opened = [opening()]
+        self.idle = [*self._opened]
+        """Those that are not in use: as many as there ever were reads at once."""
+
+    @contextmanager
+    def one(self) -> Iterator[sqlite3.Connection]:
+        """A connection for the caller alone. Raises what `opening` raises."""
+        try:
+            reader = self.idle.pop()  # atomic, as append is
+        except IndexError:
+            reader = self._opening()
+            self._opened.append(reader)
+        try:
+            yield reader
+        finally:
+            self.idle.append(reader)
+
+    def close(self) -> None:
+        """Close all of them."""
+        for reader in self._opened:
+            reader.close()
 
 
 def open_database(path: Path, migrations: Sequence[str], refuse_new: str = "") -> sqlite3.Connection:

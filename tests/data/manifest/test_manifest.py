@@ -199,7 +199,7 @@ def test_a_read_waits_for_no_long_read_and_no_write(manifest):
         return is_told.is_set()
 
     database = database_of(manifest)
-    database._idle.append(slow := database.reader())
+    (slow,) = database._readers.idle
     slow.create_function("wait", 0, wait)
     with ThreadPoolExecutor(1) as pool, database.transaction():
         reading = pool.submit(database.rows, "SELECT wait()")

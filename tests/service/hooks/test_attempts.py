@@ -386,14 +386,14 @@ def test_nothing_takes_more_steps_because_many_messages_wait_or_are_kept(outbox)
     def steps():
         """How many steps of SQLite's machine it takes to find the next, to count, to list and to delete old ones."""
         counted = itertools.count()
-        for connection in (*database._readers, database._writer):
+        for connection in (*database._readers.idle, database._writer):
             connection.set_progress_handler(lambda: next(counted) < 0, 1)
         with database.transaction() as connection:
             assert next_delivery(connection, outbox.clock()) is None
             check_room(connection, hooks["takes"].id, "takes")
             delete_old(connection, outbox.clock())
         assert (outbox.sender.dead(), outbox.only(hooks["acme"]).job_id) == (0, "job_mine")
-        for connection in (*database._readers, database._writer):
+        for connection in (*database._readers.idle, database._writer):
             connection.set_progress_handler(None, 0)
         return next(counted)
 

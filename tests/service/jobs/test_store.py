@@ -284,7 +284,7 @@ def test_a_list_of_jobs_reads_only_what_it_shows(jobs, only):
             read.add((table, column))
         return sqlite3.SQLITE_OK
 
-    (reader,) = jobs.database._readers
+    (reader,) = jobs.database._readers.idle
     reader.set_authorizer(note)
     (row,) = jobs.of("acme")
     reader.set_authorizer(None)
