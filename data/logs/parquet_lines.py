@@ -39,8 +39,8 @@ def rows_as_lines(path: object, file: BinaryIO) -> Iterator[bytes]:
         [column_memory(file, column, leaf.max_repetition_level > 0) for column, leaf in zip(group, leaves, strict=True)]
         for group in columns
     ]
-    if (most := max((sum(part.bytes for part in group) for group in memory), default=0)) > MAX_GROUP_BYTES:
-        raise BadInput(f"{path} takes {most:,} bytes while it is read; write it with smaller pages and row groups.")
+    if (largest := max((sum(part.bytes for part in group) for group in memory), default=0)) > MAX_GROUP_BYTES:
+        raise BadInput(f"{path} takes {largest:,} bytes while it is read; write it with smaller pages and row groups.")
     texts = [
         number
         for number, leaf in enumerate(leaves)

@@ -19,10 +19,8 @@ _WITH_LENGTHS: Final = {5, *_DELTA_TEXTS}  # encodings for which a number per va
 _MAX_TEXTS: Final = 1 << 20  # of a dictionary whose texts are measured
 _COPIES: Final = 2  # of a page: as it was decompressed, and its values
 _CODECS: Final = {0: "", 1: "snappy", 2: "gzip", 4: "brotli", 6: "zstd", 7: "lz4_raw"}
-_FIRST_BYTES, _MAX_BYTES = (
-    1 << 12,
-    1 << 24,
-)  # of a header, or of the footer, that are read; PyArrow reads no longer headers
+_FIRST_BYTES: Final = 1 << 12  # of a header that are read, before it is known to be longer
+_MAX_BYTES: Final = 1 << 24  # of a header, or of the footer; PyArrow reads no longer headers
 _PADDING: Final = 100  # bytes behind a column that PyArrow may read, as an old writer did not count them
 _LISTED_BYTES: Final = 16  # of a number in a list, with its levels; all of them may be in one row
 
@@ -114,7 +112,7 @@ def _longest_text(file: BinaryIO, page: _PageHeader, codec: str | None) -> int:
     except (pa.ArrowException, OSError):
         return page.size
     at = longest = 0
-    while at < len(content):
+    for _ in range(page.values):  # no more of them are read, however many follow
         length = int.from_bytes(content[at : at + 4], "little")
         longest = max(longest, length)
         at += 4 + length

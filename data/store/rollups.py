@@ -142,7 +142,7 @@ def write_rollup(relations: Iterable[RelationRows], schema: Schema, path: Path) 
 def _row_groups(rows: RelationRows, schema: Schema) -> Iterator[pa.Table]:
     """The rows of one relation with all columns of the schema, sorted for skipping row groups, then by their words.
 
-    Sorting puts equal words together, which compresses better and speeds up grouping over a month.
+    Sorting puts equal words together, which takes fewer bytes and speeds up grouping over a month.
     Only one row group at a time is sorted and has all columns of the schema: each relation leaves most of them NULL.
     """
     table = pa.concat_tables(rows.tables, promote_options="default")

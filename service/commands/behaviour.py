@@ -74,6 +74,5 @@ def explain(
 
 
 def _switch(lake: Path, organization: str, *, on: bool) -> None:
-
     open_lake(lake, organization, must_write=True).manifest.behaviour.switch(organization, on=on)
     inform(f"Behaviour is {'on' if on else 'off'} for {organization}.")

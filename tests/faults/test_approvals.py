@@ -45,7 +45,7 @@ def test_a_server_killed_at_any_write_has_approved_with_one_message_or_not_at_al
     assert kills
 
 
-def test_a_command_killed_before_its_answer_says_so_when_repeated(program, traceable, tmp_path):
+def test_a_command_killed_before_its_answer_repeats_it(program, traceable, tmp_path):
     undecided_job(tmp_path)
     words = ("in_order", "traffic", "jobs", "approve", JOB, "--lake", "lake")
     shutil.copytree(tmp_path, tmp_path / "undisturbed")

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from data.errors import BadInput
-from data.logs import parquet_lines
+from data.logs import parquet_lines, parquet_pages
 from data.logs.parquet_pages import column_memory, longest_shared, row_groups
 from data.logs.source import identify
 
@@ -113,3 +113,9 @@ def test_a_column_name_that_is_not_utf_8_is_damage(tmp_path):
     path.write_bytes(written(ROWS[:1], store_schema=False).getvalue().replace(b"text", b"te\xa2t"))
     with pytest.raises(BadInput, match="is damaged"):
         identify(path, ())
+
+
+def test_texts_past_the_count_of_a_dictionary_are_left():
+    content = b"".join(len(text).to_bytes(4, "little") + text for text in (b"abc", b"x" * 100))
+    page = parquet_pages._PageHeader(len(content), 1, 0, is_dictionary=True, start=0, compressed=len(content))
+    assert parquet_pages._longest_text(io.BytesIO(content), page, "") == 3
