@@ -31,8 +31,6 @@ def operations(setting: Setting) -> Iterator[Figure]:
     shutil.rmtree(lake)
     copied, checked = run(["cp", "-a", str(backup), str(lake)]), _traffic(lake, "verify")
     taken["restore"] = Ran(copied.seconds + checked.seconds, 0, max(copied.megabytes, checked.megabytes), checked.lines)
-    exported = ["export", "--org", ORGANIZATION, "--all", "--to", str(setting.scratch / "exported")]
-    taken["export of every endpoint and day"] = _traffic(lake, *exported)
     erased = ["erase", "--org", ORGANIZATION, "--visitor", str(_a_visitor(world.lake)), "--yes"]
     taken["erase one visitor"] = _traffic(lake, *erased)
     lose_manifest(lake)

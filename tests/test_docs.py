@@ -161,7 +161,7 @@ def commands_to_run():
 
 
 @pytest.fixture
-def typed(workshop, monkeypatch, capsys, forked_own_sql):
+def typed(workshop, monkeypatch, capsysbinary, forked_own_sql):
     """Runs a command line in the workshop: `traffic` in this process, anything else in a shell."""
     monkeypatch.chdir(workshop)
     for name in [name for name in os.environ if name.startswith("TRAFFIC_")]:
@@ -181,10 +181,10 @@ def typed(workshop, monkeypatch, capsys, forked_own_sql):
         monkeypatch.setattr(sys, "argv", words)
         with pytest.raises(SystemExit) as end:
             main()
-        out, err = capsys.readouterr()
+        out, err = capsysbinary.readouterr()
         if target:
-            Path(target).write_text(out, "utf-8")
-        return end.value.code, err
+            Path(target).write_bytes(out)
+        return end.value.code, err.decode()
 
     return typed
 

@@ -13,8 +13,6 @@ from benchmarks.operations import classified_by_older_rules, lose_manifest
 from benchmarks.paired.ratios import Comparison
 from benchmarks.paired.trial import Side, Trial
 
-_EXPORTED: Final = "bot-traffic,top-links,devices"
-_EXPORTED_DAYS: Final = 7
 _KEPT_DAYS: Final = 45
 _ERASED: Final = "Deleting the files in"
 """What a command writes when erased visits count no more, and before it waits for queries that may still read them."""
@@ -43,11 +41,6 @@ def operations(trial: Trial) -> Iterator[Comparison]:
     def on_copy(*words: str, until: str = "") -> Callable[[Side], Ran]:
         return lambda side: side.run(side.copy_of(side.lake(trial.log)), *words, until=until)
 
-    def exported(side: Side) -> Ran:
-        target = str(side.fresh("export"))
-        words = ("export", "--org", ORGANIZATION, "--endpoints", _EXPORTED, "--to", target, *_days(_EXPORTED_DAYS))
-        return side.run(side.lake(trial.log), *words)
-
     def rebuilt(side: Side) -> Ran:
         lake = side.copy_of(side.lake(trial.log))
         lose_manifest(lake)
@@ -59,7 +52,6 @@ def operations(trial: Trial) -> Iterator[Comparison]:
     ways: dict[str, Callable[[Side], Ran]] = {
         "verify": lambda side: side.run(side.lake(trial.log), "verify"),
         "backup": lambda side: side.run(side.lake(trial.log), "backup", str(side.fresh("backup"))),
-        f"export {_EXPORTED_DAYS} days": exported,
         "erase a link": on_copy(*erasure, until=_ERASED),
         f"retain {_KEPT_DAYS} of {DAYS} days": on_copy(*retention, until=_ERASED),
         "rebuild a lost manifest": rebuilt,

@@ -23,7 +23,6 @@ from service.commands import (
     demo,
     doctor,
     erase,
-    export,
     follow,
     hooks,
     importing,
@@ -73,14 +72,13 @@ def _traffic(
 
 _COMMANDS: dict[str, Callable[..., None]] = {
     "demo": demo.demo, "serve": serve.serve, "sign-in": sign_in.sign_in, "import": importing.import_logs,
-    "follow": follow.follow, "query": query.query, "views": query.views, "export": export.export,
-    "report": report.report, "mail": mail.mail, "mcp": mcp.mcp, "classify": classify.classify,
+    "follow": follow.follow, "query": query.query, "views": query.views, "report": report.report,
+    "mail": mail.mail, "mcp": mcp.mcp, "classify": classify.classify,
     "countries": countries.countries, "reclassify": reclassify.reclassify, "compact": compact.compact,
     "erase": erase.erase, "retain": retain.retain, "verify": verify.verify, "rebuild": rebuild.rebuild,
     "publish": publish.publish, "backup": backup.backup, "status": status.status, "doctor": doctor.doctor,
 }  # fmt: skip
-_WITH_PARAMETERS = {"query": WithParameters, "views": WithParameters, "export": export.ExportCommand,
-                    "report": report.ReportCommand}  # fmt: skip
+_WITH_PARAMETERS = {"query": WithParameters, "views": WithParameters, "report": report.ReportCommand}
 for _name, _function in _COMMANDS.items():
     app.command(_name, cls=_WITH_PARAMETERS.get(_name))(_function)
 _GROUPS = {_module.__name__.rpartition(".")[2]: _module.app

@@ -19,8 +19,6 @@ class WithParameters(Command):
 
     left_out: ClassVar[tuple[str, ...]] = ()
     """The parameters that it does not take."""
-    changed_help: ClassVar[dict[str, str]] = {}
-    """By name of the parameter, where the option is not what the parameter is."""
 
     def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401  # of private types
         """All arguments and options; `--help` is the last."""
@@ -30,7 +28,7 @@ class WithParameters(Command):
                 param_decls=[f"--{row.name.replace('_', '-')}"],
                 default="",
                 metavar=value_name(row.name),
-                help=self.changed_help.get(row.name, row.description),
+                help=row.description,
             )
             for row in self._parameters()
         ]
