@@ -24,7 +24,14 @@ from data.progress import Progress, unseen
 from data.store.engines import InterruptibleEngine, limit_memory
 from data.store.landing import new_path
 from data.store.rewriting import rewrite_each
-from data.store.rollups import RelationRows, live_rollups, months_to_count, publish, source_files_by_day, write_rollup
+from data.store.rollups import (
+    RelationRows,
+    live_rollups,
+    months_to_count,
+    replace_rollup,
+    source_files_by_day,
+    write_rollup,
+)
 from data.tasks.lake_process import MAX_VISITS_IN_SERVER, LakeProcess
 from queries.definitions import define_relations, rollup_schema
 from queries.prelude import relation_names, rollup_version
@@ -193,7 +200,7 @@ class RollupBuilder:
         staged = new_path(self._lake)
         try:
             write_rollup(rows, rollup_schema(engine), staged)
-            publish(self._lake, rollup, staged, self._clock())
+            replace_rollup(self._lake, rollup, staged, self._clock())
         finally:
             staged.unlink(missing_ok=True)
 

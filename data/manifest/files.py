@@ -10,7 +10,7 @@ from data.manifest.clock import TOLERANCE, format_time, unchecked_bounds
 from data.manifest.database import Database
 from data.visits import SCHEMA_VERSION
 
-Publisher = Callable[[], "list[LandedFile]"]
+Move = Callable[[], "list[LandedFile]"]
 """Moves staged files to their final paths and returns them; called inside the transaction that makes them live."""
 
 READERS_GRACE: Final = timedelta(hours=24)

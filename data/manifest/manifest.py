@@ -18,7 +18,7 @@ from data.manifest.copies import Copies
 from data.manifest.coverage import Coverage
 from data.manifest.database import Connect, Database
 from data.manifest.erasures import Erasures
-from data.manifest.files import READERS_GRACE, Files, LandedFile, Publisher, Replacement, insert_files
+from data.manifest.files import READERS_GRACE, Files, LandedFile, Move, Replacement, insert_files
 from data.manifest.generation import SharedDatabase, outdated
 from data.manifest.last_runs import LastRuns
 from data.manifest.links import LinkFiles
@@ -93,7 +93,7 @@ class Manifest:
         organization: str,
         batch: Batch,
         continues: Batch | None,
-        publish: Publisher,
+        move: Move,
         *,
         zone: str = DEFAULT_ZONE,
         arrived: Arrivals | None = None,
@@ -112,9 +112,9 @@ class Manifest:
                     "UPDATE files SET deletable_at = ? WHERE unfinished_of = ? AND deletable_at IS NULL",
                     [expiry, continues.id],
                 )
-            insert_files(db, publish())
+            insert_files(db, move())
 
-    def replace(self, replacement: Replacement, publish: Publisher) -> list[LandedFile]:
+    def replace(self, replacement: Replacement, move: Move) -> list[LandedFile]:
         """Replace live files of one organization at once; return the new ones. Raises Conflict unless all are live."""
         organization, expiry = replacement.files[0].organization, format_time(replacement.deletable_at)
         with self._database.transaction() as db:
@@ -124,8 +124,8 @@ class Manifest:
                 )
                 if expired.rowcount != 1:
                     raise Conflict(f"{file.path} was replaced by another process in the meantime; try again.")
-            published = publish()
-            insert_files(db, published)
+            moved = move()
+            insert_files(db, moved)
             if replacement.changes_answers or replacement.judges:
                 begin_epoch(db, organization)
             if replacement.changes_answers:  # rollups of these months are out of date
@@ -139,7 +139,7 @@ class Manifest:
                     "WHERE organization = ?",
                     [format_time(replacement.erased_at), organization],
                 )
-        return published
+        return moved
 
     def shrink(self) -> bool:
         """Empty the write-ahead log, which may hold what was erased.

@@ -12,7 +12,7 @@ from data.manifest.arrivals import Arrivals, note_arrivals
 from data.manifest.clock import format_time, parse_time
 from data.manifest.coverage import note_received
 from data.manifest.database import Database
-from data.manifest.files import Publisher, insert_files
+from data.manifest.files import Move, insert_files
 from data.manifest.organizations import check_zone_is
 
 SESSION_BITS: Final = 20
@@ -59,7 +59,7 @@ class ReportedVisits(NamedTuple):
     organization: str
     zone: str  # in which they are dated
     arrived: Mapping[int, int]  # their numbers by hour
-    publish: Publisher
+    move: Move
 
 
 class Pending:
@@ -130,7 +130,7 @@ class Pending:
         return [PendingBatch(*row) for row in rows]
 
     def land(self, ids: Iterable[int], received: tuple[str, str], landed: Sequence[ReportedVisits]) -> None:
-        """Replace rows, received from one time to another, by the files that `publish` of each moves to their places.
+        """Replace rows, received from one time to another, by the files that `move` of each moves to their places.
 
         Raises Conflict if another process moves them, ZoneChanged if a zone was changed.
         """
@@ -144,4 +144,4 @@ class Pending:
                 note_received(db, visits.organization, *received)
                 arrived = Arrivals("report", "", visits.arrived)
                 note_arrivals(db, visits.organization, arrived, datetime.fromisoformat(received[1]))
-            insert_files(db, [file for visits in landed for file in visits.publish()])
+            insert_files(db, [file for visits in landed for file in visits.move()])

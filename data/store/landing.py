@@ -19,7 +19,7 @@ from data.disk.files import move_durably, sha256_of, write_parquet
 from data.manifest.arrivals import Arrivals, hours_of
 from data.manifest.clock import format_time
 from data.manifest.coverage import span
-from data.manifest.files import LandedFile, Publisher
+from data.manifest.files import LandedFile, Move
 from data.manifest.logs import Batch
 from data.store.footers import Footer, PendingRange, footer_of, readable_visit_file, replacing_footer
 from data.store.lake import Lake
@@ -107,19 +107,19 @@ class Landing:
             if unfinished and not self._staged:  # nothing landed in their place, which must be recorded
                 self._add(unfinished[-1].day, 0, None)
                 self._last_part = VISITS.empty_table()
-            publish = self._publisher(batch, unfinished)
-            self._lake.manifest.land(self.organization, batch, continues, publish, zone=self.zone, arrived=arrived)
+            move = self._prepare_move(batch, unfinished)
+            self._lake.manifest.land(self.organization, batch, continues, move, zone=self.zone, arrived=arrived)
         return batch
 
-    def publisher(self) -> Publisher:
+    def prepare_move(self) -> Move:
         """Write and hash the staged files of visits that were pending; return what moves them to their final paths."""
-        return self._publisher(Batch(self.batch, imported_at=format_time(datetime.now(UTC))), [])
+        return self._prepare_move(Batch(self.batch, imported_at=format_time(datetime.now(UTC))), [])
 
     def discard(self) -> None:
         """Delete the staged files that were not committed."""
         discard(self._lake, self._staged)
 
-    def _publisher(self, batch: Batch, replaced: list[LandedFile]) -> Publisher:
+    def _prepare_move(self, batch: Batch, replaced: list[LandedFile]) -> Move:
         """Write the last file, which records the batch, and which files of an unfinished line it replaces."""
         if self._last_part is not None:
             batches, replaces = [batch], tuple[str, ...]()
@@ -128,7 +128,7 @@ class Landing:
                 batches, replaces = [batch, *earlier.batches], earlier.replaces
             write_visits(self._last_part, self._staged[-1].path, self._footer(self._staged[-1], batches, replaces))
             self._last_part = None
-        return publisher(self._lake, self._staged)
+        return prepare_move(self._lake, self._staged)
 
     def _footer(self, staged: Staged, batches: Iterable[Batch], replaces: Sequence[str] = ()) -> Footer:
         pending = [self._pending] if self._pending else []
@@ -211,19 +211,19 @@ def _with_columns(visits: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.table(columns, schema.names).cast(schema)
 
 
-def publisher(lake: Lake, staged: Sequence[Staged]) -> Publisher:
+def prepare_move(lake: Lake, staged: Sequence[Staged]) -> Move:
     """Hash staged files; return the function that moves them to their final paths inside a manifest transaction.
 
     The last one is moved last: once it is there, all are.
     """
     hashes = [sha256_of(file.path) for file in staged]
 
-    def publish() -> list[LandedFile]:
+    def move() -> list[LandedFile]:
         with ThreadPoolExecutor(MAX_PARALLEL_MOVES) as pool:
-            published = list(pool.map(_publish, [lake] * len(staged[:-1]), staged[:-1], hashes[:-1]))
-        return [*published, *map(_publish, [lake], staged[-1:], hashes[-1:])]
+            moved = list(pool.map(_move, [lake] * len(staged[:-1]), staged[:-1], hashes[:-1]))
+        return [*moved, *map(_move, [lake], staged[-1:], hashes[-1:])]
 
-    return publish
+    return move
 
 
 def discard(lake: Lake, staged: Sequence[Staged]) -> None:
@@ -250,7 +250,7 @@ def _path(organization: str, day: date, name: str) -> str:
     return f"visits/organization={organization}/day={day}/{name}.parquet"
 
 
-def _publish(lake: Lake, staged: Staged, sha256: str) -> LandedFile:
+def _move(lake: Lake, staged: Staged, sha256: str) -> LandedFile:
     name = _path_of(staged)
     move_durably(staged.path, lake.root / name)
     stat = (lake.root / name).stat()

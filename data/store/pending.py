@@ -105,7 +105,7 @@ def _flush(lake: Lake, batches: list[PendingBatch], unreadable: _Unreadable) -> 
                 landings.append(Landing(lake, organization, content, moved))
                 landings[-1].stage(_sorted(pa.concat_tables(pieces)))
                 zone, arrived = landings[-1].zone, landings[-1].arrived
-                landed.append(ReportedVisits(organization, zone, arrived, landings[-1].publisher()))
+                landed.append(ReportedVisits(organization, zone, arrived, landings[-1].prepare_move()))
         if len(unreadable) == known:
             lake.manifest.pending.land([batch.id for batch in batches], moved.times, landed)
             return sum(batch.visits for batch in batches)

@@ -19,7 +19,7 @@ from data.manifest.files import LandedFile, Replacement
 from data.progress import Progress
 from data.store.footers import Footer, replacing_footer
 from data.store.lake import Lake
-from data.store.landing import Staged, discard, new_path, publisher, write_visits
+from data.store.landing import Staged, discard, new_path, prepare_move, write_visits
 from data.visits import VISITS
 
 Part = TypeVar("Part")
@@ -112,7 +112,7 @@ class Rewrite:
             judges=policy.judges,
             erased_at=now if policy.erases else None,
         )
-        return self._lake.manifest.replace(replacement, publisher(self._lake, self.staged))
+        return self._lake.manifest.replace(replacement, prepare_move(self._lake, self.staged))
 
     def _skip_rest(self) -> None:
         """Skip the rest of unfinished last lines whose visits are removed; otherwise the next import would add them.

@@ -157,7 +157,7 @@ def _row_groups(rows: RelationRows, schema: Schema) -> Iterator[pa.Table]:
         yield pa.concat_tables([schema.empty_table(), part], promote_options="default")
 
 
-def publish(lake: Lake, rollup: Rollup, staged: Path, now: datetime) -> None:
+def replace_rollup(lake: Lake, rollup: Rollup, staged: Path, now: datetime) -> None:
     """Make a staged file the live rollup of its month. Raises Conflict unless its sources are live."""
     sha256 = sha256_of(staged)
     name = f"{ROLLUPS_FOLDER}/organization={rollup.organization}/month={rollup.month}/{staged.name}"

@@ -37,7 +37,7 @@ def world(tmp_path_factory):
     (days,) = drawing.parts()
     landing.stage(drawing.visits(days))
     with database_of(lake.manifest).transaction() as db:
-        insert_files(db, landing.publisher()())
+        insert_files(db, landing.prepare_move()())
     drawing.close()
     return World(lake, "small", SAMPLE.visits, "digest")
 

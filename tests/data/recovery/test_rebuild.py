@@ -18,7 +18,7 @@ from data.ingest.importer import Importer, Options
 from data.manifest.files import READERS_GRACE
 from data.recovery.rebuild import Rebuild, locked_for_rebuild
 from data.recovery.verification import verify_lake
-from data.store.landing import publisher
+from data.store.landing import prepare_move
 from data.store.pending import enqueue, flush_all
 from data.store.unknown import unknown_files
 from data.tasks.compaction import Compactor
@@ -292,9 +292,9 @@ def test_a_merge_while_a_log_lands_loses_no_line(lake, tmp_path, monkeypatch):
     def merged_meanwhile(lake, staged):
         monkeypatch.undo()
         Compactor(lake).run(wait=False)
-        return publisher(lake, staged)
+        return prepare_move(lake, staged)
 
-    monkeypatch.setattr("data.store.landing.publisher", merged_meanwhile)
+    monkeypatch.setattr("data.store.landing.prepare_move", merged_meanwhile)
     Importer(lake).run(log, Options("acme"))
     with rebuilt_lake(lake) as again:
         assert paths(again) == {"/a": 1, "/b": 1, "/c": 1}

@@ -338,7 +338,7 @@ def test_visits_of_one_organization_are_written_before_those_of_the_next_are_unp
         return lambda *args: steps.append(step) or done(*args)
 
     monkeypatch.setattr(pending, "table_of", noted("unpacked", pending.table_of))
-    monkeypatch.setattr(Landing, "publisher", noted("written", Landing.publisher))
+    monkeypatch.setattr(Landing, "prepare_move", noted("written", Landing.prepare_move))
     assert pending.flush_all(lake) == 2
     assert steps == ["unpacked", "written"] * 2
 
