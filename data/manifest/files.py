@@ -1,7 +1,7 @@
 """The files that the manifest knows: those of visits, and for their deletion those of rollups and links, too."""
 
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any, Final, NamedTuple
@@ -33,20 +33,6 @@ class LandedFile:
     unfinished_of: int | None = None  # the batch whose unfinished last line (without a newline) it contains
     schema_version: int = SCHEMA_VERSION  # of its visits
     behaviour_version: int = 0  # of what its visits were judged by, with all visits of its day; 0: they were not
-
-
-@dataclass(frozen=True)
-class Replacement:
-    """Live files of one organization that are to be replaced."""
-
-    files: Sequence[LandedFile]
-    deletable_at: datetime
-    changes_answers: bool
-    """Whether answers computed from the old files are out of date, and whatever else was computed from them."""
-    judges: bool = False
-    """Whether visits get signals: answers are out of date then, but rollups of other days are not."""
-    erased_at: datetime | None = None
-    """When visits were erased that the new files lack, so that copies have to follow; None: none were."""
 
 
 _FILE_COLUMNS: Final = (

@@ -4,6 +4,7 @@ It answers in words: no module outside of this room asks it in SQL or has its co
 """
 
 import sqlite3
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack, closing
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -18,7 +19,7 @@ from data.manifest.copies import Copies
 from data.manifest.coverage import Coverage
 from data.manifest.database import Connect, Database
 from data.manifest.erasures import Erasures
-from data.manifest.files import READERS_GRACE, Files, LandedFile, Move, Replacement, insert_files
+from data.manifest.files import READERS_GRACE, Files, LandedFile, Move, insert_files
 from data.manifest.generation import SharedDatabase, outdated
 from data.manifest.last_runs import LastRuns
 from data.manifest.links import LinkFiles
@@ -26,6 +27,7 @@ from data.manifest.logs import Batch, Logs, put_batch
 from data.manifest.objects import Objects
 from data.manifest.organizations import Organizations, begin_epoch, check_zone_is
 from data.manifest.pending import Pending
+from data.manifest.policies import Policy
 from data.manifest.rollups import RollupFiles
 from data.manifest.schema import open_database
 from data.manifest.statistics import Statistics
@@ -114,11 +116,16 @@ class Manifest:
                 )
             insert_files(db, move())
 
-    def replace(self, replacement: Replacement, move: Move) -> list[LandedFile]:
-        """Replace live files of one organization at once; return the new ones. Raises Conflict unless all are live."""
-        organization, expiry = replacement.files[0].organization, format_time(replacement.deletable_at)
+    def replace(
+        self, files: Sequence[LandedFile], move: Move, policy: Policy, now: datetime, grace: timedelta
+    ) -> list[LandedFile]:
+        """Replace live files of one organization at once, which are deletable after `grace`; return the new ones.
+
+        Raises Conflict unless all are live.
+        """
+        organization, expiry = files[0].organization, format_time(now + grace)
         with self._database.transaction() as db:
-            for file in replacement.files:
+            for file in files:
                 expired = db.execute(
                     "UPDATE files SET deletable_at = ? WHERE path = ? AND deletable_at IS NULL", [expiry, file.path]
                 )
@@ -126,18 +133,18 @@ class Manifest:
                     raise Conflict(f"{file.path} was replaced by another process in the meantime; try again.")
             moved = move()
             insert_files(db, moved)
-            if replacement.changes_answers or replacement.judges:
+            if policy.changes_answers or policy.judges:
                 begin_epoch(db, organization)
-            if replacement.changes_answers:  # rollups of these months are out of date
+            if policy.changes_answers:  # rollups of these months are out of date
                 db.executemany(
                     "UPDATE rollups SET deletable_at = ? WHERE organization = ? AND month = ? AND deletable_at IS NULL",
-                    {(expiry, organization, file.day.replace(day=1).isoformat()) for file in replacement.files},
+                    {(expiry, organization, file.day.replace(day=1).isoformat()) for file in files},
                 )
-            if replacement.erased_at:
+            if policy.erases:
                 db.execute(
                     "UPDATE copies SET erasures = erasures + 1, due_since = coalesce(due_since, ?) "
                     "WHERE organization = ?",
-                    [format_time(replacement.erased_at), organization],
+                    [format_time(now), organization],
                 )
         return moved
 

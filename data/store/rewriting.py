@@ -1,6 +1,6 @@
 """Replaces live files: the one place that locks others out, stages new files, hashes, moves and registers them.
 
-Tasks say what they write; a policy says what else differs between them.
+Tasks say what they write; a policy (data/manifest/policies.py) says what else differs between them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -8,14 +8,15 @@ from contextlib import ExitStack, suppress
 from datetime import date, datetime, timedelta
 from itertools import groupby
 from pathlib import Path
-from typing import Final, Literal, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import duckdb
 from msgspec.structs import replace
 
 from data.disk.files import sha256_of
 from data.errors import Conflict, LakeDamaged
-from data.manifest.files import LandedFile, Replacement
+from data.manifest.files import LandedFile
+from data.manifest.policies import Policy
 from data.progress import Progress
 from data.store.footers import Footer, replacing_footer
 from data.store.lake import Lake
@@ -49,26 +50,6 @@ def readable(lake: Lake, *files: LandedFile) -> list[str]:
         if sha256_of(Path(path)) != file.sha256:
             lake.recheck(file)
     return [lake.seed_visits, *paths]
-
-
-class Policy(NamedTuple):
-    """How a task replaces files, beside what it writes into the new ones."""
-
-    locks: Literal["others", "rewriters", "none"]
-    """Who waits meanwhile: all that land or rewrite visits, only others that rewrite them, or the task sees to it."""
-    changes_answers: bool
-    """Whether answers and rollups that were computed from the old files are out of date."""
-    judges: bool = False
-    """Whether visits get signals: answers are out of date then, but rollups of other days are not."""
-    erases: bool = False
-    """Whether visits are gone: copies have to follow, and the rest of an unfinished last line must not land."""
-
-
-MERGING: Final = Policy("none", changes_answers=False)
-JUDGING: Final = Policy("none", changes_answers=False, judges=True)
-RECLASSIFYING: Final = Policy("others", changes_answers=True)
-RETAINING: Final = Policy("rewriters", changes_answers=True, erases=True)
-ERASING: Final = Policy("others", changes_answers=True, erases=True)
 
 
 class Rewrite:
@@ -105,14 +86,8 @@ class Rewrite:
             self._skip_rest()
         if self._removed:
             earlier = self._stage_removal_record()
-        replacement = Replacement(
-            [*self.replaced, *earlier],
-            deletable_at=now + grace,
-            changes_answers=policy.changes_answers,
-            judges=policy.judges,
-            erased_at=now if policy.erases else None,
-        )
-        return self._lake.manifest.replace(replacement, prepare_move(self._lake, self.staged))
+        move = prepare_move(self._lake, self.staged)
+        return self._lake.manifest.replace([*self.replaced, *earlier], move, policy, now, grace)
 
     def _skip_rest(self) -> None:
         """Skip the rest of unfinished last lines whose visits are removed; otherwise the next import would add them.

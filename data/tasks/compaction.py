@@ -24,6 +24,7 @@ from data.errors import Conflict, TrafficError
 from data.links.index import LinkIndex
 from data.manifest.clock import TOLERANCE
 from data.manifest.files import READERS_GRACE
+from data.manifest.policies import JUDGING, MERGING
 from data.progress import Progress, unseen
 from data.signals import BEHAVIOUR_VERSION
 from data.sql import read_sql
@@ -31,7 +32,7 @@ from data.store.engines import InterruptibleEngine, limit_memory, run_side_by_si
 from data.store.lake import Lake
 from data.store.landing import write_visits
 from data.store.layout import SPILL_LOCK, delete_abandoned
-from data.store.rewriting import JUDGING, MERGING, Partition, Rewrite, readable, rewrite, rewrite_each
+from data.store.rewriting import Partition, Rewrite, readable, rewrite, rewrite_each
 from data.store.unknown import clear_unknown
 from data.tasks.judging import judge
 from data.tasks.lake_process import MAX_VISITS_IN_SERVER, LakeProcess

@@ -19,6 +19,7 @@ from data.hosts import normalized_host
 from data.manifest.clock import TOLERANCE
 from data.manifest.erasures import Erasure
 from data.manifest.files import LandedFile
+from data.manifest.policies import ERASING
 from data.progress import Progress, unseen
 from data.sql import read_sql
 from data.store.engines import limit_memory, rewriting_engine, until_memory_suffices
@@ -26,7 +27,7 @@ from data.store.footers import Footer, read_visit_file
 from data.store.lake import Lake
 from data.store.landing import replaced, write_visits
 from data.store.pending import flush_all
-from data.store.rewriting import ERASING, Partition, Rewrite, partitions, readable, rewrite
+from data.store.rewriting import Partition, Rewrite, partitions, readable, rewrite
 from data.store.unknown import partition_of, remove_all_visits, unknown_files
 from data.tasks.compaction import Compactor
 

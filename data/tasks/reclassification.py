@@ -21,6 +21,7 @@ from data.disk.files import ROW_GROUP
 from data.ingest.dictionary import text_columns
 from data.links.index import LinkIndex
 from data.manifest.files import READERS_GRACE, LandedFile
+from data.manifest.policies import RECLASSIFYING
 from data.progress import Progress, unseen
 from data.rules.classifier import Classifier, Request
 from data.rules.ip_verification import apply_verdict
@@ -30,7 +31,7 @@ from data.store.engines import rewriting_engine, until_memory_suffices
 from data.store.footers import Footer
 from data.store.lake import Lake
 from data.store.landing import write_visits
-from data.store.rewriting import RECLASSIFYING, Partition, Rewrite, partitions, readable, rewrite
+from data.store.rewriting import Partition, Rewrite, partitions, readable, rewrite
 from data.visits import Classification
 
 MAX_VISITS: Final = 250_000

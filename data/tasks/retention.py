@@ -14,8 +14,9 @@ from typing import Final, NamedTuple
 from data.errors import Conflict, TrafficError
 from data.manifest.clock import is_recent
 from data.manifest.files import LandedFile
+from data.manifest.policies import RETAINING
 from data.store.lake import Lake
-from data.store.rewriting import RETAINING, Rewrite, rewrite
+from data.store.rewriting import Rewrite, rewrite
 from data.store.unknown import expire_unknown, partition_of, unknown_files
 from data.tasks.erasure import GRACE
 

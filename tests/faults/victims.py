@@ -18,7 +18,7 @@ from data.ingest.live import LiveIngest
 from data.ingest.visitor_ids import daily_salts
 from data.links.exports import read_export
 from data.links.links import change_links, links_of
-from data.manifest.files import Replacement
+from data.manifest.policies import MERGING
 from data.publish.publisher import LakePublisher
 from data.store.pending import flush_all
 from data.tasks.compaction import Compactor
@@ -131,7 +131,7 @@ def many_files(folder):
         for part in range(3):
             land(lake, "acme", [of_day(day, f"/{part}/{day}") for day in (1, 2)])
         dead = lake.manifest.files.live("acme", date(2026, 1, 1), date(2026, 1, 1))[:1]
-        lake.manifest.replace(Replacement(dead, OLD_SALT_AT, changes_answers=False), list)
+        lake.manifest.replace(dead, list, MERGING, now=OLD_SALT_AT, grace=timedelta(0))
         report(LiveIngest(lake), "waiting")
 
 

@@ -24,7 +24,7 @@ import pytest
 from data.errors import BadInput, Conflict, LakeDamaged
 from data.ingest.importer import Importer, Options
 from data.ingest.visitor_ids import daily_salts
-from data.manifest.files import Replacement
+from data.manifest.policies import RECLASSIFYING
 from data.recovery import backup
 from data.recovery.backup import ATTEMPTS, back_up
 from data.recovery.verification import verify_lake
@@ -93,7 +93,7 @@ def live(lake):
 
 def erase(lake, file):
     """Let a live file count no longer, and delete it at once."""
-    lake.manifest.replace(Replacement([file], datetime.now(UTC), changes_answers=True), list)
+    lake.manifest.replace([file], list, RECLASSIFYING, now=datetime.now(UTC), grace=timedelta(0))
     (lake.root / file.path).unlink()
 
 

@@ -15,7 +15,8 @@ import pytest
 from data.disk.files import sha256_of, versioned, write_parquet
 from data.errors import LakeDamaged
 from data.ingest.visitor_ids import daily_salts
-from data.manifest.files import READERS_GRACE, LandedFile, Replacement
+from data.manifest.files import READERS_GRACE, LandedFile
+from data.manifest.policies import MERGING, RECLASSIFYING
 from data.recovery.verification import verify_lake
 from data.store.layout import LINKS
 from data.store.pending import enqueue
@@ -275,7 +276,7 @@ def test_files_that_no_manifest_knows_are_counted_and_no_trouble(lake):
 
 def test_a_dead_file_is_neither_checked_nor_an_orphan(lake):
     file = files(lake)[0]
-    lake.manifest.replace(Replacement([file], datetime.now(UTC) + READERS_GRACE, changes_answers=True), list)
+    lake.manifest.replace([file], list, RECLASSIFYING, now=datetime.now(UTC), grace=READERS_GRACE)
     flip(lake.root / file.path)
     found = verify_lake(lake)
     assert (found.files, found.findings, found.unknown) == (DAYS, [], 0)
@@ -286,7 +287,7 @@ def test_a_file_that_is_erased_while_others_are_checked_does_no_harm(lake):
 
     def erase(done, total):
         if (lake.root / last.path).exists():
-            lake.manifest.replace(Replacement([last], datetime.now(UTC), changes_answers=True), list)
+            lake.manifest.replace([last], list, RECLASSIFYING, now=datetime.now(UTC), grace=timedelta(0))
             (lake.root / last.path).unlink()
 
     assert damaged(lake, organization="acme", progress=erase) == {}
@@ -304,9 +305,9 @@ def test_a_file_that_is_about_to_land_is_not_an_orphan(lake):
         checked.wait(0.3)  # it cannot end before this file has landed
         return [LandedFile("acme", first.day, name, first.visits, first.size, first.sha256, 0, 0, datetime.now(UTC))]
 
-    asked = Replacement([first], datetime.now(UTC) + timedelta(1), changes_answers=False)
     with opened(lake.root) as other:
-        lander = threading.Thread(target=other.manifest.replace, args=(asked, place))
+        asked = {"now": datetime.now(UTC), "grace": timedelta(1)}
+        lander = threading.Thread(target=other.manifest.replace, args=([first], place, MERGING), kwargs=asked)
         lander.start()
         placed.wait()
         assert (lake.root / name).exists()

@@ -16,6 +16,7 @@ from types import SimpleNamespace
 import pytest
 
 from data.errors import LakeDamaged
+from data.manifest import policies
 from data.manifest.files import Files
 from data.store import engines, rewriting
 from data.tasks import compaction, erasure, merge_plan, reclassification
@@ -281,11 +282,11 @@ def test_visits_with_long_texts_are_reclassified_if_memory_does_not_suffice(long
 @pytest.mark.parametrize(
     ("policy", "may_land", "may_rewrite"),
     [
-        (rewriting.ERASING, False, False),
-        (rewriting.RECLASSIFYING, False, False),
-        (rewriting.RETAINING, True, False),
-        (rewriting.MERGING, True, True),
-        (rewriting.JUDGING, True, True),
+        (policies.ERASING, False, False),
+        (policies.RECLASSIFYING, False, False),
+        (policies.RETAINING, True, False),
+        (policies.MERGING, True, True),
+        (policies.JUDGING, True, True),
     ],
 )
 def test_a_policy_says_who_waits(lake, policy, may_land, may_rewrite):

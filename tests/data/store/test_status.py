@@ -10,7 +10,8 @@ import pytest
 
 from data.errors import LakeDamaged
 from data.ingest.visitor_ids import daily_salts
-from data.manifest.files import LandedFile, Replacement, insert_files
+from data.manifest.files import LandedFile, insert_files
+from data.manifest.policies import RECLASSIFYING
 from data.recovery.verification import verify_lake
 from data.rules.tables import IpList, rules_version
 from data.store import pending, status
@@ -99,7 +100,7 @@ def test_dead_files_are_counted_apart_and_an_organization_without_visits_left_is
     (other,) = lake.manifest.files.live("other")
     dead = [*lake.manifest.files.live("acme")[:2], other]
     for files in (dead[:2], [other]):
-        lake.manifest.replace(Replacement(files, NOW + timedelta(1), changes_answers=True), list)
+        lake.manifest.replace(files, list, RECLASSIFYING, now=NOW, grace=timedelta(1))
     found = status_of(lake, NOW)
     assert (found.dead_files, found.dead_bytes) == (3, sum(file.size for file in dead))
     assert (found.total.files, found.total.visits) == (1, 1)
@@ -111,7 +112,7 @@ def test_the_oldest_check_is_that_of_a_live_file(lake):
     one, two, three, _ = sorted(lake.manifest.files.live("acme"), key=lambda file: file.day)
     for file, days in ((one, 9), (two, 8), (three, 7)):
         lake.manifest.files.refresh_stat(file.path, 1, 1, NOW - timedelta(days))
-    lake.manifest.replace(Replacement([one], NOW, changes_answers=True), list)
+    lake.manifest.replace([one], list, RECLASSIFYING, now=NOW, grace=timedelta(0))
     assert status_of(lake, NOW).oldest_check_at == NOW - timedelta(8)
 
 

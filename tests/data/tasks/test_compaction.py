@@ -16,7 +16,8 @@ import pytest
 
 from data.errors import Conflict, LakeDamaged, TrafficError
 from data.ingest.importer import Importer, Options
-from data.manifest.files import READERS_GRACE, Files, LandedFile, Replacement
+from data.manifest.files import READERS_GRACE, Files, LandedFile
+from data.manifest.policies import RECLASSIFYING
 from data.store import landing
 from data.store.rewriting import Partition
 from data.tasks import compaction as compacting
@@ -329,7 +330,7 @@ def test_of_days_that_would_be_merged_at_once_one_that_cannot_be_holds_up_no_oth
         def late(lake, *files):
             if not told:
                 told.append(len({file.day for file in files}))
-                lake.manifest.replace(Replacement([broken], NOW, changes_answers=True), list)
+                lake.manifest.replace([broken], list, RECLASSIFYING, now=NOW, grace=timedelta(0))
             return read(lake, *files)
 
         monkeypatch.setattr(compacting, "readable", late)
@@ -414,7 +415,7 @@ def test_during_another_rewrite_a_merge_waits_or_where_it_may_not_does_nothing(t
 def replaced_by_a_copy(lake):
     file = files_on(lake, 4)[0]
     copy = replace(file, path=f"{file.path}-copy")
-    lake.manifest.replace(Replacement([file], LATER, changes_answers=True), lambda: [copy])
+    lake.manifest.replace([file], lambda: [copy], RECLASSIFYING, now=LATER, grace=timedelta(0))
     shutil.copy(lake.root / file.path, lake.root / copy.path)
 
 
@@ -449,7 +450,7 @@ def test_files_that_were_erased_meanwhile_are_not_damage(two_days):
 
     def erase(done, _):
         if done == 1:
-            lake.manifest.replace(Replacement(files_on(lake, 5), NOW, changes_answers=True), list)
+            lake.manifest.replace(files_on(lake, 5), list, RECLASSIFYING, now=NOW, grace=timedelta(0))
             assert Compactor(lake, lambda: NOW).sweep() == 3
 
     assert compact(lake, progress=erase).partitions == 1
