@@ -1,34 +1,29 @@
-"""`traffic jobs`: finds, lists and decides jobs, and measures their outcomes."""
+"""`traffic jobs`: finds and shows jobs. Pages and the API decide them; the server measures their outcomes."""
 
-from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from datetime import date, datetime, timedelta
+from typing import Annotated, Any, Final
 
 import typer
 
-from data import BadInput, TrafficError, check_organization
+from data import BadInput, check_organization
 from service.commands.answers import check_format, print_answer
 from service.commands.job_detection import detect
 from service.commands.options import (
     DEFAULT_LAKE,
     JobArgument,
     LakeOption,
-    NoteOption,
     OrganizationOption,
     opened_detection,
     opened_jobs,
 )
-from service.commands.printing import inform, printable, progress_bar
-from service.jobs.states import APPROVE_FIX, STATUSES
-
-if TYPE_CHECKING:
-    from service.jobs.implementations import Approval
+from service.commands.printing import inform, progress_bar
+from service.jobs.states import STATUSES
 
 _FORMATS: Final = ("table", "json", "csv")
 _LISTED: Final = ("id", "status", "priority", "type", "title", "path", "outcome_status", "updated_at")
 """The columns of the table."""
 
-app = typer.Typer(help="List, show and decide what should be done about the traffic.", rich_markup_mode=None)
+app = typer.Typer(help="Find and show what should be done about the traffic.", rich_markup_mode=None)
 
 
 @app.command("list")
@@ -88,69 +83,7 @@ def show(
             print_answer(rows, "table", is_wide=True)
 
 
-@app.command()
-def approve(
-    job_id: JobArgument,
-    action_id: Annotated[str, typer.Option("--action", help="the action to approve")] = APPROVE_FIX,
-    implementation_type: Annotated[
-        str | None, typer.Option(help="patch, edge_page, manual or agent_hook; default: the job's own")
-    ] = None,
-    note: NoteOption = None,
-    lake: LakeOption = DEFAULT_LAKE,
-) -> None:
-    """Approve the action of a job.
-
-    Example: traffic jobs approve job_0123456789abcdef0123 --note "as discussed"
-    """
-    from service.jobs.implementations import Approval
-
-    _act(lake, job_id, action_id, note, Approval(implementation_type))
-
-
-@app.command()
-def dismiss(job_id: JobArgument, note: NoteOption = None, lake: LakeOption = DEFAULT_LAKE) -> None:
-    """Dismiss a job: nothing should be done about it, even if it is found again.
-
-    Example: traffic jobs dismiss job_0123456789abcdef0123 --note "the page is gone for good"
-    """
-    _act(lake, job_id, "dismiss", note)
-
-
 app.command()(detect)
-
-
-@app.command()
-def redirect(
-    job_id: JobArgument,
-    target_url: Annotated[str, typer.Argument(metavar="[URL]", help="target of the redirect")] = "",
-    note: NoteOption = None,
-    lake: LakeOption = DEFAULT_LAKE,
-) -> None:
-    """Redirect the path of an approved job to a URL; without one, print guesses: links and paths spelled similarly.
-
-    A short code becomes a link at once. `traffic links export` has any other path once the redirect is shipped.
-
-    Example: traffic jobs redirect job_0123456789abcdef0123 https://example.com/guide
-    """
-    from msgspec import structs
-
-    from service.jobs.implementations import Draft
-    from service.jobs.records import COMMAND_LINE
-    from service.jobs.redirects import redirect_guesses
-
-    now = datetime.now(UTC)
-    with opened_jobs(lake) as jobs:
-        organization = jobs.organization_of(job_id)
-        if target_url:
-            draft = Draft("patch", redirect_to=target_url, note=note)
-            added = jobs.attach(organization, job_id, draft, COMMAND_LINE, now)
-            inform(f"{job_id} has implementation {added.number}: {printable(added.content or '')}")
-            return
-        job = jobs.job(organization, job_id)
-    with opened_detection(lake, organization) as detection:
-        found = redirect_guesses(detection.engine, job, detection.lake.manifest.organizations.today(organization, now))
-    guesses = [structs.asdict(guess) for guess in found]
-    print_answer(guesses, "table", nothing="No link or path has a similar spelling.")
 
 
 @app.command()
@@ -193,30 +126,6 @@ def replay(job_id: JobArgument, lake: LakeOption = DEFAULT_LAKE) -> None:
     inform(" ".join(notes))
 
 
-@app.command("outcome")
-def measure_shipped(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE) -> None:
-    """Measure the jobs that were shipped: the days before and after, and whether it helped. The server does it daily.
-
-    Example: traffic jobs outcome --org acme
-    """
-    from service.jobs.verdicts import share
-
-    with opened_detection(lake, organization) as detection:
-        run = detection.measure_outcomes(datetime.now(UTC))
-    rows = [
-        {"id": job_id, "outcome": one.status, "judged_by": one.judged_by,
-         "before": share(one.before), "after": share(one.after), "probability": one.probability, "until": one.until}
-        for job_id, one in run.outcomes.items()
-    ]  # fmt: skip
-    if rows:
-        print_answer(rows, "table")
-    if run.failed:
-        why = "; ".join(f"{job_id} could not be measured: {error.rstrip('.')}" for job_id, error in run.failed.items())
-        raise TrafficError(f"{why}. Run it again, or leave it to the server.")
-    if not rows:
-        inform("No shipped job waits for its outcome.")
-
-
 @app.command("placebo")
 def judge_untouched(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE) -> None:
     """Estimate how often outcomes would be wrong: all findings are judged as if they were repaired on made-up days.
@@ -236,12 +145,3 @@ def judge_untouched(organization: OrganizationOption, lake: LakeOption = DEFAULT
             for kind, counts in found.items() if counts]  # fmt: skip
     nothing = f"{organization} does not have 8 weeks of visits in which anything was found."
     print_answer(rows, "table", nothing=nothing)
-
-
-def _act(lake: Path, job_id: str, action_id: str, note: str | None, approval: "Approval | None" = None) -> None:
-    from service.jobs.records import COMMAND_LINE
-
-    with opened_jobs(lake) as jobs:
-        organization, now = jobs.organization_of(job_id), datetime.now(UTC)
-        record = jobs.act(organization, job_id, action_id, COMMAND_LINE, now, note=note, approval=approval)
-    inform(f"{job_id} is {record.status}: {printable(record.title)}")

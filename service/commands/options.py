@@ -50,7 +50,6 @@ OnlyOrganizationOption = Annotated[str, typer.Option("--org", help="only this or
 FormatOption = Annotated[str, typer.Option("--format", help="table, json, csv or parquet")]
 RawOption = Annotated[bool, typer.Option("--raw", help="csv for programs: do not escape spreadsheet formulas")]
 JobArgument = Annotated[str, typer.Argument(metavar="ID", help="the job's id, as `traffic jobs list` shows it")]
-NoteOption = Annotated[str | None, typer.Option(help="why, for the job's history")]
 DEFAULT_LAKE = Path(setting("lake").default)
 
 

@@ -7,6 +7,7 @@ import re
 import sqlite3
 import time
 from contextlib import closing
+from datetime import datetime, timedelta
 
 import pytest
 from standardwebhooks import Webhook
@@ -70,7 +71,8 @@ def test_a_hook_is_created_and_each_of_its_secrets_shown_once_and_only_where_it_
     assert list(rotated) == [*FIELDS, "secret"]
     assert rotated["secret"] != hidden
     assert rotated["secret_last4"] == rotated["secret"][-4:]
-    assert rotated["secret_rotated_at"] < rotated["previous_secret_until"]
+    until = datetime.fromisoformat(rotated["previous_secret_until"])
+    assert until - datetime.fromisoformat(rotated["secret_rotated_at"]) == timedelta(hours=24)
     read += [mine("GET", f"{PATH}/{made['id']}/deliveries"), mine("DELETE", f"{PATH}/{made['id']}")]
     assert not any(secret[6:] in json.dumps(read) for secret in (hidden, rotated["secret"]))
 
@@ -87,6 +89,27 @@ def test_hooks_are_listed_oldest_first_and_changed(mine):
     for method in ("GET", "DELETE"):
         mine(method, path, 404)
     assert [one["id"] for one in mine("GET", PATH)] == [second["id"]]
+
+
+ROUTES_OF_A_HOOK = [
+    ("GET", ""), ("PATCH", ""), ("DELETE", ""), ("POST", "/test"), ("POST", "/secret"), ("GET", "/deliveries"),
+    ("POST", "/deliveries/{delivery}/replay"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("method", "route"), ROUTES_OF_A_HOOK, ids=" ".join)
+def test_a_hook_of_another_organization_is_unknown(client, mine, method, route):
+    hook = create(mine)["id"]
+    delivery = mine("POST", f"{PATH}/{hook}/test", 202)["delivery_id"]
+    secret = mine("GET", f"{PATH}/{hook}")["secret_last4"]
+    told = []
+    for asked in (hook, "hook_0123456789abcdef0123"):
+        path = f"{PATH}/{asked}{route.format(delivery=delivery)}"
+        answer = client.request(method, path, headers=as_("other"), json={} if method == "PATCH" else None)
+        assert answer.status_code == 404
+        told.append(answer.text.replace(asked, "it"))
+    assert told[0] == told[1]
+    assert mine("GET", f"{PATH}/{hook}")["secret_last4"] == secret
 
 
 def test_an_organization_has_20_hooks_at_most(mine):

@@ -1,4 +1,4 @@
-"""Killed at any write while a job is approved, a server or a command leaves it approved with exactly one message for
+"""Killed at any write while a job is approved, a server or a program leaves it approved with exactly one message for
 the hook, or as it was with none; asked again, they approve it or say that it is approved.
 """
 
@@ -45,9 +45,9 @@ def test_a_server_killed_at_any_write_has_approved_with_one_message_or_not_at_al
     assert kills
 
 
-def test_a_command_killed_before_its_answer_repeats_it(program, traceable, tmp_path):
+def test_a_program_killed_before_its_answer_repeats_it(program, traceable, tmp_path):
     undecided_job(tmp_path)
-    words = ("in_order", "traffic", "jobs", "approve", JOB, "--lake", "lake")
+    words = ("in_order", "approve", "lake", JOB)
     shutil.copytree(tmp_path, tmp_path / "undisturbed")
     calls = program.trace(tmp_path / "undisturbed", *words).calls
     (said,) = [call for call in calls if call.name == "write" and JOB in call.text]

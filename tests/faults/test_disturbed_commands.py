@@ -18,7 +18,7 @@ LIMITS = range(20) if IS_LONG else [13]
 """Sizes that no file may exceed, as powers of two."""
 WAYS = ("error=ENOSPC:when={}+", "error=EIO:when={}", "error=ENOSPC:when={}", "error=EIO:when={}+")
 """Once, or from then on."""
-MOVES_NO_FILES = {"keys create", "jobs approve", "rebuild", "rebuild of an older manifest", "backup", "publish"}
+MOVES_NO_FILES = {"keys create", "approval", "rebuild", "rebuild of an older manifest", "backup", "publish"}
 """Commands without a commit of files that were just moved to their places."""
 
 

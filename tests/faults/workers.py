@@ -27,7 +27,11 @@ from data.ingest.follower import Follower
 from data.ingest.importer import Options
 from data.ingest.live import LiveIngest
 from data.store.pending import flush_all
+from service.clock import utc_now
 from service.commands import main
+from service.commands.options import opened_jobs
+from service.jobs.records import COMMAND_LINE
+from service.jobs.states import APPROVE_FIX, JobConflict
 from tests.faults import chaos
 from tests.faults.lakes import report
 from tests.support.manifests import database_of
@@ -117,6 +121,16 @@ def follow(root, path):
     if follower._last_error:
         sys.exit(1)
     say(f"followed {follower.totals.visits}")
+
+
+def approve(root, job_id):
+    """Approve a job, as pages and API do."""
+    try:
+        with opened_jobs(Path(root)) as jobs:
+            record = jobs.act("acme", job_id, APPROVE_FIX, COMMAND_LINE, utc_now())
+    except JobConflict as error:
+        sys.exit(str(error))
+    say(f"{job_id} is {record.status}: {record.title}")
 
 
 def erase_published(lake, domain):

@@ -30,10 +30,12 @@ from service import doctor
 from service.commands import confirmation
 from service.hooks.attempts import claim, finish
 from service.hooks.delivery import Attempt
+from service.hooks.records import DEFAULT_EVENTS
 from service.hooks.registry import Hooks
+from service.jobs.implementations import Draft
 from service.jobs.store import Jobs
 from tests.service.commands.runs import Run
-from tests.service.jobs.findings import NOW, ROW, broken, mark
+from tests.service.jobs.findings import ANNA, NOW, ROW, broken, mark
 from tests.support.addresses import country_database
 from tests.support.control import open_store
 from tests.support.lakes import opened
@@ -168,12 +170,40 @@ class Terminal:
         with opened(Path("lake")) as lake, open_store(Jobs, lake) as jobs:
             jobs.upsert(broken(path.encode().decode("unicode_escape"), rows=rows), NOW)
 
+    def approve(self, words, below):
+        """Somebody approves a job: `«job» as discussed`; `dismiss` and `redirect` are alike."""
+        self._act("approve_fix", words)
+
+    def dismiss(self, words, below):
+        self._act("dismiss", words)
+
+    def _act(self, action, words):
+        job_id, _, note = self.resolved(words).partition(" ")
+        with opened(Path("lake")) as lake, open_store(Jobs, lake) as jobs:
+            jobs.act("acme", job_id, action, ANNA, datetime.now(UTC), note=note or None)
+
+    def redirect(self, words, below):
+        job_id, url = self.resolved(words).split()
+        with opened(Path("lake")) as lake, open_store(Jobs, lake) as jobs:
+            jobs.attach("acme", job_id, Draft("patch", redirect_to=url), ANNA, datetime.now(UTC))
+
     def ship(self, words, below):
         """Somebody says that what carries a job out was shipped so many days ago: `«job» 5`."""
         job_id, days = self.resolved(words).split()
         now = datetime.now(UTC)
         with opened(Path("lake")) as lake, open_store(Jobs, lake) as jobs:
             mark(jobs, job_id, at=now, shipped_at=now - timedelta(int(days)))
+
+    def hook(self, words, below):
+        """Somebody creates a hook: its name, its URL, and events unless they are the default."""
+        name, url, *events = words.split()
+        with opened(Path("lake")) as lake, open_store(Hooks, lake) as hooks:
+            hooks.create("acme", name, url, events or DEFAULT_EVENTS)
+
+    def test(self, hook_id, below):
+        """Somebody sends a test to a hook."""
+        with opened(Path("lake")) as lake, open_store(Hooks, lake) as hooks:
+            hooks.send_test("acme", self.resolved(hook_id))
 
     def attempt(self, words, below):
         """A server attempts to deliver the next message: `204 null 7` are its answer, error and milliseconds."""
@@ -186,7 +216,8 @@ STEPS = {"$": Terminal.run} | {
     step.__name__: step
     for step in (
         Terminal.show, Terminal.file, Terminal.answer, Terminal.set, Terminal.hold, Terminal.release, Terminal.limit,
-        Terminal.sql, Terminal.mmdb, Terminal.visits, Terminal.pending, Terminal.job, Terminal.ship, Terminal.attempt,
+        Terminal.sql, Terminal.mmdb, Terminal.visits, Terminal.pending, Terminal.job, Terminal.approve,
+        Terminal.dismiss, Terminal.redirect, Terminal.ship, Terminal.hook, Terminal.test, Terminal.attempt,
     )
 }  # fmt: skip
 
