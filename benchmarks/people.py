@@ -21,7 +21,7 @@ from benchmarks.fleets import DAY, LINKS, fleets
 from benchmarks.viewed import View, lines_of, log_line, views
 from data import Lake
 from data.ingest.importer import Importer, Options
-from data.signals import ATTACKED, SIGNALS
+from data.signals import SIGNALS
 from data.tasks.compaction import Compactor
 from queries import Reader
 from tests.support.visits import links as put_links
@@ -95,7 +95,7 @@ def ways(rows: Sequence[Row]) -> dict[str, Called]:
     found: dict[str, Called] = {"its line": lambda _row: True}
     for position, name in enumerate(PEERS if rows[0].peers else ()):
         found[name] = lambda row, position=position: not row.peers[position]  # type: ignore[misc]
-    bits = {signal.name: signal.bit for signal in SIGNALS if signal.bit != ATTACKED}
+    bits = {signal.name: signal.bit for signal in SIGNALS if signal.set_at == "judging"}
     both = {"probed and outdated alone": bits["probed"] | bits["outdated"]}
     for name, bit in {**{f"{name} alone": bit for name, bit in bits.items()}, **both}.items():
         found[name] = lambda row, bit=bit: not row.signals & bit  # type: ignore[misc]

@@ -1,10 +1,11 @@
-"""What the visits of a day say about one of them: the bits of the column `signals`, filled when a past day is judged.
+"""The bits of the column `signals`: what a visit's own line, and the visits of its day, say about it.
 
-Days are judged in data/tasks/judging.py. The weights of signals, and so what makes a bot in disguise, are in
-queries/prelude/2_signals.sql: files keep what was seen, and answers decide what it means.
+Files keep what was seen; answers decide what it means, by the masks below. SQL has its bits and masks from here: as
+parameters in data/ingest and data/tasks, as a macro and a table in queries/prelude. A day is judged once it is past, in
+data/tasks/judging.py.
 """
 
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 BEHAVIOUR_VERSION: Final = 4
 """The version of what days are judged by. Raise it with every change of what a signal means; 0: not judged."""
@@ -15,20 +16,50 @@ class Signal(NamedTuple):
 
     name: str
     bit: int
+    set_at: Literal["landing", "judging"]
+    convicts: bool
+    """Whether a person's visit with it is a bot in disguise."""
     meaning: str
 
 
-ATTACKED: Final = 1
-"""The bit that a visit has when it lands."""
-
 SIGNALS: Final = (
-    Signal("attacked", ATTACKED, "its query string is an attack; seen when it lands, and a probe of its visitor"),
-    Signal("probed", 2, "its visitor asked for what only scanners ask for and is not there; thrice, if redirected"),
-    Signal("outdated", 4, "its browser was superseded years before"),
-    Signal("errors", 8, "of five and more pages that its visitor asked for, four in five were not found"),
-    Signal("breadth", 16, "its visitor opened thirty and more pages, one every three seconds or faster"),
-    Signal("no_assets", 32, "twenty and more pages by its user agent came without what others load with them"),
-    Signal("stale", 64, "half as old as an outdated browser, its visitor loaded nothing that others load with a page"),
-    Signal("sweep", 128, "its visitor opened two hundred and more pages, one every second or faster"),
-)
-"""Every signal. A bit keeps its meaning for ever, because files do."""
+    Signal(
+        "attacked", 1, "landing", convicts=False,
+        meaning="its query string is an attack; seen when it lands, and a probe of its visitor",
+    ),
+    Signal(
+        "probed", 2, "judging", convicts=True,
+        meaning="its visitor asked for what only scanners ask for and is not there; thrice, if redirected",
+    ),
+    Signal("outdated", 4, "judging", convicts=True, meaning="its browser was superseded years before"),
+    Signal(
+        "errors", 8, "judging", convicts=True,
+        meaning="of five and more pages that its visitor asked for, four in five were not found",
+    ),
+    Signal(
+        "breadth", 16, "judging", convicts=False,
+        meaning="its visitor opened thirty and more pages, one every three seconds or faster",
+    ),
+    Signal(
+        "no_assets", 32, "judging", convicts=True,
+        meaning="twenty and more pages by its user agent came without what others load with them",
+    ),
+    Signal(
+        "stale", 64, "judging", convicts=True,
+        meaning="half as old as an outdated browser, its visitor loaded nothing that others load with a page",
+    ),
+    Signal(
+        "sweep", 128, "judging", convicts=True,
+        meaning="its visitor opened two hundred and more pages, one every second or faster",
+    ),
+)  # fmt: skip
+"""Every signal. A bit keeps its meaning for ever, because files do; there is room for 63.
+
+A combination that convicts where neither of its signals does is a row of its own, with a bit that is set while judging.
+"""
+
+BITS: Final = {signal.name: signal.bit for signal in SIGNALS}
+LANDED: Final = sum(signal.bit for signal in SIGNALS if signal.set_at == "landing")
+"""The bits that a visit lands with. No later day can tell them, so judging and reclassifying keep them."""
+CONVICTING: Final = sum(signal.bit for signal in SIGNALS if signal.convicts)
+"""The bits of which one makes a person's visit a bot in disguise."""

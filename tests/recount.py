@@ -94,7 +94,8 @@ def recount(
 
 # Bots in disguise
 
-STRONG, WEAK = ("probed", "outdated", "errors", "no_assets", "stale", "sweep"), ("breadth",)
+CONVICTING = ("probed", "outdated", "errors", "no_assets", "stale", "sweep")
+LANDED = ("attacked",)
 BITS: Final = {
     "attacked": 1, "probed": 2, "outdated": 4, "errors": 8, "breadth": 16, "no_assets": 32, "stale": 64, "sweep": 128,
 }  # fmt: skip
@@ -105,10 +106,9 @@ DISGUISE: Final = {
 
 
 def as_seen(visit: Visit) -> Visit:
-    """A visit with the class that everybody sees: a bot's with one strong signal, or two weak ones, of a person."""
+    """A visit with the class that everybody sees: a bot's if it is a person's with a signal that convicts."""
     has = {name for name, bit in BITS.items() if (visit.get("signals") or 0) // bit % 2}
-    weight = 2 * len(has.intersection(STRONG)) + len(has.intersection(WEAK))
-    return {**visit, **DISGUISE} if visit["bot_category"] in PEOPLE and weight >= 2 else visit
+    return {**visit, **DISGUISE} if visit["bot_category"] in PEOPLE and has.intersection(CONVICTING) else visit
 
 
 def signals(
@@ -131,7 +131,7 @@ def signals(
     told = []
     for visit in visits:
         names = set(by_visitor.get(visit["visitor"], ()))
-        names |= {"attacked"} if (visit.get("signals") or 0) & 1 else set()
+        names |= {name for name in LANDED if (visit.get("signals") or 0) & BITS[name]}
         names |= {"outdated"} if visit["user_agent"] in old else set()
         domain, visitor = visit["domain"] or "", visit["visitor"]
         key = domain, visit["user_agent"]

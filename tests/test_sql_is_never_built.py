@@ -24,6 +24,7 @@ ALLOWED = {
     "queries/variables.py:set_variables": "one of the constants of that file",
     "queries/variables.py:": "the names of the fields of Scope",
     "queries/rollups.py:_count_relation": "three constants of that file",
+    "queries/prelude/__init__.py:": "a mask of bits, summed in data/signals.py",
     "queries/definitions.py:define_relations": "the SQL files of the package",
     "queries/warehouse.py:answer": "a template of the catalogue",
     "queries/warehouse.py:tables": "a template of the catalogue",

@@ -11,6 +11,7 @@ from importlib import resources
 from typing import Any, Final, Protocol
 
 from data import Lake
+from data.signals import CONVICTING
 from queries import ENTRIES, Entry, Result, Scope, Warehouse, template_entries
 from queries.fields import Field
 
@@ -71,9 +72,12 @@ def comparable(entry: Entry, rows: Rows) -> list[tuple[str, ...]]:
 
 
 def statements(file: str) -> dict[str, str]:
-    """The statements of one of this folder's SQL files by the names that comments like `-- name: devices` give them."""
+    """The statements of one of this folder's SQL files by the names that comments like `-- name: devices` give them.
+
+    [convicting] becomes the mask of the signals that convict.
+    """
     text = resources.files("benchmarks.peers").joinpath(file).read_text("utf-8")
-    parts = (part.partition("\n") for part in text.split("-- name: ")[1:])
+    parts = (part.partition("\n") for part in filled(text, {"convicting": str(CONVICTING)}).split("-- name: ")[1:])
     return {name.strip(): sql.strip().removesuffix(";") for name, _, sql in parts}
 
 

@@ -37,7 +37,7 @@ CREATE TABLE visits (
 
 -- name: load
 INSERT INTO visits
-WITH ifNull(bot_category IN ('human', 'ai_referral') AND bitAnd(signals, 238) != 0, false) AS disguised
+WITH ifNull(bot_category IN ('human', 'ai_referral') AND bitAnd(signals, [convicting]) != 0, false) AS disguised
 SELECT
     organization, day, visited_at, ifNull(domain, ''), ifNull(short_code, ''), ifNull(path, ''), ifNull(method, ''),
     ifNull(status, 0), if(disguised, 'other_bot', ifNull(bot_category, '')),

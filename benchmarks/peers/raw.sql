@@ -12,7 +12,7 @@ SELECT * EXCLUDE (disguised) REPLACE (
     CASE WHEN disguised THEN 'bot' ELSE device_type END AS device_type
 )
 FROM (
-    SELECT *, coalesce(bot_category IN ('human', 'ai_referral') AND signals & 238 <> 0, FALSE) AS disguised FROM files
+    SELECT *, coalesce(bot_category IN ('human', 'ai_referral') AND signals & [convicting] <> 0, FALSE) AS disguised FROM files
 );
 
 -- name: traffic-overview

@@ -29,7 +29,7 @@ from data.rules.ip_lists import Network
 from data.rules.ip_verification import Verifier
 from data.rules.paths import PROBE, classify_path
 from data.rules.referrers import INTERNAL, is_internal
-from data.signals import ATTACKED
+from data.signals import BITS
 from data.store import pending
 from data.store.ip_list_files import changed_at, intact_snapshots
 from data.store.lake import Lake
@@ -184,11 +184,11 @@ class LiveIngest:
         return user_agent, classification, self._verifier.can_verify(classification)
 
     def _referral_uncached(self, method: str, referrer: str, query: str) -> tuple[Classification, Origin, int | None]:
-        """The classification by referral, the origin, and the signals: ATTACKED if the query is an attack."""
+        """The classification by referral, the origin, and the signals: attacked if the query is an attack."""
         request = Request("", method, referrer, query)
         host, kind, utm = self._classifier.origin(request)
         origin = (host, kind, *utm, self._classifier.rules_version)
-        signals = ATTACKED if self._classifier.paths.is_attack(query) else None
+        signals = BITS["attacked"] if self._classifier.paths.is_attack(query) else None
         return self._classifier.classify_referral(request), origin, signals
 
     def _match_path_uncached(self, path: str) -> tuple[str | None, str]:

@@ -46,6 +46,7 @@ from data.rules.classifier import Classifier, Origin, Request, combine
 from data.rules.ip_verification import Verifier
 from data.rules.paths import PROBE, PROGRAM, classify_path
 from data.rules.referrers import INTERNAL, is_internal
+from data.signals import BITS
 from data.sql import read_sql
 from data.visits import VISITS_OF_DAYS, Classification, columns_filled_by
 
@@ -136,6 +137,7 @@ class VisitBuilder:
             "probe_pattern": paths.probe_pattern,
             "program_pattern": paths.program_pattern,
             "attack_pattern": paths.attack_pattern,
+            "attacked": BITS["attacked"],
         }
         self._engine.register("targets", pa.table({"number": pa.arange(0, len(targets)), "target": targets}))
         try:

@@ -26,7 +26,7 @@ from data.manifest.clock import TOLERANCE
 from data.manifest.files import READERS_GRACE
 from data.manifest.policies import JUDGING, MERGING
 from data.progress import Progress, unseen
-from data.signals import BEHAVIOUR_VERSION
+from data.signals import BEHAVIOUR_VERSION, BITS, LANDED
 from data.sql import read_sql
 from data.store.engines import InterruptibleEngine, limit_memory, run_side_by_side, until_memory_suffices
 from data.store.lake import Lake
@@ -237,7 +237,7 @@ def _merged(
     """
     keys = engine.execute(read_sql("data.tasks", "sql/merge_keys"), files).fetchall() if ranges > 1 else []
     inner = [keys[number * len(keys) // ranges][-1] for number in range(1, ranges)]
-    read = {**files, **({"days": days} if days else {})}
+    read = {**files, **({"days": days, "bits": BITS, "landed": LANDED} if days else {})}
     for first, end in pairwise([None, *inner, None]):
         found = engine.sql(
             read_sql("data.tasks", "sql/judged_visits") if days else read_sql("data.tasks", "sql/merged_visits"),

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from data.rules.paths import ASSET_PATTERN
 from data.rules.releases import BrowserReleases
+from data.signals import BITS
 from data.sql import read_sql
 from data.store.engines import until_memory_suffices
 
@@ -34,8 +35,8 @@ def judge(
     engine.register("link_codes", pa.table({"short_code": pa.array(own_codes, pa.string())}))
     read = {"files": files, "days": days}
     patterns = {**read, "asset_pattern": ASSET_PATTERN}
-    engine.execute(read_sql("data.tasks", "sql/suspects"), read)
-    engine.execute(read_sql("data.tasks", "sql/judged_visitors"), patterns)
+    engine.execute(read_sql("data.tasks", "sql/suspects"), {**read, "bits": BITS})
+    engine.execute(read_sql("data.tasks", "sql/judged_visitors"), {**patterns, "bits": BITS})
     engine.execute(read_sql("data.tasks", "sql/judged_agents"), patterns)
     last = max(day for day in days if day)
     until_memory_suffices(lambda parts: _find_old(engine, files, last, parts), _PARTS)

@@ -10,6 +10,7 @@ from functools import cache
 from importlib import resources
 from typing import Final, Literal
 
+from data.signals import CONVICTING, SIGNALS
 from data.sql import read_sql
 
 FOLDERS: Final = ("prelude", "sources", "relations", "names")
@@ -28,13 +29,19 @@ BASES: Final = {
     "traffic_values": "one row for each category, with what a visit of it is worth to you",
 }
 """What SQL of users reads, beside the relations of counts, and what each contains."""
+_CONVICTING: Final = f"CREATE MACRO convicting_signals() AS {CONVICTING};"
+_SIGNALS: Final = "CREATE TABLE signals AS SELECT * FROM (VALUES {}) AS names(signal, bit);".format(
+    ", ".join(f"('{signal.name}', {signal.bit})" for signal in SIGNALS)
+)
+"""The names of the bits of signals, which templates look up."""
 _COMMENT: Final = re.compile(r"--.*")
 _SERVES: Final = re.compile(r"^-- Serves: (.+)$", re.MULTILINE)
 
 
 def prelude() -> list[str]:
-    """The texts of the SQL files that define all relations, in the order in which they must run."""
-    return [sql_text(f"{folder}/{name}") for folder in FOLDERS for name in _names(folder)]
+    """The texts that define all relations, in the order in which they must run: the SQL files, and the signals."""
+    texts = [sql_text(f"{folder}/{name}") for folder in FOLDERS for name in _names(folder)]
+    return [_CONVICTING, *texts, _SIGNALS]
 
 
 def sql_text(name: str) -> str:
@@ -75,7 +82,7 @@ def rollup_version(behaviour: bool) -> str:
     """A hash, stored with each rollup, of whether signals count and of the definitions without comments and spaces."""
     texts = [sql_text(f"{folder}/{name}") for folder in FOLDERS if folder != "names" for name in _names(folder)]
     words = _COMMENT.sub("", "\n".join([*texts, sql_text("rollups")])).split()
-    return hashlib.sha256(" ".join([*words, str(behaviour)]).encode()).hexdigest()[:16]
+    return hashlib.sha256(" ".join([_CONVICTING, *words, str(behaviour)]).encode()).hexdigest()[:16]
 
 
 @cache

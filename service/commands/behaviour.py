@@ -61,12 +61,12 @@ def explain(
             "signal": signal.name,
             "visits": sum(row["visits"] for row in having),
             "alone": sum(row["visits"] for row in having if row["signals"] == signal.bit),
-            "bots": sum(row["visits"] for row in having if row["is_enough"]),
+            "bots": sum(row["visits"] for row in having if row["is_convicted"]),
             "meaning": signal.meaning,
         })  # fmt: skip
     print_answer(answer, output)
     landed = sum(row["visits"] for row in rows)
-    moved = sum(row["visits"] for row in rows if row["is_enough"])
+    moved = sum(row["visits"] for row in rows if row["is_convicted"])
     waiting = sum(row["visits"] for row in rows if row["day"] in unjudged)
     verb, off = ("count", "") if is_on else ("would count", " Behaviour is off.")
     people = f"{plural(landed, 'visit')} imported as people's; {moved:,} of them {verb} as bots"

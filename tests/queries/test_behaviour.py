@@ -1,13 +1,10 @@
 """The class that everybody sees: from how a visit landed and what its day says of it, in every answer or in none."""
 
-import re
 from contextlib import closing
 from datetime import date, datetime
-from pathlib import Path
 
 import pytest
 
-from data.signals import SIGNALS
 from data.tasks.compaction import Compactor
 from queries import ENTRIES, RollupBuilder, Scope, Warehouse
 from queries.own_sql import OwnSql
@@ -28,7 +25,6 @@ BY_WORD = {
     "utm_campaign": "utm-campaigns",
 }  # fmt: skip
 """The filters by a word that rollups serve, each with answers that they can give under it."""
-README = Path(__file__).parents[2] / "data/publish/README.md"
 
 
 def some_visits(day):
@@ -146,10 +142,13 @@ def test_own_sql_sees_the_class_of_answers_the_class_at_landing_and_the_signals(
     assert seen == [(*disguise, "ai_referral"), (*disguise, "human")]
 
 
-def test_only_signals_that_are_declared_weigh_anything_and_expressions_for_other_engines_name_those_enough_alone(lake):
-    weights = {signal.bit: 2 * (signal.name in recount.STRONG) + (signal.name in recount.WEAK) for signal in SIGNALS}
+def test_attacked_and_breadth_do_not_convict(lake):
     with closing(OwnSql(lake, "acme")) as own_sql:
-        rows = own_sql.sql("SELECT bit, weight_of(bit) FROM (SELECT 1 << unnest(range(40)) AS bit)", WHOLE).rows
-    assert {bit: weight for bit, weight in rows if weight} == {bit: weight for bit, weight in weights.items() if weight}
-    named = re.findall(r"signals(?: &|,) (\d+)\)", README.read_text("utf-8"))
-    assert named == [str(sum(bit for bit, weight in rows if weight >= 2))] * 3
+        rows = own_sql.sql("FROM (SELECT unnest(range(256)) AS value) WHERE NOT convicts(value)", WHOLE).rows
+    assert rows == [(0,), (1,), (16,), (17,)]
+
+
+def test_only_declared_bits_convict(lake):
+    with closing(OwnSql(lake, "acme")) as own_sql:
+        rows = own_sql.sql("FROM (SELECT 1::BIGINT << unnest(range(63)) AS bit) WHERE convicts(bit)", WHOLE).rows
+    assert [bit for (bit,) in rows] == [recount.BITS[name] for name in recount.CONVICTING]

@@ -279,6 +279,12 @@ def test_the_version_of_rollups_is_that_of_the_definitions_whatever_is_said_of_t
     assert version() != rollup_version(behaviour=True)
 
 
+def test_rollups_are_of_another_version_when_other_signals_convict(monkeypatch):
+    before = rollup_version(behaviour=True)
+    monkeypatch.setattr("queries.prelude._CONVICTING", "CREATE MACRO convicting_signals() AS 239;")
+    assert rollup_version.__wrapped__(behaviour=True) != before
+
+
 @pytest.mark.parametrize("found", ["missing", "damaged", "of other columns"])
 def test_the_empty_rollup_of_a_lake_is_written_where_it_is_not_as_it_should_be(lake, warehouse, found):
     path = seed_path(lake)

@@ -12,9 +12,8 @@ import msgspec
 
 from data import visits
 from data.logs.reported import Reported
-from data.signals import SIGNALS
+from data.signals import CONVICTING, SIGNALS
 from queries import CATALOG, DETECTORS
-from queries.prelude import sql_text
 from service.settings import SETTINGS
 
 ROOT: Final = Path(__file__).parent.parent.parent
@@ -81,14 +80,30 @@ def reported_table() -> str:
 
 
 def signal_table() -> str:
-    macro = sql_text("prelude/2_signals").partition("CREATE MACRO weight_of")[2]
-    words = {
-        name: weight
-        for weight, names in re.findall(r"-- (strong|weak): ([a-z_, ]+)", macro)
-        for name in names.split(", ")
+    rows = ((f"`{row.name}`", str(row.bit), row.set_at, "yes" * row.convicts, row.meaning) for row in SIGNALS)
+    return table(("signal", "bit", "set at", "convicts", "meaning"), rows)
+
+
+HOURS: Final = {
+    "Spark": "(60 * hour(visited_at) + minute(visited_at) + coalesce(utc_offset, 0) + 1440) % 1440 div 60",
+    "DataFusion": "(60 * date_part('hour', visited_at) + date_part('minute', visited_at)"
+    " + coalesce(utc_offset, 0) + 1440) % 1440 / 60",
+    "ClickHouse": "intDiv((60 * toHour(visited_at, 'UTC') + toMinute(visited_at, 'UTC')"
+    " + coalesce(utc_offset, 0) + 1440) % 1440, 60)",
+}
+"""The local hour of a visit, in SQL of each engine that reads a published copy."""
+
+
+def expression_table() -> str:
+    convicted = dict.fromkeys(HOURS, f"(signals & {CONVICTING})") | {"ClickHouse": f"bitAnd(signals, {CONVICTING})"}
+    is_disguised = {
+        name: f"bot_category IN ('human', 'ai_referral') AND {bits} <> 0" for name, bits in convicted.items()
     }
-    rows = ((f"`{row.name}`", str(row.bit), words.get(row.name, "none"), row.meaning) for row in SIGNALS)
-    return table(("signal", "bit", "weight", "meaning"), rows)
+    rows = (
+        (name, f"`{hour}`", f"`CASE WHEN {is_disguised[name]} THEN 'other_bot' ELSE bot_category END`")
+        for name, hour in HOURS.items()
+    )
+    return table(("engine", "hour", "class"), rows)
 
 
 BLOCKS: Final[dict[str, Callable[[], str]]] = {
@@ -96,6 +111,7 @@ BLOCKS: Final[dict[str, Callable[[], str]]] = {
     "settings": setting_table,
     "categories": category_table,
     "signals": signal_table,
+    "expressions": expression_table,
     "detectors": detector_table,
     "reported": reported_table,
 }

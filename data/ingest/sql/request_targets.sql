@@ -1,7 +1,7 @@
--- Path, query, short code, is_malicious, is_program and signals (1: its query is an attack) of each distinct target.
+-- Path, query, short code, is_malicious, is_program and signals (attacked: its query is an attack) of each distinct target.
 -- The path is '' for a target that is not a path or URL.
 -- `short_code_rank` is the sort order of the short codes. Parameters: short_code_pattern, probe_pattern,
--- program_pattern, attack_pattern.
+-- program_pattern, attack_pattern, attacked (its bit).
 WITH relative AS (
     SELECT
         number,
@@ -15,7 +15,7 @@ WITH relative AS (
         CASE WHEN contains(target, '?') AND (contains(target, 'utm_') OR contains(target, 'referrer='))
             THEN substr(target, instr(target, '?') + 1) ELSE '' END AS query,
         CASE WHEN contains(target, '?') AND regexp_matches(substr(target, instr(target, '?') + 1), $attack_pattern)
-            THEN CAST(1 AS BIGINT) END AS signals
+            THEN CAST($attacked AS BIGINT) END AS signals
     FROM relative
 ), matched AS (
     SELECT

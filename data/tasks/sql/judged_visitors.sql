@@ -1,10 +1,10 @@
--- The signals of the visitors of days, as bits; visitors without any are left out. data/signals.py names the bits.
+-- The signals of the visitors of days, as bits; visitors without any are left out. data/signals.py says what each means.
 -- A link of one's own (link_codes) shows nothing about who follows it, nor does a dead link that three visitors follow.
 -- A path that was served (2xx, 304) exists, and its owner, editors and readers request it: it is not a probe on its
 -- domain. A redirect shows neither, and /wp-admin has two of them, so that three different ones count.
 -- Errors are counted by pages: a browser asks for what a broken page names, and people load a dead page again.
 -- Day, domain and path are one hash, since clients make paths as long and as many as they like.
--- Parameters: files, days, asset_pattern.
+-- Parameters: files, days, asset_pattern, bits (of each signal by its name).
 CREATE OR REPLACE TEMP TABLE judged_visitors AS
 WITH answered AS (
     SELECT
@@ -24,7 +24,7 @@ WITH answered AS (
     SELECT
         day, visitor, visited_at, hash(day, coalesce(domain, ''), path) AS target,
         coalesce(is_malicious, FALSE) AS is_probe,
-        coalesce(signals, 0) & 1 <> 0 AS is_attack,
+        coalesce(signals, 0) & $bits.attacked <> 0 AS is_attack,
         coalesce(status IN (404, 410), FALSE) AS is_missing,
         coalesce(short_code IN (SELECT short_code FROM link_codes), FALSE) AS is_own,
         contains(path, '.') AND regexp_matches(path, $asset_pattern) AS is_asset
@@ -45,10 +45,10 @@ WITH answered AS (
 ), judged AS (
     SELECT
         day, visitor,
-        CASE WHEN probed THEN 2 ELSE 0 END
-        | CASE WHEN found + missing >= 5 AND missing >= 4 * found THEN 8 ELSE 0 END
-        | CASE WHEN pages >= 30 AND seconds <= 3 * pages THEN 16 ELSE 0 END
-        | CASE WHEN pages >= 200 AND seconds <= pages THEN 128 ELSE 0 END AS signals
+        CASE WHEN probed THEN $bits.probed ELSE 0 END
+        | CASE WHEN found + missing >= 5 AND missing >= 4 * found THEN $bits.errors ELSE 0 END
+        | CASE WHEN pages >= 30 AND seconds <= 3 * pages THEN $bits.breadth ELSE 0 END
+        | CASE WHEN pages >= 200 AND seconds <= pages THEN $bits.sweep ELSE 0 END AS signals
     FROM evidence
 )
 SELECT day, visitor, CAST(signals AS BIGINT) AS signals FROM judged WHERE signals <> 0

@@ -1,14 +1,15 @@
--- Like merged_visits, with the signals of their day: those of the visitor, of the browser, and the one that landed (1).
--- Parameters: files, outputs, days, first_key, end_key (not included). NULL: without this bound.
+-- Like merged_visits, with the signals of their day: those of the visitor, of the browser, and those that landed.
+-- Parameters: files, outputs, days, bits (of each signal by its name), landed (the bits that judging keeps), first_key,
+-- end_key (not included). NULL: without this bound.
 WITH visits AS (
     SELECT *, $days[1 + CAST(file_index AS BIGINT)] AS day, $outputs[1 + CAST(file_index AS BIGINT)] AS output
     FROM read_parquet($files, hive_partitioning := FALSE, union_by_name := TRUE)
 )
 SELECT visits.* EXCLUDE (day) REPLACE (
-    coalesce(visits.signals, 0) & 1 | coalesce(judged_visitors.signals, 0)
-    | CASE WHEN old_agents.outdated_since <= visits.day THEN 4 ELSE 0 END
-    | CASE WHEN bare_agents.agent IS NULL THEN 0 ELSE 32 END
-    | CASE WHEN stale_visitors.visitor IS NULL THEN 0 ELSE 64 END AS signals
+    coalesce(visits.signals, 0) & $landed | coalesce(judged_visitors.signals, 0)
+    | CASE WHEN old_agents.outdated_since <= visits.day THEN $bits.outdated ELSE 0 END
+    | CASE WHEN bare_agents.agent IS NULL THEN 0 ELSE $bits.no_assets END
+    | CASE WHEN stale_visitors.visitor IS NULL THEN 0 ELSE $bits.stale END AS signals
 )
 FROM visits
 LEFT JOIN judged_visitors USING (day, visitor)

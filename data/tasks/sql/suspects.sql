@@ -1,10 +1,10 @@
 -- The visitors of days who may have a signal: all whose visits judged_visitors.sql has to look at.
--- Parameters: files, days.
+-- Parameters: files, days, bits.
 CREATE OR REPLACE TEMP TABLE suspects AS
 SELECT $days[1 + CAST(file_index AS BIGINT)] AS day, visitor
 FROM read_parquet($files, hive_partitioning := FALSE, union_by_name := TRUE)
 WHERE visitor IS NOT NULL
 GROUP BY day, visitor
-HAVING bool_or(coalesce(is_malicious, FALSE) OR coalesce(signals, 0) & 1 <> 0)
+HAVING bool_or(coalesce(is_malicious, FALSE) OR coalesce(signals, 0) & $bits.attacked <> 0)
     OR count(*) FILTER (status IN (404, 410)) >= 4
     OR count(*) >= 30

@@ -14,14 +14,13 @@ from data.logs.reported import Submission
 from data.rules.releases import BrowserReleases
 from data.rules.tables import Attack
 from data.rules.tables import load as load_table
-from data.signals import BEHAVIOUR_VERSION, SIGNALS
+from data.signals import BEHAVIOUR_VERSION, LANDED, SIGNALS
 from data.store.footers import read_visit_file
 from data.store.pending import flush_all
 from data.tasks import compaction, merge_plan
 from data.tasks.compaction import Compactor
 from data.tasks.erasure import Criteria, Eraser
 from data.tasks.reclassification import Reclassifier
-from queries.prelude import sql_text
 from tests import recount
 from tests.support.lakes import rebuilt, rows_of
 from tests.support.manifests import database_of
@@ -291,8 +290,39 @@ def test_the_switch_moves_the_epoch_and_stays(lake):
     assert lake.manifest.behaviour.is_used("other")
 
 
-def test_each_signal_has_a_bit_of_its_own():
-    assert [signal.bit for signal in SIGNALS] == [1 << number for number in range(len(SIGNALS))]
-    assert {signal.name: signal.bit for signal in SIGNALS} == recount.BITS
-    for name, bit in recount.BITS.items():
-        assert f"('{name}', {bit})" in sql_text("names/signals")
+# Signals that land
+
+OTHERS = 1 << 40 | 1 << 62
+"""Bits that a later version may land with."""
+
+
+def reclassify(lake, rules_version):
+    reclassifier = Reclassifier(lake)
+    reclassifier._classifier.rules_version = rules_version
+    assert reclassifier.run(["acme"]).partitions == 1
+
+
+def judge_anew(lake):
+    with database_of(lake.manifest).transaction() as db:
+        db.execute("UPDATE files SET behaviour_version = 0")
+    assert judge(lake).judged == 1
+
+
+@pytest.mark.parametrize("tasks", ["jj", "rr", "jrj", "rjr", "jrrjj", "rrjjr"])
+def test_landed_signals_survive_judging_and_reclassifying(lake, monkeypatch, tasks):
+    monkeypatch.setattr(compaction, "LANDED", LANDED | OTHERS)
+    landed = {"/all": LANDED | OTHERS, "/others": OTHERS, "/none": None}
+    rows = [
+        at(0, path="/all", visitor=1), at(1, path="/others", visitor=1), at(2, path="/none", visitor=2, user_agent=OLD)
+    ]  # fmt: skip
+    land(lake, "acme", [row | {"signals": landed[row["path"]], "rules_version": "old"} for row in rows])
+    probed, outdated = recount.BITS["probed"], recount.BITS["outdated"]
+    judged = {"/all": LANDED | OTHERS | probed, "/others": OTHERS | probed, "/none": outdated}
+    expected = landed
+    for number, task in enumerate(tasks):
+        if task == "j":
+            judge_anew(lake)
+            expected = judged
+        else:
+            reclassify(lake, f"rules {number}")
+        assert {row["path"]: row["signals"] for row in rows_of(lake)} == expected
