@@ -74,7 +74,8 @@ class Settings:
         parse_public_url, "origin at which browsers reach the server (`https://traffic.example`), for links and secure "
         "cookies; empty: as each request says")
     trusted_proxies: tuple[Network, ...] = _row(
-        parse_networks, "networks of proxies whose X-Forwarded-For is trusted, separated by commas (`10.0.0.0/8,::1`)",
+        parse_networks, "networks of proxies whose X-Forwarded-For is trusted, by the server and in logs, separated by "
+        "commas (`10.0.0.0/8,::1`); empty: none by the server, private and loopback addresses in logs",
         flag="--trusted-proxies")
     hook_networks: tuple[Network, ...] = _row(
         parse_networks, "networks of your own that Agent Hooks may reach, also by plain http, separated by commas "

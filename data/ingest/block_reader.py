@@ -1,8 +1,9 @@
 """Turns a block of log lines into visits: parses the lines and passes the requests to pipeline.py.
 
-Client addresses of log lines are kept in memory only, in these two modules.
+Client addresses of log lines are kept in memory only: in these two modules and client_addresses.py.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ import pyarrow.compute as pc
 
 from data.errors import BadInput
 from data.hosts import check_host
+from data.ingest.client_addresses import most_common_local
 from data.ingest.pipeline import Rules, Tenant, VisitBuilder
 from data.logs import formats
 from data.logs.columns import Columns
@@ -91,6 +93,7 @@ class BlockResult:
     invalid_domains: int  # visits whose line names a host that is not valid
     names_hosts: bool  # whether any line names a host
     assets: int  # requests that were left out
+    local: Counter[str]  # the visits of the most frequent address, if it is local
     rejects: list[tuple[int, str]]  # line number and reason
 
 
@@ -99,6 +102,7 @@ class BlockReader:
 
     def __init__(self, rules: Rules, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._now = now
+        self._clients = rules.clients
         self._engine = duckdb.connect()
         self._engine.execute("SET threads = 1")  # blocks are read in parallel, with one reader for each core
         self._engine.execute("SET TimeZone = 'UTC'")
@@ -126,6 +130,7 @@ class BlockReader:
         log_format = "w3c" if log_format == "auto" else log_format  # auto: there are only directives so far
         lines = formats.split_lines(block.text, block.first_line)
         requests = self._line_reader.read(lines, log_format, self._context(block, options))
+        requests = self._clients.resolved(requests)
         reason, valid, rejects = requests["reason"], requests, list[tuple[int, str]]()
         if reason.null_count < len(reason):
             rejected = requests.filter(reason.is_valid()).sort_by("number")
@@ -148,6 +153,7 @@ class BlockReader:
             invalid_domains=visits["domain"].null_count - (0 if options.domain else without_host),
             names_hosts=without_host < len(readable),
             assets=len(valid) - len(readable),
+            local=most_common_local(readable["ip"]),
             rejects=rejects,
         )
 

@@ -14,6 +14,7 @@ from data.disk.files import move_durably
 from data.errors import BadInput, Conflict
 from data.hosts import normalized_host
 from data.ingest.block_reader import BlockReader, BlockResult, Options, ReaderPool
+from data.ingest.client_addresses import ClientAddresses
 from data.ingest.pipeline import Countries, Rules
 from data.ingest.reimport import ReimportCheck
 from data.ingest.summary import Summary
@@ -67,7 +68,8 @@ class _Overtaken(Conflict):
 class Importer:
     """Imports logs into one lake. Loading the rules is slow, so use one importer for many files.
 
-    Addresses in `proxies` are not those of clients, so they neither verify nor contradict agents.
+    Addresses in `proxies` are not those of clients: requests are those of the clients that these proxies name, and
+    these addresses neither verify nor contradict agents.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class Importer:
         self._classifier = pool.submit(Classifier)  # meanwhile a log is hashed, and its first lines are parsed
         pool.shutdown(wait=False)
         self._proxies = tuple(proxies)
+        self._clients = ClientAddresses(self._proxies)
         self._lists_changed_at = 0
         self._countries = countries
         self._links = LinkIndex(lake)
@@ -105,7 +108,7 @@ class Importer:
             return daily_salts(self._lake.salts, days, self._now(), zone)
 
         zone, links = self._lake.manifest.organizations.zone, self._links.links
-        rules = Rules(self._classifier.result, salts, self._verifier, self._countries, links, zone)
+        rules = Rules(self._classifier.result, salts, self._clients, self._verifier, self._countries, links, zone)
         return BlockReader(rules, self._now)
 
     def run(

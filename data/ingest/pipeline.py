@@ -29,6 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from data.hosts import normalized_address, normalized_host
+from data.ingest.client_addresses import ClientAddresses
 from data.ingest.dictionary import (
     DictionaryColumn,
     composite_key,
@@ -79,6 +80,7 @@ class Rules:
 
     classifier: Callable[[], Classifier]  # returns the rules, and waits until they are loaded
     salts: Callable[[str, list[date]], dict[date, str]]  # returns the salt of each day in a zone
+    clients: ClientAddresses
     verifier: Verifier
     countries: Countries | None
     links: Callable[[str], IndexedLinks]  # returns the links of an organization

@@ -15,6 +15,9 @@ from data.text import plural
 
 MAX_SHORT_CODES: Final = 10
 """The number of short codes in a summary."""
+MIN_BEHIND_PROXY: Final = 20
+"""The number of visits from which on their addresses say whether there is a proxy in front of the server."""
+NEARLY_ALL: Final = 0.95
 MAX_REJECTS: Final = 100_000
 """The number of rejected lines that a summary names; others are counted."""
 
@@ -43,6 +46,7 @@ class Summary:
     short_codes: list[str] = field(default_factory=list)  # the first MAX_SHORT_CODES of them
     erasures: list[Erasure] = field(default_factory=list)  # of single links or visitors, which --again undoes
     contradicted: Counter[str] = field(default_factory=Counter)  # claimed agent
+    local: Counter[str] = field(default_factory=Counter)  # visits by local address
     rejected: int = 0  # lines that could not be read
     in_future: int = 0  # of which are more than a day in the future
     rejects: list[tuple[int, str]] = field(default_factory=list)  # the first MAX_REJECTS of them: number and reason
@@ -54,6 +58,12 @@ class Summary:
         rest = [("", f"and {plural(more, 'line')} more")] if more else []
         return [("line", "reason"), *self.rejects, *rest]
 
+    @property
+    def behind_proxy(self) -> int:
+        """The visits of the one local address that nearly all visits have; 0 if they have others."""
+        most = max(self.local.values(), default=0)
+        return most if self.visits >= MIN_BEHIND_PROXY and most >= NEARLY_ALL * self.visits else 0
+
     def add(self, part: BlockResult) -> None:
         """Add the visits and lines of a block."""
         self.lines += part.lines
@@ -61,6 +71,7 @@ class Summary:
         self.without_user_agent += part.without_user_agent
         self.assets += part.assets
         self.invalid_domains += part.invalid_domains
+        self.local += part.local
         self.rejected += len(part.rejects)
         self.in_future += sum(reason == IN_FUTURE for _, reason in part.rejects)
         self.rejects += part.rejects[: MAX_REJECTS - len(self.rejects)]

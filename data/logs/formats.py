@@ -1,8 +1,10 @@
 """Parses log lines into requests. Each format is one SQL file in formats/, named after it.
 
-A format's SQL selects from the relation `lines` (number, line) the columns number, bytes, domain, ip, visited_at (UTC),
-method, target, protocol, status (0: none was sent), bytes_sent (text), referrer, user_agent, country, is_complete,
-reject_reason and is_repaired.
+A format's SQL selects from the relation `lines` (number, line) the columns number, bytes, domain, ip, forwarded,
+visited_at (UTC), method, target, protocol, status (0: none was sent), bytes_sent (text), referrer, user_agent, country,
+is_complete, reject_reason and is_repaired.
+`ip` is the address that connected, or where a log lacks it, a chain like `forwarded`: the addresses that came with the
+request, of which each proxy added one at the right end.
 `reject_reason` may explain why a line is not complete. Missing text is ''. When a request line cannot be parsed,
 method and target are ''. Directives, such as #Fields, give no rows.
 """

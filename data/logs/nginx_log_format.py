@@ -12,7 +12,8 @@ import re2
 from data.errors import BadInput
 
 VARIABLES: Final = (
-    "time_iso8601", "time_local", "msec", "remote_addr", "http_x_forwarded_for", "request", "request_method",
+    "time_iso8601", "time_local", "msec", "remote_addr", "http_x_forwarded_for", "proxy_add_x_forwarded_for",
+    "http_forwarded", "http_x_real_ip", "http_cf_connecting_ip", "http_true_client_ip", "request", "request_method",
     "request_uri", "uri", "args", "server_protocol", "status", "http_referer", "http_user_agent", "host", "http_host",
     "server_name", "http_cf_ipcountry", "geoip_country_code", "geoip2_data_country_code", "body_bytes_sent",
     "bytes_sent",

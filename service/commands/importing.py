@@ -212,6 +212,13 @@ def _report_oddities(summary: "Summary") -> None:
         inform(f"  {visits} claiming to be {agent}, but not from its operator's addresses: other_bot, contradicted")
     if summary.contradicted:
         inform("  (if these are addresses of a proxy of yours, name its networks in TRAFFIC_TRUSTED_PROXIES)")
+    if summary.behind_proxy:
+        share = percentage(summary.behind_proxy, summary.visits)
+        inform(
+            f"  warning: {share} of these visits have one private address, which is that of a proxy: they count as one "
+            "visitor, without a country, and no agent is verified. Log X-Forwarded-For, too (nginx: "
+            "$http_x_forwarded_for, Apache: %{X-Forwarded-For}i, as the last quoted field)"
+        )
     if summary.assets:
         inform(f"  {plural(summary.assets, 'request')} for images, styles, scripts and fonts left out")
     if summary.repaired:

@@ -21,7 +21,7 @@ class Reused(BlockReader):
         except IndexError:
             super().__init__(rules, now)
             return
-        self._now, self._engine = now, self._line_reader._engine
+        self._now, self._clients, self._engine = now, rules.clients, self._line_reader._engine
         self._visit_builder = VisitBuilder(self._engine, rules)
 
     def close(self):

@@ -4,7 +4,8 @@ WITH objects AS (
         "ts": "VARCHAR", "logger": "VARCHAR", "status": "VARCHAR", "size": "VARCHAR", "request": {
             "client_ip": "VARCHAR", "remote_ip": "VARCHAR", "method": "VARCHAR", "proto": "VARCHAR",
             "host": "VARCHAR", "uri": "VARCHAR",
-            "headers": {"User-Agent": ["VARCHAR"], "Referer": ["VARCHAR"], "Cf-Ipcountry": ["VARCHAR"]}}}')) AS v
+            "headers": {"User-Agent": ["VARCHAR"], "Referer": ["VARCHAR"], "Cf-Ipcountry": ["VARCHAR"],
+                "X-Forwarded-For": ["VARCHAR"]}}}')) AS v
     FROM lines
 ), parsed AS (
     SELECT number, bytes, is_console, v, v.request, v.request.headers,
@@ -17,6 +18,7 @@ SELECT
     bytes,
     coalesce(request.host, '') AS domain,
     coalesce(non_empty(request.client_ip), request.remote_ip, '') AS ip,
+    coalesce(array_to_string(headers['X-Forwarded-For'], ','), '') AS forwarded,
     parse_time(v.ts) AS visited_at,
     checked.method,
     checked.target,

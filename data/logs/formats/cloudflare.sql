@@ -17,6 +17,7 @@ SELECT
     bytes,
     coalesce(v.ClientRequestHost, '') AS domain,
     coalesce(v.ClientIP, '') AS ip,
+    '' AS forwarded,
     parse_time(v.EdgeStartTimestamp) AS visited_at,
     request.method,
     request.target,

@@ -18,6 +18,7 @@ SELECT
     bytes,
     coalesce(non_empty(v.host), '') AS domain,
     coalesce(v.client_ip, '') AS ip,
+    '' AS forwarded,
     parse_time(v.timestamp) AS visited_at,
     request.method,
     request.target,

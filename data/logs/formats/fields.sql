@@ -2,6 +2,8 @@
 
 -- The value of a field, NULL when it is empty or a dash.
 CREATE MACRO non_empty(text) AS nullif(nullif(text, ''), '-');
+-- The address of address:port, where an IPv6 address is in brackets.
+CREATE MACRO address_of(text) AS regexp_replace(regexp_replace(text, ':\d+$', ''), '[\[\]]', '', 'g');
 CREATE MACRO country_of(text) AS
     CASE WHEN regexp_full_match(upper(text), '[A-Z]{2}') AND upper(text) <> 'XX' THEN upper(text) ELSE '' END;
 -- The status as a number: 200 when the log has no status, 0 when no answer was sent, NULL when it is invalid.
@@ -44,8 +46,10 @@ CREATE MACRO nginx_time(v) AS
     coalesce(parse_time(v['time_iso8601']), local_time(v['time_local']), parse_time(v['msec']));
 CREATE MACRO nginx_domain(v) AS
     coalesce(non_empty(v['host']), non_empty(v['http_host']), nullif(non_empty(v['server_name']), '_'), '');
-CREATE MACRO nginx_ip(v) AS
-    coalesce(nullif(v['remote_addr'], ''), trim(split_part(non_empty(v['http_x_forwarded_for']), ',', 1)), '');
+-- Headers with one address are read only if no chain is logged: a client may send them, too.
+CREATE MACRO nginx_forwarded(v) AS coalesce(
+    non_empty(v['http_x_forwarded_for']), non_empty(v['proxy_add_x_forwarded_for']), non_empty(v['http_forwarded']),
+    non_empty(v['http_x_real_ip']), non_empty(v['http_cf_connecting_ip']), non_empty(v['http_true_client_ip']), '');
 CREATE MACRO nginx_country(v) AS country_of(
     coalesce(non_empty(v['http_cf_ipcountry']), non_empty(v['geoip_country_code']),
         non_empty(v['geoip2_data_country_code'])));
@@ -91,6 +95,7 @@ WITH directives AS (
         coalesce(list_position(names, 'cs-host'), list_position(names, 'cs(host)')) AS host,
         list_position(names, 'cs(referer)') AS referrer, list_position(names, 'cs(user-agent)') AS user_agent,
         list_position(names, 'c-country') AS country,
+        coalesce(list_position(names, 'x-forwarded-for'), list_position(names, 'cs(x-forwarded-for)')) AS forwarded,
         coalesce(list_position(names, 'cs-version'), list_position(names, 'cs-protocol-version')) AS protocol
     FROM named
 ), split AS (
@@ -102,6 +107,7 @@ SELECT
     strlen(line) AS bytes,
     cells[date] || ' ' || cells[time] AS logged_at,
     coalesce(non_empty(cells[ip]), '') AS ip,
+    coalesce(non_empty(cells[forwarded]), '') AS forwarded,
     checked_request(non_empty(cells[method]), non_empty(cells[stem]) || coalesce('?' || non_empty(cells[query]), ''),
         cells[protocol]) AS request,
     cells[status] AS status,

@@ -22,6 +22,7 @@ SELECT
     bytes,
     coalesce(non_empty(hash_decoded(captured[1])), regexp_extract(request_line, '^\S+ [a-z]+://([^/?# ]*)', 1)) AS domain,
     v.ip,
+    '' AS forwarded,
     local_time(v.logged_at || ' ' || CASE WHEN shift.hours = '' THEN '+0000' ELSE shift.hours || shift.minutes END)
         AS visited_at,
     request.method,

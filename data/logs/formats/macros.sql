@@ -15,8 +15,17 @@ CREATE MACRO bracketed_time(head, words) AS CASE
     ELSE CAST(try_strptime(
         right(CASE WHEN ends_with(head, '] ') THEN head ELSE rtrim(head) || ' ' END, 29), '[%d/%b/%Y:%H:%M:%S %z] '
     ) AS TIMESTAMP) END;
--- The client's address, of the first word of a line: a comma follows it when those of proxies do.
+CREATE MACRO is_address(word) AS regexp_full_match(word, '[0-9A-Fa-f:.]*[.:][0-9A-Fa-f:.]*');
+-- The address at the beginning of a line; with a comma between them, several, of which proxies added all but the first.
 CREATE MACRO first_address(word) AS CASE WHEN ends_with(word, ',') THEN rtrim(word, ',') ELSE word END;
+CREATE MACRO leading_addresses(head, first, second) AS CASE WHEN second = '-' THEN first
+    WHEN ends_with(first, ',') OR is_address(second) THEN array_to_string(
+        regexp_extract_all(regexp_extract(head, '^(?:[0-9A-Fa-f:.]+,? )+'), '[0-9A-Fa-f:.]*[.:][0-9A-Fa-f:.]*'), ',')
+    ELSE first END;
+-- The addresses in the last quoted field, of X-Forwarded-For as in nginx's "main" format; '' if it has other text.
+CREATE MACRO forwarded_after(parts) AS CASE WHEN len(parts) > 8 AND regexp_full_match(
+        parts[len(parts) // 2 * 2], '[0-9A-Fa-f:.]*[.:][0-9A-Fa-f:.]*(?:, ?[0-9A-Fa-f:.]*[.:][0-9A-Fa-f:.]*)*')
+    THEN parts[len(parts) // 2 * 2] ELSE '' END;
 
 -- Split a request line into method, target and protocol; all are '' when it is invalid.
 -- The first branch handles most lines without the slower regular expression.
@@ -40,12 +49,11 @@ CREATE MACRO dash_as_empty(part) AS CASE WHEN part = '-' THEN '' ELSE part END;
 -- The client's country as reported by a content delivery network, in a quoted field after the user agent.
 CREATE MACRO country_after(parts) AS CASE WHEN len(parts) > 8 THEN coalesce(
     list_filter(parts[8:], lambda part : regexp_full_match(part, '[A-Z]{2}') AND part <> 'XX')[1], '') ELSE '' END;
-CREATE MACRO is_address(word) AS regexp_full_match(word, '[0-9A-Fa-f:.]*[.:][0-9A-Fa-f:.]*');
 
 -- Whether a line begins with a virtual host, before the address. Other lines have the identity (mostly a dash) second.
 -- Two addresses are those of a client and a proxy, unless the first one has a port: then it is a host.
 CREATE MACRO names_a_host(head, first, second) AS CASE WHEN second = '-' THEN FALSE
-    WHEN is_address(second) THEN NOT is_address(first_address(first)) OR regexp_matches(head, '^[0-9.]+:[0-9]+ ')
+    WHEN is_address(first_address(second)) THEN NOT is_address(first_address(first)) OR regexp_matches(head, '^[0-9.]+:[0-9]+ ')
     ELSE FALSE END;
 
 -- The lines of the relation `source`, split at their quotes into `parts`. `head` is the part before the request, `words`

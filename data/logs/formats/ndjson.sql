@@ -10,6 +10,7 @@ SELECT
     bytes,
     reported_domain(parsed) AS domain,
     parsed.ip,
+    '' AS forwarded,
     parsed.visited_at,
     request.method,
     request.target,

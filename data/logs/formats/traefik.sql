@@ -2,7 +2,7 @@
 -- Evidence: https://doc.traefik.io/traefik/observability/access-logs/ (fields; headers are prefixed by request_)
 WITH objects AS (
     SELECT number, strlen(line) AS bytes, try(from_json(json_line(line), '{
-        "StartUTC": "VARCHAR", "StartLocal": "VARCHAR", "ClientHost": "VARCHAR", "RequestHost": "VARCHAR",
+        "StartUTC": "VARCHAR", "StartLocal": "VARCHAR", "ClientAddr": "VARCHAR", "ClientHost": "VARCHAR", "RequestHost": "VARCHAR",
         "RequestMethod": "VARCHAR", "RequestPath": "VARCHAR", "RequestProtocol": "VARCHAR",
         "DownstreamStatus": "VARCHAR", "DownstreamContentSize": "VARCHAR", "request_Referer": "VARCHAR",
         "request_User-Agent": "VARCHAR", "request_Cf-Ipcountry": "VARCHAR", "level": "VARCHAR"}')) AS v
@@ -12,7 +12,8 @@ SELECT
     number,
     bytes,
     coalesce(non_empty(v.RequestHost), '') AS domain,
-    trim(split_part(coalesce(v.ClientHost, ''), ',', 1)) AS ip,
+    coalesce(address_of(v.ClientAddr), '') AS ip,
+    coalesce(v.ClientHost, '') AS forwarded,
     parse_time(coalesce(v.StartUTC, v.StartLocal)) AS visited_at,
     request.method,
     request.target,

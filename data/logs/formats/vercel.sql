@@ -21,6 +21,7 @@ SELECT
     bytes,
     coalesce(proxy.host, v.host, '') AS domain,
     coalesce(proxy.clientIp, '') AS ip,
+    '' AS forwarded,
     parse_time(coalesce(proxy.timestamp, v.timestamp)) AS visited_at,
     request.method,
     request.target,

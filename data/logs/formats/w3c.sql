@@ -5,6 +5,7 @@ SELECT
     bytes,
     domain,
     ip,
+    forwarded,
     parse_time(logged_at) AS visited_at,
     request.method,
     request.target,

@@ -5,6 +5,7 @@ import json
 import re
 from collections import Counter
 from datetime import UTC, date, datetime, timedelta
+from ipaddress import ip_network
 
 import pytest
 
@@ -15,6 +16,7 @@ from data.logs.reported import Submission
 from data.rules.geoip import CountryDatabase
 from data.store.pending import flush_all
 from tests.support.addresses import FETCHED, PROXIES, ROAMING, country_database, fetch_lists
+from tests.support.forks import ROOT
 from tests.support.lakes import everything_in, rows_of
 from tests.support.tables import tables
 from tests.support.user_agents import CHROME, GPTBOT
@@ -242,3 +244,36 @@ def test_all_spellings_of_an_address_are_one_visitor(lake, tmp_path, address, sp
     (salt,) = daily_salts(lake.salts, [DAY], datetime.now(UTC)).values()
     visitors = [visit["visitor"] for visit in rows_of(lake)]
     assert visitors == [visitor_hash(salt, "acme", address, GPTBOT)] * 2 * len(spellings)
+
+
+# Behind a proxy
+
+DRIVEN = ROOT.parent / "shared/data/driven/nginx"
+needs_driven = pytest.mark.skipif(not DRIVEN.exists(), reason="the logs of the driven site are not here")
+
+
+def test_nginx_main_format_behind_a_proxy_has_its_clients(lake, load):
+    fetch_lists(lake)
+    addresses = ["5.5.5.5", "20.42.10.7", "198.51.100.7, 20.42.10.8"]
+    load("".join(line(f"/{number}", "10.0.0.1", after=f' "{chain}"') for number, chain in enumerate(addresses)))
+    assert landed(lake, "confidence") == {"/0": ("contradicted",), "/1": ("verified",), "/2": ("verified",)}
+    assert len(set(visitors(lake).values())) == 3
+
+
+@needs_driven
+@pytest.mark.parametrize("name", ["norealip_rich.log", "edge_rich.log", "edge_combined.log"])
+def test_a_driven_log_behind_a_proxy_has_six_clients(lake, name):
+    importer = Importer(lake, proxies=[ip_network("127.10.4.8/32")])  # where its proxy is; its clients are local, too
+    importer.run(DRIVEN / name, Options("acme", "edge.acme.example"))
+    assert len({visit["visitor"] for visit in rows_of(lake, "acme")}) == 6
+
+
+def test_a_log_of_one_private_address_is_called_that_of_a_proxy(lake, load):
+    text = "".join(line(f"/{number}", "10.0.0.1" if number else "5.5.5.5") for number in range(20))
+    assert load(text).behind_proxy == 19
+
+
+@pytest.mark.parametrize("address", ["5.5.5.5", "10.0.0.{number}"])
+def test_a_log_of_clients_is_not_called_that_of_a_proxy(lake, load, address):
+    text = "".join(line(f"/{number}", address.format(number=number)) for number in range(20))
+    assert load(text).behind_proxy == 0

@@ -1,0 +1,96 @@
+"""Finds whose address a request came from: that of the client, not those of the proxies that passed it on."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from functools import lru_cache
+from ipaddress import ip_network
+from itertools import filterfalse, takewhile
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from data.hosts import normalized_address
+from data.ingest.dictionary import composite_key, dictionary_encoded
+from data.rules.ip_lists import Network, parse_address
+from data.rules.ip_verification import Networks
+from data.rules.tables import Proxy, load
+
+LOCAL: Final = tuple(
+    map(
+        ip_network,
+        (
+            "127.0.0.0/8", "::1/128",  # loopback: RFC 1122 §3.2.1.3, RFC 4291 §2.5.3
+            "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7",  # private: RFC 1918 §3, RFC 4193 §3
+            "169.254.0.0/16", "fe80::/10",  # of one link: RFC 3927 §2.1, RFC 4291 §2.5.6
+            "100.64.0.0/10",  # shared by the customers of a provider, and by clouds: RFC 6598 §7
+        ),
+    )
+)  # fmt: skip
+"""Networks whose addresses do not exist on the internet, so that what connects from there is taken for a proxy."""
+
+_LOCAL: Final = Networks(LOCAL)
+_NO_TEXT: Final = pa.scalar("", pa.string())
+_FORWARDED_FOR: Final = re.compile(r'(?i)(?:^|[;,\s])for="?([^;,"]*)')
+
+
+class ClientAddresses:
+    """Tells clients from proxies: those of LOCAL or, instead of them, `proxies`; and those of proxies.toml."""
+
+    def __init__(self, proxies: Iterable[Network] = ()) -> None:
+        known = (ip_network(row.network) for row in load(Proxy, "proxies"))
+        self._proxies = Networks([*known, *(tuple(proxies) or LOCAL)])
+        self.client = lru_cache(1 << 14)(self._client_uncached)
+
+    def resolved(self, requests: pa.Table) -> pa.Table:
+        """The requests of a log format with the client's address as `ip`, without `forwarded`."""
+        peers, forwarded = requests["ip"], requests["forwarded"]
+        requests = requests.drop_columns("forwarded")
+        is_chain = pc.or_(pc.not_equal(forwarded, _NO_TEXT), pc.match_substring(peers, ","))
+        if not pc.any(is_chain).as_py():
+            return requests
+        columns = dictionary_encoded(peers), dictionary_encoded(forwarded)
+        pairs = composite_key(*(column.indices for column in columns))
+        parts = (column.dictionary.take(part).to_pylist() for column, part in zip(columns, pairs.parts, strict=True))
+        clients = pa.array(map(self.client, *parts), pa.string())
+        return requests.set_column(requests.schema.get_field_index("ip"), "ip", clients.take(pairs.indices))
+
+    def _client_uncached(self, peer: str, forwarded: str) -> str:
+        """Return the address of the client in its one spelling; "" where the log has none.
+
+        `peer` is the address that connected, "" where the log has none, or else the whole chain. `forwarded` is the
+        chain that came with the request: `X-Forwarded-For`, or `Forwarded` (RFC 7239). Each proxy adds the address
+        that connected to it at the right end, so what stands to the left of the first address beyond the proxies
+        was sent by that client, and may be made up.
+        """
+        near, far = _hops(peer), _hops(forwarded)
+        hops = [*takewhile(parse_address, [*reversed(near), *reversed(far)])]  # what follows other text is no evidence
+        clients = [*filterfalse(self._is_proxy, hops)]
+        if not clients:  # the one that the nearest proxy names: a client of the same house, or another proxy
+            clients = (hops[1:] if len(near) == 1 else hops) or near
+        return normalized_address(clients[0]) if clients else ""
+
+    def _is_proxy(self, text: str) -> bool:
+        address = parse_address(text)
+        return address is not None and address in self._proxies
+
+
+def most_common_local(addresses: pa.ChunkedArray) -> Counter[str]:
+    """The most frequent address of a column with its frequency, if it is one of LOCAL."""
+    texts, counts = pc.value_counts(addresses).flatten()
+    if not len(texts):
+        return Counter()
+    most = pc.max(counts).as_py()
+    text = texts[pc.index(counts, most).as_py()].as_py()
+    address = parse_address(text)
+    return Counter({text: most}) if address is not None and address in _LOCAL else Counter()
+
+
+def _hops(text: str) -> list[str]:
+    """The addresses of a chain, from left to right."""
+    if text in ("", "-") or text.startswith("unix:"):
+        return []
+    if found := _FORWARDED_FOR.findall(text):
+        return [hop.strip() for hop in found]
+    return [hop.strip() for hop in text.split(",")]
