@@ -1,7 +1,7 @@
 """Answers as encoded JSON: from the cache, or computed by an Engine in a worker thread."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import Any, Final, TypeVar
 
 from starlette.types import Receive
@@ -13,7 +13,6 @@ from service.http.compression import compress
 from service.http.errors import ClientDisconnected, LakeReplaced, Overloaded
 from service.http.lanes import Workers
 from service.http.query_batch import QueryBatch
-from service.http.turns import ANY_ASKER, Asker
 
 Result = TypeVar("Result")
 
@@ -36,8 +35,8 @@ class Answers:
         self._workers = workers
         self._states: dict[str, OrganizationState] = {}
 
-    async def body(self, entry: Entry, scope: Scope, asker: Asker = ANY_ASKER, receive: Receive | None = None) -> bytes:
-        """The answer of an entry of the catalog for a scope, encoded as JSON. Its queries take the turns of `asker`.
+    async def body(self, entry: Entry, scope: Scope, is_share: bool = False, receive: Receive | None = None) -> bytes:
+        """The answer of an entry of the catalog for a scope, encoded as JSON. Queries of a share come last.
 
         It is at most five minutes old, and never older than the last erasure or reclassification. Raises Overloaded,
         and what the Engine raises. With `receive`, the ASGI callable of the request, also raises
@@ -47,28 +46,28 @@ class Answers:
         body = self._cached(entry, scope, epoch)
         if body is not None:
             return body
-        self._check_capacity([entry], scope, epoch, asker)
-        batch = QueryBatch(self._engine, self._workers, scope, asker, template_entries(entry))
+        self._check_capacity([entry], scope, epoch, is_share)
+        batch = QueryBatch(self._engine, self._workers, scope, is_share, template_entries(entry))
         computed = self._compute_answer(entry, scope, epoch, batch)
         return await (while_connected(computed, receive) if receive else computed)
 
-    async def compressed(self, entry: Entry, scope: Scope, asker: Asker, body: bytes) -> bytes:
+    async def compressed(self, entry: Entry, scope: Scope, is_share: bool, body: bytes) -> bytes:
         """An answer that `body` just gave, as gzip. It is compressed once for as long as it is cached."""
         key = CacheKey.of(entry.name, scope, self.state(scope.organization).epoch)
         answer = self._cache.get(key) or self._assemble(entry, key)
 
-        def compute(askers: Collection[Asker]) -> Awaitable[bytes]:
+        def compute() -> Awaitable[bytes]:
             plain = answer.body if answer else body
-            return self._workers.texts.compute(scope.organization, lambda: askers, lambda: compress(plain))
+            return self._workers.texts.compute(scope.organization, is_share, lambda: compress(plain))
 
-        return await (self._cache.compressed(key, answer, asker, compute) if answer else compute([asker]))
+        return await (self._cache.compressed(key, answer, is_share, compute) if answer else compute())
 
-    async def bodies(self, entries: Sequence[Entry], scope: Scope, asker: Asker = ANY_ASKER) -> list[bytes]:
+    async def bodies(self, entries: Sequence[Entry], scope: Scope, is_share: bool = False) -> list[bytes]:
         """The answers of several entries, as `body` gives them. What is not cached is computed as one batch."""
         epoch = self.state(scope.organization).epoch
-        self._check_capacity(entries, scope, epoch, asker)
+        self._check_capacity(entries, scope, epoch, is_share)
         leaves = [leaf for entry in entries for leaf in template_entries(entry)]
-        batch = QueryBatch(self._engine, self._workers, scope, asker, leaves)
+        batch = QueryBatch(self._engine, self._workers, scope, is_share, leaves)
 
         async def body_of(entry: Entry) -> bytes:
             return self._cached(entry, scope, epoch) or await self._compute_answer(entry, scope, epoch, batch)
@@ -120,15 +119,15 @@ class Answers:
         self._cache.put(key, assembled)
         return assembled
 
-    def _check_capacity(self, entries: Iterable[Entry], scope: Scope, epoch: int, asker: Asker) -> None:
-        """Raise Overloaded if one of the entries has to be computed and the asker waits for too much already.
+    def _check_capacity(self, entries: Iterable[Entry], scope: Scope, epoch: int, is_share: bool) -> None:
+        """Raise Overloaded if one of the entries has to be computed and too many requests are admitted already.
 
         Otherwise a refused dashboard would cost as many tasks and exceptions as it has parts.
         """
-        if not self._workers.is_full(scope.organization, asker):
+        if not self._workers.is_full(scope.organization, is_share):
             return
         leaves = [part.name for entry in entries for _, part in _PARTS.get(entry.name) or [(b"", entry)]]
-        if any(self._cache.needs_computation(CacheKey.of(name, scope, epoch)) for name in leaves):
+        if any(self._cache.needs_computation(CacheKey.of(name, scope, epoch), is_share) for name in leaves):
             raise Overloaded
 
     async def _compute_answer(self, entry: Entry, scope: Scope, epoch: int, batch: QueryBatch) -> bytes:
@@ -137,7 +136,7 @@ class Answers:
 
         def computed(entry: Entry) -> Coroutine[Any, Any, bytes]:
             key = CacheKey.of(entry.name, scope, epoch)
-            return self._cache.get_or_compute(key, batch.asker, lambda askers: batch.run(entry, askers))
+            return self._cache.get_or_compute(key, batch.is_share, lambda: batch.run(entry))
 
         if not parts:
             return await computed(entry)

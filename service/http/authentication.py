@@ -5,7 +5,6 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
 from math import inf
 from typing import Any, Final
 
@@ -17,7 +16,6 @@ from service.api_keys import KEY_PREFIX, ApiKeys
 from service.http.errors import ProviderUnavailable, Unauthorized
 from service.http.jwks import JwksClient
 from service.http.responses import render
-from service.http.turns import Asker, Askers
 from service.settings import Settings
 
 MAX_TOKEN_LENGTH: Final = 8_192
@@ -46,15 +44,10 @@ class Caller:
     is_key: bool
     is_share: bool = False
 
-    @cached_property
-    def asker(self) -> Asker:
-        """Whose turns the queries of this caller take, within its organization."""
-        return Asker(self.name, self.is_share)
-
     @property
-    def turn(self) -> tuple[str, Askers]:
-        """Whose turn work for this caller takes: its organization, and its asker."""
-        return self.organization, lambda: [self.asker]
+    def turn(self) -> tuple[str, bool]:
+        """Whose turn work for this caller takes: its organization's, last if it is a share."""
+        return self.organization, self.is_share
 
     @property
     def may_write(self) -> bool:

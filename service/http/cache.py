@@ -3,9 +3,9 @@
 import asyncio
 import time
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, Self
 
@@ -13,7 +13,6 @@ from cachetools import TLRUCache
 
 from queries import Scope
 from service.http.errors import Overloaded
-from service.http.turns import Asker
 
 TTL_SECONDS: Final = 300
 MAX_BYTES: Final = 64 << 20
@@ -21,8 +20,8 @@ _OVERHEAD_BYTES: Final = 512  # estimated memory of an entry in addition to its 
 _FIELDS_OF: Final = attrgetter(*(field.name for field in fields(Scope)))
 
 
-Compute = Callable[[Collection[Asker]], Awaitable[bytes]]
-"""Computes an answer, which these askers wait for, as they come and go."""
+Compute = Callable[[], Awaitable[bytes]]
+"""Computes an answer."""
 
 
 class CacheKey(NamedTuple):
@@ -55,11 +54,12 @@ class CachedAnswer(NamedTuple):
         return len(self.body) + len(self.compressed)
 
 
-class _Computation(NamedTuple):
-    """An answer that is being computed, and the askers that wait for it now, each with its number of calls."""
+@dataclass
+class _Computation:
+    """An answer that is being computed, and the number of calls that wait for it now."""
 
     task: asyncio.Task[bytes]
-    askers: Counter[Asker]
+    waiting: int = 0
 
 
 class _BoundedCache(TLRUCache[CacheKey, CachedAnswer]):
@@ -85,7 +85,8 @@ class AnswerCache:
         self._clock = clock
         self._counts: defaultdict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
         self._answers = _BoundedCache(clock, lambda key: self.count(key.organization, key.name, "evictions"))
-        self._running: dict[CacheKey, _Computation] = {}
+        self._running: dict[tuple[CacheKey, bool], _Computation] = {}
+        """By key, and whether shares wait: members do not wait for a query that comes after theirs."""
 
     def __len__(self) -> int:
         """How many answers are cached; expired ones may be among them."""
@@ -103,28 +104,28 @@ class AnswerCache:
         if answer.size + _OVERHEAD_BYTES <= MAX_BYTES:
             self._answers[key] = answer
 
-    def needs_computation(self, key: CacheKey) -> bool:
+    def needs_computation(self, key: CacheKey, is_share: bool) -> bool:
         """Whether get_or_compute would start a computation: the answer is neither cached nor being computed."""
-        return self._computation(key) is None and self.get(key) is None
+        return self._computation(key, is_share) is None and self.get(key) is None
 
-    async def get_or_compute(self, key: CacheKey, asker: Asker, compute: Compute) -> bytes:
+    async def get_or_compute(self, key: CacheKey, is_share: bool, compute: Compute) -> bytes:
         """The cached answer, or the result of `compute`, which is then cached. Counts a hit or a miss.
 
-        Concurrent calls with the same key share one computation; it gets those who wait for it, as they come and go. It
-        is cancelled when all of the calls are cancelled. If it fails, all of them raise its error and nothing is
-        cached; only Overloaded is for the call that began it, and another begins anew.
+        Concurrent calls with the same key share one computation, those of shares another. It is cancelled when all of
+        the calls are cancelled. If it fails, all of them raise its error and nothing is cached; only Overloaded is for
+        the call that began it, and another begins anew.
         """
         cached = self.get(key)
         self.count(key.organization, key.name, "misses" if cached is None else "hits")
         if cached is not None:
             return cached.body
-        return await self._shared(key, asker, compute, lambda body: self.put(key, CachedAnswer(body, self._clock())))
+        return await self._shared(key, is_share, compute, lambda body: self.put(key, CachedAnswer(body, self._clock())))
 
-    async def compressed(self, key: CacheKey, answer: CachedAnswer, asker: Asker, compute: Compute) -> bytes:
+    async def compressed(self, key: CacheKey, answer: CachedAnswer, is_share: bool, compute: Compute) -> bytes:
         """The cached answer as gzip: the result of `compute`, which is then kept beside its body."""
         shared = key._replace(name=f"{key.name}.gz")  # as no entry is called
         return answer.compressed or await self._shared(
-            shared, asker, compute, lambda compressed: self.put(key, answer._replace(compressed=compressed))
+            shared, is_share, compute, lambda compressed: self.put(key, answer._replace(compressed=compressed))
         )
 
     def count(self, organization: str, name: str, what: str) -> None:
@@ -165,44 +166,42 @@ class AnswerCache:
             )
         return rows
 
-    async def _shared(self, key: CacheKey, asker: Asker, compute: Compute, store: Callable[[bytes], None]) -> bytes:
+    async def _shared(self, key: CacheKey, is_share: bool, compute: Compute, store: Callable[[bytes], None]) -> bytes:
         """The result of the computation with this key that runs, or is started now and its result stored."""
-        while computation := self._computation(key):
+        while computation := self._computation(key, is_share):
             with suppress(Overloaded):
-                return await self._result(computation, asker)
-        askers: Counter[Asker] = Counter()
+                return await _result(computation)
 
         async def run() -> bytes:
-            body = await compute(askers)
+            body = await compute()
             store(body)
             return body
 
         task = asyncio.create_task(run())
-        computation = self._running[key] = _Computation(task, askers)
-        task.add_done_callback(lambda done: self._finished(key, done))
-        return await self._result(computation, asker)
+        computation = self._running[key, is_share] = _Computation(task)
+        task.add_done_callback(lambda done: self._finished(key, is_share, done))
+        return await _result(computation)
 
-    def _computation(self, key: CacheKey) -> _Computation | None:
+    def _computation(self, key: CacheKey, is_share: bool) -> _Computation | None:
         """That which computes an answer now and is not being cancelled."""
-        computation = self._running.get(key)
+        computation = self._running.get((key, is_share))
         return None if computation is None or computation.task.cancelling() else computation
 
-    async def _result(self, computation: _Computation, asker: Asker) -> bytes:
-        """Wait for a computation. When the last waiting call ends, cancel it."""
-        task, askers = computation
-        askers[asker] += 1
-        try:
-            return await asyncio.shield(task)
-        finally:
-            askers[asker] -= 1
-            if not askers[asker]:
-                del askers[asker]
-            if not askers:
-                task.cancel()  # no effect if it is done
-
-    def _finished(self, key: CacheKey, done: asyncio.Task[bytes]) -> None:
-        running = self._running.get(key)  # a newer computation may have replaced it while it was being cancelled
+    def _finished(self, key: CacheKey, is_share: bool, done: asyncio.Task[bytes]) -> None:
+        # while it was being cancelled, a newer computation may have replaced it
+        running = self._running.get((key, is_share))
         if running and running.task is done:
-            del self._running[key]
+            del self._running[key, is_share]
         if not done.cancelled():
             done.exception()  # retrieve it, so that asyncio does not warn about an unretrieved exception
+
+
+async def _result(computation: _Computation) -> bytes:
+    """Wait for a computation. When the last waiting call ends, cancel it."""
+    computation.waiting += 1
+    try:
+        return await asyncio.shield(computation.task)
+    finally:
+        computation.waiting -= 1
+        if not computation.waiting:
+            computation.task.cancel()  # no effect if it is done

@@ -128,9 +128,9 @@ def report_endpoint(entry: Entry, answers: Answers, targets: LinkIndex, clock: C
             scope = await asyncio.to_thread(scope_from, query, organization, day, targets)
         if entry is CACHE_STATS:
             return JsonResponse(encode_answer(answers.statistics(organization)), headers={"X-Time-Zone": zone})
-        body = await answers.body(entry, scope, caller.asker, request.receive)
+        body = await answers.body(entry, scope, caller.is_share, request.receive)
         if wants_gzip(request.scope["headers"], body):
-            compressed = await answers.compressed(entry, scope, caller.asker, body)
+            compressed = await answers.compressed(entry, scope, caller.is_share, body)
             return JsonResponse(compressed, headers={"X-Time-Zone": zone, **GZIP})
         return JsonResponse(body, headers={"X-Time-Zone": zone, **VARY})
 

@@ -9,6 +9,7 @@ from typing import Final, Generic, TypeVar
 
 from data import OutdatedManifest
 from service.http.errors import StorageUnavailable
+from service.http.turns import Turns
 from service.threads import in_thread
 
 Change = TypeVar("Change")
@@ -34,10 +35,10 @@ class GroupCommit(Generic[Change, Outcome]):
         self._thread = thread
         self._make = make
         self._needs_rest = needs_rest
-        self._resting = set[str]()
+        self._turns = Turns(1)
         self._pending: dict[str, list[tuple[Change, asyncio.Future[Outcome]]]] = {}
-        """Changes that wait, each with the outcome to be: by group, in the order of their turns."""
-        self._work: asyncio.Task[None] | None = None
+        """By group, the changes that wait, each with the outcome to be."""
+        self._making = set[asyncio.Task[None]]()
 
     def count_pending(self, group: str) -> int:
         """How many changes of a group wait for those under way."""
@@ -46,46 +47,36 @@ class GroupCommit(Generic[Change, Outcome]):
     async def add(self, group: str, change: Change) -> Outcome:
         """Make a change durably. Raises StorageUnavailable and what `make` raises; then nothing was changed."""
         done: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        self._pending.setdefault(group, []).append((change, done))
-        self._begin()
+        if group not in self._pending:
+            self._pending[group] = []
+            making = asyncio.create_task(self._make_pending(group))
+            self._making.add(making)
+            making.add_done_callback(self._making.discard)
+        self._pending[group].append((change, done))
         return await done
 
-    def _begin(self) -> None:
-        if self._work is None or self._work.done():
-            self._work = asyncio.create_task(self._make_all())
-
-    async def _make_all(self) -> None:
-        while (group := next((one for one in self._pending if one not in self._resting), None)) is not None:
-            pending, started_at = self._pending.pop(group), monotonic()
-            outcomes: Sequence[Outcome | Exception]
-            try:
-                outcomes = await in_thread(self._thread, self._make, group, [change for change, _ in pending])
-            except STORAGE_ERRORS as error:
-                outcomes = [StorageUnavailable(error)] * len(pending)
-            except Exception as error:  # noqa: BLE001  # raised in every request
-                outcomes = [error] * len(pending)
-            if self._needs_rest(group):
-                self._resting.add(group)
-                asyncio.get_running_loop().call_later(monotonic() - started_at, self._end_rest, group)
-            for (_, done), outcome in zip(pending, outcomes, strict=True):
-                if done.cancelled():
-                    continue  # its client disconnected
-                if isinstance(outcome, Exception):
-                    done.set_exception(outcome)
-                else:
-                    done.set_result(outcome)
-
-    def _end_rest(self, group: str) -> None:
-        self._resting.discard(group)
-        if group in self._pending:
-            self._begin()
+    async def _make_pending(self, group: str) -> None:
+        await self._turns.take(group)
+        pending, started_at = self._pending.pop(group), monotonic()
+        outcomes: Sequence[Outcome | Exception]
+        try:
+            outcomes = await in_thread(self._thread, self._make, group, [change for change, _ in pending])
+        except STORAGE_ERRORS as error:
+            outcomes = [StorageUnavailable(error)] * len(pending)
+        except Exception as error:  # noqa: BLE001  # raised in every request
+            outcomes = [error] * len(pending)
+        self._turns.give_back(group, monotonic() - started_at if self._needs_rest(group) else 0)
+        for (_, done), outcome in zip(pending, outcomes, strict=True):
+            if done.cancelled():
+                continue  # its client disconnected
+            if isinstance(outcome, Exception):
+                done.set_exception(outcome)
+            else:
+                done.set_result(outcome)
 
     async def close(self) -> None:
         """Make the changes that wait, without rests, and end the thread."""
-        self._needs_rest = lambda _: False
-        self._resting.clear()
-        if self._pending:
-            self._begin()
-        if self._work:
-            await self._work
+        self._turns.end_rests()
+        while self._making:
+            await asyncio.wait(self._making)
         self._thread.shutdown()

@@ -113,7 +113,7 @@ async def guesses_for(  # noqa: PLR0917  # what answers, and who asks for what
     if job.action_id != ADD_REDIRECT:
         return []
     today = store.database.lake.manifest.organizations.today(caller.organization, clock())
-    with workers.admitted(caller.organization, caller.asker):
+    with workers.admitted(*caller.turn):
         return await workers.compute(*caller.turn, lambda: redirect_guesses(warehouse, job, today))
 
 
@@ -135,7 +135,7 @@ async def _written(workers: Workers, call: Call, work: Callable[[], Result]) -> 
 
 async def _in_turn(workers: Workers, call: Call, work: Callable[[], Result]) -> Result:
     """The result of work that takes longer the more an organization has stored. Raises Overloaded."""
-    with workers.texts.admitted(call.organization, call.caller.asker):
+    with workers.texts.admitted(*call.caller.turn):
         return await workers.texts.compute(*call.caller.turn, work)
 
 

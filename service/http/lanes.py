@@ -1,4 +1,4 @@
-"""Limits on concurrent queries: one more than there are cores run at once, and of each asker MAX_REQUESTS wait.
+"""Limits on concurrent queries: one more than there are cores run at once, and MAX_REQUESTS of an organization wait.
 
 Queries on a cluster have threads and turns of their own, so that the others go on while it is slow or gone.
 """
@@ -13,11 +13,14 @@ from time import monotonic
 from typing import Final
 
 from service.http.errors import Overloaded
-from service.http.turns import Asker, Askers, Turns
+from service.http.turns import Turns
 from service.threads import Result, in_thread, lower_priority
 
 MAX_REQUESTS: Final = 32
-"""Requests of one asker whose queries run or wait; a dashboard is one request. Its further requests get Overloaded."""
+"""Requests of one organization whose queries run or wait; a dashboard is one request. Further ones get Overloaded.
+
+Its public shares have as many of their own.
+"""
 
 CLUSTER_THREADS: Final = 8
 """Queries that wait for a cluster at once. They cost this machine little."""
@@ -46,11 +49,11 @@ class Lane:
         self._needs_rest = needs_rest
         self.executor = ThreadPoolExecutor(threads, thread_name_prefix=name, initializer=initializer)
         self._turns = Turns(threads)
-        self._requests: Counter[tuple[str, Asker]] = Counter()
+        self._requests: Counter[tuple[str, bool]] = Counter()
 
-    async def compute(self, organization: str, askers: Askers, work: Callable[[], Result]) -> Result:
-        """Run a query, or other work, of an organization when it is the turn of one of the askers."""
-        await self._turns.take(organization, askers)
+    async def compute(self, organization: str, is_share: bool, work: Callable[[], Result]) -> Result:
+        """Run a query, or other work, of an organization or one of its shares when it is their turn."""
+        await self._turns.take(organization, is_share)
         started_at = monotonic()
         running = asyncio.wrap_future(self.executor.submit(work))
         running.add_done_callback(lambda _: self._end(organization, started_at))  # not before the query has ended
@@ -66,30 +69,30 @@ class Lane:
         """Whether work of other organizations runs or waits."""
         return self._turns.serves_others(organization)
 
-    def is_full(self, organization: str, asker: Asker) -> bool:
-        """Whether MAX_REQUESTS of an asker are admitted now."""
-        return self._requests[organization, asker] >= MAX_REQUESTS
+    def is_full(self, organization: str, is_share: bool) -> bool:
+        """Whether MAX_REQUESTS of an organization, or of its shares, are admitted now."""
+        return self._requests[organization, is_share] >= MAX_REQUESTS
 
-    def admit(self, organization: str, asker: Asker) -> None:
-        """Admit one request. Raises Overloaded if MAX_REQUESTS of the asker are admitted already."""
-        if self.is_full(organization, asker):
+    def admit(self, organization: str, is_share: bool) -> None:
+        """Admit one request. Raises Overloaded if MAX_REQUESTS are admitted already."""
+        if self.is_full(organization, is_share):
             raise Overloaded
-        self._requests[organization, asker] += 1
+        self._requests[organization, is_share] += 1
 
-    def release(self, organization: str, asker: Asker) -> None:
+    def release(self, organization: str, is_share: bool) -> None:
         """End the admission of one request."""
-        self._requests[organization, asker] -= 1
-        if not self._requests[organization, asker]:
-            del self._requests[organization, asker]
+        self._requests[organization, is_share] -= 1
+        if not self._requests[organization, is_share]:
+            del self._requests[organization, is_share]
 
     @contextmanager
-    def admitted(self, organization: str, asker: Asker) -> Iterator[None]:
+    def admitted(self, organization: str, is_share: bool) -> Iterator[None]:
         """Admit one request meanwhile. Raises Overloaded."""
-        self.admit(organization, asker)
+        self.admit(organization, is_share)
         try:
             yield
         finally:
-            self.release(organization, asker)
+            self.release(organization, is_share)
 
     def close(self) -> None:
         """Wait for running queries and end the threads."""

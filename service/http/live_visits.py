@@ -70,17 +70,17 @@ class VisitReceiver:
         await self._commits.close()
 
     async def _land(self, body: bytes, caller: Caller) -> IngestResult:
-        organization, askers = caller.turn
+        organization, is_share = caller.turn
         if len(body) <= SMALL_BYTES:
             rows = _split(body)
         else:
-            rows = await self._turns.compute(organization, askers, lambda: _split(body))
+            rows = await self._turns.compute(organization, is_share, lambda: _split(body))
         while True:
             prepared = PreparedVisits(Submission(organization, rows))
             try:
                 takes_turns = len(rows) > SMALL or self._without_turn + len(rows) > MAX_WITHOUT_TURN
                 while takes_turns and not prepared.is_complete:
-                    await self._turns.compute(organization, askers, lambda: self._prepare(prepared))  # noqa: B023
+                    await self._turns.compute(organization, is_share, lambda: self._prepare(prepared))  # noqa: B023
             except STORAGE_ERRORS as error:
                 raise StorageUnavailable(error) from error
             unprepared = 0 if prepared.is_complete else len(rows)

@@ -2,49 +2,51 @@
 
 import asyncio
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from queries import ClusterUnavailable, Engine, EngineLost, Entry, FilesGone, Scope, Variables, is_for_cluster
 from service.encoding import encode
 from service.http.errors import ClusterDown
 from service.http.lanes import Lane, Workers
-from service.http.turns import Asker
 
 MAX_RETRIES: Final = 3
 """Files may be replaced again while a query is retried, on a busy machine more than once."""
 
 
 class QueryBatch:
-    """The queries of one request of an asker. They share one snapshot of the lake.
+    """The queries of one request. They share one snapshot of the lake.
 
     The batch is admitted with its first query and released after its last, so that it never waits for admission
     while it occupies a thread. A batch that turns out to be for the cluster moves there with all its queries.
     """
 
-    def __init__(self, engine: Engine, workers: Workers, scope: Scope, asker: Asker, entries: Sequence[Entry]) -> None:
+    def __init__(
+        self, engine: Engine, workers: Workers, scope: Scope, is_share: bool, entries: Sequence[Entry]
+    ) -> None:
         """`entries` are those that are asked for. If there are several, they share the visits of a link."""
         self._engine = engine
         self._workers = workers
         self._lane: Lane = workers
         self._scope = scope
-        self.asker = asker
+        self.is_share = is_share
+        self._turn = scope.organization, is_share
         self._entries = entries
-        self._askers: dict[str, Collection[Asker]] = {}
-        """By the names of the entries whose queries wait or run: the askers that wait for them now."""
+        self._running = 0
+        """Number of queries that wait or run."""
         self._snapshot: asyncio.Task[Variables] | None = None
         self._snapshot_cancelled = threading.Event()
 
-    async def run(self, entry: Entry, askers: Collection[Asker]) -> bytes:
-        """The encoded answer of an entry, which `askers` wait for: all who want the same answer, as they come and go.
+    async def run(self, entry: Entry) -> bytes:
+        """The encoded answer of an entry.
 
         Raises Overloaded, ClusterDown, and what Engine.answer raises. After FilesGone or EngineLost the query is
         retried with a new snapshot, MAX_RETRIES times at most. Cancelling the coroutine cancels the query.
         """
-        if not self._askers:
+        if not self._running:
             self._lane = self._workers
-            self._lane.admit(self._scope.organization, self.asker)
-        self._askers[entry.name] = askers
+            self._lane.admit(*self._turn)
+        self._running += 1
         try:
             for _ in range(MAX_RETRIES):
                 snapshot = self._current_snapshot()
@@ -55,9 +57,9 @@ class QueryBatch:
                         self._snapshot = None
             return await self._answer(entry, self._current_snapshot())
         finally:
-            del self._askers[entry.name]
-            if not self._askers:
-                self._lane.release(self._scope.organization, self.asker)
+            self._running -= 1
+            if not self._running:
+                self._lane.release(*self._turn)
                 if self._snapshot and not self._snapshot.done():  # no query waits for it any more
                     self._engine.stop(self._snapshot_cancelled)
                     self._snapshot = None
@@ -74,9 +76,7 @@ class QueryBatch:
                     return variables
                 return self._engine.with_shared_visits(variables, self._entries, cancelled)
 
-            taking = self._workers.compute(
-                self._scope.organization, lambda: [asker for askers in self._askers.values() for asker in askers], take
-            )
+            taking = self._workers.compute(*self._turn, take)
             self._snapshot = asyncio.create_task(taking)
             # without anything left that awaits it, its error is ignored
             self._snapshot.add_done_callback(lambda task: task.cancelled() or task.exception())
@@ -86,14 +86,13 @@ class QueryBatch:
         variables = await asyncio.shield(snapshot)  # other queries of this batch may still need it
         lane = self._workers.cluster if is_for_cluster(variables) else self._workers
         if lane is not self._lane:  # admit the batch there instead
-            lane.admit(self._scope.organization, self.asker)
-            self._lane.release(self._scope.organization, self.asker)
+            lane.admit(*self._turn)
+            self._lane.release(*self._turn)
             self._lane = lane
         cancelled = threading.Event()
         try:
             return await self._lane.compute(
-                self._scope.organization,
-                lambda: self._askers[entry.name],
+                *self._turn,
                 lambda: encode(self._engine.answer(entry, variables, cancelled)),
             )
         except ClusterUnavailable as error:

@@ -54,7 +54,7 @@ def server_sources(
     """Ask the server in whose process this runs: the same answers and the same cache as over HTTP, and no free SQL."""
 
     async def answer(entry: Entry, scope: Scope) -> bytes:
-        return await answers.body(entry, scope, caller.asker)
+        return await answers.body(entry, scope, caller.is_share)
 
     scope_of = _scope_of(lake, caller.organization, links, clock)
     sources = _sources(lake, caller.organization, jobs, scope_of, answer)

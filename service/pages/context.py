@@ -67,8 +67,8 @@ class PageContext:
         groups: dict[Scope, list[Entry]] = {}
         for entry, scope in wanted:
             groups.setdefault(scope, []).append(entry)
-        answers, asker = self.services.answers, request.scope["caller"].asker
-        loaded = await all_of(answers.bodies(group, scope, asker) for scope, group in groups.items())
+        answers, is_share = self.services.answers, request.scope["caller"].is_share
+        loaded = await all_of(answers.bodies(group, scope, is_share) for scope, group in groups.items())
         bodies = {scope: iter(bodies_of_scope) for scope, bodies_of_scope in zip(groups, loaded, strict=True)}
         return [next(bodies[scope]) for _, scope in wanted]
 

@@ -13,7 +13,6 @@ from data.rules.geoip import CountryDatabase
 from service.http.authentication import Caller
 from service.http.compression import negotiated
 from service.http.lanes import Lane
-from service.http.turns import ANY_ASKER, Askers
 from service.pages import formats
 from service.pages.assets import ICON, SCRIPT, STYLESHEET, source_of
 from service.pages.markup import with_code
@@ -94,7 +93,7 @@ class Renderer:
         return self._environment.get_template(template).render(context).encode()
 
 
-def turn_of(request: Request) -> tuple[str, Askers]:
-    """Whose turn the rendering takes: the caller's organization, and the asker; neither before a user signs in."""
+def turn_of(request: Request) -> tuple[str, bool]:
+    """Whose turn the rendering takes: that of the caller; of no organization before a user signs in."""
     caller: Caller | None = request.scope.get("caller")
-    return caller.turn if caller else ("", lambda: [ANY_ASKER])
+    return caller.turn if caller else ("", False)

@@ -12,7 +12,6 @@ from service.http.answers import Answers
 from service.http.cache import AnswerCache, CacheKey
 from service.http.compression import MIN_BYTES, wants_gzip
 from service.http.lanes import Workers
-from service.http.turns import Asker
 from tests.conftest import NOW
 from tests.support.clock import Clock
 from tests.support.tables import examples_at_once
@@ -90,7 +89,7 @@ async def test_an_answer_is_compressed_once_while_it_is_cached_and_counts_in_its
 
     async def ask():
         body = await held.body(DASHBOARD, MARCH)
-        return body, await held.compressed(DASHBOARD, MARCH, Asker(), body)
+        return body, await held.compressed(DASHBOARD, MARCH, False, body)
 
     (body, packed), *others = await asyncio.gather(*(ask() for _ in range(50)))
     size = next(row["bytes"] for row in held.statistics("acme") if row["scope"] == "dashboard")
@@ -104,6 +103,6 @@ async def test_an_answer_is_compressed_once_while_it_is_cached_and_counts_in_its
 async def test_an_answer_that_is_not_cached_is_compressed_as_it_was_given(held, compressed):
     """Such as one whose visits were erased while it was being computed: nobody else gets it."""
     held, _ = held
-    packed = await asyncio.gather(*(held.compressed(DASHBOARD, MARCH, Asker(), body) for body in (b"[1]", b"[2]")))
+    packed = await asyncio.gather(*(held.compressed(DASHBOARD, MARCH, False, body) for body in (b"[1]", b"[2]")))
     assert [gzip.decompress(one) for one in packed] == [b"[1]", b"[2]"]
     assert held._cache.get(CacheKey.of(DASHBOARD.name, MARCH)) is None

@@ -276,7 +276,9 @@ async def test_who_comes_while_the_one_before_leaves_is_answered(lake, workers, 
         after = asyncio.create_task(answers.body(ENTRIES["devices"], scope))
         for _ in range(20):
             await asyncio.sleep(0)
-        assert "devices" in {key.name for key in cache._running if not cache.needs_computation(key)}  # to be shared
+        assert "devices" in {
+            key.name for key, _ in cache._running if not cache.needs_computation(key, False)
+        }  # to be shared
         warehouse.gate.set()
         (found,) = {await staying for staying in (before, after) if staying}
         assert b'"visits":1,' in found

@@ -11,12 +11,11 @@ import pytest
 
 from queries import Warehouse
 from service.http.lanes import Workers
-from service.http.turns import Asker
 from service.threads import NICENESS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a priority of each thread")
 
-MINE = "acme", lambda: [Asker()]
+MINE = "acme", False
 
 
 def niceness(thread=0):

@@ -170,7 +170,7 @@ class _JobPages:
             return None
         first, last = days_of(shipped_on, services.today(organization))
         try:
-            with services.workers.admitted(organization, caller.asker):
+            with services.workers.admitted(*caller.turn):
                 (counts,) = await services.workers.compute(
                     *caller.turn, lambda: measure_all(services.warehouse, kind, organization, [subject], first, last)
                 )

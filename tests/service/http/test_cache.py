@@ -17,7 +17,6 @@ from service.http.answers import LONG, Answers
 from service.http.cache import TTL_SECONDS, AnswerCache, CacheKey
 from service.http.errors import Overloaded
 from service.http.lanes import MAX_REQUESTS, Workers
-from service.http.turns import Asker
 from tests.support.clock import Clock
 from tests.support.visits import land, visit
 
@@ -159,6 +158,16 @@ async def test_places_are_given_back_after_answers_failures_and_departures(answe
     await answers.body(DASHBOARD, MINE)
 
 
+async def test_a_member_does_not_wait_for_a_query_of_a_share(answers, engine):
+    engine.open.clear()
+    share, *members = (asyncio.create_task(answers.body(OVERVIEW, MINE, is_share)) for is_share in (True, False, False))
+    while not engine.computed:
+        await asyncio.sleep(0.001)
+    assert len(answers._cache._running) == 2  # that of the members is shared
+    engine.open.set()
+    assert len(set(await asyncio.gather(share, *members))) == 1
+
+
 async def test_who_leaves_takes_along_an_entry_asked_for_twice(answers, engine):
     engine.open.clear()
     before = asyncio.all_tasks()
@@ -181,7 +190,7 @@ async def test_past_the_last_place_a_request_is_refused_before_its_parts_begin_b
     scopes = [Scope("acme", START, END, domain=f"go{number}.example") for number in range(MAX_REQUESTS)]
     asked = [answers.body(OVERVIEW if number else DASHBOARD, scope) for number, scope in enumerate(scopes)]
     tasks = [asyncio.create_task(one) for one in asked]
-    while not answers._workers.is_full("acme", Asker()):
+    while not answers._workers.is_full("acme", False):
         await asyncio.sleep(0)
     before = asyncio.all_tasks()
     bodies = answers.bodies([OVERVIEW, DASHBOARD], MINE)
@@ -191,7 +200,7 @@ async def test_past_the_last_place_a_request_is_refused_before_its_parts_begin_b
     assert asyncio.all_tasks() == before
     await answers.body(DEVICES, MINE)  # held
     asked = [answers.body(OVERVIEW, scopes[7]), answers.bodies([OVERVIEW], scopes[7])]  # being computed
-    asked += [answers.body(OVERVIEW, THEIRS), answers.body(OVERVIEW, MINE, Asker("another key"))]
+    asked += [answers.body(OVERVIEW, THEIRS), answers.body(OVERVIEW, MINE, is_share=True)]
     others = [asyncio.create_task(one) for one in asked]
     await asyncio.sleep(0)
     assert not any(one.done() for one in others)
@@ -203,14 +212,13 @@ async def test_past_the_last_place_a_request_is_refused_before_its_parts_begin_b
 async def test_a_refused_caller_cancels_no_answer_that_others_wait_for(answers):
     cache_key, full = CacheKey.of("devices", MINE), asyncio.Event()
 
-    async def refused(_):
+    async def refused():
         await full.wait()
         raise Overloaded
 
-    asked = ((Asker("share", True), refused), (Asker("owner"), lambda _: asyncio.sleep(0, b"[]")))
     tasks = []
-    for asker, compute in asked:
-        tasks.append(asyncio.create_task(answers._cache.get_or_compute(cache_key, asker, compute)))
+    for compute in (refused, lambda: asyncio.sleep(0, b"[]")):
+        tasks.append(asyncio.create_task(answers._cache.get_or_compute(cache_key, False, compute)))
         await asyncio.sleep(0)
     full.set()
     with pytest.raises(Overloaded):
@@ -233,7 +241,7 @@ def test_what_is_served_is_never_older_than_five_minutes_and_never_anothers(scri
         for organization, number, pause in script:
             key = CacheKey.of("devices", Scope(organization, START, date(2026, 3, 10 + number)))
             made = f"{organization} {number} {clock.now}".encode()
-            body = await answers.get_or_compute(key, Asker(), lambda _, made=made: asyncio.sleep(0, made))
+            body = await answers.get_or_compute(key, False, lambda made=made: asyncio.sleep(0, made))
             assert answers.get(key).body == body
             owner, which, made_at = body.decode().split()
             assert (owner, int(which)) == (organization, number)
@@ -252,9 +260,9 @@ async def test_the_cache_is_bounded_in_bytes_and_counts_what_it_drops(monkeypatc
     answers = AnswerCache(clock)
     for day in range(1, 16):
         key = CacheKey.of("devices", Scope("acme", date(2026, 3, day), END))
-        await answers.get_or_compute(key, Asker(), lambda _: asyncio.sleep(0, b"x" * 1_000))
+        await answers.get_or_compute(key, False, lambda: asyncio.sleep(0, b"x" * 1_000))
     huge = CacheKey.of("browsers", MINE)
-    assert await answers.get_or_compute(huge, Asker(), lambda _: asyncio.sleep(0, b"x" * 10_000)) == b"x" * 10_000
+    assert await answers.get_or_compute(huge, False, lambda: asyncio.sleep(0, b"x" * 10_000)) == b"x" * 10_000
     assert answers.get(huge) is None
     total, devices, browsers = answers.statistics("acme", ["devices", "browsers"], {})
     assert (devices["entries"], devices["bytes"], devices["evictions"]) == (6, 6_000, 9)

@@ -1,4 +1,4 @@
-"""Turns: organizations one after the other, within one its askers, shares last, and a place left for the others."""
+"""Turns: organizations one after the other, within one shares last, and a place left for the others."""
 
 import asyncio
 import gc
@@ -7,51 +7,49 @@ import threading
 import pytest
 
 from service.http.lanes import Lane, Workers
-from service.http.turns import Asker, Turns
-
-ANNA, BEN, SHARE = Asker("anna"), Asker("ben"), Asker("a share", is_share=True)
+from service.http.turns import Turns
 
 
 async def order_of(*given):
-    """In which order those who wait, as (organization, *askers), get the only place, one after the other."""
+    """In which order those who wait, as (organization, is_share, name), get the only place, one after the other."""
     turns, order = Turns(1), []
 
-    async def wait(organization, askers):
-        await turns.take(organization, lambda: askers)
-        order.append((organization, *(asker.name for asker in askers)))
+    async def wait(organization, is_share, name):
+        await turns.take(organization, is_share)
+        order.append(name)
         turns.give_back(organization)
 
-    await turns.take("who has it", lambda: [ANNA])
-    waiting = [asyncio.create_task(wait(organization, askers)) for organization, *askers in given]
+    await turns.take("who has it")
+    waiting = [asyncio.create_task(wait(*one)) for one in given]
     await asyncio.sleep(0)
     turns.give_back("who has it")
     await asyncio.gather(*waiting)
     assert turns._free == 1
-    assert not turns._lines
+    assert not turns._queues
     return order
 
 
-@pytest.mark.parametrize(
-    ("given", "order"),
-    [([("a", ANNA)] * 3 + [("b", ANNA), ("c", ANNA)], "a b c a a"),
-     ([("a", ANNA)] * 2 + [("b", ANNA)] * 3, "a b a b b"),
-     ([("a", ANNA)] * 3 + [("a", BEN)] * 2, "anna ben anna ben anna"),
-     ([("a", SHARE), ("a", SHARE), ("a", ANNA), ("a", BEN)], "anna ben a share a share"),
-     ([("a", ANNA), ("a", SHARE), ("a", SHARE, BEN), ("a", ANNA)], "anna a share+ben anna a share"),
-     ([("a", ANNA), ("a", ANNA), ("a", ANNA, BEN), ("a", ANNA)], "anna anna+ben anna anna")],
-)  # fmt: skip
-async def test_organizations_take_turns_and_within_one_its_askers_with_shares_last(given, order):
-    taken = await order_of(*given)
-    several = len({organization for organization, *_ in given}) > 1
-    assert " ".join(one[0] if several else "+".join(one[1:]) for one in taken) == order
+@pytest.mark.parametrize(("given", "order"), [("aaabc", "abcaa"), ("aabbb", "ababb")])
+async def test_organizations_take_turns(given, order):
+    assert await order_of(*((name, False, name) for name in given)) == [*order]
+
+
+async def test_a_share_comes_after_members_who_keep_their_order():
+    given = ("a", True, "share"), ("a", False, "anna"), ("a", True, "another share"), ("a", False, "ben")
+    assert await order_of(*given) == ["anna", "ben", "share", "another share"]
+
+
+async def test_a_share_waits_for_no_members_of_other_organizations():
+    given = ("a", False, "anna"), ("a", False, "ben"), ("b", True, "share of b")
+    assert await order_of(*given) == ["anna", "share of b", "ben"]
 
 
 async def test_an_organization_never_takes_the_last_place_beside_one_that_it_has():
     turns = Turns(3)
-    mine = [asyncio.create_task(turns.take("a", lambda: [ANNA])) for _ in range(3)]
+    mine = [asyncio.create_task(turns.take("a")) for _ in range(3)]
     await asyncio.sleep(0)
     assert [one.done() for one in mine] == [True, True, False]
-    await turns.take("b", lambda: [ANNA])
+    await turns.take("b")
     turns.give_back("b")
     await asyncio.sleep(0)
     assert not mine[2].done()
@@ -62,11 +60,11 @@ async def test_an_organization_never_takes_the_last_place_beside_one_that_it_has
 async def test_of_two_organizations_the_one_with_fewer_places_goes_first():
     turns = Turns(4)
     for organization in "aab":
-        await turns.take(organization, lambda: [ANNA])
-    waiting = {organization: asyncio.create_task(turns.take(organization, lambda: [ANNA])) for organization in "ab"}
+        await turns.take(organization)
+    waiting = {organization: asyncio.create_task(turns.take(organization)) for organization in "ab"}
     await asyncio.sleep(0)
     assert not any(one.done() for one in waiting.values())  # each has a place, and one is left
-    await turns.take("c", lambda: [ANNA])
+    await turns.take("c")
     turns.give_back("c")
     turns.give_back("a")  # as many as b has
     await asyncio.sleep(0)
@@ -76,24 +74,10 @@ async def test_of_two_organizations_the_one_with_fewer_places_goes_first():
     await waiting["b"]
 
 
-async def test_a_query_gets_the_turn_of_the_best_of_those_who_wait_when_it_is_given():
-    turns, joined = Turns(1), [SHARE]
-    await turns.take("a", lambda: [ANNA])
-    early = asyncio.create_task(turns.take("a", lambda: [SHARE]))
-    late = asyncio.create_task(turns.take("a", lambda: joined))
-    await asyncio.sleep(0)
-    joined.append(BEN)
-    turns.give_back("a")
-    await late
-    assert not early.done()
-    turns.give_back("a")
-    await early
-
-
 async def test_who_leaves_while_waiting_or_at_its_turn_keeps_no_place():
     turns = Turns(1)
-    await turns.take("a", lambda: [ANNA])
-    waiting, at_its_turn, last = (asyncio.create_task(turns.take("b", lambda: [BEN])) for _ in range(3))
+    await turns.take("a")
+    waiting, at_its_turn, last = (asyncio.create_task(turns.take("b")) for _ in range(3))
     await asyncio.sleep(0)
     waiting.cancel()
     turns.give_back("a")
@@ -101,7 +85,7 @@ async def test_who_leaves_while_waiting_or_at_its_turn_keeps_no_place():
     await asyncio.wait_for(last, 5)
     turns.give_back("b")
     assert turns._free == 1
-    assert not turns._lines
+    assert not turns._queues
 
 
 async def test_a_place_is_given_back_when_the_query_ends_not_when_its_client_leaves():
@@ -114,10 +98,10 @@ async def test_a_place_is_given_back_when_the_query_ends_not_when_its_client_lea
         end.wait(30)
         raise RuntimeError("interrupted")
 
-    leaving = asyncio.create_task(lane.compute("a", lambda: [ANNA], work))
+    leaving = asyncio.create_task(lane.compute("a", False, work))
     await begun.wait()
     leaving.cancel()
-    after = asyncio.create_task(lane.compute("b", lambda: [ANNA], lambda: "answered"))
+    after = asyncio.create_task(lane.compute("b", False, lambda: "answered"))
     await asyncio.sleep(0.05)
     assert not after.done()
     end.set()
@@ -132,11 +116,11 @@ async def test_an_organization_that_rests_lets_others_go_first():
     turns, order = Turns(1), []
 
     async def wait(organization):
-        await turns.take(organization, lambda: [ANNA])
+        await turns.take(organization)
         order.append(organization)
         turns.give_back(organization)
 
-    await turns.take("a", lambda: [ANNA])
+    await turns.take("a")
     first = asyncio.create_task(wait("a"))
     await asyncio.sleep(0)
     turns.give_back("a", 3_600)
@@ -146,19 +130,19 @@ async def test_an_organization_that_rests_lets_others_go_first():
     await first
     assert order == ["b", "c", "a"]
     assert turns._free == 1
-    assert not turns._lines
+    assert not turns._queues
 
 
-@pytest.mark.parametrize(("asker", "rests"), [("a", [0.0]), ("b", [pytest.approx(0.02, abs=0.01)])])
-async def test_work_beside_queries_of_others_rests_as_long_as_it_took(monkeypatch, asker, rests):
+@pytest.mark.parametrize(("organization", "rests"), [("a", [0.0]), ("b", [pytest.approx(0.02, abs=0.01)])])
+async def test_work_beside_queries_of_others_rests_as_long_as_it_took(monkeypatch, organization, rests):
     times, given = iter([1.0, 1.02]), []
     give_back = Turns.give_back
     monkeypatch.setattr(Turns, "give_back", lambda turns, name, rest=0: given.append(rest) or give_back(turns, name))
     workers, end = Workers(), threading.Event()
-    query = asyncio.create_task(workers.compute(asker, lambda: [ANNA], lambda: end.wait(30)))
+    query = asyncio.create_task(workers.compute(organization, False, lambda: end.wait(30)))
     await asyncio.sleep(0)
     monkeypatch.setattr("service.http.lanes.monotonic", lambda: next(times))
-    await workers.texts.compute("a", lambda: [ANNA], lambda: "a page")
+    await workers.texts.compute("a", False, lambda: "a page")
     monkeypatch.undo()
     end.set()
     await query
