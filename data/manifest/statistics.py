@@ -1,6 +1,7 @@
 """What the manifest says of the lake as a whole: numbers for status, not for answers."""
 
 import json
+from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Final, NamedTuple
 
@@ -23,20 +24,22 @@ SELECT sum(deletable_at IS NOT NULL), sum(iif(deletable_at IS NULL, 0, bytes)),
 """
 
 
-class OrganizationCounts(NamedTuple):
-    """What an organization has."""
+@dataclass
+class OrganizationStatus:
+    """The data of one organization, or the total of all."""
 
-    organization: str
-    files: int
-    visits: int  # in files, without pending ones
-    bytes: int
-    first_day: date | None
-    last_day: date | None
-    open_files: int  # files of today
-    unmerged_days: int  # past days with several files
-    unjudged_days: int  # past days whose visits were not judged, or whose latest were not
-    pending_visits: int
-    oldest_pending_at: datetime | None
+    files: int = 0
+    visits: int = 0  # in files, without pending ones
+    bytes: int = 0
+    first_day: date | None = None
+    last_day: date | None = None
+    first_visit_at: datetime | None = None  # of footers, which data/store/status.py reads if they are few
+    last_visit_at: datetime | None = None
+    open_files: int = 0  # files of today
+    unmerged_days: int = 0  # past days with several files, which compaction will merge
+    unjudged_days: int = 0  # past days whose visits were not judged, or whose latest were not
+    pending_visits: int = 0  # acknowledged, not yet in a file
+    oldest_pending_at: datetime | None = None
 
 
 class FileCounts(NamedTuple):
@@ -73,15 +76,16 @@ class Statistics:
         ((version,),) = self._database.rows("PRAGMA user_version")
         return int(version)
 
-    def organizations(self, now: datetime, organization: str = "") -> list[OrganizationCounts]:
-        """What each organization has, or only the one that is given."""
+    def organizations(self, now: datetime, organization: str = "") -> dict[str, OrganizationStatus]:
+        """Return the data of each organization by its name, or only of the one that is given."""
         rows = self._database.rows(_ORGANIZATIONS, {"now": now.isoformat(), "organization": organization})
-        return [
-            OrganizationCounts(*row)._replace(
-                first_day=_day(row[4]), last_day=_day(row[5]), oldest_pending_at=parse_time(row[10])
+        return {
+            name: OrganizationStatus(
+                files, visits, size, _day(first), _day(last), None, None,
+                open_files, unmerged, unjudged, pending, parse_time(oldest),
             )
-            for row in rows
-        ]
+            for name, files, visits, size, first, last, open_files, unmerged, unjudged, pending, oldest in rows
+        }  # fmt: skip
 
     def stored_span(self, organization: str) -> StoredSpan:
         """The days of an organization's visits. Takes well under a millisecond, unlike `organizations`."""

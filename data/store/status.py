@@ -4,7 +4,7 @@ import json
 import sqlite3
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -13,29 +13,12 @@ import pyarrow.parquet as pq
 from data.disk.files import UNREADABLE
 from data.errors import LakeDamaged
 from data.manifest.clock import TOLERANCE
+from data.manifest.statistics import OrganizationStatus
 from data.rules.tables import rules_version
 from data.store.lake import Lake
 
 MAX_FOOTERS: Final = 500
 """With more files than this, footers (about 0.2 ms each) are not read, and times of visits are unknown."""
-
-
-@dataclass
-class OrganizationStatus:
-    """The data of one organization, or the total of all."""
-
-    files: int = 0
-    visits: int = 0  # in files, without pending ones
-    bytes: int = 0
-    first_day: date | None = None
-    last_day: date | None = None
-    first_visit_at: datetime | None = None  # also None when too many footers would have to be read
-    last_visit_at: datetime | None = None
-    open_files: int = 0  # files of today
-    unmerged_days: int = 0  # past days with several files, which compaction will merge
-    unjudged_days: int = 0  # past days whose visits were not judged, or whose latest were not
-    pending_visits: int = 0  # acknowledged, not yet in a file
-    oldest_pending_at: datetime | None = None
 
 
 @dataclass
@@ -94,14 +77,7 @@ def organization_status(lake: Lake, organization: str, now: datetime) -> Organiz
 
 def _organizations(lake: Lake, now: datetime, organization: str = "") -> dict[str, OrganizationStatus]:
     """The data of every organization by its name, or only of the one that is given."""
-    statuses = {
-        counts.organization: OrganizationStatus(
-            counts.files, counts.visits, counts.bytes, counts.first_day, counts.last_day, None, None,
-            counts.open_files, counts.unmerged_days, counts.unjudged_days, counts.pending_visits,
-            counts.oldest_pending_at,
-        )
-        for counts in lake.manifest.statistics.organizations(now, organization)
-    }  # fmt: skip
+    statuses = lake.manifest.statistics.organizations(now, organization)
     ends = lake.manifest.files.first_and_last_days(organization)
     for name, path in ends if len(ends) <= MAX_FOOTERS else []:
         span = _span(lake.root / path)

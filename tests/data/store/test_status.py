@@ -12,12 +12,13 @@ from data.errors import LakeDamaged
 from data.ingest.visitor_ids import daily_salts
 from data.manifest.files import LandedFile, insert_files
 from data.manifest.policies import RECLASSIFYING
+from data.manifest.statistics import OrganizationStatus
 from data.recovery.verification import verify_lake
 from data.rules.tables import IpList, rules_version
 from data.store import pending, status
 from data.store.ip_list_files import refresh
 from data.store.lake import Lake
-from data.store.status import LakeStatus, OrganizationStatus, status_of
+from data.store.status import LakeStatus, status_of
 from data.tasks.retention import apply_retention
 from tests.support.manifests import database_of
 from tests.support.visits import land, packed, visit
