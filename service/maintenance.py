@@ -15,10 +15,10 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from data import Lake, LakeDamaged, TrafficError
+from data.disk.files import RegisteredFile
 from data.ingest.visitor_ids import delete_old_salts
 from data.manifest.clock import is_recent
 from data.publish.publisher import Interrupted, LakePublisher, follow_erasures
-from data.store.lake import StoredFile
 from data.store.pending import flush_all
 from data.store.rollups import damaged_rollups
 from data.tasks.compaction import Compactor
@@ -85,7 +85,7 @@ class Maintenance:
         self._running: list[asyncio.Task[None]] = []
         self._damaged_files: set[str] = set()
         self._reported_damage: set[str] = set()
-        self._recheck_queue: list[StoredFile] = []
+        self._recheck_queue: list[RegisteredFile] = []
         self._last_warnings: dict[Step, str] = {}
 
     def begin(self) -> None:
@@ -181,8 +181,7 @@ class Maintenance:
         """Verify each file once a day. A damaged file is logged once, then skipped."""
         if not self._recheck_queue:
             before = self._clock() - CHECK_AFTER
-            old: list[StoredFile] = [*self._lake.manifest.links.all_live(before=before)]
-            old += self._lake.manifest.files.unchecked(before)
+            old = self._lake.manifest.files.unchecked(before)
             self._recheck_queue = [file for file in reversed(old) if file.path not in self._damaged_files]
         if not self._recheck_queue:
             return False

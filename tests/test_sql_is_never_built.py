@@ -14,6 +14,9 @@ VERBS = ("SELECT ", "INSERT ", "UPDATE ", "DELETE ", "CREATE ", "SET ", "PRAGMA 
 ALLOWED = {
     "data/manifest/schema.py:_migrate": "statements and number of a table of ours, given by those who open a database",
     "data/manifest/schema.py:create_database": "the statements of a database of ours, given by those who create it",
+    "data/manifest/kinds.py:insert": "the table and the columns of one of three kinds of files",
+    "data/manifest/kinds.py:execute": "as rows, with the table of a kind of files",
+    "data/manifest/kinds.py:rows": "as rows, with the table of a kind of files",
     "data/manifest/database.py:rows": "hands on what its callers give it, and they are looked at here",
     "data/logs/formats.py:read": "the name of a format of ours and the SQL file of that name",
     "queries/shell.py:script": "a script for DuckDB's own shell: names of ours, and values as literals",

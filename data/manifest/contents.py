@@ -12,10 +12,10 @@ from msgspec.structs import astuple
 
 from data.disk.files import RegisteredFile
 from data.errors import LakeDamaged, NewerVersion
-from data.manifest.clock import format_time
 from data.manifest.coverage import note_received
 from data.manifest.database import Database
 from data.manifest.files import READERS_GRACE, LandedFile, insert_files
+from data.manifest.kinds import VISIT_FILES, expire
 from data.manifest.links import insert_links
 from data.manifest.logs import Batch
 
@@ -121,10 +121,8 @@ def _insert(db: sqlite3.Connection, contents: NewContents) -> None:
     db.executemany(_BATCH, old["batches"])
     db.executemany(_OBJECT, objects)
     insert_files(db, [*contents.files, *contents.replaced])
-    expiry = format_time(datetime.now(UTC) + READERS_GRACE)
-    db.executemany(
-        "UPDATE files SET deletable_at = ? WHERE path = ?", [(expiry, one.path) for one in contents.replaced]
-    )
+    for file in contents.replaced:
+        expire(db, VISIT_FILES, file.path, datetime.now(UTC) + READERS_GRACE)
     organizations = {file.organization for file in [*contents.files, *contents.replaced]}
     epochs = dict.fromkeys(organizations, 0) | dict(old["epochs"])
     db.executemany("INSERT INTO epochs VALUES (?, ?)", [(name, epoch + 1) for name, epoch in epochs.items()])

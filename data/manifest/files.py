@@ -4,10 +4,13 @@ import sqlite3
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from itertools import product
 from typing import Any, Final, NamedTuple
 
-from data.manifest.clock import TOLERANCE, format_time, unchecked_bounds
+from data.disk.files import RegisteredFile
+from data.manifest.clock import TOLERANCE, format_time
 from data.manifest.database import Database
+from data.manifest.kinds import KINDS, VISIT_FILES, insert, live_of_kind
 from data.visits import SCHEMA_VERSION
 
 Move = Callable[[], "list[LandedFile]"]
@@ -84,12 +87,10 @@ class Files:
         rows = self._database.rows(_SELECT_LIVE + "unfinished_of = ? AND visits > 0", [batch])
         return [_file_of(row) for row in rows]
 
-    def unchecked(self, before: datetime) -> list[LandedFile]:
-        """The live files whose bytes were last verified before a time, the longest ago first."""
-        rows = self._database.rows(
-            _SELECT_LIVE + "checked_at NOT BETWEEN ? AND ? ORDER BY checked_at", unchecked_bounds(before)
-        )
-        return [_file_of(row) for row in rows]
+    def unchecked(self, before: datetime) -> list[RegisteredFile]:
+        """The live files of the kinds that are not computed again whose bytes were last verified before a time."""
+        kinds = [kind for kind in KINDS if kind.is_backed_up]
+        return [file for kind in kinds for file in live_of_kind(self._database, kind, before=before)]
 
     def oldest(self, most: int) -> list[str]:
         """The paths of the live files with visits, those of the oldest days first."""
@@ -162,9 +163,8 @@ class Files:
         """
         with self._database.transaction() as db:
             row = [changed_ns, inode, format_time(now), path]
-            db.execute("UPDATE files SET changed_ns = ?, inode = ?, checked_at = ? WHERE path = ?", row)
-            db.execute("UPDATE links SET changed_ns = ?, inode = ?, checked_at = ? WHERE path = ?", row)
-            db.execute("UPDATE rollups SET changed_ns = ?, inode = ?, checked_at = ? WHERE path = ?", row)
+            for kind in KINDS:
+                kind.execute("UPDATE of_kind SET changed_ns = ?, inode = ?, checked_at = ? WHERE path = ?", db, row)
 
     def deletable(self, now: datetime) -> list[str]:
         """The paths of dead files of any kind whose grace period is over, or ends later than it can by this clock."""
@@ -180,28 +180,26 @@ class Files:
 
         With `before`, only files of days before that date.
         """
-        first = before and before.isoformat()
-        parameters = {"by": format_time(deletable_at), "organization": organization, "before": first}
+        parameters = [format_time(deletable_at), organization, before and before.isoformat()]
         with self._database.transaction() as db:
-            rows = db.execute(
-                "UPDATE files SET deletable_at = min(deletable_at, :by) WHERE organization = :organization "
-                "AND deletable_at IS NOT NULL AND (:before IS NULL OR day < :before) RETURNING path",
-                parameters,
-            ).fetchall()
-            rows += db.execute(
-                "UPDATE rollups SET deletable_at = min(deletable_at, :by) WHERE organization = :organization "
-                "AND deletable_at IS NOT NULL AND (:before IS NULL OR month < :before) RETURNING path",
-                parameters,
-            ).fetchall()
+            rows = [
+                row
+                for kind in KINDS
+                if kind.holds_visits
+                for row in kind.execute(
+                    "UPDATE of_kind SET deletable_at = min(deletable_at, ?1) WHERE organization = ?2 "
+                    "AND deletable_at IS NOT NULL AND (?3 IS NULL OR day_of_kind < ?3) RETURNING path",
+                    db,
+                    parameters,
+                )
+            ]
         return sorted(path for (path,) in rows)
 
     def purge(self, paths: Iterable[str]) -> None:
         """Forget dead files of any kind, which were deleted."""
         with self._database.transaction() as db:
-            for path in paths:
-                db.execute("DELETE FROM files WHERE path = ? AND deletable_at IS NOT NULL", [path])
-                db.execute("DELETE FROM rollups WHERE path = ? AND deletable_at IS NOT NULL", [path])
-                db.execute("DELETE FROM links WHERE path = ? AND deletable_at IS NOT NULL", [path])
+            for path, kind in product(paths, KINDS):
+                kind.execute("DELETE FROM of_kind WHERE path = ? AND deletable_at IS NOT NULL", db, [path])
 
 
 _ENDS: Final = """
@@ -214,11 +212,13 @@ SELECT organization, path FROM files JOIN (
 
 def insert_files(db: sqlite3.Connection, files: Iterable[LandedFile]) -> None:
     """Register live files. The caller has begun a transaction."""
-    db.executemany(
-        f"INSERT INTO files ({_FILE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    insert(
+        db,
+        VISIT_FILES,
         [
-            (file.organization, file.day.isoformat(), file.path, file.visits, file.size, file.sha256, file.changed_ns,
-             file.inode, format_time(file.checked_at), file.unfinished_of, file.schema_version, file.behaviour_version)
+            (file.organization, file.path, file.size, file.sha256, file.changed_ns, file.inode,
+             format_time(file.checked_at), file.day.isoformat(), file.visits, file.unfinished_of, file.schema_version,
+             file.behaviour_version)
             for file in files
         ],
     )  # fmt: skip

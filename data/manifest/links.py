@@ -6,9 +6,10 @@ from datetime import datetime
 from typing import Final
 
 from data.disk.files import RegisteredFile
-from data.manifest.clock import format_time, unchecked_bounds
+from data.manifest.clock import format_time
 from data.manifest.database import Database
 from data.manifest.files import READERS_GRACE
+from data.manifest.kinds import LINK_FILES, expire_of_day, insert, live_of_kind
 
 _LIVE: Final = "SELECT path, bytes, sha256, changed_ns, inode FROM links WHERE deletable_at IS NULL"
 
@@ -26,11 +27,7 @@ class LinkFiles:
 
     def all_live(self, organization: str = "", before: datetime | None = None) -> list[RegisteredFile]:
         """The live files of one organization, or of all; with `before`, only those last verified before it."""
-        rows = self._database.rows(
-            f"{_LIVE} AND ? IN ('', organization) AND checked_at NOT BETWEEN ? AND ? ORDER BY organization",
-            [organization, *unchecked_bounds(before)],
-        )
-        return [RegisteredFile(*row) for row in rows]
+        return live_of_kind(self._database, LINK_FILES, organization, before)
 
     def dead_hashes(self, organization: str) -> list[str]:
         """The SHA-256 of the replaced files of an organization."""
@@ -44,10 +41,7 @@ class LinkFiles:
     ) -> None:
         """Make the file that `move` moves to its place the live one, and note the edits that it makes."""
         with self._database.transaction() as db:
-            db.execute(
-                "UPDATE links SET deletable_at = ? WHERE organization = ? AND deletable_at IS NULL",
-                [format_time(now + READERS_GRACE), organization],
-            )
+            expire_of_day(db, LINK_FILES, organization, None, now + READERS_GRACE)
             insert_links(db, organization, move(), now)
             if made:
                 _note_made(db, organization, made)
@@ -65,11 +59,7 @@ class LinkFiles:
 
 def insert_links(db: sqlite3.Connection, organization: str, links: RegisteredFile, now: datetime) -> None:
     """Register the live links of an organization. The caller has begun a transaction."""
-    db.execute(
-        "INSERT INTO links (organization, path, bytes, sha256, changed_ns, inode, checked_at) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?)",
-        [organization, *links, format_time(now)],
-    )
+    insert(db, LINK_FILES, [(organization, *links, format_time(now))])
 
 
 def _note_made(db: sqlite3.Connection, organization: str, ids: Collection[str]) -> None:

@@ -21,6 +21,7 @@ from data.manifest.database import Connect, Database
 from data.manifest.erasures import Erasures
 from data.manifest.files import READERS_GRACE, Files, LandedFile, Move, insert_files
 from data.manifest.generation import SharedDatabase, outdated
+from data.manifest.kinds import ROLLUP_FILES, VISIT_FILES, expire, expire_of_day
 from data.manifest.last_runs import LastRuns
 from data.manifest.links import LinkFiles
 from data.manifest.logs import Batch, Logs, put_batch
@@ -123,23 +124,18 @@ class Manifest:
 
         Raises Conflict unless all are live.
         """
-        organization, expiry = files[0].organization, format_time(now + grace)
+        organization, expiry = files[0].organization, now + grace
         with self._database.transaction() as db:
             for file in files:
-                expired = db.execute(
-                    "UPDATE files SET deletable_at = ? WHERE path = ? AND deletable_at IS NULL", [expiry, file.path]
-                )
-                if expired.rowcount != 1:
+                if not expire(db, VISIT_FILES, file.path, expiry):
                     raise Conflict(f"{file.path} was replaced by another process in the meantime; try again.")
             moved = move()
             insert_files(db, moved)
             if policy.changes_answers or policy.judges:
                 begin_epoch(db, organization)
             if policy.changes_answers:  # rollups of these months are out of date
-                db.executemany(
-                    "UPDATE rollups SET deletable_at = ? WHERE organization = ? AND month = ? AND deletable_at IS NULL",
-                    {(expiry, organization, file.day.replace(day=1).isoformat()) for file in files},
-                )
+                for month in {file.day.replace(day=1) for file in files}:
+                    expire_of_day(db, ROLLUP_FILES, organization, month, expiry)
             if policy.erases:
                 db.execute(
                     "UPDATE copies SET erasures = erasures + 1, due_since = coalesce(due_since, ?) "

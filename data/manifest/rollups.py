@@ -4,14 +4,15 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from itertools import chain, starmap
+from itertools import chain
 from typing import Final, NamedTuple
 
 from data.disk.files import RegisteredFile
 from data.errors import Conflict
-from data.manifest.clock import TOLERANCE, format_time, unchecked_bounds
+from data.manifest.clock import TOLERANCE, format_time
 from data.manifest.database import Database
 from data.manifest.files import READERS_GRACE
+from data.manifest.kinds import ROLLUP_FILES, expire, expire_of_day, insert, live_of_kind
 from data.sql import read_sql
 
 SourceFiles = Mapping[date, frozenset[str]]
@@ -63,12 +64,7 @@ class RollupFiles:
 
     def all_live(self, organization: str = "", before: datetime | None = None) -> list[RegisteredFile]:
         """The live files of one organization, or of all; with `before`, only those last verified before it."""
-        rows = self._database.rows(
-            "SELECT path, bytes, sha256, changed_ns, inode FROM rollups "
-            "WHERE deletable_at IS NULL AND ? IN ('', organization) AND checked_at NOT BETWEEN ? AND ? ORDER BY path",
-            [organization, *unchecked_bounds(before)],
-        )
-        return [*starmap(RegisteredFile, rows)]
+        return live_of_kind(self._database, ROLLUP_FILES, organization, before)
 
     def months_to_count(
         self, now: datetime, quiet_period: timedelta, versions: tuple[str, str], lost: list[str]
@@ -93,10 +89,7 @@ class RollupFiles:
     def expire(self, path: str) -> None:
         """Make a live file a dead one at once."""
         with self._database.transaction() as db:
-            db.execute(
-                "UPDATE rollups SET deletable_at = ? WHERE path = ? AND deletable_at IS NULL",
-                [format_time(datetime.now(UTC)), path],
-            )
+            expire(db, ROLLUP_FILES, path, datetime.now(UTC))
 
     def replace(self, rollup: Rollup, move: Callable[[], RegisteredFile], now: datetime) -> None:
         """Make the file that `move` moves to its place the live rollup of its month.
@@ -108,15 +101,7 @@ class RollupFiles:
             for path in chain(*sources.values()):
                 if not db.execute("SELECT 1 FROM files WHERE path = ? AND deletable_at IS NULL", [path]).fetchone():
                     raise Conflict(f"{path} was replaced by another process in the meantime; try again.")
-            db.execute(
-                "UPDATE rollups SET deletable_at = ? WHERE organization = ? AND month = ? AND deletable_at IS NULL",
-                [format_time(now + READERS_GRACE), rollup.organization, rollup.month.isoformat()],
-            )
-            file = move()
+            expire_of_day(db, ROLLUP_FILES, rollup.organization, rollup.month, now + READERS_GRACE)
             without_domains = json.dumps(sorted(map(str, rollup.days_without_domains)))
-            db.execute(
-                "INSERT INTO rollups (organization, month, version, path, bytes, sha256, changed_ns, inode, "
-                "checked_at, sources, days_without_domains) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                [rollup.organization, rollup.month.isoformat(), rollup.version, *file, format_time(now),
-                 json.dumps(sources), without_domains],
-            )  # fmt: skip
+            own = rollup.month.isoformat(), rollup.version, json.dumps(sources), without_domains
+            insert(db, ROLLUP_FILES, [(rollup.organization, *move(), format_time(now), *own)])

@@ -12,10 +12,11 @@ import stat
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple
+from typing import BinaryIO, Final
 
-from data.disk.files import move_durably, sync
+from data.disk.files import RegisteredFile, move_durably, sync
 from data.errors import BadInput, Conflict, LakeDamaged, OutdatedManifest
+from data.manifest.backups import BackupResult, files_to_back_up, forget_other_files
 from data.manifest.database import MIGRATIONS
 from data.progress import Progress, unseen
 from data.recovery.verification import DATABASES, integrity_error
@@ -25,26 +26,6 @@ ATTEMPTS: Final = 5
 """How often a backup starts again with a new copy of the manifest after an erasure deleted one of its files."""
 CHUNK_BYTES: Final = 1 << 20
 _MANIFEST, _CONTROL = DATABASES
-_LIVE: Final = """
-SELECT path, visits, bytes, sha256 FROM files WHERE deletable_at IS NULL UNION ALL
-SELECT path, NULL, bytes, sha256 FROM links WHERE deletable_at IS NULL ORDER BY path
-"""
-
-
-class BackupResult(NamedTuple):
-    """The contents of a backup."""
-
-    files: int
-    visits: int
-    pending: int  # visits in the manifest that are not in a file yet
-    size: int
-
-
-class _File(NamedTuple):
-    path: str  # relative to the lake
-    visits: int | None  # None: it contains links
-    size: int
-    sha256: str
 
 
 def back_up(lake: Lake, folder: Path, progress: Progress = unseen) -> BackupResult:
@@ -99,14 +80,10 @@ def _fill(lake: Lake, partial: Path, progress: Progress) -> BackupResult:
     if (lake.root / _CONTROL).exists():
         with _snapshot(lake, _CONTROL) as copy:
             control = copy.serialize()
-    with _live_files_copied(lake, partial, progress) as (manifest, files):
+    with _live_files_copied(lake, partial, progress) as manifest:
         if problem := lake.manifest.problem:
             raise OutdatedManifest(f"a backup would lack visits, as {problem}")
-        ((pending,),) = manifest.execute("SELECT coalesce(sum(visits), 0) FROM pending")
-        manifest.execute("DELETE FROM files WHERE deletable_at IS NOT NULL")  # they are not in the backup
-        manifest.execute("DELETE FROM links WHERE deletable_at IS NOT NULL")
-        manifest.execute("DELETE FROM rollups")  # neither are rollups, which are computed again
-        manifest.execute("VACUUM")
+        contents = forget_other_files(manifest)
         _write_database(manifest.serialize(), partial / _MANIFEST)
     mode = (lake.root / _MANIFEST).stat().st_mode
     (partial / _MANIFEST).chmod(stat.S_IMODE(mode) | stat.S_IWUSR)  # also when the lake is read-only
@@ -120,22 +97,19 @@ def _fill(lake: Lake, partial: Path, progress: Progress) -> BackupResult:
                     _copy_file(opened, partial / path.relative_to(lake.root))
     for path in (*partial.rglob("*"), partial):
         sync(path)
-    visits = [(file.visits, file.size) for file in files if file.visits is not None]
-    return BackupResult(len(visits), sum(count for count, _ in visits), pending, sum(size for _, size in visits))
+    return contents
 
 
 @contextmanager
-def _live_files_copied(
-    lake: Lake, partial: Path, progress: Progress
-) -> Iterator[tuple[sqlite3.Connection, list[_File]]]:
-    """Copy the live files of visits and links; yield the copy of the manifest (in memory) and its live files.
+def _live_files_copied(lake: Lake, partial: Path, progress: Progress) -> Iterator[sqlite3.Connection]:
+    """Copy the live files of visits and links; yield the copy of the manifest (in memory).
 
     If a file is deleted before it is copied, start again with a new copy of the manifest.
     """
     copied: set[str] = set()
     for _ in range(ATTEMPTS):
         with _snapshot(lake, _MANIFEST) as manifest:
-            files = [_File(*row) for row in manifest.execute(_LIVE)]
+            files = files_to_back_up(manifest)
             if not _copy_live_files(lake, files, partial, copied, progress):
                 continue
             for path in copied - {file.path for file in files}:  # erased after an earlier attempt copied them
@@ -144,12 +118,14 @@ def _live_files_copied(
                 with suppress(OSError):  # the folder is not empty
                     erased.parent.rmdir()
                     erased.parent.parent.rmdir()
-            yield manifest, files
+            yield manifest
             return
     raise Conflict("visits were erased repeatedly during the backup; try again later.")
 
 
-def _copy_live_files(lake: Lake, files: list[_File], partial: Path, copied: set[str], progress: Progress) -> bool:
+def _copy_live_files(
+    lake: Lake, files: list[RegisteredFile], partial: Path, copied: set[str], progress: Progress
+) -> bool:
     """Copy files that are not `copied` yet, and add them; return False as soon as one was erased.
 
     Raises LakeDamaged when one is live but missing or damaged.

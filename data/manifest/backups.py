@@ -1,0 +1,40 @@
+"""What a backup takes of a manifest: it is read and changed in a copy, which is the caller's own connection."""
+
+import sqlite3
+from itertools import starmap
+from typing import NamedTuple
+
+from data.disk.files import RegisteredFile
+from data.manifest.kinds import KINDS
+
+
+class BackupResult(NamedTuple):
+    """The contents of a backup."""
+
+    files: int
+    visits: int
+    pending: int  # visits in the manifest that are not in a file yet
+    size: int
+
+
+def files_to_back_up(copy: sqlite3.Connection) -> list[RegisteredFile]:
+    """Return the live files of the kinds that are not computed again, sorted by path."""
+    rows = [
+        row
+        for kind in KINDS
+        if kind.is_backed_up
+        for row in kind.execute(
+            "SELECT path, bytes, sha256, changed_ns, inode FROM of_kind WHERE deletable_at IS NULL", copy
+        )
+    ]
+    return sorted(starmap(RegisteredFile, rows))
+
+
+def forget_other_files(copy: sqlite3.Connection) -> BackupResult:
+    """Delete the files that are not in the backup from a copy of the manifest; return what is left."""
+    for kind in KINDS:
+        kind.execute("DELETE FROM of_kind WHERE deletable_at IS NOT NULL OR NOT ?", copy, [kind.is_backed_up])
+    copy.execute("VACUUM")
+    ((files, visits, size),) = copy.execute("SELECT count(*), total(visits), total(bytes) FROM files")
+    ((pending,),) = copy.execute("SELECT coalesce(sum(visits), 0) FROM pending")
+    return BackupResult(files, int(visits), pending, int(size))

@@ -1,0 +1,100 @@
+"""The kinds of files that the manifest registers, and what is the same for all kinds, written once.
+
+Each kind has a table of its own, since what may be live at once differs: an organization has any number of files of
+visits for a day, one rollup for a month, and one file of links. The view registered_files has the paths of all kinds.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime
+from itertools import starmap
+from typing import Any, Final, NamedTuple
+
+from data.disk.files import RegisteredFile
+from data.manifest.clock import format_time, unchecked_bounds
+from data.manifest.database import Database
+
+COLUMNS: Final = ("organization", "path", "bytes", "sha256", "changed_ns", "inode", "checked_at")
+"""The columns that every kind has, with deletable_at, which is null of live files."""
+
+
+class FileKind(NamedTuple):
+    """A kind of file."""
+
+    table: str
+    own_columns: tuple[str, ...]
+    day: str  # its column with the day or the first day of the month; "NULL" if it has none
+    holds_visits: bool  # or counts of visits, so that it has to be deleted soon after visits are erased
+    is_backed_up: bool  # otherwise it is computed again
+
+    def execute(
+        self, sql: str, db: sqlite3.Connection, parameters: Sequence[object] | Mapping[str, object] = ()
+    ) -> sqlite3.Cursor:
+        """Execute a statement in which this kind's table is called of_kind, and the column of its day day_of_kind."""
+        return db.execute(sql.replace("day_of_kind", self.day).replace("of_kind", self.table), parameters)
+
+    def rows(self, sql: str, database: Database, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """Return the result of a SELECT; names as for `execute`."""
+        return database.rows(sql.replace("day_of_kind", self.day).replace("of_kind", self.table), parameters)
+
+
+VISIT_FILES: Final = FileKind(
+    "files",
+    ("day", "visits", "unfinished_of", "schema_version", "behaviour_version"),
+    day="day",
+    holds_visits=True,
+    is_backed_up=True,
+)
+ROLLUP_FILES: Final = FileKind(
+    "rollups",
+    ("month", "version", "sources", "days_without_domains"),
+    day="month",
+    holds_visits=True,
+    is_backed_up=False,
+)
+LINK_FILES: Final = FileKind("links", (), day="NULL", holds_visits=False, is_backed_up=True)
+KINDS: Final = (LINK_FILES, VISIT_FILES, ROLLUP_FILES)
+
+
+def insert(db: sqlite3.Connection, kind: FileKind, rows: Iterable[Sequence[object]]) -> None:
+    """Register live files: each row has the columns of every kind, then those of its own. Begin a transaction first."""
+    columns = [*COLUMNS, *kind.own_columns]
+    db.executemany(
+        f"INSERT INTO {kind.table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
+        rows,
+    )
+
+
+def expire(db: sqlite3.Connection, kind: FileKind, path: str, deletable_at: datetime) -> bool:
+    """Make a live file a dead one. Returns False if it is not live."""
+    row = [format_time(deletable_at), path]
+    expired = kind.execute("UPDATE of_kind SET deletable_at = ? WHERE path = ? AND deletable_at IS NULL", db, row)
+    return expired.rowcount == 1
+
+
+def expire_of_day(
+    db: sqlite3.Connection, kind: FileKind, organization: str, day: date | None, deletable_at: datetime
+) -> None:
+    """Make the live files of an organization's day, or of a kind without days, dead ones."""
+    kind.execute(
+        "UPDATE of_kind SET deletable_at = ? WHERE organization = ? AND day_of_kind IS ? AND deletable_at IS NULL",
+        db,
+        [format_time(deletable_at), organization, day and day.isoformat()],
+    )
+
+
+def live_of_kind(
+    database: Database, kind: FileKind, organization: str = "", before: datetime | None = None
+) -> list[RegisteredFile]:
+    """Return the live files of one organization, or of all; with `before`, only those last verified before it.
+
+    Those that were verified the longest ago come first.
+    """
+    rows = kind.rows(
+        "SELECT path, bytes, sha256, changed_ns, inode FROM of_kind "
+        "WHERE deletable_at IS NULL AND ? IN ('', organization) AND checked_at NOT BETWEEN ? AND ? "
+        "ORDER BY checked_at, path",
+        database,
+        [organization, *unchecked_bounds(before)],
+    )
+    return [*starmap(RegisteredFile, rows)]
