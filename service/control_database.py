@@ -68,7 +68,7 @@ class ControlDatabase:
         A write raises what `transaction` raises.
         """
         if sql.startswith("SELECT"):
-            with self._readers.one() as reader:
+            with self._readers.borrow() as reader:
                 return reader.execute(sql, parameters).fetchall()
         with self._writing:
             check_identity(*self._opened)
@@ -87,7 +87,7 @@ class ControlDatabase:
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
         """A read transaction: all statements of the context read the same state."""
-        with self._readers.one() as reader:
+        with self._readers.borrow() as reader:
             reader.execute("BEGIN")
             try:
                 yield reader

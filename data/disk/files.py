@@ -66,7 +66,7 @@ def link_problem(root: Path, path: Path) -> str:
 
 
 def has_room(folder: Path) -> bool:
-    """Whether a small file more fits on the disk."""
+    """Return whether there is room for a small file."""
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(bytes(_BUFFER_BYTES))

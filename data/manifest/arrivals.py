@@ -1,4 +1,4 @@
-"""Counts by the hour what arrives from a source that goes on: a followed log, folder or bucket, or reported visits.
+"""Counts by the hour what arrives from a continuous source: a followed log, folder or bucket, or reported visits.
 
 Importing a log once does not make it a source: no more visits of it are expected.
 """
@@ -16,12 +16,12 @@ from data.local_time import utc_offset
 from data.manifest.database import Database
 
 SILENT_HOURS: Final = 6
-"""So many whole hours without a visit are a silence, if there used to be visits."""
+"""Whole hours without a visit that make a silence, if there used to be visits."""
 WEEKS: Final = 4
 MIN_VISITS: Final = 10
-"""In the same hours of the same weekday, each of the last WEEKS weeks had at least as many."""
+"""Minimum number of visits in the same hours of the weekday, in each of the last WEEKS weeks."""
 _LATE_HOURS: Final = {"drop": SILENT_HOURS}
-"""By so many hours more, what arrives from a source may be late: objects are delivered once a day, for example."""
+"""More hours by which visits may be late, by source: objects are delivered once a day, for example."""
 _EPOCH: Final = datetime(1970, 1, 1)  # UTC, as times of visits are
 _HOUR: Final = timedelta(hours=1)
 

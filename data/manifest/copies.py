@@ -18,7 +18,7 @@ class Copy(NamedTuple):
     erasures: int
     followed: int
     due_since: datetime | None
-    """When the first erasure was that it does not follow yet: it may hold erased visits. None: it follows all."""
+    """Time of the oldest unapplied erasure: it may hold erased visits. None: all are applied."""
     problem: str = ""  # why it was not published last time
     is_putting: bool = False  # objects are put, or were when a program ended
     settles_at: datetime | None = None
@@ -110,17 +110,13 @@ class Copies:
         with self._database.transaction() as db:
             return db.execute("DELETE FROM copies WHERE target = ?", [target]).rowcount
 
-    def mark(
-        self,
-    ) -> str:
+    def mark(self) -> str:
         """A random name of this lake, by which a target shows whose copy it holds."""
         with self._database.transaction() as db:
             db.execute("INSERT OR IGNORE INTO marks VALUES (1, ?)", [secrets.token_hex(16)])
             ((mark,),) = db.execute("SELECT mark FROM marks").fetchall()
             return str(mark)
 
-    def existing_mark(
-        self,
-    ) -> str:
+    def existing_mark(self) -> str:
         """The random name of this lake; "" if it was never published."""
         return next((str(mark) for (mark,) in self._database.rows("SELECT mark FROM marks")), "")

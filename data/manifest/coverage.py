@@ -13,7 +13,7 @@ from data.manifest.database import Database
 from data.manifest.organizations import Organizations
 
 MAX_PAUSE: Final = timedelta(hours=12)
-"""A longer one between two logs, or between two reports, is a gap; and a day is covered if no more of it is missing."""
+"""A longer pause between two logs or reports is a gap; a day is covered if at most this much of it is missing."""
 
 
 def is_pause(last_at: str, first_at: str) -> bool:
@@ -28,7 +28,7 @@ def span(*spans: tuple[str, str]) -> tuple[str, str]:
 
 
 def note_received(db: sqlite3.Connection, organization: str, first_at: str, last_at: str) -> None:
-    """Note in a transaction when reported visits came in. It goes on from what was noted last, unless after a pause."""
+    """Note in a transaction when reported visits came in. It extends the last interval, unless after a pause."""
     row = db.execute(
         "SELECT rowid, last_at FROM received WHERE organization = ? ORDER BY last_at DESC LIMIT 1", [organization]
     ).fetchone()

@@ -42,7 +42,7 @@ class Database:
 
     def rows(self, sql: str, parameters: Sequence[object] | Mapping[str, object] = ()) -> list[tuple[Any, ...]]:
         """Return the result of a SELECT on committed data. Waits neither for writers nor for other readers."""
-        with self._readers.one() as reader:
+        with self._readers.borrow() as reader:
             return reader.execute(sql, parameters).fetchall()
 
     @contextmanager
@@ -62,7 +62,7 @@ class Database:
             yield
 
     def check_identity(self) -> None:
-        """Raise OSError (ESTALE) when the file was moved or replaced: SQLite would go on in the old one."""
+        """Raise OSError (ESTALE) when the file was moved or replaced: SQLite would continue in the old one."""
         check_identity(self.path, self._identity)
 
     def check_current(self) -> None:

@@ -43,7 +43,7 @@ class Batch(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def longest(prefixes: Iterable[Batch], size: int, domain: str) -> Batch | None:
-    """The import that a content of `size` bytes goes on from, of all imports of its prefixes; None if it is new.
+    """Return the import that a content of `size` bytes continues, of all imports of its prefixes; None if it is new.
 
     Of equally long ones, the one with this domain. Without any visits, as of a header that many files begin with, only
     an import of the whole content counts, and it has no domain.
@@ -57,7 +57,7 @@ def longest(prefixes: Iterable[Batch], size: int, domain: str) -> Batch | None:
 def check_domain(name: object, before: Batch | None, domain: str) -> None:
     """Raise BadInput when a log, called `name` in the message, was begun with another domain than `domain`.
 
-    A log that was begun without a domain may go on with one.
+    A log that was begun without a domain may be continued with one.
     """
     if before and before.domain and _normal(before.domain) != _normal(domain):
         raise BadInput(
@@ -129,8 +129,8 @@ def batch_of(row: tuple[Any, ...]) -> Batch:
 def put_batch(db: sqlite3.Connection, organization: str, batch: Batch, arrived: Arrivals | None) -> None:
     """Register a new batch, or extend the one of its id to a longer content of the same log.
 
-    Of a registered one, `visits` counts the new visits. With it come what arrived, if its source goes on, and the
-    object that it landed.
+    When extending, `visits` is the number added. Also records what arrived from a continuous source, and the object
+    whose content the batch landed.
     The caller has begun a transaction. Raises sqlite3.IntegrityError for a content that is already registered, Conflict
     if that has another domain.
     """

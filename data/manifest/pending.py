@@ -87,8 +87,8 @@ class Pending:
         """An id that is higher than any before."""
         ((last,),) = db.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'pending'").fetchall()
         if not self._session:
-            chance = secrets.randbits(8)  # so that copies of one manifest that are opened at once go on apart
-            self._session = max(int(time.time()) << 8, session_of(last) + 1) + chance
+            random_bits = secrets.randbits(8)  # so that copies of a manifest that are opened at once get other ids
+            self._session = max(int(time.time()) << 8, session_of(last) + 1) + random_bits
         return max(int(last) + 1, self._session << SESSION_BITS)
 
     def backlog(self) -> Backlog:

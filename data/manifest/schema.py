@@ -41,11 +41,11 @@ class Readers:
         self._opening = opening
         self._opened = [opening()]
         self.idle = [*self._opened]
-        """Those that are not in use: as many as there ever were reads at once."""
+        """The connections that are not in use; there are as many in all as there ever were reads at once."""
 
     @contextmanager
-    def one(self) -> Iterator[sqlite3.Connection]:
-        """A connection for the caller alone. Raises what `opening` raises."""
+    def borrow(self) -> Iterator[sqlite3.Connection]:
+        """Lend a connection to the caller alone. Raises what `opening` raises."""
         try:
             reader = self.idle.pop()  # atomic, as append is
         except IndexError:

@@ -49,7 +49,7 @@ class Landing:
     def __init__(self, lake: Lake, organization: str, content: str = "", pending: PendingRange | None = None) -> None:
         """`content` identifies what lands, such as the SHA-256 of a log: its files get the same names every time.
 
-        So the files of a landing that was killed halfway are overwritten by those of the next attempt. Another file
+        So the files of an interrupted landing are overwritten by those of the next attempt. Another file
         of the same name, which only an older manifest does not know, is not. `pending` are the rows that are moved.
         """
         self.visits = 0
@@ -95,7 +95,7 @@ class Landing:
         """Make all staged files visible at once, as the batch with the id `self.batch`, which is returned.
 
         It is a new one; or the batch that it continues, if the caller has set `self.batch` to that id before staging.
-        `arrived` are its new visits, if its source goes on.
+        `arrived` are its new visits, if its source is continuous.
         """
         before = self._lake.manifest.logs.times(continues.id) if continues else []
         first_at, last_at = span(self._span, *before)
