@@ -29,8 +29,6 @@ FAILURE_SECONDS: Final = 5
 MAX_BYTES: Final = 64 << 10
 MAX_UNDER_WAY: Final = 16
 """Requests to the provider at a time."""
-_SILENT: Final = "silent."
-"""The first characters of the state of a silent sign-in. A state that was tampered with matches no sign-in."""
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -41,14 +39,9 @@ class PendingSignIn(NamedTuple):
     browser: str
 
     @classmethod
-    def begin(cls, *, is_silent: bool) -> Self:
+    def begin(cls) -> Self:
         """A new sign-in."""
-        return cls(f"{_SILENT if is_silent else ''}{secrets.token_urlsafe(32)}", secrets.token_urlsafe(32))
-
-    @property
-    def is_silent(self) -> bool:
-        """Whether the provider was asked not to ask the user anything."""
-        return self.state.startswith(_SILENT)
+        return cls(secrets.token_urlsafe(32), secrets.token_urlsafe(32))
 
     @property
     def secret(self) -> str:
@@ -86,7 +79,7 @@ class OidcClient:
         self.provider = urlsplit(settings.jwt_issuer).netloc
 
     async def authorization_url(self, sign_in: PendingSignIn) -> str:
-        """Where a browser signs in; silently, the provider asks the user nothing. Raises ProviderUnavailable."""
+        """Where a browser signs in. Raises ProviderUnavailable."""
         parameters = {
             "response_type": "code",
             "client_id": self._settings.oidc_client_id,
@@ -96,7 +89,6 @@ class OidcClient:
             "nonce": sign_in.nonce,
             "code_challenge": _sha256(sign_in.verifier),
             "code_challenge_method": "S256",
-            **({"prompt": "none"} if sign_in.is_silent else {}),
         }
         return _with_query((await self._discover())["authorization_endpoint"], parameters)
 

@@ -91,22 +91,16 @@ class PagesApp:
         if not is_public:
             session = await self.context.session(request)
             if session is None:
-                return await self._to_sign_in(request)
+                return self._to_sign_in(request)
             request.scope["session"], request.scope["caller"] = session, session.caller
         return await self._table.response(request.scope, request.receive)
 
-    async def _to_sign_in(self, request: Request) -> Response:
-        """To the sign-in page; or silently through the identity provider, if its session has just expired."""
+    def _to_sign_in(self, request: Request) -> Response:
+        """To the sign-in page, which leads back to the page that was asked for."""
         target = request.url.path
         if request.url.query:
             target += f"?{request.url.query}"
         parameter = f"next={quote(target, safe='')}" if request.method == "GET" and target != f"{self._root}/" else ""
-        secret = self.context.cookie(request)
-        if (
-            secret and self.context.services.oidc and sign_in.is_navigation(request)
-            and await self.context.control.read(self.context.sessions.store.is_renewable, secret)
-        ):  # fmt: skip
-            return RedirectResponse(f"{self._root}/oidc/start?silent=1&{parameter}".rstrip("&"), 303)
         return RedirectResponse(f"{self._root}/sign-in?{parameter}".rstrip("?"), 303)
 
     async def _to_overview(self, _: Request) -> Response:

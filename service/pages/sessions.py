@@ -29,8 +29,6 @@ MAX_CACHED: Final = 4_096
 MAX_KEPT: Final = 10_000
 """The newest sessions, which are kept though they have expired: a clock that is ahead for a while deletes none."""
 SIGN_IN_LIFETIME: Final = timedelta(minutes=10)
-RENEWAL_WINDOW: Final = timedelta(days=7)
-"""How long after its end a session of the identity provider leads its browser back there without a question."""
 _FIELDS: Final = "id, organization, role, kind, key_id, subject, created_at, last_seen_at, expires_at"
 _SELECT_VALID: Final = (
     f"SELECT {_FIELDS} FROM sessions WHERE revoked_at IS NULL AND expires_at > ? "
@@ -159,19 +157,7 @@ class SessionStore:
 
     def open_by_provider(self, user: Caller, hours: int) -> OpenedSession:
         """Open a session of so many hours for a user of the identity provider."""
-        lifetime = timedelta(hours=hours)
-        opened = self._open(user.organization, user.role, "oidc", lifetime, subject=user.name)
-        return opened._replace(cookie_lifetime=lifetime + RENEWAL_WINDOW)
-
-    def is_renewable(self, secret: str) -> bool:
-        """Whether a cookie is of a session that the identity provider began and that has expired since."""
-        now = self._clock()
-        rows = self.database.rows(
-            "SELECT 1 FROM sessions WHERE sha256 = ? AND kind = 'oidc' AND revoked_at IS NULL "
-            "AND expires_at <= ? AND expires_at >= ?",
-            [sha256(secret), to_text(now), to_text(now - RENEWAL_WINDOW)],
-        )
-        return bool(rows)
+        return self._open(user.organization, user.role, "oidc", timedelta(hours=hours), subject=user.name)
 
     def session(self, secret: str) -> Session | None:
         """The valid session of a cookie; None for any other text."""
@@ -212,7 +198,7 @@ class SessionStore:
         self.database.rows(
             "DELETE FROM sessions WHERE expires_at < ? AND rowid IN "
             "(SELECT rowid FROM sessions ORDER BY rowid DESC LIMIT -1 OFFSET ?)",
-            [to_text(now - RENEWAL_WINDOW), MAX_KEPT],
+            [to_text(now), MAX_KEPT],
         )
         self.database.rows(
             f"INSERT INTO sessions (sha256, {_FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

@@ -2,7 +2,6 @@
 
 from functools import partial
 from typing import Final
-from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -31,7 +30,7 @@ def routes(context: PageContext, client: OidcClient) -> list[Route]:
 async def start(context: PageContext, client: OidcClient, request: Request) -> Response:
     """Send the browser to the provider, with a cookie of this sign-in, so that several tabs may sign in at once."""
     target = context.own_page(request.query_params.get("next", ""))
-    sign_in = PendingSignIn.begin(is_silent="silent" in request.query_params)
+    sign_in = PendingSignIn.begin()
     address = await client.authorization_url(sign_in)
     await context.control.write(context.sessions.store.begin_sign_in, sign_in.secret, target)
     response = RedirectResponse(address, 303)
@@ -42,7 +41,7 @@ async def start(context: PageContext, client: OidcClient, request: Request) -> R
 
 
 async def callback(context: PageContext, client: OidcClient, request: Request) -> Response:
-    """Open a session for a browser that comes back with a code; if a silent attempt fails, ask the user."""
+    """Open a session for a browser that comes back with a code."""
     query = request.query_params
     cookie = _cookie_of(query.get("state", ""))
     sign_in = PendingSignIn(query.get("state", ""), context.cookie(request, cookie))
@@ -51,11 +50,6 @@ async def callback(context: PageContext, client: OidcClient, request: Request) -
         message = f"Begin again at {context.services.settings.public_url}{context.root}/sign-in."
         raise Forbidden("This sign-in expired or was started in another browser.", message)
     await client.check_issuer(query.get("iss"))
-    if "error" in query and sign_in.is_silent:
-        response = RedirectResponse(f"{context.root}/sign-in?next={quote(target, safe='')}", 303)
-        context.delete_cookie(request, response)
-        context.delete_cookie(request, response, cookie)
-        return response
     if "error" in query or "code" not in query:
         raise Forbidden("The identity provider did not sign you in.", "Begin again from the sign-in page.")
     try:

@@ -79,10 +79,3 @@ async def _form_page(
     }
     status = 403 if is_wrong or is_dead_link else 200
     return await context.renderer.response(request, "sign_in.html", shown, status)
-
-
-def is_navigation(request: Request) -> bool:
-    """Whether a user opens a page, and the browser neither loads it in advance nor as a part of another."""
-    purpose = request.headers.get("sec-purpose", request.headers.get("purpose", ""))
-    is_early = "prefetch" in purpose or "prerender" in purpose
-    return not is_early and request.headers.get("sec-fetch-dest", "document") == "document" and request.method == "GET"

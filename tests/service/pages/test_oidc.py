@@ -22,10 +22,9 @@ from service.app import create_app
 from service.http import oidc
 from service.http.errors import ProviderUnavailable
 from service.http.oidc import PendingSignIn
-from service.pages.sessions import SessionStore
 from tests.conftest import NOW
 from tests.service.pages.reading import Browser, read
-from tests.support.control import dump_of, open_store
+from tests.support.control import dump_of
 from tests.support.provider import settings_of
 from tests.support.receivers import Receiver, answer
 from tests.support.tables import examples
@@ -284,44 +283,19 @@ def time_out(client):
     client.app._app._pages.context.sessions._cached.clear()
 
 
-def test_an_expired_session_goes_through_the_provider_without_a_question(timed):
+def test_an_expired_session_leads_to_the_sign_in_and_back(timed):
     signed_in(timed, "alice")
     before = timed.client.cookies["traffic"]
     timed.moved(hours=1, minutes=59)
     assert timed.get("").status_code == 200
     timed.moved(minutes=1)
-    response = timed.get("links?range=7d")
-    assert response.headers["location"] == f"/app/oidc/start?silent=1&next={quote('/app/links?range=7d', safe='')}"
-    start = timed.get(response.headers["location"]).headers["location"]
-    assert "prompt=none" in start
-    back = approved(start, "alice", prompt=None)  # as a provider answers where the user is still signed in
-    assert timed.get(back).headers["location"] == "/app/links?range=7d"
+    to_sign_in = timed.get("links?range=7d").headers["location"]
+    assert to_sign_in == f"/app/sign-in?next={quote('/app/links?range=7d', safe='')}"
+    (link,) = [one for one in timed.read(to_sign_in).all("a") if one.text.startswith("Sign in with")]
+    start = timed.get(link["href"]).headers["location"]
+    assert timed.get(approved(start, "alice")).headers["location"] == "/app/links?range=7d"
     assert timed.client.cookies["traffic"] != before
     assert timed.get("").status_code == 200
-
-
-def test_a_user_whom_the_provider_would_ask_is_shown_the_sign_in_page(timed):
-    signed_in(timed, "alice")
-    timed.moved(hours=2)
-    start = timed.get(timed.get("ai").headers["location"]).headers["location"]
-    back = urlsplit(get(start).headers["location"])  # the provider says login_required
-    assert parse_qs(back.query)["error"] == ["login_required"]
-    response = timed.get(f"oidc/callback?{back.query}")
-    assert response.headers["location"] == "/app/sign-in?next=%2Fapp%2Fai"
-    assert timed.get("ai").headers["location"] == "/app/sign-in?next=%2Fapp%2Fai"  # and is not led there again
-
-
-@pytest.mark.parametrize("error", ["login_required", "access_denied", "server_error", "of_this_provider_only"])
-def test_whatever_a_provider_answers_to_a_silent_attempt_the_user_is_asked_next(timed, error):
-    signed_in(timed, "alice")
-    timed.moved(hours=2)
-    silent = begun(timed, query="?silent=1&next=%2Fapp%2Fai")["state"]
-    response = timed.get(f"oidc/callback?error={error}&state={silent}")
-    assert (response.status_code, response.headers["location"]) == (303, "/app/sign-in?next=%2Fapp%2Fai")
-    assert "traffic" not in timed.client.cookies
-    asked = begun(timed)["state"]
-    assert is_refused(timed.get(f"oidc/callback?error={error}&state={asked}"))
-    assert is_refused(timed.get(f"oidc/callback?error={error}&state=silent.{asked}"))
 
 
 def test_a_user_removed_while_signing_in_or_meanwhile_is_out_when_the_session_ends(timed, identity_provider):
@@ -334,39 +308,9 @@ def test_a_user_removed_while_signing_in_or_meanwhile_is_out_when_the_session_en
     assert signed_in(timed, "leaver").status_code == 303
     put(leaver, json={})
     timed.moved(hours=2)
-    start = timed.get(timed.get("").headers["location"]).headers["location"]
-    assert is_refused(timed.get(approved(start, "leaver", prompt=None)))
+    assert timed.get("").headers["location"] == "/app/sign-in"
+    assert is_refused(signed_in(timed, "leaver"))
     assert timed.get("").status_code == 303
-
-
-def test_only_a_page_that_a_user_opens_leads_to_the_provider(timed):
-    signed_in(timed, "alice")
-    timed.moved(hours=2)
-    for headers in ({"Sec-Fetch-Dest": "empty"}, {"Sec-Purpose": "prefetch"}):
-        assert timed.get("", headers=headers).headers["location"] == "/app/sign-in"
-    assert timed.post("settings/api-keys", name="x").headers["location"] == "/app/sign-in"
-    assert "oidc" in timed.get("").headers["location"]
-
-
-def test_a_session_that_was_ended_or_is_long_over_or_is_of_a_link_leads_to_the_sign_in_page(timed):
-    signed_in(timed, "alice")
-    with open_store(SessionStore, timed.lake, lambda: NOW) as store:
-        (session,) = store.sessions_of("acme")
-        assert store.revoke(session.id, "acme")
-    time_out(timed.client)
-    assert timed.get("").headers["location"] == "/app/sign-in"
-    timed.moved(hours=2)
-    assert timed.get("").headers["location"] == "/app/sign-in"
-    signed_in(timed, "alice")
-    cookie = {"Cookie": f"traffic={timed.client.cookies['traffic']}"}
-    timed.moved(days=7, hours=2)
-    timed.client.cookies.clear()
-    assert "oidc" in timed.get("", headers=cookie).headers["location"]
-    timed.moved(seconds=1)
-    assert timed.get("", headers=cookie).headers["location"] == "/app/sign-in"
-    with open_store(SessionStore, timed.lake, lambda: NOW) as store:
-        cookie = {"Cookie": f"traffic={store.open_by_link(store.create_link('acme', days=1)).secret}"}
-    assert timed.get("", headers=cookie).headers["location"] == "/app/sign-in"
 
 
 def test_a_sign_in_takes_at_most_ten_minutes(timed):
@@ -484,7 +428,7 @@ def test_a_discovery_document_of_another_issuer_or_with_unsafe_addresses_is_not_
 def test_a_provider_whose_discovery_document_is_of_no_use_is_asked_again_after_five_seconds(lake, settings, provider):
     now = [0.0]
     client = oidc.OidcClient(settings(lake, **settings_of(provider.issuer), **PUBLIC), None, lambda: now[0])
-    sign_in = oidc.PendingSignIn.begin(is_silent=False)
+    sign_in = oidc.PendingSignIn.begin()
     provider.discovery["issuer"] = "https://evil.example"
     for seconds, asked in ((0, 1), (4.9, 1), (5, 2), (9.9, 2)):
         now[0] = seconds
