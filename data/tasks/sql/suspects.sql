@@ -1,4 +1,5 @@
--- The visitors of days who may have a signal: all whose visits judged_visitors.sql has to look at.
+-- The visitors of days who may have a signal: all whose visits judged_visitors.sql has to look at. A signal with a lower
+-- bar than these is never found.
 -- Parameters: files, days, bits.
 CREATE OR REPLACE TEMP TABLE suspects AS
 SELECT $days[1 + CAST(file_index AS BIGINT)] AS day, visitor
