@@ -6,14 +6,15 @@
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from importlib import import_module
 from typing import Any, Final
 
 from benchmarks.figures import OURS, Figure, beside
 from benchmarks.peers import World
 from benchmarks.worlds import WHOLE, Setting
-from queries import ENTRIES, ClusterOptions, Engine, Entry, Variables, Warehouse, open_cluster
-from queries.variables import one_source
+from queries import ENTRIES, ClusterOptions, Engine, Entry, Snapshot, Warehouse, open_cluster
+from queries.snapshot import one_source
 
 RUNS: Final = 2
 _LARGEST_WITH_DASHBOARD: Final = 1_000_000
@@ -46,12 +47,18 @@ def _answers(world: World, addresses: dict[str, str]) -> Iterator[Figure]:
             name: open_cluster(world.lake, Warehouse(world.lake), ClusterOptions(address, 0, _PATIENCE))
             for name, address in addresses.items()
         }
-        whole = warehouse.variables(WHOLE)
-        uncounted = {"uncovered_files": whole["files"], "rollups": whole["rollups"][:1], "closed_months": []}
-        ways: dict[str, tuple[Engine, Variables]] = {
+        whole = warehouse.snapshot(WHOLE)
+        uncounted = replace(
+            whole,
+            uncovered_files=whole.files,
+            rollups=whole.rollups[:1],
+            closed_days=(),
+            sources=one_source("all_visits"),
+        )
+        ways: dict[str, tuple[Engine, Snapshot]] = {
             OURS: (warehouse, whole),
-            WITHOUT_ROLLUPS: (warehouse, whole | uncounted | {"sources": one_source("all_visits")}),
-            **{name: (cluster, cluster.variables(WHOLE)) for name, cluster in clusters.items()},
+            WITHOUT_ROLLUPS: (warehouse, uncounted),
+            **{name: (cluster, cluster.snapshot(WHOLE)) for name, cluster in clusters.items()},
         }
         is_large = world.visits > _LARGEST_WITH_DASHBOARD
         for name in ANSWERS[is_large:]:
@@ -61,7 +68,7 @@ def _answers(world: World, addresses: dict[str, str]) -> Iterator[Figure]:
             cluster.close()
 
 
-def _in_turn(entry: Entry, ways: dict[str, tuple[Engine, Variables]], runs: int) -> dict[str, list[float]]:
+def _in_turn(entry: Entry, ways: dict[str, tuple[Engine, Snapshot]], runs: int) -> dict[str, list[float]]:
     """The seconds of so many answers of each, after one that only counts if there is no other. All must be equal."""
     samples: dict[str, list[float]] = {name: [] for name in ways}
     for run in range(runs + 1):

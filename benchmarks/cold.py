@@ -81,7 +81,7 @@ def _as_umami(warehouse: Warehouse, peer: Umami, names: list[str]) -> dict[str, 
         with peer.connection() as connection:
             return milliseconds(lambda: [peer.ask(connection, name, WHOLE) for name in names])
 
-    return {OURS: lambda: milliseconds(lambda: warehouse.answer(entry, warehouse.variables(WHOLE))), UMAMI: theirs}
+    return {OURS: lambda: milliseconds(lambda: warehouse.answer(entry, warehouse.snapshot(WHOLE))), UMAMI: theirs}
 
 
 def _dashboard(setting: Setting, world: World, warehouse: Warehouse, clickhouse: ClickHouse) -> Iterator[Figure]:
@@ -112,7 +112,7 @@ def _one_by_one(world: World, warehouse: Warehouse, table: Peer) -> Iterator[Fig
 def _alone(entry: Entry, warehouse: Warehouse, table: Peer) -> dict[str, Way]:
     """An answer by itself, beside the peer if it is of the dashboard."""
     leaves = [leaf.name for leaf in template_entries(entry)]
-    ways: dict[str, Way] = {OURS: lambda: milliseconds(lambda: warehouse.answer(entry, warehouse.variables(WHOLE)))}
+    ways: dict[str, Way] = {OURS: lambda: milliseconds(lambda: warehouse.answer(entry, warehouse.snapshot(WHOLE)))}
     if set(leaves) <= set(MEMBERS):
         ways[MERGE_TREE] = lambda: milliseconds(lambda: [table.ask(leaf, WHOLE) for leaf in leaves])
     return ways
@@ -139,7 +139,7 @@ def _ways(warehouse: Warehouse, scope: Scope, peers: dict[str, Peer]) -> dict[st
 
 
 def _ours(warehouse: Warehouse, scope: Scope) -> Way:
-    return lambda: milliseconds(lambda: warehouse.answer(ENTRIES["dashboard"], warehouse.variables(scope)))
+    return lambda: milliseconds(lambda: warehouse.answer(ENTRIES["dashboard"], warehouse.snapshot(scope)))
 
 
 def _theirs(peer: Peer, scope: Scope) -> Way:

@@ -68,7 +68,7 @@ def _imported(log: Path, lake: Path, lines: int) -> Ran:
     command = [str(TRAFFIC), "import", str(log), "--org", ORGANIZATION, "--domain", "go.example.com"]
     taken = run([*command, "--lake", str(lake)])
     warehouse = Warehouse(Lake(lake), seconds=600)
-    answer = warehouse.answer(ENTRIES["traffic-overview"], warehouse.variables(WHOLE))
+    answer = warehouse.answer(ENTRIES["traffic-overview"], warehouse.snapshot(WHOLE))
     warehouse.close()
     assert isinstance(answer, dict)
     _check("traffic import", answer["total_visits"], lines)

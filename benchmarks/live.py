@@ -72,12 +72,12 @@ def manifest(setting: Setting) -> Iterator[Figure]:
 
 def _through_the_manifest(lake: Lake) -> list[Figure]:
     warehouse = Warehouse(lake)
-    entry, known = ENTRIES["traffic-overview"], warehouse.variables(WHOLE)
+    entry, known = ENTRIES["traffic-overview"], warehouse.snapshot(WHOLE)
     ways = {
-        OURS: lambda: milliseconds(lambda: warehouse.answer(entry, warehouse.variables(WHOLE))),
+        OURS: lambda: milliseconds(lambda: warehouse.answer(entry, warehouse.snapshot(WHOLE))),
         "plain list of files": lambda: milliseconds(lambda: warehouse.answer(entry, known)),
     }
-    files = len(known["files"]["paths"]) - 1
+    files = len(known.files.paths) - 1
     return beside(f"traffic-overview through the manifest, {files:,} files", "ms", in_turn(ways, 5 * RUNS))
 
 

@@ -39,6 +39,6 @@ from queries.rollups import RelationCounter, RollupBuilder
 from queries.scope import Scope
 from queries.shared_visits import MAX_SHARED_VISITS
 from queries.shell import script
+from queries.snapshot import ClusterSnapshot, Snapshot
 from queries.traffic_values import TrafficValue, load_traffic_values
-from queries.variables import Variables, is_for_cluster
 from queries.warehouse import Result, Tables, Warehouse

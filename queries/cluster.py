@@ -9,6 +9,7 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any, Final
 
@@ -24,8 +25,8 @@ from queries.compiler import Compiler
 from queries.connect import CLIENT_ERRORS, ClusterSession, Query, SessionLost, as_traffic_error
 from queries.locked_engine import FilesGone, QueryFailed
 from queries.scope import FILTERS, LISTING, Scope
+from queries.snapshot import ClusterSnapshot, Snapshot, for_cluster, live_files, snapshot_of
 from queries.traffic_values import TrafficValue, load_traffic_values
-from queries.variables import CLUSTER_FILES, Variables, is_for_cluster, scope_variables
 from queries.warehouse import Result, Tables, Warehouse
 from queries.watchdog import Watchdog
 
@@ -65,7 +66,7 @@ class Cluster:
         self._folder = options.folder.rstrip("/") or str(lake.root)
         published = PublishedCopy(lake, self._folder) if options.is_published else None
         self._cluster_lake: ClusterLake = published or SharedFolder(self._folder)
-        self._values = [value._asdict() for value in (load_traffic_values() if values is None else values)]
+        self._values = tuple(load_traffic_values() if values is None else values)
         self._compiled = cache(Compiler(warehouse.describe).compiled)
         self.outcomes: Counter[str] = Counter(dict.fromkeys((*OUTCOMES.values(), "answered", "cancelled"), 0))
         """How many answers the cluster was asked for, by outcome."""
@@ -74,67 +75,71 @@ class Cluster:
         self._watchdog = Watchdog(options.seconds)
         self._patient_watchdog = Watchdog(MAX_COUNTING_SECONDS)
 
-    def variables(self, scope: Scope) -> Variables:
-        """A snapshot of the lake for a scope. It decides whether the cluster or the warehouse answers."""
-        return {**scope_variables(self._lake, scope, self._options.from_visits), "traffic_values": self._values}
+    def snapshot(self, scope: Scope) -> Snapshot:
+        """A snapshot of the lake for a scope. A ClusterSnapshot, if the cluster answers instead of the warehouse."""
+        live = live_files(self._lake, scope)
+        here = replace(snapshot_of(self._lake, scope, live), traffic_values=self._values)
+        return for_cluster(self._lake, here, live) if self.takes(here.visits_to_read) else here
 
     def with_shared_visits(
-        self, variables: Variables, entries: Sequence[Entry], cancelled: threading.Event | None = None
-    ) -> Variables:
+        self, snapshot: Snapshot, entries: Sequence[Entry], cancelled: threading.Event | None = None
+    ) -> Snapshot:
         """See Warehouse; a snapshot for the cluster is returned unchanged."""
-        if is_for_cluster(variables):
-            return variables
-        return self._warehouse.with_shared_visits(variables, entries, cancelled)
+        if isinstance(snapshot, ClusterSnapshot):
+            return snapshot
+        return self._warehouse.with_shared_visits(snapshot, entries, cancelled)
 
-    def forget(self, variables: Variables) -> None:
+    def forget(self, snapshot: Snapshot) -> None:
         """See Warehouse."""
-        self._warehouse.forget(variables)
+        self._warehouse.forget(snapshot)
 
     def state(self, organization: str) -> OrganizationState:
         """See Warehouse."""
         return self._warehouse.state(organization)
 
-    def answer(self, entry: Entry, variables: Variables, cancelled: threading.Event | None = None) -> Result:
+    def answer(self, entry: Entry, snapshot: Snapshot, cancelled: threading.Event | None = None) -> Result:
         """The answer of one entry. Raises QueryTimeout, QueryFailed, FilesGone, EngineLost or ClusterUnavailable.
 
         To cancel it from another thread, pass the event `cancelled` and call `stop` with it.
         """
-        if not is_for_cluster(variables):
-            return self._warehouse.answer(entry, variables, cancelled)
+        if not isinstance(snapshot, ClusterSnapshot):
+            return self._warehouse.answer(entry, snapshot, cancelled)
         if entry.shape == "parts":
-            return {member: self.answer(part, variables, cancelled) for member, part in entry.members}
-        rows: list[dict[str, Any]] = self._table(entry, variables, cancelled).to_pylist()
+            return {member: self.answer(part, snapshot, cancelled) for member, part in entry.members}
+        rows: list[dict[str, Any]] = self._table(entry, snapshot, cancelled).to_pylist()
         return rows[0] if entry.shape == "row" else rows
 
-    def tables(self, entry: Entry, variables: Variables) -> Tables:
+    def tables(self, entry: Entry, snapshot: Snapshot) -> Tables:
         """The same answer as an Arrow table, or as a dict of them. Raises what `answer` raises."""
-        if not is_for_cluster(variables):
-            return self._warehouse.tables(entry, variables)
+        if not isinstance(snapshot, ClusterSnapshot):
+            return self._warehouse.tables(entry, snapshot)
         if entry.shape == "parts":
-            return {member: self.tables(part, variables) for member, part in entry.members}
-        return self._table(entry, variables)
+            return {member: self.tables(part, snapshot) for member, part in entry.members}
+        return self._table(entry, snapshot)
 
     def takes(self, visits: int) -> bool:
         """Whether the cluster counts rollups of this many visits."""
         return visits >= self._options.from_visits
 
-    def rollup_rows(self, relation: str, variables: Variables, cancelled: threading.Event) -> pa.Table:
+    def rollup_rows(self, relation: str, snapshot: ClusterSnapshot, cancelled: threading.Event) -> pa.Table:
         """The rows of a relation for a new rollup, counted from the visits of a snapshot for a cluster.
 
         They may take MAX_COUNTING_SECONDS, and are cancelled like an answer. Raises what `answer` raises.
         """
         query = Query(cancelled, MAX_COUNTING_SECONDS)
         text = self._compiled(f"rollups/{relation}")
-        return self._counted(self._patient_watchdog, query, f"rows of {relation}", text, variables)
+        return self._counted(self._patient_watchdog, query, f"rows of {relation}", text, snapshot)
 
-    def count_everywhere(self, variables: Variables) -> None:
-        """Count the visits of a snapshot CHECK_TASKS times, so that each executor reads them: none can be chosen.
+    def count_everywhere(self, scope: Scope) -> None:
+        """Count the visits in a scope CHECK_TASKS times, so that each executor reads them: none can be chosen.
 
         Raises what `answer` raises: FilesGone if one of them sees other visits.
         """
+        live = live_files(self._lake, scope)
+        snapshot = for_cluster(self._lake, snapshot_of(self._lake, scope, live), live)
         query = Query(threading.Event(), self._options.seconds)
-        table = self._counted(self._watchdog, query, "a check", _EVERYWHERE, variables)
-        self._check_count(table["visits"][0].as_py(), CHECK_TASKS * variables["visits"])
+        table = self._counted(self._watchdog, query, "a check", _EVERYWHERE, snapshot)
+        self._check_count(table["visits"][0].as_py(), CHECK_TASKS * snapshot.visits)
 
     def stop(self, cancelled: threading.Event) -> None:
         """Cancel the queries of the `answer` or `rollup_rows` call that got this event."""
@@ -154,18 +159,18 @@ class Cluster:
             session.close()
         self._warehouse.close()
 
-    def _table(self, entry: Entry, variables: Variables, cancelled: threading.Event | None = None) -> pa.Table:
+    def _table(self, entry: Entry, snapshot: ClusterSnapshot, cancelled: threading.Event | None = None) -> pa.Table:
         """The rows of an entry with a template."""
         schema = pa.schema([(field.name, _ARROW_TYPES[field.kind.sql]) for field in entry.fields])
         query = Query(cancelled or threading.Event(), self._options.seconds)
-        return self._counted(self._watchdog, query, entry.name, self._compiled(entry.name), variables).cast(schema)
+        return self._counted(self._watchdog, query, entry.name, self._compiled(entry.name), snapshot).cast(schema)
 
-    def _counted(self, watchdog: Watchdog, query: Query, name: str, text: str, variables: Variables) -> pa.Table:
+    def _counted(self, watchdog: Watchdog, query: Query, name: str, text: str, snapshot: ClusterSnapshot) -> pa.Table:
         """Return the rows of a query in the cluster's SQL. Logs why it failed, unless it was cancelled."""
         outcome = "failed"
         try:
             with watchdog.watching(query, query.cancelled):
-                table = self._retried(query, text, variables)
+                table = self._retried(query, text, snapshot)
             outcome = "answered"
             return table  # noqa: TRY300  # the outcome is counted either way
         except TrafficError as error:
@@ -179,34 +184,31 @@ class Cluster:
             with self._idle_lock:
                 self.outcomes[outcome] += 1
 
-    def _retried(self, query: Query, text: str, variables: Variables) -> pa.Table:
+    def _retried(self, query: Query, text: str, snapshot: ClusterSnapshot) -> pa.Table:
         """The rows of a text. If its session was lost, as by a restart, it is run again once."""
         try:
-            return self._run(query, text, variables)
+            return self._run(query, text, snapshot)
         except SessionLost:
             for session in self._take_all():  # they were lost together
                 session.disconnect()
         try:
-            return self._run(query, text, variables)
+            return self._run(query, text, snapshot)
         except SessionLost as lost:
             raise ClusterUnavailable(f"the cluster at {self._options.shown_address} was lost: {lost}.") from lost
 
-    def _run(self, query: Query, text: str, variables: Variables) -> pa.Table:
+    def _run(self, query: Query, text: str, snapshot: ClusterSnapshot) -> pa.Table:
         if query.cancelled.is_set():
             raise QueryFailed("the query was cancelled.")
-        session = self._session_for(variables)
+        session = self._session_for(snapshot)
         query.begin(session)
         try:
-            if session.views_of is not variables:
+            if session.views_of is not snapshot:
                 session.views_of = None
-                sources = self._cluster_lake.sources(variables)
-                make_views(session, variables, sources, self._values)
-                self._check_count(session.count("visits"), variables["visits"])
-                session.views_of, session.epoch = variables, sources.epoch
-            scope = variables["scope"]
-            arguments = {name: str(value) if name.endswith("_date") else value for name, value in scope.items()}
-            arguments |= {name: variables.get(name) for name in (*FILTERS, *LISTING, "behaviour")}
-            table = session.table(text, arguments)
+                sources = self._cluster_lake.sources(snapshot)
+                make_views(session, snapshot, sources)
+                self._check_count(session.count("visits"), snapshot.visits)
+                session.views_of, session.epoch = snapshot, sources.epoch
+            table = session.table(text, _arguments(snapshot))
         except CLIENT_ERRORS as error:
             query.end()
             if query.is_interrupted and not query.is_given_up:
@@ -220,12 +222,13 @@ class Cluster:
         query.end()
         epoch = session.epoch
         self._give_back(session)
-        files = variables[CLUSTER_FILES]  # not every engine notices that one was deleted under it
-        for path in (*(file.path for file in files), *variables["links"]):
+        # not every engine notices that a file was deleted under it
+        for path in (*(file.path for file in snapshot.landed), *snapshot.landed_links):
             if not os.path.exists(f"{self._lake.root}/{path}"):  # noqa: PTH110  # three times as fast
                 raise FilesGone(f"{self._lake.root}/{path} was deleted while the cluster read it.")
-        if epoch is not None and epoch != self._lake.manifest.organizations.epoch(files[0].organization):
-            raise FilesGone(f"visits of {files[0].organization} were changed while the cluster read them.")
+        organization = snapshot.scope.organization
+        if epoch is not None and epoch != self._lake.manifest.organizations.epoch(organization):
+            raise FilesGone(f"visits of {organization} were changed while the cluster read them.")
         return table
 
     def _give_back(self, session: ClusterSession) -> None:
@@ -235,11 +238,11 @@ class Cluster:
                 return
         session.close()
 
-    def _session_for(self, variables: Variables) -> ClusterSession:
+    def _session_for(self, snapshot: ClusterSnapshot) -> ClusterSession:
         """An idle session, if possible one that has the views of this snapshot, or a new one."""
         with self._idle_lock:
             for session in self._idle:
-                if session.views_of is variables:
+                if session.views_of is snapshot:
                     self._idle.remove(session)
                     return session
             if self._idle:
@@ -277,3 +280,11 @@ class Cluster:
                 f"the cluster at {self._options.shown_address} cannot read a file under {self._folder}: {meant}"
             )
         return meant
+
+
+def _arguments(snapshot: ClusterSnapshot) -> dict[str, Any]:
+    """The values of the named parameters of compiled texts. A filter that is not set is NULL."""
+    scope = snapshot.scope
+    days = {"start_date": str(scope.start_date), "end_date": str(scope.end_date)}
+    filters = {name: getattr(scope, name) for name in (*FILTERS, *LISTING)}
+    return {"organization": scope.organization, **days, **filters, "behaviour": snapshot.behaviour}

@@ -16,7 +16,7 @@ from data.store.layout import LINKS
 from data.visits import VISITS
 from queries.cluster_options import ClusterUnavailable
 from queries.locked_engine import FilesGone
-from queries.variables import CLUSTER_FILES, Variables
+from queries.snapshot import ClusterSnapshot
 
 MAX_SENT_ROWS: Final = 100_000
 MAX_SENT_BYTES: Final = 64 << 20
@@ -40,11 +40,11 @@ class SharedFolder:
     def __init__(self, folder: str) -> None:
         self._folder = folder
 
-    def sources(self, variables: Variables) -> ClusterSources:
+    def sources(self, snapshot: ClusterSnapshot) -> ClusterSources:
         """What to read for a snapshot for a cluster."""
         return ClusterSources(
-            [f"{self._folder}/{file.path}" for file in variables[CLUSTER_FILES]],
-            [f"{self._folder}/{path}" for path in variables["links"]],
+            [f"{self._folder}/{file.path}" for file in snapshot.landed],
+            [f"{self._folder}/{path}" for path in snapshot.landed_links],
             VISITS.empty_table(),
             LINKS.empty_table(),
         )
@@ -61,12 +61,11 @@ class PublishedCopy:
         self._lake = lake
         self._published = PublishedLake(lake, name)
 
-    def sources(self, variables: Variables) -> ClusterSources:
+    def sources(self, snapshot: ClusterSnapshot) -> ClusterSources:
         """What to read for a snapshot for a cluster. Raises FilesGone or ClusterUnavailable."""
-        files, links = variables[CLUSTER_FILES], variables["links"]
-        organization = files[0].organization if files else variables["scope"]["organization"]
+        files, organization = snapshot.landed, snapshot.scope.organization
         try:
-            found = self._published.find(organization, files, links)
+            found = self._published.find(organization, files, snapshot.landed_links)
             sent_visits, sent_links = self._rows_to_send(found, organization)
         except (LakeDamaged, *UNREADABLE) as error:  # files of a snapshot may be replaced meanwhile, and deleted
             raise FilesGone(str(error)) from error

@@ -1,7 +1,6 @@
 """What a session of a cluster sees of a snapshot: the relations that compiled texts read, as views."""
 
-from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
@@ -9,7 +8,7 @@ from data.store.layout import LINKS
 from data.visits import VISITS
 from queries.cluster_sources import ClusterSources
 from queries.connect import ClusterSession, coalesce, col, lit, make_dt_interval
-from queries.variables import CLUSTER_FILES, Variables
+from queries.snapshot import ClusterSnapshot
 
 _SPARK_TYPES: Final = {
     pa.string(): "STRING",
@@ -23,20 +22,18 @@ _SUBJECT: Final = ("domain", "path", "short_code", "agent", "operator", "ai_sour
 """The texts of the SQL type `subjects` of prelude/7_jobs.sql."""
 
 
-def make_views(
-    session: ClusterSession, variables: Variables, sources: ClusterSources, values: Sequence[dict[str, Any]]
-) -> None:
-    """Define the views of a snapshot over its visits and links. `values` is what visits are worth."""
-    (owner,) = {file.organization for file in variables[CLUSTER_FILES]} or {""}  # a text counts no other's visits
+def make_views(session: ClusterSession, snapshot: ClusterSnapshot, sources: ClusterSources) -> None:
+    """Define the views of a snapshot over its visits and links."""
+    (owner,) = {file.organization for file in snapshot.landed} or {""}  # a text counts no other's visits
     local_time = col("visited_at") + make_dt_interval(mins=coalesce(col("utc_offset"), lit(0)).cast("int"))
     day = local_time.cast("date")
     session.read_rows("visits", _VISITS, sources.visits, sources.sent_visits, organization=lit(owner), day=day)
     session.read_rows("links", _LINKS, sources.links, sources.sent_links)
     for name in ("high_cardinality_days", "days_without_domains"):
-        session.put_rows(name, "day DATE", [(day,) for day in variables[name]])
-    worth = [(value["traffic_type"], value["ten_thousandths"], value["currency"]) for value in values]
-    session.put_rows("traffic_values", "traffic_type STRING, ten_thousandths BIGINT, currency STRING", worth)
-    subjects = [tuple(one[name] for name in ("number", *_SUBJECT)) for one in variables.get("subjects", ())]
+        session.put_rows(name, "day DATE", [(day,) for day in getattr(snapshot, name)])
+    worth = "traffic_type STRING, ten_thousandths BIGINT, currency STRING"
+    session.put_rows("traffic_values", worth, snapshot.traffic_values)
+    subjects = [tuple(one[name] for name in ("number", *_SUBJECT)) for one in snapshot.subjects]
     session.put_rows("subject", ", ".join(["number BIGINT", *(f"{name} STRING" for name in _SUBJECT)]), subjects)
 
 

@@ -18,6 +18,7 @@ from pyspark.errors import PySparkException
 
 from queries.cluster_options import ClusterUnavailable
 from queries.locked_engine import FilesGone, QueryFailed
+from queries.snapshot import ClusterSnapshot
 
 with warnings.catch_warnings():  # it warns of a pandas that it does not know yet; nothing here uses pandas
     warnings.simplefilter("ignore", FutureWarning)
@@ -115,7 +116,7 @@ class ClusterSession:
         self.spark = SparkSession.Builder().channelBuilder(connection).create()
         self.spark.client.set_retry_policies([])
         self.spark.client.disable_reattachable_execute()
-        self.views_of: Mapping[str, Any] | None = None  # the snapshot whose views were made
+        self.views_of: ClusterSnapshot | None = None  # the snapshot whose views were made
         self.epoch: int | None = None  # that of their ClusterSources
 
     def table(self, text: str, arguments: Mapping[str, Any]) -> pa.Table:

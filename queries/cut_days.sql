@@ -9,5 +9,5 @@ WITH cut AS (
     GROUP BY relation, day HAVING count(*) >= max_values_per_day()
 )
 SELECT day FROM (SELECT unnest(CAST(getvariable('high_cardinality_days') AS DATE[])) AS day)
-WHERE day IN (FROM cut) OR NOT list_contains(CAST(getvariable('days_with_rollups') AS DATE[]), day)
+WHERE day IN (FROM cut) OR NOT list_contains(CAST($counted_days AS DATE[]), day)
 ORDER BY day;

@@ -16,20 +16,20 @@ from data.store.layout import LINKS, LakeFolders
 from data.store.rollups import Schema, write_seed
 from data.visits import VISITS
 from queries.prelude import prelude, sql_text
-from queries.variables import empty_variables, set_variables
+from queries.snapshot import empty_snapshot, set_variables
 
 _ATTACH: Final = "ATTACH $file AS defined (BLOCK_SIZE 16384)"
 _ATTACH_READ_ONLY: Final = "ATTACH $file AS defined (READ_ONLY)"
 
 
 def define_relations(engine: duckdb.DuckDBPyConnection, lake: LakeFolders) -> None:
-    """Define the relations in an empty engine, with no scope set. Writes the lake's empty seed rollup if it is missing.
+    """Define the relations in an empty engine, without any visit. Writes the lake's empty seed rollup if it is missing.
 
     They are copied from a file of the lake. Where it is missing, damaged or of another version, the prelude is run, and
     the file is written if it can be.
     """
     write_seed(lake, rollup_schema(engine))
-    set_variables(engine, {**empty_variables(lake), "traffic_values": []})
+    set_variables(engine, empty_snapshot(lake))
     file = relations_file(lake)
     if not _copied(engine, file):
         for text in prelude():

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ from queries.detectors import DETECTORS, Detector, JobKind
 from queries.engine import Engine
 from queries.fields import as_nullable
 from queries.scope import Scope
-from queries.variables import IN_MEMORY, Variables
+from queries.snapshot import Snapshot
 from queries.warehouse import Result
 
 DETECTED_DAYS: Final = 28
@@ -48,7 +48,7 @@ def detect(
     cancelled: threading.Event | None = None,
     *,
     explain: bool = False,
-    shared: Variables | None = None,
+    shared: Snapshot | None = None,
 ) -> list[Finding]:
     """The findings of the 28 complete days before `as_of`, the heaviest first, at most 100.
 
@@ -58,8 +58,8 @@ def detect(
 
     Raises QueryTimeout, QueryFailed, FilesGone, EngineLost; LakeDamaged for a damaged file.
     """
-    variables = shared or engine.variables(_detected_scope(organization, as_of))
-    asked = {**variables, "explain": True} if explain else variables
+    snapshot = shared or engine.snapshot(_detected_scope(organization, as_of))
+    asked = replace(snapshot, explain=True) if explain else snapshot
     rows = _as_rows(engine.answer(detector.entry, asked, cancelled))
     if detector.only:
         column, value = detector.only
@@ -80,14 +80,14 @@ def detect(
 
 def share_detected(
     engine: Engine, organization: str, as_of: date, cancelled: threading.Event | None = None
-) -> Variables | None:
+) -> Snapshot | None:
     """What all detectors read, read once for them; None if that is too much to keep. Raises what `detect` raises.
 
     Keep it for one run of all detectors: a visit that is erased meanwhile is still in it.
     """
-    variables = engine.variables(_detected_scope(organization, as_of))
-    shared = engine.with_shared_visits(variables, [one.entry for one in DETECTORS.values()], cancelled)
-    return shared if IN_MEMORY in shared else None
+    snapshot = engine.snapshot(_detected_scope(organization, as_of))
+    shared = engine.with_shared_visits(snapshot, [one.entry for one in DETECTORS.values()], cancelled)
+    return shared if shared.in_memory else None
 
 
 def measure_all(  # noqa: PLR0917  # whose visits, of what and when: called in this order everywhere
@@ -154,7 +154,7 @@ def _about(  # noqa: PLR0917  # as measure_all
     bound = [
         {"number": number, **{name: one.get(name) for name in _SUBJECT_COLUMNS}} for number, one in enumerate(subjects)
     ]
-    return _as_rows(engine.answer(entry, {**engine.variables(scope), "subjects": bound}, cancelled))
+    return _as_rows(engine.answer(entry, replace(engine.snapshot(scope), subjects=bound), cancelled))
 
 
 def _as_rows(answer: Result) -> list[dict[str, Any]]:

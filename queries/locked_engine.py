@@ -15,8 +15,8 @@ from data.disk.files import link_problem
 from data.store.layout import LakeFolders, spill_folder
 from data.store.rollups import ROLLUPS_FOLDER
 from queries.definitions import define_relations
+from queries.snapshot import Snapshot, empty_snapshot, set_variables
 from queries.traffic_values import TrafficValue, load_traffic_values
-from queries.variables import Variables, empty_variables, set_variables
 from queries.watchdog import Watchdog
 
 QUERY_TIMEOUT_SECONDS: Final = 10.0
@@ -48,7 +48,7 @@ class _IdleCursor(NamedTuple):
     """A cursor that runs nothing and has the variables of a snapshot."""
 
     engine: duckdb.DuckDBPyConnection
-    variables: Variables
+    snapshot: Snapshot
     cursor: duckdb.DuckDBPyConnection
 
 
@@ -79,9 +79,7 @@ class LockedEngine:
         self._memory = memory
         self._seconds = seconds
         self._in_background = in_background
-        with_values = load_traffic_values() if values is None else values
-        self.values: Variables = {"traffic_values": [value._asdict() for value in with_values]}
-        """The variables that are the same for every scope."""
+        self.traffic_values = tuple(load_traffic_values() if values is None else values)
         try:
             self._duckdb = self._new()
         except duckdb.Error as error:
@@ -96,13 +94,9 @@ class LockedEngine:
             self._has_closed()
             raise
 
-    def empty_variables(self) -> Variables:
-        """Variables that make every relation empty."""
-        return {**empty_variables(self._folders), **self.values}
-
     @contextmanager
     def cursor(
-        self, variables: Variables, cancelled: threading.Event | None = None, is_kept: bool = False
+        self, snapshot: Snapshot, cancelled: threading.Event | None = None, is_kept: bool = False
     ) -> Iterator[duckdb.DuckDBPyConnection]:
         """A cursor under the watchdog, for one query. Its session variables belong to one caller's scope.
 
@@ -113,7 +107,7 @@ class LockedEngine:
         cancelled = cancelled or threading.Event()
         engine = self._duckdb
         try:
-            idle = self._idle_cursor(engine, variables) if is_kept else None
+            idle = self._idle_cursor(engine, snapshot) if is_kept else None
             with ExitStack() as closing_stack:
                 cursor = closing_stack.enter_context(closing(idle or engine.cursor()))
                 with self._watchdog.watching(cursor, cancelled):
@@ -122,12 +116,12 @@ class LockedEngine:
                     if idle is None:
                         # starts the thread that returns what was freed; one for all, and the end of any engine ends it
                         cursor.execute("SET GLOBAL allocator_background_threads = TRUE")
-                        set_variables(cursor, variables)
+                        set_variables(cursor, snapshot)
                     yield cursor
                 if is_kept and engine is self._duckdb:
                     closing_stack.pop_all()
                     with self._idle_lock:
-                        self._idle.append(_IdleCursor(engine, variables, cursor))
+                        self._idle.append(_IdleCursor(engine, snapshot, cursor))
                     self._close_idle(MAX_IDLE_CURSORS)
         except duckdb.Error as error:
             if isinstance(error, duckdb.FatalException | duckdb.InternalException):
@@ -137,7 +131,7 @@ class LockedEngine:
     def describe(self, sql: str) -> dict[str, str]:
         """The columns of the rows of a query of ours, with their types, in order. It is not run."""
         with closing(self._duckdb.cursor()) as cursor:
-            set_variables(cursor, self.empty_variables())
+            set_variables(cursor, empty_snapshot(self._folders))
             return {name: kind for name, kind, *_ in cursor.execute(f"DESCRIBE {sql}").fetchall()}
 
     def stop(self, cancelled: threading.Event) -> None:
@@ -145,11 +139,11 @@ class LockedEngine:
         cancelled.set()
         self._watchdog.check_now()
 
-    def forget(self, snapshot: Variables) -> None:
+    def forget(self, snapshot: Snapshot) -> None:
         """Close the idle cursors of a snapshot, which keep in memory what its answers shared."""
         with self._idle_lock:
-            done = [idle for idle in self._idle if idle.variables is snapshot]
-            self._idle = [idle for idle in self._idle if idle.variables is not snapshot]
+            done = [idle for idle in self._idle if idle.snapshot is snapshot]
+            self._idle = [idle for idle in self._idle if idle.snapshot is not snapshot]
         for idle in done:
             idle.cursor.close()
 
@@ -164,11 +158,11 @@ class LockedEngine:
         self._duckdb.close()
         self._has_closed()
 
-    def _idle_cursor(self, engine: duckdb.DuckDBPyConnection, snapshot: Variables) -> duckdb.DuckDBPyConnection | None:
+    def _idle_cursor(self, engine: duckdb.DuckDBPyConnection, snapshot: Snapshot) -> duckdb.DuckDBPyConnection | None:
         """An idle cursor of this engine with the variables of this snapshot, which is idle no more."""
         with self._idle_lock:
             for place, idle in enumerate(self._idle):
-                if idle.variables is snapshot and idle.engine is engine:
+                if idle.snapshot is snapshot and idle.engine is engine:
                     return self._idle.pop(place).cursor
         return None
 

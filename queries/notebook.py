@@ -83,7 +83,7 @@ class Reader:
             raise BadInput(f"unknown endpoint {name!r}; use one of {', '.join(ENTRIES)}.")
         entry = ENTRIES[name]
         scope = self._scope(entry, organization, parameters)
-        return self._warehouse.tables(entry, self._warehouse.variables(scope))
+        return self._warehouse.tables(entry, self._warehouse.snapshot(scope))
 
     def sql(self, text: str, *, organization: str, **parameters: str | int | date) -> "pa.Table":
         """The rows of one SELECT over the relations that `traffic views --describe` lists, as an Arrow table.

@@ -24,9 +24,9 @@ from data.text import bytes_of_memory
 from queries.locked_engine import QUERY_TIMEOUT_SECONDS, EngineLost, FilesGone, QueryFailed, QueryTimeout
 from queries.prelude import public_names
 from queries.scope import Scope
+from queries.snapshot import take_snapshot
 from queries.sql_process import OUT_OF_MEMORY, EngineOptions, OwnQuery
 from queries.traffic_values import TrafficValue
-from queries.variables import scope_variables
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -99,7 +99,7 @@ class OwnSql:
             raise ValueError(
                 f"this engine reads the files of {self._options.organization}, not of {scope.organization}."
             )
-        query = OwnQuery(text, scope_variables(self._lake, scope), max_rows, is_arrow)
+        query = OwnQuery(text, take_snapshot(self._lake, scope), max_rows, is_arrow)
         with self._lock:
             if not self._process.is_running:
                 self._process = _Process(self._options, self._memory)

@@ -6,6 +6,7 @@ data/store/rollups.py decides which days a stored rollup is valid for; queries/r
 import calendar
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from itertools import chain, groupby
@@ -37,14 +38,15 @@ from queries.definitions import define_relations, rollup_schema
 from queries.prelude import relation_names, rollup_version
 from queries.scope import Scope
 from queries.shared_visits import columns_of_relations
-from queries.variables import (
-    IN_MEMORY,
-    Variables,
-    closed_days,
-    cluster_variables,
+from queries.snapshot import (
+    ClusterSnapshot,
+    Snapshot,
+    VisitFiles,
+    for_cluster,
     one_source,
-    scope_variables,
+    set_uncovered_files,
     set_variables,
+    take_snapshot,
     visit_files,
 )
 
@@ -55,16 +57,16 @@ MAX_VISITS_IN_MEMORY: Final = 60_000
 """Up to so many visits of a month are read once for all relations, as each would open every file twice: 33,000 take
 half of the processor time. Each visit is there again for its domain: 150,000 took 73 MB."""
 
-STORED_BEFORE: Final = "FROM stored_before(getvariable('relation'))"
-COUNTED_DAILY: Final = "FROM counted_daily(getvariable('relation'))"
+STORED_BEFORE: Final = "FROM stored_before($relation)"
+COUNTED_DAILY: Final = "FROM counted_daily($relation)"
 CUT_DOMAINS: Final = "SELECT DISTINCT day FROM daily_domains WHERE domain = '(other)'"
-COUNTED_MONTHLY: Final = "FROM counted_monthly(getvariable('relation'))"
+COUNTED_MONTHLY: Final = "FROM counted_monthly($relation)"
 COUNTED_ELSEWHERE: Final = "counted_elsewhere"
 BY_DOMAIN: Final = "visits_by_domain"
 COLUMNS_BY_DOMAIN: Final = "SELECT COLUMNS(lambda name: list_contains($columns, name)) FROM visits_by_domain"
 ADDED_MONTHLY: Final = (
     "SELECT * EXCLUDE (days), bit_or(days) AS days "
-    "FROM (FROM stored_before(getvariable('relation')) UNION ALL BY NAME FROM counted_elsewhere) GROUP BY ALL"
+    "FROM (FROM stored_before($relation) UNION ALL BY NAME FROM counted_elsewhere) GROUP BY ALL"
 )
 
 
@@ -86,7 +88,7 @@ class RelationCounter(Protocol):
     def takes(self, visits: int) -> bool:
         """Whether it counts so many visits."""
 
-    def rollup_rows(self, relation: str, variables: Variables, cancelled: threading.Event) -> pa.Table:
+    def rollup_rows(self, relation: str, snapshot: ClusterSnapshot, cancelled: threading.Event) -> pa.Table:
         """The rows of a relation for a new rollup, counted from the visits of a snapshot for a cluster."""
 
     def stop(self, cancelled: threading.Event) -> None:
@@ -175,28 +177,25 @@ class RollupBuilder:
             return
         for file in added:
             self._lake.recheck(file)  # counts of a damaged file would be served for a long time
-        scope = Scope(*month, month.last)
-        before = scope_variables(self._lake, scope)
+        before = take_snapshot(self._lake, Scope(*month, month.last))
+        without_domains = before.days_without_domains  # days of high cardinality may have more than a rollup has rows
         if self._counter and is_for_counter:
-            elsewhere = cluster_variables(self._lake, scope, added)
-            if elsewhere["high_cardinality_days"]:  # which may have more domains than a rollup has rows for
+            elsewhere = for_cluster(self._lake, before, added)
+            if elsewhere.high_cardinality_days:
                 counted = self._counter.rollup_rows("daily_domains", elsewhere, self._cancelled)
                 cut = counted.filter(pc.field("domain") == "(other)")["day"]
-                before["days_without_domains"] += pc.unique(cut).to_pylist()
-            elsewhere = {**elsewhere, "days_without_domains": before["days_without_domains"]}
+                without_domains += tuple(pc.unique(cut).to_pylist())
+            elsewhere = replace(elsewhere, days_without_domains=without_domains)
             rows = self._rows_counted_elsewhere(self._counter, elsewhere, engine, before)
         else:
             limit_memory(engine, max(sum(file.visits for file in chunk) for chunk in chunks))
-            if before["high_cardinality_days"]:
+            if before.high_cardinality_days:
                 set_variables(engine, before)
-                before["days_without_domains"] += [day for (day,) in engine.execute(CUT_DOMAINS).fetchall()]
-            rows = _rollup_rows(engine, self._lake, before, chunks)
-        closed = frozenset(closed_days(before))
-        stored = [file for file in files if file.day in closed]
+                without_domains += tuple(day for (day,) in engine.execute(CUT_DOMAINS).fetchall())
+            rows = _rollup_rows(engine, self._lake, replace(before, days_without_domains=without_domains), chunks)
+        stored = [file for file in files if file.day in before.closed_days]
         days = source_files_by_day([*stored, *added])
-        rollup = Rollup(
-            *month, rollup_version(before["behaviour"]), days, frozenset(before["days_without_domains"]) & days.keys()
-        )
+        rollup = Rollup(*month, rollup_version(before.behaviour), days, frozenset(without_domains) & days.keys())
         staged = new_path(self._lake)
         try:
             write_rollup(rows, rollup_schema(engine), staged)
@@ -205,7 +204,7 @@ class RollupBuilder:
             staged.unlink(missing_ok=True)
 
     def _rows_counted_elsewhere(
-        self, counter: RelationCounter, visits: Variables, engine: duckdb.DuckDBPyConnection, before: Variables
+        self, counter: RelationCounter, visits: ClusterSnapshot, engine: duckdb.DuckDBPyConnection, before: Snapshot
     ) -> Iterator[RelationRows]:
         """As _rollup_rows: the rows already stored, plus those that `counter` counts from `visits`."""
         set_variables(engine, before)
@@ -213,15 +212,15 @@ class RollupBuilder:
         for name in relation_names():
             counted = counter.rollup_rows(name, visits, self._cancelled)
             counted = counted.cast(pa.schema([schema.field(column) for column in counted.column_names]))
-            if not before["closed_months"]:
+            if not before.closed_days:
                 yield RelationRows(name, [counted])
                 continue
-            set_variables(engine, {"relation": name})
+            asked = {"relation": name}
             if name in relation_names("daily"):
-                yield RelationRows(name, [engine.sql(STORED_BEFORE).to_arrow_table(), counted])
+                yield RelationRows(name, [engine.sql(STORED_BEFORE, params=asked).to_arrow_table(), counted])
             else:
                 engine.register(COUNTED_ELSEWHERE, counted)
-                yield RelationRows(name, [engine.sql(ADDED_MONTHLY).to_arrow_table()])
+                yield RelationRows(name, [engine.sql(ADDED_MONTHLY, params=asked).to_arrow_table()])
 
 
 def count_month(lake: Lake, organization: str, first: str, now: str, quiet_seconds: str) -> None:
@@ -246,7 +245,7 @@ def _chunks(files: Sequence[LandedFile]) -> list[list[LandedFile]]:
 
 
 def _rollup_rows(
-    engine: duckdb.DuckDBPyConnection, lake: Lake, before: Variables, chunks: Sequence[Sequence[LandedFile]]
+    engine: duckdb.DuckDBPyConnection, lake: Lake, before: Snapshot, chunks: Sequence[Sequence[LandedFile]]
 ) -> Iterator[RelationRows]:
     """The rows of one relation after the other: those already stored, plus those counted from the visits in `chunks`.
 
@@ -254,14 +253,15 @@ def _rollup_rows(
     few groups and are counted in one query.
     """
     added = [*chain(*chunks)]
-    set_variables(engine, {**before, "sources": one_source(BY_DOMAIN)})
-    if sum(file.visits for file in added) <= MAX_VISITS_IN_MEMORY:
-        set_variables(engine, {"uncovered_files": visit_files(lake, added)})
+    snapshot = replace(before, uncovered_files=visit_files(lake, added), sources=one_source(BY_DOMAIN))
+    set_variables(engine, snapshot)
+    if snapshot.uncovered_files.visits <= MAX_VISITS_IN_MEMORY:
         columns = {"columns": columns_of_relations(relation_names())}
         visits = engine.sql(COLUMNS_BY_DOMAIN, params=columns).to_arrow_table().combine_chunks()
         chunks = [added]
-        set_variables(engine, {IN_MEMORY: {BY_DOMAIN: visits}, "sources": one_source(f"{BY_DOMAIN}_in_memory")})
-    stored = [(STORED_BEFORE, visit_files(lake, []))] if before["closed_months"] else []
+        in_memory = one_source(f"{BY_DOMAIN}_in_memory")
+        set_variables(engine, replace(snapshot, sources=in_memory, in_memory={BY_DOMAIN: visits}))
+    stored = [(STORED_BEFORE, visit_files(lake, []))] if before.closed_days else []
     for name in relation_names("daily"):
         counted = [(COUNTED_DAILY, visit_files(lake, chunk)) for chunk in chunks]
         yield _count_relation(engine, name, [*stored, *counted])
@@ -270,11 +270,11 @@ def _rollup_rows(
 
 
 def _count_relation(
-    engine: duckdb.DuckDBPyConnection, relation: str, queries: Sequence[tuple[str, Variables]]
+    engine: duckdb.DuckDBPyConnection, relation: str, queries: Sequence[tuple[str, VisitFiles]]
 ) -> RelationRows:
     """The rows of one relation: the results of `queries`, pairs of SQL text and the visit files it reads."""
     tables = []
     for sql, files in queries:
-        set_variables(engine, {"relation": relation, "uncovered_files": files})
-        tables.append(engine.sql(sql).to_arrow_table())
+        set_uncovered_files(engine, files)
+        tables.append(engine.sql(sql, params={"relation": relation}).to_arrow_table())
     return RelationRows(relation, tables)

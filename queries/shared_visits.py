@@ -3,6 +3,7 @@
 import re
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from functools import cache
 from typing import Final
@@ -13,8 +14,7 @@ from data.visits import VISITS
 from queries.catalog import Entry, template, template_entries
 from queries.locked_engine import LockedEngine
 from queries.prelude import sql_text, view_names
-from queries.scope import FILTERS
-from queries.variables import IN_MEMORY, MAX_VALUES_PER_DAY, Variables, set_variables
+from queries.snapshot import MAX_VALUES_PER_DAY, Snapshot
 
 MAX_SHARED_VISITS: Final = 300_000
 """Visits that are in memory at once for the answers of a dashboard; at most 50 MB."""
@@ -24,7 +24,7 @@ _VISITS: Final = (
     "SELECT COLUMNS(lambda name: list_contains($columns, name)) FROM query_table($source) "
     "WHERE day BETWEEN $first AND $last"
 )
-_ROWS: Final = "FROM query_table(getvariable('relation') || '_counted')"
+_ROWS: Final = "FROM query_table($relation || '_counted')"
 _WORDS: Final = (("agent",), ("domain",), ("referrer",), ("utm_source", "utm_medium", "utm_campaign"))
 """The columns by whose values relations are cut, of one relation after the other."""
 _ALWAYS_READ: Final = frozenset({"for_domain", "day"})
@@ -34,8 +34,8 @@ _IDENTIFIER: Final = re.compile(r"\w+")
 
 
 def share_visits(
-    engine: LockedEngine, variables: Variables, entries: Sequence[Entry], cancelled: threading.Event | None = None
-) -> Variables:
+    engine: LockedEngine, snapshot: Snapshot, entries: Sequence[Entry], cancelled: threading.Event | None = None
+) -> Snapshot:
     """The snapshot with what these answers count read into memory, to be shared by these answers only.
 
     These are the visits of days that no rollup covers, unless they are more than MAX_SHARED_VISITS, and, for relations
@@ -45,38 +45,40 @@ def share_visits(
     a query raises.
     """
     texts = [template(leaf.name) for entry in entries for leaf in template_entries(entry)]
-    read = set[str]().union(*map(_read_by, texts)) - variables.get(IN_MEMORY, {}).keys()
+    read = set[str]().union(*map(_read_by, texts)) - snapshot.in_memory.keys()
 
-    relations = _relations_from("uncovered_visits", read, variables)
-    if relations and 0 < variables["uncovered_files"]["visits"] <= MAX_SHARED_VISITS:
+    relations = _relations_from("uncovered_visits", read, snapshot)
+    if relations and 0 < snapshot.uncovered_files.visits <= MAX_SHARED_VISITS:
         columns = columns_of_relations(relations)
-        uncovered = _read(engine, variables, columns, "uncovered_visits", cancelled=cancelled)
-        if variables.keys().isdisjoint(FILTERS) and not has_many_words(uncovered):
-            variables = {**variables, "high_cardinality_days": []}  # to plan a cut takes longer than to count
-        variables = _with_source(variables, relations, "uncovered_visits", {"uncovered_visits": uncovered})
+        uncovered = _read(engine, snapshot, columns, "uncovered_visits", cancelled=cancelled)
+        if not snapshot.scope.filters and not has_many_words(uncovered):
+            snapshot = replace(snapshot, high_cardinality_days=())  # to plan a cut takes longer than to count
+        snapshot = _with_source(snapshot, relations, "uncovered_visits", {"uncovered_visits": uncovered})
 
-    if relations := _relations_from("all_visits", read, variables):
-        with engine.cursor(variables, cancelled) as cursor:
+    if relations := _relations_from("all_visits", read, snapshot):
+        with engine.cursor(snapshot, cancelled) as cursor:
             visits_by_day = cursor.execute(_BY_DAY).fetchall()
-            cut = cursor.execute(sql_text("cut_days")).fetchall() if variables["high_cardinality_days"] else []
-        variables = {**variables, "high_cardinality_days": [day for (day,) in cut]}
+            counted_days = {"counted_days": [*snapshot.days_with_rollups]}
+            is_cut = bool(snapshot.high_cardinality_days)
+            cut = cursor.execute(sql_text("cut_days"), counted_days).fetchall() if is_cut else []
+        snapshot = replace(snapshot, high_cardinality_days=tuple(day for (day,) in cut))
         if sum(visits for _, visits in visits_by_day) > MAX_SHARED_VISITS:
-            counted = _count_by_period(engine, variables, relations, periods_of(visits_by_day), cancelled)
-            variables = _with_rows(variables, counted)
+            counted = _count_by_period(engine, snapshot, relations, periods_of(visits_by_day), cancelled)
+            snapshot = _with_rows(snapshot, counted)
         else:
-            visits = _read(engine, variables, columns_of_relations(relations), "all_visits", cancelled=cancelled)
-            variables = _with_source(variables, relations, "shared_visits", {"shared_visits": visits})
+            visits = _read(engine, snapshot, columns_of_relations(relations), "all_visits", cancelled=cancelled)
+            snapshot = _with_source(snapshot, relations, "shared_visits", {"shared_visits": visits})
 
     are_detectors = any("detected_visits()" in text for text in texts)
-    if are_detectors and 0 < variables["files"]["visits"] <= MAX_SHARED_VISITS:
+    if are_detectors and 0 < snapshot.files.visits <= MAX_SHARED_VISITS:
         named = set[str]().union(*map(_identifiers, [*texts, sql_text("prelude/7_jobs")]))
         columns = [*named.intersection(VISITS.names), *_ALWAYS_READ]
-        visits = _read(engine, variables, columns, "visits_in_scope", cancelled=cancelled)
-        variables = _with_rows(variables, {"visits_in_scope": _with_words_once(visits)})
-        with engine.cursor(variables, cancelled) as cursor:
+        visits = _read(engine, snapshot, columns, "visits_in_scope", cancelled=cancelled)
+        snapshot = _with_rows(snapshot, {"visits_in_scope": _with_words_once(visits)})
+        with engine.cursor(snapshot, cancelled) as cursor:
             failing = cursor.table("failing_paths").to_arrow_table()
-        variables = _with_rows(variables, {"failing_paths": failing})
-    return variables
+        snapshot = _with_rows(snapshot, {"failing_paths": failing})
+    return snapshot
 
 
 def has_many_words(visits: pa.Table) -> bool:
@@ -87,23 +89,22 @@ def has_many_words(visits: pa.Table) -> bool:
 
 def _count_by_period(
     engine: LockedEngine,
-    variables: Variables,
+    snapshot: Snapshot,
     relations: Sequence[str],
     periods: Iterable[tuple[date, date]],
     cancelled: threading.Event | None,
 ) -> dict[str, pa.Table]:
     """All rows of these relations, counted from the visits of one period after the other."""
-    with engine.cursor(variables, cancelled) as cursor:
+    with engine.cursor(snapshot, cancelled) as cursor:
         answered = cursor.sql("FROM answered_links").to_arrow_table()
     columns = columns_of_relations(relations)
     counted: dict[str, list[pa.Table]] = {relation: [] for relation in relations}
     for period in periods:
-        visits = _read(engine, variables, columns, "all_visits", period=period, cancelled=cancelled)
+        visits = _read(engine, snapshot, columns, "all_visits", period=period, cancelled=cancelled)
         read = {"answered_links": answered, "shared_visits": visits}
-        with engine.cursor(_with_source(variables, relations, "shared_visits", read), cancelled) as cursor:
+        with engine.cursor(_with_source(snapshot, relations, "shared_visits", read), cancelled) as cursor:
             for relation, rows in counted.items():
-                set_variables(cursor, {"relation": relation})
-                rows.append(_with_words_once(cursor.sql(_ROWS).to_arrow_table()))
+                rows.append(_with_words_once(cursor.sql(_ROWS, params={"relation": relation}).to_arrow_table()))
     return {relation: pa.concat_tables(rows).unify_dictionaries() for relation, rows in counted.items()}
 
 
@@ -117,7 +118,7 @@ def _with_words_once(table: pa.Table) -> pa.Table:
 
 def _read(
     engine: LockedEngine,
-    variables: Variables,
+    snapshot: Snapshot,
     columns: Sequence[str],
     source: str,
     *,
@@ -126,26 +127,24 @@ def _read(
 ) -> pa.Table:
     """The visits of a source in the days of a period, both included, with these columns."""
     asked = {"columns": columns, "source": source, "first": period[0], "last": period[1]}
-    with engine.cursor(variables, cancelled) as cursor:
+    with engine.cursor(snapshot, cancelled) as cursor:
         return cursor.sql(_VISITS, params=asked).to_arrow_table().combine_chunks()  # many chunks would be slow to read
 
 
-def _with_source(
-    variables: Variables, relations: Iterable[str], source: str, read: Mapping[str, pa.Table]
-) -> Variables:
+def _with_source(snapshot: Snapshot, relations: Iterable[str], source: str, read: Mapping[str, pa.Table]) -> Snapshot:
     """The snapshot in which these relations count the visits of one of the tables that were read into memory."""
-    sources = {**variables["sources"], **dict.fromkeys(relations, f"{source}_in_memory")}
-    return _with_rows({**variables, "sources": sources}, read)
+    sources = {**snapshot.sources, **dict.fromkeys(relations, f"{source}_in_memory")}
+    return _with_rows(replace(snapshot, sources=sources), read)
 
 
-def _with_rows(variables: Variables, read: Mapping[str, pa.Table]) -> Variables:
+def _with_rows(snapshot: Snapshot, read: Mapping[str, pa.Table]) -> Snapshot:
     """The snapshot with these tables in memory."""
-    return {**variables, IN_MEMORY: {**variables.get(IN_MEMORY, {}), **read}}
+    return replace(snapshot, in_memory={**snapshot.in_memory, **read})
 
 
-def _relations_from(source: str, relations: Iterable[str], variables: Variables) -> list[str]:
+def _relations_from(source: str, relations: Iterable[str], snapshot: Snapshot) -> list[str]:
     """Those of the relations that count visits from one source."""
-    return sorted(relation for relation in relations if variables["sources"].get(relation) == source)
+    return sorted(relation for relation in relations if snapshot.sources.get(relation) == source)
 
 
 def columns_of_relations(relations: Iterable[str]) -> list[str]:

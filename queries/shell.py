@@ -1,16 +1,18 @@
 """A script for DuckDB's own shell that sets the session variables and defines the relations of the prelude."""
 
 from datetime import date
-from typing import Any, Final
+from typing import Final
 
 from queries.prelude import prelude
+from queries.snapshot import Snapshot
 
 TYPED: Final = ("scope", "subjects")
 """Variables with a type of their name, which the prelude defines."""
 
 
-def script(variables: dict[str, Any], hint: str = "") -> str:
-    """SQL that shows the hint, and after which any template returns the rows of the Warehouse for `variables`."""
+def script(snapshot: Snapshot, hint: str = "") -> str:
+    """SQL that shows the hint, and after which any template returns the rows that the Warehouse returns."""
+    variables = snapshot.variables
     files = {name: value for name, value in variables.items() if name not in TYPED}
     settings = [f"SET VARIABLE {name} = {_literal(value)};" for name, value in files.items()]
     typed = [

@@ -13,7 +13,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -25,8 +25,8 @@ from data import TrafficError
 from data.processes import end_without
 from data.store.layout import LakeFolders
 from queries.locked_engine import LockedEngine, QueryFailed
+from queries.snapshot import Snapshot
 from queries.traffic_values import TrafficValue
-from queries.variables import Variables
 
 OUT_OF_MEMORY: Final = 3
 """The exit code of a process whose query needed more memory than it has; its engine may be broken."""
@@ -48,10 +48,10 @@ class EngineOptions:
 
 
 class OwnQuery(NamedTuple):
-    """One SELECT, and the variables of the snapshot that it reads."""
+    """One SELECT, and the snapshot that it reads."""
 
     text: str
-    variables: Variables
+    snapshot: Snapshot
     max_rows: int | None  # after which nothing more is read; None: all rows
     is_arrow: bool  # whether batches are Arrow streams instead of lists of tuples
 
@@ -107,7 +107,7 @@ def _answer(engine: LockedEngine, query: OwnQuery, connection: Connection) -> No
 
 def _batches(engine: LockedEngine, query: OwnQuery) -> Iterator[tuple[Any, ...]]:
     text, left = query.text, query.max_rows
-    with engine.cursor({**query.variables, **engine.values}) as cursor:
+    with engine.cursor(replace(query.snapshot, traffic_values=engine.traffic_values)) as cursor:
         columns = _check_read_only(cursor, text)
         parameters: dict[str, str] = {}
         converted = [_converted(kind, query.is_arrow) for _, kind in columns]

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Union
 
 from data import Lake
@@ -11,8 +12,8 @@ from queries.catalog import Entry, template
 from queries.locked_engine import QUERY_TIMEOUT_SECONDS, LockedEngine
 from queries.scope import Scope
 from queries.shared_visits import share_visits
+from queries.snapshot import Snapshot, empty_snapshot, parsed, take_snapshot
 from queries.traffic_values import TrafficValue
-from queries.variables import Variables, parsed, scope_variables
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,47 +47,47 @@ class Warehouse:
         """
         self._lake = lake
         self._engine = LockedEngine(lake, None, values, memory, seconds, in_background=in_background)
-        self._no_visits = self._engine.empty_variables()
+        self._no_visits = empty_snapshot(lake)
 
-    def variables(self, scope: Scope) -> Variables:
+    def snapshot(self, scope: Scope) -> Snapshot:
         """A snapshot of the lake for a scope. Answers computed from one snapshot are consistent with each other."""
-        return {**scope_variables(self._lake, scope), **self._engine.values}
+        return replace(take_snapshot(self._lake, scope), traffic_values=self._engine.traffic_values)
 
     def with_shared_visits(
-        self, variables: Variables, entries: Sequence[Entry], cancelled: threading.Event | None = None
-    ) -> Variables:
+        self, snapshot: Snapshot, entries: Sequence[Entry], cancelled: threading.Event | None = None
+    ) -> Snapshot:
         """The snapshot with what these answers count read once. Cancelled, and raises, as `answer`."""
-        return share_visits(self._engine, variables, entries, cancelled)
+        return share_visits(self._engine, snapshot, entries, cancelled)
 
-    def forget(self, variables: Variables) -> None:
+    def forget(self, snapshot: Snapshot) -> None:
         """Let go of what the answers from a snapshot shared, once the last of them is there."""
-        self._engine.forget(variables)
+        self._engine.forget(snapshot)
 
     def state(self, organization: str) -> OrganizationState:
         """The zone of an organization, and its epoch, which outdates earlier answers when it rises."""
         return self._lake.manifest.organizations.state(organization)
 
-    def answer(self, entry: Entry, variables: Variables, cancelled: threading.Event | None = None) -> Result:
+    def answer(self, entry: Entry, snapshot: Snapshot, cancelled: threading.Event | None = None) -> Result:
         """The answer of one entry of the catalog. Raises QueryTimeout, QueryFailed, FilesGone or EngineLost.
 
         To cancel it from another thread, pass the event `cancelled` and call `stop` with it.
         """
         if entry.shape == "parts":
-            with self._sharing(variables, entry, cancelled) as shared:
+            with self._sharing(snapshot, entry, cancelled) as shared:
                 return {member: self.answer(part, shared, cancelled) for member, part in entry.members}
         names = [field.name for field in entry.fields]
-        with self._engine.cursor(variables, cancelled, is_kept=True) as cursor:
+        with self._engine.cursor(snapshot, cancelled, is_kept=True) as cursor:
             result = cursor.execute(parsed(cursor, template(entry.name)))
             _check_columns(entry, [(name, str(kind)) for name, kind, *_ in result.description or ()])
             rows = [dict(zip(names, row, strict=True)) for row in result.fetchall()]
         return rows[0] if entry.shape == "row" else rows
 
-    def tables(self, entry: Entry, variables: Variables) -> Tables:
+    def tables(self, entry: Entry, snapshot: Snapshot) -> Tables:
         """The same answer as an Arrow table, or as a dict of them. Raises what `answer` raises."""
         if entry.shape == "parts":
-            with self._sharing(variables, entry) as shared:
+            with self._sharing(snapshot, entry) as shared:
                 return {member: self.tables(part, shared) for member, part in entry.members}
-        with self._engine.cursor(variables, is_kept=True) as cursor:
+        with self._engine.cursor(snapshot, is_kept=True) as cursor:
             relation = cursor.sql(template(entry.name))
             _check_columns(
                 entry, [(name, str(kind)) for name, kind in zip(relation.columns, relation.types, strict=True)]
@@ -112,14 +113,14 @@ class Warehouse:
 
     @contextmanager
     def _sharing(
-        self, variables: Variables, entry: Entry, cancelled: threading.Event | None = None
-    ) -> Iterator[Variables]:
+        self, snapshot: Snapshot, entry: Entry, cancelled: threading.Event | None = None
+    ) -> Iterator[Snapshot]:
         """A snapshot with what the parts of an entry share, until the last of them is answered."""
-        shared = self.with_shared_visits(variables, [entry], cancelled)
+        shared = self.with_shared_visits(snapshot, [entry], cancelled)
         try:
             yield shared
         finally:
-            if shared is not variables:
+            if shared is not snapshot:
                 self.forget(shared)
 
 

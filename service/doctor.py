@@ -250,8 +250,8 @@ def check_answer(lake: Lake, status: LakeStatus, now: datetime) -> Check:
     started_at = time.perf_counter()
     with closing(Warehouse(lake)) as warehouse:
         last_day = status.organizations[organization].last_day or now.date()
-        variables = warehouse.variables(Scope(organization, last_day - timedelta(days=29), last_day))
-        warehouse.answer(ENTRIES["dashboard"], variables)
+        snapshot = warehouse.snapshot(Scope(organization, last_day - timedelta(days=29), last_day))
+        warehouse.answer(ENTRIES["dashboard"], snapshot)
     seconds = time.perf_counter() - started_at
     text = f"the dashboard of {organization} took {seconds:,.1f} s, with the start of the engine"
     if seconds > MAX_ANSWER_SECONDS:
@@ -268,10 +268,10 @@ def check_cluster(lake: Lake, options: ClusterOptions, status: LakeStatus) -> Ch
     day = status.organizations[organization].last_day or date.min
     try:
         with closing(open_cluster(lake, Warehouse(lake), replace(options, from_visits=0))) as cluster:
-            variables = cluster.variables(Scope(organization, day, day))
-            cluster.count_everywhere(variables)
+            scope = Scope(organization, day, day)
+            cluster.count_everywhere(scope)
             started_at = time.perf_counter()
-            cluster.answer(ENTRIES["traffic-overview"], variables)
+            cluster.answer(ENTRIES["traffic-overview"], cluster.snapshot(scope))
     except TrafficError as error:
         return Check("broken", subject, str(error))
     took = f"an answer took {time.perf_counter() - started_at:,.1f} s."

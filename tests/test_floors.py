@@ -155,7 +155,7 @@ def test_duckdb_answers_from_one_engine_and_counts_ahead_in_another():
         name_of(path) for path in FILES if path.is_relative_to(ROOT / "queries") and "duckdb" in imports_of(path)
     ]
     assert holders == [
-        f"queries/{name}.py" for name in ("definitions", "locked_engine", "rollups", "sql_process", "variables")
+        f"queries/{name}.py" for name in ("definitions", "locked_engine", "rollups", "snapshot", "sql_process")
     ]
     openers = [name_of(path) for path in FILES if re.search(r"duckdb\.connect\(", path.read_text("utf-8"))]
     assert [name for name in openers if name.startswith("queries/")] == ["queries/locked_engine.py"]

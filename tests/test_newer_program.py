@@ -131,7 +131,7 @@ def test_the_new_column_is_asked_of_old_and_new_visits_alike(lake):
 
     def counts():
         sql = "SELECT made_up, count(*) FROM visits_in_scope GROUP BY made_up ORDER BY made_up NULLS FIRST"
-        return dict(rows(warehouse, sql, warehouse.variables(WHOLE)))
+        return dict(rows(warehouse, sql, warehouse.snapshot(WHOLE)))
 
     warehouse = Warehouse(lake)
     (old,) = counts().values()
@@ -200,7 +200,7 @@ def test_what_the_newer_program_wrote_is_refused_in_one_sentence_and_nothing_of_
         answers(lake)
     assert str(refused.value) == f"{lake.root / newer.path} {refusal}."
     with closing(Warehouse(lake)) as warehouse:
-        march = warehouse.variables(Scope("acme", date(2026, 3, 1), date(2026, 3, 31)))
+        march = warehouse.snapshot(Scope("acme", date(2026, 3, 1), date(2026, 3, 31)))
         assert warehouse.answer(ENTRIES["traffic-overview"], march)["total_visits"] == len(BOT_CATEGORIES)
     waiting = f"a batch of visits that wait for their file {refusal}."
     assert verify_lake(lake).findings == [(newer.path, refusal), ("manifest.sqlite", waiting)]

@@ -44,9 +44,9 @@ class Peer(Protocol):
 
 def check(peer: Peer, name: str, warehouse: Warehouse, scope: Scope) -> None:
     """End the program unless the peer's answers are ours: a system that answers another question is not a peer."""
-    variables = warehouse.variables(scope)
+    snapshot = warehouse.snapshot(scope)
     for member, entry in MEMBERS.items():
-        ours = sorted(comparable(entry, rows_of(entry, warehouse.answer(entry, variables))))
+        ours = sorted(comparable(entry, rows_of(entry, warehouse.answer(entry, snapshot))))
         theirs = sorted(comparable(entry, peer.rows(member, peer.ask(member, scope))))
         if ours != theirs:
             first = next((pair for pair in zip(ours, theirs, strict=False) if pair[0] != pair[1]), "their number")

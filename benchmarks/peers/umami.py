@@ -110,7 +110,7 @@ class Umami:
 
     def check(self, warehouse: Warehouse, scope: Scope) -> None:
         """End the program unless Umami counts what we count."""
-        ours = {name: warehouse.answer(entry, warehouse.variables(scope)) for name, entry in MEMBERS.items()}
+        ours = {name: warehouse.answer(entry, warehouse.snapshot(scope)) for name, entry in MEMBERS.items()}
         with self.connection() as connection:
             for member in MEMBERS:
                 rows, numbers = self.ask(connection, member, scope), _numbers(member, ours)

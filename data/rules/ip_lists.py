@@ -28,7 +28,7 @@ _NETWORK_IN_TEXT: Final = re.compile(
 )
 
 
-class Snapshot(NamedTuple):
+class FetchedList(NamedTuple):
     """The networks of a list at the time when it was fetched."""
 
     name: str

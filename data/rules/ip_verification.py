@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from data.rules.bots import agent_classification, bot_classification
-from data.rules.ip_lists import Address, Network, Snapshot, parse_address
+from data.rules.ip_lists import Address, FetchedList, Network, parse_address
 from data.rules.tables import Agent, IpList, Proxy, load
 from data.visits import Classification
 
@@ -48,7 +48,7 @@ class Networks:
 class Verifier:
     """Verifies agents by snapshots of the published lists. Addresses of proxies verify and contradict nothing."""
 
-    def __init__(self, snapshots: dict[str, Snapshot], proxies: Iterable[Network] = ()) -> None:
+    def __init__(self, snapshots: dict[str, FetchedList], proxies: Iterable[Network] = ()) -> None:
         self._lists = {name: (Networks(snapshot.networks), snapshot) for name, snapshot in snapshots.items()}
         rows = load(Agent, "agents")
         self._agents = {row.agent: row for row in rows if _lists_of(row)}
@@ -142,5 +142,5 @@ def _lists_of(row: Agent) -> list[str]:
     return [method.removeprefix("ip:") for method in row.verify if method.startswith("ip:")]
 
 
-def _is_fresh(snapshot: Snapshot, day: date) -> bool:
+def _is_fresh(snapshot: FetchedList, day: date) -> bool:
     return abs((snapshot.fetched_at.date() - day).days) <= FRESH_DAYS

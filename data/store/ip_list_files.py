@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from data.disk.files import write_bytes_durably
 from data.errors import BadInput, LakeDamaged
-from data.rules.ip_lists import Snapshot, parse_networks
+from data.rules.ip_lists import FetchedList, parse_networks
 from data.rules.tables import IpList
 from data.store.lake import Lake
 
@@ -24,16 +24,16 @@ class RefreshResult(NamedTuple):
     """The result for one list: its new snapshot, or an error."""
 
     row: IpList
-    snapshot: Snapshot | None
+    snapshot: FetchedList | None
     error: str
 
 
-def snapshots(lake: Lake) -> dict[str, Snapshot]:
+def snapshots(lake: Lake) -> dict[str, FetchedList]:
     """Return the stored snapshot of every list, by name. Raises LakeDamaged for a file that cannot be read."""
     return {path.stem: _snapshot(path) for path in sorted(lake.ip_lists.glob("*.json"))}
 
 
-def intact_snapshots(lake: Lake) -> dict[str, Snapshot]:
+def intact_snapshots(lake: Lake) -> dict[str, FetchedList]:
     """Return the same without the files that cannot be read, which are logged: they must not stop an intake."""
     found = {}
     for path in sorted(lake.ip_lists.glob("*.json")):
@@ -44,11 +44,11 @@ def intact_snapshots(lake: Lake) -> dict[str, Snapshot]:
     return found
 
 
-def _snapshot(path: Path) -> Snapshot:
+def _snapshot(path: Path) -> FetchedList:
     try:
         saved = json.loads(path.read_bytes())
         networks = [ipaddress.ip_network(network) for network in saved["networks"]]
-        return Snapshot(path.stem, datetime.fromisoformat(saved["fetched_at"]), networks)
+        return FetchedList(path.stem, datetime.fromisoformat(saved["fetched_at"]), networks)
     except (OSError, ValueError, TypeError, LookupError, RecursionError) as error:
         raise LakeDamaged(f"{path} cannot be read; delete it, or run `traffic agents refresh`.") from error
 
@@ -64,7 +64,7 @@ def refresh(
     """Fetch the lists into the lake one by one, yielding each result. A list that fails keeps its old snapshot."""
     for row in rows:
         try:
-            snapshot = Snapshot(row.name, now, parse_networks(fetch(row), row.format))
+            snapshot = FetchedList(row.name, now, parse_networks(fetch(row), row.format))
         except BadInput as error:
             yield RefreshResult(row, None, str(error))
         else:

@@ -2,7 +2,7 @@
 -- closed when the rollup of its month contains its rows, for all domains together (for_domain NULL) and for each one.
 -- Reads four more session variables: rollups (the files, an empty one first), closed_months (the days to take from
 -- them, as bits of each month), uncovered_files (the visits of all other days, an empty file first) and sources: for each
--- relation the view that it counts visits from, chosen in queries/variables.py. A relation without a source is an error.
+-- relation the view that it counts visits from, chosen in queries/snapshot.py. A relation without a source is an error.
 -- And in_memory, if several answers share what they read: the names of relations of which <relation>_in_memory has all rows.
 
 CREATE MACRO day_bit(day) AS CAST(1 << (extract(day FROM day) - 1) AS INTEGER);  -- bit 0 is the first of the month

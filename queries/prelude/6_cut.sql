@@ -4,7 +4,7 @@
 -- high_cardinality_days: the days that are counted from visits and have more visits than words are kept. If there are
 -- none, nothing can be cut and relations read visits as all others do.
 
-CREATE MACRO max_values_per_day() AS 10000;  -- kept of each day; also MAX_VALUES_PER_DAY in queries/variables.py
+CREATE MACRO max_values_per_day() AS 10000;  -- kept of each day; also MAX_VALUES_PER_DAY in queries/snapshot.py
 CREATE MACRO max_rows() AS 1000;  -- of an answer
 
 -- Whether words of a day are cut; `word` is the one by which the scope filters them.

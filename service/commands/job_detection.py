@@ -12,7 +12,7 @@ from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOptio
 from service.commands.printing import inform, printable
 
 if TYPE_CHECKING:
-    from queries import Detector, Engine, Variables
+    from queries import Detector, Engine, Snapshot
 
 _MOMENTS: Final = ("first_seen", "last_seen")
 _MAX_FOUND: Final = 100
@@ -63,7 +63,7 @@ def detect(
 
 
 def _explanation(
-    engine: "Engine", detector: "Detector", organization: str, day: date, shared: "Variables | None"
+    engine: "Engine", detector: "Detector", organization: str, day: date, shared: "Snapshot | None"
 ) -> str:
     """What a detector looks for, how many subjects it found and considered, and the heaviest that it did not find."""
     from queries import detect

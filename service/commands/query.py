@@ -85,7 +85,7 @@ def query(
         answer = _answer_of_cluster(cluster, opened, answered, scope, with_values)
     elif answered:
         with closing(Warehouse(opened, with_values, memory)) as warehouse:
-            answer = warehouse.answer(answered, warehouse.variables(scope))
+            answer = warehouse.answer(answered, warehouse.snapshot(scope))
     else:
         with closing(OwnSql(opened, organization, with_values, memory)) as own_sql:
             answer = _run_sql_file(own_sql, Path(name), scope)
@@ -123,7 +123,7 @@ def views(
         return
     warehouse = Warehouse(opened, load_traffic_values(Path(values) if values else None))
     hint = no_visits(opened, scope, _DAYS)
-    typer.echo(script(warehouse.variables(scope), hint))
+    typer.echo(script(warehouse.snapshot(scope), hint))
     if hint:
         inform(hint)
     if opened.keep_seeds():
@@ -176,7 +176,7 @@ def _answer_of_cluster(
     cancelled, options = threading.Event(), replace(options, seconds=MAX_CLUSTER_SECONDS)
     opening = closing(open_cluster(lake, Warehouse(lake, values), options, values))
     with opening as engine, ThreadPoolExecutor(1) as thread:
-        answering = thread.submit(lambda: engine.answer(entry, engine.variables(scope), cancelled))
+        answering = thread.submit(lambda: engine.answer(entry, engine.snapshot(scope), cancelled))
         try:
             with Console(stderr=True).status("Waiting for the cluster …"):
                 return answering.result()

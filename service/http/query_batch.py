@@ -5,7 +5,7 @@ import threading
 from collections.abc import Sequence
 from typing import Final
 
-from queries import ClusterUnavailable, Engine, EngineLost, Entry, FilesGone, Scope, Variables, is_for_cluster
+from queries import ClusterSnapshot, ClusterUnavailable, Engine, EngineLost, Entry, FilesGone, Scope, Snapshot
 from service.encoding import encode
 from service.http.errors import ClusterDown
 from service.http.lanes import Lane, Workers
@@ -34,7 +34,7 @@ class QueryBatch:
         self._entries = entries
         self._running = 0
         """Number of queries that wait or run."""
-        self._snapshot: asyncio.Task[Variables] | None = None
+        self._snapshot: asyncio.Task[Snapshot] | None = None
         self._snapshot_cancelled = threading.Event()
 
     async def run(self, entry: Entry) -> bytes:
@@ -66,15 +66,15 @@ class QueryBatch:
                 elif self._snapshot and not self._snapshot.cancelled() and not self._snapshot.exception():
                     self._engine.forget(self._snapshot.result())
 
-    def _current_snapshot(self) -> asyncio.Task[Variables]:
+    def _current_snapshot(self) -> asyncio.Task[Snapshot]:
         if self._snapshot is None:
             cancelled = self._snapshot_cancelled = threading.Event()
 
-            def take() -> Variables:
-                variables = self._engine.variables(self._scope)
+            def take() -> Snapshot:
+                snapshot = self._engine.snapshot(self._scope)
                 if len(self._entries) == 1:
-                    return variables
-                return self._engine.with_shared_visits(variables, self._entries, cancelled)
+                    return snapshot
+                return self._engine.with_shared_visits(snapshot, self._entries, cancelled)
 
             taking = self._workers.compute(*self._turn, take)
             self._snapshot = asyncio.create_task(taking)
@@ -82,9 +82,9 @@ class QueryBatch:
             self._snapshot.add_done_callback(lambda task: task.cancelled() or task.exception())
         return self._snapshot
 
-    async def _answer(self, entry: Entry, snapshot: asyncio.Task[Variables]) -> bytes:
-        variables = await asyncio.shield(snapshot)  # other queries of this batch may still need it
-        lane = self._workers.cluster if is_for_cluster(variables) else self._workers
+    async def _answer(self, entry: Entry, taking: asyncio.Task[Snapshot]) -> bytes:
+        snapshot = await asyncio.shield(taking)  # other queries of this batch may still need it
+        lane = self._workers.cluster if isinstance(snapshot, ClusterSnapshot) else self._workers
         if lane is not self._lane:  # admit the batch there instead
             lane.admit(*self._turn)
             self._lane.release(*self._turn)
@@ -93,7 +93,7 @@ class QueryBatch:
         try:
             return await self._lane.compute(
                 *self._turn,
-                lambda: encode(self._engine.answer(entry, variables, cancelled)),
+                lambda: encode(self._engine.answer(entry, snapshot, cancelled)),
             )
         except ClusterUnavailable as error:
             raise ClusterDown from error

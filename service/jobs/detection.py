@@ -22,7 +22,7 @@ from queries import (
     Detector,
     Engine,
     Finding,
-    Variables,
+    Snapshot,
     days_before,
     detect,
     measure_all,
@@ -97,7 +97,7 @@ class Detection:
         self.jobs.dismiss_gone(self.organization, [run.type for run in runs if not run.error], now)
         return runs
 
-    def find(self, detector: Detector, as_of: date, shared: Variables | None = None) -> list[Finding]:
+    def find(self, detector: Detector, as_of: date, shared: Snapshot | None = None) -> list[Finding]:
         """What `detect` finds; of a detector that compares days, only where all of its days are covered and judged."""
         findings = detect(self.engine, detector, self.organization, as_of, self.cancelled, shared=shared)
         if not detector.compares_days:

@@ -39,7 +39,7 @@ def lake_sources(lake: Lake, organization: str, opened: ExitStack) -> Sources:
     scope_of = _scope_of(lake, organization, LinkIndex(lake), utc_now)
 
     async def answer(entry: Entry, scope: Scope) -> bytes:
-        return encode(await asyncio.to_thread(lambda: warehouse.answer(entry, warehouse.variables(scope))))
+        return encode(await asyncio.to_thread(lambda: warehouse.answer(entry, warehouse.snapshot(scope))))
 
     def run_sql(sql: str, parameters: Mapping[str, str]) -> Rows:
         return own_sql().sql(sql, scope_of(parameters), MAX_ROWS)

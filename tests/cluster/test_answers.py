@@ -12,7 +12,6 @@ from contextlib import closing
 from dataclasses import asdict, astuple, replace
 from datetime import date, datetime, timedelta
 from functools import cache, partial
-from pathlib import Path
 from random import Random
 
 import pyarrow as pa
@@ -26,7 +25,7 @@ from queries import DETECTORS, Scope, Warehouse, days_before, template
 from queries.cluster_sources import SharedFolder
 from queries.compiler import Compiler
 from queries.prelude import relation_names
-from queries.variables import CLUSTER_FILES, MAX_VALUES_PER_DAY, one_source
+from queries.snapshot import MAX_VALUES_PER_DAY, for_cluster, one_source
 from tests.cluster.processes import Spark
 from tests.faults.trials import IS_LONG
 from tests.queries.test_detectors import AS_OF, planted
@@ -155,13 +154,13 @@ def session(cluster):
     session.close()
 
 
-def variables_without_rollups(lake, scope):
+def snapshot_without_rollups(lake, scope):
     """The snapshot of a lake as a cluster has it: every relation counts visits."""
     with closing(Warehouse(lake)) as warehouse:
-        variables = warehouse.variables(replace(scope, short_code="-"))  # no rollup serves it
-        changes = {"uncovered_files": variables["files"], "rollups": variables["rollups"][:1], "closed_months": []}
-        changes |= {"days_without_domains": [], "sources": one_source("all_visits"), "subjects": [SUBJECT]}
-        return variables | {"short_code": None} | scope.filters | changes
+        snapshot = warehouse.snapshot(replace(scope, short_code="-"))  # no rollup serves it
+        counted = replace(snapshot, uncovered_files=snapshot.files, rollups=snapshot.rollups[:1], closed_days=())
+        sources = one_source("all_visits")
+        return replace(counted, scope=scope, sources=sources, days_without_domains=(), subjects=[SUBJECT])
 
 
 @pytest.fixture(scope="module")
@@ -171,14 +170,13 @@ def text_of(lakes):
         yield cache(Compiler(warehouse.describe).compiled)
 
 
-def make_cluster_views(session, lake, variables):
+def make_cluster_views(session, lake, snapshot):
     """The relations that compiled texts read, in a session."""
     from queries.cluster_views import make_views  # noqa: PLC0415  # it needs pyspark
 
-    files = lake.live_files(*variables["scope"].values())
-    links = [Path(path).relative_to(lake.root).as_posix() for path in variables["links"][1:]]  # after the empty one
-    variables = {**variables, CLUSTER_FILES: files, "links": links}
-    make_views(session, variables, SharedFolder(str(lake.root)).sources(variables), variables["traffic_values"])
+    scope = snapshot.scope
+    elsewhere = for_cluster(lake, snapshot, lake.live_files(scope.organization, scope.start_date, scope.end_date))
+    make_views(session, elsewhere, SharedFolder(str(lake.root)).sources(elsewhere))
 
 
 def on_cluster(session, text, scope):
@@ -186,9 +184,9 @@ def on_cluster(session, text, scope):
     return comparable(session.table(text, {**arguments, "behaviour": True}))
 
 
-def on_duckdb(lake, variables, *statements):
+def on_duckdb(lake, snapshot, *statements):
     """The rows of one SQL text after the other, in DuckDB; the limit of time is for all of them together."""
-    with closing(Warehouse(lake, seconds=600)) as warehouse, warehouse._engine.cursor(variables) as cursor:
+    with closing(Warehouse(lake, seconds=600)) as warehouse, warehouse._engine.cursor(snapshot) as cursor:
         return [comparable(cursor.sql(sql).to_arrow_table()) for sql in statements]
 
 
@@ -201,13 +199,13 @@ def comparable(table):
 @cache
 def answers_here(lake, scope, *names):
     """The snapshot of a lake for a scope and, by name, what DuckDB answers from it; asked once for both clusters."""
-    variables = variables_without_rollups(lake, scope)
-    return variables, dict(zip(names, on_duckdb(lake, variables, *map(template, names)), strict=True))
+    snapshot = snapshot_without_rollups(lake, scope)
+    return snapshot, dict(zip(names, on_duckdb(lake, snapshot, *map(template, names)), strict=True))
 
 
 def assert_alike(session, text_of, lake, scope, names, only_with_rows=False):
-    variables, answers = answers_here(lake, scope, *names)
-    make_cluster_views(session, lake, variables)
+    snapshot, answers = answers_here(lake, scope, *names)
+    make_cluster_views(session, lake, snapshot)
     expected = {name: answer for name, answer in answers.items() if answer[1] or not only_with_rows}
     with ThreadPoolExecutor(3) as threads:  # to plan a query takes a cluster longer than to count these few visits
         found = threads.map(lambda name: on_cluster(session, text_of(name), scope), expected)
@@ -235,7 +233,7 @@ def test_detectors_find_what_is_planted(lakes):
 
 def test_a_day_with_too_many_words_is_cut_alike(session, text_of, lakes):
     scope = Scope("acme", date(2026, 3, 3), date(2026, 3, 3))
-    assert variables_without_rollups(lakes["crowded"], scope)["high_cardinality_days"] == [date(2026, 3, 3)]
+    assert snapshot_without_rollups(lakes["crowded"], scope).high_cardinality_days == (date(2026, 3, 3),)
     assert_alike(session, text_of, lakes["crowded"], scope, list(BOUNDED))
 
 
@@ -247,12 +245,13 @@ def test_files_that_lack_columns_are_read_alike(session, text_of, lakes):
 @pytest.mark.parametrize("lake_name", ["sample", "crowded"] if IS_LONG else ["sample"])
 def test_rows_of_a_months_rollup_are_counted_alike(session, text_of, lakes, lake_name):
     lake, scope = lakes[lake_name], Scope("acme", date(2026, 3, 1), date(2026, 3, 31))
-    variables = variables_without_rollups(lake, scope)
-    variables |= {"sources": one_source("visits_by_domain"), "days_without_domains": [date(2026, 3, 4)]}
-    make_cluster_views(session, lake, variables)
+    snapshot = snapshot_without_rollups(lake, scope)
+    by_domain = one_source("visits_by_domain")
+    snapshot = replace(snapshot, sources=by_domain, days_without_domains=(date(2026, 3, 4),))
+    make_cluster_views(session, lake, snapshot)
     relations = relation_names() if IS_LONG else ("daily_links", "daily_referrers", "monthly_agent_pages")
     texts = [f"FROM counted_{name.partition('_')[0]}('{name}')" for name in relations]
-    for name, (columns, rows) in zip(relations, on_duckdb(lake, variables, *texts), strict=True):
+    for name, (columns, rows) in zip(relations, on_duckdb(lake, snapshot, *texts), strict=True):
         found_columns, found = on_cluster(session, text_of(f"rollups/{name}"), scope)
         assert set(found_columns) <= set(columns)
         places = [columns.index(column) for column in found_columns]

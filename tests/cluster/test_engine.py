@@ -6,6 +6,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from queries import (
     DETECTORS,
     ENTRIES,
     ClusterOptions,
+    ClusterSnapshot,
     FilesGone,
     QueryFailed,
     QueryTimeout,
@@ -25,7 +27,6 @@ from queries import (
     Scope,
     Warehouse,
     detect,
-    is_for_cluster,
     measure_all,
     open_cluster,
 )
@@ -69,7 +70,8 @@ def test_the_manifest_decides_who_answers(lake, cluster_at):
 
     def by_cluster(from_visits, organization="acme", **filters):
         scope = Scope(organization, *DAYS, **filters)
-        return is_for_cluster(cluster_at(nobody, lake, from_visits=from_visits).variables(scope))
+        snapshot = cluster_at(nobody, lake, from_visits=from_visits).snapshot(scope)
+        return isinstance(snapshot, ClusterSnapshot)
 
     assert [by_cluster(12), by_cluster(13), by_cluster(1, "other")] == [True, False, False]
     RollupBuilder(lake, lambda: datetime(2026, 11, 21, tzinfo=UTC)).run()
@@ -81,8 +83,8 @@ def test_the_manifest_decides_who_answers(lake, cluster_at):
 def test_every_table_of_sail_is_that_of_one_machine(warehouse, cluster_at, sail):
     """Schemas, too. Under filters, and for other organizations, test_answers.py and test_made_up_visits.py ask it."""
     engine = cluster_at(sail.address)
-    snapshot, local = engine.variables(ACME), warehouse.variables(ACME)
-    assert is_for_cluster(snapshot)
+    snapshot, local = engine.snapshot(ACME), warehouse.snapshot(ACME)
+    assert isinstance(snapshot, ClusterSnapshot)
     for name, entry in LEAVES.items():
         assert engine.tables(entry, snapshot).equals(warehouse.tables(entry, local)), name
 
@@ -100,15 +102,15 @@ def test_detectors_and_measures_of_a_cluster_are_those_of_one_machine(warehouse,
 
 def test_another_organization_sees_nothing(cluster, cluster_at):
     engine = cluster_at(cluster.address)
-    snapshot = engine.variables(ACME)
-    scope = {**snapshot["scope"], "organization": "other"}
-    assert engine.answer(ENTRIES["devices"], {**snapshot, "scope": scope}) == []
+    snapshot = engine.snapshot(ACME)
+    other = replace(snapshot, scope=replace(snapshot.scope, organization="other"))
+    assert engine.answer(ENTRIES["devices"], other) == []
     assert answer(engine, "devices", Scope("other", *DAYS)) == []
 
 
 def test_an_executor_that_is_killed_changes_no_answer(warehouse, cluster_at, spark):
     engine = cluster_at(spark.address)
-    snapshot = engine.variables(ACME)
+    snapshot = engine.snapshot(ACME)
     entry, expected = ENTRIES["bot-traffic"], answer(warehouse, "bot-traffic", ACME)
     assert engine.answer(entry, snapshot) == expected
     started, victim = spark.tasks(), spark.executors()[0]
@@ -125,14 +127,14 @@ def test_an_executor_that_is_killed_changes_no_answer(warehouse, cluster_at, spa
 def test_a_query_that_takes_too_long_is_interrupted(cluster, cluster_at, monkeypatch, tell):
     seconds, entry = 8 if isinstance(cluster, Spark) else 3, ENTRIES["traffic-overview"]
     patient, engine = cluster_at(cluster.address), cluster_at(cluster.address, seconds=seconds)
-    expected = patient.answer(entry, patient.variables(ACME))
+    expected = patient.answer(entry, patient.snapshot(ACME))
     with monkeypatch.context() as patch:
         patch.setattr(engine, "_compiled", lambda _: ENDLESS)
         began = time.monotonic()
         with pytest.raises(QueryTimeout, match=f"longer than {seconds} seconds"):
-            engine.answer(entry, engine.variables(ACME))
+            engine.answer(entry, engine.snapshot(ACME))
         tell(seconds_until_interrupted=round(time.monotonic() - began, 2))
-    assert patient.answer(entry, patient.variables(ACME)) == expected
+    assert patient.answer(entry, patient.snapshot(ACME)) == expected
 
 
 @pytest.fixture
@@ -141,7 +143,7 @@ def cancel_endless(cluster_at, monkeypatch, tell):
 
     def cancel_endless(cluster):
         engine, entry, cancelled = cluster_at(cluster.address), ENTRIES["traffic-overview"], threading.Event()
-        snapshot = engine.variables(ACME)
+        snapshot = engine.snapshot(ACME)
         expected, sent = engine.answer(entry, snapshot), threading.Event()
         is_spark = isinstance(cluster, Spark)
         tasks = cluster.tasks() if is_spark else 0
@@ -186,8 +188,8 @@ def test_a_query_that_ends_before_its_interruption_is_confirmed_was_cancelled(ca
 def test_a_file_deleted_under_a_query_is_named(cluster, lake, cluster_at):
     land(lake, "acme", [visit(visited_at=datetime(2026, 11, 1)), visit(visited_at=datetime(2026, 11, 2))])
     engine = cluster_at(cluster.address, lake)
-    snapshot = engine.variables(ACME)
-    (lake.root / snapshot["cluster_files"][0].path).unlink()
+    snapshot = engine.snapshot(ACME)
+    (lake.root / snapshot.landed[0].path).unlink()
     with pytest.raises(FilesGone, match=str(lake.root)):
         engine.answer(ENTRIES["devices"], snapshot)
 
@@ -195,7 +197,7 @@ def test_a_file_deleted_under_a_query_is_named(cluster, lake, cluster_at):
 def test_a_folder_that_the_workers_do_not_see_gives_no_answer_and_logged(cluster, cluster_at, caplog):
     engine = cluster_at(cluster.address, folder="/nowhere/lake")
     with pytest.raises(FilesGone, match="/nowhere/lake") as raised:
-        engine.answer(ENTRIES["devices"], engine.variables(ACME))
+        engine.answer(ENTRIES["devices"], engine.snapshot(ACME))
     assert f"the cluster did not answer devices: {raised.value}" in caplog.messages
     assert {name: count for name, count in engine.outcomes.items() if count} == {"files_gone": 1}
 
@@ -238,7 +240,7 @@ def test_what_is_published_and_a_hundred_thousand_visits_that_are_sent_are_read_
     engine = cluster_at(cluster.address, lake, folder=str(tmp_path / "copy"), is_published=True)
     with closing(Warehouse(lake)) as here:
         for name in ("traffic-overview", "browsers"):
-            asked, local = engine.variables(ACME), here.variables(ACME)
+            asked, local = engine.snapshot(ACME), here.snapshot(ACME)
             assert engine.tables(LEAVES[name], asked).equals(here.tables(LEAVES[name], local))
 
 

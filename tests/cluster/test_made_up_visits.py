@@ -35,5 +35,5 @@ def test_every_answer_over_any_visits_is_that_of_one_machine(world, engine, ques
     scope = world.case(question).scope
     for name, entry in LEAVES.items():
         asked = scope if entry.takes_traffic_type else replace(scope, traffic_type=None)
-        found = engine.answer(entry, engine.variables(asked))
-        assert repr(found) == repr(world.warehouse.answer(entry, world.warehouse.variables(asked))), name
+        found = engine.answer(entry, engine.snapshot(asked))
+        assert repr(found) == repr(world.warehouse.answer(entry, world.warehouse.snapshot(asked))), name

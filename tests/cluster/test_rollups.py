@@ -13,7 +13,7 @@ import pytest
 
 from data.ingest.importer import Importer, Options
 from queries import ClusterOptions, QueryFailed, RollupBuilder, Warehouse, open_cluster
-from queries.variables import MAX_VALUES_PER_DAY
+from queries.snapshot import MAX_VALUES_PER_DAY
 from service.demo.sample import Sample
 from tests.support.lakes import opened
 from tests.support.manifests import database_of
@@ -109,9 +109,9 @@ def test_only_months_of_many_visits_are_counted_by_the_cluster(landed, counting,
     with counting(sail.address, visits[11]) as (_, builder):
         asked, counted = [], builder._counter.rollup_rows
 
-        def rollup_rows(relation, variables, cancelled):
-            asked.append(variables["visits"])
-            return counted(relation, variables, cancelled)
+        def rollup_rows(relation, snapshot, cancelled):
+            asked.append(snapshot.visits)
+            return counted(relation, snapshot, cancelled)
 
         builder._counter.rollup_rows = rollup_rows
         assert builder.run() == 2

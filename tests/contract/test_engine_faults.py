@@ -30,7 +30,6 @@ from queries import (
     template_entries,
 )
 from queries.locked_engine import QUERY_TIMEOUT_SECONDS, LockedEngine
-from queries.variables import IN_MEMORY
 from queries.watchdog import Watchdog
 from service.http.answers import Answers
 from service.http.cache import AnswerCache
@@ -71,13 +70,13 @@ def test_a_query_out_of_time_is_stopped_and_the_next_one_answered(lake, by):
     with closing(Warehouse(lake, seconds=LIMIT if "engine" in by else 60)) as warehouse:
         warehouse._engine._watchdog.close()
         warehouse._engine._watchdog = Watchdog(LIMIT if "watchdog" in by else 60)
-        variables = warehouse.variables(Scope("acme", *DAYS))
+        snapshot = warehouse.snapshot(Scope("acme", *DAYS))
         for sql in (FOR_EVER, SLOW_TO_FETCH):
             begun = time.monotonic()
             with pytest.raises(QueryTimeout):
-                rows(warehouse, sql, variables)
+                rows(warehouse, sql, snapshot)
             took.append(time.monotonic() - begun)
-            assert warehouse.answer(OVERVIEW, variables)["total_visits"] == 1
+            assert warehouse.answer(OVERVIEW, snapshot)["total_visits"] == 1
     assert max(took) < 5
 
     class Deaf:
@@ -113,11 +112,11 @@ async def test_what_a_cluster_counted_of_a_dashboard_that_took_too_long_is_kept(
     slow, asked, dashboard = ["geographic"], [], ENTRIES["dashboard"]
 
     class LikeACluster(Warehouse):
-        def answer(self, entry, variables, cancelled=None):
+        def answer(self, entry, snapshot, cancelled=None):
             asked.append(entry.name)
             if entry.name in slow:  # at once, while others have not begun
                 raise ClusterTimeout("the query ran longer than 120 seconds on the cluster; it was stopped.")
-            return super().answer(entry, variables, cancelled)
+            return super().answer(entry, snapshot, cancelled)
 
     with closing(LikeACluster(lake)) as engine:
         answers = Answers(engine, AnswerCache(), workers)
@@ -197,7 +196,7 @@ def test_an_engine_that_a_file_ends_is_replaced(lake):
     land(lake, "acme", [visit()])
     land_fatal(lake, "bad")
     with closing(Warehouse(lake)) as warehouse:
-        good, bad = (warehouse.variables(Scope(name, *DAYS, domain="go.example")) for name in ("acme", "bad"))
+        good, bad = (warehouse.snapshot(Scope(name, *DAYS, domain="go.example")) for name in ("acme", "bad"))
         took = []
         for _ in range(scaled(5, 100)):
             ended = warehouse._engine._duckdb
@@ -219,11 +218,11 @@ def test_an_engine_that_a_file_ends_is_replaced(lake):
 async def test_a_query_on_an_engine_that_ended_is_worth_asking_again_at_once_or_when_the_lake_is_back(lake, workers):
     land(lake, "acme", [visit()])
     with closing(Warehouse(lake)) as warehouse:
-        variables = warehouse.variables(Scope("acme", *DAYS))
+        snapshot = warehouse.snapshot(Scope("acme", *DAYS))
         warehouse._engine._duckdb = Ended()
         with pytest.raises(EngineLost):
-            warehouse.answer(OVERVIEW, variables)
-        assert warehouse.answer(OVERVIEW, variables)["total_visits"] == 1
+            warehouse.answer(OVERVIEW, snapshot)
+        assert warehouse.answer(OVERVIEW, snapshot)["total_visits"] == 1
         warehouse._engine._duckdb = Ended()
         answers = Answers(warehouse, AnswerCache(), workers)
         assert b'"total_visits":1,' in await answers.body(OVERVIEW, Scope("acme", *DAYS))
@@ -240,7 +239,7 @@ async def test_a_query_on_an_engine_that_ended_is_worth_asking_again_at_once_or_
             warehouse.probe()
             cursors |= {idle.cursor for idle in warehouse._engine._idle}
         assert len(cursors) == 1  # a health check keeps its cursor for the next
-        assert warehouse.answer(OVERVIEW, variables)["total_visits"] == 1
+        assert warehouse.answer(OVERVIEW, snapshot)["total_visits"] == 1
 
 
 # Leaving, step by step
@@ -254,10 +253,10 @@ class Gated(Warehouse):
         self.gate = threading.Event()
         self.is_asked = False
 
-    def variables(self, scope):
+    def snapshot(self, scope):
         self.is_asked = True
         assert self.gate.wait(30)
-        return super().variables(scope)
+        return super().snapshot(scope)
 
 
 @pytest.mark.parametrize("first", ["dashboard", "devices"])
@@ -295,10 +294,10 @@ class Sharing(Warehouse):
         super().__init__(lake)
         self.begun, self.stopped = False, []
 
-    def with_shared_visits(self, variables, entries, cancelled=None):
+    def with_shared_visits(self, snapshot, entries, cancelled=None):
         self.begun = True
         self.stopped.append(cancelled.wait(10))
-        return super().with_shared_visits(variables, entries, cancelled)
+        return super().with_shared_visits(snapshot, entries, cancelled)
 
 
 async def test_work_that_answers_share_stops_when_all_of_them_are_abandoned(lake, workers):
@@ -325,8 +324,8 @@ def ask_as_a_server(warehouse, entry, scope):
     "ask",
     [
         ask_as_a_server,
-        lambda warehouse, entry, scope: warehouse.answer(entry, warehouse.variables(scope)),
-        lambda warehouse, entry, scope: warehouse.tables(entry, warehouse.variables(scope)),
+        lambda warehouse, entry, scope: warehouse.answer(entry, warehouse.snapshot(scope)),
+        lambda warehouse, entry, scope: warehouse.tables(entry, warehouse.snapshot(scope)),
     ],
     ids=["by a server", "as rows", "as tables"],
 )
@@ -334,15 +333,15 @@ def test_what_answers_shared_is_in_memory_until_the_last_of_them_is_there(lake, 
     land(lake, "acme", [visit(country="FR")])
     cursor, had = LockedEngine.cursor, []
 
-    def noting(engine, variables, *args, **options):
-        had.append(IN_MEMORY in variables)
-        return cursor(engine, variables, *args, **options)
+    def noting(engine, snapshot, *args, **options):
+        had.append(snapshot.in_memory)
+        return cursor(engine, snapshot, *args, **options)
 
     monkeypatch.setattr(LockedEngine, "cursor", noting)
     with closing(Warehouse(lake)) as warehouse:
         ask(warehouse, ENTRIES["dashboard"], Scope("acme", *DAYS, country="FR"))
         assert had.count(True) > len(ENTRIES["dashboard"].members)
-        assert [idle for idle in warehouse._engine._idle if IN_MEMORY in idle.variables] == []
+        assert [idle for idle in warehouse._engine._idle if idle.snapshot.in_memory] == []
 
 
 # The server
@@ -403,12 +402,12 @@ def serve_slowly(journal):
     cursor = LockedEngine.cursor
 
     @contextmanager
-    def noted(self, variables, cancelled=None, is_kept=False):
-        domain = variables.get("domain")
+    def noted(self, snapshot, cancelled=None, is_kept=False):
+        domain = snapshot.scope.domain
         with Path(journal if is_kept else os.devnull).open("a", buffering=1) as notes:
             notes.write(f"began {domain} {time.monotonic()}\n")
             try:
-                with cursor(self, variables, cancelled, is_kept) as own:
+                with cursor(self, snapshot, cancelled, is_kept) as own:
                     yield own
             finally:
                 notes.write(f"ended {domain} {time.monotonic()}\n")

@@ -117,10 +117,10 @@ class HeldBack(Warehouse):
         self.computed = Counter()
         super().__init__(lake)
 
-    def answer(self, entry, variables, *cancelled):
+    def answer(self, entry, snapshot, *cancelled):
         self.computed[entry.name] += 1
         assert self.gate.wait(60)
-        return super().answer(entry, variables, *cancelled)
+        return super().answer(entry, snapshot, *cancelled)
 
 
 @pytest.mark.parametrize(("name", "change", "changed"), [("traffic-overview", *CHANGES[0]), ("dashboard", *CHANGES[1])])
@@ -148,9 +148,9 @@ async def test_an_answer_under_way_during_a_change_is_given_to_who_asked_before_
 @pytest.mark.parametrize(("name", "times"), [("traffic-overview", 3), ("dashboard", 1)])
 def test_a_query_whose_files_are_gone_is_asked_again_with_those_of_now(lake, opened, monkeypatch, times, name):
     """The files are merged, and the old ones deleted, as soon as a query was told of them; the server does neither."""
-    taken, snapshots = Warehouse.variables, []
+    taken, snapshots = Warehouse.snapshot, []
 
-    def variables(warehouse, scope):
+    def snapshot(warehouse, scope):
         snapshots.append(taken(warehouse, scope))
         if len(snapshots) <= times:
             land(lake, "acme", [visit(visited_at=datetime(2026, 3, 4, len(snapshots)))])
@@ -159,7 +159,7 @@ def test_a_query_whose_files_are_gone_is_asked_again_with_those_of_now(lake, ope
         return snapshots[-1]
 
     land(lake, "acme", [visit(visited_at=datetime(2026, 3, 4))])
-    monkeypatch.setattr(Warehouse, "variables", variables)
+    monkeypatch.setattr(Warehouse, "snapshot", snapshot)
     monkeypatch.setattr("service.maintenance.START_DELAY_SECONDS", 600.0)
     with opened(lake) as client:
         answer = client.get(f"/analytics/{name}", params=DAYS)

@@ -127,10 +127,10 @@ def read():
     warehouse = Warehouse(lake)
     scope = Scope("acme", days_ago(100).date(), days_ago(-1).date())
     while True:
-        variables = warehouse.variables(scope)
+        snapshot = warehouse.snapshot(scope)
         sql = "SELECT split_part(path, '/', 2), count(*) FROM visits_in_scope GROUP BY 1"
-        found = Counter(dict(rows(warehouse, sql, variables)))
-        counted = warehouse.answer(ENTRIES["traffic-overview"], variables)["total_visits"]
+        found = Counter(dict(rows(warehouse, sql, snapshot)))
+        counted = warehouse.answer(ENTRIES["traffic-overview"], snapshot)["total_visits"]
         broken = {name: visits for name, visits in found.items() if visits != BATCH}
         if counted != found.total():
             broken["counted"] = counted

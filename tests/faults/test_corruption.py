@@ -114,8 +114,8 @@ def test_every_answer_is_right_or_names_the_file_that_is_not_what_was_written(fi
     with closing(Warehouse(filled)) as warehouse:
 
         def answers(some):
-            variables = warehouse.variables(SCOPE)
-            return {name: warehouse.answer(ENTRIES[name], variables) for name in some}
+            snapshot = warehouse.snapshot(SCOPE)
+            return {name: warehouse.answer(ENTRIES[name], snapshot) for name in some}
 
         right = answers(names)
         for number in range(COPIES):
@@ -144,7 +144,7 @@ def test_every_answer_about_links_is_right_or_names_their_file(filled, tell):
     with closing(Warehouse(filled)) as warehouse:
 
         def answers():
-            top = warehouse.answer(ENTRIES["top-links"], warehouse.variables(SCOPE))
+            top = warehouse.answer(ENTRIES["top-links"], warehouse.snapshot(SCOPE))
             return top, [*map(LinkIndex(filled).links("acme").short_code_of, urls.values())]
 
         right = answers()

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from data.visits import VISITS_OF_DAYS
-from queries.variables import MAX_VALUES_PER_DAY
+from queries.snapshot import MAX_VALUES_PER_DAY
 from tests.faults.servers import serving
 from tests.faults.trials import IS_LONG, P99_SECONDS, p99, scaled
 from tests.faults.victims import nothing

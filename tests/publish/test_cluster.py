@@ -52,7 +52,7 @@ def publish(lake, name):
 
 
 def asked(engine, organization="acme"):
-    snapshot = engine.variables(Scope(organization, date(2026, 3, 1), date(2026, 3, 20)))
+    snapshot = engine.snapshot(Scope(organization, date(2026, 3, 1), date(2026, 3, 20)))
     return [engine.answer(entry, snapshot) for entry in ASKED]
 
 
@@ -128,7 +128,7 @@ def test_too_many_visits_that_are_not_published_give_no_answer_rather_than_in_pa
 def test_what_is_erased_between_listing_and_answering_gives_no_answer(lake, publish, engine):
     land(lake, "acme", [at(2, short_code="x", domain="gone.example"), at(2, short_code="y")])
     publish()
-    snapshot = engine.variables(Scope("acme", date(2026, 3, 1), date(2026, 3, 20)))
+    snapshot = engine.snapshot(Scope("acme", date(2026, 3, 1), date(2026, 3, 20)))
     engine.answer(ASKED[0], snapshot)
     erase(lake, domain="gone.example")
     for _ in range(2):
@@ -144,8 +144,8 @@ def test_objects_that_stood_for_a_merged_file_and_were_deleted_since_give_no_ans
     land_open_day(lake, "a")
     publish()
     merge(lake)  # of the open day, whose visits are not judged
-    snapshot = engine.variables(Scope("acme", date(2026, 3, 10), date(2026, 3, 20)))
-    assert len(snapshot["cluster_files"]) == 1
+    snapshot = engine.snapshot(Scope("acme", date(2026, 3, 10), date(2026, 3, 20)))
+    assert len(snapshot.landed) == 1
     assert engine.answer(ASKED[0], snapshot)["total_visits"] == FILES
     erase(lake, domain="gone.example")
     with pytest.raises(FilesGone, match="were changed"):

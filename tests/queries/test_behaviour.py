@@ -8,7 +8,6 @@ import pytest
 from data.tasks.compaction import Compactor
 from queries import ENTRIES, RollupBuilder, Scope, Warehouse
 from queries.own_sql import OwnSql
-from queries.variables import closed_days
 from tests import recount
 from tests.support.sql import LEAVES, answers
 from tests.support.visits import land, visit
@@ -87,10 +86,10 @@ def test_every_answer_is_the_recount_of_the_class_with_the_signals_of_the_day(mi
         if counted:
             assert RollupBuilder(mixed).run() == (scope == WHOLE)
         with closing(Warehouse(mixed)) as warehouse:
-            variables = warehouse.variables(scope)
+            snapshot = warehouse.snapshot(scope)
             for name in ENTRIES.keys() & LEAVES.keys() - {"geographic", "filter-values"}:  # names of countries, the day
                 expected = recount.recount(name, landed, scope, behaviour=behaviour)
-                assert warehouse.answer(ENTRIES[name], variables) == expected, (name, scope, behaviour)
+                assert warehouse.answer(ENTRIES[name], snapshot) == expected, (name, scope, behaviour)
 
 
 @pytest.mark.parametrize("counted", ["no day", "some days", "every day"])
@@ -101,14 +100,14 @@ def test_under_a_filter_by_a_word_every_answer_is_the_recount(mixed, counted):
         land(mixed, "acme", some_visits(4))
     landed = stored(mixed)
     with closing(Warehouse(mixed)) as warehouse:
-        assert len(closed_days(warehouse.variables(WHOLE))) == {"no day": 0, "some days": 2, "every day": 3}[counted]
+        assert len(warehouse.snapshot(WHOLE).closed_days) == {"no day": 0, "some days": 2, "every day": 3}[counted]
         for filtered in recount.WORDS:
             words = {recount.word(row, filtered) for visit in landed for row in (visit, recount.as_seen(visit))}
             for scope in (Scope("acme", *DAYS, **{filtered: word}) for word in words):
-                variables = warehouse.variables(scope)
+                snapshot = warehouse.snapshot(scope)
                 for name in BY_WORD.get(filtered, "traffic-overview").split():
                     expected = recount.recount(name, landed, scope, countries={"DE": "Germany"})
-                    assert warehouse.answer(ENTRIES[name], variables) == expected, (name, scope)
+                    assert warehouse.answer(ENTRIES[name], snapshot) == expected, (name, scope)
 
 
 SOME = ("traffic-overview", "ai-sources", "bot-traffic", "devices")

@@ -17,7 +17,7 @@ from data.store.rollups import LiveRollups
 from queries import ENTRIES, RollupBuilder, Scope, Warehouse
 from queries.prelude import prelude
 from queries.shared_visits import has_many_words
-from queries.variables import CUT_WORDS, MAX_VALUES_PER_DAY, closed_days
+from queries.snapshot import CUT_WORDS, MAX_VALUES_PER_DAY
 from tests.recount import MAX_ROWS, OTHER_WORDS, recount
 from tests.recount import MAX_VALUES_PER_DAY as MAX_COUNTED
 from tests.support.sql import answer, rows
@@ -98,7 +98,7 @@ def fewer_words() -> Iterator[None]:
     assert kept != prelude()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("queries.definitions.prelude", lambda: kept)
-        for module in ("queries.variables", "queries.shared_visits", "tests.recount"):
+        for module in ("queries.snapshot", "queries.shared_visits", "tests.recount"):
             patch.setattr(f"{module}.MAX_VALUES_PER_DAY", KEPT)
         yield
 
@@ -131,7 +131,7 @@ def warehouse(fewer_words: None, shared_lake: Lake) -> Iterator[Warehouse]:
 def counted(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rollups serve what they can, or there are none."""
     if request.param == "from visits":
-        monkeypatch.setattr("queries.variables.live_rollups", lambda *_: NO_ROLLUPS)
+        monkeypatch.setattr("queries.snapshot.live_rollups", lambda *_: NO_ROLLUPS)
 
 
 def check_dashboard(warehouse: Warehouse, recounted: Callable[[str, Scope], Any], scope: Scope) -> None:
@@ -144,24 +144,24 @@ def check_dashboard(warehouse: Warehouse, recounted: Callable[[str, Scope], Any]
 @pytest.mark.usefixtures("counted")
 @pytest.mark.parametrize("scope", SCOPES, ids=lambda scope: "-".join(scope.filters.values()) or "whole")
 def test_every_bounded_answer_is_that_of_the_recount(warehouse, recounted, scope):
-    variables = warehouse.variables(scope)
+    snapshot = warehouse.snapshot(scope)
     for name in BOUNDED if scope.traffic_type is None else ["bot-traffic"]:
-        assert warehouse.answer(ENTRIES[name], variables) == recounted(name, scope), name
+        assert warehouse.answer(ENTRIES[name], snapshot) == recounted(name, scope), name
     if scope == SCOPES[1]:  # the dashboard of a link cuts the visits that it keeps in memory
         check_dashboard(warehouse, recounted, scope)
 
 
 def test_visits_of_a_link_are_cut_only_on_days_of_which_rollups_show_that_words_may_be_missing(warehouse, monkeypatch):
-    variables, entries = warehouse.variables(SCOPES[1]), [ENTRIES["referrers"]]
-    assert variables["high_cardinality_days"] == [CROWDED, BUSY]
-    assert warehouse.with_shared_visits(variables, entries)["high_cardinality_days"] == [CROWDED]
+    snapshot, entries = warehouse.snapshot(SCOPES[1]), [ENTRIES["referrers"]]
+    assert snapshot.high_cardinality_days == (CROWDED, BUSY)
+    assert warehouse.with_shared_visits(snapshot, entries).high_cardinality_days == (CROWDED,)
     for name in CUT:
         stored = f"stored_rows('{name}') WHERE for_domain IS NULL"
-        found = rows(warehouse, f"SELECT count(*) >= max_values_per_day() FROM {stored} GROUP BY day", variables)
+        found = rows(warehouse, f"SELECT count(*) >= max_values_per_day() FROM {stored} GROUP BY day", snapshot)
         assert sorted(found) == [(False,), (False,), (True,)], name
-    monkeypatch.setattr("queries.variables.live_rollups", lambda *_: NO_ROLLUPS)
-    variables = warehouse.variables(SCOPES[1])
-    assert warehouse.with_shared_visits(variables, entries)["high_cardinality_days"] == [CROWDED, BUSY]
+    monkeypatch.setattr("queries.snapshot.live_rollups", lambda *_: NO_ROLLUPS)
+    snapshot = warehouse.snapshot(SCOPES[1])
+    assert warehouse.with_shared_visits(snapshot, entries).high_cardinality_days == (CROWDED, BUSY)
 
 
 @pytest.mark.parametrize(
@@ -176,11 +176,11 @@ def test_visits_of_a_link_are_cut_only_on_days_of_which_rollups_show_that_words_
 def test_visits_of_open_days_are_cut_only_if_they_have_more_words_than_are_kept(
     warehouse, recounted, monkeypatch, scope, with_many_visits, with_many_words
 ):
-    monkeypatch.setattr("queries.variables.live_rollups", lambda *_: NO_ROLLUPS)
-    variables = warehouse.variables(scope)
-    assert variables["high_cardinality_days"] == with_many_visits
-    shared = warehouse.with_shared_visits(variables, [ENTRIES["dashboard"]])
-    assert shared["high_cardinality_days"] == with_many_words
+    monkeypatch.setattr("queries.snapshot.live_rollups", lambda *_: NO_ROLLUPS)
+    snapshot = warehouse.snapshot(scope)
+    assert [*snapshot.high_cardinality_days] == with_many_visits
+    shared = warehouse.with_shared_visits(snapshot, [ENTRIES["dashboard"]])
+    assert [*shared.high_cardinality_days] == with_many_words
     check_dashboard(warehouse, recounted, scope)
 
 
@@ -200,7 +200,7 @@ def test_visits_have_many_words_if_one_kind_of_them_is_more_than_are_kept(column
 def test_a_relation_keeps_the_heaviest_words_of_a_crowded_day_and_all_words_of_others(warehouse, name):
     columns = CUT[name]
     words = f"SELECT DISTINCT day, {', '.join(columns)} FROM {name}"
-    found = rows(warehouse, words, warehouse.variables(SCOPES[0]))
+    found = rows(warehouse, words, warehouse.snapshot(SCOPES[0]))
     nothing, rest = (None,) * len(columns), (OTHER_WORDS,) * len(columns)
     kept = {day: {tuple(word) for that, *word in found if that == day} - {nothing} for day in (CROWDED, BUSY)}
     assert len(kept[CROWDED] - {rest}) == KEPT - (name == "daily_domains")  # a domain was called (other)
@@ -211,11 +211,11 @@ def test_a_relation_keeps_the_heaviest_words_of_a_crowded_day_and_all_words_of_o
 
 def test_a_day_that_may_have_been_cut_serves_no_filter_by_a_word_or_domain_that_may_be_missing(warehouse):
     for word in CUT_WORDS:
-        assert closed_days(warehouse.variables(Scope("acme", *DAYS, **{word: "2051"}))) == [QUIET]
-    assert closed_days(warehouse.variables(Scope("acme", *DAYS, country="DE"))) == [CROWDED, QUIET, BUSY]
-    closed = {scope.domain: closed_days(warehouse.variables(scope)) for scope in SCOPES[:3]}
-    assert closed == {None: [CROWDED, QUIET, BUSY], "1199.example": [QUIET, BUSY]}
-    whole = warehouse.variables(SCOPES[0])
+        assert warehouse.snapshot(Scope("acme", *DAYS, **{word: "2051"})).closed_days == (QUIET,)
+    assert warehouse.snapshot(Scope("acme", *DAYS, country="DE")).closed_days == (CROWDED, QUIET, BUSY)
+    closed = {scope.domain: warehouse.snapshot(scope).closed_days for scope in SCOPES[:3]}
+    assert closed == {None: (CROWDED, QUIET, BUSY), "1199.example": (QUIET, BUSY)}
+    whole = warehouse.snapshot(SCOPES[0])
     days = "SELECT DISTINCT day FROM stored_rows('daily_categories') WHERE for_domain IS NOT NULL ORDER BY day"
     assert rows(warehouse, days, whole) == [(QUIET,), (BUSY,)]
 

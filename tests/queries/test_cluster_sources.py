@@ -9,7 +9,7 @@ from data.publish.publisher import LakePublisher
 from data.visits import VISITS
 from queries import ClusterUnavailable, FilesGone, Scope, cluster_sources
 from queries.cluster_sources import PublishedCopy
-from queries.variables import scope_variables
+from queries.snapshot import for_cluster, live_files, snapshot_of
 from service.settings import cluster_options, read_settings
 from tests.support.manifests import database_of
 from tests.support.visits import land, links, visit
@@ -28,7 +28,8 @@ def copy(lake, there):
 
 
 def snapshot(lake, scope=ACME):
-    return scope_variables(lake, scope, 0)
+    live = live_files(lake, scope)
+    return for_cluster(lake, snapshot_of(lake, scope, live), live)
 
 
 def keep(lake, *paths):
@@ -63,7 +64,7 @@ def test_too_much_to_send_is_refused_and_says_what_to_do(lake, there, copy, monk
 def test_a_file_that_was_deleted_since_it_was_listed_is_gone(lake, copy):
     keep(lake, "/a")
     listed = snapshot(lake)
-    (lake.root / listed["cluster_files"][0].path).unlink()
+    (lake.root / listed.landed[0].path).unlink()
     with pytest.raises(FilesGone):
         copy.sources(listed)
 

@@ -170,8 +170,8 @@ def test_the_same_days_give_the_same_findings_to_their_organization_alone(world,
     assert found == world.found(job_type, organization) == world.found_in_memory(job_type, organization) != []
     assert world.found(job_type, stranger) == world.found_in_memory(job_type, stranger) == []
     assert measure_all(world.warehouse, detector, stranger, [found[0].subject], *days_before(AS_OF))[0] == []
-    variables = world.warehouse.variables(Scope(organization, *days_before(AS_OF)))
-    assert world.warehouse.answer(detector.measure, variables) == []  # of no subject
+    snapshot = world.warehouse.snapshot(Scope(organization, *days_before(AS_OF)))
+    assert world.warehouse.answer(detector.measure, snapshot) == []  # of no subject
     unknown = dict.fromkeys(detector.subject)
     told = measure_all(world.warehouse, detector, organization, [unknown], *days_before(AS_OF))
     assert told == [measured(job_type, owned(visits, organization), organization, unknown)]
@@ -306,10 +306,10 @@ def test_few_types_of_jobs_want_more_events_are_judged_by_answers_or_are_closed_
 
 
 def test_a_detector_reads_visits_once_unless_it_needs_failing_paths_as_well(world):
-    variables = world.warehouse.variables(Scope(world.organization([visit()]), *days_before(AS_OF)))
+    snapshot = world.warehouse.snapshot(Scope(world.organization([visit()]), *days_before(AS_OF)))
     for detector in DETECTORS.values():
         sql = template(detector.entry.name)
-        ((_, plan),) = rows(world.warehouse, f"EXPLAIN {sql}", variables)
+        ((_, plan),) = rows(world.warehouse, f"EXPLAIN {sql}", snapshot)
         assert (plan.count("READ_PARQUET") == 1) is ("failing_paths" not in sql), detector.type
 
 

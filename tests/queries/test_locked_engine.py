@@ -2,6 +2,7 @@
 
 import threading
 from contextlib import closing
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 import queries.locked_engine
 from queries import ENTRIES, FilesGone, QueryFailed, QueryTimeout, Scope, Warehouse
 from queries.locked_engine import MAX_IDLE_CURSORS
-from queries.variables import parsed, set_variables
+from queries.snapshot import parsed, set_variables
 from tests.support.visits import land, visit
 
 DAYS = (date(2026, 3, 2), date(2026, 3, 8))
@@ -33,25 +34,25 @@ def times_set(warehouse, monkeypatch):
     """The organizations whose variables were set, one for each time."""
     found = []
 
-    def noted(cursor, variables):
-        found.append(variables["scope"]["organization"])
-        set_variables(cursor, variables)
+    def noted(cursor, snapshot):
+        found.append(snapshot.scope.organization)
+        set_variables(cursor, snapshot)
 
     monkeypatch.setattr(queries.locked_engine, "set_variables", noted)
     return found
 
 
-def total(warehouse, variables):
-    return warehouse.answer(OVERVIEW, variables)["total_visits"]
+def total(warehouse, snapshot):
+    return warehouse.answer(OVERVIEW, snapshot)["total_visits"]
 
 
 def test_an_engine_in_the_background_keeps_no_footers_and_leaves_the_other_cores(lake):
     kept, threads = [], []
     for in_background in (False, True):
         with closing(Warehouse(lake, in_background=in_background)) as warehouse:
-            variables = warehouse.variables(ACME)
-            assert total(warehouse, variables) == 2
-            with warehouse._engine.cursor(variables) as cursor:
+            snapshot = warehouse.snapshot(ACME)
+            assert total(warehouse, snapshot) == 2
+            with warehouse._engine.cursor(snapshot) as cursor:
                 size = cursor.execute("SELECT memory_usage_bytes FROM duckdb_memory() WHERE tag = 'OBJECT_CACHE'")
                 kept.append(size.fetchall()[0][0])
                 threads += cursor.execute("SELECT current_setting('threads')").fetchall()
@@ -64,25 +65,25 @@ def test_freed_memory_is_returned_after_a_query_whatever_engines_ended_before_it
         return len([*Path("/proc/self/task").iterdir()])
 
     with closing(Warehouse(lake)) as warehouse:
-        total(warehouse, warehouse.variables(ACME))
+        total(warehouse, warehouse.snapshot(ACME))
         with_it = threads()
         duckdb.connect().close()
         assert threads() == with_it - 1
-        total(warehouse, warehouse.variables(BEE))
+        total(warehouse, warehouse.snapshot(BEE))
         assert threads() == with_it
 
 
 def test_a_dashboard_sets_its_variables_once_to_read_what_its_answers_share_and_once_for_them_all(warehouse, times_set):
-    warehouse.answer(ENTRIES["dashboard"], warehouse.variables(ACME))
-    warehouse.tables(ENTRIES["dashboard"], warehouse.variables(BEE))
+    warehouse.answer(ENTRIES["dashboard"], warehouse.snapshot(ACME))
+    warehouse.tables(ENTRIES["dashboard"], warehouse.snapshot(BEE))
     assert times_set == ["acme", "acme", "bee", "bee"]
 
 
 def test_no_snapshot_is_answered_with_the_variables_of_another(warehouse, times_set):
-    acme, bee = warehouse.variables(ACME), warehouse.variables(BEE)
+    acme, bee = warehouse.snapshot(ACME), warehouse.snapshot(BEE)
     assert [total(warehouse, one) for one in (acme, bee) * 3] == [2, 1] * 3
     assert times_set == ["acme", "bee"]
-    assert total(warehouse, {**acme}) == 2  # as large, but another snapshot
+    assert total(warehouse, replace(acme)) == 2  # as large, but another snapshot
     assert times_set == ["acme", "bee", "acme"]
 
 
@@ -90,7 +91,7 @@ def test_a_text_is_parsed_once_for_cursors_with_variables_of_their_own(warehouse
     text = "SELECT getvariable('scope').organization"
     statements, rows = [], []
     for scope in (ACME, BEE):
-        with warehouse._engine.cursor(warehouse.variables(scope)) as cursor:
+        with warehouse._engine.cursor(warehouse.snapshot(scope)) as cursor:
             statements.append(parsed(cursor, text))
             rows += cursor.execute(statements[-1]).fetchall()
     assert statements[0] is statements[1]
@@ -98,14 +99,14 @@ def test_a_text_is_parsed_once_for_cursors_with_variables_of_their_own(warehouse
 
 
 def test_queries_at_once_have_cursors_of_their_own_the_newest_are_kept_and_none_beyond_the_engine(warehouse):
-    acme = warehouse.variables(ACME)
+    acme = warehouse.snapshot(ACME)
     with warehouse._engine.cursor(acme, is_kept=True) as one, warehouse._engine.cursor(acme, is_kept=True) as other:
         assert one is not other
     assert len(warehouse._engine._idle) == 2
-    snapshots = [warehouse.variables(ACME) for _ in range(MAX_IDLE_CURSORS + 2)]
+    snapshots = [warehouse.snapshot(ACME) for _ in range(MAX_IDLE_CURSORS + 2)]
     for snapshot in snapshots:
         total(warehouse, snapshot)
-    kept = [idle.variables for idle in warehouse._engine._idle]
+    kept = [idle.snapshot for idle in warehouse._engine._idle]
     assert [*map(id, kept)] == [*map(id, snapshots[2:])]
     warehouse.close()
     assert warehouse._engine._idle == []
@@ -113,7 +114,7 @@ def test_queries_at_once_have_cursors_of_their_own_the_newest_are_kept_and_none_
 
 def test_a_query_out_of_time_leaves_no_cursor_and_the_next_one_is_answered(lake):
     with closing(Warehouse(lake, seconds=0.3)) as warehouse:
-        acme = warehouse.variables(ACME)
+        acme = warehouse.snapshot(ACME)
         for _ in range(2):
             with pytest.raises(QueryTimeout), warehouse._engine.cursor(acme, is_kept=True) as cursor:
                 cursor.execute(FOR_EVER)
@@ -122,7 +123,7 @@ def test_a_query_out_of_time_leaves_no_cursor_and_the_next_one_is_answered(lake)
 
 
 def test_a_kept_cursor_is_cancelled_like_another_and_a_replaced_engine_leaves_none(warehouse):
-    acme, cancelled = warehouse.variables(ACME), threading.Event()
+    acme, cancelled = warehouse.snapshot(ACME), threading.Event()
     assert total(warehouse, acme) == 2
     threading.Timer(0.1, lambda: warehouse.stop(cancelled)).start()
     with pytest.raises(QueryFailed), warehouse._engine.cursor(acme, cancelled, is_kept=True) as cursor:
@@ -138,7 +139,7 @@ def test_a_kept_cursor_is_cancelled_like_another_and_a_replaced_engine_leaves_no
 
 def test_files_that_are_gone_leave_no_cursor(lake, warehouse):
     land(lake, "gone", [visit()])
-    gone = warehouse.variables(Scope("gone", *DAYS))
+    gone = warehouse.snapshot(Scope("gone", *DAYS))
     Path(lake.visit_files("gone", *DAYS)[-1]).unlink()
     with pytest.raises(FilesGone):
         total(warehouse, gone)

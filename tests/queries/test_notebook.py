@@ -66,7 +66,7 @@ def warehouse(root):
 @pytest.mark.parametrize("name", ENTRIES)
 def test_every_answer_is_a_table_with_the_rows_of_the_api(reader, warehouse, name):
     scope = Scope("acme", date(2026, 3, 2), TODAY)
-    expected = as_tables(ENTRIES[name], warehouse.answer(ENTRIES[name], warehouse.variables(scope)))
+    expected = as_tables(ENTRIES[name], warehouse.answer(ENTRIES[name], warehouse.snapshot(scope)))
     assert rows_of(reader.query(name, organization="acme", range="7d")) == expected
 
 

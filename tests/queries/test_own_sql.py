@@ -15,6 +15,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -168,10 +169,10 @@ def test_the_refusal_does_not_tell_whether_another_organization_exists(lake, own
 
 
 def test_own_sql_answers_every_relation_and_template_as_the_warehouse_does(lake, warehouse, own_sql):
-    variables = warehouse.variables(SCOPE)
-    assert variables["closed_months"]  # rollups too
+    snapshot = warehouse.snapshot(SCOPE)
+    assert snapshot.closed_days  # rollups too
     for entry in LEAVES.values():
-        expected = warehouse.answer(entry, variables)
+        expected = warehouse.answer(entry, snapshot)
         found = own_sql.sql(template(entry.name), SCOPE)
         rows = [dict(zip(found.columns, row, strict=True)) for row in found.rows]
         assert rows == ([expected] if isinstance(expected, dict) else expected)
@@ -391,13 +392,13 @@ def hostile(many):
 
 
 def test_no_parameter_of_a_template_is_ever_taken_for_sql(warehouse, untouched):
-    variables = warehouse.variables(SCOPE)
+    snapshot = warehouse.snapshot(SCOPE)
     fields = ("organization", "short_code", "domain", "traffic_type")
 
     @cache
     def asked_about(name, field, text):
-        changed = {"scope": variables["scope"] | {field: text}} if field in variables["scope"] else {field: text}
-        return warehouse.answer(LEAVES[name], variables | changed)
+        changed = replace(snapshot, scope=replace(snapshot.scope, **{field: text}))
+        return warehouse.answer(LEAVES[name], changed)
 
     asked = [(name, fields[(place + turn) % 4]) for turn in (0, 2, 1, 3) for place, name in enumerate(LEAVES)]
     texts = list(hostile(scaled(2 * len(LEAVES), 20_000)))  # each template with two of the fields

@@ -222,7 +222,7 @@ def world(shared_lake: Lake) -> Iterator[World]:
 @given(questions(counted_after=(1, 2, 3, 3, 3, 3)))
 def test_every_answer_equals_a_recount_by_hand(world, question):
     visits, known, scope = world.case(question)
-    snapshot = cache(world.warehouse.variables)  # to set variables takes as long as some answers
+    snapshot = cache(world.warehouse.snapshot)  # to set variables takes as long as some answers
     for name, entry in ENTRIES.items():
         asked = scope if entry.takes_traffic_type else replace(scope, traffic_type=None)
         answer = world.warehouse.answer(entry, snapshot(asked))

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -29,7 +29,7 @@ from queries import ENTRIES, RollupBuilder, Scope, Warehouse
 from queries.prelude import relation_names, rollup_version, served_filters, sql_text
 from queries.scope import FILTERS
 from queries.shared_visits import MAX_SHARED_VISITS
-from queries.variables import IN_MEMORY, ROLLUP_FILTERS, closed_days, one_source, source_of, visit_files
+from queries.snapshot import ROLLUP_FILTERS, Snapshot, one_source, source_of, visit_files
 from tests.support.lakes import date_ahead, flip, opened
 from tests.support.manifests import database_of
 from tests.support.sql import LEAVES, answer, rows
@@ -167,25 +167,25 @@ FEW = ("traffic-overview", "bot-traffic")
 """Answers from these relations alone."""
 
 
-def answers(warehouse: Warehouse, names: tuple[str, ...] = MANY, variables: dict | None = None) -> dict:
-    variables = variables or warehouse.variables(SHORT)
-    return {name: warehouse.answer(ENTRIES[name], variables) for name in names}
+def answers(warehouse: Warehouse, names: tuple[str, ...] = MANY, snapshot: Snapshot | None = None) -> dict:
+    snapshot = snapshot or warehouse.snapshot(SHORT)
+    return {name: warehouse.answer(ENTRIES[name], snapshot) for name in names}
 
 
 def recounted(warehouse: Warehouse, names: tuple[str, ...] = MANY) -> dict:
     """The answers as the visits alone give them."""
-    variables = warehouse.variables(SHORT)
-    changes = {"uncovered_files": variables["files"], "rollups": variables["rollups"][:1], "closed_months": []}
-    return answers(warehouse, names, variables | changes | {"sources": one_source("all_visits")})
+    snapshot = warehouse.snapshot(SHORT)
+    counted = replace(snapshot, uncovered_files=snapshot.files, rollups=snapshot.rollups[:1], closed_days=())
+    return answers(warehouse, names, replace(counted, sources=one_source("all_visits")))
 
 
-def parts_of_dashboard(warehouse: Warehouse, variables: dict) -> dict:
+def parts_of_dashboard(warehouse: Warehouse, snapshot: Snapshot) -> dict:
     """The answers of the dashboard, each of which finds its visits by itself."""
-    return {name: warehouse.answer(part, variables) for name, part in DASHBOARD.members}
+    return {name: warehouse.answer(part, snapshot) for name, part in DASHBOARD.members}
 
 
 def closed(warehouse: Warehouse, scope: Scope = SHORT) -> int:
-    return len(closed_days(warehouse.variables(scope)))
+    return len(warehouse.snapshot(scope).closed_days)
 
 
 def rollups(lake: Lake) -> list[Path]:
@@ -207,9 +207,9 @@ def all_rows(lake: Lake) -> list[tuple]:
 
 @pytest.mark.parametrize("scope", SCOPES, ids=lambda scope: "-".join(scope.filters.values()) or scope.organization)
 def test_every_relation_has_the_same_rows_from_rollups_as_from_visits(reopened, scope):
-    served = reopened.variables(scope)
-    counted = served | {"sources": one_source("all_visits")}
-    from_rollups = [name for name, source in served["sources"].items() if source != "all_visits"]
+    served = reopened.snapshot(scope)
+    counted = replace(served, sources=one_source("all_visits"))
+    from_rollups = [name for name, source in served.sources.items() if source != "all_visits"]
     assert bool(from_rollups) == (scope.short_code is None)
     for name in from_rollups:
         days = "EXCLUDE (days)" if name.startswith("monthly") else ""  # visits give those of several months in one row
@@ -219,7 +219,7 @@ def test_every_relation_has_the_same_rows_from_rollups_as_from_visits(reopened, 
 
 def test_a_relation_reads_only_the_kinds_of_files_that_have_rows_for_a_scope(read_only, reopened, warehouse):
     def files_read(warehouse, scope):
-        ((_, plan),) = rows(warehouse, "EXPLAIN FROM daily_devices", warehouse.variables(scope))
+        ((_, plan),) = rows(warehouse, "EXPLAIN FROM daily_devices", warehouse.snapshot(scope))
         return plan.count("READ_PARQUET")
 
     whole, not_served = SCOPES[0], SCOPES[3]
@@ -304,9 +304,9 @@ def test_the_empty_rollup_of_a_lake_is_written_where_it_is_not_as_it_should_be(l
 
 def test_closed_days_are_answered_without_a_look_at_their_visits(read_only):
     lake, warehouse = read_only
-    before, variables = answers(warehouse), warehouse.variables(SHORT)
-    assert variables["uncovered_files"] == visit_files(lake, [])
-    assert answers(warehouse, variables=variables | {"files": visit_files(lake, [])}) == before
+    before, snapshot = answers(warehouse), warehouse.snapshot(SHORT)
+    assert snapshot.uncovered_files == visit_files(lake, [])
+    assert answers(warehouse, snapshot=replace(snapshot, files=visit_files(lake, []))) == before
 
 
 def test_rows_of_a_rollup_lie_uncompressed_by_domain_day_and_words(read_only):
@@ -349,7 +349,7 @@ def test_a_large_relation_is_sorted_and_padded_a_row_group_at_a_time(read_only, 
 
 def test_days_that_are_not_over_are_not_counted_ahead(lake, warehouse, few_relations):
     assert RollupBuilder(lake, lambda: datetime(2026, 2, 10, 23, 59, tzinfo=UTC)).run() == 3
-    assert max(closed_days(warehouse.variables(SHORT))) == date(2026, 2, 9)
+    assert max(warehouse.snapshot(SHORT).closed_days) == date(2026, 2, 9)
     assert RollupBuilder(lake, quiet_period=timedelta(hours=1)).run() == 0  # all has landed just now
 
 
@@ -419,7 +419,7 @@ def test_what_is_erased_is_in_no_answer_and_soon_in_no_rollup(counted, criteria)
     assert closed(warehouse) > 0
     assert answers(warehouse) == recounted(warehouse)
     if criteria.short_code:
-        told = rows(warehouse, "SELECT count(*) FROM daily_links WHERE short_code = 'sale'", warehouse.variables(SHORT))
+        told = rows(warehouse, "SELECT count(*) FROM daily_links WHERE short_code = 'sale'", warehouse.snapshot(SHORT))
         assert told == [(0,)]
 
 
@@ -472,7 +472,7 @@ def test_replaced_rollups_stay_for_their_readers_and_go_after_a_day_and_unknown_
     lake, warehouse = counted
     unknown = rollups(lake)[0].with_name("unknown.parquet")
     unknown.write_bytes(b"")
-    old = warehouse.variables(SHORT)
+    old = warehouse.snapshot(SHORT)
     before = warehouse.answer(ENTRIES["bot-traffic"], old)
     land(lake, "acme", some(date(2026, 2, 5), visitor=5))
     RollupBuilder(lake).run()
@@ -480,7 +480,7 @@ def test_replaced_rollups_stay_for_their_readers_and_go_after_a_day_and_unknown_
     assert not unknown.exists()
     assert warehouse.answer(ENTRIES["bot-traffic"], old) == before
     Compactor(lake, lambda: datetime.now(UTC) + READERS_GRACE + timedelta(seconds=1)).sweep()
-    assert not Path(old["rollups"][1]).exists()
+    assert not Path(old.rollups[1]).exists()
     assert all(path.exists() for path in rollups(lake))
 
 
@@ -587,12 +587,12 @@ def test_answers_and_dashboards_stay_with_their_snapshots_while_days_are_landed_
     readers = [threading.Thread(target=read) for _ in range(2)]
     for reader in readers:
         reader.start()
-    snapshots, found = [warehouse.variables(SHORT)], []
+    snapshots, found = [warehouse.snapshot(SHORT)], []
     for day in (5, 6):
         land(lake, "acme", some(date(2026, 2, day), visitor=50))
-        snapshots.append(warehouse.variables(SHORT))  # the rollup of this day is not valid any more
+        snapshots.append(warehouse.snapshot(SHORT))  # the rollup of this day is not valid any more
         assert RollupBuilder(lake).run() == 1
-        snapshots.append(warehouse.variables(SHORT))
+        snapshots.append(warehouse.snapshot(SHORT))
         found.append([warehouse.answer(DASHBOARD, snapshot) for snapshot in snapshots[:3]])
     stop.set()
     for reader in readers:
@@ -608,23 +608,22 @@ def test_answers_and_dashboards_stay_with_their_snapshots_while_days_are_landed_
 
 def test_another_tenants_rollup_shows_nothing(read_only):
     _, warehouse = read_only
-    variables = warehouse.variables(SHORT)
+    snapshot = warehouse.snapshot(SHORT)
     relations = "FROM rollup_rows('daily_categories') UNION ALL BY NAME FROM stored_rows('daily_links')"
     count = f"SELECT count(*) > 0 FROM ({relations})"
-    assert rows(warehouse, count, variables) == [(True,)]
-    variables["scope"] = warehouse.variables(Scope("bee", *DAYS))["scope"]
-    assert rows(warehouse, count, variables) == [(False,)]
+    assert rows(warehouse, count, snapshot) == [(True,)]
+    assert rows(warehouse, count, replace(snapshot, scope=Scope("bee", *DAYS))) == [(False,)]
 
 
 @pytest.mark.parametrize("number", [3, 15])
 def test_a_dashboard_under_a_filter_that_reads_its_visits_once_equals_its_parts(read_only, number):
     _, warehouse = read_only
-    variables = warehouse.variables(SCOPES[number])
-    assert "shared_visits" in warehouse.with_shared_visits(variables, [DASHBOARD])[IN_MEMORY]
+    snapshot = warehouse.snapshot(SCOPES[number])
+    assert "shared_visits" in warehouse.with_shared_visits(snapshot, [DASHBOARD]).in_memory
 
     with ThreadPoolExecutor(4) as pool:  # others, meanwhile, are shown nothing of what one has gathered
         found = [*pool.map(partial(answer, warehouse, "dashboard"), (SCOPES[number], SCOPES[0]) * 2)]
-    assert found[0] == found[2] == parts_of_dashboard(warehouse, variables)
+    assert found[0] == found[2] == parts_of_dashboard(warehouse, snapshot)
     assert found[1] == found[3] != found[0]
     assert found[0]["overview"]["total_visits"] > 3
 
@@ -632,11 +631,11 @@ def test_a_dashboard_under_a_filter_that_reads_its_visits_once_equals_its_parts(
 def test_a_dashboard_counts_its_visits_period_by_period_if_they_are_too_many(read_only, monkeypatch):
     monkeypatch.setattr("queries.shared_visits.MAX_SHARED_VISITS", 40)
     _, warehouse = read_only
-    variables = warehouse.variables(SCOPES[3])
-    shared = warehouse.with_shared_visits(variables, [DASHBOARD])
-    assert "shared_visits" not in shared[IN_MEMORY]
+    snapshot = warehouse.snapshot(SCOPES[3])
+    shared = warehouse.with_shared_visits(snapshot, [DASHBOARD])
+    assert "shared_visits" not in shared.in_memory
     found = warehouse.answer(DASHBOARD, shared)
-    assert found == parts_of_dashboard(warehouse, variables)
+    assert found == parts_of_dashboard(warehouse, snapshot)
     assert found["overview"]["total_visits"] > 40
 
 
@@ -644,24 +643,24 @@ def test_a_dashboard_counts_its_visits_period_by_period_if_they_are_too_many(rea
 def test_a_dashboard_that_reads_the_visits_of_days_without_rollups_once_equals_its_parts(counted, monkeypatch, most):
     lake, warehouse = counted
     monkeypatch.setattr("queries.shared_visits.MAX_SHARED_VISITS", most)
-    assert IN_MEMORY not in warehouse.with_shared_visits(warehouse.variables(SHORT), [DASHBOARD])
+    assert not warehouse.with_shared_visits(warehouse.snapshot(SHORT), [DASHBOARD]).in_memory
     for number in range(2):
         land(lake, "acme", some(date(2026, 2, 6), visitor=50 + number))
-    variables = warehouse.variables(SHORT)
-    shared = warehouse.with_shared_visits(variables, [DASHBOARD])
-    in_memory = {name: len(rows) for name, rows in shared.get(IN_MEMORY, {}).items()}
+    snapshot = warehouse.snapshot(SHORT)
+    shared = warehouse.with_shared_visits(snapshot, [DASHBOARD])
+    in_memory = {name: len(rows) for name, rows in shared.in_memory.items()}
     assert in_memory == ({"uncovered_visits": 3 * len(some(DAYS[0]))} if most > 3 else {})
-    assert warehouse.answer(DASHBOARD, shared) == parts_of_dashboard(warehouse, variables)
+    assert warehouse.answer(DASHBOARD, shared) == parts_of_dashboard(warehouse, snapshot)
 
 
 def test_what_rollups_serve_is_not_read_into_memory_nor_columns_that_are_not_asked_for(read_only):
     _, warehouse = read_only
-    variables = warehouse.variables(SCOPES[7])
-    assert warehouse.with_shared_visits(variables, [ENTRIES["geographic"]]) == variables
-    sources = warehouse.with_shared_visits(variables, [DASHBOARD])["sources"]
+    snapshot = warehouse.snapshot(SCOPES[7])
+    assert warehouse.with_shared_visits(snapshot, [ENTRIES["geographic"]]) == snapshot
+    sources = warehouse.with_shared_visits(snapshot, [DASHBOARD]).sources
     assert (sources["daily_countries"], sources["daily_devices"]) == ("uncovered_visits", "shared_visits_in_memory")
     entries = [ENTRIES["weekly-trend"], ENTRIES["browsers"]]
-    visits = warehouse.with_shared_visits(warehouse.variables(SCOPES[3]), entries)[IN_MEMORY]["shared_visits"]
+    visits = warehouse.with_shared_visits(warehouse.snapshot(SCOPES[3]), entries).in_memory["shared_visits"]
     assert set(visits.column_names) == {
         "for_domain", "day", "bot_category", "agent_kind", "ai_source", "device_type", "browser", "visitor"
     }  # fmt: skip
@@ -669,7 +668,7 @@ def test_what_rollups_serve_is_not_read_into_memory_nor_columns_that_are_not_ask
 
 def test_an_answer_finds_what_it_reads_in_the_visits_that_are_shared(read_only):
     _, warehouse = read_only
-    variables = warehouse.variables(SCOPES[10])
+    snapshot = warehouse.snapshot(SCOPES[10])
     for entry in (entry for entry in LEAVES.values() if entry.takes_short_code):
-        shared = warehouse.with_shared_visits(variables, [entry])
-        assert warehouse.answer(entry, shared) == warehouse.answer(entry, variables), entry.name
+        shared = warehouse.with_shared_visits(snapshot, [entry])
+        assert warehouse.answer(entry, shared) == warehouse.answer(entry, snapshot), entry.name

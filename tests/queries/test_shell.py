@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from data import BOT_CATEGORIES, Lake
-from queries import RollupBuilder, Scope, TrafficValue, Warehouse, script, template
+from queries import RollupBuilder, Scope, Snapshot, TrafficValue, Warehouse, script, template
 from tests.faults.trials import IS_LONG
 from tests.support.sql import TEXTS
 from tests.support.visits import land, links, visit
@@ -69,24 +70,24 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warehouse]:
 
 
 class Prepared(NamedTuple):
-    """One scope: the variables that an analyst's script was made from, and what the shell says of every template."""
+    """One scope: the snapshot that an analyst's script was made from, and what the shell says of every template."""
 
-    variables: dict[str, Any]
+    snapshot: Snapshot
     in_shell: dict[str, list[dict[str, Any]]]
 
 
 @pytest.fixture(scope="module", params=SCOPES)
 def prepared(request, warehouse: Warehouse, tmp_path_factory: pytest.TempPathFactory) -> Prepared:
-    variables = {**warehouse.variables(SCOPES[request.param]), "subjects": [SUBJECT]}
+    snapshot = replace(warehouse.snapshot(SCOPES[request.param]), subjects=[SUBJECT])
     file = tmp_path_factory.mktemp("script") / "prelude.sql"
-    file.write_text(script(variables), "utf-8")
+    file.write_text(script(snapshot), "utf-8")
     names = [*TEXTS][:: 6 if request.param in FEW_ASKED else 1]
-    return Prepared(variables, dict(zip(names, in_shell(file, map(template, names)), strict=True)))
+    return Prepared(snapshot, dict(zip(names, in_shell(file, map(template, names)), strict=True)))
 
 
 def test_the_shell_gives_the_same_rows(warehouse, prepared):
     for name, said in prepared.in_shell.items():
-        answer = warehouse.answer(TEXTS[name], prepared.variables)
+        answer = warehouse.answer(TEXTS[name], prepared.snapshot)
         rows = [answer] if isinstance(answer, dict) else answer
         shown_rows = [{field: shown(value) for field, value in row.items()} for row in rows]
         assert (name, said) == (name, shown_rows)

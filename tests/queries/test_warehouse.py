@@ -12,6 +12,7 @@ from itertools import cycle, islice, product
 from pathlib import Path
 from random import Random
 
+import duckdb
 import pytest
 
 from data import BadInput, Lake, LakeDamaged
@@ -22,7 +23,6 @@ from queries import (
     ENDPOINTS,
     ENTRIES,
     Entry,
-    QueryFailed,
     Scope,
     TrafficValue,
     Warehouse,
@@ -85,23 +85,25 @@ def numbers_of(entry: Entry, found: list[dict] | dict) -> list:
 
 
 def test_without_a_scope_nothing_is_seen(warehouse):
-    variables = warehouse.variables(Scope("ant", *DAYS))
-    del variables["scope"]
+    snapshot = warehouse.snapshot(Scope("ant", *DAYS))
     for name, entry in LEAVES.items():
-        found = warehouse.answer(entry, variables)
+        with warehouse._engine.cursor(snapshot) as cursor:
+            cursor.execute("RESET VARIABLE scope")
+            found = cursor.sql(template(name)).to_arrow_table().to_pylist()
         assert all(number in (0, None) for number in numbers_of(entry, found)), name
         assert "canary" not in repr(found)
-    with pytest.raises(QueryFailed):
-        rows(warehouse, "SELECT count(*) FROM visits_in_scope", {})
+    with warehouse._engine.cursor(snapshot) as cursor:
+        cursor.execute("RESET VARIABLE files")
+        with pytest.raises(duckdb.Error):
+            cursor.execute("SELECT count(*) FROM visits_in_scope")
 
 
 def test_another_tenants_files_show_nothing(warehouse):
     for relation in ("visits_in_days", "visits_in_scope", "links_in_scope"):
         count = f"SELECT count(*) > 0 FROM {relation}"
-        variables = warehouse.variables(Scope("ant", *DAYS))
-        assert rows(warehouse, count, variables) == [(True,)]
-        variables["scope"] = warehouse.variables(Scope("bee", *DAYS))["scope"]
-        assert rows(warehouse, count, variables) == [(False,)]
+        snapshot = warehouse.snapshot(Scope("ant", *DAYS))
+        assert rows(warehouse, count, snapshot) == [(True,)]
+        assert rows(warehouse, count, replace(snapshot, scope=Scope("bee", *DAYS))) == [(False,)]
 
 
 def test_concurrent_scopes_never_mix(warehouse):
@@ -125,7 +127,7 @@ def test_concurrent_scopes_never_mix(warehouse):
 def test_a_snapshot_does_not_see_what_lands_later(lake, warehouse):
     land(lake, "late", [visit()])
     scope = Scope("late", *DAYS)
-    before = warehouse.variables(scope)
+    before = warehouse.snapshot(scope)
     land(lake, "late", [visit()])
     assert warehouse.answer(ENTRIES["traffic-overview"], before)["total_visits"] == 1
     assert answer(warehouse, "traffic-overview", scope)["total_visits"] == 2
@@ -150,7 +152,7 @@ def test_only_the_twenty_top_links_of_an_ai_source_are_listed(lake, warehouse):
 
 
 def test_a_template_unlike_its_declaration_gives_no_answer(warehouse):
-    variables = warehouse.variables(Scope("ant", *DAYS))
+    snapshot = warehouse.snapshot(Scope("ant", *DAYS))
     first, *middle, last = ENTRIES["devices"].fields
     unlike = (
         (first, *middle),
@@ -161,7 +163,7 @@ def test_a_template_unlike_its_declaration_gives_no_answer(warehouse):
     )
     for asked, wrong in product((warehouse.answer, warehouse.tables), unlike):
         with pytest.raises(AssertionError, match="template devices returns"):
-            asked(replace(ENTRIES["devices"], fields=wrong), variables)
+            asked(replace(ENTRIES["devices"], fields=wrong), snapshot)
 
 
 def test_the_warehouse_starts_over_an_empty_lake(tmp_path):
@@ -198,9 +200,9 @@ def test_a_file_with_an_altered_byte_or_that_is_missing_is_named_and_nothing_ser
         flip(file, place)
     for _ in range(2):  # it stays found
         with pytest.raises(LakeDamaged, match=file.name):
-            warehouse.variables(Scope(organization, *DAYS))
-    later = warehouse.variables(Scope(organization, date(2026, 3, 5), date(2026, 3, 8)))
-    assert len(later["files"]["paths"]) == 1  # the seed
+            warehouse.snapshot(Scope(organization, *DAYS))
+    later = warehouse.snapshot(Scope(organization, date(2026, 3, 5), date(2026, 3, 8)))
+    assert len(later.files.paths) == 1  # the seed
 
 
 # Words said twice, once in Python and once in SQL
@@ -210,18 +212,18 @@ def test_the_scope_has_the_same_fields_in_sql(warehouse):
     listing = {"search": "it's", "unvisited": True, "sorted_by": "'", "ascending": False, "skipped": 7}
     texts = {name: f"it's {name}" for name in FILTERS if name != "no_domain"}
     scope = Scope("ant", *DAYS, no_domain=True, **texts, **listing)
-    variables = warehouse.variables(scope)
-    columns = rows(warehouse, "SELECT column_name FROM (DESCRIBE scope)", variables)
+    snapshot = warehouse.snapshot(scope)
+    columns = rows(warehouse, "SELECT column_name FROM (DESCRIBE scope)", snapshot)
     names = [*(name for (name,) in columns), *FILTERS, *LISTING, "only_judged"]  # which decides about files
     assert names == [field.name for field in fields(Scope)]
     filters = ", ".join(f"getvariable('{name}')" for name in (*FILTERS, *LISTING))
-    assert rows(warehouse, f"SELECT *, {filters} FROM scope", variables) == [astuple(scope)[:-1]]
+    assert rows(warehouse, f"SELECT *, {filters} FROM scope", snapshot) == [astuple(scope)[:-1]]
 
 
 def test_scores_are_the_same_in_sql(warehouse):
     for confidence, score in CONFIDENCE_SCORES.items():
-        assert rows(warehouse, f"SELECT score_of('{confidence}')", {}) == [(score,)]
-    assert rows(warehouse, "SELECT score_of('guessed'), score_of(NULL)", {}) == [(None, None)]
+        assert rows(warehouse, f"SELECT score_of('{confidence}')") == [(score,)]
+    assert rows(warehouse, "SELECT score_of('guessed'), score_of(NULL)") == [(None, None)]
 
 
 def test_the_split_of_categories_is_the_same_in_sql(warehouse):
@@ -231,7 +233,7 @@ def test_the_split_of_categories_is_the_same_in_sql(warehouse):
         is_human, is_referral = category == "human", category == "ai_referral"
         called = ", ".join(f"{name}({category!r})" for name in names)
         expected = (is_human, is_ai, is_other, is_referral, is_human or is_referral)
-        assert rows(warehouse, f"SELECT {called}", {}) == [expected]
+        assert rows(warehouse, f"SELECT {called}") == [expected]
 
 
 # The catalogue

@@ -8,7 +8,7 @@ import orjson
 
 from data import Lake
 from queries import DETECTORS, ENTRIES, JOB_KINDS, Scope, Warehouse, template_entries
-from queries.variables import Variables
+from queries.snapshot import Snapshot
 from service.encoding import encode
 
 LEAVES: Final = {leaf.name: leaf for entry in ENTRIES.values() for leaf in template_entries(entry)}
@@ -20,19 +20,19 @@ TEXTS: Final = LEAVES | {
 """They, and what finds and measures jobs."""
 
 
-def rows(warehouse: Warehouse, sql: str, variables: Variables) -> list[tuple]:
+def rows(warehouse: Warehouse, sql: str, snapshot: Snapshot | None = None) -> list[tuple]:
     """The rows of `sql` on the engine of a warehouse."""
-    with warehouse._engine.cursor(variables) as cursor:
+    with warehouse._engine.cursor(snapshot or warehouse._no_visits) as cursor:
         return cursor.execute(sql).fetchall()
 
 
 def answer(warehouse: Warehouse, name: str, scope: Scope) -> Any:
     """The answer of one report as the lake is now."""
-    return warehouse.answer(ENTRIES[name], warehouse.variables(scope))
+    return warehouse.answer(ENTRIES[name], warehouse.snapshot(scope))
 
 
 def answers(lake: Lake, scope: Scope, names: Iterable[str]) -> dict[str, Any]:
     """The answers of some reports, as they are in JSON."""
     with closing(Warehouse(lake)) as warehouse:
-        variables = warehouse.variables(scope)
-        return {name: orjson.loads(encode(warehouse.answer(ENTRIES[name], variables))) for name in names}
+        snapshot = warehouse.snapshot(scope)
+        return {name: orjson.loads(encode(warehouse.answer(ENTRIES[name], snapshot))) for name in names}

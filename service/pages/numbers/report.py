@@ -63,7 +63,7 @@ class Report:
         content = PageContent(
             page, filters, lake.manifest.statistics.stored_span(organization), uncovered=uncovered(lake, filters)
         )
-        variables = {scope: warehouse.variables(scope) for scope in dict.fromkeys(scope for _, scope in content.wanted)}
+        variables = {scope: warehouse.snapshot(scope) for scope in dict.fromkeys(scope for _, scope in content.wanted)}
         loaded = [
             orjson.loads(encode(warehouse.answer(entry, variables[scope], cancelled)))
             for entry, scope in content.wanted

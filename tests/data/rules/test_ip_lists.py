@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.errors import BadInput, LakeDamaged
-from data.rules.ip_lists import MAX_LIST_BYTES, MAX_NETWORKS, Snapshot, folder_fetcher, parse_networks
+from data.rules.ip_lists import MAX_LIST_BYTES, MAX_NETWORKS, FetchedList, folder_fetcher, parse_networks
 from data.rules.tables import IpList
 from data.store.ip_list_files import refresh, snapshots
 from tests.support.tables import examples, examples_at_once, tables
@@ -193,8 +193,8 @@ def test_whatever_is_published_gives_networks_of_the_open_internet_or_is_refused
 def test_a_list_is_kept_as_it_was_fetched_with_its_time_in_utc(lake):
     assert snapshots(lake) == {}
     (outcome,) = refresh(lake, [list_of()], lambda row: prefixes(*OLD), NOW.astimezone(ZoneInfo("Asia/Tokyo")))
-    assert outcome == (list_of(), Snapshot("gptbot", NOW, OLD), "")
-    assert snapshots(lake) == {"gptbot": Snapshot("gptbot", NOW.replace(microsecond=0), OLD)}
+    assert outcome == (list_of(), FetchedList("gptbot", NOW, OLD), "")
+    assert snapshots(lake) == {"gptbot": FetchedList("gptbot", NOW.replace(microsecond=0), OLD)}
     assert json.loads((lake.ip_lists / "gptbot.json").read_text()) == {
         "url": "https://list.example/",
         "fetched_at": "2026-03-15T12:30:45+00:00",
@@ -206,7 +206,7 @@ def test_a_list_fetched_again_replaces_the_one_before_even_a_damaged_one(lake):
     (lake.ip_lists / "gptbot.json").write_bytes(b"{")
     for networks, moment in ((OLD, NOW), ([ip_network("20.42.11.0/24")], LATER)):
         list(refresh(lake, [list_of()], lambda row, networks=networks: prefixes(*networks), moment))
-        assert snapshots(lake) == {"gptbot": Snapshot("gptbot", moment.replace(microsecond=0), networks)}
+        assert snapshots(lake) == {"gptbot": FetchedList("gptbot", moment.replace(microsecond=0), networks)}
 
 
 def test_lists_are_told_of_one_after_the_other_and_one_that_fails_stops_no_other(lake):

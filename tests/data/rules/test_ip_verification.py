@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.rules.bots import HUMAN_CLASSIFICATION, bot_classification
-from data.rules.ip_lists import Snapshot
+from data.rules.ip_lists import FetchedList
 from data.rules.ip_verification import IpVerdict, Networks, Verifier, identified_agent
 from data.rules.tables import Agent, IpList, Proxy, load
 from data.visits import Classification
@@ -48,7 +48,7 @@ def verifier(monkeypatch):
 
     def verifier(proxies=(), fetched=FETCHED, **networks):
         times = fetched if isinstance(fetched, dict) else dict.fromkeys(networks, fetched)
-        return Verifier({name: Snapshot(name, times[name], found) for name, found in networks.items()}, proxies)
+        return Verifier({name: FetchedList(name, times[name], found) for name, found in networks.items()}, proxies)
 
     return verifier
 
@@ -182,7 +182,7 @@ REFERRED = Classification("ai_referral", "referral", "Claude", *[None] * 4, "mob
 def test_a_browsers_name_from_the_addresses_of_an_agent_is_that_agent_and_from_elsewhere_a_persons():
     def shipped(fetched=FETCHED, proxies=()):
         """A verifier of the shipped tables: ChatGPT-User comes from HOME."""
-        return Verifier({"openai-chatgpt-user": Snapshot("openai-chatgpt-user", fetched, HOME)}, proxies)
+        return Verifier({"openai-chatgpt-user": FetchedList("openai-chatgpt-user", fetched, HOME)}, proxies)
 
     for person in (HUMAN_CLASSIFICATION, REFERRED):
         assert shipped().can_verify(person)
@@ -236,7 +236,7 @@ def test_proxies_are_networks_of_the_open_internet_that_do_not_overlap():
 
 
 def test_the_shipped_agents_can_be_verified():
-    lists = {row.name: Snapshot(row.name, FETCHED, HOME) for row in load(IpList, "ip_lists")}
+    lists = {row.name: FetchedList(row.name, FETCHED, HOME) for row in load(IpList, "ip_lists")}
     asked = Verifier(lists)
     rows = [row for row in load(Agent, "agents") if any(way.startswith("ip:") for way in row.verify)]
     for row in rows:

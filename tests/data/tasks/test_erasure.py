@@ -180,18 +180,18 @@ def test_files_stay_longer_than_a_query_runs_and_go_then(lake):
     (file,) = files_of(lake)
     with closing(Warehouse(lake)) as warehouse:
         scope = Scope("acme", date(2026, 3, 1), date(2026, 3, 9))
-        overview, variables = ENTRIES["traffic-overview"], warehouse.variables(scope)
+        overview, snapshot = ENTRIES["traffic-overview"], warehouse.snapshot(scope)
         erased = Eraser(lake, lambda: NOW).run("acme", Criteria("a"))
         assert dead_files(lake) == {file.path: NOW + timedelta(seconds=15)}
         assert (erased.dead, erased.ended_at) == ([file.path], NOW)
-        assert warehouse.answer(overview, variables)["total_visits"] == 2
-        assert warehouse.answer(overview, warehouse.variables(scope))["total_visits"] == 1
+        assert warehouse.answer(overview, snapshot)["total_visits"] == 2
+        assert warehouse.answer(overview, warehouse.snapshot(scope))["total_visits"] == 1
         for seconds, is_there in ((14, True), (15, False)):
             Compactor(lake, lambda: NOW + timedelta(seconds=seconds)).sweep()  # noqa: B023
             assert (lake.root / file.path).exists() == is_there
         with pytest.raises(QueryFailed):
-            warehouse.answer(overview, variables)
-        assert warehouse.answer(overview, warehouse.variables(scope))["total_visits"] == 1
+            warehouse.answer(overview, snapshot)
+        assert warehouse.answer(overview, warehouse.snapshot(scope))["total_visits"] == 1
 
 
 def test_earlier_dead_files_of_these_days_go_with_them_and_no_others(lake):

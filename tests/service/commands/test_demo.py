@@ -72,7 +72,7 @@ def test_planted_problems_are_the_same_every_day_and_before_it(tmp_path):
 
 def test_every_invented_link_that_is_found_in_the_demo_is_in_the_list_with_the_same_numbers(demo, today):
     scope = Scope("demo", today - timedelta(28), today - timedelta(1))
-    rows = demo.answer(ENTRIES["invented-links"], demo.variables(scope))
+    rows = demo.answer(ENTRIES["invented-links"], demo.snapshot(scope))
     listed = {row["path"]: (row["domain"], row["agent_fetches"], row["ai_referrals"]) for row in rows}
     found = [one.row for one in detect(demo, DETECTORS["invented_link"], "demo", today)]
     assert found

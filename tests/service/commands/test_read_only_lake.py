@@ -86,7 +86,7 @@ def bytes_in(folder):
 def answers(folder):
     """What a lake answers where it can be written."""
     with opened(folder) as lake, closing(Warehouse(lake)) as warehouse:
-        return [json.loads(encode(warehouse.answer(ENTRIES[name], warehouse.variables(SCOPE)))) for name in ASKED]
+        return [json.loads(encode(warehouse.answer(ENTRIES[name], warehouse.snapshot(SCOPE)))) for name in ASKED]
 
 
 MADE = [shutil.copytree, without_shared_memory, closed, backup]

@@ -41,16 +41,16 @@ class Engine(Warehouse):
         self.epochs += 1
         return super().state(organization)
 
-    def variables(self, scope):
+    def snapshot(self, scope):
         self.snapshots += 1
-        return super().variables(scope)
+        return super().snapshot(scope)
 
-    def answer(self, entry, variables, *cancelled):
-        self.computed[entry.name, variables["scope"]["organization"]] += 1
+    def answer(self, entry, snapshot, *cancelled):
+        self.computed[entry.name, snapshot.scope.organization] += 1
         assert self.open.wait(30)
         if self.failure:
             raise self.failure
-        return super().answer(entry, variables, *cancelled)
+        return super().answer(entry, snapshot, *cancelled)
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import pytest
 
 from data.tasks.compaction import Compactor
 from queries import Warehouse
-from queries.variables import IN_MEMORY
 from service.jobs.detection import Detection
 from service.jobs.placebo import placebo
 from tests.service.jobs.findings import NOW, broken, people, ship
@@ -43,7 +42,7 @@ def test_a_repair_closes_a_job_and_a_burst_a_flood_and_a_season_do_not(lake, job
     land(lake, "acme", visits_of(what, range(-28, 0)))
     with closing(Warehouse(lake)) as warehouse:
         Detection(warehouse, lake, jobs, "acme").update_jobs(NOW.date(), NOW)
-        assert not [idle for idle in warehouse._engine._idle if IN_MEMORY in idle.variables]
+        assert not [idle for idle in warehouse._engine._idle if idle.snapshot.in_memory]
         (job,) = (one for one in jobs.of("acme") if one.path == "/pay")
         assert job.type == "server_errors"
         ship(jobs, job.id)

@@ -76,7 +76,7 @@ def test_twice_the_days_take_at_most_twice_the_work(weekly, page):
                 )
 
             loaded = [
-                orjson.loads(encode(warehouse.answer(entry, warehouse.variables(scope))))
+                orjson.loads(encode(warehouse.answer(entry, warehouse.snapshot(scope))))
                 for entry, scope in content().wanted
             ]
             steps.append(steps_of(lambda content=content, loaded=loaded: content().filled(loaded)))

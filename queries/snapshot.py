@@ -1,0 +1,270 @@
+"""Snapshots: which files and rollups the answers for a scope read, and how SQL is told of them.
+
+This is the only place that decides whether rollups may be used for a scope.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import duckdb
+
+from data import Lake
+from data.manifest.behaviour import unjudged_days
+from data.manifest.files import LandedFile
+from data.store.layout import LakeFolders
+from data.store.link_files import link_files
+from data.store.rollups import live_rollups, month_of, seed_path
+from data.visits import SCHEMA_VERSION
+from queries.prelude import relation_names, rollup_version, served_filters
+from queries.scope import FILTERS, LISTING, Scope
+from queries.traffic_values import TrafficValue
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ROLLUP_FILTERS: Final = frozenset({"domain"})
+"""The filters that all stored rows can serve, in addition to days. A relation may declare more (served_filters)."""
+
+MAX_VALUES_PER_DAY: Final = 10_000
+"""How many referrers, campaigns, agents or domains a relation keeps of a day; also in prelude/6_cut.sql."""
+
+CUT_WORDS: Final = frozenset({"agent", "referrer", "utm_source", "utm_campaign"})
+"""The filters by words that relations cut. Stored rows of a day that may have been cut do not serve them."""
+
+
+class VisitFiles(NamedTuple):
+    """Files of visits."""
+
+    paths: tuple[str, ...]  # that of the empty seed first
+    schemas_differ: bool  # whether one of them lacks columns
+    visits: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """The files and rollups that the answers for one scope read, as they were at one moment.
+
+    Cursors keep the variables of a snapshot as long as they are given the same object.
+    """
+
+    scope: Scope
+    behaviour: bool  # whether signals count
+    files: VisitFiles
+    uncovered_files: VisitFiles  # those of days that are not closed
+    rollups: tuple[str, ...]  # the empty seed first
+    closed_days: tuple[date, ...]  # those that rollups answer for
+    days_with_rollups: tuple[date, ...]  # also those that rollups cannot answer for in this scope
+    days_without_domains: tuple[date, ...]  # those of which rollups have no rows for single domains
+    high_cardinality_days: tuple[date, ...]  # those of which words may be cut
+    sources: Mapping[str, str]  # for each relation, the view that it counts visits from
+    links: tuple[str, ...]  # files, the empty seed first
+    traffic_values: tuple[TrafficValue, ...] = ()
+    subjects: Sequence[Mapping[str, Any]] = ()  # of jobs, for measures
+    explain: bool = False  # whether detectors show what they pass over, too
+    in_memory: Mapping[str, "pa.Table"] = field(default_factory=dict)
+    """The rows of relations and views that several answers share, by name."""
+
+    @property
+    def visits_to_read(self) -> int:
+        """The visits that an answer reads on this machine, at most."""
+        is_served = self.scope.filters.keys() <= ROLLUP_FILTERS | _SERVED_WHERE_TAKEN
+        return (self.uncovered_files if is_served else self.files).visits
+
+    @cached_property
+    def variables(self) -> Mapping[str, Any]:
+        """The session variables that SQL reads, by name. A filter that is not set has none, so that it is NULL."""
+        closed_bits: Counter[date] = Counter()  # of each month, as day_bit() of the prelude numbers them
+        for day in self.closed_days:
+            closed_bits[month_of(day)] += 1 << day.day - 1
+        always = {
+            "scope": {name: getattr(self.scope, name) for name in ("organization", "start_date", "end_date")},
+            "behaviour": self.behaviour,
+            "files": _as_variable(self.files),
+            "uncovered_files": _as_variable(self.uncovered_files),
+            "rollups": [*self.rollups],
+            "closed_months": [{"month": month, "days": closed_bits[month]} for month in sorted(closed_bits)],
+            "days_without_domains": [*self.days_without_domains],
+            "high_cardinality_days": [*self.high_cardinality_days],
+            "sources": {**self.sources},
+            "links": [*self.links],
+            "traffic_values": [value._asdict() for value in self.traffic_values],
+        }
+        some = {"subjects": [*self.subjects], "explain": self.explain, "in_memory": [*self.in_memory]}
+        return {
+            **always,
+            **self.scope.filters,
+            **self.scope.listing,
+            **{name: value for name, value in some.items() if value},
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterSnapshot(Snapshot):
+    """A snapshot whose answers come from a cluster, which counts visits and reads no rollups."""
+
+    landed: tuple[LandedFile, ...]  # the files with visits
+    landed_links: tuple[str, ...]  # the files with links, relative to the folder of the lake
+
+    @property
+    def visits(self) -> int:
+        """The number of visits in the files."""
+        return sum(file.visits for file in self.landed)
+
+
+def empty_snapshot(lake: LakeFolders) -> Snapshot:
+    """A snapshot in which every relation is empty."""
+    return Snapshot(
+        scope=Scope("", date.max, date.max),
+        behaviour=False,
+        files=visit_files(lake, []),
+        uncovered_files=visit_files(lake, []),
+        rollups=(str(seed_path(lake)),),
+        closed_days=(),
+        days_with_rollups=(),
+        days_without_domains=(),
+        high_cardinality_days=(),
+        sources=one_source("all_visits"),
+        links=(lake.seed_links,),
+    )
+
+
+def take_snapshot(lake: Lake, scope: Scope) -> Snapshot:
+    """The snapshot of a lake for a scope now. Raises LakeDamaged for a damaged file."""
+    return snapshot_of(lake, scope, live_files(lake, scope))
+
+
+def live_files(lake: Lake, scope: Scope) -> list[LandedFile]:
+    """The files with the visits that count in a scope. Raises LakeDamaged for a damaged file."""
+    live = lake.live_files(scope.organization, scope.start_date, scope.end_date)
+    if scope.only_judged and lake.manifest.behaviour.is_used(scope.organization):
+        unjudged = unjudged_days(live)
+        live = [file for file in live if file.day not in unjudged]
+    for file in live:
+        lake.verified_path(file)
+    return live
+
+
+def snapshot_of(lake: Lake, scope: Scope, live: Sequence[LandedFile]) -> Snapshot:
+    """The snapshot for a scope whose visits are in these files."""
+    behaviour = lake.manifest.behaviour.is_used(scope.organization)
+    rollups = live_rollups(lake, scope.organization, rollup_version(behaviour), live)
+    filters = scope.filters.keys()
+    closed = rollups.days
+    if scope.domain is not None:
+        closed -= rollups.days_without_domains
+    if filters & CUT_WORDS:
+        closed -= {*_high_cardinality_days(live)}
+    uncovered = [file for file in live if file.day not in closed]
+    return Snapshot(
+        scope=scope,
+        behaviour=behaviour,
+        files=visit_files(lake, live),
+        uncovered_files=visit_files(lake, uncovered),
+        rollups=(str(seed_path(lake)), *rollups.files),
+        closed_days=tuple(sorted(closed)),
+        days_with_rollups=tuple(sorted(rollups.days)),
+        days_without_domains=tuple(sorted(rollups.days_without_domains)),
+        high_cardinality_days=_high_cardinality_days(uncovered if filters <= ROLLUP_FILTERS else live),
+        sources={relation: source_of(relation, filters) for relation in relation_names()},
+        links=tuple(link_files(lake, scope.organization)),
+    )
+
+
+def for_cluster(lake: Lake, snapshot: Snapshot, files: Sequence[LandedFile]) -> ClusterSnapshot:
+    """The snapshot of which a cluster counts the visits in these files."""
+    changed = {
+        "high_cardinality_days": _high_cardinality_days(files),
+        "landed": tuple(files),
+        "landed_links": tuple(str(Path(path).relative_to(lake.root)) for path in snapshot.links[1:]),
+    }
+    same = {name: getattr(snapshot, name) for name in Snapshot.__dataclass_fields__}
+    return ClusterSnapshot(**{**same, **changed})
+
+
+def _high_cardinality_days(files: Iterable[LandedFile]) -> tuple[date, ...]:
+    """The days of which these files have more than MAX_VALUES_PER_DAY visits, so that they may have as many words."""
+    visits: Counter[date] = Counter()
+    for file in files:
+        visits[file.day] += file.visits
+    return tuple(sorted(day for day, count in visits.items() if count > MAX_VALUES_PER_DAY))
+
+
+def source_of(relation: str, filters: Collection[str]) -> str:
+    """The view that a relation counts visits from, when these `filters` of a Scope are set.
+
+    It is uncovered_visits, which adds stored rows for the other days, if stored rows can be filtered by all of these
+    fields. Otherwise, for example for a field added to Scope later, it is all_visits and rollups are not used.
+    """
+    return "uncovered_visits" if ROLLUP_FILTERS | served_filters(relation) >= set(filters) else "all_visits"
+
+
+def one_source(view: str) -> dict[str, str]:
+    """The `sources` that make every relation count visits from one view, without rollups."""
+    return dict.fromkeys(relation_names(), view)
+
+
+def visit_files(lake: LakeFolders, files: Sequence[LandedFile]) -> VisitFiles:
+    """The paths of files, after that of the empty seed."""
+    return VisitFiles(
+        (lake.seed_visits, *(f"{lake.root}/{file.path}" for file in files)),
+        any(file.schema_version < SCHEMA_VERSION for file in files),
+        sum(file.visits for file in files),
+    )
+
+
+def set_variables(cursor: duckdb.DuckDBPyConnection, snapshot: Snapshot) -> None:
+    """Set the variables of a snapshot in the session of a cursor, which then has its rows in memory, too."""
+    for relation, rows in snapshot.in_memory.items():
+        cursor.register(f"{relation}_in_memory", rows)
+    for name, value in snapshot.variables.items():
+        _set(cursor, name, value)
+
+
+def set_uncovered_files(cursor: duckdb.DuckDBPyConnection, files: VisitFiles) -> None:
+    """Let a cursor with the variables of a snapshot read other files as those that no rollup covers."""
+    _set(cursor, "uncovered_files", _as_variable(files))
+
+
+def _set(cursor: duckdb.DuckDBPyConnection, name: str, value: object) -> None:
+    cursor.execute(parsed(cursor, _SET[name]), {"value": value})
+
+
+def _as_variable(files: VisitFiles) -> dict[str, Any]:
+    """The files as read_visits() expects them."""
+    return {"paths": [*files.paths], "schemas_differ": files.schemas_differ}
+
+
+def parsed(cursor: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement:
+    """The one statement of a text of this package, parsed once in a process. Every cursor may execute it."""
+    if text not in _PARSED:
+        (_PARSED[text],) = cursor.extract_statements(text)
+    return _PARSED[text]
+
+
+_PARSED: Final[dict[str, duckdb.Statement]] = {}
+_SERVED_WHERE_TAKEN: Final = frozenset({"traffic_type"})
+"""Filters of few answers only, which read relations that serve them."""
+_VISIT_FILES: Final = "CAST($value AS STRUCT(paths VARCHAR[], schemas_differ BOOLEAN))"
+_SET: Final = {
+    **{name: f"SET VARIABLE {name} = $value" for name in (*FILTERS, *LISTING)},
+    "scope": "SET VARIABLE scope = $value",
+    "explain": "SET VARIABLE explain = CAST($value AS BOOLEAN)",
+    "behaviour": "SET VARIABLE behaviour = CAST($value AS BOOLEAN)",
+    "subjects": "SET VARIABLE subjects = CAST($value AS subjects)",
+    "files": f"SET VARIABLE files = {_VISIT_FILES}",
+    "uncovered_files": f"SET VARIABLE uncovered_files = {_VISIT_FILES}",
+    "rollups": "SET VARIABLE rollups = CAST($value AS VARCHAR[])",
+    "closed_months": "SET VARIABLE closed_months = CAST($value AS STRUCT(month DATE, days INTEGER)[])",
+    "days_without_domains": "SET VARIABLE days_without_domains = CAST($value AS DATE[])",
+    "high_cardinality_days": "SET VARIABLE high_cardinality_days = CAST($value AS DATE[])",
+    "sources": "SET VARIABLE sources = $value",
+    "links": "SET VARIABLE links = CAST($value AS VARCHAR[])",
+    "in_memory": "SET VARIABLE in_memory = CAST($value AS VARCHAR[])",
+    "traffic_values": "SET VARIABLE traffic_values = "
+    "CAST($value AS STRUCT(traffic_type VARCHAR, ten_thousandths BIGINT, currency VARCHAR)[])",
+}
