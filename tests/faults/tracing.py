@@ -6,13 +6,14 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from queries import RollupBuilder, Warehouse
-from tests.support.forks import Forked
+from tests.support.forks import PAUSE_SECONDS, Forked
 from tests.support.lakes import opened
 from tests.support.visits import land, visit
 
@@ -115,6 +116,24 @@ class Program:
         run = child.wait()
         tracer.wait()
         return run._replace(calls=list(calls_of(trace.read_text(errors="replace"))))
+
+    @contextmanager
+    def stopped(self, folder, call, function, *words):
+        """Run a function with some words until it has made a call, and stop it there; SIGCONT lets it go on."""
+        child = self.start(folder, function, *words, held=True)
+        trace = child.told.with_suffix(".trace")
+        inject = f"inject={call.name}:signal=STOP:when={call.number}"
+        tracer = Tracer(child.process, trace, "-e", f"trace={call.name}", "-e", inject)
+        assert tracer.is_attached, tracer.told
+        child.release()
+        try:
+            while "stopped by SIGSTOP" not in trace.read_text(errors="replace"):
+                assert child.runs(), child.told.read_text()
+                time.sleep(PAUSE_SECONDS)
+            yield child
+        finally:
+            child.kill()
+            tracer.wait()
 
 
 class Tracer:

@@ -112,10 +112,10 @@ def say(text):
     os.write(1, f"{text}\n".encode())
 
 
-def follow(root, path):
+def follow(root, path, domain=""):
     """Land what is new in a log and in what it was renamed to."""
     lake = Lake(Path(root))
-    follower = Follower(lake, data.ingest.importer.Importer(lake), Path(path), Options("acme"), notify=say)
+    follower = Follower(lake, data.ingest.importer.Importer(lake), Path(path), Options("acme", domain), notify=say)
     follower.tick()
     follower.close()
     if follower._last_error:
