@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
-from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from service.clock import to_text
@@ -18,11 +17,9 @@ if TYPE_CHECKING:
 _GAP: Final = 2
 _MIN_TEXT: Final = 12
 """The cells that a text keeps at least when it is shortened."""
-_MIN_BAR, _MAX_BAR = 10, 30
 _PRINTED_ROWS: Final = 1_000
 """Rows that are printed at once: rich needs several kB for each."""
 _LEFT_OUT_LAST: Final = ("visits", "percentage")
-_EIGHTHS: Final[tuple[str, ...]] = ("", *"▏▎▍▌▋▊▉")
 
 
 @dataclass(frozen=True)
@@ -60,16 +57,13 @@ def fit(rows: Sequence[dict[str, Any]], width: int | None) -> tuple[list[Printed
     """The columns of a table that is at most `width` cells wide, and the names of those left out for want of room.
 
     First headers are broken after underscores, then columns are left out from the right (the first one, visits and
-    percentage last), then texts are shortened in the middle, the widest first. If everything fits as it is and there
-    is room, a bar follows percentage. None: every column as it is.
+    percentage last), then texts are shortened in the middle, the widest first. None: every column as it is.
     """
     from rich.cells import cell_len
 
     columns = [_column(name, [row[name] for row in rows]) for name in rows[0]]
-    if width is None:
+    if width is None or _total(columns) <= width:
         return columns, []
-    if _total(columns) <= width:
-        return _with_bar(columns, rows, width - _total(columns)), []
     columns = [replace(one, width=max(map(cell_len, (*_name_parts(one.name), *one.cells)))) for one in columns]
     fitting = list(columns)
     last = [columns[0], *(column for name in _LEFT_OUT_LAST for column in columns[1:] if column.name == name)]
@@ -191,19 +185,3 @@ def _wrapped(column: PrintedColumn, width: int) -> PrintedColumn:
             lines.append(word)
     header = "\n".join(shorten(line, width) for line in lines)
     return replace(column, width=width, header=header, cells=tuple(shorten(cell, width) for cell in column.cells))
-
-
-def _with_bar(columns: list[PrintedColumn], rows: Sequence[dict[str, Any]], room: int) -> list[PrintedColumn]:
-    """The columns with a bar beside percentage, if there is a percentage and room; the largest fills the bar."""
-    width = min(room - _GAP, _MAX_BAR)
-    names = [column.name for column in columns if column.is_number]
-    if "percentage" not in names or width < _MIN_BAR:
-        return columns
-    shares = [float(row["percentage"] or 0) for row in rows]
-    largest = max(shares)
-    if min(shares) < 0 or largest == 0 or not all(map(isfinite, shares)):
-        return columns
-    eighths = [round(8 * width * share / largest) for share in shares]
-    bars = tuple("█" * (number // 8) + _EIGHTHS[number % 8] for number in eighths)
-    position = [column.name for column in columns].index("percentage") + 1
-    return [*columns[:position], PrintedColumn("", bars, width), *columns[position:]]
