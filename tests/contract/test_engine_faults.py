@@ -334,7 +334,7 @@ def test_what_answers_shared_is_in_memory_until_the_last_of_them_is_there(lake, 
     cursor, had = LockedEngine.cursor, []
 
     def noting(engine, snapshot, *args, **options):
-        had.append(snapshot.in_memory)
+        had.append(bool(snapshot.in_memory))
         return cursor(engine, snapshot, *args, **options)
 
     monkeypatch.setattr(LockedEngine, "cursor", noting)
