@@ -249,22 +249,16 @@ def parsed(cursor: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement:
 _PARSED: Final[dict[str, duckdb.Statement]] = {}
 _SERVED_WHERE_TAKEN: Final = frozenset({"traffic_type"})
 """Filters of few answers only, which read relations that serve them."""
-_VISIT_FILES: Final = "CAST($value AS STRUCT(paths VARCHAR[], schemas_differ BOOLEAN))"
+_TYPES: Final = {
+    "subjects": "subjects",
+    "traffic_values": "STRUCT(traffic_type VARCHAR, ten_thousandths BIGINT, currency VARCHAR)[]",
+}
+"""The types of variables whose values do not show them. A cast takes as long as to set a variable without one."""
+_NAMES: Final = (
+    "scope", "behaviour", "files", "uncovered_files", "rollups", "closed_months", "days_without_domains",
+    "high_cardinality_days", "sources", "links", "explain", "in_memory", *FILTERS, *LISTING,
+)  # fmt: skip
 _SET: Final = {
-    **{name: f"SET VARIABLE {name} = $value" for name in (*FILTERS, *LISTING)},
-    "scope": "SET VARIABLE scope = $value",
-    "explain": "SET VARIABLE explain = CAST($value AS BOOLEAN)",
-    "behaviour": "SET VARIABLE behaviour = CAST($value AS BOOLEAN)",
-    "subjects": "SET VARIABLE subjects = CAST($value AS subjects)",
-    "files": f"SET VARIABLE files = {_VISIT_FILES}",
-    "uncovered_files": f"SET VARIABLE uncovered_files = {_VISIT_FILES}",
-    "rollups": "SET VARIABLE rollups = CAST($value AS VARCHAR[])",
-    "closed_months": "SET VARIABLE closed_months = CAST($value AS STRUCT(month DATE, days INTEGER)[])",
-    "days_without_domains": "SET VARIABLE days_without_domains = CAST($value AS DATE[])",
-    "high_cardinality_days": "SET VARIABLE high_cardinality_days = CAST($value AS DATE[])",
-    "sources": "SET VARIABLE sources = $value",
-    "links": "SET VARIABLE links = CAST($value AS VARCHAR[])",
-    "in_memory": "SET VARIABLE in_memory = CAST($value AS VARCHAR[])",
-    "traffic_values": "SET VARIABLE traffic_values = "
-    "CAST($value AS STRUCT(traffic_type VARCHAR, ten_thousandths BIGINT, currency VARCHAR)[])",
+    **{name: f"SET VARIABLE {name} = $value" for name in _NAMES},
+    **{name: f"SET VARIABLE {name} = CAST($value AS {kind})" for name, kind in _TYPES.items()},
 }

@@ -25,7 +25,7 @@ ALLOWED = {
     "queries/connect.py:table": "the compiled text of a template",
     "queries/snapshot.py:parsed": "hands on what its callers give it, and they are looked at here",
     "queries/snapshot.py:_set": "one of the constants of that file",
-    "queries/snapshot.py:": "the names of the fields of Scope",
+    "queries/snapshot.py:": "names of variables and types, constants of that file",
     "queries/rollups.py:_count_relation": "three constants of that file",
     "queries/prelude/__init__.py:": "a mask of bits, summed in data/signals.py",
     "queries/definitions.py:define_relations": "the SQL files of the package",
