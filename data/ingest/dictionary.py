@@ -5,7 +5,7 @@ results are expanded to the rows. See the example in pipeline.py.
 """
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Final, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,9 +23,46 @@ class DictionaryColumn(NamedTuple):
     dictionary: pa.Array
 
     def mapped(self, function: Callable[[str], str | None]) -> "DictionaryColumn":
-        """The column with each distinct text replaced. The dictionary may then contain a value more than once."""
-        texts = map(function, self.dictionary.to_pylist())
-        return DictionaryColumn(self.indices, pa.array(texts, pa.string()))
+        """The column with each distinct text replaced."""
+        return numbered(pa.array(map(function, self.dictionary.to_pylist()), pa.string()), self.indices)
+
+    def where(self, mask: pa.Array) -> "DictionaryColumn":
+        """The column with null where the mask is false."""
+        null = len(self.dictionary)
+        dictionary = pa.concat_arrays([self.dictionary, pa.nulls(1, self.dictionary.type)])
+        return DictionaryColumn(pc.if_else(mask, self.indices, pa.scalar(null, self.indices.type)), dictionary)
+
+    @property
+    def size(self) -> int:
+        """The number of distinct values."""
+        return len(self.dictionary)
+
+    def values_at(self, indices: pa.Array) -> list[Any]:
+        """The values with some indices."""
+        values: list[Any] = self.dictionary.take(indices).to_pylist()
+        return values
+
+
+class DistinctColumn(NamedTuple, Generic[Value]):
+    """A column of Python values: the distinct ones, and the index of each row's value among them."""
+
+    indices: pa.Array
+    values: Sequence[Value]
+
+    @property
+    def size(self) -> int:
+        """The number of distinct values."""
+        return len(self.values)
+
+    def values_at(self, indices: pa.Array) -> list[Value]:
+        """The values with some indices."""
+        return [self.values[index] for index in indices.to_pylist()]
+
+
+def numbered(values: pa.Array, indices: pa.Array) -> DictionaryColumn:
+    """The column of `values` at `indices`; `values` may contain a value more than once."""
+    encoded = values.dictionary_encode("encode")
+    return DictionaryColumn(encoded.indices.take(indices), encoded.dictionary)
 
 
 def dictionary_encoded(column: pa.ChunkedArray) -> DictionaryColumn:
@@ -68,6 +105,20 @@ def composite_key(*columns: pa.Array) -> CompositeKey:
         parts.append(pc.subtract(rest, pc.multiply(quotient, size)))
         rest = quotient
     return CompositeKey(encoded.indices, parts[::-1])
+
+
+def evaluated(
+    function: Callable[..., Value], *columns: DictionaryColumn | DistinctColumn[Any]
+) -> DistinctColumn[Value]:
+    """The result of a function for each row, called once for each distinct combination of the columns' values."""
+    if len(columns) == 1:
+        rows, parts = columns[0].indices, [pa.arange(0, columns[0].size)]
+    else:
+        rows, parts = composite_key(*(column.indices for column in columns))
+    arguments = [column.values_at(part) for column, part in zip(columns, parts, strict=True)]
+    numbers: dict[Value, int] = {}
+    results = interned(numbers, [*map(function, *arguments)])
+    return DistinctColumn(results.take(rows), [*numbers])
 
 
 def interned(numbers: dict[Value, int], values: Sequence[Value]) -> pa.Array:

@@ -10,12 +10,12 @@ from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from math import inf
 from time import perf_counter
-from typing import Final
+from typing import Any, Final
 
 import re2
 
 from data.errors import LakeDamaged
-from data.ingest.submissions import PACK, STEP_SECONDS, ClassifiedVisits, IngestResult, Origin, PreparedVisits, VisitRow
+from data.ingest.submissions import PACK, STEP_SECONDS, ClassifiedVisits, IngestResult, PreparedVisits, VisitRow
 from data.ingest.visitor_ids import daily_salts, visitor_hash
 from data.links.index import NO_LINKS, IndexedLinks, LinkIndex
 from data.local_time import local_day, utc_offset
@@ -23,12 +23,11 @@ from data.logs.reported import Submission
 from data.manifest.clock import is_recent
 from data.manifest.organizations import ZoneChanged
 from data.rules.bots import readable_user_agent
-from data.rules.classifier import Classifier, Request, combine
+from data.rules.classifier import Classifier, Origin, Request, combine
 from data.rules.geoip import CountryDatabase
 from data.rules.ip_lists import Network
 from data.rules.ip_verification import Verifier
-from data.rules.paths import PROBE, classify_path
-from data.rules.referrers import INTERNAL, is_internal
+from data.rules.paths import PROBE, path_kind
 from data.signals import BITS
 from data.store import pending
 from data.store.ip_list_files import changed_at, intact_snapshots
@@ -41,7 +40,7 @@ _LOG: Final = logging.getLogger(__name__)
 REFRESH_AFTER: Final = timedelta(minutes=1)
 
 
-_ORIGIN: Final = columns_filled_by("referrer", "campaign", "rules")
+_SHARED: Final = columns_filled_by("classification", "referrer", "campaign")
 _OWN: Final = (
     "visited_at", "domain", "short_code", "path", "method", "status", "country", "visitor", "is_malicious",
     "user_agent", "utc_offset", "signals", "bytes_sent",
@@ -92,7 +91,7 @@ class LiveIngest:
         is_packed = bool(classified.rows) and (prepared.is_complete or len(classified.rows) >= PACK)
         prepared.classified = None if is_packed else classified
         if is_packed:
-            prepared.packs.append(_packed(classified))
+            prepared.packs.append(self._packed(classified))
 
     def store(self, batch: Sequence[PreparedVisits]) -> list[IngestResult]:
         """Store submissions durably in one transaction.
@@ -109,7 +108,7 @@ class LiveIngest:
                 classified = together.get(organization) or self._new(prepared)
                 self._classify(prepared, together.setdefault(organization, classified))
         visits += [
-            (organization, _packed(classified)) for organization, classified in together.items() if classified.rows
+            (organization, self._packed(classified)) for organization, classified in together.items() if classified.rows
         ]
         if visits:
             pending.enqueue(self._lake.manifest, visits, self._now())
@@ -159,21 +158,19 @@ class LiveIngest:
             domain, path, query = fact.target
             user_agent, classification, is_claim = self._user_agent(fact.user_agent)
             by_referral, origin, signals = self._referral(fact.method, fact.referrer, query)
-            if is_internal(origin[0], domain, links.domains):
-                origin = (origin[0], INTERNAL, *origin[2:])
+            origin = origin.on(domain, links.domains)
             ip, country, visitor = fact.ip, fact.country, None
             if ip:
                 country = country or (self._countries.lookup(ip) or "" if self._countries else "")
                 visitor = visitor_hash(salts[day], organization, ip, user_agent)
                 if is_claim:
                     classification = self._verifier.verify(classification, ip, day)
-            short_code, path_kind = self._match_path(path)
-            if path_kind == PROBE and links.has_short_code(short_code):
-                path_kind = self._classifier.paths.kind(path, is_link=True)
-            number = shared.setdefault((classification, by_referral, path_kind, origin), len(shared))
+            short_code, is_probe, is_program = self._match_path(path)
+            kind = path_kind(is_probe, is_program, is_probe and links.has_short_code(short_code))
+            number = shared.setdefault((classification, by_referral, kind, origin), len(shared))
             rows.append((
                 fact.visited_at, domain or None, short_code, path, fact.method, fact.status, country or None,
-                visitor, path_kind == PROBE, user_agent or None, offset, signals, fact.bytes_sent, number,
+                visitor, kind == PROBE, user_agent or None, offset, signals, fact.bytes_sent, number,
             ))  # fmt: skip
         return rows
 
@@ -186,26 +183,21 @@ class LiveIngest:
     def _referral_uncached(self, method: str, referrer: str, query: str) -> tuple[Classification, Origin, int | None]:
         """The classification by referral, the origin, and the signals: attacked if the query is an attack."""
         request = Request("", method, referrer, query)
-        host, kind, utm = self._classifier.origin(request)
-        origin = (host, kind, *utm, self._classifier.rules_version)
         signals = BITS["attacked"] if self._classifier.paths.is_attack(query) else None
-        return self._classifier.classify_referral(request), origin, signals
+        return self._classifier.classify_referral(request), self._classifier.origin(request), signals
 
-    def _match_path_uncached(self, path: str) -> tuple[str | None, str]:
-        """The short code of a path (None without one), and the kind that the path has if the code is not a link's."""
+    def _match_path_uncached(self, path: str) -> tuple[str | None, bool, bool]:
+        """The short code of a path (None without one), and whether the patterns of probes and of programs match it."""
         code = self._short_code.search(path)
-        return (code[1] or None if code else None), self._classifier.paths.kind(path)
+        return (code[1] or None if code else None), *self._classifier.paths.match(path)
 
-
-def _packed(visits: ClassifiedVisits) -> Packed:
-    """Visits as they are stored."""
-    *own, numbers = zip(*visits.rows, strict=True)
-    rows_shared = (
-        classify_path(combine(by_agent, by_referral), path_kind) + origin
-        for by_agent, by_referral, path_kind, origin in visits.shared
-    )
-    columns_shared = zip(*rows_shared, strict=True)
-    names_shared = (*Classification._fields, *_ORIGIN)
-    return pack(
-        dict(zip(_OWN, own, strict=True)), numbers, dict(zip(names_shared, columns_shared, strict=True)), visits.zone
-    )
+    def _packed(self, visits: ClassifiedVisits) -> Packed:
+        """Visits as they are stored."""
+        *own, numbers = zip(*visits.rows, strict=True)
+        rows_shared = (
+            (*combine(by_agent, by_referral, kind), origin.referrer, origin.referrer_type, *origin.utm)
+            for by_agent, by_referral, kind, origin in visits.shared
+        )
+        shared: dict[str, Sequence[Any]] = dict(zip(_SHARED, zip(*rows_shared, strict=True), strict=True))
+        shared["rules_version"] = [self._classifier.rules_version] * len(visits.shared)
+        return pack(dict(zip(_OWN, own, strict=True)), numbers, shared, visits.zone)

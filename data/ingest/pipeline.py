@@ -14,14 +14,16 @@ An example of three lines, by two of their columns. Each column is dictionary-en
     3. combine each pair                combined      0: ai_referral, desktop        1: ai_training, bot
     4. expand to the rows               bot_category  ai_referral, ai_training, ai_referral
 
+Steps 2 and 3 are `evaluated`. The functions that it calls are those of a live visit (live.py).
 300,000 lines have only a few thousand distinct user agents and referrers, and not many more combinations.
 Client addresses are kept in memory only, here and in block_reader.py.
 """
 
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 import duckdb
@@ -32,10 +34,12 @@ from data.hosts import normalized_address, normalized_host
 from data.ingest.client_addresses import ClientAddresses
 from data.ingest.dictionary import (
     DictionaryColumn,
+    DistinctColumn,
     composite_key,
     dictionary_encoded,
+    evaluated,
     expand,
-    interned,
+    numbered,
     or_null,
     text_columns,
 )
@@ -43,10 +47,9 @@ from data.ingest.visitor_ids import visitor_hashes
 from data.links.index import IndexedLinks
 from data.local_time import local_times, utc_offsets
 from data.rules.bots import readable_user_agent
-from data.rules.classifier import Classifier, Origin, Request, combine
+from data.rules.classifier import Classifier, Request, combine
 from data.rules.ip_verification import Verifier
-from data.rules.paths import PROBE, PROGRAM, classify_path
-from data.rules.referrers import INTERNAL, is_internal
+from data.rules.paths import PROBE, path_kind
 from data.signals import BITS
 from data.sql import read_sql
 from data.visits import VISITS_OF_DAYS, Classification, columns_filled_by
@@ -132,7 +135,7 @@ class VisitBuilder:
         return pa.table({**columns, "rules_version": expand(rules_version, pa.repeat(0, len(order)))})
 
     def _targets(self, targets: pa.Array, tenant: Tenant) -> Columns:
-        """Path, query, short code, is_malicious, is_program and signals of each distinct target."""
+        """Path, query, short code, its rank, path_kind, is_malicious and signals of each distinct target."""
         paths = self._rules.classifier().paths
         patterns = {
             "short_code_pattern": tenant.short_code_pattern,
@@ -147,11 +150,14 @@ class VisitBuilder:
         finally:
             self._engine.unregister("targets")  # they do not outlive their block
         columns = {name: table[name].combine_chunks() for name in table.column_names}
-        probed = pc.unique(columns["short_code"].filter(columns["is_malicious"])).drop_null()
-        if len(probed):
-            links = self._rules.links(tenant.organization)
-            is_link = pc.is_in(columns["short_code"], probed.filter(pc.is_in(probed, links.short_codes)))
-            columns["is_malicious"] = pc.and_(columns["is_malicious"], pc.invert(is_link))
+        links = pc.unique(columns["short_code"].filter(columns["is_probe"])).drop_null()
+        if len(links):  # the links are not read for nothing: there may be hundreds of thousands
+            links = links.filter(pc.is_in(links, self._rules.links(tenant.organization).short_codes))
+        columns["is_link"] = pc.is_in(columns["short_code"], links)
+        flags = (columns[name].dictionary_encode() for name in ("is_probe", "is_program", "is_link"))
+        kinds = evaluated(path_kind, *(DictionaryColumn(flag.indices, flag.dictionary) for flag in flags))
+        columns["path_kind"] = pa.array(kinds.values, pa.string()).take(kinds.indices)
+        columns["is_malicious"] = pc.equal(columns["path_kind"], PROBE)
         return columns
 
     def _visitors(self, encoded: dict[str, DictionaryColumn], organization: str, zone: str) -> pa.Array:
@@ -181,49 +187,25 @@ class VisitBuilder:
         self, encoded: dict[str, DictionaryColumn], targets: Columns, organization: str
     ) -> list[tuple[pa.Array, Columns]]:
         """Classification and origin, each as the index of every row and the columns of distinct values."""
-        classifications, origins = dict[Classification, int](), dict[Origin, int]()
-        classifier, agents = self._rules.classifier(), encoded["user_agent"].dictionary.to_pylist()
-        keys, referrals = _referral_keys(encoded, targets["query"])
+        classifier, verifier = self._rules.classifier(), self._rules.verifier
+        referrals = _referrals(encoded, targets["query"])
         with _CLASSIFY_LOCK:
-            by_agent = interned(classifications, [classifier.classify_user_agent(agent) for agent in agents])
-            by_referral = interned(classifications, [classifier.classify_referral(referral) for referral in referrals])
-            origin = interned(origins, [classifier.origin(referral) for referral in referrals])
-        by_agent = by_agent.take(encoded["user_agent"].indices)
-        distinct, pairs = [*classifications], composite_key(by_agent, by_referral.take(keys))
-        parts = zip(*(part.to_pylist() for part in pairs.parts), strict=True)
-        combined = interned(classifications, [combine(distinct[agent], distinct[other]) for agent, other in parts])
-        combined = combined.take(pairs.indices)
-        verified = self._verify_claims(combined, by_agent, encoded, classifications)
-        classified = _classify_paths(verified, encoded["target"].indices, targets, classifications)
+            by_agent = evaluated(classifier.classify_user_agent, encoded["user_agent"])
+            by_referral = evaluated(classifier.classify_referral, referrals)
+            origin = evaluated(classifier.origin, referrals)
+        verifiable = [index for index, value in enumerate(by_agent.values) if verifier.can_verify(value)]
+        is_claim = pc.is_in(by_agent.indices, pa.array(verifiable, pa.int32()))
+        claims = (encoded[name].where(is_claim) for name in ("ip", "day"))
+        by_agent = evaluated(partial(_verified, verifier), by_agent, *claims)
+        path_kinds = numbered(targets["path_kind"], encoded["target"].indices)
+        classification = evaluated(combine, by_agent, by_referral, path_kinds)
         link_domains = self._rules.links(organization).domains
-        origin = _mark_internal(origin.take(keys), encoded["domain"], origins, link_domains)
-        origin_rows = [(host, referrer_type, *utm) for host, referrer_type, utm in origins]
+        origin = evaluated(lambda value, domain: value.on(domain, link_domains), origin, encoded["domain"])
+        origins = [(referrer, referrer_type, *utm) for referrer, referrer_type, utm in origin.values]
         return [
-            (classified, text_columns(Classification._fields, [*classifications])),
-            (origin, text_columns(columns_filled_by("referrer", "campaign"), origin_rows)),
+            (classification.indices, text_columns(Classification._fields, classification.values)),
+            (origin.indices, text_columns(columns_filled_by("referrer", "campaign"), origins)),
         ]
-
-    def _verify_claims(
-        self,
-        combined: pa.Array,
-        by_agent: pa.Array,
-        encoded: dict[str, DictionaryColumn],
-        classifications: dict[Classification, int],
-    ) -> pa.Array:
-        """`combined`, with the agents that the address verifies, contradicts, or shows behind a browser's name."""
-        verifier, distinct = self._rules.verifier, [*classifications]
-        verifiable = [index for index, classification in enumerate(distinct) if verifier.can_verify(classification)]
-        is_claim = pc.is_in(by_agent, pa.array(verifiable, pa.int32()))
-        ips, days = encoded["ip"], encoded["day"]
-        claims = composite_key(*(column.filter(is_claim) for column in (by_agent, ips.indices, days.indices)))
-        agent, ip, day = claims.parts
-        combinations = zip(
-            agent.to_pylist(), ips.dictionary.take(ip).to_pylist(), days.dictionary.take(day).to_pylist(), strict=True
-        )
-        verified = interned(classifications, [verifier.verify(distinct[index], *at) for index, *at in combinations])
-        verified, claimed = verified.take(claims.indices), by_agent.filter(is_claim)
-        verified = pc.if_else(pc.equal(verified, claimed), combined.filter(is_claim), verified)  # keeps AI referrals
-        return pc.replace_with_mask(combined, is_claim, verified)
 
 
 def _sort_order(*keys: pa.Array) -> pa.Array:
@@ -239,51 +221,13 @@ def _sort_order(*keys: pa.Array) -> pa.Array:
     return order
 
 
-def _classify_paths(
-    classified: pa.Array, targets: pa.Array, columns: Columns, classifications: dict[Classification, int]
-) -> pa.Array:
-    """`classified`, with the requests for paths that people do not open."""
-    for kind, name in ((PROGRAM, "is_program"), (PROBE, "is_malicious")):
-        if pc.any(columns[name]).as_py():
-            is_kind = columns[name].take(targets)
-            keys = composite_key(classified.filter(is_kind))
-            distinct = [*classifications]
-            before = [distinct[index] for index in keys.parts[0].to_pylist()]
-            after = interned(classifications, [classify_path(classification, kind) for classification in before])
-            classified = pc.replace_with_mask(classified, is_kind, after.take(keys.indices))
-    return classified
+def _verified(verifier: Verifier, by_agent: Classification, ip: str | None, day: date | None) -> Classification:
+    """The classification by the user agent after checking the address, if one is given."""
+    return by_agent if ip is None or day is None else verifier.verify(by_agent, ip, day)
 
 
-def _mark_internal(
-    rows: pa.Array, domains: DictionaryColumn, origins: dict[Origin, int], link_domains: Collection[str]
-) -> pa.Array:
-    """`rows`, the index of each row's origin, with the type INTERNAL where the referrer is a host of one's own."""
-    distinct, names = [*origins], domains.dictionary.to_pylist()
-    own_hosts = {host.removeprefix("www.") for host in (*names, *link_domains) if host}
-    if not any(origin.referrer and origin.referrer.removeprefix("www.") in own_hosts for origin in distinct):
-        return rows
-    keys = composite_key(rows, domains.indices)
-    pairs = zip(*(part.to_pylist() for part in keys.parts), strict=True)
-    marked = [
-        distinct[index]._replace(referrer_type=INTERNAL)
-        if is_internal(distinct[index].referrer, names[domain], link_domains)
-        else distinct[index]
-        for index, domain in pairs
-    ]
-    return interned(origins, marked).take(keys.indices)
-
-
-def _referral_keys(encoded: dict[str, DictionaryColumn], queries: pa.Array) -> tuple[pa.Array, list[Request]]:
-    """The distinct combinations of method, referrer and query, and the index of each row's combination."""
+def _referrals(encoded: dict[str, DictionaryColumn], queries: pa.Array) -> DistinctColumn[Request]:
+    """Method, referrer and query of each row, as a request without a user agent."""
     methods, targets, referrers = (encoded[name] for name in ("method", "target", "referrer"))
-    addresses = [referrer.partition("#")[0].partition("?")[0] for referrer in referrers.dictionary.to_pylist()]
-    pages = dictionary_encoded(pa.chunked_array([pa.array(addresses, pa.string())]))
-    distinct_queries = dictionary_encoded(pa.chunked_array([queries]))
-    keys = composite_key(
-        methods.indices, pages.indices.take(referrers.indices), distinct_queries.indices.take(targets.indices)
-    )
-    texts = (
-        column.dictionary.take(part).to_pylist()
-        for column, part in zip((methods, pages, distinct_queries), keys.parts, strict=True)
-    )
-    return keys.indices, [Request("", *combination) for combination in zip(*texts, strict=True)]
+    pages = referrers.mapped(lambda referrer: referrer.partition("#")[0].partition("?")[0])
+    return evaluated(partial(Request, ""), methods, pages, numbered(queries, targets.indices))

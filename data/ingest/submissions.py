@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from data.errors import BadInput
 from data.logs.reported import RefusedVisit, ReportedVisit, Submission, parse_reported
+from data.rules.classifier import Origin
 from data.store.packing import Packed
 from data.visits import Classification
 
@@ -18,8 +19,6 @@ STEP_SECONDS: Final = 0.005
 PACK: Final = 500
 """Visits that are packed together; more at once would take longer than a step."""
 
-Origin = tuple[str | None, ...]
-"""The values of the columns of a visit's origin: referrer, campaign and rules version."""
 SharedKey = tuple[Classification, Classification, str, Origin]
 """Classification by user agent and by referral, the path's kind, and origin: one combination of the shared columns."""
 VisitRow = tuple[Any, ...]

@@ -8,14 +8,22 @@ Client addresses are evaluated in ip_verification.py.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import chain
 from typing import Final, NamedTuple, Self
 
 from data.rules.bots import HUMAN_CLASSIFICATION, BotRules, RuleMatch, bot_classification, readable_user_agent
 from data.rules.devices import DeviceRules
 from data.rules.paths import PathRules, classify_path
-from data.rules.referrers import Campaigns, ReferrerTable, ai_referral, host_and_path, utm_values
+from data.rules.referrers import (
+    INTERNAL,
+    Campaigns,
+    ReferrerTable,
+    ai_referral,
+    host_and_path,
+    is_internal,
+    utm_values,
+)
 from data.rules.releases import BrowserReleases
 from data.rules.tables import Referrer, Spammer, load, rules_version
 from data.text import ShortTextCache
@@ -59,6 +67,11 @@ class Origin(NamedTuple):
     referrer_type: str
     utm: tuple[str | None, ...]  # in the order of UTM_FIELDS
 
+    def on(self, domain: str | None, link_domains: Collection[str]) -> "Origin":
+        """The origin of a request for a domain: INTERNAL if the referrer is that domain or one of the links'."""
+        is_own = is_internal(self.referrer, domain, link_domains)
+        return self._replace(referrer_type=INTERNAL) if is_own else self
+
 
 class Classifier:
     """The rules, loaded once. Results are cached, because logs repeat the same strings."""
@@ -82,8 +95,8 @@ class Classifier:
 
     def classify(self, request: Request) -> Classification:
         """Classify a request, whose path is not a link. Never raises for a request from a log."""
-        classification = combine(self.classify_user_agent(request.user_agent), self.classify_referral(request))
-        return classify_path(classification, self.paths.kind(request.path)) if request.path else classification
+        path_kind = self.paths.kind(request.path) if request.path else ""
+        return combine(self.classify_user_agent(request.user_agent), self.classify_referral(request), path_kind)
 
     def classify_referral(self, request: Request) -> Classification:
         """Classify by method, referrer and query alone, as if the user agent were a person's with unknown device."""
@@ -153,8 +166,15 @@ class Classifier:
         return (address[0], self.referrers.find(*address)) if address else (None, None)
 
 
-def combine(by_user_agent: Classification, by_referral: Classification) -> Classification:
-    """The classification of a request: a bot if either is one, otherwise the referral with the user agent's device."""
+def combine(by_user_agent: Classification, by_referral: Classification, path_kind: str) -> Classification:
+    """The classification of a request by those of its parts.
+
+    It is a bot if either part is one, otherwise the referral with the user agent's device, unless the path shows more.
+    """
     if by_user_agent.device_type == "bot":
-        return by_user_agent
-    return by_referral if by_referral.device_type == "bot" else Classification(*by_referral[:7], *by_user_agent[7:])
+        classification = by_user_agent
+    elif by_referral.device_type == "bot":
+        classification = by_referral
+    else:
+        classification = Classification(*by_referral[:7], *by_user_agent[7:])
+    return classify_path(classification, path_kind)

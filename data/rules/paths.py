@@ -39,10 +39,12 @@ class PathRules:
 
     def kind(self, path: str, is_link: bool = False) -> str:
         """PROBE, PROGRAM, or '' for other paths. With `is_link`, a path in the links file, it is never PROBE."""
+        return path_kind(*self.match(path), is_link)
+
+    def match(self, path: str) -> tuple[bool, bool]:
+        """Whether `probe_pattern` and `program_pattern` match a path."""
         path = _encodable(path)
-        if not is_link and self._probe.search(path):
-            return PROBE
-        return PROGRAM if self._program.search(path) else ""
+        return self._probe.search(path) is not None, self._program.search(path) is not None
 
     def is_attack(self, query: str) -> bool:
         """Whether a query string, without its question mark, is an attack."""
@@ -60,6 +62,13 @@ class PathRules:
     def _pattern(self, scanners: bool) -> str:
         paths = (row.path for _, row in self._rows if (row.agent_kind == "scanner") is scanners)
         return "(?i)" + "|".join(f"(?:{path})" for path in paths)
+
+
+def path_kind(is_probe: bool, is_program: bool, is_link: bool) -> str:
+    """PROBE, PROGRAM, or '' for other paths, by the patterns that a path matches. A link is never PROBE."""
+    if is_probe and not is_link:
+        return PROBE
+    return PROGRAM if is_program else ""
 
 
 def classify_path(classification: Classification, path_kind: str) -> Classification:

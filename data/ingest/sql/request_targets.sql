@@ -1,4 +1,4 @@
--- Path, query, short code, is_malicious, is_program and signals (attacked: its query is an attack) of each distinct target.
+-- Path, query, short code, is_probe, is_program and signals (attacked: its query is an attack) of each distinct target.
 -- The path is '' for a target that is not a path or URL.
 -- `short_code_rank` is the sort order of the short codes. Parameters: short_code_pattern, probe_pattern,
 -- program_pattern, attack_pattern, attacked (its bit).
@@ -21,10 +21,10 @@ WITH relative AS (
     SELECT
         *,
         nullif(regexp_extract(path, $short_code_pattern, 1), '') AS short_code,
-        regexp_matches(path, $probe_pattern) AS is_malicious,
+        regexp_matches(path, $probe_pattern) AS is_probe,
         regexp_matches(path, $program_pattern) AS is_program
     FROM parted
 )
 SELECT
-    path, query, short_code, is_malicious, is_program, signals, dense_rank() OVER (ORDER BY short_code) AS short_code_rank
+    path, query, short_code, is_probe, is_program, signals, dense_rank() OVER (ORDER BY short_code) AS short_code_rank
 FROM matched ORDER BY number

@@ -9,10 +9,13 @@ from hypothesis import strategies as st
 
 from data.ingest.dictionary import (
     MAX_DICTIONARY_SIZE,
+    DistinctColumn,
     composite_key,
     dictionary_encoded,
+    evaluated,
     expand,
     interned,
+    numbered,
     text_columns,
 )
 
@@ -61,6 +64,28 @@ def test_combinations_of_as_many_words_as_a_block_can_hold_stay_apart():
     columns = [pa.array([0, most, most], pa.int32()), pa.array([most, 0, most], pa.int32()), pa.array([0, most, most])]
     numbers, parts = composite_key(*columns)
     assert [part.take(numbers).to_pylist() for part in parts] == [column.to_pylist() for column in columns]
+
+
+@settings(deadline=None)
+@given(rows=st.lists(st.tuples(st.sampled_from("abc"), SMALL)))
+def test_rows_have_the_results_of_their_own_values(rows):
+    texts = numbered(pa.array(["c", "b", "a", "a"]), pa.array(["cba".index(text) for text, _ in rows], pa.int32()))
+    numbers = DistinctColumn(pa.array([number for _, number in rows], pa.int32()), range(5))
+    results = evaluated(lambda text, number: text * number, texts, numbers)
+    assert results.values_at(results.indices) == [text * number for text, number in rows]
+    assert evaluated(str.upper, texts).values_at(texts.indices) == [text.upper() for text, _ in rows]
+
+
+def test_a_function_is_called_once_for_each_combination():
+    calls = []
+    column = DistinctColumn(pa.array([0, 1, 0, 1], pa.int32()), ["a", "b"])
+    evaluated(lambda *values: calls.append(values), column, column)
+    assert calls == [("a", "a"), ("b", "b")]
+
+
+def test_rows_without_a_true_mask_become_null():
+    column = numbered(pa.array(["a", "b"]), pa.array([0, 1, 0])).where(pa.array([True, True, False]))
+    assert column.values_at(column.indices) == ["a", "b", None]
 
 
 def test_equal_things_have_one_number():

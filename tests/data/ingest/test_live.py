@@ -216,6 +216,12 @@ def test_requests_with_every_kind_of_answer_become_the_same_visits_too(twins):
     assert len(told["visitor"]) > 50
 
 
+def test_a_probe_below_a_path_for_programs_is_a_scanners(twins):
+    request = EVERYTHING[0] | {"path": "/.well-known/wp-login.php", "user_agent": CHROME, "ip": "81.2.69.142"}
+    (visit,) = assert_same(twins, [request], ["path"], "vhost-combined")
+    assert (visit["agent_kind"], visit["confidence"], visit["is_malicious"]) == ("scanner", "medium", True)
+
+
 def test_backslashes_of_a_user_agent_are_its_own(twins):
     agents = (r"Mozilla/5.0 \x41\x42", r"say \"hi\"", r"C:\\agents\\x", r"Mozilla\x2f5.0 GPTBot")
     requests = [EVERYTHING[0] | {"user_agent": agent} for agent in agents]
