@@ -48,6 +48,8 @@ ends an answer without an error, as Sail does when it is interrupted."""
 
 MAX_MESSAGE: Final = 1_000
 """Characters that are kept of a server's message."""
+_GARBLED: Final = "Exception deserializing response"
+"""How gRPC, with the status INTERNAL, reports an answer that is not a message."""
 _LOST: Final = ("INVALID_HANDLE", "NO_ACTIVE_SESSION", "TABLE_OR_VIEW_NOT_FOUND")
 _GONE: Final = (
     "PATH_NOT_FOUND", "FILE_NOT_EXIST", "FAILED_READ_FILE", "FileNotFound", "No such file", "not found: /"
@@ -60,14 +62,14 @@ _OPTIONS: Final = [
 
 
 class SessionLost(Exception):
-    """The connection broke, or the server no longer knows the session."""
+    """The connection broke or garbled an answer, or the server no longer knows the session."""
 
 
 def as_traffic_error(error: Exception) -> Exception:
     """What an error of the client means, as SessionLost, FilesGone or QueryFailed, with the server's message."""
     message = " ".join(str(error).split("JVM stacktrace")[0].split())[:MAX_MESSAGE]
     condition = (error.getCondition() or "") if isinstance(error, PySparkException) else ""
-    if condition.startswith(_LOST) or _status(error) is grpc.StatusCode.UNAVAILABLE:
+    if condition.startswith(_LOST) or _status(error) is grpc.StatusCode.UNAVAILABLE or _GARBLED in message:
         return SessionLost(message)
     if any(name in f"{condition} {message}" for name in _GONE):
         return FilesGone(message)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
+import grpc
 import pyarrow as pa
 import pytest
 
@@ -20,6 +21,7 @@ from queries import (
     ENTRIES,
     ClusterOptions,
     ClusterSnapshot,
+    ClusterUnavailable,
     FilesGone,
     QueryFailed,
     QueryTimeout,
@@ -122,6 +124,44 @@ def test_an_executor_that_is_killed_changes_no_answer(warehouse, cluster_at, spa
         assert asked.result() == expected
     wait_until(lambda: len(spark.executors()) == 2 and victim not in spark.executors())
     assert engine.answer(entry, snapshot) == expected
+
+
+class GarblingProxy(grpc.GenericRpcHandler):
+    """A gRPC server on loopback: it passes calls on to a cluster, but answers the first queries with garbage."""
+
+    def __init__(self, address, garbled):
+        self.left = garbled
+        self._channel = grpc.insecure_channel(address.removeprefix("sc://"))
+        self._server = grpc.server(ThreadPoolExecutor(4), handlers=[self])
+        self.address = f"sc://127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
+        self._server.start()
+
+    def close(self):
+        self._server.stop(None).wait()
+        self._channel.close()
+
+    def service(self, call):
+        method = call.method
+        if not method.endswith("/ExecutePlan"):
+            ask = self._channel.unary_unary(method)
+            return grpc.unary_unary_rpc_method_handler(lambda request, _: ask(request))
+        answers = self._channel.unary_stream(method)
+        if not self.left:
+            return grpc.unary_stream_rpc_method_handler(lambda request, _: answers(request))
+        self.left -= 1
+        return grpc.unary_stream_rpc_method_handler(lambda _request, _: iter([b"\xff not a message"]))
+
+
+def test_one_garbled_answer_is_asked_again(warehouse, cluster_at, sail):
+    with closing(GarblingProxy(sail.address, 1)) as proxy:
+        found = answer(cluster_at(proxy.address), "devices", ACME)
+    assert (found, proxy.left) == (answer(warehouse, "devices", ACME), 0)
+
+
+def test_a_cluster_that_garbles_is_unavailable(cluster_at, sail):
+    with closing(GarblingProxy(sail.address, 2)) as proxy, pytest.raises(ClusterUnavailable, match="was lost"):
+        answer(cluster_at(proxy.address), "devices", ACME)
+    assert proxy.left == 0
 
 
 def test_a_query_that_takes_too_long_is_interrupted(cluster, cluster_at, monkeypatch, tell):
