@@ -22,6 +22,7 @@ from service.http.errors import HeadersTooLarge, MalformedRequest, Problem, Requ
 from service.http.middleware import RequestMiddleware
 from service.server.exchange import Exchange, encode_head
 from service.server.headers import MAX_HEADER_BYTES, MAX_URL_BYTES, check_headers, check_size
+from service.server.reading import BufferReader, SharedInput
 from service.server.slots import ConnectionSlots, unacknowledged_bytes
 
 SWEEP_SECONDS: Final = 0.5
@@ -47,16 +48,19 @@ CHUNK_BYTES: Final = 16_384
 """Bytes passed to the parser at a time: a limit may be exceeded by so much before it is noticed."""
 MAX_UNPARSED_BYTES: Final = MAX_URL_BYTES + MAX_HEADER_BYTES
 """Bytes without a parser event. Bounds the headers, which the parser reports only when they are complete."""
+MAX_WAITING_BYTES: Final = 32_768
+"""Bytes of a body that wait to be taken, from which on the connection is not read: uvicorn copies them to add more."""
 MAX_PIPELINED: Final = 64
 """Requests of one connection that wait for the one before them; the rate limit is 60 per minute anyway."""
 
 
 class ConnectionLimits:
-    """State shared by the connections of one server: the middleware, the slots and the clock of the deadlines."""
+    """State shared by the connections of one server: middleware, slots, input and the clock of the deadlines."""
 
     def __init__(self, middleware: RequestMiddleware, slots: ConnectionSlots) -> None:
         self.middleware = middleware
         self.slots = slots
+        self.input = SharedInput()
         self.now = 0.0  # advances at each sweep, but not while the process is blocked and cannot read
 
     def protocol(self) -> type["LimitedHttpProtocol"]:
@@ -117,6 +121,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._error: Problem | None = None
         self._source = self.limits.slots.acquire(self.client)
         self._idle_timeout = PROXY_IDLE_TIMEOUT_SECONDS if self._source == "" else IDLE_TIMEOUT_SECONDS
+        transport.set_protocol(BufferReader(self, self.limits.input))
         if self._source is None:
             transport.close()
 
@@ -126,9 +131,10 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         if self._source is not None:
             self.limits.slots.release(self._source)
 
-    def data_received(self, data: bytes) -> None:
-        """Parse the data. Any error in a request ends the connection."""
+    def data_received(self, data: bytes | memoryview) -> None:
+        """Parse the data, or discard it. Any error in a request ends the connection."""
         if self._state is _State.CLOSING:
+            self.limits.input.discard_in_turn(self.transport)
             return
         try:
             for begin in range(0, len(data), CHUNK_BYTES):
@@ -194,6 +200,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         """A chunk of a body was received."""
         super().on_body(body)
         self._unparsed_bytes = 0
+        if len(self.cycle.body) >= MAX_WAITING_BYTES:
+            self.flow.pause_reading()
 
     def on_message_complete(self) -> None:
         """A request was received completely."""

@@ -1,0 +1,64 @@
+"""How connections are read: into one buffer of all, in small steps, and in turns when the bytes are discarded."""
+
+import asyncio
+from collections import deque
+from typing import Final
+
+READ_BYTES: Final = 65_536
+"""Most bytes of a connection that are read at once."""
+DISCARDING_CONNECTIONS: Final = 8
+"""Connections that may go on to be discarded in one round of the event loop; others are answered in between."""
+
+
+class SharedInput:
+    """The buffer that all connections are read into, and the connections to discard. Belongs to one event loop."""
+
+    def __init__(self) -> None:
+        self.buffer = memoryview(bytearray(READ_BYTES))
+        """Used for one read at a time, whose bytes are copied before the next."""
+        self._waiting: deque[asyncio.Transport] = deque()
+
+    def discard_in_turn(self, transport: asyncio.Transport) -> None:
+        """Pause reading from a connection until it is its turn."""
+        transport.pause_reading()
+        self._waiting.append(transport)
+        if len(self._waiting) == 1:
+            asyncio.get_running_loop().call_soon(self._resume)
+
+    def _resume(self) -> None:
+        for _ in range(min(DISCARDING_CONNECTIONS, len(self._waiting))):
+            self._waiting.popleft().resume_reading()
+        if self._waiting:
+            asyncio.get_running_loop().call_soon(self._resume)
+
+
+class BufferReader(asyncio.BufferedProtocol):
+    """Reads into the shared buffer for a protocol that takes bytes: uvicorn's, which would get 256 KiB of its own."""
+
+    def __init__(self, protocol: asyncio.Protocol, shared: SharedInput) -> None:
+        self._protocol = protocol
+        self._buffer = shared.buffer
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  # as asyncio calls it
+        """Return the buffer for the next read, of any size."""
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Let the protocol take what was read. It must copy what it keeps."""
+        self._protocol.data_received(self._buffer[:nbytes])  # type: ignore[arg-type]  # as good as bytes until it returns
+
+    def eof_received(self) -> bool | None:
+        """Pass on that the client sends nothing more."""
+        return self._protocol.eof_received()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Pass on that the connection is closed."""
+        self._protocol.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Pass on that the client reads too slowly."""
+        self._protocol.pause_writing()
+
+    def resume_writing(self) -> None:
+        """Pass on that the client has read what waited for it."""
+        self._protocol.resume_writing()
