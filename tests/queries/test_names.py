@@ -6,8 +6,9 @@ import duckdb
 import pytest
 
 from data.rules.referrers import ReferrerTable
-from data.rules.tables import Agent, Referrer, load
+from data.rules.tables import Referrer, load
 from queries.prelude import prelude, rollup_version, sql_text
+from tests.support.docs import OPERATORS, operators_sql
 from tests.support.tables import examples_at_once
 
 ROWS = re.findall(r"\('(\w+)', '([^']+)', '([^']+)'\)", sql_text("names/referrer_sources"))
@@ -40,12 +41,13 @@ def test_a_product_of_ai_has_the_name_of_its_ai_source():
         assert table.find(host, table.path_of(host, "ai")).ai_source == source
 
 
-def test_every_ai_product_and_agent_belongs_to_the_operator_that_the_rules_name():
-    known = [row for row in load(Agent, "agents") if row.ai_source and row.operator != "unknown"]
-    named = {(name, row.operator) for row in known for name in (row.agent, row.ai_source)}
-    rows = set(re.findall(r"\('([^']+)', '([^']+)'\)", sql_text("names/operators")))
-    assert rows == {(name, operator) for name, operator in named if name not in {operator, "Other AI"}}
-    assert len({name for name, _ in rows}) == len(rows) > 200
+def test_operators_are_those_of_the_rules():
+    assert OPERATORS.read_text("utf-8") == operators_sql(), "run: uv run python -m tests.support.docs"
+
+
+def test_a_name_has_one_operator():
+    names = re.findall(r"\('([^']+)', '[^']+'\)", operators_sql())
+    assert len(set(names)) == len(names) > 200
 
 
 def test_no_host_has_two_names():

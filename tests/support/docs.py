@@ -1,4 +1,4 @@
-"""The generated parts of the documents. `uv run python -m tests.support.docs` writes them.
+"""The generated parts of the documents, and operators.sql. `uv run python -m tests.support.docs` writes them.
 
 A generated part stands between `<!-- name: … -->` and `<!-- end -->`; test_docs.py fails when one is out of date.
 """
@@ -12,6 +12,7 @@ import msgspec
 
 from data import visits
 from data.logs.reported import Reported
+from data.rules.tables import Agent, load
 from data.signals import CONVICTING, SIGNALS
 from queries import CATALOG, DETECTORS
 from service.settings import SETTINGS
@@ -123,6 +124,25 @@ def generated(text: str) -> str:
     return _BLOCK.sub(lambda found: f"{found[1]}{BLOCKS[found[2]]()}\n{found[4]}", text)
 
 
+OPERATORS: Final = ROOT / "queries/names/operators.sql"
+
+
+def operators_sql() -> str:
+    """The operators of AI agents and AI sources that are called otherwise, as DuckDB's table of them."""
+    known = [row for row in load(Agent, "agents") if row.ai_source and row.operator != "unknown"]
+    named = {(name, row.operator) for row in known for name in (row.agent, row.ai_source)}
+    rows = sorted((row for row in named if row[0] not in {row[1], "Other AI"}), key=lambda row: row[0].lower())
+    lines = "".join(f"    ('{name}', '{operator}'),\n" for name, operator in rows)
+    return (
+        "-- Whose product an AI agent or an AI source is, by its name, where the operator is called otherwise.\n"
+        "-- Written from data/rules/agents.toml, which has the evidence, by `uv run python -m tests.support.docs`.\n"
+        "CREATE TABLE operators AS SELECT * FROM (VALUES\n"
+        + lines.removesuffix(",\n")
+        + "\n) AS names(name, operator);\n"
+    )
+
+
 if __name__ == "__main__":
+    OPERATORS.write_text(operators_sql(), "utf-8")
     for document in DOCUMENTS:
         document.write_text(generated(document.read_text("utf-8")), "utf-8")
