@@ -16,6 +16,8 @@ MASKS = Masks(Clock(STARTED.timestamp()), STARTED.timestamp() + 60)
     [
         ("at 2026-06-15T12:00:30.123Z", "at <now>"),
         ("at 2026-06-15 12:00", "at <now>"),
+        ("at 15 Jun 2026 12:00", "at <now>"),
+        ("at 15 Jun 2026 11:00", "at 15 Jun 2026 11:00"),
         ("until 2026-06-16T12:00:30Z", "until <now+1d>"),
         ("at 2026-06-15T11:00:00Z", "at 2026-06-15T11:00:00Z"),
         ("day 2026-06-15", "day 2026-06-15"),

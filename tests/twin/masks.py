@@ -107,6 +107,7 @@ _TOKEN: Final = re.compile(r"[\w-]{8,}(?:\.parquet)?")
 """A random id, or a file's name made of one; paths and ports of a life look otherwise."""
 _TIME: Final = re.compile(r"\b(20\d\d-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(\.\d+)?(Z|\+00:00| UTC)?")
 _MINUTE: Final = re.compile(r"\b(20\d\d-\d\d-\d\d)[T ](\d\d:\d\d)(?![:\d])")
+_MINUTE_ON_PAGES: Final = re.compile(r"\b(\d?\d [A-Z][a-z][a-z] 20\d\d) (\d\d:\d\d)\b")
 _EPOCH: Final = re.compile(r"\b(1[789]\d{8})(\d{3}|\.\d+)?\b")
 
 
@@ -138,6 +139,7 @@ class Masks:
                 text = re.sub(mask.pattern, mask.shown, text)
         text = _TIME.sub(self._time("%Y-%m-%d %H:%M:%S", 0), text)
         text = _MINUTE.sub(self._time("%Y-%m-%d %H:%M", 60), text)
+        text = _MINUTE_ON_PAGES.sub(self._time("%d %b %Y %H:%M", 60), text)
         text = _EPOCH.sub(lambda found: self._named(float(found[1]), 0) or found[0], text)
         for steps, pattern in TIES.items():
             if re.fullmatch(steps, label):

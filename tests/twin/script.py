@@ -287,6 +287,17 @@ def write(life: Life) -> None:
     life.ask("DELETE", f"/settings/api-keys/{made['id']}", "owner")
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
     life.ask("POST", "/mcp", "editor", call, **content)
+    moved_to_files(life)
+
+
+def moved_to_files(life: Life) -> None:
+    """Wait until the visits that were posted are in files, and so in every answer. Raises TimeoutError."""
+    with closing(sqlite3.connect(life.lake / "manifest.sqlite")) as db:
+        for _ in range(600):
+            if not db.execute("SELECT count(*) FROM pending").fetchone()[0]:
+                return
+            time.sleep(0.1)
+    raise TimeoutError("posted visits are not in files after a minute")
 
 
 def delivered(life: Life, hook: str) -> None:
