@@ -10,7 +10,6 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-import grpc
 import pyarrow as pa
 import pytest
 
@@ -124,6 +123,9 @@ def test_an_executor_that_is_killed_changes_no_answer(warehouse, cluster_at, spa
         assert asked.result() == expected
     wait_until(lambda: len(spark.executors()) == 2 and victim not in spark.executors())
     assert engine.answer(entry, snapshot) == expected
+
+
+grpc = pytest.importorskip("grpc", reason="needs the group cluster")
 
 
 class GarblingProxy(grpc.GenericRpcHandler):
