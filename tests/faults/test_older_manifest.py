@@ -105,9 +105,10 @@ class World:
 
     def reclassify(self, lake):
         """Judge all visits by the rules of now, as if older ones had judged them."""
+        reclassifier = Reclassifier(lake)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("data.rules.classifier.rules_version", lambda: f"rules {next(self.names)}")
-            Reclassifier(lake).run(["acme"])
+            patch.setattr(reclassifier._classifier, "rules_version", f"rules {next(self.names)}")
+            reclassifier.run(["acme"])
 
     def erase(self, lake):
         """A link, a day, or all days up to one."""
