@@ -24,7 +24,7 @@ from data.manifest.generation import SharedDatabase, outdated
 from data.manifest.kinds import ROLLUP_FILES, VISIT_FILES, expire, expire_of_day
 from data.manifest.last_runs import LastRuns
 from data.manifest.links import LinkFiles
-from data.manifest.logs import Batch, Logs, put_batch
+from data.manifest.logs import Batch, Logs, put_batch, skip_rest
 from data.manifest.objects import Objects
 from data.manifest.organizations import Organizations, begin_epoch, check_zone_is
 from data.manifest.pending import Pending
@@ -137,6 +137,8 @@ class Manifest:
                 for month in {file.day.replace(day=1) for file in files}:
                     expire_of_day(db, ROLLUP_FILES, organization, month, expiry)
             if policy.erases:
+                stay = {file.unfinished_of for file in moved}
+                skip_rest(db, {file.unfinished_of for file in files if file.unfinished_of} - stay)
                 db.execute(
                     "UPDATE copies SET erasures = erasures + 1, due_since = coalesce(due_since, ?) "
                     "WHERE organization = ?",

@@ -102,7 +102,11 @@ class Lake(LakeFolders):
 
     @contextmanager
     def write_lock(self) -> Iterator[None]:
-        """Exclude other imports, in any process. Waits until all that they land is visible. Raises OutdatedManifest."""
+        """Exclude imports and followers, in any process. Waits until all that they land is visible.
+
+        Live visits need no lock: they are in the manifest already, and become files in one transaction. Raises
+        OutdatedManifest.
+        """
         with locked(self.root, wait=True):
             self.manifest.check_current()
             yield

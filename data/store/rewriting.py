@@ -27,7 +27,7 @@ Part = TypeVar("Part")
 
 
 class Partition(NamedTuple):
-    """The visits of one organization on one UTC day."""
+    """The visits of one organization on one day in its zone."""
 
     organization: str
     day: date
@@ -82,22 +82,10 @@ class Rewrite:
         if not self.replaced:
             return []
         earlier: list[LandedFile] = []
-        if policy.erases:
-            self._skip_rest()
         if self._removed:
             earlier = self._stage_removal_record()
         move = prepare_move(self._lake, self.staged)
         return self._lake.manifest.replace([*self.replaced, *earlier], move, policy, now, grace)
-
-    def _skip_rest(self) -> None:
-        """Skip the rest of unfinished last lines whose visits are removed; otherwise the next import would add them.
-
-        A line that an import has read to its end meanwhile has no live file any more.
-        """
-        stay = {file.unfinished_of for file in self.staged} | {None}
-        lines = [(file.unfinished_of, file.path) for file in self.replaced if file.unfinished_of not in stay]
-        if lines:
-            self._lake.manifest.logs.skip_rest(lines)
 
     def _stage_removal_record(self) -> list[LandedFile]:
         """Write a file without visits, which records that live files are removed.
@@ -123,15 +111,16 @@ def rewrite(
 ) -> list[LandedFile]:
     """Replace live files of an organization at once, by what `produce` stages and removes; return the new files.
 
-    `produce` runs under the locks of the policy, so it lists the files itself. Whatever fails or is killed, the old
-    files stay live. Raises Conflict when one of them was replaced meanwhile, and what `produce` raises.
+    `produce` runs under the locks of the policy, so it lists the files itself. The old ones are deleted after `grace`.
+    Whatever fails or is killed, they stay live. Raises Conflict when one of them was replaced meanwhile, and what
+    `produce` raises.
     """
     work = Rewrite(lake)
     try:
         with ExitStack() as locks:
-            if policy.locks == "others":
+            if policy.waiting == "imports and rewriters":
                 locks.enter_context(lake.write_lock())
-            if policy.locks != "none":
+            if policy.waiting != "those of its caller":
                 locks.enter_context(lake.rewrite_lock(organization=organization))
             produce(work)
             return work.commit(policy, now(), grace)

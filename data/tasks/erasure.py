@@ -26,6 +26,7 @@ from data.store.engines import limit_memory, rewriting_engine, until_memory_suff
 from data.store.footers import Footer, read_visit_file
 from data.store.lake import Lake
 from data.store.landing import replaced, write_visits
+from data.store.layout import SPILL_LOCK
 from data.store.pending import flush_all
 from data.store.rewriting import Partition, Rewrite, partitions, readable, rewrite
 from data.store.unknown import partition_of, remove_all_visits, unknown_files
@@ -49,8 +50,8 @@ class Criteria(NamedTuple):
     domain: str | None = None  # in any form of the same host
     no_domain: bool | None = None  # True: only visits without a domain
     visitor: int | None = None
-    since: date | None = None  # matches UTC days from this one on
-    before: date | None = None  # matches UTC days before this one
+    since: date | None = None  # matches days from this one on, in the zone of the organization
+    before: date | None = None  # matches days before this one
 
     @property
     def selects_whole_days(self) -> bool:
@@ -201,7 +202,7 @@ def delete_files(lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
 
     Call `manifest.shrink` afterwards.
     """
-    with lake.write_lock(), lake.rewrite_lock():  # no other process uses staged files
+    with lake.write_lock(), lake.rewrite_lock():  # what else loses a staged file, such as a publication, tries again
         for path in dead:
             (lake.root / path).unlink(missing_ok=True)
         lake.manifest.files.purge(dead)
@@ -210,5 +211,6 @@ def delete_files(lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
             with suppress(FileNotFoundError):
                 changed_at = staged.stat().st_mtime
                 is_future = changed_at > (datetime.now(UTC) + TOLERANCE).timestamp()
-                if staged.is_file() and (changed_at < ended_at.timestamp() or is_future):
+                is_lock = staged.name.startswith(SPILL_LOCK)  # of a living engine: the sweep left it
+                if staged.is_file() and not is_lock and (changed_at < ended_at.timestamp() or is_future):
                     staged.unlink()

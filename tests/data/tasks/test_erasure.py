@@ -12,6 +12,7 @@ from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from itertools import count
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -23,6 +24,7 @@ from data.errors import LakeDamaged
 from data.ingest.importer import Importer, Options
 from data.manifest.files import READERS_GRACE, Files
 from data.manifest.manifest import Manifest
+from data.store.layout import SPILL_LOCK, spill_folder
 from data.store.pending import enqueue
 from data.tasks import erasure as erasing
 from data.tasks.compaction import Compactor
@@ -282,6 +284,25 @@ def test_the_visit_of_an_unfinished_line_does_not_come_back_with_the_end_of_its_
     for text in (whole, whole + line("/new")):
         load(text)
         assert paths(lake) == kept + (["/new"] if text != whole else [])
+
+
+def test_an_erasure_that_fails_skips_no_rest_of_a_line(lake, load):
+    whole = line("/kept") + line("/cut")
+    load(whole[:-6])
+    before = paths(lake)
+    with failing_at("data.store.landing", "move_durably"):
+        erase(lake, short_code="cut")
+    assert paths(lake) == before
+    load(whole)
+    assert paths(lake) == ["/cut", "/kept"]
+
+
+def test_an_erasure_leaves_the_lock_of_a_living_engine(lake):
+    engine = duckdb.connect()
+    spill_folder(lake.staging, engine)
+    delete_files(lake, [], datetime.now(UTC) + timedelta(seconds=1))
+    assert len([*lake.staging.glob(f"{SPILL_LOCK}*")]) == 1
+    engine.close()
 
 
 def test_an_unfinished_line_that_stays_is_replaced_by_what_it_grows_to(lake, load):
