@@ -37,7 +37,7 @@ from service.threads import in_thread
 
 _LOG: Final = logging.getLogger(__name__)
 FLUSH_AFTER: Final = timedelta(seconds=10)
-FLUSH_VISITS: Final = 50_000
+FLUSH_VISITS: Final = 20_000
 CHECK_AFTER: Final = timedelta(hours=24)
 """How often the checksum of each file is verified again."""
 
@@ -152,7 +152,7 @@ class Maintenance:
             _LOG.warning(problem)
 
     def flush_if_due(self) -> None:
-        """Write live visits to files, once the oldest waited for ten seconds or there are 50,000."""
+        """Write live visits to files, once the oldest waited for ten seconds or there are 20,000."""
         visits, oldest = self._lake.manifest.pending.backlog()
         if oldest and (visits >= FLUSH_VISITS or not is_recent(oldest, FLUSH_AFTER, self._clock())):
             self._flush()

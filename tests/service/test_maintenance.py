@@ -164,7 +164,7 @@ def test_visits_get_their_file_when_the_oldest_has_waited_ten_seconds(lake, cloc
 
 
 def test_visits_get_their_file_when_there_are_too_many(lake, chores, monkeypatch):
-    assert FLUSH_VISITS == 50_000
+    assert FLUSH_VISITS == 20_000
     monkeypatch.setattr(upkeep, "FLUSH_VISITS", 50)
     pending.enqueue(lake.manifest, [("acme", packed([visit(path="/a")] * 49))], NOW)
     chores.flush_if_due()
