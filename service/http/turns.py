@@ -2,7 +2,10 @@
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+RECENT_SECONDS: Final = 5.0
+"""How long an organization counts as one that asks after it gave back its last place."""
 
 
 class _QueuedClient(NamedTuple):
@@ -32,12 +35,15 @@ class _Queue:
 class Turns:
     """Gives out places to organizations in turn. Belongs to one event loop.
 
-    An organization that has fewer places than others goes first; one that has a place gets another one only if one more
-    stays free, for the others. While it rests, it gets none. Of one organization, shares come last.
+    An organization that has fewer places than others goes first. One that has a place gets another one only if one more
+    stays free, for others, and of half of all places only if none of these asked lately. While it rests, it gets none.
+    Of one organization, shares come last.
     """
 
     def __init__(self, places: int) -> None:
-        self._free = places
+        self._places = self._free = places
+        self._left_at: dict[str, float] = {}
+        """When organizations that wait for no place and have none gave back their last."""
         self._may_rest = True
         self._queues: dict[str, _Queue] = {}
         """By organization, in the order of their turns."""
@@ -96,15 +102,23 @@ class Turns:
     def _next(self) -> tuple[str, _QueuedClient] | None:
         """Of the organizations with the fewest places, the first in turn that may have one, and its first client."""
         found, places = None, 0
+        most = self._places // 2 if self._count_recent() > 1 else self._places
         for organization, queue in self._queues.items():
             if queue.rests and self._may_rest:
                 continue
-            may_have_one = self._free > 1 or (self._free and not queue.places)
+            may_have_one = self._free > (1 if queue.places else 0) and (not queue.places or queue.places < most)
             if may_have_one and (found is None or queue.places < places) and (waiting := queue.first):
                 found, places = (organization, waiting), queue.places
         return found
+
+    def _count_recent(self) -> int:
+        """The number of organizations that wait, have a place, or had one lately."""
+        now = asyncio.get_running_loop().time()
+        self._left_at = {name: at for name, at in self._left_at.items() if now - at < RECENT_SECONDS}
+        return len(self._queues.keys() | self._left_at.keys())
 
     def _forget_if_idle(self, organization: str) -> None:
         queue = self._queues[organization]
         if not (queue.waiting or queue.places or queue.rests):
             del self._queues[organization]
+            self._left_at[organization] = asyncio.get_running_loop().time()

@@ -44,7 +44,8 @@ async def test_a_share_waits_for_no_members_of_other_organizations():
     assert await order_of(*given) == ["anna", "share of b", "ben"]
 
 
-async def test_an_organization_never_takes_the_last_place_beside_one_that_it_has():
+async def test_an_organization_never_takes_the_last_place_beside_one_that_it_has(monkeypatch):
+    monkeypatch.setattr("service.http.turns.RECENT_SECONDS", 0)
     turns = Turns(3)
     mine = [asyncio.create_task(turns.take("a")) for _ in range(3)]
     await asyncio.sleep(0)
@@ -55,6 +56,17 @@ async def test_an_organization_never_takes_the_last_place_beside_one_that_it_has
     assert not mine[2].done()
     turns.give_back("a")
     await mine[2]
+
+
+async def test_beside_another_an_organization_has_half_of_the_places():
+    turns = Turns(3)
+    await turns.take("b")
+    turns.give_back("b")
+    mine = [asyncio.create_task(turns.take("a")) for _ in range(2)]
+    await asyncio.sleep(0)
+    assert [one.done() for one in mine] == [True, False]
+    turns.give_back("a")
+    await mine[1]
 
 
 async def test_of_two_organizations_the_one_with_fewer_places_goes_first():
