@@ -8,7 +8,10 @@ data/tasks/judging.py.
 from typing import Final, Literal, NamedTuple
 
 BEHAVIOUR_VERSION: Final = 4
-"""The version of what days are judged by. Raise it with every change of what a signal means; 0: not judged."""
+"""The version of what days are judged by. Raise it with every change of what a signal means; 0: not judged.
+
+It is stored with each file; days that were judged by an earlier version stay as they are.
+"""
 
 
 class Signal(NamedTuple):

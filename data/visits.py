@@ -118,9 +118,9 @@ def visits_schema(version: int) -> pa.Schema:
 
 
 VISITS: Final = visits_schema(SCHEMA_VERSION)
-"""The schema of one Parquet file. Organization and UTC day are in the file's path, not among its columns."""
+"""The schema of one Parquet file. Organization and day, in its zone, are in the file's path."""
 VISITS_OF_DAYS: Final = VISITS.insert(0, pa.field("day", pa.date32()))
-"""The schema of visits that are not in files yet; `day` (UTC) decides which file they go into."""
+"""The schema of visits that are not in files yet; `day`, in the organization's zone, decides which file gets them."""
 UTM_FIELDS: Final = columns_filled_by("campaign")
 
 

@@ -1,6 +1,6 @@
 """Turns a block of log lines into visits: parses the lines and passes the requests to pipeline.py.
 
-Client addresses of log lines are kept in memory only: in these two modules and client_addresses.py.
+Client addresses are in memory only: here, in client_addresses.py, and until pipeline.py makes visits without them.
 """
 
 from collections import Counter
