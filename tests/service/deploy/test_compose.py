@@ -63,7 +63,7 @@ class Deployment:
         return running(command, is_ready, self.root / f"{name}.txt", env=environ, cwd=self.root)
 
     def started_caddy(self):
-        return self.started("caddy", lambda: accepts(self.links))
+        return self.started("caddy", lambda: accepts(self.links) and accepts(self.dashboard))
 
     def followed(self):
         """Follow the log of Caddy until all that is in it has landed."""
