@@ -5,7 +5,7 @@ SELECT
     bytes,
     domain,
     ip,
-    forwarded,
+    replace(forwarded, '+', ' ') AS forwarded,
     parse_time(logged_at) AS visited_at,
     request.method,
     request.target,
