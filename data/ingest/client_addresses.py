@@ -1,4 +1,4 @@
-"""Finds whose address a request came from: that of the client, not those of the proxies that passed it on."""
+"""Resolves the client address of each logged request, past the proxies in front of the server."""
 
 import re
 from collections import Counter
@@ -14,8 +14,7 @@ import pyarrow.compute as pc
 from data.hosts import normalized_address
 from data.ingest.dictionary import composite_key, dictionary_encoded
 from data.rules.ip_lists import Network, parse_address
-from data.rules.ip_verification import Networks
-from data.rules.tables import Proxy, load
+from data.rules.ip_verification import Networks, known_proxies
 
 LOCAL: Final = tuple(
     map(
@@ -28,7 +27,7 @@ LOCAL: Final = tuple(
         ),
     )
 )  # fmt: skip
-"""Networks whose addresses do not exist on the internet, so that what connects from there is taken for a proxy."""
+"""Networks that are not routed on the internet: a connection from there is taken for that of a proxy."""
 
 _LOCAL: Final = Networks(LOCAL)
 _NO_TEXT: Final = pa.scalar("", pa.string())
@@ -39,8 +38,7 @@ class ClientAddresses:
     """Tells clients from proxies: those of LOCAL or, instead of them, `proxies`; and those of proxies.toml."""
 
     def __init__(self, proxies: Iterable[Network] = ()) -> None:
-        known = (ip_network(row.network) for row in load(Proxy, "proxies"))
-        self._proxies = Networks([*known, *(tuple(proxies) or LOCAL)])
+        self._proxies = Networks([*known_proxies(), *(tuple(proxies) or LOCAL)])
         self.client = lru_cache(1 << 14)(self._client_uncached)
 
     def resolved(self, requests: pa.Table) -> pa.Table:

@@ -7,7 +7,7 @@ import ipaddress
 from bisect import bisect_right
 from collections.abc import Iterable
 from datetime import date
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
 from data.rules.bots import agent_classification, bot_classification
@@ -56,8 +56,7 @@ class Verifier:
         identifying = [row.name for row in load(IpList, "ip_lists") if row.identifies and row.name in self._lists]
         self._identifying = {name: identified_agent(name, rows) for name in identifying}
         self._of_agents = Networks(network for name in identifying for network in snapshots[name].networks)
-        known = (ipaddress.ip_network(row.network) for row in load(Proxy, "proxies"))
-        self._proxies = Networks([*known, *proxies])
+        self._proxies = Networks([*known_proxies(), *proxies])
         self._client_address = lru_cache(1 << 16)(self._client_address_uncached)
 
     def can_verify(self, classification: Classification) -> bool:
@@ -121,6 +120,12 @@ class Verifier:
         if not address.is_global:
             return None, f"{address} is not a public IP address"
         return (None, f"{address} belongs to a proxy") if address in self._proxies else (address, "")
+
+
+@cache
+def known_proxies() -> tuple[Network, ...]:
+    """The networks of content delivery networks in proxies.toml."""
+    return tuple(ipaddress.ip_network(row.network) for row in load(Proxy, "proxies"))
 
 
 def apply_verdict(classification: Classification, inside: bool | None) -> Classification:
