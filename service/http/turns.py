@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 RECENT_SECONDS: Final = 5.0
@@ -43,7 +44,7 @@ class Turns:
     def __init__(self, places: int) -> None:
         self._places = self._free = places
         self._left_at: dict[str, float] = {}
-        """When organizations that wait for no place and have none gave back their last."""
+        """When organizations that wait for no place and have none gave back their last, in this order."""
         self._may_rest = True
         self._queues: dict[str, _Queue] = {}
         """By organization, in the order of their turns."""
@@ -51,6 +52,7 @@ class Turns:
     async def take(self, organization: str, is_share: bool = False) -> None:
         """Wait for a place, which `give_back` must be called for."""
         queue = self._queues.setdefault(organization, _Queue())
+        self._left_at.pop(organization, None)
         waiting = _QueuedClient(is_share, asyncio.get_running_loop().create_future())
         queue.waiting.append(waiting)
         self._give()
@@ -102,20 +104,21 @@ class Turns:
     def _next(self) -> tuple[str, _QueuedClient] | None:
         """Of the organizations with the fewest places, the first in turn that may have one, and its first client."""
         found, places = None, 0
-        most = self._places // 2 if self._count_recent() > 1 else self._places
+        most = self._places // 2 if self._others_ask() else self._places
         for organization, queue in self._queues.items():
             if queue.rests and self._may_rest:
                 continue
-            may_have_one = self._free > (1 if queue.places else 0) and (not queue.places or queue.places < most)
+            may_have_one = self._free > 1 and queue.places < most if queue.places else self._free > 0
             if may_have_one and (found is None or queue.places < places) and (waiting := queue.first):
                 found, places = (organization, waiting), queue.places
         return found
 
-    def _count_recent(self) -> int:
-        """The number of organizations that wait, have a place, or had one lately."""
-        now = asyncio.get_running_loop().time()
-        self._left_at = {name: at for name, at in self._left_at.items() if now - at < RECENT_SECONDS}
-        return len(self._queues.keys() | self._left_at.keys())
+    def _others_ask(self) -> bool:
+        """Whether several organizations wait, have a place, or had one lately."""
+        since = asyncio.get_running_loop().time() - RECENT_SECONDS
+        for organization in [*takewhile(lambda name: self._left_at[name] <= since, self._left_at)]:
+            del self._left_at[organization]
+        return len(self._queues) + len(self._left_at) > 1
 
     def _forget_if_idle(self, organization: str) -> None:
         queue = self._queues[organization]

@@ -44,7 +44,7 @@ async def test_a_share_waits_for_no_members_of_other_organizations():
     assert await order_of(*given) == ["anna", "share of b", "ben"]
 
 
-async def test_an_organization_never_takes_the_last_place_beside_one_that_it_has(monkeypatch):
+async def test_an_organization_takes_no_second_place_that_is_the_last(monkeypatch):
     monkeypatch.setattr("service.http.turns.RECENT_SECONDS", 0)
     turns = Turns(3)
     mine = [asyncio.create_task(turns.take("a")) for _ in range(3)]
