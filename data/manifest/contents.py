@@ -121,8 +121,9 @@ def _insert(db: sqlite3.Connection, contents: NewContents) -> None:
     db.executemany(_BATCH, old["batches"])
     db.executemany(_OBJECT, objects)
     insert_files(db, [*contents.files, *contents.replaced])
+    deletable_at = datetime.now(UTC) + READERS_GRACE
     for file in contents.replaced:
-        expire(db, VISIT_FILES, file.path, datetime.now(UTC) + READERS_GRACE)
+        expire(db, VISIT_FILES, file.path, deletable_at)
     organizations = {file.organization for file in [*contents.files, *contents.replaced]}
     epochs = dict.fromkeys(organizations, 0) | dict(old["epochs"])
     db.executemany("INSERT INTO epochs VALUES (?, ?)", [(name, epoch + 1) for name, epoch in epochs.items()])

@@ -138,7 +138,7 @@ class Manifest:
                     expire_of_day(db, ROLLUP_FILES, organization, month, expiry)
             if policy.erases:
                 stay = {file.unfinished_of for file in moved}
-                skip_rest(db, {file.unfinished_of for file in files if file.unfinished_of} - stay)
+                skip_rest(db, {file.unfinished_of for file in files if file.unfinished_of is not None} - stay)
                 db.execute(
                     "UPDATE copies SET erasures = erasures + 1, due_since = coalesce(due_since, ?) "
                     "WHERE organization = ?",

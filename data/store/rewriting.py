@@ -81,9 +81,7 @@ class Rewrite:
         """Make the new files live and the old ones dead, which are deleted after `grace`; return the new ones."""
         if not self.replaced:
             return []
-        earlier: list[LandedFile] = []
-        if self._removed:
-            earlier = self._stage_removal_record()
+        earlier = self._stage_removal_record() if self._removed else []
         move = prepare_move(self._lake, self.staged)
         return self._lake.manifest.replace([*self.replaced, *earlier], move, policy, now, grace)
 

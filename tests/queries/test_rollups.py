@@ -279,7 +279,7 @@ def test_the_version_of_rollups_is_that_of_the_definitions_whatever_is_said_of_t
     assert version() != rollup_version(behaviour=True)
 
 
-def test_rollups_are_of_another_version_when_other_signals_convict(monkeypatch):
+def test_other_convicting_signals_give_rollups_another_version(monkeypatch):
     before = rollup_version(behaviour=True)
     monkeypatch.setattr("queries.prelude._CONVICTING", "CREATE MACRO convicting_signals() AS 239;")
     assert rollup_version.__wrapped__(behaviour=True) != before
