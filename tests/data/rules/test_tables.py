@@ -9,7 +9,7 @@ from data.errors import BadInput
 from data.rules import tables as reference
 from data.rules.bots import BotRules
 from data.rules.classifier import Request
-from data.rules.ip_verification import Verifier
+from data.rules.ip_verification import Verifier, known_proxies
 from data.rules.patterns import check_short_code_pattern
 from data.rules.tables import (
     Agent,
@@ -55,9 +55,11 @@ def table(monkeypatch):
         ]
         body = "".join(texts).encode()
         monkeypatch.setattr(reference, "_bytes_of", lambda name: body if name == FILES[row_type] else read(name))
+        known_proxies.cache_clear()
         return load(row_type, FILES[row_type])
 
-    return table
+    yield table
+    known_proxies.cache_clear()
 
 
 # The rows that are shipped
