@@ -189,7 +189,7 @@ def links_of(lake: Lake, organization: str) -> list[Link]:
 
 
 def first_links(lake: Lake, organization: str, search: str, most: int) -> tuple[list[Link], bool]:
-    """The first links by short code and domain, and whether there are more. Reads no more than it needs.
+    """The first links by short code and domain, and whether there are more. Reads and makes no more than it needs.
 
     Only those whose short code, domain or target URL contains `search`, in whatever case. Raises LakeDamaged, or
     BadInput if no target URL can be as long as `search`.
@@ -198,9 +198,10 @@ def first_links(lake: Lake, organization: str, search: str, most: int) -> tuple[
         raise BadInput(f"search must have at most {MAX_TARGET_URL_LENGTH:,} characters.")
     stored, found = lake.manifest.links.live(organization), list[Link]()
     if stored:
-        for batch in pq.ParquetFile(intact_links(lake, stored)).iter_batches(4_096, columns=list(COLUMNS)):
+        file = pq.ParquetFile(intact_links(lake, stored))
+        for batch in file.iter_batches(4_096, columns=list(COLUMNS), use_threads=False):
             texts = [pc.match_substring(pc.utf8_lower(batch[name]), search.lower()) for name in COLUMNS[:3]]
-            found += _links(batch.filter(reduce(pc.or_, texts)))
+            found += _links(batch.filter(reduce(pc.or_, texts)).slice(0, most + 1 - len(found)))
             if len(found) > most:
                 break
     return found[:most], len(found) > most

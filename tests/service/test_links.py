@@ -129,6 +129,14 @@ def test_the_first_links_with_a_text_are_found(imported, lake):
         assert first_links(lake, "nobody", search, most) == ([], False)
 
 
+def test_first_links_makes_only_the_links_it_returns(lake, monkeypatch):
+    change_links(lake, "acme", [new_link(f"code{n}", "", "https://x.example", NOW) for n in range(6_000)], NOW)
+    made = []
+    monkeypatch.setattr("data.links.links.Link", lambda **row: made.append(row) or Link(**row))
+    assert len(first_links(lake, "acme", "", 5_000)[0]) == 5_000
+    assert len(made) == 5_001  # the last one says that there are more
+
+
 GOOD = "short_code,target_url,domain,created_at\nkept,https://shop.example/,,2026-01-01T00:00:00Z\n"
 
 
