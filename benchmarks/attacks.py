@@ -24,8 +24,8 @@ from benchmarks.neighbours import HOSTILE, PATHS, Secrets, lake_of_two, request_
 from benchmarks.servers import key_of, program, resident_mb, server
 from benchmarks.worlds import WHOLE, Setting
 from data import Lake
-from service.clock import utc_now
-from service.control_database import ControlDatabase
+from service.core.clock import utc_now
+from service.core.control_database import ControlDatabase
 from service.jobs.findings import blank_job
 from service.jobs.implementations import MAX_CONTENT_BYTES, RULE, RULE_TYPE, Draft
 from service.jobs.records import COMMAND_LINE, Actor

@@ -14,14 +14,14 @@ from benchmarks.neighbours import neighbours
 from benchmarks.servers import server
 from benchmarks.worlds import Setting
 from data import Lake
-from service.clock import to_text, utc_now
-from service.control_database import ControlDatabase
+from service.core.clock import to_text, utc_now
+from service.core.control_database import ControlDatabase
+from service.core.setting_values import parse_networks
 from service.hooks.registry import MAX_HOOKS, Hooks
 from service.jobs.manual import manual_job
 from service.jobs.records import COMMAND_LINE
 from service.jobs.states import APPROVE_FIX
 from service.jobs.store import Jobs
-from service.setting_values import parse_networks
 
 HOSTILE: Final = 8
 """Organizations with MAX_HOOKS hooks each, whose receivers take connections and never answer, and as many jobs."""

@@ -24,11 +24,11 @@ from benchmarks.steady import HEALTH
 from benchmarks.worlds import WHOLE, Setting
 from data import Lake
 from data.links.links import change_links, new_link
-from service.clock import utc_now
-from service.control_database import ControlDatabase
+from service.access.sessions import SessionStore
+from service.core.clock import utc_now
+from service.core.control_database import ControlDatabase
+from service.dashboard.shares import ShareStore
 from service.demo.sample import Sample
-from service.pages.sessions import SessionStore
-from service.pages.shares import ShareStore
 
 HOSTILE: Final = "hostile"
 NEIGHBOUR: Final = "neighbour"

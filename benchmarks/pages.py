@@ -25,24 +25,25 @@ from benchmarks.worlds import WHOLE, Setting
 from data import Lake
 from data.links.index import LinkIndex
 from queries import ENDPOINTS, Warehouse
-from service.api_keys import ApiKeys
-from service.control_database import ControlDatabase
+from service.access.api_keys import ApiKeys
+from service.access.page_context import COOKIE
+from service.access.page_services import PageServices
+from service.access.sessions import SessionStore
+from service.app.page_parts import PageParts
+from service.app.pages import PagesApp
+from service.core.control_database import ControlDatabase
+from service.core.http.compression import compress
+from service.core.http.pools import Workers
+from service.core.http.rate_limit import SourceResolver
+from service.core.pages.rendering import Renderer
+from service.core.settings import read_settings
+from service.dashboard import panels
+from service.dashboard.tables import CellLinks, fill
 from service.hooks.registry import Hooks
-from service.http.answers import Answers
-from service.http.cache import AnswerCache
-from service.http.compression import compress
-from service.http.job_endpoints import link_writes
-from service.http.lanes import Workers
-from service.http.rate_limit import SourceResolver
+from service.jobs.service import JobService, link_writes
 from service.jobs.store import Jobs
-from service.pages.app import PagesApp
-from service.pages.context import COOKIE
-from service.pages.numbers import panels
-from service.pages.numbers.tables import CellLinks, fill
-from service.pages.rendering import Renderer
-from service.pages.services import PageServices
-from service.pages.sessions import SessionStore
-from service.settings import read_settings
+from service.reports.answers import Answers
+from service.reports.cache import AnswerCache
 
 DAYS: Final = 30
 """Of a cold view: short enough for a period before it, with which the Overview compares."""
@@ -138,13 +139,16 @@ def rendering(world: World) -> Iterator[Figure]:
     warehouse, workers = Warehouse(world.lake), Workers()
     answers = Answers(warehouse, AnswerCache(), workers)
     control, targets, settings = ControlDatabase(world.lake), LinkIndex(world.lake), read_settings({})
-    jobs = Jobs(control)
-    app = PagesApp(
-        PageServices(
-            world.lake, control, answers, targets, ApiKeys(control), SourceResolver(), settings, lambda: noon,
-            jobs, link_writes(jobs, workers.serves_others), Hooks(control), warehouse, workers,
-        )
+    services = PageServices(
+        lake=world.lake, control=control, api_keys=ApiKeys(control), sources=SourceResolver(), settings=settings,
+        clock=lambda: noon, workers=workers,
     )  # fmt: skip
+    store = Jobs(control)
+    jobs = JobService(
+        store=store, links=link_writes(store, workers.serves_others), warehouse=warehouse, workers=workers,
+        clock=lambda: noon,
+    )  # fmt: skip
+    app = PagesApp(PageParts(services=services, answers=answers, targets=targets, jobs=jobs, hooks=Hooks(control)))
     renderer = app.context.renderer = _RecordingRenderer(app.context.root, workers.texts)
     try:
         asyncio.run(_view(app, Browser.signed_in(0, world.lake).cookie))

@@ -19,14 +19,14 @@ from benchmarks.peers import World
 from benchmarks.servers import bare, get, key_of, most, resident_mb, server
 from benchmarks.worlds import WHOLE, Setting
 from data import Lake
-from service.clock import to_text
-from service.control_database import ControlDatabase
+from service.core.clock import to_text
+from service.core.control_database import ControlDatabase
+from service.core.setting_values import parse_networks
 from service.hooks.registry import Hooks
 from service.jobs.manual import manual_job
 from service.jobs.records import COMMAND_LINE
 from service.jobs.states import APPROVE_FIX
 from service.jobs.store import Jobs
-from service.setting_values import parse_networks
 
 CACHED_REQUESTS: Final = 40_000
 HANGING_HOOKS: Final = 20

@@ -44,8 +44,8 @@ from benchmarks.peers import World
 from benchmarks.servers import get, program, resident_mb, server
 from benchmarks.worlds import WHOLE, Setting
 from data import Lake
-from service.api_keys import ApiKeys
-from service.control_database import ControlDatabase
+from service.access.api_keys import ApiKeys
+from service.core.control_database import ControlDatabase
 from service.demo.sample import Sample
 
 VISITS_PER_SECOND: Final = 10_000

@@ -27,12 +27,12 @@ import data.ingest.importer
 import queries.own_sql
 from data import Lake
 from data.rules.classifier import Classifier
-from service.api_keys import ApiKeys
-from service.app import create_app
-from service.control_database import ControlDatabase
-from service.pages import rendering
+from service.access.api_keys import ApiKeys
+from service.app.application import create_app
+from service.core.control_database import ControlDatabase
+from service.core.pages import rendering
+from service.core.settings import read_settings, setting
 from service.server.run import GC_THRESHOLDS
-from service.settings import read_settings, setting
 from tests.support.block_readers import reuse_engines
 from tests.support.control import open_store
 from tests.support.described import describe_once

@@ -19,8 +19,8 @@ from typer.testing import CliRunner
 from data.logs.formats import FORMATS
 from queries import CATALOG
 from service.commands import app, main
+from service.core.settings import SETTINGS
 from service.demo.sample import Sample
-from service.settings import SETTINGS
 from tests.support.docs import BENCHMARKS, BLOCKS, DOCUMENTS, FLOORS, README, REQUIREMENTS, ROOMS, ROOT, generated
 
 TEXTS = {path: path.read_text("utf-8") for path in DOCUMENTS}

@@ -99,7 +99,7 @@ def drawings() -> list[list[tuple[int, list[str]]]]:
 
 
 def part_of(module: str) -> str:
-    """The room or module of a floor that a module belongs to, such as "service.http" for service.http.cache."""
+    """The room or module of a floor that a module belongs to, such as "service.core.http" for service.reports.cache."""
     return ".".join(module.split(".")[:2])
 
 

@@ -12,9 +12,9 @@ from data.ingest.importer import Importer, Options
 from data.links.links import links_of
 from data.tasks.compaction import Compactor
 from queries import DETECTORS
-from service.commands.demo import import_problems
-from service.commands.links import export
+from service.demo.command import import_problems
 from service.demo.sample import ASSISTANTS
+from service.intake.commands.links import export
 from tests.service.pages.reading import Browser
 from tests.support.receivers import Receiver
 
@@ -33,9 +33,9 @@ def until(condition, what):
 
 DOMAIN, PATH, TARGET = "link.example.org", "/spring-guide", "https://example.com/guide"
 CLOCK = """
-import datetime, types, service.clock
+import datetime, types, service.core.clock
 slow = lambda zone: datetime.datetime.now(zone) - datetime.timedelta(seconds={seconds})
-service.clock.datetime = types.SimpleNamespace(now=slow, fromisoformat=datetime.datetime.fromisoformat)
+service.core.clock.datetime = types.SimpleNamespace(now=slow, fromisoformat=datetime.datetime.fromisoformat)
 """
 """Run before a server: its clock is slow by so many seconds."""
 

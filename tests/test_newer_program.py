@@ -28,7 +28,7 @@ from data.tasks.erasure import Criteria, Eraser
 from data.tasks.reclassification import Reclassifier
 from data.visits import BOT_CATEGORIES, COLUMNS, SCHEMA_VERSION, VISITS
 from queries import ENDPOINTS, ENTRIES, RollupBuilder, Scope, Warehouse
-from service.control_database import ControlDatabase
+from service.core.control_database import ControlDatabase
 from service.hooks.registry import Hooks
 from tests.faults.trials import IS_LONG
 from tests.support.lakes import opened, rebuilt

@@ -62,7 +62,7 @@ def test_the_packages_of_a_command_are_found(text, names):
 
 
 def test_texts_install_our_dependencies_only():
-    loaded = re.findall(r'load(?:\.resolve)?\("(@?[\w-]+)', texts()["service/pages/make_map.mjs"])
+    loaded = re.findall(r'load(?:\.resolve)?\("(@?[\w-]+)', texts()["service/core/pages/make_map.mjs"])
     ours = PINS | {*loaded, "uv"}
     assert {path: strange for path, text in texts().items() if (strange := packages(text) - ours)} == {}
 

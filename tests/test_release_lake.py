@@ -24,13 +24,13 @@ from data.tasks.compaction import Compactor
 from data.tasks.erasure import Criteria, Eraser
 from data.visits import COLUMNS
 from queries import ENDPOINTS, ENTRIES, RollupBuilder, Scope
-from service import control_database
-from service.api_keys import ApiKeys
-from service.control_database import CONTROL, ControlDatabase
-from service.encoding import encode
+from service.access.api_keys import ApiKeys
+from service.core import control_database
+from service.core.control_database import CONTROL, ControlDatabase
+from service.core.encoding import encode
+from service.dashboard.shares import ShareStore
 from service.hooks.registry import Hooks
 from service.jobs.store import Jobs
-from service.pages.shares import ShareStore
 from tests.recount import local_time, recount
 from tests.support.lakes import links_path, opened
 from tests.support.sql import answers as answers_of

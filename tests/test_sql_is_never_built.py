@@ -31,12 +31,12 @@ ALLOWED = {
     "queries/definitions.py:define_relations": "the SQL files of the package",
     "queries/warehouse.py:answer": "a template of the catalogue",
     "queries/warehouse.py:tables": "a template of the catalogue",
-    "service/robots.py:offences": "a SQL file of ours, with values as parameters",
+    "service/robots/plans.py:offences": "a SQL file of ours, with values as parameters",
     "queries/sql_process.py:_batches": "somebody's own SELECT: of one organization's files, which it cannot write",
     "queries/sql_process.py:_check_read_only": "the same SELECT, before it runs",
-    "service/commands/query.py:_run_sql_file": "an operator's own SELECT, read from his file",
+    "service/reports/commands/query.py:_run_sql_file": "an operator's own SELECT, read from his file",
     "service/mcp/sources.py:run_sql": "an assistant's own SELECT, on the same engine, over stdio",
-    "service/control_database.py:rows": "hands on what its callers give it, and they are looked at here",
+    "service/core/control_database.py:rows": "hands on what its callers give it, and they are looked at here",
 }
 
 

@@ -15,8 +15,8 @@ import pytest
 from data.rules.releases import BrowserReleases
 from queries import ENDPOINTS, ENTRIES, Scope
 from service.commands import app
+from service.core.encoding import encode
 from service.demo.sample import Sample
-from service.encoding import encode
 from tests.faults.trials import IS_LONG
 from tests.recount import judged, recount
 from tests.support.lakes import opened, rows_of

@@ -6,7 +6,7 @@ from collections import defaultdict
 from functools import cache
 
 from data.manifest import database
-from service import control_database
+from service.core import control_database
 from tests.support.forks import ROOT
 
 GLOSSARY = {

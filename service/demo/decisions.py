@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from data import Lake
 from queries import DETECTORS, Warehouse, days_before, detect
-from service.control_database import ControlDatabase
+from service.core.control_database import ControlDatabase
 from service.demo.problems import REPAIRS
 from service.jobs.detection import Detection
 from service.jobs.findings import DetectedSubject

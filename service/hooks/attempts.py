@@ -14,7 +14,7 @@ from typing import Final
 import orjson
 
 from data.sql import read_sql
-from service.clock import to_text
+from service.core.clock import to_text
 from service.hooks.delivery import Attempt
 from service.hooks.outbox import LEASE, deactivate, lease_bounds
 

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Final, NamedTuple
 
+from service.core.setting_values import Network
 from service.outgoing.connection import OutgoingError
 from service.outgoing.http import request
-from service.setting_values import Network
 
 DEADLINE_SECONDS: Final = 15.0
 """From before the host is resolved to the last header of the response, after which the connection is closed."""

@@ -13,8 +13,9 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from data import BadInput
-from service.clock import to_text
-from service.encoding import encode, record
+from service.core.clock import to_text
+from service.core.encoding import encode, record
+from service.core.http.errors import StateConflict
 from service.hooks.records import Delivery
 
 TEST_EVENT: Final = "hook.test"
@@ -37,8 +38,12 @@ def lease_bounds(now: datetime) -> dict[str, str]:
     return {"at": to_text(now), "longest": to_text(now + 2 * LEASE)}
 
 
-class HookConflict(BadInput):
+class HookConflict(StateConflict, BadInput):
     """The state of the hook does not allow it."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.args = (problem,)
 
 
 def enqueue(

@@ -4,7 +4,7 @@ from typing import Annotated, Final, Literal, get_args
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from service.clock import Time
+from service.core.clock import Time
 from service.outgoing.connection import ERRORS
 
 MAX_NAME_LENGTH: Final = 100

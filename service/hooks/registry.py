@@ -14,14 +14,15 @@ import msgspec
 
 from data import BadInput, check_organization
 from data.hosts import normalized_host
-from service.clock import Clock, to_text, utc_now
-from service.control_database import ControlDatabase
-from service.encoding import record
+from service.core.clock import Clock, to_text, utc_now
+from service.core.control_database import ControlDatabase
+from service.core.encoding import record
+from service.core.http.errors import NotFound
+from service.core.setting_values import Network
 from service.hooks import outbox
 from service.hooks.outbox import TEST_EVENT, HookConflict
 from service.hooks.records import DEFAULT_EVENTS, EVENTS, MAX_NAME_LENGTH, MAX_URL_LENGTH, Delivery, Hook, HookChanges
 from service.hooks.signature import new_secret
-from service.setting_values import Network
 
 MAX_HOOKS: Final = 20
 """Of one organization."""
@@ -30,8 +31,12 @@ ROTATION: Final = timedelta(hours=24)
 _PRINTABLE_ASCII: Final = re.compile(r"[!-~]+")  # urlsplit removes tabs and line ends silently
 
 
-class NoSuchHook(BadInput):
+class NoSuchHook(NotFound, BadInput):
     """The organization has no hook, or the hook no delivery, with this id."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__("Hook or delivery not found.", "List the hooks to see their ids.")
+        self.args = (problem,)
 
 
 class Hooks:

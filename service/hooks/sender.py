@@ -10,14 +10,14 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Final
 
-from service.clock import Clock
-from service.control_database import ControlDatabase
+from service.core.clock import Clock
+from service.core.control_database import ControlDatabase
+from service.core.logs import Log, error_fields
+from service.core.setting_values import Network
+from service.core.threads import in_daemon_thread
 from service.hooks.attempts import ClaimedDelivery, claim, delete_old, finish, next_delivery
 from service.hooks.delivery import Attempt, post
 from service.hooks.signature import signature_headers
-from service.logs import Log, error_fields
-from service.setting_values import Network
-from service.threads import in_daemon_thread
 
 SLOTS: Final = 128
 """Attempts under way at a time. An organization takes another one only while more are free than it has already."""

@@ -13,8 +13,8 @@ from data.local_time import today
 from data.rules.tables import rules_version
 from data.tasks.lake_process import MAX_VISITS_IN_SERVER, LakeProcess
 from queries import Engine, Warehouse, days_before
-from service.clock import to_text
-from service.control_database import ControlDatabase
+from service.core.clock import to_text
+from service.core.control_database import ControlDatabase
 from service.jobs.detection import Detection
 from service.jobs.store import Jobs
 

@@ -15,7 +15,7 @@ import orjson
 from data.disk.locks import locked
 from data.hosts import normalized_host
 from data.tasks.erasure import Criteria
-from service.control_database import ControlDatabase
+from service.core.control_database import ControlDatabase
 from service.hooks.outbox import delete_messages
 from service.jobs.implementation_tables import delete_contents
 from service.jobs.records import SYSTEM, Change, Job

@@ -15,8 +15,8 @@ import orjson
 from data.hosts import normalized_host
 from data.rules.tables import rules_version
 from queries import Finding, JobKind, template
-from service.clock import to_text
-from service.encoding import encode
+from service.core.clock import to_text
+from service.core.encoding import encode
 from service.jobs.records import SYSTEM, Change, Evidence, EvidenceScope, Job
 from service.jobs.states import OPEN, PRIORITIES
 from service.jobs.tables import change_job, closing_line, count_open, create_job, open_jobs_of_type

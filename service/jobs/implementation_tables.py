@@ -10,9 +10,9 @@ import orjson
 from msgspec.structs import astuple
 
 from data.links.links import Link, LinkEdit
-from service.clock import from_text, to_text
-from service.control_database import ControlDatabase
-from service.encoding import record
+from service.core.clock import from_text, to_text
+from service.core.control_database import ControlDatabase
+from service.core.encoding import record
 from service.jobs.implementations import EVERY_DOMAIN, MAX_SHIPPED_REDIRECTS, MAX_STORED_BYTES
 from service.jobs.records import HistoryLine, Implementation, Job
 from service.jobs.redirects import ADD_REDIRECT, CheckedDraft, ShippedRedirect

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 import msgspec
 from msgspec import Meta, Struct
 
-from service.clock import Time, from_text
+from service.core.clock import Time, from_text
 from service.hooks.records import Delivery, DeliveryStatus
 from service.jobs.states import (
     APPROVE_FIX,

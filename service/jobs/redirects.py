@@ -11,7 +11,7 @@ from msgspec import Meta, Struct, structs
 from data import BadInput
 from data.links.links import Link, new_link
 from queries import Engine, guesses
-from service.clock import Time
+from service.core.clock import Time
 from service.jobs.implementations import EVERY_DOMAIN, RULE_TYPE, Draft, check_draft, implementation_of
 from service.jobs.records import Change, Count, Implementation, Job
 from service.jobs.texts import harmless, percent_encoded

@@ -14,7 +14,7 @@ import orjson
 from data import Lake
 from data.hosts import normalized_host
 from data.manifest.arrivals import Silence
-from service.clock import to_text
+from service.core.clock import to_text
 from service.jobs.findings import blank_job
 from service.jobs.records import SYSTEM, Change, Job
 from service.jobs.states import next_status

@@ -11,6 +11,7 @@ Three things are kept apart: `status` (who decided what), `implementation_status
 from typing import Final, Literal, get_args
 
 from data import BadInput, TrafficError
+from service.core.http.errors import BodyTooLarge, NotFound, PreconditionFailed, StateConflict, sentence
 
 OPEN: Final = ("new", "reviewed", "approved", "sent")
 CLOSED: Final = ("resolved", "dismissed")
@@ -75,25 +76,39 @@ IMPLEMENTATION_TRANSITIONS: Final = {
 """From which status of an implementation to which others."""
 
 
-class JobNotFound(BadInput):
+class JobNotFound(NotFound, BadInput):
     """The organization has no job, or the job no implementation, with this id."""
 
+    def __init__(self, problem: str) -> None:
+        super().__init__(sentence(problem), "GET /jobs lists the jobs of the organization.")
+        self.args = (problem,)
 
-class JobConflict(TrafficError):
-    """The job's status does not allow what was asked. `status` and `version` are the job's; None for a new one."""
 
-    def __init__(self, problem: str, status: str | None = None, version: int | None = None) -> None:
+class JobConflict(StateConflict, TrafficError):
+    """The job's status does not allow what was asked; None for a job that does not exist yet."""
+
+    def __init__(self, problem: str, job_status: str | None = None, version: int | None = None) -> None:
         super().__init__(problem)
-        self.status = status
+        known = {"status": job_status, "version": version}
+        self.body |= {name: value for name, value in known.items() if value is not None}
+        self.args = (problem,)
+        self.job_status = job_status
         self.version = version
 
 
 class JobChanged(JobConflict):
     """The job has another version than the one that the caller knows."""
 
+    status = PreconditionFailed.status
+    message = PreconditionFailed.message
 
-class TooLarge(BadInput):
+
+class TooLarge(BodyTooLarge, BadInput):
     """A text exceeds its limit."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(sentence(problem), "Send less text.")
+        self.args = (problem,)
 
 
 def next_status(action: str, status: str) -> str | None:

@@ -8,8 +8,8 @@ from msgspec import json, structs
 
 from data import BadInput, check_organization
 from data.links.links import check_links, edit_links_once
-from service.clock import to_text
-from service.control_database import ControlDatabase
+from service.core.clock import to_text
+from service.core.control_database import ControlDatabase
 from service.hooks.outbox import read_deliveries
 from service.jobs import findings, tables
 from service.jobs.implementation_tables import (

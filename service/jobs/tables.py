@@ -13,9 +13,9 @@ import msgspec
 import orjson
 
 from data.sql import read_sql
-from service.clock import from_text, to_text
-from service.control_database import ControlDatabase
-from service.encoding import record
+from service.core.clock import from_text, to_text
+from service.core.control_database import ControlDatabase
+from service.core.encoding import record
 from service.hooks.attempts import ClaimedDelivery
 from service.hooks.outbox import HookConflict, delete_messages, enqueue, is_awaited
 from service.jobs.implementation_tables import (

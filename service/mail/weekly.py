@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 from data import Lake, TrafficError
 from data.local_time import today
 from queries import Warehouse
-from service.clock import to_text
-from service.control_database import ControlDatabase
-from service.mail_settings import SmtpServer
+from service.core.clock import to_text
+from service.core.control_database import ControlDatabase
+from service.core.mail_settings import SmtpServer
 from service.outgoing.mail import Mailer
 
 AFTER: Final = timedelta(hours=6)
@@ -49,8 +49,8 @@ def weekly_message(
     cancelled: threading.Event | None = None,
 ) -> EmailMessage:
     """The report of the week that is due: as text, and as an HTML file in the attachment."""
-    from service.pages import formats  # noqa: PLC0415  # slow: a server loads its pages with the first one
-    from service.pages.numbers.report import Report  # noqa: PLC0415
+    from service.core.pages import formats  # noqa: PLC0415  # slow: a server loads its pages with the first one
+    from service.dashboard.report import Report  # noqa: PLC0415
 
     zone = lake.manifest.organizations.zone(organization)
     week = Week.due(zone, now)

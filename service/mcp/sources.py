@@ -11,14 +11,14 @@ from data import Lake
 from data.links.index import LinkIndex
 from data.links.links import first_links
 from queries import Entry, OwnSql, Rows, Scope, Warehouse, load_traffic_values, no_visits, scope_from
-from service.clock import Clock, utc_now
-from service.control_database import ControlDatabase
-from service.encoding import encode
-from service.http.answers import Answers
-from service.http.authentication import Caller
-from service.http.lanes import Workers
+from service.core.clock import Clock, utc_now
+from service.core.control_database import ControlDatabase
+from service.core.encoding import encode
+from service.core.http.caller import Caller
+from service.core.http.pools import Workers
 from service.jobs.store import Jobs
 from service.mcp.tools import MAX_ROWS, Sources
+from service.reports.answers import Answers
 
 if TYPE_CHECKING:
     from data.rules.classifier import Classifier

@@ -17,8 +17,8 @@ from data import BadInput, TrafficError
 from data.links.links import Link
 from data.rules.tables import rules_version
 from queries import ENTRIES, PARAMETERS, Entry, Rows, parameters_of, template, template_entries, validate
-from service.encoding import encode, plain
-from service.http.errors import Problem
+from service.core.encoding import encode, plain
+from service.core.http.errors import Problem
 from service.jobs.records import JobRecord, JobRow
 from service.jobs.states import STATUSES
 from service.mcp.texts import DEFAULT_TOKENS, MAX_TOKENS, object_with_content, text_of

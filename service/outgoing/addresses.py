@@ -4,7 +4,7 @@ import ipaddress
 from collections.abc import Sequence
 from typing import Final
 
-from service.setting_values import Network
+from service.core.setting_values import Network
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 

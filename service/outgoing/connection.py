@@ -9,8 +9,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Final
 
+from service.core.threads import in_daemon_thread
 from service.outgoing.addresses import Address
-from service.threads import in_daemon_thread
 
 ERRORS: Final = {
     "name_not_resolved": "the host has no address, or its name servers did not answer",

@@ -11,9 +11,9 @@ from urllib.request import getproxies, proxy_bypass
 
 import h11
 
+from service.core.setting_values import Network
 from service.outgoing.addresses import Address, is_in, is_public
 from service.outgoing.connection import OutgoingError, connect, tls_context
-from service.setting_values import Network
 
 MAX_HEAD_BYTES: Final = 64 << 10
 """Of the status line and the headers of a response, and of all 1xx responses before it."""

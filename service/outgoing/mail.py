@@ -11,9 +11,9 @@ from typing import Final, cast
 from aiosmtplib import SMTP, errors
 
 from data import TrafficError
-from service.mail_settings import SmtpServer
+from service.core.mail_settings import SmtpServer
+from service.core.threads import in_daemon_thread
 from service.outgoing.connection import OutgoingError, connect
-from service.threads import in_daemon_thread
 
 CONNECT_SECONDS: Final = 5.0
 REPLY_SECONDS: Final = 15.0

@@ -18,8 +18,8 @@ import httptools
 import orjson
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from service.http.errors import HeadersTooLarge, MalformedRequest, Problem, RequestTimeout
-from service.http.middleware import RequestMiddleware
+from service.core.http.errors import HeadersTooLarge, MalformedRequest, Problem, RequestTimeout
+from service.core.http.middleware import RequestMiddleware
 from service.server.exchange import Exchange, encode_head
 from service.server.headers import MAX_HEADER_BYTES, MAX_URL_BYTES, check_headers, check_size
 from service.server.reading import BufferReader, SharedInput

@@ -5,7 +5,7 @@ from typing import Final
 from uvicorn._types import ASGIReceiveEvent, ASGISendEvent
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
-from service.http.errors import Problem
+from service.core.http.errors import Problem
 
 _CONTROLS: Final = bytes({*range(0x20), 0x7F} - {ord("\t")})
 """Bytes that no header may contain."""

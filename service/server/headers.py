@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from service.http.errors import HeadersTooLarge, MalformedRequest, UrlTooLong
+from service.core.http.errors import HeadersTooLarge, MalformedRequest, UrlTooLong
 
 MAX_URL_BYTES: Final = 8_192
 MAX_HEADER_BYTES: Final = 65_536

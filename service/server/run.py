@@ -18,8 +18,8 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from data import BadInput
-from service.http.middleware import RequestMiddleware
-from service.metrics import ObservedMetric
+from service.core.http.middleware import RequestMiddleware
+from service.core.metrics import ObservedMetric
 from service.server.connection import WRITE_TIMEOUT_SECONDS, ConnectionLimits, LimitedHttpProtocol
 from service.server.slots import MAX_OPEN, ConnectionSlots
 

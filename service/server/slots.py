@@ -7,7 +7,7 @@ import termios
 from collections import Counter
 from typing import Final
 
-from service.http.rate_limit import SourceResolver
+from service.core.http.rate_limit import SourceResolver
 
 MAX_PER_SOURCE: Final = 64
 MAX_OPEN: Final = 2_048

@@ -19,7 +19,8 @@ from data.ingest.importer import Importer, Options
 from data.links.exports import read_export
 from data.links.links import change_links
 from data.tasks.compaction import Compactor
-from service.clock import utc_now
+from service.access.sessions import SessionStore
+from service.core.clock import utc_now
 from service.demo.countries import SampleCountries
 from service.demo.sample import Sample
 from service.hooks.records import HookChanges
@@ -27,7 +28,6 @@ from service.hooks.registry import Hooks
 from service.jobs.implementations import Draft
 from service.jobs.records import JobOutcome, Measure
 from service.jobs.store import Jobs
-from service.pages.sessions import SessionStore
 from tests.browser.traffic import HOSTILE, WORDS, hostile_lines
 from tests.service.jobs.findings import ANNA, broken
 from tests.service.pages.reading import link_of

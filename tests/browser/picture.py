@@ -14,7 +14,7 @@ from playwright.sync_api import sync_playwright
 
 from tests.browser.demo import demo
 
-PICTURE = Path(__file__).parents[2] / "service" / "pages" / "static" / "dashboard.png"
+PICTURE = Path(__file__).parents[2] / "service" / "core" / "pages" / "static" / "dashboard.png"
 WINDOW = {"width": 1280, "height": 1290}
 MAX_BYTES = 200_000
 FONTS = """<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd">

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from queries import Warehouse
-from service.pages.numbers.report import Report
+from service.dashboard.report import Report
 
 
 def words(text):

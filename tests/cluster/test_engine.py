@@ -32,7 +32,7 @@ from queries import (
     open_cluster,
 )
 from queries.cluster_sources import MAX_SENT_ROWS
-from service.doctor import examine
+from service.ops.doctor import examine
 from tests.cluster.processes import FOR_SMALL_DATA, Spark, wait_until
 from tests.support.sql import LEAVES, answer
 from tests.support.visits import land, land_table, visit

@@ -12,15 +12,15 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519
 
-from service.api_keys import ApiKeys
-from service.http.authentication import (
+from service.access.api_keys import ApiKeys
+from service.access.authentication import (
     API_KEY_CACHE_SECONDS,
     MAX_REMEMBERED,
     TOKEN_CACHE_SECONDS,
     Authenticator,
     Caller,
 )
-from service.http.jwks import MIN_REFRESH_INTERVAL_SECONDS, JwksClient
+from service.access.jwks import MIN_REFRESH_INTERVAL_SECONDS, JwksClient
 from tests.faults.trials import scaled
 from tests.support.clock import Clock
 from tests.support.control import open_store

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from service.api_keys import ApiKeys
+from service.access.api_keys import ApiKeys
 from tests.conftest import NOW
 from tests.support import identity
 from tests.support.clock import Clock

@@ -6,14 +6,14 @@ import tracemalloc
 import pytest
 from starlette.requests import Request
 
-from service.api_keys import ApiKeys
-from service.http.authentication import Caller
-from service.http.bodies import received_object
-from service.http.endpoints import endpoint_of
-from service.http.errors import InvalidBody
-from service.http.key_endpoints import key_handlers
-from service.http.operations import OPERATIONS
-from service.http.received_bodies import ReceivedBodies
+from service.access import api
+from service.access.api_keys import ApiKeys
+from service.app.operations import OPERATIONS
+from service.core.http.bodies import received_object
+from service.core.http.caller import Caller
+from service.core.http.endpoints import endpoint_of
+from service.core.http.errors import InvalidBody
+from service.core.http.received_bodies import ReceivedBodies
 from service.jobs.implementations import Draft
 from service.jobs.store import Jobs
 from tests.conftest import NOW
@@ -180,9 +180,9 @@ async def test_of_a_client_that_leaves_before_its_end_a_body_is_incomplete_and_n
     bodies = ReceivedBodies(lambda _: "")
     scope = {"type": "http", "method": "POST", "headers": [], "caller": caller, "bodies": bodies}
     request = Request(scope, receive)
-    (operation,) = [one for one in OPERATIONS if one.name == "create-api-key"]
+    (create,) = [bound for bound in api.OPERATIONS.bound(keys) if bound[0].name == "create-api-key"]
     with pytest.raises(InvalidBody, match="Incomplete body"):
-        await endpoint_of(operation, key_handlers(keys)[operation.name])(request)
+        await endpoint_of(*create)(request)
     assert keys.all_keys() == []
     assert bodies.bytes_held == 0
 

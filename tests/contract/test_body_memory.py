@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing, suppress
 import pytest
 
 from data import Lake
-from tests.support.sockets import Asker, answer_on
+from tests.support.sockets import Client, answer_on
 
 ROW = b'{"path":"/x"}\n'
 UNFINISHED = b"Content-Length: %d"
@@ -24,21 +24,21 @@ def served(tmp_path_factory, serving, key_of):
     """A server, askers of three organizations, and the port of its metrics."""
     lake = Lake(tmp_path_factory.mktemp("served") / "lake", create=True)
     with closing(lake.manifest), serving(lake, trusted_proxies="127.0.0.1", monitor_port="0") as server:
-        yield [Asker(server.port, key_of(lake, name)) for name in ("acme", "other", "third")], server.monitor
+        yield [Client(server.port, key_of(lake, name)) for name in ("acme", "other", "third")], server.monitor
 
 
-def begin(stack, asker, path, size):
+def begin(stack, client, path, size):
     """A connection on which all of a body but its last byte was sent."""
-    connection = stack.enter_context(asker.connected())
+    connection = stack.enter_context(client.connected())
     with suppress(ConnectionError):  # it may be evicted meanwhile
-        connection.sendall(asker.request(path, UNFINISHED % size, method=b"POST") + b" " * (size - 1))
+        connection.sendall(client.request(path, UNFINISHED % size, method=b"POST") + b" " * (size - 1))
     return connection
 
 
-def posted(asker):
+def posted(client):
     """The status of a visit that is reported."""
-    with asker.connected() as connection:
-        connection.sendall(asker.request(b"/visits", UNFINISHED % len(ROW), method=b"POST") + ROW)
+    with client.connected() as connection:
+        connection.sendall(client.request(b"/visits", UNFINISHED % len(ROW), method=b"POST") + ROW)
         return answer_on(connection).status
 
 
@@ -64,7 +64,7 @@ def test_unfinished_bodies_leave_others_alone(served, path, size):
 def test_two_hostile_organizations_leave_a_third_alone(served):
     (*hostile, other), monitor = served
     with ExitStack() as stack:
-        for asker in hostile * 10:
-            begin(stack, asker, b"/visits", 4 << 20)
+        for client in hostile * 10:
+            begin(stack, client, b"/visits", 4 << 20)
         assert {posted(other) for _ in range(20)} == {202}
         assert bytes_held(monitor) <= 33 << 20

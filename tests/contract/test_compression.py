@@ -7,11 +7,12 @@ from datetime import datetime, timedelta
 import pytest
 
 from queries import CACHE_STATS, ENDPOINTS, ENTRIES, Scope, Warehouse
-from service.http import answers, cache, compression
-from service.http.answers import Answers
-from service.http.cache import AnswerCache, CacheKey
-from service.http.compression import MIN_BYTES, wants_gzip
-from service.http.lanes import Workers
+from service.core.http import compression
+from service.core.http.compression import MIN_BYTES, wants_gzip
+from service.core.http.pools import Workers
+from service.reports import answers, cache
+from service.reports.answers import Answers
+from service.reports.cache import AnswerCache, CacheKey
 from tests.conftest import NOW
 from tests.support.clock import Clock
 from tests.support.tables import examples_at_once

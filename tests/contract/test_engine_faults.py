@@ -31,15 +31,15 @@ from queries import (
 )
 from queries.locked_engine import QUERY_TIMEOUT_SECONDS, LockedEngine
 from queries.watchdog import Watchdog
-from service.http.answers import Answers
-from service.http.cache import AnswerCache
-from service.http.errors import TooSlow
-from service.http.lanes import MAX_REQUESTS, Workers
-from service.pages.sessions import SessionStore
+from service.access.sessions import SessionStore
+from service.core.http.pools import MAX_REQUESTS, Workers
+from service.core.http.problems import problem_of
+from service.reports.answers import Answers
+from service.reports.cache import AnswerCache
 from tests.faults.trials import scaled
 from tests.support.control import open_store
 from tests.support.manifests import database_of
-from tests.support.sockets import Asker, answer_on
+from tests.support.sockets import Client, answer_on
 from tests.support.sql import rows
 from tests.support.visits import land, visit
 
@@ -131,8 +131,8 @@ async def test_what_a_cluster_counted_of_a_dashboard_that_took_too_long_is_kept(
 
 
 def test_a_query_out_of_time_is_told_what_to_do():
-    assert TooSlow(QueryTimeout("x")).body["message"].endswith("; ask for fewer days or for one link.")
-    assert TooSlow(ClusterTimeout("x")).body["message"].endswith(" is kept for five minutes: try again.")
+    assert problem_of(QueryTimeout("x")).body["message"].endswith("; ask for fewer days or for one link.")
+    assert problem_of(ClusterTimeout("x")).body["message"].endswith(" is kept for five minutes: try again.")
 
 
 def test_a_query_too_large_for_its_memory_is_an_error_and_the_next_one_is_answered(lake, opened, monkeypatch):
@@ -347,7 +347,7 @@ def test_what_answers_shared_is_in_memory_until_the_last_of_them_is_there(lake, 
 # The server
 
 
-class Served(Asker):
+class Served(Client):
     """A server in a process of its own, its key, and a journal of its queries."""
 
     def __init__(self, port, key, journal):

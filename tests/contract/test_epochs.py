@@ -13,9 +13,9 @@ from data.tasks.compaction import Compactor
 from data.tasks.erasure import Criteria, Eraser
 from data.tasks.reclassification import Reclassifier
 from queries import ENDPOINTS, Scope, Warehouse
-from service.http.answers import Answers
-from service.http.cache import AnswerCache
-from service.http.lanes import Workers
+from service.core.http.pools import Workers
+from service.reports.answers import Answers
+from service.reports.cache import AnswerCache
 from tests.support.identity import bearer
 from tests.support.lakes import opened as opened_lake
 from tests.support.visits import land, visit
@@ -160,7 +160,7 @@ def test_a_query_whose_files_are_gone_is_asked_again_with_those_of_now(lake, ope
 
     land(lake, "acme", [visit(visited_at=datetime(2026, 3, 4))])
     monkeypatch.setattr(Warehouse, "snapshot", snapshot)
-    monkeypatch.setattr("service.maintenance.START_DELAY_SECONDS", 600.0)
+    monkeypatch.setattr("service.ops.maintenance.START_DELAY_SECONDS", 600.0)
     with opened(lake) as client:
         answer = client.get(f"/analytics/{name}", params=DAYS)
     assert answer.status_code == 200

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import pytest
 
-from service.logs import Log, LogHandler
+from service.core.logs import Log, LogHandler
 from tests.support.sockets import read_until
 
 STANDING = {
@@ -206,7 +206,7 @@ def test_a_reader_of_the_log_that_left_stops_nothing():
 
 
 def test_lines_that_wait_for_a_slow_reader_are_bounded_and_the_loss_is_told(monkeypatch):
-    monkeypatch.setattr("service.logs.MAX_WAITING_LINES", 10)
+    monkeypatch.setattr("service.core.logs.MAX_WAITING_LINES", 10)
     reader, writer = socket.socketpair()
     writer.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
     log = Log(writer.makefile("wb", buffering=0))

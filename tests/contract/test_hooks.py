@@ -13,10 +13,10 @@ import pytest
 from standardwebhooks import Webhook
 from starlette.testclient import TestClient
 
-from service.clock import utc_now
+from service.core.clock import utc_now
+from service.core.logs import Log, LogHandler
 from service.hooks.outbox import MAX_PENDING
 from service.hooks.registry import Hooks
-from service.logs import Log, LogHandler
 from tests.support import identity
 from tests.support.control import open_store
 

@@ -9,17 +9,17 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed448, rsa
 
 from data import BadInput
-from service.api_keys import ApiKeys
-from service.control_database import ControlDatabase
-from service.http import jwks
-from service.http.authentication import Authenticator
-from service.http.jwks import (
+from service.access import jwks
+from service.access.api_keys import ApiKeys
+from service.access.authentication import Authenticator
+from service.access.jwks import (
     MAX_PAUSE_SECONDS,
     MAX_STALE_SECONDS,
     MIN_REFRESH_INTERVAL_SECONDS,
     REFRESH_SECONDS,
     JwksClient,
 )
+from service.core.control_database import ControlDatabase
 from tests.support.clock import Clock
 from tests.support.receivers import answer
 from tests.support.tables import examples_at_once, tables

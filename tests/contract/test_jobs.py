@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from service.control_database import ControlDatabase
+from service.core.control_database import ControlDatabase
 from service.jobs.implementations import MAX_CONTENT_BYTES, RULE
 from service.jobs.store import Jobs
 from tests.conftest import NOW

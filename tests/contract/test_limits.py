@@ -12,8 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from queries import warehouse
-from service.http import rate_limit as limits
-from service.http.rate_limit import LIMIT, WINDOW_SECONDS, RateLimiter, SourceResolver
+from service.core.http import rate_limit as limits
+from service.core.http.rate_limit import LIMIT, WINDOW_SECONDS, RateLimiter, SourceResolver
 from tests.support.clock import Clock
 from tests.support.tables import examples_at_once, tables
 

@@ -8,8 +8,8 @@ import pytest
 from data.disk.locks import locked
 from data.links.links import links_of
 from data.store.link_files import replace_links
-from service.http import link_endpoints
-from service.http.link_endpoints import MAX_WAITING_EDITS
+from service.intake import link_api as link_endpoints
+from service.intake.link_api import MAX_WAITING_EDITS
 from tests.support.identity import as_
 from tests.support.lakes import links_path
 from tests.support.tables import examples

@@ -340,7 +340,7 @@ def test_visits_that_were_tampered_with_are_500_and_not_served(lake, client):
 
 def test_a_query_that_runs_too_long_is_500_with_advice(lake, opened, monkeypatch):
     endless = "SELECT count(*) FROM range(1000000000000) AS a, range(1000000) AS b WHERE a.range * b.range = 7"
-    monkeypatch.setattr("service.app.Warehouse", partial(warehouse.Warehouse, seconds=0.2))
+    monkeypatch.setattr("service.app.application.Warehouse", partial(warehouse.Warehouse, seconds=0.2))
     with opened(lake) as client:
         monkeypatch.setattr(warehouse, "template", lambda _: endless)
         response = client.get("/analytics/devices")

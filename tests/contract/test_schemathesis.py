@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 
-from service.http import openapi
+from service.app import openapi
 from service.jobs.store import Jobs
 from tests.faults.trials import tried
 from tests.service.jobs.findings import broken

@@ -22,13 +22,13 @@ from data.ingest.live import LiveIngest
 from data.store import pending
 from data.store.lake import Lake
 from data.store.packing import table_of, unpack
-from service.http import live_visits as receiving
-from service.http.authentication import Caller
+from service.core.http.caller import Caller
+from service.intake import live_visits as receiving
 from tests.support import identity
 from tests.support.identity import bearer
 from tests.support.lakes import fail_at
 from tests.support.manifests import database_of
-from tests.support.sockets import Asker, answer_on
+from tests.support.sockets import Client, answer_on
 from tests.support.user_agents import CHROME, GPTBOT
 
 UNAIMED = "url (https://… or a path) or a path that begins with / is required"
@@ -443,32 +443,32 @@ def test_after_an_unforeseen_failure_is_a_500_the_next_visits_are_taken(client, 
 # A real server
 
 FLUSH_EACH_SECOND = """
-import datetime, service.maintenance
-service.maintenance.FLUSH_AFTER = datetime.timedelta(seconds=1)
+import datetime, service.ops.maintenance
+service.ops.maintenance.FLUSH_AFTER = datetime.timedelta(seconds=1)
 """
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory, serving, key_of):
-    """Asks a running server that flushes every second as acme; and its lake."""
+    """A client of acme at a running server that flushes every second, and its lake."""
     lake = Lake(tmp_path_factory.mktemp("served") / "lake", create=True)
     with closing(lake.manifest), serving(lake, before=FLUSH_EACH_SECOND, trusted_proxies="127.0.0.1") as server:
-        yield Asker(server.port, key_of(lake)), lake
+        yield Client(server.port, key_of(lake)), lake
         server.process.terminate()
         assert server.process.wait(60) == 0
         told = server.process.stderr.read().splitlines()
         assert {line for line in told if "traffic sign-in" not in line} <= {"WARNING:  Invalid HTTP request received."}
 
 
-def calling(asker):
-    headers = {"Authorization": asker.authorization, "X-Forwarded-For": f"2001:db8:0:{next(Asker.sources):x}::1"}
-    address = f"http://127.0.0.1:{asker.port}"
+def calling(caller):
+    headers = {"Authorization": caller.authorization, "X-Forwarded-For": f"2001:db8:0:{next(Client.sources):x}::1"}
+    address = f"http://127.0.0.1:{caller.port}"
     return httpx2.Client(base_url=address, headers=headers, trust_env=False, verify=False, timeout=60)
 
 
-def head(asker, *lines):
+def head(caller, *lines):
     """The beginning of a report, up to its body."""
-    return asker.request(b"/visits", *lines, method=b"POST")
+    return caller.request(b"/visits", *lines, method=b"POST")
 
 
 def told_on(connection):
@@ -482,10 +482,10 @@ def chunk(text):
 
 
 def test_chunks_that_come_slowly_hold_up_no_other_request(served):
-    asker, lake = served
+    caller, lake = served
     one, two = name(), name()
-    with asker.connected() as slow, calling(asker) as client:
-        slow.sendall(head(asker, b"Transfer-Encoding: chunked"))
+    with caller.connected() as slow, calling(caller) as client:
+        slow.sendall(head(caller, b"Transfer-Encoding: chunked"))
         slow.sendall(chunk(row(one)[:7]))
         assert send(client, row(two)).text == body(1)
         slow.sendall(chunk(row(one)[7:]))
@@ -497,46 +497,46 @@ def test_chunks_that_come_slowly_hold_up_no_other_request(served):
 
 @pytest.mark.parametrize("how", [b"Content-Length: 1000", b"Transfer-Encoding: chunked"])
 def test_of_a_body_that_ends_early_nothing_is_taken(served, how):
-    asker, lake = served
+    caller, lake = served
     path = name()
-    with calling(asker) as client:
+    with calling(caller) as client:
         for _ in range(3):
-            with asker.connected() as connection:
+            with caller.connected() as connection:
                 whole = row(path) + "\n"
-                connection.sendall(head(asker, how) + (chunk(whole) if b"chunked" in how else whole.encode()))
+                connection.sendall(head(caller, how) + (chunk(whole) if b"chunked" in how else whole.encode()))
             assert send(client, row("/early")).text == body(1)
     assert kept(lake)[path] == 0
 
 
 @pytest.mark.parametrize("size", [100, 200_000])
 def test_the_body_of_a_refused_request_is_not_taken_for_the_next_one(served, size):
-    asker, lake = served
+    caller, lake = served
     path, smuggled = name(), name()
-    inner = head(asker, b"Content-Length: %d" % len(row(smuggled))) + row(smuggled).encode()
+    inner = head(caller, b"Content-Length: %d" % len(row(smuggled))) + row(smuggled).encode()
     sent = inner + b" " * size
-    refused = head(asker, b"Authorization: Bearer tak_x", b"Content-Length: %d" % len(sent)) + sent
-    with asker.connected() as connection:
+    refused = head(caller, b"Authorization: Bearer tak_x", b"Content-Length: %d" % len(sent)) + sent
+    with caller.connected() as connection:
         connection.sendall(refused)
         assert told_on(connection)[0] == 401
         with suppress(ConnectionError):  # closed, if the answer came before all of the body
-            connection.sendall(head(asker, b"Content-Length: %d" % len(row(path))) + row(path).encode())
+            connection.sendall(head(caller, b"Content-Length: %d" % len(row(path))) + row(path).encode())
             assert told_on(connection) == (202, body(1))
     assert kept(lake)[smuggled] == 0
 
 
 def test_many_senders_at_once_are_all_acknowledged_and_every_visit_is_answered_once(served, tell):
     """Beside them, others send the same and leave at once, half of them with a reset."""
-    asker, lake = served
+    caller, lake = served
     paths = {f"/many-{sender}-{turn}-{number}" for sender in range(12) for turn in range(4) for number in range(5)}
     statuses, barrier = [], threading.Barrier(12)
 
     def sender(number):
-        with calling(asker) as client:
+        with calling(caller) as client:
             barrier.wait()
             for turn in range(4):
-                with asker.connected() as leaving:
+                with caller.connected() as leaving:
                     whole = row(f"/left-{number}-{turn}").encode()
-                    leaving.sendall(head(asker, b"Content-Length: %d" % len(whole)) + whole)
+                    leaving.sendall(head(caller, b"Content-Length: %d" % len(whole)) + whole)
                     if turn % 2:
                         leaving.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
                 rows = [
@@ -556,7 +556,7 @@ def test_many_senders_at_once_are_all_acknowledged_and_every_visit_is_answered_o
     def visible(days):
         """The answer to a question that was not asked before, and that no cache holds therefore."""
         scope = {"start_date": today - timedelta(days=days), "end_date": "2999-01-01", "domain": "many.example"}
-        with calling(asker) as client:
+        with calling(caller) as client:
             return client.get("/analytics/traffic-overview", params=scope).json()["total_visits"]
 
     days = itertools.count()

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from datetime import date, timedelta
 from typing import NamedTuple
 
-from service.api_keys import ApiKeys
+from service.access.api_keys import ApiKeys
 from tests.faults.lakes import reported
 from tests.faults.tracing import Child, Tracer, calls_of
 from tests.support.control import open_store

@@ -20,8 +20,8 @@ from data.tasks.erasure import Criteria, Eraser
 from data.tasks.reclassification import Reclassifier
 from data.visits import VISITS
 from queries import ENTRIES, Scope, Warehouse
-from service.control_database import ControlDatabase
-from service.maintenance import Maintenance
+from service.core.control_database import ControlDatabase
+from service.ops.maintenance import Maintenance
 from tests.faults.lakes import log
 from tests.faults.trials import IS_LONG, scaled
 from tests.support.lakes import links_path, rot

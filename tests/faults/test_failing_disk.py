@@ -19,8 +19,8 @@ from types import SimpleNamespace
 import pytest
 
 from data.ingest.live import LiveIngest
-from service.api_keys import ApiKeys
-from service.maintenance import Maintenance
+from service.access.api_keys import ApiKeys
+from service.ops.maintenance import Maintenance
 from tests.cluster.processes import wait_until
 from tests.faults.lakes import PER_BATCH, assert_no_address, assert_sound, batches, report
 from tests.faults.servers import serving
@@ -114,8 +114,8 @@ async def test_background_work_goes_on_when_its_trouble_cannot_be_told(lake, con
         full(_)
 
     report(LiveIngest(lake), "waiting")
-    monkeypatch.setattr("service.maintenance.START_DELAY_SECONDS", 0.0)
-    monkeypatch.setattr("service.maintenance.flush_all", flush)
+    monkeypatch.setattr("service.ops.maintenance.START_DELAY_SECONDS", 0.0)
+    monkeypatch.setattr("service.ops.maintenance.flush_all", flush)
     monkeypatch.setattr("sys.stderr", SimpleNamespace(write=full))
     upkeep = Maintenance(lake, control, lambda: datetime.now(UTC) + timedelta(minutes=1), None)
     upkeep.begin()

@@ -23,9 +23,9 @@ from data.publish.publisher import LakePublisher
 from data.store.pending import flush_all
 from data.tasks.compaction import Compactor
 from queries import RollupBuilder
-from service.api_keys import ApiKeys
+from service.access.api_keys import ApiKeys
+from service.core.setting_values import parse_networks
 from service.hooks.registry import Hooks
-from service.setting_values import parse_networks
 from tests.faults.lakes import batches, line, log, report, visits
 from tests.support import published
 from tests.support.control import open_store

@@ -20,16 +20,16 @@ import data.publish.publisher
 import data.rules.ip_verification
 import data.store.landing
 import data.tasks.compaction
-import service.commands.erase
-import service.maintenance
+import service.ops.commands.erase
+import service.ops.maintenance
 from data import Lake
 from data.ingest.follower import Follower
 from data.ingest.importer import Options
 from data.ingest.live import LiveIngest
 from data.store.pending import flush_all
-from service.clock import utc_now
 from service.commands import main
-from service.commands.options import opened_jobs
+from service.core.clock import utc_now
+from service.jobs.commands.opening import opened_jobs
 from service.jobs.records import COMMAND_LINE
 from service.jobs.states import APPROVE_FIX, JobConflict
 from tests.faults import chaos
@@ -75,7 +75,7 @@ def traffic(*words):
 def serve(settings):
     """The server, on a free port."""
     os.environ.update(settings)
-    service.maintenance.FLUSH_AFTER = timedelta(seconds=1)
+    service.ops.maintenance.FLUSH_AFTER = timedelta(seconds=1)
     traffic("serve", "--port", "0", "--lake", "lake")
 
 
@@ -98,7 +98,7 @@ def in_order(function, *words):
     for module in (data.store.landing, data.ingest.importer, data.publish.publisher):
         module.ThreadPoolExecutor = InThisThread
     data.ingest.importer.MAX_PARALLEL_BLOCKS = 1
-    service.commands.erase.time = SimpleNamespace(sleep=lambda _: None)
+    service.ops.commands.erase.time = SimpleNamespace(sleep=lambda _: None)
     globals()[function](*words)
 
 

@@ -10,7 +10,7 @@ from data.visits import VISITS
 from queries import ClusterUnavailable, FilesGone, Scope, cluster_sources
 from queries.cluster_sources import PublishedCopy
 from queries.snapshot import for_cluster, live_files, snapshot_of
-from service.settings import cluster_options, read_settings
+from service.core.settings import cluster_options, read_settings
 from tests.support.manifests import database_of
 from tests.support.visits import land, links, visit
 

@@ -22,6 +22,6 @@ def test_without_the_extra_the_error_names_how_to_install_it(lake, monkeypatch):
 
 
 def test_the_server_imports_nothing_of_a_cluster_that_is_not_set():
-    program = "import sys, service.app; print(*{'grpc', 'pyspark', 'pandas'} & set(sys.modules))"
+    program = "import sys, service.app.application; print(*{'grpc', 'pyspark', 'pandas'} & set(sys.modules))"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert run.stdout == "\n"

@@ -22,9 +22,9 @@ from pathlib import Path
 from starlette.testclient import TestClient
 from data import Lake
 from queries.fields import SIGNAL
-from service.app import create_app
+from service.app.application import create_app
 from service.commands import app
-from service.settings import read_settings
+from service.core.settings import read_settings
 from tests.conftest import NOW
 from tests.service.pages.reading import Browser, link_of
 from tests.support.docs import expression_table, signal_table

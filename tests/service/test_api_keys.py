@@ -14,8 +14,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from data import BadInput, LakeDamaged
-from service.api_keys import ApiKeys, is_well_formed_key
-from service.control_database import MIGRATIONS, ControlDatabase
+from service.access.api_keys import ApiKeys, is_well_formed_key
+from service.core.control_database import MIGRATIONS, ControlDatabase
 from tests.support.clock import Clock
 from tests.support.control import open_store, owner
 from tests.support.tables import examples
@@ -82,7 +82,7 @@ def test_the_database_keeps_no_key_and_lists_the_rest_oldest_first(keys, lake, d
     told = {(row.id, row.organization, row.name, row.revoked_at) for row in rows}
     assert told == {(made[0][:12], "acme", "first", None), (made[1][:12], "other", "second", None)}
     assert [row.created_at for row in rows] == sorted(row.created_at for row in rows)
-    assert keys.organizations() == {"acme", "other"}
+    assert keys.database.organizations_with_keys() == {"acme", "other"}
     with closing(sqlite3.connect(database)) as db, db:
         db.execute("UPDATE keys SET created_at = '2026-03-04T10:30:00Z', last_used_at = '2026-03-04T10:00:00Z'")
     assert all(row.last_used_at == row.created_at for row in keys.all_keys())  # none was used before it was made
@@ -130,7 +130,7 @@ def test_a_key_has_a_possible_organization_and_a_printable_short_name(keys):
     for name in ("", "x" * 101, "a\nb", "a\x1b[31m", "\u202e", "\0"):
         with pytest.raises(BadInput, match="name"):
             keys.create_key("acme", name)
-    assert (keys.all_keys(), keys.organizations()) == ([], set())
+    assert (keys.all_keys(), keys.database.organizations_with_keys()) == ([], set())
     assert owner(keys, keys.create_key("x" * 64, "Ü" * 100)) == "x" * 64
 
 

@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from service.clock import from_text, hour_text, to_text, utc_now
+from service.core.clock import from_text, hour_text, to_text, utc_now
 
 EAST = timezone(timedelta(hours=5, minutes=30))
 EARLY = datetime(2026, 11, 20, 10, 59, 59, 123_456, UTC)

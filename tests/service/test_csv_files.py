@@ -6,7 +6,7 @@ from datetime import datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.csv_files import csv_of
+from service.core.csv_files import csv_of
 from tests.support.tables import examples
 
 FORMULAS = "=+-@\uff1d\uff0b\uff0d\uff20"

@@ -21,8 +21,8 @@ from data.publish.publisher import LakePublisher
 from data.store import pending
 from data.tasks.compaction import CompactionResult, merge_day
 from data.tasks.merge_plan import MAX_OPEN_FILES
-from service import maintenance as upkeep
-from service.maintenance import CHECK_AFTER, FLUSH_AFTER, FLUSH_VISITS, TASKS, Maintenance
+from service.ops import maintenance as upkeep
+from service.ops.maintenance import CHECK_AFTER, FLUSH_AFTER, FLUSH_VISITS, TASKS, Maintenance
 from tests.support import published
 from tests.support.clock import Clock
 from tests.support.lakes import date_ahead, paths, rot

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from queries import Warehouse
-from service.http.lanes import Workers
-from service.threads import NICENESS
+from service.core.http.pools import Workers
+from service.core.threads import NICENESS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a priority of each thread")
 

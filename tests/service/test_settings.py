@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from data import BadInput
-from service.setting_values import parse_origin
-from service.settings import SETTINGS, Settings, read_settings, setting
+from service.core.setting_values import parse_origin
+from service.core.settings import SETTINGS, Settings, read_settings, setting
 from tests.support.tables import examples
 
 IDENTITY = {"TRAFFIC_JWT_ISSUER": "https://login.example/", "TRAFFIC_JWT_AUDIENCE": "traffic"}

@@ -13,12 +13,12 @@ import duckdb
 import pytest
 from starlette.testclient import TestClient
 
-import service.app
+import service.app.application
 from data import TrafficError
 from data.manifest.schema import open_database
 from queries import QueryFailed
-from service.commands.serve import serve
 from service.hooks.sender import Sender
+from service.serve import serve
 from tests.service.commands.runs import run
 from tests.support.programs import free_port
 from tests.support.visits import land, visit
@@ -41,7 +41,7 @@ def open_files(folder):
 
 def test_an_application_that_fails_to_start_closes_files(settings, tmp_path, monkeypatch):
     monkeypatch.setattr(Sender, "begin", fail)
-    app = service.app.create_app(settings(SimpleNamespace(root=tmp_path / "lake")))
+    app = service.app.application.create_app(settings(SimpleNamespace(root=tmp_path / "lake")))
     assert open_files(tmp_path)
     with pytest.raises(RuntimeError, match="new thread"), TestClient(app):
         pass
@@ -49,7 +49,7 @@ def test_an_application_that_fails_to_start_closes_files(settings, tmp_path, mon
 
 
 PARTS = ("ControlDatabase", "Hooks", "Warehouse", "Authenticator", "Maintenance", "LinkIndex", "Pages")
-PLACES = (*(f"service.app.{part}" for part in PARTS), "queries.locked_engine.Watchdog")
+PLACES = (*(f"service.app.application.{part}" for part in PARTS), "queries.locked_engine.Watchdog")
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -57,7 +57,7 @@ def test_an_application_that_cannot_be_made_closes_files(settings, tmp_path, mon
     before = threading.enumerate()
     monkeypatch.setattr(place, fail)
     with pytest.raises(RuntimeError, match="new thread") as _failure:  # its traceback keeps every part
-        service.app.create_app(settings(SimpleNamespace(root=tmp_path / "lake")))
+        service.app.application.create_app(settings(SimpleNamespace(root=tmp_path / "lake")))
     assert open_files(tmp_path) == set()
     assert [one for one in threading.enumerate() if one not in before and one.name != "watchdog"] == []
 
@@ -76,7 +76,7 @@ def test_a_database_that_cannot_be_opened_twice_is_closed(settings, tmp_path, mo
 
     monkeypatch.setattr("data.store.lake.open_database", open_some)
     with pytest.raises(OSError, match="Too many open files") as _failure:
-        service.app.create_app(settings(SimpleNamespace(root=tmp_path / "lake")))
+        service.app.application.create_app(settings(SimpleNamespace(root=tmp_path / "lake")))
     assert open_files(tmp_path) == set()
 
 
@@ -115,7 +115,7 @@ def test_tools_that_fail_to_start_say_so_and_close_files(lake, monkeypatch, plac
 
 
 def test_a_command_that_fails_to_start_frees_its_port(tmp_path, monkeypatch, capsysbinary):
-    monkeypatch.setattr(service.app, "create_app", fail)
+    monkeypatch.setattr(service.app.application, "create_app", fail)
     port, handlers = free_port(), [*logging.getLogger().handlers]
     with pytest.raises(RuntimeError, match="new thread") as _failure:  # its traceback keeps the socket
         serve(port=str(port), lake=tmp_path / "lake")

@@ -6,8 +6,8 @@ from contextlib import closing, contextmanager
 from typing import Any, TypeVar
 
 from data import Lake
-from service.api_keys import ApiKeys
-from service.control_database import ControlDatabase
+from service.access.api_keys import ApiKeys
+from service.core.control_database import ControlDatabase
 
 Store = TypeVar("Store")
 

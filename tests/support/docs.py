@@ -15,7 +15,7 @@ from data.logs.reported import Reported
 from data.rules.tables import Agent, load
 from data.signals import CONVICTING, SIGNALS
 from queries import CATALOG, DETECTORS
-from service.settings import SETTINGS
+from service.core.settings import SETTINGS
 
 ROOT: Final = Path(__file__).parent.parent.parent
 README: Final = ROOT / "README.md"

@@ -20,7 +20,7 @@ import data.ingest.importer
 import data.ingest.live
 import data.tasks.reclassification
 import queries.sql_process
-import service.app
+import service.app.application
 import service.commands
 import service.program
 import service.server.run

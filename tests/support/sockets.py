@@ -18,7 +18,7 @@ def request(path, *lines, method=b"GET", version=b"1.1", host=(b"Host: x",)):
     return b"\r\n".join((b"%s %s HTTP/%s" % (method, path, version), *host, *lines, b"", b""))
 
 
-class Asker:
+class Client:
     """Asks a server with a key; each request is of a source of its own unless told otherwise, as through a proxy."""
 
     sources = itertools.count(1)

@@ -9,7 +9,7 @@ import orjson
 from data import Lake
 from queries import DETECTORS, ENTRIES, JOB_KINDS, Scope, Warehouse, template_entries
 from queries.snapshot import Snapshot
-from service.encoding import encode
+from service.core.encoding import encode
 
 LEAVES: Final = {leaf.name: leaf for entry in ENTRIES.values() for leaf in template_entries(entry)}
 """The reports that have a template of their own."""

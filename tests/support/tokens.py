@@ -9,7 +9,7 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
-from service.http.errors import Unauthorized
+from service.core.http.errors import Unauthorized
 
 ISSUER = "https://login.example/"
 AUDIENCE = "traffic"

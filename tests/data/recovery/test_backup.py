@@ -32,8 +32,8 @@ from data.store import pending
 from data.store.lake import Lake
 from data.tasks.compaction import Compactor
 from queries import Scope
-from service.api_keys import ApiKeys
-from service.control_database import ControlDatabase
+from service.access.api_keys import ApiKeys
+from service.core.control_database import ControlDatabase
 from tests.faults.lakes import ADDRESSES, line
 from tests.support.control import open_store, owner
 from tests.support.lakes import links_path, opened, paths, rot, turn_an_index

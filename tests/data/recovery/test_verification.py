@@ -22,7 +22,7 @@ from data.store.layout import LINKS
 from data.store.pending import enqueue
 from data.store.unknown import unknown_files
 from data.visits import SCHEMA_VERSION, VISITS
-from service.api_keys import ApiKeys
+from service.access.api_keys import ApiKeys
 from tests.support.control import open_store
 from tests.support.lakes import files_of as files
 from tests.support.lakes import flip, links_path, opened, rot, turn_an_index

@@ -23,7 +23,7 @@ from typer.main import get_command
 
 from data import BOT_CATEGORIES
 from queries import ENDPOINTS, ENTRIES
-from service.api_keys import ApiKeys
+from service.access.api_keys import ApiKeys
 from service.commands import app
 from service.server import run as server
 from tests.service.commands.runs import refused

@@ -9,8 +9,8 @@ from rich.console import Console
 
 from data import Lake
 from queries import DETECTORS, ENTRIES, Scope, Warehouse, detect, measure_all
-from service.commands.demo import _fill
-from service.control_database import ControlDatabase
+from service.core.control_database import ControlDatabase
+from service.demo.command import _fill
 from service.demo.problems import REQUESTS, write_log
 from service.jobs.store import Jobs
 from tests.support.tables import tables

@@ -17,10 +17,10 @@ from data.tasks import erasure
 from data.tasks import erasure as erasing
 from data.tasks import retention as retaining
 from queries import DEFAULT_RANGE, RANGES
-from service.commands.importing import OLD
-from service.commands.status import _age
-from service.doctor import FEW_FREE_BYTES, MIN_FREE_BYTES, check_address, check_space, check_sync, examine
-from service.settings import read_settings, setting
+from service.core.settings import read_settings, setting
+from service.intake.commands.importing import OLD
+from service.ops.commands.status import _age
+from service.ops.doctor import FEW_FREE_BYTES, MIN_FREE_BYTES, check_address, check_space, check_sync, examine
 from tests.service.outgoing.mail_servers import Mailbox, smtp_server
 from tests.support.addresses import country_database
 from tests.support.lakes import fail_at, numbers, paths, rows_of, strays
@@ -102,7 +102,7 @@ def test_a_disk_that_fails_is_broken_and_one_that_is_slow_or_nearly_full_a_warni
     for free, level in ((FEW_FREE_BYTES, "ok"), (FEW_FREE_BYTES - 1, "warning"), (MIN_FREE_BYTES, "warning"),
                         (MIN_FREE_BYTES - 1, "broken")):  # fmt: skip
         assert check_space(lake.root, free).level == level
-    fail_at(monkeypatch, "service.doctor", "sync")
+    fail_at(monkeypatch, "service.ops.doctor", "sync")
     told = f"{lake.root} cannot be written: No space left on device; check its disk."
     assert check_sync(lake) == ("broken", "disk writes", told)
     assert list(lake.root.rglob("doctor-*")) == []

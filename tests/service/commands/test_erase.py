@@ -13,7 +13,7 @@ import pytest
 
 from data.disk.files import sha256_of
 from data.tasks import erasure as erasing
-from service.commands import erase as erase_command
+from service.ops.commands import erase as erase_command
 from tests.support.lakes import rows_of
 from tests.support.tables import examples
 from tests.support.visits import land, visit

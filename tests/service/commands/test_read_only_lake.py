@@ -20,8 +20,8 @@ from data.recovery.verification import verify_lake
 from data.store import pending
 from data.store.lake import Lake
 from queries import ENTRIES, RollupBuilder, Scope, Warehouse, template
-from service.api_keys import ApiKeys
-from service.encoding import encode
+from service.access.api_keys import ApiKeys
+from service.core.encoding import encode
 from tests.faults.lakes import log
 from tests.service.commands.runs import Run
 from tests.support.control import open_store

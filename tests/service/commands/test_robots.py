@@ -9,7 +9,7 @@ import pytest
 from queries import Warehouse
 from service.jobs.detection import Detection
 from service.jobs.store import Jobs
-from service.robots import Crawled, cost, make_job
+from service.robots.plans import Crawled, cost, make_job
 from tests.service.jobs.findings import ANNA
 from tests.support.control import open_store
 from tests.support.visits import land, visit

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from data import BadInput
-from service.commands.answers import select_columns
-from service.commands.tables import fit, shorten, text_of
+from service.core.commands.answers import select_columns
+from service.core.commands.tables import fit, shorten, text_of
 from tests.support.tables import examples
 
 URL = "https://shop.example/" + "a" * 100 + "/ü?last=yes"

@@ -26,14 +26,14 @@ import pytest
 from data.disk.locks import locked
 from data.store import pending
 from data.tasks import erasure, retention
-from service import doctor
-from service.commands import confirmation
+from service.core.commands import confirmation
 from service.hooks.attempts import claim, finish
 from service.hooks.delivery import Attempt
 from service.hooks.records import DEFAULT_EVENTS
 from service.hooks.registry import Hooks
 from service.jobs.implementations import Draft
 from service.jobs.store import Jobs
+from service.ops import doctor
 from tests.service.commands.runs import Run
 from tests.service.jobs.findings import ANNA, NOW, ROW, broken, mark
 from tests.support.addresses import country_database

@@ -14,7 +14,7 @@ from tests.support.hurried import hurried
 from tests.support.programs import free_port
 from tests.support.proxies import DASHBOARD, Site, caddy, haproxy, nginx
 from tests.support.receivers import Authority
-from tests.support.sockets import Asker, answer_on
+from tests.support.sockets import Client, answer_on
 from tests.support.web_servers import installed
 
 ROUNDS = 6
@@ -36,7 +36,7 @@ class Browsers:
         self.buffers = buffers  # the proxy sends a request on when it is whole
         self.monitor = monitor  # the port of the metrics
         self.site, self.key = site, ("-H", f"Authorization: Bearer {key}")
-        self.server = Asker(site.service, key)  # not through the proxy
+        self.server = Client(site.service, key)  # not through the proxy
 
     def ask(self, path, *words, address=None, version="1.1"):
         """The last status that a client gets; curl ends with an error if it gets none within a minute.
@@ -163,7 +163,7 @@ def test_an_evicted_body_leaves_the_next_request_alone(browsers, bodies, version
 
 def test_a_late_body_leaves_the_next_request_alone(hasty):
     """The rest looks like requests, lacks a byte and comes after the answer; nginx waits for a whole body itself."""
-    client = Asker(hasty.site.dashboard, hasty.key[1].split()[-1])
+    client = Client(hasty.site.dashboard, hasty.key[1].split()[-1])
     length = b"Content-Length: %d" % len(ROW + REQUESTS)
     beginning = client.request(b"/visits", length, method=b"POST", host=(b"Host: " + DASHBOARD.encode(),)) + ROW
     statuses = []

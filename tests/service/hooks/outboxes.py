@@ -4,7 +4,7 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_network
 
-from service.control_database import ControlDatabase
+from service.core.control_database import ControlDatabase
 from service.hooks.attempts import claim, delete_old, finish
 from service.hooks.delivery import Attempt
 from service.hooks.outbox import enqueue

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 from standardwebhooks import Webhook
 
-from service.clock import utc_now
+from service.core.clock import utc_now
 from service.hooks.delivery import post
 from service.hooks.outbox import LEASE
 from service.hooks.registry import Hooks
@@ -29,7 +29,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from ipaddress import ip_network
 from data import Lake
-from service.control_database import ControlDatabase
+from service.core.control_database import ControlDatabase
 from service.hooks import sender
 
 def killed(*_):

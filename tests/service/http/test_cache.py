@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from queries import ENTRIES, Scope, Warehouse
-from service.http import cache
-from service.http.answers import LONG, Answers
-from service.http.cache import TTL_SECONDS, AnswerCache, CacheKey
-from service.http.errors import Overloaded
-from service.http.lanes import MAX_REQUESTS, Workers
+from service.core.http.errors import Overloaded
+from service.core.http.pools import MAX_REQUESTS, Workers
+from service.reports import cache
+from service.reports.answers import LONG, Answers
+from service.reports.cache import TTL_SECONDS, AnswerCache, CacheKey
 from tests.support.clock import Clock
 from tests.support.visits import land, visit
 

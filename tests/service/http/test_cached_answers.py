@@ -12,7 +12,7 @@ import pytest
 from data.tasks.erasure import Criteria, Eraser
 from data.tasks.reclassification import Reclassifier
 from tests.support.lakes import opened
-from tests.support.sockets import Asker, answer_on
+from tests.support.sockets import Client, answer_on
 from tests.support.visits import land, visit
 
 OVERVIEW = b"/analytics/traffic-overview?start_date=2026-03-02&end_date=2026-03-08"
@@ -32,13 +32,13 @@ def asker(shared_lake, serving, key_of):
     """Asks a real server as acme, which has a visit that no test changes."""
     land(shared_lake, "acme", [visit()])
     with serving(shared_lake, trusted_proxies="127.0.0.1") as server:
-        yield Asker(server.port, key_of(shared_lake))
+        yield Client(server.port, key_of(shared_lake))
 
 
 def test_a_cached_answer_has_the_bytes_and_headers_of_the_computed_one(asker):
     with asker.connected() as connection:
         for path in (OVERVIEW, DASHBOARD, LARGE):
-            source = next(Asker.sources)
+            source = next(Client.sources)
             answers = [ask(asker, connection, path, *lines, source=source) for lines in ((), (), (b"Cookie: a",), ())]
             assert {status for status, *_ in answers} == {200}
             assert len({body for *_, body in answers}) == 1
@@ -120,7 +120,7 @@ def test_no_answer_asked_for_after_an_erasure_or_reclassification_returned_rests
     with opened(shared_lake.root) as lake:
         eraser, changes = Eraser(lake), [lambda: Reclassifier(lake).run(["other"])]
         changes += [lambda one=one: eraser.run("other", Criteria(domain=f"{one}.example")) for one in letters]
-        changed_at, told = watched(Asker(asker.port, key_of(shared_lake, "other")), changes)
+        changed_at, told = watched(Client(asker.port, key_of(shared_lake, "other")), changes)
     expected = [(11, 11), *((11 - erased, 0) for erased in range(6))]
     assert {counts for _, counts in told} == {*expected}
     for number, moment in enumerate(changed_at, 1):

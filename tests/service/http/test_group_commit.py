@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from service.http.group_commit import GroupCommit
+from service.core.http.group_commit import GroupCommit
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ async def test_groups_take_turns_and_a_group_is_one_change(made):
 
 async def test_a_group_that_rests_lets_others_go_first_until_closing(made, monkeypatch):
     times = iter([0.0, 3_600.0, *[3_600.0] * 20])
-    monkeypatch.setattr("service.http.group_commit.monotonic", lambda: next(times))
+    monkeypatch.setattr("service.core.http.group_commit.monotonic", lambda: next(times))
     commit = commits(made, lambda group: group == "a")
     await commit.add("a", 1)
     resting = asyncio.create_task(commit.add("a", 2))

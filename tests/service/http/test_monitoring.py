@@ -6,8 +6,8 @@ import threading
 import httpx2
 from prometheus_client.parser import text_string_to_metric_families
 
-from service.http.monitoring import HEALTH_CACHE_SECONDS, HealthCheck
-from service.metrics import Metrics, ObservedMetric
+from service.core.metrics import Metrics, ObservedMetric
+from service.ops.monitoring import HEALTH_CACHE_SECONDS, HealthCheck
 from tests.support.clock import Clock
 from tests.support.visits import land, visit
 

@@ -12,8 +12,8 @@ from jsonschema import Draft202012Validator, FormatChecker
 from data import BOT_CATEGORIES
 from data.visits import CATEGORY_OF_KIND
 from queries import CATALOG
-from service.http import openapi
-from service.http.operations import OPERATIONS
+from service.app import openapi
+from service.app.operations import OPERATIONS
 from service.jobs.store import Jobs
 from tests.recount import WORDS
 from tests.service.jobs.findings import broken

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from data.links.index import LinkIndex
 from queries import ENTRIES, PARAMETERS, InvalidParameter, Scope, parameters_of
-from service.http.query_string import parse_parameters, parse_scope
+from service.reports.query_string import parse_parameters, parse_scope
 
 DEVICES = ENTRIES["devices"]
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.requests import Request
 
-from service.http.authentication import Caller
-from service.http.errors import BodyTooLarge, InvalidBody, Overloaded
-from service.http.received_bodies import FIRST_BYTES, ReceivedBodies
+from service.core.http.caller import Caller
+from service.core.http.errors import BodyTooLarge, InvalidBody, Overloaded
+from service.core.http.received_bodies import FIRST_BYTES, ReceivedBodies
 
 ALL, EACH = 320, 160
 LARGE = 1_000

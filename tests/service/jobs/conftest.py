@@ -3,7 +3,7 @@
 import pytest
 
 from queries import DETECTORS
-from service.control_database import ControlDatabase
+from service.core.control_database import ControlDatabase
 from service.jobs import detection, placebo
 from service.jobs.store import Jobs
 

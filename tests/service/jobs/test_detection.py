@@ -11,7 +11,7 @@ from data.tasks.compaction import Compactor
 from queries import DETECTORS, QueryFailed, Warehouse
 from service.jobs.daily import DailyDetection, last_run
 from service.jobs.detection import Detection
-from service.maintenance import Maintenance
+from service.ops.maintenance import Maintenance
 from tests.service.jobs.findings import NOW, broken, ship
 from tests.support.clock import Clock
 from tests.support.lakes import files_of

@@ -4,7 +4,7 @@ from datetime import date, timedelta
 
 from data.tasks.erasure import Criteria
 from data.tasks.retention import apply_retention
-from service.encoding import encode
+from service.core.encoding import encode
 from service.jobs.erasure import ErasedEvidence, erase_evidence, expire_evidence
 from service.jobs.implementations import Draft
 from service.jobs.manual import manual_job

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from data import BadInput, Lake
-from service.control_database import ControlDatabase
+from service.core.control_database import ControlDatabase
 from service.jobs.implementations import Draft
 from service.jobs.states import JobChanged, JobConflict
 from service.jobs.store import Jobs

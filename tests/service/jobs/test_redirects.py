@@ -19,7 +19,7 @@ from service.jobs.implementations import Draft
 from service.jobs.manual import manual_job
 from service.jobs.redirects import redirect_guesses, with_redirects
 from service.jobs.states import JobChanged, JobConflict
-from service.maintenance import Maintenance
+from service.ops.maintenance import Maintenance
 from tests.service.jobs.findings import ANNA, NOW, ROW, broken, mark
 from tests.support.lakes import fail_at, links_path
 from tests.support.manifests import database_of

@@ -89,7 +89,7 @@ def test_found_again_an_open_job_gets_new_evidence_and_no_second_one(jobs, only,
         )
     with pytest.raises(JobChanged) as refused:
         act(jobs, job, "review", version=3)
-    assert (refused.value.status, refused.value.version, only()) == ("new", 2, job)
+    assert (refused.value.job_status, refused.value.version, only()) == ("new", 2, job)
     assert act(jobs, job, "review", version=2).version == 3
 
 
@@ -174,7 +174,7 @@ def test_a_user_changes_a_status_only_as_the_diagram_says(jobs, only, status, al
         else:
             with pytest.raises(JobConflict, match=f"The job is {status} and cannot be changed by {action}") as refused:
                 act(jobs, only(), action)
-            assert refused.value.status == status
+            assert refused.value.job_status == status
 
 
 def test_an_approved_job_is_carried_out_shipped_measured_and_resolved(jobs, only, events):

@@ -11,10 +11,10 @@ import pytest
 
 from data import BadInput
 from queries import Warehouse
+from service.core.mail_settings import SmtpServer
+from service.core.settings import read_settings, setting
 from service.mail.weekly import Week, WeeklyMail
-from service.mail_settings import SmtpServer
 from service.outgoing.mail import REPLY_SECONDS
-from service.settings import read_settings, setting
 from tests.service.outgoing.mail_servers import Mailbox, ScriptedServer, smtp_server
 from tests.support.tables import examples
 from tests.support.visits import land, visit
@@ -82,7 +82,7 @@ def test_a_server_mails_the_report_of_the_last_whole_week(lake, opened):
 
 
 def test_by_default_no_mail_is_sent(lake, opened, monkeypatch):
-    monkeypatch.setattr("service.app.WeeklyMail", lambda *_, **__: pytest.fail("mail without its settings"))
+    monkeypatch.setattr("service.app.application.WeeklyMail", lambda *_, **__: pytest.fail("mail without its settings"))
     for changes in ({}, {"smtp": "smtp://127.0.0.1:1", "mail_from": "traffic@acme.example"}):
         with opened(lake, **changes):
             pass

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from service.mail_settings import SmtpServer
+from service.core.mail_settings import SmtpServer
 from service.outgoing import mail
 from service.outgoing.mail import Mailer, MailFailed
 from tests.service.outgoing.mail_servers import PASSWORD, Mailbox, ScriptedServer, smtp_server

@@ -6,9 +6,9 @@ from io import BytesIO
 import pytest
 from starlette.testclient import TestClient
 
-from service.app import create_app
+from service.app.application import create_app
+from service.core.logs import Log
 from service.jobs.store import Jobs
-from service.logs import Log
 from tests.conftest import NOW
 from tests.service.pages.reading import Browser, link_of
 from tests.support.control import open_store

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal
 from html.parser import HTMLParser
 
-from service.pages.sessions import SessionStore
+from service.access.sessions import SessionStore
 from tests.conftest import NOW
 from tests.support.control import open_store
 

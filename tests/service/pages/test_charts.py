@@ -6,8 +6,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from service.pages.numbers import charts, spans
-from service.pages.numbers.world_map import MAP_SHAPES, world_map
+from service.core.pages import charts, spans
+from service.dashboard.world_map import MAP_SHAPES, world_map
 from tests.support.tables import examples
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from data.tasks.compaction import Compactor
 from queries import ENTRIES, Scope, template
-from service.pages.numbers.comparison import MAX_ROWS, Comparison, change_in_tenths, compared_rows
-from service.pages.numbers.export import COMPARED
-from service.pages.numbers.panels import PATHS, REFERRERS
+from service.dashboard.comparison import MAX_ROWS, Comparison, change_in_tenths, compared_rows
+from service.dashboard.export import COMPARED
+from service.dashboard.panels import PATHS, REFERRERS
 from tests.conftest import NOW
 from tests.service.pages.reading import cells_of, tables
 from tests.support.sql import answers

@@ -3,8 +3,8 @@
 import pytest
 
 from data.visits import BOT_CATEGORIES, CATEGORY_OF_KIND
-from service.pages.formats import humanize, size
-from service.pages.markup import with_code
+from service.core.pages.formats import humanize, size
+from service.core.pages.markup import with_code
 from tests.support.tables import examples
 
 

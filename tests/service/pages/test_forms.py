@@ -7,14 +7,14 @@ from urllib.parse import urlencode
 import httpx2
 import pytest
 
-import service.pages
-from service.api_keys import ApiKeys
-from service.clock import utc_now
+import service
+from service.access.api_keys import ApiKeys
+from service.access.sessions import SessionStore
+from service.core.clock import utc_now
+from service.dashboard.shares import ShareStore
 from service.hooks.registry import Hooks
 from service.jobs.implementations import Draft
 from service.jobs.store import Jobs
-from service.pages.sessions import SessionStore
-from service.pages.shares import ShareStore
 from tests.conftest import NOW
 from tests.service.jobs.findings import ANNA, broken
 from tests.service.pages.reading import OURS, Browser, link_of, read
@@ -65,7 +65,7 @@ def test_every_form_is_answered_at_once_when_its_body_is_late(lake, ids, serving
 
 
 def test_no_form_is_missing_here():
-    routes = sum(path.read_text("utf-8").count('"POST"]') for path in Path(service.pages.__file__).parent.rglob("*.py"))
+    routes = sum(path.read_text("utf-8").count('"POST"]') for path in Path(service.__file__).parent.rglob("*.py"))
     assert routes == len(FORMS)
 
 

@@ -113,6 +113,7 @@ def test_sessions_are_listed_and_ended_by_editors_and_by_viewers_their_own(brows
 
 def test_a_server_starts_without_loading_the_pages():
     """Templates and their engine are loaded with the first page."""
-    code = "import sys, service.app; print({'jinja2', 'service.pages.app', 'service.pages.numbers'} & {*sys.modules})"
+    loaded = "{'jinja2', 'service.app.pages', 'service.dashboard.views'} & {*sys.modules}"
+    code = f"import sys, service.app.application; print({loaded})"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "set()"

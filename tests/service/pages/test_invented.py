@@ -7,8 +7,8 @@ import pytest
 
 from data.links.links import links_of
 from queries import DETECTORS, Scope, Warehouse, detect
+from service.dashboard import content
 from service.jobs.detection import Detection
-from service.pages.numbers import content
 from tests.conftest import NOW
 from tests.service.jobs.findings import ANNA
 from tests.service.pages.reading import as_cells, tables

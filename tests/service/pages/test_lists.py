@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from queries import ENTRIES, Scope
-from service.encoding import encode
+from service.core.encoding import encode
 from tests.conftest import NOW
 from tests.recount import recount
 from tests.service.pages.reading import as_cells, tables

@@ -12,13 +12,13 @@ import pytest
 
 from data.links.index import LinkIndex
 from queries import Warehouse
-from service.encoding import encode
-from service.pages.filters import Filters
-from service.pages.numbers.content import LINK, PageContent, uncovered
-from service.pages.numbers.layout import NAVIGATION
-from service.pages.numbers.tables import CellLinks
-from service.pages.numbers.views import SOURCE
-from service.pages.rendering import Renderer
+from service.core.encoding import encode
+from service.core.pages.rendering import Renderer
+from service.dashboard.content import LINK, PageContent, uncovered
+from service.dashboard.navigation import NAMED
+from service.dashboard.tables import CellLinks
+from service.dashboard.views import SOURCE
+from service.reports.filters import Filters
 from tests.conftest import NOW
 from tests.support.visits import land, visit
 
@@ -59,7 +59,7 @@ def steps_of(work):
     return steps
 
 
-@pytest.mark.parametrize("page", [*NAVIGATION, LINK, SOURCE], ids=lambda page: page.title)
+@pytest.mark.parametrize("page", [*NAMED, LINK, SOURCE], ids=lambda page: page.title)
 def test_twice_the_days_take_at_most_twice_the_work(weekly, page):
     steps = []
     with closing(Warehouse(weekly)) as warehouse:

@@ -18,10 +18,10 @@ import httpx2
 import pytest
 
 from data import BadInput
-from service.app import create_app
-from service.http import oidc
-from service.http.errors import ProviderUnavailable
-from service.http.oidc import PendingSignIn
+from service.access import oidc
+from service.access.oidc import PendingSignIn
+from service.app.application import create_app
+from service.core.http.errors import ProviderUnavailable
 from tests.conftest import NOW
 from tests.service.pages.reading import Browser, read
 from tests.support.control import dump_of

@@ -17,13 +17,13 @@ from data import Lake
 from data.links.index import LinkIndex
 from data.tasks.compaction import Compactor
 from queries import CATALOG, ENDPOINTS, ENTRIES, PARAMETERS, Scope
+from service.core.pages.assets import STYLESHEET
+from service.core.pages.rendering import CONTENT_SECURITY_POLICY
+from service.dashboard import content
+from service.dashboard.navigation import NAMED
+from service.dashboard.tables import CellLinks
 from service.jobs.store import Jobs
-from service.pages.assets import STYLESHEET
-from service.pages.filters import Filters
-from service.pages.numbers import content
-from service.pages.numbers.layout import NAVIGATION
-from service.pages.numbers.tables import CellLinks
-from service.pages.rendering import CONTENT_SECURITY_POLICY
+from service.reports.filters import Filters
 from tests.conftest import NOW
 from tests.faults.trials import IS_LONG
 from tests.recount import WORDS, word
@@ -37,7 +37,7 @@ from tests.support.visits import land, links, visit
 
 LOADING = {"script", "link", "use", "img", "iframe", "source", "image", "object", "embed"}
 """The elements that make a browser ask for something."""
-PAGES = [page.path for page in NAVIGATION]
+PAGES = [page.path for page in NAMED]
 SETTINGS = [
     "jobs", "settings/api-keys", "settings/sessions", "settings/shares", "settings/agent-hooks", "settings/cache",
     "settings/storage", "robots", "invented-links",

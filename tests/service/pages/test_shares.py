@@ -10,8 +10,8 @@ from data.recovery.backup import back_up
 from data.recovery.verification import verify_lake
 from data.tasks.erasure import Criteria, Eraser
 from queries import PARAMETERS
-from service.pages.rendering import CONTENT_SECURITY_POLICY, Renderer
-from service.pages.shares import ShareStore
+from service.core.pages.rendering import CONTENT_SECURITY_POLICY, Renderer
+from service.dashboard.shares import ShareStore
 from tests.conftest import NOW
 from tests.service.pages.reading import (
     OURS,

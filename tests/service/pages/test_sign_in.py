@@ -6,9 +6,9 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from urllib.parse import quote
 
-from service.api_keys import ApiKeys
-from service.pages.sessions import MAX_SESSIONS_OF_A_KEY, Sessions, SessionStore
-from service.pages.shares import ShareStore
+from service.access.api_keys import ApiKeys
+from service.access.sessions import MAX_SESSIONS_OF_A_KEY, Sessions, SessionStore
+from service.dashboard.shares import ShareStore
 from tests.conftest import NOW
 from tests.service.pages.reading import OURS, link_of, read, wait_until
 from tests.service.pages.test_forms import FORMS
@@ -206,7 +206,7 @@ def test_a_session_ends_after_its_days_and_is_noted_by_hour(lake, browsing, monk
         wait_until(lambda: _stored(lake, "SELECT last_seen_at FROM sessions") == [("2026-03-16T11:00:00Z",)])
         now[0] = NOW + timedelta(hours=24, seconds=1)
         _until_signed_out(browser)
-        monkeypatch.setattr("service.pages.sessions.MAX_KEPT", 0)
+        monkeypatch.setattr("service.access.sessions.MAX_KEPT", 0)
         browser.enter(link_of(lake, clock=lambda: now[0]))
         assert _stored(lake, "SELECT count(*) FROM sessions") == [(1,)]  # expired ones past MAX_KEPT are deleted
 

@@ -7,11 +7,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-import service.pages
-from service.pages.numbers import panels
-from service.pages.numbers.layout import NAVIGATION
+import service.core.pages
+from service.dashboard import panels
+from service.dashboard.navigation import NAMED
 
-FOLDER = Path(service.pages.__file__).parent
+FOLDER = Path(service.core.pages.__file__).parent
 STATIC = FOLDER / "static"
 COUNTRIES = Path(__file__).parents[3] / "queries" / "names" / "countries.sql"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -29,7 +29,7 @@ def test_the_readme_picture_is_small_and_shows_the_overview_as_it_is():
     picture = (STATIC / "dashboard.png").read_bytes()
     assert len(picture) <= 200_000
     words = picture.partition(b"tEXtDescription\0")[2].decode("latin-1")
-    pages = [*(page.title for page in NAVIGATION), "Jobs", "Settings"]
+    pages = [*(page.title for page in NAMED), "Jobs", "Settings"]
     assert words.startswith("\n".join([*pages, *(panel.title for panel in panels.OVERVIEW)]))
 
 

@@ -12,7 +12,7 @@ import uvicorn
 import uvloop
 from uvicorn.server import ServerState
 
-from service.http.rate_limit import SourceResolver
+from service.core.http.rate_limit import SourceResolver
 from service.server.connection import ConnectionLimits
 from service.server.reading import DISCARDING_CONNECTIONS, READ_BYTES, SharedInput
 from service.server.slots import ConnectionSlots

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from tests.support.hurried import hurried
-from tests.support.sockets import Asker, answer_on, answers_in, request, rest_on
+from tests.support.sockets import Client, answer_on, answers_in, request, rest_on
 
 NEXT = request(b"/healthz")
 LENGTH, CHUNKS = b"Content-Length: 100000", b"Transfer-Encoding: chunked"
@@ -34,7 +34,7 @@ EARLY = [
 def asker(shared_lake, serving, key_of):
     """Asks a server behind a proxy, which discards the rest of a body for longer than a test waits for it."""
     with hurried(serving, shared_lake, proxies="127.0.0.1", LINGER_SECONDS=600) as (port, _):
-        yield Asker(port, key_of(shared_lake))
+        yield Client(port, key_of(shared_lake))
 
 
 def rest_after(connection, *sent):

@@ -1,0 +1,1 @@
+"""The commands of keys and sign-in."""

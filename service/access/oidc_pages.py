@@ -1,0 +1,69 @@
+"""Signing in at the identity provider: the browser leaves for it, and comes back with a code."""
+
+from functools import partial
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from service.access.oidc import OidcClient, PendingSignIn
+from service.access.page_context import PageContext
+from service.access.sessions import SIGN_IN_LIFETIME
+from service.core.control_database import sha256
+from service.core.http.errors import Forbidden, Unauthorized
+
+COOKIE: Final = "traffic-oidc-"
+"""How the cookies of sign-ins begin. Each has one, named by its state, whose secret was not there before."""
+MAX_COOKIES: Final = 8
+"""Sign-ins that one browser may have under way; with a further one, the cookie of the oldest is deleted."""
+
+
+def routes(context: PageContext, client: OidcClient) -> list[Route]:
+    """The routes of signing in at the identity provider."""
+    return [
+        Route(f"{context.root}/oidc/start", partial(start, context, client)),
+        Route(f"{context.root}/oidc/callback", partial(callback, context, client)),
+    ]
+
+
+async def start(context: PageContext, client: OidcClient, request: Request) -> Response:
+    """Send the browser to the provider, with a cookie of this sign-in, so that several tabs may sign in at once."""
+    target = context.own_page(request.query_params.get("next", ""))
+    sign_in = PendingSignIn.begin()
+    address = await client.authorization_url(sign_in)
+    await context.control.write(context.sessions.store.begin_sign_in, sign_in.secret, target)
+    response = RedirectResponse(address, 303)
+    for name in context.cookie_names(request, COOKIE)[: 1 - MAX_COOKIES]:  # the oldest come first
+        context.delete_cookie(request, response, name)
+    context.set_cookie(request, response, sign_in.browser, SIGN_IN_LIFETIME, _cookie_of(sign_in.state))
+    return response
+
+
+async def callback(context: PageContext, client: OidcClient, request: Request) -> Response:
+    """Open a session for a browser that comes back with a code."""
+    query = request.query_params
+    cookie = _cookie_of(query.get("state", ""))
+    sign_in = PendingSignIn(query.get("state", ""), context.cookie(request, cookie))
+    target = await context.control.write(context.sessions.store.end_sign_in, sign_in.secret)
+    if target is None:
+        message = f"Begin again at {context.services.settings.public_url}{context.root}/sign-in."
+        raise Forbidden("This sign-in expired or was started in another browser.", message)
+    await client.check_issuer(query.get("iss"))
+    if "error" in query or "code" not in query:
+        raise Forbidden("The identity provider did not sign you in.", "Begin again from the sign-in page.")
+    try:
+        user = await client.user(sign_in, query["code"])
+    except Unauthorized as error:
+        message = "Ask for an organization at the identity provider, then begin again from the sign-in page."
+        raise Forbidden("The identity provider rejected the sign-in.", message) from error
+    hours = context.services.settings.session_hours
+    opened = await context.control.write(context.sessions.store.open_by_provider, user, hours)
+    signed_in = await context.signed_in(request, opened, target)
+    context.delete_cookie(request, signed_in, cookie)
+    return signed_in
+
+
+def _cookie_of(state: str) -> str:
+    """The name of the cookie of the sign-in with this state."""
+    return f"{COOKIE}{sha256(state)[:16]}"

@@ -1,0 +1,138 @@
+"""What every page has at hand: the service, sessions, the layout, the renderer, and cookies."""
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from service.access.page_services import PageServices
+from service.access.sessions import OpenedSession, Session, Sessions, SessionStore
+from service.core.http.errors import Forbidden
+from service.core.pages.origin import OriginChecker
+from service.core.pages.rendering import Renderer, turn_of
+from service.core.threads import Arguments, Result
+
+COOKIE: Final = "traffic"
+"""The cookie of a session. Over https its name begins with __Host-, which browsers refuse over plain http."""
+_OWN_PAGE: Final = re.compile(r"[\x21-\x5b\x5d-\x7e]*")
+"""Visible ASCII without a backslash, which browsers read as a slash."""
+
+
+class PageLink(NamedTuple):
+    """A page in the navigation, or a tab of Settings."""
+
+    path: str  # after /app/
+    title: str
+    key: str = ""  # the keys that open it
+    section: str = ""  # how the paths of all pages behind it begin; "": it is one page, which keeps the filters
+
+    def is_current(self, path: str) -> bool:
+        """Whether the page of a path is behind this link."""
+        return path.startswith(self.section) if self.section else path == self.path
+
+
+class PageContext:
+    """The parts that all pages share. Belongs to one event loop."""
+
+    def __init__(self, services: PageServices, links: Sequence[PageLink], tabs: Sequence[PageLink]) -> None:
+        """`links` are those of the navigation, `tabs` those of Settings."""
+        self.services = services
+        self.root = f"{services.settings.base_path}/app"
+        self._links, self._tabs = links, tabs
+        self.origin = OriginChecker(services.settings, services.sources)
+        self.control = services.control
+        self.sessions = Sessions(SessionStore(services.control, services.clock))
+        self.renderer = Renderer(self.root, services.workers.texts, services.countries)
+
+    async def in_thread(self, request: Request, work: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
+        """Run blocking work in a thread, when it is the caller's turn."""
+        return await self.services.workers.texts.compute(*turn_of(request), partial(work, *arguments))
+
+    def layout(self, request: Request, path: str, query: str = "") -> dict[str, Any]:
+        """What layout.html shows around a page of this path after /app/, whose filters are in `query`."""
+        session = request.scope["session"]
+        return {
+            "navigation": [
+                (link.title, f"{self.root}/{link.path}{'' if link.section else query}", link.is_current(path), link.key)
+                for link in self._links
+            ],
+            "organization": session.organization,
+            "zone": self.services.lake.manifest.organizations.zone(session.organization),
+            "is_exposed": self.origin.is_exposed(request),
+            "filters": None,
+            "path": request.url.path,
+            "body_class": f"page-{path.replace('/', '-') or 'overview'}",
+        }
+
+    async def tab_page(
+        self,
+        request: Request,
+        path: str,
+        template: str,
+        status: int = 200,
+        **content: Any,  # noqa: ANN401  # of any template
+    ) -> Response:
+        """The page of a tab of Settings. Of the content, `made` is a secret to show, and a `problem` makes it a 400."""
+        status = 400 if content.get("problem") and status == 200 else status
+        tabs = [(tab.title, f"{self.root}/{tab.path}", tab.is_current(path)) for tab in self._tabs]
+        shown = {**self.layout(request, path), "tabs": tabs, **content}
+        return await self.renderer.response(request, template, shown, status, is_compressible=not content.get("made"))
+
+    async def session(self, request: Request) -> Session | None:
+        """The session of the browser, by its cookie."""
+        secret = self.cookie(request)
+        return await self.sessions.session(secret) if secret else None
+
+    async def signed_in(self, request: Request, opened: OpenedSession, target: str) -> Response:
+        """A redirect to the target with the cookie of a new session; the session that it replaces ends."""
+        replaced = await self.session(request)
+        if replaced:
+            await self.sessions.revoke(replaced.id, replaced.organization)
+        response = RedirectResponse(target, 303)
+        self.set_cookie(request, response, *opened)
+        return response
+
+    def own_page(self, text: str) -> str:
+        """The page to go to after signing in: `text` if it is one of ours, otherwise the overview."""
+        is_ours = text.startswith(f"{self.root}/") and "//" not in text.partition("?")[0]
+        return text if is_ours and _OWN_PAGE.fullmatch(text) and "/.." not in text else f"{self.root}/"
+
+    def cookie(self, request: Request, name: str = COOKIE) -> str:
+        """The value of a cookie of ours; "" if there is none."""
+        return request.cookies.get(self._cookie_name(request, name), "")
+
+    def set_cookie(
+        self, request: Request, response: Response, secret: str, lifetime: timedelta, name: str = COOKIE
+    ) -> None:
+        """Give the browser a secret to keep for so long."""
+        response.set_cookie(
+            self._cookie_name(request, name), secret, max_age=int(lifetime.total_seconds()), path="/",
+            secure=self.origin.is_https(request), httponly=True, samesite="lax",
+        )  # fmt: skip
+
+    def delete_cookie(self, request: Request, response: Response, name: str = COOKIE) -> None:
+        """Take a secret from the browser, by default that of its session."""
+        self.set_cookie(request, response, "", timedelta(), name)
+
+    def cookie_names(self, request: Request, prefix: str) -> list[str]:
+        """The names of the cookies of ours that begin so, in the order in which they were sent."""
+        sent, given = self._cookie_name(request, prefix), len(self._cookie_name(request, ""))
+        return [name[given:] for name in request.cookies if name.startswith(sent)]
+
+    def _cookie_name(self, request: Request, name: str) -> str:
+        return f"__Host-{name}" if self.origin.is_https(request) else name
+
+
+def manager(request: Request) -> Session:
+    """The session of a user who may change settings. Raises Forbidden."""
+    session: Session = request.scope["session"]
+    if not session.caller.may_manage_keys:
+        raise Forbidden(
+            "This session may not change settings.",
+            "Sign in with a link of an editor: `traffic sign-in` on the server prints one.",
+        )
+    return session

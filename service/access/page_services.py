@@ -1,0 +1,38 @@
+"""The parts of the service that every page uses. A server loads this at its start, and Jinja2 with the first page."""
+
+from dataclasses import dataclass
+from datetime import date
+
+from data import Lake
+from data.local_time import local_now
+from data.rules.geoip import CountryDatabase
+from service.access.api_keys import ApiKeys
+from service.access.oidc import OidcClient
+from service.core.clock import Clock
+from service.core.control_database import ControlDatabase
+from service.core.http.pools import Workers
+from service.core.http.rate_limit import SourceResolver
+from service.core.settings import Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageServices:
+    """The parts of the service that all pages use."""
+
+    lake: Lake
+    control: ControlDatabase
+    api_keys: ApiKeys
+    sources: SourceResolver
+    settings: Settings
+    clock: Clock
+    workers: Workers
+    oidc: OidcClient | None = None  # None: there is no sign-in at an identity provider
+    countries: CountryDatabase | None = None  # None: only those in logs are known
+
+    def today(self, organization: str) -> date:
+        """The current day of an organization."""
+        return self.lake.manifest.organizations.today(organization, self.clock())
+
+    def hours_begun(self, organization: str) -> int:
+        """How many hours of that day have begun."""
+        return local_now(self.lake.manifest.organizations.zone(organization), self.clock()).hour + 1

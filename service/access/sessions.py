@@ -1,0 +1,248 @@
+"""Sessions of signed-in browsers, and what starts them: one-time links, and sign-ins at the identity provider.
+
+Only hashes of secrets are stored. All are rows of control.sqlite.
+"""
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final, NamedTuple
+
+from cachetools import TTLCache
+
+from data import BadInput, check_organization
+from service.access.api_keys import Key
+from service.core.clock import Clock, from_text, hour_text, to_text, utc_now
+from service.core.control_database import ControlDatabase, sha256
+from service.core.http.caller import Caller
+from service.core.settings import Settings
+
+ROLES: Final = ("editor", "viewer")
+LINK_LIFETIME: Final = timedelta(minutes=10)
+KEY_SESSION_DAYS: Final = 30
+MAX_SESSIONS_OF_A_KEY: Final = 20
+MAX_SESSION_DAYS: Final = 366
+CACHE_SECONDS: Final = 2
+"""How long a session is remembered: one that is revoked elsewhere is still accepted for this time."""
+MAX_CACHED: Final = 4_096
+MAX_KEPT: Final = 10_000
+"""The newest sessions, which are kept though they have expired: a clock that is ahead for a while deletes none."""
+SIGN_IN_LIFETIME: Final = timedelta(minutes=10)
+_FIELDS: Final = "id, organization, role, kind, key_id, subject, created_at, last_seen_at, expires_at"
+_SELECT_VALID: Final = (
+    f"SELECT {_FIELDS} FROM sessions WHERE revoked_at IS NULL AND expires_at > ? "
+    "AND (key_id IS NULL OR key_id IN (SELECT id FROM keys WHERE revoked_at IS NULL)) "
+)
+_ANY_ADDRESS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # not bound to, but replaced
+
+
+def enter_url(settings: Settings, code: str) -> str:
+    """The sign-in link with a code, under the address at which browsers reach the server."""
+    host = _ANY_ADDRESS.get(settings.host, settings.host)
+    name = f"[{host}]" if ":" in host else host
+    origin = settings.public_url or f"http://{name}:{settings.port}"
+    return f"{origin}{settings.base_path}/app/enter?code={code}"
+
+
+@dataclass(frozen=True)
+class Session:
+    """A signed-in browser."""
+
+    id: str
+    organization: str
+    role: str
+    kind: str  # link, key, or oidc
+    key_id: str | None  # of the key that it was made with
+    subject: str | None  # `sub` of the identity provider's user
+    created_at: str
+    last_seen_at: str  # to the hour
+    expires_at: str
+
+    @property
+    def caller(self) -> Caller:
+        """The browser as a caller. A session made with a key may do what the key may."""
+        name = self.key_id or self.subject or f"session {self.id}"
+        return Caller(self.organization, self.role, name, self.key_id is not None)
+
+
+class OpenedSession(NamedTuple):
+    """A new session: the secret for the browser's cookie, and for how long the browser keeps it."""
+
+    secret: str
+    cookie_lifetime: timedelta
+
+
+class SessionStore:
+    """The sessions and sign-in links of one lake. Its methods block; safe to use from several threads."""
+
+    def __init__(self, database: ControlDatabase, clock: Clock = utc_now) -> None:
+        self.database = database
+        self._clock = clock
+
+    def create_link(self, organization: str, role: str = "editor", days: int = 30, is_reusable: bool = False) -> str:
+        """Create a sign-in link; the code that it contains. Raises BadInput.
+
+        The code works once, within LINK_LIFETIME, and gives a session of so many days. A reusable one, for the demo,
+        works as often as wanted for a day.
+        """
+        check_organization(organization)
+        if role not in ROLES:
+            raise BadInput(f"{role!r} is not a role; use {' or '.join(ROLES)}.")
+        if not 1 <= days <= MAX_SESSION_DAYS:
+            raise BadInput(f"--days is {days}; it must be a number from 1 to {MAX_SESSION_DAYS}.")
+        code, now = secrets.token_urlsafe(32), self._clock()
+        lifetime = timedelta(days=1) if is_reusable else LINK_LIFETIME
+        self.database.rows("DELETE FROM sign_in_links WHERE expires_at < ?", [to_text(now)])
+        self.database.rows(
+            "INSERT INTO sign_in_links (sha256, organization, role, days, is_reusable, created_at, expires_at) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            [sha256(code), organization, role, days, is_reusable, to_text(now), to_text(now + lifetime)],
+        )
+        return code
+
+    def organization_of_link(self, code: str) -> str | None:
+        """The organization that a link signs in to; None if the link is unknown, used or expired."""
+        rows = self.database.rows(
+            "SELECT organization FROM sign_in_links WHERE sha256 = ? AND expires_at >= ? "
+            "AND (used_at IS NULL OR is_reusable)",
+            [sha256(code), to_text(self._clock())],
+        )
+        return rows[0][0] if rows else None
+
+    def open_by_link(self, code: str) -> OpenedSession | None:
+        """Use up a link and open a session; None if the link is unknown, used or expired."""
+        now = to_text(self._clock())
+        rows = self.database.rows(
+            "UPDATE sign_in_links SET used_at = ? WHERE sha256 = ? AND expires_at >= ? "
+            "AND (used_at IS NULL OR is_reusable) RETURNING organization, role, days",
+            [now, sha256(code), now],
+        )
+        if not rows:
+            return None
+        organization, role, days = rows[0]
+        return self._open(organization, role, "link", timedelta(days=days))
+
+    def open_by_key(self, key: Key) -> OpenedSession:
+        """Open a session that ends with this API key, which is active.
+
+        When a key has more than MAX_SESSIONS_OF_A_KEY, its oldest ones end.
+        """
+        lifetime, expires_at, now = timedelta(days=KEY_SESSION_DAYS), from_text(key.expires_at), to_text(self._clock())
+        lifetime = min(lifetime, expires_at - self._clock()) if expires_at else lifetime
+        opened = self._open(key.organization, "editor", "key", lifetime, key_id=key.id)
+        self.database.rows(
+            "UPDATE sessions SET revoked_at = ? WHERE id IN (SELECT id FROM sessions WHERE key_id = ? AND revoked_at "
+            "IS NULL AND expires_at > ? ORDER BY created_at DESC, rowid DESC LIMIT -1 OFFSET ?)",
+            [now, key.id, now, MAX_SESSIONS_OF_A_KEY],
+        )
+        return opened
+
+    def begin_sign_in(self, secret: str, target: str) -> None:
+        """Store that a browser left for the identity provider, to go to `target` when it returns with the secret."""
+        now = self._clock()
+        self.database.rows("DELETE FROM sign_ins WHERE expires_at < ?", [to_text(now)])
+        self.database.rows(
+            "INSERT INTO sign_ins (sha256, target, expires_at) VALUES (?, ?, ?)",
+            [sha256(secret), target, to_text(now + SIGN_IN_LIFETIME)],
+        )
+
+    def end_sign_in(self, secret: str) -> str | None:
+        """Use up the secret of a browser that returns; its target, or None if it is unknown, used or expired."""
+        now = to_text(self._clock())
+        rows = self.database.rows(
+            "DELETE FROM sign_ins WHERE sha256 = ? AND expires_at >= ? RETURNING target", [sha256(secret), now]
+        )
+        return rows[0][0] if rows else None
+
+    def open_by_provider(self, user: Caller, hours: int) -> OpenedSession:
+        """Open a session of so many hours for a user of the identity provider."""
+        return self._open(user.organization, user.role, "oidc", timedelta(hours=hours), subject=user.name)
+
+    def session(self, secret: str) -> Session | None:
+        """The valid session of a cookie; None for any other text."""
+        rows = self.database.rows(_SELECT_VALID + "AND sha256 = ?", [to_text(self._clock()), sha256(secret)])
+        return Session(*rows[0]) if rows else None
+
+    def record_use(self, session: Session) -> None:
+        """Store when a session was last used, to the hour."""
+        hour = hour_text(self._clock())
+        if session.last_seen_at != hour:
+            self.database.rows("UPDATE sessions SET last_seen_at = ? WHERE id = ?", [hour, session.id])
+
+    def sessions_of(self, organization: str) -> list[Session]:
+        """The valid sessions of an organization, newest first."""
+        parameters = [to_text(self._clock()), organization]
+        rows = self.database.rows(_SELECT_VALID + "AND organization = ? ORDER BY created_at DESC, id", parameters)
+        return [Session(*row) for row in rows]
+
+    def revoke(self, session_id: str, organization: str) -> bool:
+        """End a session of an organization. False if there is none with this id."""
+        rows = self.database.rows(
+            "UPDATE sessions SET revoked_at = ? WHERE id = ? AND organization = ? AND revoked_at IS NULL RETURNING id",
+            [to_text(self._clock()), session_id, organization],
+        )
+        return bool(rows)
+
+    def _open(
+        self,
+        organization: str,
+        role: str,
+        kind: str,
+        lifetime: timedelta,
+        *,
+        key_id: str | None = None,
+        subject: str | None = None,
+    ) -> OpenedSession:
+        secret, now = secrets.token_urlsafe(32), self._clock()
+        self.database.rows(
+            "DELETE FROM sessions WHERE expires_at < ? AND rowid IN "
+            "(SELECT rowid FROM sessions ORDER BY rowid DESC LIMIT -1 OFFSET ?)",
+            [to_text(now), MAX_KEPT],
+        )
+        self.database.rows(
+            f"INSERT INTO sessions (sha256, {_FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [sha256(secret), secrets.token_hex(8), organization, role, kind, key_id, subject, to_text(now),
+             hour_text(now), to_text(now + lifetime)],
+        )  # fmt: skip
+        return OpenedSession(secret, lifetime)
+
+
+class Sessions:
+    """The sessions of a running server: the store, and a small cache of it. Belongs to one event loop."""
+
+    def __init__(self, store: SessionStore) -> None:
+        self.store = store
+        self._cached: TTLCache[str, Session] = TTLCache(MAX_CACHED, CACHE_SECONDS)
+        self._forgotten = 0
+        """How often sessions were forgotten: what was read before then is not remembered."""
+
+    async def session(self, secret: str) -> Session | None:
+        """The valid session of a cookie, remembered for CACHE_SECONDS."""
+        digest = sha256(secret)
+        session = self._cached.get(digest)
+        if session is None:
+            forgotten = self._forgotten
+            session = await self.store.database.read(self.store.session, secret)
+            if session:
+                if forgotten == self._forgotten:
+                    self._cached[digest] = session
+                self.store.database.write_later(self.store.record_use, session)
+        return session
+
+    async def revoke(self, session_id: str, organization: str) -> bool:
+        """End a session of an organization, at once on this server. False if there is none with this id."""
+        is_revoked = await self.store.database.write(self.store.revoke, session_id, organization)
+        self._forget(lambda session: session.id == session_id)  # after the write, or a request would remember it again
+        return is_revoked
+
+    def forget_key(self, key_id: str) -> None:
+        """Forget sessions that were made with a key, which has been revoked."""
+        self._forget(lambda session: session.key_id == key_id)
+
+    def _forget(self, is_meant: Callable[[Session], bool]) -> None:
+        self._forgotten += 1
+        for digest in list(self._cached):
+            session = self._cached.get(digest)  # None: it has just expired
+            if session and is_meant(session):
+                self._cached.pop(digest, None)

@@ -1,0 +1,1 @@
+"""Puts a server together; the only room that knows all others."""

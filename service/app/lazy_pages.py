@@ -1,0 +1,62 @@
+"""The way into the pages. A server loads it at its start, and templates and static files with the first page."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from starlette.responses import RedirectResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from service.app.page_parts import PageParts
+
+if TYPE_CHECKING:
+    from service.app.pages import PagesApp
+
+
+class Pages:
+    """ASGI middleware that answers everything under {base}/app/, and passes other requests on.
+
+    A browser that asks for {base}/ is redirected to the pages. Belongs to one event loop.
+    """
+
+    def __init__(self, app: ASGIApp, parts: PageParts) -> None:
+        self._app = app
+        self._parts = parts
+        base = parts.services.settings.base_path
+        self._root = f"{base}/app"
+        self._base_paths = {base, f"{base}/"}
+        self._pages: PagesApp | None = None
+        self._loading = asyncio.Lock()
+
+    def is_page(self, path: str) -> bool:
+        """Whether a path belongs to the pages."""
+        return path.startswith(self._root) and path[len(self._root) :][:1] in {"", "/"}
+
+    def path_of(self, path: str) -> str:
+        """The route of a page's path as declared, such as /app/ai/{source}; "" for any other path."""
+        return self._pages.path_of(path) if self._pages and self.is_page(path) else ""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request for a page, or pass it on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+        elif self.is_page(scope["path"]):
+            async with self._loading:
+                if self._pages is None:
+                    self._pages = await asyncio.to_thread(_load, self._parts)
+            await self._pages(scope, receive, send)
+        elif scope["path"] in self._base_paths and _is_browser(scope):
+            await RedirectResponse(f"{self._root}/", 303)(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+
+def _load(parts: PageParts) -> "PagesApp":
+    from service.app.pages import PagesApp  # noqa: PLC0415  # loads Jinja2, which only pages need
+
+    return PagesApp(parts)
+
+
+def _is_browser(scope: Scope) -> bool:
+    """Whether the request is a navigation of a browser: a GET that prefers HTML."""
+    accepted = b",".join(value for name, value in scope["headers"] if name == b"accept")
+    return scope["method"] in {"GET", "HEAD"} and b"text/html" in accepted

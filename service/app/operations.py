@@ -1,0 +1,45 @@
+"""Every operation of the API beside the reports, from all rooms, in the order in which they are documented."""
+
+from itertools import chain
+from typing import Final
+
+from starlette.responses import Response
+
+from service.access import api as access
+from service.core.http.compression import GZIP, VARY, compress, wants_gzip
+from service.core.http.operations import Call, Json, Operation, Operations
+from service.core.http.responses import JsonResponse
+from service.hooks import api as hooks
+from service.intake import link_api, live_visits
+from service.jobs import api as jobs
+from service.mcp import api as mcp
+from service.ops import monitoring
+
+
+class Document:
+    """The encoded OpenAPI document, compressed once."""
+
+    def __init__(self, body: bytes) -> None:
+        self.body = body
+        self.compressed = compress(body)
+
+
+OF_DOCUMENT: Final = Operations[Document]()
+
+
+@OF_DOCUMENT.handles(Operation("GET /openapi.json", "openapi", "This document.", {"200": Json}, is_public=True))
+async def _document(document: Document, call: Call) -> Response:
+    is_compressed = wants_gzip(call.request.scope["headers"], document.body)
+    return JsonResponse(
+        document.compressed if is_compressed else document.body, headers=GZIP if is_compressed else VARY
+    )
+
+
+OPERATIONS: Final = tuple(
+    chain(
+        jobs.OPERATIONS, hooks.OPERATIONS, live_visits.OPERATIONS, mcp.OPERATIONS, link_api.OPERATIONS,
+        access.OPERATIONS, monitoring.OPERATIONS, OF_DOCUMENT,
+    )
+)  # fmt: skip
+PUBLIC_PATHS: Final = frozenset(one.route.split()[1] for one in OPERATIONS if one.is_public)
+"""Those that need no token."""

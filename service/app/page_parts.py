@@ -1,0 +1,20 @@
+"""The parts of the service that pages are made from."""
+
+from dataclasses import dataclass
+
+from data.links.index import LinkIndex
+from service.access.page_services import PageServices
+from service.hooks.registry import Hooks
+from service.jobs.service import JobService
+from service.reports.answers import Answers
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageParts:
+    """What each room's pages are given."""
+
+    services: PageServices
+    answers: Answers
+    targets: LinkIndex
+    jobs: JobService
+    hooks: Hooks

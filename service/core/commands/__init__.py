@@ -1,0 +1,1 @@
+"""Flags, formats of answers and printing that several commands share."""

@@ -1,0 +1,48 @@
+"""The parameters of the API as options of the commands that print numbers."""
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from typer.core import TyperOption
+
+from service.core.commands.options import Command, value_name
+from service.core.commands.printing import inform
+
+if TYPE_CHECKING:
+    from queries import Parameter
+
+
+class WithParameters(Command):
+    """A command with one option for each parameter of the API; their values, by name, are the object of its context.
+
+    The options are made when they are needed: other commands start without this import.
+    """
+
+    left_out: ClassVar[tuple[str, ...]] = ()
+    """The parameters that it does not take."""
+
+    def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401  # of private types
+        """All arguments and options; `--help` is the last."""
+        *own, help_option = super().get_params(ctx)
+        options = [
+            TyperOption(
+                param_decls=[f"--{row.name.replace('_', '-')}"],
+                default="",
+                metavar=value_name(row.name),
+                help=row.description,
+            )
+            for row in self._parameters()
+        ]
+        return [*own, *options, help_option]
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401  # of a private type
+        """Run it. Warns of a day without its other end, which has no effect."""
+        ctx.obj = {row.name: ctx.params.pop(row.name) for row in self._parameters()}
+        for given, missing in (("start", "end"), ("end", "start")):
+            if ctx.obj[f"{given}_date"] and not ctx.obj[f"{missing}_date"]:
+                inform(f"--{given}-date has no effect without --{missing}-date.")
+        return super().invoke(ctx)
+
+    def _parameters(self) -> "list[Parameter]":
+        from queries import PARAMETERS
+
+        return [row for name, row in PARAMETERS.items() if name not in self.left_out]

@@ -1,0 +1,112 @@
+"""Flags and arguments that several commands share, and how commands open the lake that is named."""
+
+import re
+from collections.abc import Callable
+from contextlib import closing
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+from typer.core import TyperCommand, TyperOption
+
+from data import BadInput, Lake, check_organization
+from service.core.commands.printing import inform
+from service.core.settings import setting
+
+
+def value_name(name: str) -> str:
+    """What the help calls the value of a flag or a parameter: its last word, in capitals."""
+    return name.replace("_", "-").rpartition("-")[2].upper()
+
+
+def flag(name: str) -> Any:  # noqa: ANN401  # as typer.Option
+    """The flag of a setting, which its environment variable sets too."""
+    one = setting(name)
+    return typer.Option(
+        one.flag, envvar=one.variable, help=one.meaning, metavar=value_name(one.flag), show_default=True
+    )
+
+
+class Command(TyperCommand):
+    """A command whose help names the value of an option by the last word of its flag, as in `--short-code CODE`."""
+
+    def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401  # of private types
+        """All arguments and options; `--help` is the last."""
+        params = super().get_params(ctx)
+        for option in params:
+            if isinstance(option, TyperOption) and not option.is_flag:
+                option.metavar = option.metavar or value_name(option.opts[0])
+        return params
+
+
+class CommandRow(NamedTuple):
+    """A command in the table of a room, which makes its groups of commands as typer.Typer."""
+
+    run: Callable[..., None]
+    cls: type[Command] = Command
+
+
+LakeOption = Annotated[Path, flag("lake")]
+OrganizationOption = Annotated[str, typer.Option("--org", help="organization: 1 to 64 of A-Z a-z 0-9 _ -")]
+OnlyOrganizationOption = Annotated[str, typer.Option("--org", help="only this organization; without it, all of them")]
+FormatOption = Annotated[str, typer.Option("--format", help="table, json, csv or parquet")]
+RawOption = Annotated[bool, typer.Option("--raw", help="csv for programs: do not escape spreadsheet formulas")]
+DEFAULT_LAKE = Path(setting("lake").default)
+
+
+def day_of(flag: str, text: str) -> date:
+    """The day that a flag names. Raises BadInput."""
+    try:
+        if re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII):
+            return date.fromisoformat(text)
+    except ValueError:
+        pass
+    raise BadInput(f"{flag} is {text!r}; write a date like 2026-11-20.")
+
+
+def is_new(lake: Path) -> bool:
+    """Whether this path has no lake yet."""
+    return not ((lake / "manifest.sqlite").exists() or (lake / "visits").exists())
+
+
+def created_lake(lake: Path) -> Lake:
+    """Return the lake; create it, and say so, if this path has none yet."""
+    announce_new_lake(lake)
+    return Lake(lake, create=True)
+
+
+def announce_new_lake(lake: Path) -> None:
+    """Say on stderr, before a new lake is created, that this path has none yet: it may be mistyped."""
+    if is_new(lake):
+        inform(f"No lake at {lake.absolute()} yet: a new one is created.")
+
+
+def chosen_organizations(lake: Lake, organization: str) -> list[str]:
+    """The organization alone, or without one all that have visits. Raises BadInput if it does not exist."""
+    return [existing_organization(lake, organization)] if organization else lake.manifest.organizations.names()
+
+
+def existing_organization(lake: Lake, organization: str) -> str:
+    """The organization, which has visits, links or an API key in the lake. Raises BadInput with the nearest names."""
+    known = lake.manifest.organizations.names()
+    if check_organization(organization) in known or lake.links_folder(organization).exists():
+        return organization
+    from difflib import get_close_matches
+
+    from service.core.control_database import ControlDatabase
+
+    with closing(ControlDatabase(lake)) as control:
+        with_keys = control.organizations_with_keys()
+    if organization in with_keys:
+        return organization
+    near = get_close_matches(organization, {*known, *with_keys})
+    remedy = f"did you mean {' or '.join(near)}?" if near else "import a log for it first."
+    raise BadInput(f"the lake at {lake.root} has no organization {organization!r}; {remedy}")
+
+
+def open_lake(lake: Path, organization: str, must_write: bool = False) -> Lake:
+    """The lake, to be read only unless it must be written. Raises BadInput if it has no such organization."""
+    opened = Lake(lake, must_write=must_write)
+    existing_organization(opened, organization)
+    return opened

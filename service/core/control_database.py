@@ -1,0 +1,127 @@
+"""The SQLite database of the service, control.sqlite: API keys, sessions, shares, jobs and hooks. No visits."""
+
+import hashlib
+import sqlite3
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from data import Lake
+from data.disk.files import check_identity, identity
+from data.manifest.schema import Readers, create_database, transaction
+from data.sql import read_sql
+from service.core.threads import Arguments, Result, in_thread
+
+CONTROL: Final = "control.sqlite"
+MIGRATIONS: Final = tuple(read_sql("service.core", f"control_{number}") for number in (1, 2, 3))
+"""Entry n: from version n to n + 1; only append."""
+READ_THREADS: Final = 4
+_LOST_KEYS: Final = "its API keys are lost: copy it back from a backup, or delete it and create new keys."
+
+
+class ControlDatabase:
+    """The open control.sqlite of a lake, brought up to date. Safe to use from several threads and processes.
+
+    A write may wait for a minute, for another process or for the disk. A read waits for no write and no other read: it
+    has a connection of its own. Both block, so an event loop awaits `read` and `write`, which have threads.
+    Writers wait for each other, so a transaction only reads and writes rows: parse and compute before it.
+    """
+
+    def __init__(self, lake: Lake) -> None:
+        """Raises LakeDamaged when the database was emptied, which would look like a lake without keys."""
+        self.lake = lake
+        path: Path = lake.root / CONTROL
+        if lake.is_read_only and not path.exists():
+            path = lake.staging / path.name
+        create_database(path, lake.staging / f"control-{uuid.uuid4()}.sqlite", MIGRATIONS)
+        refuse_new = _LOST_KEYS if lake.has_visits() else ""
+        with ExitStack() as opened:
+            self._writer = opened.enter_context(closing(lake.open_database(path, MIGRATIONS, refuse_new)))
+            if not lake.is_read_only:
+                path.chmod(0o600)
+            self._opened = path, identity(path)
+            self._readers = Readers(self._open_reader)
+            opened.pop_all()
+        self._writing = threading.Lock()
+        self._read_threads = ThreadPoolExecutor(READ_THREADS, thread_name_prefix="control-read")
+        self._write_thread = ThreadPoolExecutor(1, thread_name_prefix="control-write")
+
+    async def read(self, work: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
+        """The result of work that only reads, done in a thread."""
+        return await in_thread(self._read_threads, work, *arguments)
+
+    async def write(self, work: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
+        """Return the result of work that changes the database; calls run in a thread, one after the other."""
+        return await in_thread(self._write_thread, work, *arguments)
+
+    def write_later(self, work: Callable[[*Arguments], object], *arguments: *Arguments) -> None:
+        """Like `write`, without waiting for it, and without its errors: for what is only for information."""
+        self._write_thread.submit(work, *arguments)
+
+    def rows(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """Run one statement; the rows that it returns. Whatever begins with SELECT is a read.
+
+        A write raises what `transaction` raises.
+        """
+        if sql.startswith("SELECT"):
+            with self._readers.borrow() as reader:
+                return reader.execute(sql, parameters).fetchall()
+        with self._writing:
+            check_identity(*self._opened)
+            return self._writer.execute(sql, parameters).fetchall()
+
+    def organizations_with_keys(self) -> set[str]:
+        """Every organization that has or had an API key."""
+        return {name for (name,) in self.rows("SELECT DISTINCT organization FROM keys")}
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """A write transaction, committed at the end of the context or rolled back on any error.
+
+        Raises OSError (ESTALE) when the database was moved or replaced: SQLite would write on into the old one.
+        """
+        with self._writing, transaction(self._writer):
+            check_identity(*self._opened)
+            yield self._writer
+
+    @contextmanager
+    def snapshot(self) -> Iterator[sqlite3.Connection]:
+        """A read transaction: all statements of the context read the same state."""
+        with self._readers.borrow() as reader:
+            reader.execute("BEGIN")
+            try:
+                yield reader
+            finally:
+                reader.execute("ROLLBACK")
+
+    def _open_reader(self) -> sqlite3.Connection:
+        """Open a connection for reads. Raises OSError like `transaction`, or LakeDamaged."""
+        check_identity(*self._opened)
+        return self.lake.open_database(self._opened[0], MIGRATIONS, "")
+
+    def close(self) -> None:
+        """Wait for the work in threads, and close the database."""
+        self._read_threads.shutdown()
+        self._write_thread.shutdown()
+        self._readers.close()
+        self._writer.close()
+
+
+@contextmanager
+def read_control(lake: Lake) -> Iterator[sqlite3.Connection | None]:
+    """A connection that only reads, for those who look after a lake: nothing is created. None without a database."""
+    path = lake.root / CONTROL
+    if not path.exists():
+        yield None
+        return
+    with closing(lake.read_database(path)) as connection:
+        yield connection
+
+
+def sha256(secret: str) -> str:
+    """The digest by which the database knows a secret, which it does not contain."""
+    return hashlib.sha256(secret.encode()).hexdigest()

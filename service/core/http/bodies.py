@@ -1,0 +1,73 @@
+"""Reads the JSON in the bodies of requests: to a limit of bytes, only valid JSON in UTF-8, and only as declared."""
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final, TypeVar
+
+import msgspec
+import orjson
+from starlette.requests import Request
+
+from service.core.http.errors import BodyTooLarge, InvalidBody
+from service.core.http.received_bodies import ReceivedBodies
+
+Body = TypeVar("Body", bound=msgspec.Struct)
+_WHERE: Final = re.compile(r" - at `\$\.?(.*)`$")
+
+
+@asynccontextmanager
+async def received_bytes(request: Request, max_bytes: int) -> AsyncIterator[bytes]:
+    """The body of a request, in memory until the with block ends.
+
+    Raises BodyTooLarge as soon as it is larger, InvalidBody if it is cut off, and Overloaded if it is evicted.
+    """
+    bodies: ReceivedBodies = request.scope["bodies"]
+    too_large = BodyTooLarge(f"The body is larger than {max_bytes >> 10} KiB.", "Send less text.")
+    async with bodies.receive(request, max_bytes, too_large) as body:
+        yield body
+
+
+@asynccontextmanager
+async def received_json(request: Request, max_bytes: int, fix: str) -> AsyncIterator[Any]:
+    """The JSON value in the body of a request, of at most `max_bytes`; `fix` tells the client what to send instead.
+
+    Raises as `received_bytes` does, and InvalidBody for anything that is not JSON: other encodings than UTF-8, and
+    nesting that the parser refuses (deeper than 1,024), too.
+    """
+    async with received_bytes(request, max_bytes) as body:
+        try:
+            value = orjson.loads(body)
+        except orjson.JSONDecodeError as error:
+            raise InvalidBody("The body is not JSON.", fix) from error
+        yield value
+
+
+@asynccontextmanager
+async def received_object(request: Request, kind: type[Body], max_bytes: int) -> AsyncIterator[Body]:
+    """The JSON object in the body of a request. Raises as `received_json` does, and InvalidBody for other objects."""
+    fields = msgspec.structs.fields(kind)
+    names = ", ".join(field.encode_name + ("" if field.required else " (optional)") for field in fields)
+    fix = f"Send a JSON object with {names}."
+    async with received_bytes(request, max_bytes) as body:
+        try:
+            body.decode()
+            # no objects are made of what is not declared: 2 MiB of brackets would stop the event loop for 0.7 s
+            msgspec.json.decode(body, type=msgspec.Raw)
+            value = msgspec.json.decode(body, type=kind)
+        except msgspec.ValidationError as error:
+            # what msgspec says, as a sentence that begins with the field
+            where = _WHERE.search(str(error))
+            what = _WHERE.sub("", str(error))
+            subject = f"`{where[1]}`" if where and where[1] else "The body"
+            raise InvalidBody(f"{subject} is invalid: {what[:1].lower()}{what[1:]}.", fix) from error
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise InvalidBody("The body is not JSON.", fix) from error
+        yield value
+
+
+def reject_body(request: Request) -> None:
+    """Raise InvalidBody if a GET request has a body, which would have no effect."""
+    for name, value in request.scope["headers"]:
+        if name == b"transfer-encoding" or (name == b"content-length" and value != b"0"):
+            raise InvalidBody("This endpoint takes no body.", "Send parameters in the query string.")

@@ -1,0 +1,210 @@
+"""The errors of the HTTP API. Each is rendered as {"error", "message"} with its status by responses.py.
+
+Problem
+├── MalformedRequest    400  not a valid HTTP request
+├── ParameterRefused    400  a query parameter is invalid
+├── InvalidBody         400  the body cannot be parsed
+├── AllRefused          400  the body has visits, but none of them is valid
+├── CrossOriginRefused  400  a page of another origin may not send this request
+├── Unauthorized        401  no valid token
+├── Forbidden           403  the caller may not do this
+├── NotFound            404  no such route
+├── MethodNotAllowed    405  the route does not support the method
+├── RequestTimeout      408  the request was not received in time
+├── StateConflict       409  the state of the resource does not allow it
+├── PreconditionFailed  412  the resource has another version than If-Match says
+├── BodyTooLarge        413  the body exceeds a limit
+├── UrlTooLong          414  the URL exceeds the limit
+├── RateLimited         429  too many requests from one source address
+├── HeadersTooLarge     431  the headers exceed a limit
+├── ClientDisconnected  499  the client disconnected before the response
+├── InternalError       500  an unexpected error
+├── TooSlow             500  a query ran out of time
+├── Overloaded          503  too many queries at a time
+├── ClusterDown         503  the cluster that should answer is not available
+├── LakeReplaced        503  the lake that was opened has been replaced
+├── ProviderUnavailable 503  the identity provider does not answer
+└── StorageUnavailable  503  the disk is full or fails, or nothing may be written into the lake now
+"""
+
+import errno
+from collections.abc import Mapping
+from typing import ClassVar
+
+from data import OutdatedManifest
+
+
+class Problem(Exception):
+    """Base class of errors that are sent to the client: what is wrong, and what to do."""
+
+    status: ClassVar[int] = 500
+    error: ClassVar[str] = "The request failed."
+    message: ClassVar[str] = ""
+    sent_headers: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(
+        self, error: str = "", message: str = "", headers: Mapping[str, str] | None = None, **more: object
+    ) -> None:
+        """Whatever is not given is the class's. `more` are further members of the body."""
+        self.headers = dict(headers or self.sent_headers)
+        self.body: dict[str, object] = {"error": error or self.error, "message": message or self.message, **more}
+        super().__init__(f"{self.body['error']} {self.body['message']}")
+
+
+class MalformedRequest(Problem):
+    status = 400
+    error = "Not a valid HTTP request."
+    message = "Send a well-formed HTTP/1.1 request."
+
+
+class ParameterRefused(Problem):
+    status = 400
+
+
+class InvalidBody(Problem):
+    status = 400
+
+
+class AllRefused(Problem):
+    status = 400
+    error = "Every visit was rejected."
+    message = "Correct them as `errors` says, then send them again."
+
+
+class CrossOriginRefused(Problem):
+    status = 400
+    error = "Cross-origin request refused."
+
+
+class Unauthorized(Problem):
+    """Of the reasons, the response reveals only that an API key has expired."""
+
+    status = 401
+    error = "Authentication failed."
+    message = "Send the header Authorization: Bearer <token> with an active API key or valid identity token."
+    sent_headers: ClassVar = {"WWW-Authenticate": "Bearer"}
+
+
+class Forbidden(Problem):
+    status = 403
+    error = "Viewers cannot write."
+    message = "Use an API key, or an identity token of another role."
+
+
+class NotFound(Problem):
+    status = 404
+    error = "Not found."
+    message = "Check the address."
+
+
+class MethodNotAllowed(Problem):
+    status = 405
+    error = "This path does not support this method."
+
+
+class RequestTimeout(Problem):
+    status = 408
+    message = "Send it without pauses."
+
+
+class StateConflict(Problem):
+    """The body has the present status and version of a job."""
+
+    status = 409
+    message = "Fetch the job again and decide by its present status."
+
+
+class PreconditionFailed(Problem):
+    """Nothing was changed. The body has the present status and version of the job."""
+
+    status = 412
+    message = "Fetch the job again and retry with its present version, or without If-Match."
+
+
+class BodyTooLarge(Problem):
+    status = 413
+    message = "Send it in several requests."
+
+
+class UrlTooLong(Problem):
+    status = 414
+    message = "Send shorter parameters."
+
+
+class RateLimited(Problem):
+    status = 429
+    error = "Rate limit exceeded."
+
+
+class HeadersTooLarge(Problem):
+    status = 431
+    error = "The headers are too many or too large."
+    message = "Send fewer than 100 headers, of less than 64 KiB in total."
+
+
+class ClientDisconnected(Problem):
+    """Never sent; the log shows its status instead of a failure."""
+
+    status = 499
+    error = "The client disconnected."
+    message = "Wait for the answer."
+
+
+class InternalError(Problem):
+    message = "Try again; the operator finds the cause in the server's log."
+
+
+class TooSlow(Problem):
+    message = "The query took too long and was stopped; ask for fewer days or for one link."
+
+
+class Overloaded(Problem):
+    status = 503
+    error = "The service is overloaded."
+    message = "Try again in a second."
+    sent_headers: ClassVar = {"Retry-After": "1"}
+
+
+class ClusterDown(Problem):
+    status = 503
+    error = "The query cluster is unavailable."
+    message = "Try again in a few seconds, or ask for fewer days."
+    sent_headers: ClassVar = {"Retry-After": "5"}
+
+
+class LakeReplaced(Problem):
+    status = 503
+    error = "The lake was moved or replaced."
+    message = "Try again when the operator has restarted the service."
+    sent_headers: ClassVar = {"Retry-After": "5"}
+
+
+class ProviderUnavailable(Problem):
+    """The provider is down, too slow, or its answer cannot be used; the log has the reason."""
+
+    status = 503
+    error = "The identity provider does not answer."
+    message = "Try again in a few seconds."
+    sent_headers: ClassVar = {"Retry-After": "5"}
+
+
+class StorageUnavailable(Problem):
+    """Nothing of the request was stored."""
+
+    status = 503
+    sent_headers: ClassVar = {"Retry-After": "5"}
+
+    def __init__(self, error: Exception) -> None:
+        reason, remedy = "the disk is full or fails", ""
+        if isinstance(error, OutdatedManifest):
+            reason = "the manifest of the lake is older than its files"
+            remedy = ", when the operator has stopped the service and run `traffic rebuild`"
+        elif getattr(error, "errno", 0) == errno.ESTALE:
+            reason, remedy = "the lake was moved or replaced", ", when the operator has restarted the service"
+        super().__init__(f"Nothing was stored: {reason}.", f"Retry later{remedy}.")
+
+
+def sentence(error: Exception | str) -> str:
+    """The message of an error, which begins a response."""
+    text = str(error)
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,82 @@
+"""Changes of many requests that one thread makes durable together, and that are acknowledged only then."""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from time import monotonic
+from typing import Final, Generic, TypeVar
+
+from data import OutdatedManifest
+from service.core.http.errors import StorageUnavailable
+from service.core.http.scheduler import Scheduler
+from service.core.threads import in_thread
+
+Change = TypeVar("Change")
+Outcome = TypeVar("Outcome")
+
+STORAGE_ERRORS: Final = (OSError, sqlite3.OperationalError, OutdatedManifest)
+"""Raised when nothing can be stored now."""
+
+
+class GroupCommit(Generic[Change, Outcome]):
+    """One thread that makes the changes of a group that wait as one; groups take turns. Belongs to one event loop."""
+
+    def __init__(
+        self,
+        make: Callable[[str, list[Change]], Sequence[Outcome]],
+        thread: ThreadPoolExecutor,
+        needs_rest: Callable[[str], bool] = lambda _: False,
+    ) -> None:
+        """`make` makes changes of a group durable, all or none, in the thread; it ends with this object.
+
+        A group rests for as long as its changes took if `needs_rest` says so when they are made.
+        """
+        self._thread = thread
+        self._make = make
+        self._needs_rest = needs_rest
+        self._scheduler = Scheduler(1)
+        self._pending: dict[str, list[tuple[Change, asyncio.Future[Outcome]]]] = {}
+        """By group, the changes that wait, each with the outcome to be."""
+        self._making = set[asyncio.Task[None]]()
+
+    def count_pending(self, group: str) -> int:
+        """How many changes of a group wait for those under way."""
+        return len(self._pending.get(group, ()))
+
+    async def add(self, group: str, change: Change) -> Outcome:
+        """Make a change durably. Raises StorageUnavailable and what `make` raises; then nothing was changed."""
+        done: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        if group not in self._pending:
+            self._pending[group] = []
+            making = asyncio.create_task(self._make_pending(group))
+            self._making.add(making)
+            making.add_done_callback(self._making.discard)
+        self._pending[group].append((change, done))
+        return await done
+
+    async def _make_pending(self, group: str) -> None:
+        await self._scheduler.acquire(group)
+        pending, started_at = self._pending.pop(group), monotonic()
+        outcomes: Sequence[Outcome | Exception]
+        try:
+            outcomes = await in_thread(self._thread, self._make, group, [change for change, _ in pending])
+        except STORAGE_ERRORS as error:
+            outcomes = [StorageUnavailable(error)] * len(pending)
+        except Exception as error:  # noqa: BLE001  # raised in every request
+            outcomes = [error] * len(pending)
+        self._scheduler.release(group, monotonic() - started_at if self._needs_rest(group) else 0)
+        for (_, done), outcome in zip(pending, outcomes, strict=True):
+            if done.cancelled():
+                continue  # its client disconnected
+            if isinstance(outcome, Exception):
+                done.set_exception(outcome)
+            else:
+                done.set_result(outcome)
+
+    async def close(self) -> None:
+        """Make the changes that wait, without rests, and end the thread."""
+        self._scheduler.end_rests()
+        while self._making:
+            await asyncio.wait(self._making)
+        self._thread.shutdown()

@@ -1,0 +1,107 @@
+"""What the API can do beside the reports: a row for each operation, from which routes and OpenAPI document are made."""
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+from starlette.requests import Request
+
+from service.core.http.caller import Caller
+from service.core.http.errors import Forbidden
+
+Part = TypeVar("Part")
+Json = dict[str, Any]
+KIB: Final = 1 << 10
+
+
+def any_caller(_: Caller) -> None:
+    """Allow an operation to viewers, too."""
+
+
+def writer(caller: Caller) -> None:
+    """Raise Forbidden for viewers."""
+    if not caller.may_write:
+        raise Forbidden
+
+
+class Operation(NamedTuple):
+    """One operation of the API."""
+
+    route: str  # method and path
+    name: str
+    summary: str
+    answers: dict[str, Any]  # the type of the body by status, first that of success; None: there is no body
+    check: Callable[[Caller], None] = any_caller
+    body: Any = None  # the type of the request's body, or types by media type
+    max_bytes: int = 0  # of that body; 0: the handler reads it
+    errors: str = ""  # statuses beside those that follow from the row; with 412, it takes If-Match
+    description: str = ""
+    examples: Mapping[str, Json] = MappingProxyType({})  # of the body, by name
+    is_public: bool = False
+    query: tuple[str, ...] = ()  # names of PARAMETERS
+
+    @property
+    def error_statuses(self) -> list[str]:
+        """The statuses of its errors, beside those that every operation has."""
+        possible = {"403": self.check is not any_caller, "404": "{" in self.route, "413": self.body is not None}
+        return [*(status for status, is_possible in possible.items() if is_possible), *self.errors.split()]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request for an operation, from a caller who may make it."""
+
+    request: Request
+    body: Any = None
+    """The decoded body, as the operation declares it; None if the handler reads it."""
+
+    @property
+    def caller(self) -> Caller:
+        """The sender of the request."""
+        found: Caller = self.request.scope["caller"]
+        return found
+
+    @property
+    def organization(self) -> str:
+        """The caller's organization, which is all that the operation is about."""
+        return self.caller.organization
+
+    @property
+    def path(self) -> Mapping[str, str]:
+        """The parameters in the path."""
+        return self.request.path_params
+
+
+Handler = Callable[[Call], Awaitable[object]]
+"""Answers a call: with what is encoded as JSON, or with a whole response."""
+RoomHandler = Callable[[Part, Call], Awaitable[object]]
+"""The same, for a part of the service."""
+
+
+class Operations(Generic[Part]):
+    """The operations of one room, each with the handler that it decorates.
+
+    A handler is given the part of the service that the room is about, then the call.
+    """
+
+    def __init__(self) -> None:
+        self._handlers: list[tuple[Operation, RoomHandler[Part]]] = []
+
+    def __iter__(self) -> Iterator[Operation]:
+        """The rows, in the order in which they were added."""
+        return (one for one, _ in self._handlers)
+
+    def handles(self, one: Operation) -> Callable[[RoomHandler[Part]], RoomHandler[Part]]:
+        """Add an operation, which the decorated function answers."""
+
+        def add(handler: RoomHandler[Part]) -> RoomHandler[Part]:
+            self._handlers.append((one, handler))
+            return handler
+
+        return add
+
+    def bound(self, part: Part) -> list[tuple[Operation, Handler]]:
+        """Each operation, and its handler for this part of the service."""
+        return [(one, partial(handler, part)) for one, handler in self._handlers]

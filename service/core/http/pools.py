@@ -1,0 +1,127 @@
+"""Limits on concurrent queries: one more than there are cores run at once, and MAX_REQUESTS of an organization wait.
+
+Queries on a cluster have threads and turns of their own, so that the others go on while it is slow or gone.
+"""
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from time import monotonic
+from typing import Final
+
+from service.core.http.errors import Overloaded
+from service.core.http.scheduler import Scheduler
+from service.core.threads import Result, in_thread, lower_priority
+
+MAX_REQUESTS: Final = 32
+"""Requests of one organization whose queries run or wait; a dashboard is one request. Further ones get Overloaded.
+
+Its public shares have as many of their own.
+"""
+
+CLUSTER_THREADS: Final = 8
+"""Queries that wait for a cluster at once. They cost this machine little."""
+
+TEXT_THREADS: Final = 2
+"""What makes pages and other texts of answers holds the interpreter's lock, which the event loop needs, too.
+
+So it rests half of the time while queries of others run, as live visits do.
+"""
+
+
+class Pool:
+    """Threads that work for organizations as it is their turn. Belongs to one event loop."""
+
+    def __init__(
+        self,
+        threads: int,
+        name: str,
+        initializer: Callable[[], None] | None = lower_priority,
+        needs_rest: Callable[[str], bool] = lambda _: False,
+    ) -> None:
+        """`initializer` begins each thread; queries have a low priority.
+
+        An organization rests for as long as its work took if `needs_rest` says so when it ends.
+        """
+        self._needs_rest = needs_rest
+        self.executor = ThreadPoolExecutor(threads, thread_name_prefix=name, initializer=initializer)
+        self._scheduler = Scheduler(threads)
+        self._requests: Counter[tuple[str, bool]] = Counter()
+
+    async def compute(self, organization: str, is_share: bool, work: Callable[[], Result]) -> Result:
+        """Run a query, or other work, of an organization or one of its shares when it is their turn."""
+        await self._scheduler.acquire(organization, is_share)
+        started_at = monotonic()
+        running = asyncio.wrap_future(self.executor.submit(work))
+        running.add_done_callback(lambda _: self._end(organization, started_at))  # not before the query has ended
+        # if its client has left, there is nothing else that takes the error with which it ends
+        running.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return await asyncio.shield(running)
+
+    def _end(self, organization: str, started_at: float) -> None:
+        rest_seconds = monotonic() - started_at if self._needs_rest(organization) else 0
+        self._scheduler.release(organization, rest_seconds)
+
+    def serves_others(self, organization: str) -> bool:
+        """Whether work of other organizations runs or waits."""
+        return self._scheduler.serves_others(organization)
+
+    def is_full(self, organization: str, is_share: bool) -> bool:
+        """Whether MAX_REQUESTS of an organization, or of its shares, are admitted now."""
+        return self._requests[organization, is_share] >= MAX_REQUESTS
+
+    def admit(self, organization: str, is_share: bool) -> None:
+        """Admit one request. Raises Overloaded if MAX_REQUESTS are admitted already."""
+        if self.is_full(organization, is_share):
+            raise Overloaded
+        self._requests[organization, is_share] += 1
+
+    def end_request(self, organization: str, is_share: bool) -> None:
+        """End the admission of one request."""
+        self._requests[organization, is_share] -= 1
+        if not self._requests[organization, is_share]:
+            del self._requests[organization, is_share]
+
+    @contextmanager
+    def admitted(self, organization: str, is_share: bool) -> Iterator[None]:
+        """Admit one request meanwhile. Raises Overloaded."""
+        self.admit(organization, is_share)
+        try:
+            yield
+        finally:
+            self.end_request(organization, is_share)
+
+    def close(self) -> None:
+        """Wait for running queries and end the threads."""
+        self.executor.shutdown(cancel_futures=True)
+
+
+class Workers(Pool):
+    """The threads that run queries on this machine, and beside them those for a cluster, texts and short work."""
+
+    def __init__(self) -> None:
+        super().__init__((os.cpu_count() or 1) + 1, "query")
+        self.cluster = Pool(CLUSTER_THREADS, "cluster")
+        self.texts = Pool(TEXT_THREADS, "text", None, self.serves_others)
+        self.writes = Pool(1, "job-write", None, self.serves_others)
+        """Writes of jobs, which wait for each other anyway."""
+        self._probe_thread = ThreadPoolExecutor(1, thread_name_prefix="probe")
+
+    def open_engine(self, engine: Callable[[], Result]) -> Result:
+        """Open an engine in a thread of queries, whose priority DuckDB's own threads inherit. Blocks."""
+        return self.executor.submit(engine).result()
+
+    async def run(self, work: Callable[[], Result]) -> Result:
+        """Run short blocking work in a thread of its own, which queries cannot occupy."""
+        return await in_thread(self._probe_thread, work)
+
+    def close(self) -> None:
+        """Wait for running queries and end the threads."""
+        super().close()
+        self.cluster.close()
+        self.texts.close()
+        self.writes.close()
+        self._probe_thread.shutdown(cancel_futures=True)

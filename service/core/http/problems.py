@@ -1,0 +1,22 @@
+"""The errors of the floors below as Problems: one place for API, pages, tools and commands."""
+
+from typing import Final
+
+from queries import ClusterTimeout, InvalidParameter, QueryTimeout
+from service.core.http.errors import ParameterRefused, Problem, TooSlow
+
+PROBLEMS: Final = (Problem, InvalidParameter, QueryTimeout)
+"""What endpoints and pages raise for the client to see; the last two are those of the floor below."""
+
+
+def problem_of(error: Problem | InvalidParameter | QueryTimeout) -> Problem:
+    """The problem to send for one of PROBLEMS."""
+    match error:
+        case InvalidParameter():
+            return ParameterRefused(error.problem, error.remedy)
+        case ClusterTimeout():
+            reason = "The cluster took too long and was stopped."
+            return TooSlow(message=f"{reason} What it has counted is kept for five minutes: try again.")
+        case QueryTimeout():
+            return TooSlow()
+    return error

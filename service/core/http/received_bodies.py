@@ -1,0 +1,137 @@
+"""The bodies of requests in memory: bounded for each organization and in total, and fairly between organizations."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+from weakref import WeakValueDictionary
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import Scope
+
+from service.core.http.errors import BodyTooLarge, InvalidBody, Overloaded
+
+MAX_BYTES: Final = 32 << 20
+"""Maximum size of all bodies. It may be exceeded, as organizations below their equal share are never refused."""
+MAX_ORGANIZATION_BYTES: Final = 16 << 20
+"""Maximum size of the bodies of one organization, or of one client address before authentication."""
+
+FIRST_BYTES: Final = 65_536
+"""Size of the part of a body that is taken at once; most bodies are not larger."""
+
+
+@dataclass(eq=False)
+class _Body:
+    """A body in memory, or the part of it that has arrived."""
+
+    owner: str
+    deadline: asyncio.Timeout
+    size: int = 0
+    is_evicted: bool = False
+
+
+class ReceivedBodies:
+    """Counts the bytes of request bodies by owner, and evicts unfinished bodies past a limit.
+
+    An owner is an organization, or a client address before authentication. Past the limit of one owner, its oldest
+    unfinished body is evicted; past the limit of all, that of the owner with the most bytes among those above their
+    equal share. The request of an evicted body is answered with Overloaded. After the first FIRST_BYTES
+    of a body, the event loop takes one chunk of each owner's bodies at a time and answers others in between. Belongs to
+    one event loop.
+    """
+
+    def __init__(
+        self,
+        source_of: Callable[[Scope], str],
+        max_bytes: int = MAX_BYTES,
+        max_organization_bytes: int = MAX_ORGANIZATION_BYTES,
+    ) -> None:
+        """`source_of` returns the client address of a request."""
+        self._source_of = source_of
+        self._max_bytes, self._max_organization_bytes = max_bytes, max_organization_bytes
+        self._held = Counter[str]()
+        self._unfinished: dict[str, dict[_Body, None]] = {}
+        """By owner, the oldest first."""
+        self._turns = WeakValueDictionary[str, asyncio.Lock]()
+        """By owner, held for one round of the event loop by the body that has just taken a chunk."""
+
+    @property
+    def bytes_held(self) -> int:
+        """Number of bytes in memory."""
+        return self._held.total()
+
+    @asynccontextmanager
+    async def receive(self, request: Request, max_bytes: int, too_large: BodyTooLarge) -> AsyncIterator[bytes]:
+        """Read the body of a request, whose bytes count until the with block ends.
+
+        Raises `too_large` as soon as the body is larger than `max_bytes`, InvalidBody if it is cut off, and Overloaded
+        if it is evicted.
+        """
+        caller = request.scope.get("caller")
+        body = _Body(caller.organization if caller else self._source_of(request.scope), asyncio.timeout(None))
+        self._unfinished.setdefault(body.owner, {})[body] = None
+        try:
+            content = await self._read(body, request, max_bytes, too_large)
+            self._finish(body)
+            yield content
+        finally:
+            self._finish(body)
+            self._release(body)
+
+    async def _read(self, body: _Body, request: Request, max_bytes: int, too_large: BodyTooLarge) -> bytes:
+        content, turn = bytearray(), self._turns.setdefault(body.owner, asyncio.Lock())
+        try:
+            async with body.deadline:
+                async for chunk in request.stream():
+                    content += chunk
+                    self._add(body, len(chunk))
+                    if len(content) > max_bytes:
+                        raise too_large
+                    if len(content) > FIRST_BYTES:  # the connection is not read while its body waits
+                        async with turn:
+                            await asyncio.sleep(0)
+        except ClientDisconnect as error:
+            raise InvalidBody("Incomplete body: shorter than Content-Length.", "Send all of it.") from error
+        except TimeoutError as error:  # there is no other deadline than that of an eviction
+            raise Overloaded from error
+        if body.is_evicted:  # as it became complete
+            raise Overloaded
+        return bytes(content)
+
+    def _add(self, body: _Body, size: int) -> None:
+        if body.is_evicted:  # its request is about to end
+            return
+        body.size += size
+        self._held[body.owner] += size
+        while self._held[body.owner] > self._max_organization_bytes and self._unfinished.get(body.owner):
+            self._evict(body.owner)
+        while self.bytes_held > self._max_bytes:
+            share = self._max_bytes / len(self._held)
+            above = [owner for owner in self._unfinished if self._held[owner] > share]
+            if not above:
+                return
+            self._evict(max(above, key=self._held.__getitem__))
+
+    def _evict(self, owner: str) -> None:
+        """End the request of the owner's oldest unfinished body."""
+        body = next(iter(self._unfinished[owner]))
+        self._finish(body)
+        self._release(body)
+        body.is_evicted = True
+        body.deadline.reschedule(asyncio.get_running_loop().time())
+
+    def _finish(self, body: _Body) -> None:
+        """Let a body no longer count as unfinished."""
+        if unfinished := self._unfinished.get(body.owner):
+            unfinished.pop(body, None)
+            if not unfinished:
+                del self._unfinished[body.owner]
+
+    def _release(self, body: _Body) -> None:
+        """Let the bytes of a body no longer count."""
+        self._held[body.owner] -= body.size
+        body.size = 0
+        if not self._held[body.owner]:
+            del self._held[body.owner]

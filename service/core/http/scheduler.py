@@ -1,0 +1,127 @@
+"""A scheduler: which organization gets the next of a few slots, when more ask than there are slots."""
+
+import asyncio
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import Final, NamedTuple
+
+RECENT_SECONDS: Final = 5.0
+"""How long an organization counts as one that asks after it gave back its last slot."""
+
+
+class _QueuedClient(NamedTuple):
+    """A client of an organization, which waits for a slot."""
+
+    is_share: bool
+    given: asyncio.Future[None]
+
+
+@dataclass(eq=False)
+class _Queue:
+    """Clients of one organization that wait, in order of arrival."""
+
+    waiting: list[_QueuedClient] = field(default_factory=list)
+    slots: int = 0
+    """Slots that the organization has now."""
+    rests: int = 0
+    """Rests that have not ended; until then it gets no slot."""
+
+    @property
+    def first(self) -> _QueuedClient | None:
+        """The next, shares last; not one that was cancelled in this turn of the event loop."""
+        waiting = (one for one in self.waiting if not one.given.done())
+        return min(waiting, key=lambda one: one.is_share, default=None)
+
+
+class Scheduler:
+    """Gives out slots to organizations in turn. Belongs to one event loop.
+
+    An organization that has fewer slots than others goes first. One that has a slot gets another one only if one more
+    stays free, for others, and of half of all slots only if none of these asked lately. While it rests, it gets none.
+    Of one organization, shares come last.
+    """
+
+    def __init__(self, slots: int) -> None:
+        self._slots = self._free = slots
+        self._left_at: dict[str, float] = {}
+        """When organizations that wait for no slot and have none gave back their last, in this order."""
+        self._may_rest = True
+        self._queues: dict[str, _Queue] = {}
+        """By organization, in the order of their turns."""
+
+    async def acquire(self, organization: str, is_share: bool = False) -> None:
+        """Wait for a slot, which `release` must be called for."""
+        queue = self._queues.setdefault(organization, _Queue())
+        self._left_at.pop(organization, None)
+        waiting = _QueuedClient(is_share, asyncio.get_running_loop().create_future())
+        queue.waiting.append(waiting)
+        self._give()
+        try:
+            await waiting.given
+        except asyncio.CancelledError:
+            if waiting.given.done() and not waiting.given.cancelled():
+                self.release(organization)
+            else:
+                queue.waiting.remove(waiting)
+                self._forget_if_idle(organization)
+            raise
+
+    def release(self, organization: str, rest_seconds: float = 0) -> None:
+        """Return a slot of an organization, which gets no other for so long. It goes to whose turn it is."""
+        queue = self._queues[organization]
+        self._free += 1
+        queue.slots -= 1
+        if rest_seconds:
+            queue.rests += 1
+            asyncio.get_running_loop().call_later(rest_seconds, self._end_rest, organization)
+        self._give()
+        self._forget_if_idle(organization)
+
+    def end_rests(self) -> None:
+        """Give slots to those that rest, now and from now on."""
+        self._may_rest = False
+        self._give()
+
+    def serves_others(self, organization: str) -> bool:
+        """Whether other organizations wait or have a slot."""
+        return any(queue.slots or queue.first for name, queue in self._queues.items() if name != organization)
+
+    def _end_rest(self, organization: str) -> None:
+        self._queues[organization].rests -= 1
+        self._give()
+        self._forget_if_idle(organization)
+
+    def _give(self) -> None:
+        """Give free slots to clients that may have them."""
+        while found := self._next():
+            organization, waiting = found
+            queue = self._queues[organization] = self._queues.pop(organization)  # its next turn is after the others'
+            queue.waiting.remove(waiting)
+            queue.slots += 1
+            self._free -= 1
+            waiting.given.set_result(None)
+
+    def _next(self) -> tuple[str, _QueuedClient] | None:
+        """Of the organizations with the fewest slots, the first in turn that may have one, and its first client."""
+        found, slots = None, 0
+        most = self._slots // 2 if self._others_ask() else self._slots
+        for organization, queue in self._queues.items():
+            if queue.rests and self._may_rest:
+                continue
+            may_have_one = self._free > 1 and queue.slots < most if queue.slots else self._free > 0
+            if may_have_one and (found is None or queue.slots < slots) and (waiting := queue.first):
+                found, slots = (organization, waiting), queue.slots
+        return found
+
+    def _others_ask(self) -> bool:
+        """Whether several organizations wait, have a slot, or had one lately."""
+        since = asyncio.get_running_loop().time() - RECENT_SECONDS
+        for organization in [*takewhile(lambda name: self._left_at[name] <= since, self._left_at)]:
+            del self._left_at[organization]
+        return len(self._queues) + len(self._left_at) > 1
+
+    def _forget_if_idle(self, organization: str) -> None:
+        queue = self._queues[organization]
+        if not (queue.waiting or queue.slots or queue.rests):
+            del self._queues[organization]
+            self._left_at[organization] = asyncio.get_running_loop().time()

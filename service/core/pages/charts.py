@@ -1,0 +1,253 @@
+"""Charts as SVG, drawn on the server: rows of an answer in, markup out.
+
+A chart is hidden from screen readers; the table below it says the same. Nothing is coloured here: classes name what a
+shape means (people, ai, other), and app.css gives the colours. Text is never stretched: labels are at percentages of
+the real width, and only the shapes between them follow it.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import date
+from math import ceil
+from typing import Any, Final
+
+from markupsafe import Markup, escape
+
+from service.core.pages.markup import joined
+from service.core.pages.spans import Label, day_labels
+
+HEIGHT: Final = 200
+"""Pixels from the base line of a chart to its top gridline."""
+TOP: Final = 10
+"""Pixels above the top gridline, for half a line of text."""
+_FRAME: Final = Markup(
+    '<svg class="series" width="100%" height="{height}" aria-hidden="true" focusable="false" data-count="{count}">'
+    "{grid}{shapes}{labels}</svg>"
+)
+_STRETCHED: Final = Markup(
+    '<svg y="{top}" width="100%" height="{height}" viewBox="0 0 {width} {height}" preserveAspectRatio="none">'
+    "{shapes}</svg>"
+)
+_GRIDLINE: Final = Markup(
+    '<line class="grid" x2="100%" y1="{y}" y2="{y}"/><text class="scale" x="-8" y="{y}">{text}</text>'
+)
+_LABEL: Final = Markup('<text class="{classes}" x="{x}%" y="{y}">{text}</text>')
+_PATH: Final = Markup('<path class="{kind}" d="{path}"/>')
+_PREVIOUS: Final = Markup('<polyline class="previous" points="{points}"/>')
+_HATCH: Final = Markup(
+    '<pattern id="{id}" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+    '<rect class="{id}" width="2.5" height="5"/></pattern>'
+)
+_HATCHES: Final = _HATCH.format(id="hatch") + _HATCH.format(id="void")
+"""Over columns in the colour of what is behind them, and where nothing is in that of lines."""
+_HATCHED: Final = Markup('<rect class="{kind}" x="{x}%" y="{y}" width="{width}%" height="{height}" fill="url(#{id})"/>')
+_SHIPPED: Final = Markup(
+    '<line class="shipped" x1="{x}%" x2="{x}%" y1="0" y2="{y}"/>'
+    '<text class="shipped" x="{x}%" dx="{dx}" y="8" text-anchor="{anchor}">shipped</text>'
+)
+_MARK: Final = Markup(
+    '<line class="event" x1="{x}%" x2="{x}%" y1="14" y2="{y}"/>'
+    '<text class="event" x="{x}%" y="8" text-anchor="middle">{text}</text>'
+)
+_BAR: Final = Markup(
+    '<svg class="bar" viewBox="0 0 100 4" preserveAspectRatio="none" focusable="false" {role}>'
+    '<rect class="track" width="100" height="4"/>'
+)
+_SPARKLINE: Final = Markup(
+    '<svg class="sparkline" viewBox="0 0 80 20" width="80" height="20" aria-hidden="true" focusable="false">'
+    '<polyline points="{points}"/><circle cx="{x}" cy="{y}" r="2"/></svg>'
+)
+_MULTIPLES: Final = Markup('<ul class="multiples">{items}</ul>')
+_MULTIPLE: Final = Markup('<li><span class="name">{name}</span>{line}<span class="last">{last}</span></li>')
+_NOTHING: Final = Markup("")
+_NO_MARKS: Final[Mapping[int, str]] = {}
+
+
+def time_series(
+    rows: Sequence[Mapping[str, Any]],
+    previous: Sequence[Mapping[str, Any]] | None,
+    labels: Iterable[Label],
+    *,
+    partial: Collection[int] = (),
+    ahead: Collection[int] = (),
+    missing: Collection[int] = (),
+    marks: Mapping[int, str] = _NO_MARKS,
+) -> Markup:
+    """Columns of people, AI-related and other visits for each hour, day, week or month. Empty without rows.
+
+    rows have total_visits, human_clicks and ai_visits, the earliest first; previous are those of the period before,
+    drawn as a dashed line over the column of the same number. Columns are hatched whose numbers are in partial, because
+    they are not whole, or over their whole height in ahead, because they have not begun, or in missing, because no log
+    was read that covers them. `marks` are short texts at the top of columns, with a line down.
+    """
+    if not rows:
+        return _NOTHING
+    totals = [row["total_visits"] for row in rows]
+    before = [row["total_visits"] for row in previous or ()][: len(rows)]
+    scale = _gridlines(max(*totals, *before, 0, 0))
+    people = [row["human_clicks"] for row in rows]
+    ai = [row["ai_visits"] for row in rows]
+    other = [total - person - agent for total, person, agent in zip(totals, people, ai, strict=True)]
+    shapes = _stack([("people", people), ("ai", ai), ("other", other)], scale[-1])
+    if any(before):
+        shapes += _dashed(before, scale[-1])
+    hatched = [_hatched("partial", number, len(rows), _pixels(totals[number], scale[-1])) for number in sorted(partial)]
+    for kind, numbers in (("ahead", ahead), ("missing", missing)):
+        hatched += [_hatched(kind, number, len(rows), HEIGHT, "void") for number in sorted(numbers)]
+    marked = [
+        _MARK.format(x=_number(100 * (number + 0.5) / len(rows)), y=TOP + HEIGHT, text=text)
+        for number, text in marks.items()
+    ]
+    drawn = joined(_stretched(len(rows), shapes), *([_HATCHES, *hatched] if hatched else []), *marked)
+    return _frame(len(rows), scale, drawn, labels)
+
+
+def _dashed(values: Sequence[float], highest: int) -> Markup:
+    """A dashed line through the middles of columns."""
+    points = (f"{10 * i + 5},{_number(HEIGHT - _pixels(value, highest))}" for i, value in enumerate(values))
+    return _PREVIOUS.format(points=" ".join(points))
+
+
+def columns(values: Sequence[tuple[str, float]], kind: str) -> Markup:
+    """One column for each (label, amount) in the order given, such as the hours of a day. Empty without values."""
+    if not values:
+        return _NOTHING
+    counts = [count for _, count in values]
+    scale = _gridlines(ceil(max(counts)))
+    labels = [(number, label, number % 3 == 0 or len(values) <= 8) for number, (label, _) in enumerate(values)]
+    return _frame(len(values), scale, _stretched(len(values), _stack([(kind, counts)], scale[-1])), labels)
+
+
+def measured_days(
+    days: Sequence[tuple[date, int, int]], shipped_on: date, expected: Sequence[float] | None = None
+) -> Markup:
+    """Columns of events (as ai) and visits beyond them (as other) for each day, and a line on the day of shipping.
+
+    days are (day, events, visits), the earliest first, and contain `shipped_on`. Events need not be among the visits.
+    `expected` are the events of each day at the rate of other subjects, drawn as a dashed line.
+    """
+    events = [count for _, count, _ in days]
+    others = [max(visits - count, 0) for _, count, visits in days]
+    totals = [count + more for count, more in zip(events, others, strict=True)]
+    scale = _gridlines(ceil(max(*totals, *expected or (0,))))
+    dates = [day.isoformat() for day, _, _ in days]
+    x = 100 * (dates.index(shipped_on.isoformat()) + 0.5) / len(days)
+    dx, anchor = (6, "start") if x < 50 else (-6, "end")
+    mark = _SHIPPED.format(x=_number(x), y=TOP + HEIGHT, dx=dx, anchor=anchor)
+    shapes = _stack([("ai", events), ("other", others)], scale[-1])
+    shapes += _dashed(expected, scale[-1]) if expected else _NOTHING
+    return _frame(len(days), scale, _stretched(len(days), shapes) + mark, day_labels(dates))
+
+
+def bar(percentage: float | None, kind: str) -> Markup:
+    """A bar that is filled to a percentage between 0 and 100, in the colour of the kind; None is an empty one."""
+    return _bar([(kind, min(max(percentage or 0, 0), 100))])
+
+
+def split_bar(people: int, ai: int, other: int) -> Markup:
+    """A full bar divided into people, AI-related and other visits; an empty one without visits."""
+    total = people + ai + other
+    counts = {"people": people, "ai": ai, "other": other}
+    words = f"{people:,} by people, {ai:,} AI-related, {other:,} other"
+    return _bar([(kind, 100 * count / total) for kind, count in counts.items() if total], words)
+
+
+def sparkline(values: Sequence[int]) -> Markup:
+    """A line as high as a line of text, from 0 to the largest value, with a dot at its end. Empty without values."""
+    if not values:
+        return _NOTHING
+    step = 72 / max(len(values) - 1, 1)
+    highest = max(*values, 1)
+    points = [(4 + i * step, 17 - 14 * value / highest) for i, value in enumerate(values)]
+    if len(points) == 1:
+        points = [(4, points[0][1]), (76, points[0][1])]
+    x, y = points[-1]
+    text = " ".join(f"{_number(x)},{_number(y)}" for x, y in points)
+    return _SPARKLINE.format(points=text, x=_number(x), y=_number(y))
+
+
+def multiples(series: Mapping[str, Sequence[int]]) -> Markup:
+    """A line for each name beside its last value, the largest sum first, each on a scale of its own."""
+    ordered = sorted(series.items(), key=lambda item: -sum(item[1]))
+    items = [_MULTIPLE.format(name=name, line=sparkline(values), last=f"{values[-1]:,}") for name, values in ordered]
+    return _MULTIPLES.format(items=joined(*items))
+
+
+def compact(count: int) -> str:
+    """A count with three digits at most and its unit: 950, 1.5k, 20M. The exact number is in the table."""
+    size = float(count)
+    for unit in ("", "k", "M", "G", "T"):
+        if size < 999.5 or unit == "T":
+            break
+        size /= 1000
+    return f"{size:,.0f}{unit}" if size >= 99.5 or size == int(size) else f"{size:.2g}{unit}"
+
+
+def _number(value: float) -> str:
+    """A coordinate with two decimals at most."""
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def _gridlines(highest: int) -> list[int]:
+    """The gridlines of a scale from 0 to at least highest: round numbers, the base line included."""
+    least = max(ceil(highest / 4), 1)
+    magnitude = 10 ** (len(str(least)) - 1)
+    step = next(step for step in (1 * magnitude, 2 * magnitude, 5 * magnitude, 10 * magnitude) if step >= least)
+    return [step * number for number in range(max(-(-highest // step), 1) + 1)]
+
+
+def _pixels(count: float, top: int) -> float:
+    """The height of a count on a scale whose top gridline stands for top."""
+    return HEIGHT * count / top
+
+
+def _stack(series: Sequence[tuple[str, Sequence[float]]], top: int) -> Markup:
+    """One path for each (kind, counts); the columns of each stand on those of the series before."""
+    count = len(series[0][1])
+    gap = 1 if count <= 120 else 0
+    base = [0.0] * count
+    drawn = _NOTHING
+    for kind, counts in series:
+        path = ""
+        for number, value in enumerate(counts):
+            if value > 0:
+                y = _number(HEIGHT - _pixels(base[number], top))
+                height = _number(_pixels(value, top))
+                path += f"M{10 * number + gap} {y}v-{height}h{10 - 2 * gap}v{height}z"
+                base[number] += value
+        drawn += _PATH.format(kind=kind, path=path) if path else _NOTHING
+    return drawn
+
+
+def _hatched(kind: str, column: int, count: int, height: float, pattern: str = "hatch") -> Markup:
+    """The hatching over one of so many columns."""
+    share = 100 / count
+    x, y = _number(share * column), _number(TOP + HEIGHT - height)
+    return _HATCHED.format(kind=kind, x=x, y=y, width=_number(share), height=_number(height), id=pattern)
+
+
+def _stretched(count: int, shapes: Markup) -> Markup:
+    """Shapes of a chart with this many columns, each ten units wide, stretched to the real width."""
+    return _STRETCHED.format(top=TOP, width=10 * count, height=HEIGHT, shapes=shapes)
+
+
+def _frame(count: int, scale: Sequence[int], shapes: Markup, labels: Iterable[Label]) -> Markup:
+    """The whole chart."""
+    grid, texts = _NOTHING, _NOTHING
+    for value in scale:
+        grid += _GRIDLINE.format(y=_number(TOP + HEIGHT - _pixels(value, scale[-1])), text=compact(value))
+    for column, text, is_major in labels:
+        x, classes = _number(100 * (column + 0.5) / count), "label" if is_major else "label minor"
+        texts += _LABEL.format(classes=classes, x=x, y=TOP + HEIGHT + 20, text=text)
+    return _FRAME.format(height=TOP + HEIGHT + 26, count=count, grid=grid, shapes=shapes, labels=texts)
+
+
+def _bar(shares: Iterable[tuple[str, float]], words: str = "") -> Markup:
+    """A bar of parts side by side: the class of each, and its width in percent. `words` say what no number says."""
+    role = f'role="img" aria-label="{words}"' if words else 'aria-hidden="true"'
+    x = 0.0
+    parts = ""
+    for kind, width in shares:
+        if width:
+            parts += f'<rect class="{escape(kind)}" x="{_number(x)}" width="{_number(width)}" height="4"/>'
+        x += width
+    return Markup(f"{_BAR.format(role=Markup(role))}{parts}</svg>")  # noqa: S704  # numbers, or escaped

@@ -1,0 +1,140 @@
+"""What the fields of answers are called on pages, and how a cell of each is written."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf
+from typing import Any, Final
+
+from markupsafe import Markup, escape
+
+from queries import Field
+from service.core.pages import formats
+from service.core.pages.charts import bar
+
+LABELS: Final = {
+    "short_code": "Link", "target_url": "Target", "total_visits": "Visits", "human_clicks": "By people",
+    "human_visits": "By people", "ai_visits": "AI-related", "other_visits": "Other", "mobile_visits": "Mobile",
+    "desktop_visits": "Desktop", "ai_assistant_requests": "Assistants", "ai_training_requests": "Training",
+    "ai_coding_agent_requests": "Coding agents", "ai_referral_requests": "AI referrals", "ai_pct": "AI share",
+    "percentage": "Share", "unique_visitors": "Visitors", "pages_accessed": "Pages", "ai_source": "AI source",
+    "agent_fetches": "Agent fetches", "ai_referrals": "People sent", "conversion_rate": "People sent per 100 fetches",
+    "fetches_per_referral": "Fetches per person", "links_fetched": "Links fetched", "links_referred": "Links sent to",
+    "links_reached": "Links fetched", "days_to_first_fetch": "Days until then", "fetches_before": "Fetches before",
+    "fetches_by_chance": "By chance", "country_name": "Country", "country": "Code", "day_name": "Day",
+    "avg_visits": "Average", "days_in_range": "Days", "utm_source": "Source", "utm_medium": "Medium",
+    "utm_campaign": "Campaign", "referrer_type": "Type", "bot_category": "Category", "agent_kind": "Purpose",
+    "errors_4xx": "4xx", "errors_5xx": "5xx", "bytes_sent": "Sent", "short_codes": "Links",
+    "value_per_visit": "Value of one", "estimated_value": "Estimated value", "value_percentage": "Share of value",
+    "is_new": "New", "change_percentage": "Change", "week": "Week of", "oldest_age_seconds": "Oldest (s)",
+    "ttl_seconds": "Kept for (s)", "scope": "Endpoint", "device_type": "Device",
+}  # fmt: skip
+"""The labels of fields whose names, with spaces, are not good ones."""
+
+_BADGE: Final = Markup('<span class="badge %s"><span aria-hidden="true">%s</span> %s</span>')
+_CHANGE: Final = Markup('<data value="%s"><span aria-hidden="true">%s</span> %s</data>')
+_SIGNS: Final = {"verified": "✓", "high": "●", "medium": "◐", "low": "○", "contradicted": "✗", "new": "★"}
+_FIELDS_OF_KIND: Final = {
+    "percent": "ai_pct ai_percentage hit_rate value_percentage change_percentage",
+    "decimal": "avg_visits score conversion_rate fetches_per_referral fetches_by_chance value_per_visit "
+    "estimated_value",
+    "word": "bot_category agent_kind traffic_type detection_method signal",  # of the API, written as people write them
+    "share": "percentage",
+    "badge": "confidence",
+    "month": "month",
+    "size": "bytes_sent",
+}
+_KIND_OF_FIELD: Final = {name: kind for kind, names in _FIELDS_OF_KIND.items() for name in names.split()}
+_KIND_OF_TYPE: Final = {"VARCHAR": "text", "DATE": "day", "TIMESTAMP": "time", "BOOLEAN": "flag", "VARCHAR[]": "list"}
+"""By the type in SQL, for other fields; the rest are numbers."""
+_CSS: Final = {
+    **dict.fromkeys(("decimal", "percent", "size"), "number"),
+    **dict.fromkeys(("flag", "list", "word"), "text"),
+    "month": "day",
+}
+"""The class of the cells of a kind, if it is not called like the kind."""
+
+
+@dataclass(frozen=True)
+class TableColumn:
+    """One column of a table: a field of an answer, and what its cells look like."""
+
+    field: str
+    label: str
+    kind: str  # text, number, decimal, percent, size, share, day, month, time, flag, badge, change, word or list
+
+    @cached_property
+    def css(self) -> str:
+        """The class of its cells."""
+        return _CSS.get(self.kind, self.kind)
+
+
+SHARE_OF_PEOPLE: Final = TableColumn("share_of_people", "Share", "share")
+"""The share of the visits by people, which no answer has: its percentage is of all visits."""
+OTHER: Final = TableColumn("other_visits", "Other", "number")
+"""The visits by neither people nor AI, where the answer has only those and all."""
+PREVIOUS: Final = TableColumn("previous_visits", "Period before", "number")
+"""All visits of the hour or day of the same number in the period before."""
+
+BEFORE: Final = TableColumn("before", "Before", "number")
+"""The figure of a row in the period before."""
+CHANGE: Final = TableColumn("change", "Change", "change")
+"""The change of that figure in percent: infinite for what is new, None where it is not known."""
+
+
+def column_of(field: Field) -> TableColumn:
+    """The column for a field of an answer."""
+    label = LABELS.get(field.name) or field.name.replace("_", " ").capitalize()
+    kind = _KIND_OF_FIELD.get(field.name) or _KIND_OF_TYPE.get(field.kind.sql, "number")
+    return TableColumn(field.name, label, kind)
+
+
+def cell(column: TableColumn, value: object, color: str, href: str) -> Markup:
+    """The content of a cell. What the API answers is the `value` of its <data> element, or else its text."""
+    text = plain(column, value)
+    match column.kind:
+        case "badge" if text in _SIGNS:  # a sign, hidden from screen readers, and the word
+            shown = _BADGE % (text, _SIGNS[text], _data(text, text))
+        case "text" | "list" | "badge":
+            shown = escape(text)
+        case "flag":
+            shown = _data("true" if value else "false", text)
+        case "change" if value is not None:
+            arrow, _, words = text.partition(" ")
+            shown = _CHANGE % (value if value != inf else "Infinity", arrow, words)
+        case "share":
+            shown = bar(float(str(value or 0)), color) + _data(value, text)
+        case _:
+            shown = _data(value, text)
+    return Markup(f'<a href="{escape(href)}">{shown}</a>') if href else shown  # noqa: S704  # shown is markup
+
+
+def plain(column: TableColumn, value: object) -> str:
+    """The content of a cell as plain text."""
+    return _FORMATS[column.kind](value)
+
+
+def _text(value: object) -> str:
+    return ", ".join(value) if isinstance(value, list) else str(value)
+
+
+def _data(value: object, text: str) -> Markup:
+    """A value as the API has it, and the text that is shown."""
+    raw = value if isinstance(value, int | float) else escape("" if value is None else value)
+    return Markup(f'<data value="{raw}">{escape(text)}</data>')  # noqa: S704  # a number, or escaped
+
+
+_FORMATS: Final[Mapping[str, Callable[[Any], str]]] = {
+    **dict.fromkeys(("text", "list", "badge"), _text),
+    "word": formats.humanize,
+    "flag": lambda value: "yes" if value else "no",
+    "number": formats.number,
+    "decimal": formats.decimal,
+    "percent": formats.percent,
+    "share": formats.percent,
+    "change": formats.change,
+    "size": formats.size,
+    "day": formats.day,
+    "month": formats.month,
+    "time": formats.moment,
+}

@@ -1,0 +1,42 @@
+"""How a browser reached the server: the origin of the pages, and whether a request comes from them (CSRF)."""
+
+from starlette.requests import Request
+
+from service.core.http.errors import Forbidden
+from service.core.http.rate_limit import SourceResolver
+from service.core.settings import Settings
+
+
+class OriginChecker:
+    """Derives the origin of the pages from requests, and rejects writes that other sites caused."""
+
+    def __init__(self, settings: Settings, sources: SourceResolver) -> None:
+        self._public_url = settings.public_url
+        self._sources = sources
+
+    def is_https(self, request: Request) -> bool:
+        """Whether the browser speaks https: by TRAFFIC_PUBLIC_URL, or by X-Forwarded-Proto of a trusted proxy."""
+        if self._public_url:
+            return self._public_url.startswith("https://")
+        peer, protocols = request.client.host if request.client else "", request.headers.get("x-forwarded-proto", "")
+        return self._sources.is_trusted(peer) and protocols.split(",")[0].strip() == "https"
+
+    def origin(self, request: Request) -> str:
+        """The origin under which the browser sees the pages, such as https://traffic.example."""
+        scheme = "https" if self.is_https(request) else "http"
+        return self._public_url or f"{scheme}://{request.headers.get('host', '')}"
+
+    def is_exposed(self, request: Request) -> bool:
+        """Whether cookie and pages cross a network without encryption: plain http from another machine."""
+        source = self._sources.of(request.scope)  # ::1 belongs to the source ::/64 of the rate limiter
+        return not self.is_https(request) and source != "::/64" and not source.startswith("127.")
+
+    def check_same_origin(self, request: Request) -> None:
+        """Raise Forbidden unless a request that may have effects was made by one of our own pages.
+
+        Browsers say so in Sec-Fetch-Site; where that header is missing, Origin must be ours.
+        """
+        site = request.headers.get("sec-fetch-site")
+        is_ours = site == "same-origin" if site else request.headers.get("origin") == self.origin(request)
+        if not is_ours:
+            raise Forbidden("This request does not come from a page of this server.", "Open the page and try again.")

@@ -1,0 +1,100 @@
+"""Renders templates to responses: one Jinja2 environment, everything escaped, compressed, with the pages' headers."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import Response
+
+from data.rules.geoip import CountryDatabase
+from service.core.http.caller import Caller
+from service.core.http.compression import negotiated
+from service.core.http.pools import Pool
+from service.core.pages import formats
+from service.core.pages.assets import ICON, SCRIPT, STYLESHEET, source_of
+from service.core.pages.markup import with_code
+
+FOLDERS: Final = sorted(Path(__file__).parents[2].glob("**/templates"))
+"""The templates of this room, and of each room that has pages."""
+_POLICY: Final = (
+    f"default-src 'none'; script-src {source_of(SCRIPT)}; style-src 'self'; img-src data:; form-action 'self'; "
+    "base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+)
+CONTENT_SECURITY_POLICY: Final = f"{_POLICY}; frame-ancestors 'none'"
+"""The policy of every page that no other page may embed."""
+_HEADERS: Final = {
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+    "X-Robots-Tag": "noindex",
+}
+
+
+def headers_of(embedders: Iterable[str] = ()) -> dict[str, str]:
+    """Headers of every response under /app/, in addition to those that every response of the server has.
+
+    Only pages of the origins `embedders` may embed the response. X-Frame-Options cannot name them, so it is sent only
+    where none may.
+    """
+    origins = " ".join(embedders)
+    if origins:
+        return {"Content-Security-Policy": f"{_POLICY}; frame-ancestors {origins}", **_HEADERS}
+    return {"Content-Security-Policy": CONTENT_SECURITY_POLICY, "X-Frame-Options": "DENY", **_HEADERS}
+
+
+def environment() -> Environment:
+    """The templates, with everything escaped, and how pages write numbers and times as their filters."""
+    jinja = Environment(
+        loader=FileSystemLoader(FOLDERS, encoding="utf-8"), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True, auto_reload=False,
+    )  # fmt: skip
+    written = (formats.humanize, formats.number, formats.decimal, formats.percent, formats.day, formats.size)
+    jinja.filters |= {how.__name__: how for how in written} | {"time": formats.moment, "with_code": with_code}
+    return jinja
+
+
+class Renderer:
+    """Renders the templates of the pages in threads. Templates are compiled when they are first used."""
+
+    def __init__(self, root: str, texts: Pool, countries: CountryDatabase | None = None) -> None:
+        """`root` is the path of the pages, without a final slash. Pages name the publisher of `countries`."""
+        self._texts = texts
+        self._environment = environment()
+        self._environment.globals |= {
+            "root": root,
+            "stylesheet": f"{root}/static/{STYLESHEET}",
+            "script": Markup(SCRIPT),  # noqa: S704  # our own file
+            "icon": ICON,
+            "countries_from": countries and countries.publisher,
+        }
+
+    async def response(
+        self,
+        request: Request,
+        template: str,
+        context: Mapping[str, Any],
+        status: int = 200,
+        is_compressible: bool = True,
+    ) -> Response:
+        """The page that a template makes of the context.
+
+        A page that contains a secret is not compressed: sizes of compressed pages can tell what is in them (BREACH).
+        """
+        accepted = request.scope["headers"] if is_compressible else ()
+        body, headers = await self._texts.compute(
+            *turn_of(request), lambda: negotiated(accepted, self.render(template, context))
+        )
+        return Response(body, status, headers, "text/html")
+
+    def render(self, template: str, context: Mapping[str, Any]) -> bytes:
+        """The page, not compressed. Blocks."""
+        return self._environment.get_template(template).render(context).encode()
+
+
+def turn_of(request: Request) -> tuple[str, bool]:
+    """Whose turn the rendering takes: that of the caller; of no organization before a user signs in."""
+    caller: Caller | None = request.scope.get("caller")
+    return caller.turn if caller else ("", False)

@@ -1,0 +1,119 @@
+"""What the columns of a chart over time stand for: hours, days, weeks or months, and which of them are not whole."""
+
+from calendar import monthrange
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any, Final
+
+from service.core.pages.formats import short_day
+
+Label = tuple[int, str, bool]
+"""A label under a column: its number, the text, and whether a narrow screen has it, too."""
+
+MAX_LABELS: Final = 9
+HOURS_UP_TO: Final = 2
+"""Days up to which visits are drawn by the hour."""
+MONTHS_FROM: Final = 180
+"""Days from which on they are drawn by the month."""
+
+FIELD_OF: Final = {"hour": "date", "day": "date", "week": "week", "month": "month"}
+"""The field with the first day of a unit, or the day of an hour."""
+
+
+def unit_for(days: int) -> str:
+    """The unit in which visits of so many days are drawn: hour, day or month."""
+    return "hour" if days <= HOURS_UP_TO else "day" if days < MONTHS_FROM else "month"
+
+
+def last_day_of(unit: str, first: date) -> date:
+    """The last day of a unit that begins on a day."""
+    if unit == "month":
+        return first.replace(day=monthrange(first.year, first.month)[1])
+    return first + timedelta(6) if unit == "week" else first
+
+
+def days_of(unit: str, first: date) -> list[date]:
+    """The days of a unit that begins on a day."""
+    return [first + timedelta(number) for number in range((last_day_of(unit, first) - first).days + 1)]
+
+
+@dataclass(frozen=True)
+class ChartDays:
+    """The days that charts show, in the organization's zone."""
+
+    start: date
+    end: date
+    today: date
+    hours_begun: int = 24  # of today
+    uncovered: frozenset[date] = frozenset()  # days that are over, which no log and no reports cover
+
+    @property
+    def last_day(self) -> date:
+        """The last day that is shown and over."""
+        return min(self.end, self.today - timedelta(1))
+
+    @property
+    def whole_weeks(self) -> list[str]:
+        """The Mondays of the weeks of which every day is shown and over."""
+        monday = self.start + timedelta(-self.start.weekday() % 7)
+        weeks = ((self.last_day - monday).days + 1) // 7
+        mondays = [monday + timedelta(7 * number) for number in range(max(weeks, 0))]
+        return [day.isoformat() for day in mondays if self.uncovered.isdisjoint(days_of("week", day))]
+
+    @property
+    def uncovered_days(self) -> int:
+        """How many of the days are not covered."""
+        return sum(self.start <= day <= self.end for day in self.uncovered)
+
+    def is_whole(self, unit: str, row: Mapping[str, Any]) -> bool:
+        """Whether all of the unit that a row counts is shown, over and covered."""
+        first = date.fromisoformat(row[FIELD_OF[unit]])
+        if unit == "hour" and first == self.today:
+            return bool(row["hour"] < self.hours_begun - 1)
+        is_inside = self.start <= first and last_day_of(unit, first) <= self.last_day
+        return is_inside and self.uncovered.isdisjoint(days_of(unit, first))
+
+    def is_missing(self, unit: str, row: Mapping[str, Any]) -> bool:
+        """Whether a row counts nothing because none of its days that are shown is covered."""
+        days = days_of(unit, date.fromisoformat(row[FIELD_OF[unit]]))
+        return not row["total_visits"] and all(day in self.uncovered for day in days if self.start <= day <= self.end)
+
+    def is_ahead(self, unit: str, row: Mapping[str, Any]) -> bool:
+        """Whether the unit that a row counts has not begun."""
+        return unit == "hour" and row["date"] == self.today.isoformat() and row["hour"] >= self.hours_begun
+
+
+def day_labels(days: Sequence[str]) -> list[Label]:
+    """At most nine labels of days: each day, every second, Mondays or firsts of a month, whichever is first to fit."""
+    dates = [date.fromisoformat(day) for day in days]
+    choices = (
+        range(len(dates)),
+        range((len(dates) - 1) % 2, len(dates), 2),
+        [number for number, day in enumerate(dates) if day.weekday() == 0],
+        [number for number, day in enumerate(dates) if day.day == 1],
+    )
+    chosen = next((choice for choice in choices if len(choice) <= MAX_LABELS), choices[-1])
+    form = "{0.day} {0:%b}" if dates[-1].year == dates[0].year or len(dates) <= 62 else "{0:%b} {0:%Y}"
+    return [(number, form.format(dates[number]), place % 2 == 0) for place, number in enumerate(chosen)]
+
+
+def hour_labels(days: Sequence[str]) -> list[Label]:
+    """Labels of the hours of these days, 24 each: the day at midnight, and every sixth hour."""
+    return [
+        (24 * number + hour, f"{hour:02}:00" if hour else short_day(date.fromisoformat(day)), hour % 12 == 0)
+        for number, day in enumerate(days)
+        for hour in range(0, 24, 6)
+    ]
+
+
+def month_labels(months: Sequence[str]) -> list[Label]:
+    """At most nine labels of months, at equal distances that divide a year, or of years."""
+    dates = [date.fromisoformat(month) for month in months]
+    chosen: list[int] = []
+    for every in (1, 2, 3, 6, 12, 24, 60):
+        chosen = [number for number, month in enumerate(dates) if (12 * month.year + month.month - 1) % every == 0]
+        if len(chosen) <= MAX_LABELS:
+            break
+    form = "{0.year}" if every >= 12 else "{0:%b} {0.year}"
+    return [(number, form.format(dates[number]), place % 2 == 0) for place, number in enumerate(chosen)]

@@ -1,0 +1,1 @@
+"""Pages of numbers: panels of reports, shared pages, downloads."""

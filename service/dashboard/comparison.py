@@ -1,0 +1,115 @@
+"""Comparison with the period before, over judged days only: today is not over, so it is left out on both sides.
+
+Tiles compare figures, tables compare rows: those of an answer with the rows of the same names in the answer before.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from typing import Any, Final
+
+from data.manifest.statistics import StoredSpan
+from queries import Entry, Scope
+from service.core.pages.formats import change_in_words, short_day
+from service.dashboard.panels import Panel
+
+REST: Final = "(other)"
+"""What the last row of a bounded answer is called."""
+_FIGURES: Final = ("visits", "agent_fetches")
+_UNEQUAL: Final = frozenset(("weekend-vs-weekday",))  # equal spans have unequal numbers of these days
+MAX_ROWS: Final = {"top-links": 100, "paths": 100, "source-links": 20}
+"""The rows that an answer has at most, as in its SQL, without a last one for all others; links: of one platform."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two equally long spans of complete days, one directly before the other."""
+
+    now: Scope
+    before: Scope
+
+    @property
+    def spans(self) -> str:
+        """Both spans in words: 23 Oct – 21 Nov against 23 Sep – 22 Oct."""
+        return f"{_span(self.now)} against {_span(self.before)}"
+
+    def change(self, name: str, now: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, str] | None:
+        """The change of a field of the overview, with an arrow and a word; None where there was nothing before."""
+        if not before[name]:
+            return None
+        tenths = change_in_tenths(now[name], before[name])
+        sign = "±+−"[(tenths > 0) - (tenths < 0)]
+        arrow, words = change_in_words(tenths)
+        figures = {"spans": self.spans, "now": f"{now[name]:,}", "before": f"{before[name]:,}"}
+        text = f"{sign}{abs(tenths) // 10:,}.{abs(tenths) % 10} %"
+        return {"text": text, "arrow": arrow, "words": words, **figures}
+
+
+def complete_days(scope: Scope, today: date, stored: StoredSpan, missing: frozenset[date]) -> Comparison | None:
+    """The comparison for a scope, up to the last complete day that is judged and not `missing`, as no log covers it.
+
+    None without such a day, if the days before precede the first visit, or if another of the days is not judged: bots
+    in disguise would count as people on one side only.
+    """
+    unjudged = stored.unjudged | missing
+    end = min(scope.end_date, today - timedelta(1))
+    while end in unjudged:
+        end -= timedelta(1)
+    length = (end - scope.start_date).days + 1
+    start_before = scope.start_date - timedelta(max(length, 0))
+    has_unjudged = any(start_before <= day <= end for day in unjudged)
+    if length < 1 or stored.first_day is None or start_before < stored.first_day or has_unjudged:
+        return None
+    now = replace(scope, end_date=end, traffic_type=None)
+    return Comparison(now, replace(now, start_date=start_before, end_date=scope.start_date - timedelta(1)))
+
+
+def figure_of(panel: Panel) -> str:
+    """The field by which rows of a table are compared; "" for rows without names, as hours have none."""
+    entry = panel.answer
+    is_never_compared = panel.is_list or panel.has_jobs or entry.name in _UNEQUAL
+    if panel.chart not in {"", "map"} or is_never_compared or entry.fields[0].kind.sql != "VARCHAR":
+        return ""
+    if panel.is_of_people:
+        return "human_clicks"
+    return next((name for name in _FIGURES if any(field.name == name for field in entry.fields)), "")
+
+
+def names_of(entry: Entry) -> tuple[str, ...]:
+    """The fields whose values name a row."""
+    return tuple(field.name for field in entry.fields if field.kind.sql == "VARCHAR")
+
+
+def compared_rows(
+    panel: Panel, rows: Sequence[Mapping[str, Any]], before: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """The rows with `before`, their figure in the period before, and `change`, in percent.
+
+    `before` is 0 for what had no visits, and None for what the answer before may have left out or put under others;
+    `change` is infinite for what is new, and None where `before` is.
+    """
+    figure, names = figure_of(panel), names_of(panel.entry)
+    found = {tuple(row[name] for name in names): row[figure] for row in before}
+    is_cut = len(before) >= MAX_ROWS.get(panel.entry.name, len(before) + 1) or any(REST in key for key in found)
+    compared: list[Mapping[str, Any]] = []
+    for row in rows:
+        key = tuple(row[name] for name in names)
+        was = None if REST in key else found.get(key, None if is_cut else 0)
+        change = None if was is None or was == row[figure] == 0 else float("inf")
+        if was:
+            change = change_in_tenths(row[figure], was) / 10
+        compared.append({**row, "before": was, "change": change})
+    return compared
+
+
+def change_in_tenths(now: int, before: int) -> int:
+    """The change in tenths of a percent, rounded half away from zero, but -1,000 only to 0; `before` is not 0."""
+    size = (2_000 * abs(now - before) + before) // (2 * before)
+    if now >= before:
+        return size
+    return -min(size, 999) if now else -size
+
+
+def _span(scope: Scope) -> str:
+    days = dict.fromkeys((short_day(scope.start_date), short_day(scope.end_date)))
+    return " – ".join(days)

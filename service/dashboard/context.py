@@ -1,0 +1,89 @@
+"""What pages of numbers have at hand beside what every page has: filters, answers, jobs and shares."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from data import BadInput
+from data.links.index import LinkIndex
+from queries import Entry, Scope
+from service.access.page_context import PageContext, PageLink
+from service.access.page_services import PageServices
+from service.core.http.errors import InvalidBody, StateConflict
+from service.core.pages.rendering import turn_of
+from service.dashboard.shares import ShareStore
+from service.jobs.reader import JobReader
+from service.jobs.records import Actor, JobRecord
+from service.jobs.service import actor_of
+from service.jobs.states import JobConflict
+from service.jobs.store import Jobs
+from service.reports.answers import Answers, all_of
+from service.reports.filters import Filters
+
+
+class DashboardContext(PageContext):
+    """The parts that pages of numbers share. Belongs to one event loop."""
+
+    def __init__(  # one for each of what pages of numbers need
+        self,
+        services: PageServices,
+        links: Sequence[PageLink],
+        tabs: Sequence[PageLink],
+        *,
+        answers: Answers,
+        targets: LinkIndex,
+        jobs: Jobs,
+    ) -> None:
+        super().__init__(services, links, tabs)
+        self.answers, self.targets, self.jobs = answers, targets, jobs
+        self.job_reader = JobReader(services.control)
+        self.shares = ShareStore(services.control, services.clock)
+
+    async def filters(self, request: Request) -> Filters:
+        """The filters of a page, for the organization of the session. Raises InvalidParameter."""
+        organization = request.scope["session"].organization
+        today = self.services.today(organization)
+        query_string = request.scope["query_string"]
+        return await self.in_thread(request, Filters.parse, query_string, organization, today, self.targets)
+
+    async def load(self, request: Request, wanted: Sequence[tuple[Entry, Scope]]) -> list[Any]:
+        """The decoded answers of the pairs, in their order."""
+        bodies = await self.bodies(request, wanted)
+        return await self.in_thread(request, decoded, bodies)
+
+    async def bodies(self, request: Request, wanted: Sequence[tuple[Entry, Scope]]) -> list[bytes]:
+        """The answers of the pairs, in their order, as JSON; those of one scope are computed as one batch."""
+        groups: dict[Scope, list[Entry]] = {}
+        for entry, scope in wanted:
+            groups.setdefault(scope, []).append(entry)
+        answers, is_share = self.answers, request.scope["caller"].is_share
+        loaded = await all_of(answers.bodies(group, scope, is_share) for scope, group in groups.items())
+        bodies = {scope: iter(bodies_of_scope) for scope, bodies_of_scope in zip(groups, loaded, strict=True)}
+        return [next(bodies[scope]) for _, scope in wanted]
+
+    async def made_job(self, request: Request, make: Callable[[Jobs, Actor, datetime], JobRecord]) -> Response:
+        """A redirect to the job that an editor makes. Raises InvalidBody and StateConflict."""
+        services, caller = self.services, request.scope["caller"]
+        work = partial(make, self.jobs, actor_of(caller), services.clock())
+        try:
+            job = await services.workers.writes.compute(*turn_of(request), work)
+        except BadInput as error:
+            raise InvalidBody(f"Nothing was done: {error}", "Go back and correct it.") from error
+        except JobConflict as error:
+            raise StateConflict(f"Nothing was done: {error}") from error
+        return RedirectResponse(f"{self.root}/jobs/{job.id}#implementation", 303)
+
+    def numbers_layout(self, request: Request, path: str, filters: Filters) -> dict[str, Any]:
+        """What layout.html shows around a page of numbers with these filters."""
+        query = filters.query_string(traffic_type=None, short_code=None, target_url=None)
+        return {**self.layout(request, path, query), "filters": filters}
+
+
+def decoded(bodies: Sequence[bytes]) -> list[Any]:
+    """Answers as Python values. Blocks."""
+    return [orjson.loads(body) for body in bodies]

@@ -1,0 +1,93 @@
+"""The page of addresses that AI products made up: beside each its job, and a button that claims it as a link."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final
+
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import Response
+
+from queries import DETECTORS, ENTRIES, Finding
+from service.core.http.errors import InvalidBody
+from service.core.pages.forms import editors_form
+from service.core.pages.markup import joined
+from service.dashboard.content import Page, check_paths
+from service.dashboard.context import DashboardContext
+from service.dashboard.panels import panel
+from service.dashboard.run_it_yourself import commands
+from service.jobs.findings import DetectedSubject, fingerprint_of, new_job
+from service.jobs.records import Actor, JobRecord
+from service.jobs.store import Jobs
+from service.reports.filters import Filters
+
+_PANEL: Final = panel(
+    "invented-links",
+    "Invented links",
+    "path domain ai_referrals agent_fetches visitors ai_source first_seen last_seen",
+    color="ai",
+    is_wide=True,
+    has_jobs=True,
+    hint="They got 404 or 410, no link has them, and no request for them succeeded in this period.",
+    note="The 100 with most people sent; those without any were fetched by assistants for a user, or by coding agents. "
+    "A page that was deleted before this period looks the same.",
+    empty="In this period, no AI referral, assistant or coding agent got 404 or 410 at an address that no link has and "
+    "for which no request succeeded.",
+)
+INVENTED: Final = Page(
+    "invented-links", "Invented links", "Addresses that AI products made up, and people who landed there.", (_PANEL,)
+)
+_JOB: Final = Markup('<a href="%s/jobs/%s">%s</a> ')
+_CLAIM: Final = Markup(
+    '<form method="post" action="%s/invented-links/claims?%s"><button name="address" value="%s">Claim as a link'
+    '<span class="hidden">: %s</span></button></form>'
+)
+
+
+def _finding(filters: Filters, row: Mapping[str, Any]) -> Finding:
+    """A row as a detector finds it: an invented link if people were sent there, else a broken one."""
+    kind = "invented_link" if row["ai_referrals"] else "broken_link"
+    domain = None if row["domain"] == "unknown" else row["domain"]
+    weight = 7 * (row["agent_fetches"] + 10 * row["ai_referrals"]) / filters.days
+    subject = {"domain": domain, "path": row["path"]}
+    return Finding(kind, filters.organization, subject, {**row, "domain": domain}, weight)
+
+
+async def job_cells(
+    context: DashboardContext, request: Request, filters: Filters
+) -> Callable[[Mapping[str, Any]], Markup]:
+    """Writes the cell with the job about an address: its status, and for editors a button while that is undecided."""
+    may_write, query = request.scope["session"].caller.may_write, request.url.query
+    known = await context.control.read(context.job_reader.by_fingerprint, filters.organization)
+
+    def cell(row: Mapping[str, Any]) -> Markup:
+        address = fingerprint_of(_finding(filters, row))
+        job, status = known.get(address, ("", ""))
+        link = _JOB % (context.root, job, status) if job else Markup("")
+        may_claim = may_write and status in {"", "new", "reviewed"}
+        return joined(link, _CLAIM % (context.root, query, address, row["path"]) if may_claim else Markup(""))
+
+    return cell
+
+
+async def claim(context: DashboardContext, request: Request) -> Response:
+    """Claim the address that the form names by its fingerprint, and show its job where it takes its redirect."""
+    address = (await editors_form(request)).get("address", "")
+    filters, entry = await context.filters(request), ENTRIES["invented-links"]
+    scope = filters.scope_for(entry)
+    await context.in_thread(request, check_paths, context.services.lake, scope)
+    (rows,) = await context.load(request, [(entry, scope)])
+    finding = next((one for row in rows if fingerprint_of(one := _finding(filters, row)) == address), None)
+    if finding is None:
+        raise InvalidBody("This address is not in the list any more.", "Go back and reload the page.")
+    days = {"start_date": str(scope.start_date), "end_date": str(scope.end_date)}
+    others = {name: text for name, text in filters.parameters.items() if name != "range"}
+    command = commands(context, request, entry, replace(filters, parameters=others | days))["query"]
+
+    def make(jobs: Jobs, actor: Actor, now: datetime) -> JobRecord:
+        kind, span = DETECTORS[finding.type], (scope.start_date, scope.end_date)
+        found = DetectedSubject(kind, entry.name, finding, span, [finding.row], command)
+        return jobs.create(new_job(found, now), actor, now, is_approved=True)
+
+    return await context.made_job(request, make)

@@ -1,0 +1,83 @@
+"""The list of all links, of which a page shows a part: what is searched in it, how it is sorted, and which part."""
+
+from dataclasses import dataclass, replace
+from typing import Final, Self
+
+from queries import ENTRIES, PARAMETERS, InvalidParameter, Scope
+from service.reports.filters import Filters, query_of
+from service.reports.query_string import parse_parameters
+
+ENTRY: Final = ENTRIES["all-links"]
+ROWS: Final = 100
+"""Rows of a part, as many as the template has."""
+MAX_PARTS: Final = 100_000
+_NAMES: Final = ("search", "sort", "order", "visits", "part")
+_ORDERS: Final = ("descending", "ascending")
+_SORTABLE: Final = {
+    field.name: "ascending" if field.kind.sql == "VARCHAR" else "descending"
+    for field in ENTRY.fields
+    if field.name != "links_found"
+}
+"""The fields that rows can be sorted by, and the order of each that comes first."""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The part of the list that the address of a page asks for."""
+
+    filters: Filters
+    given: dict[str, str]
+    """Parameters of the list that are set, by name."""
+    search: str  # the text that links contain, in whatever case
+    is_unvisited: bool  # whether only links without visits are listed
+    sort: str  # the field that rows are sorted by
+    order: str  # of `_ORDERS`
+    part: int  # the number of the part, from 1
+
+    @classmethod
+    def parse(cls, query_string: bytes, filters: Filters) -> Self:
+        """Read the query string of a page. Raises InvalidParameter."""
+        given = dict(parse_parameters(query_string, _NAMES))
+        known = {"sort": tuple(_SORTABLE), "order": _ORDERS, "visits": ("none",)}
+        for name, values in known.items():
+            if given.get(name, values[0]) not in values:
+                raise InvalidParameter(name, "has an unknown value", f"Use one of {', '.join(values)}.")
+        part, sort = given.get("part", "1"), given.get("sort", "visits")
+        if not (part.isascii() and part.isdigit() and len(part) <= len(str(MAX_PARTS)) and 1 <= int(part) <= MAX_PARTS):
+            raise InvalidParameter("part", "is not a number of a page", f"Use 1 to {MAX_PARTS:,}.")
+        order = given.get("order", _SORTABLE[sort])
+        return cls(filters, given, given.get("search", ""), "visits" in given, sort, order, int(part))
+
+    def scope(self, scope: Scope) -> Scope:
+        """The scope of the answer that has this part."""
+        return replace(
+            scope, search=self.search or None, unvisited=self.is_unvisited or None, sorted_by=self.sort,
+            ascending=self.order == "ascending", skipped=self.first - 1,
+        )  # fmt: skip
+
+    @property
+    def first(self) -> int:
+        """The number of the first row of this part, from 1."""
+        return ROWS * (self.part - 1) + 1
+
+    @property
+    def form_fields(self) -> list[tuple[str, str]]:
+        """What the form of a search keeps: the filters of the page and the order, as names and values."""
+        filters = [(PARAMETERS[name].page_name, value) for name, value in self.filters.parameters.items()]
+        return filters + [(name, self.given[name]) for name in ("sort", "order") if name in self.given]
+
+    def sorted(self, field: str) -> str:
+        """The query string that sorts by a field; if it does already, the other way round. "" for other columns."""
+        if field not in _SORTABLE:
+            return ""
+        others = [order for order in _ORDERS if order != self.order]
+        return self._query(sort=field, order=others[0] if field == self.sort else "", part="")
+
+    def at(self, part: int) -> str:
+        """The query string of another part."""
+        return self._query(part=str(part) if part > 1 else "")
+
+    def _query(self, **changes: str) -> str:
+        own = {name: value for name, value in {**self.given, **changes}.items() if value}
+        query = self.filters.query_string()
+        return query + query_of(own).replace("?", "&" if query else "?", 1)

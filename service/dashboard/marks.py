@@ -1,0 +1,55 @@
+"""The marks of the main chart: days with an event, each with a link to it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, timedelta
+from typing import Any, Final
+
+from data.text import plural
+from service.core.pages import formats
+from service.jobs.reader import Mark
+from service.reports.filters import Filters
+
+MAX_MARKS: Final = 12
+"""The most that are drawn; the last of them stands for all the rest."""
+NEW_AFTER: Final = timedelta(7)
+"""So many days without an agent have to be shown and covered before its first visit, for it to be new."""
+
+
+def marks_of(
+    filters: Filters, uncovered: frozenset[date], agents: Sequence[Mapping[str, Any]], events: Sequence[Mark]
+) -> list[Mark]:
+    """The marks of the days in scope, by day; `agents` are the rows of bot-traffic, `events` are of any days."""
+    scope, found = filters.scope, list[Mark]()
+    for first, last in _runs(day for day in uncovered if scope.start_date <= day <= scope.end_date):
+        text = f"{formats.span(first, last)}: no log and no report covers {plural((last - first).days + 1, 'day')}"
+        found.append(Mark(first, text, filters.query_string(start_date=str(first), end_date=str(last))))
+    seen: dict[str, date] = {}  # an agent has a row for each confidence
+    for row in agents:
+        first = date.fromisoformat(row["first_seen"][:10])
+        seen[row["agent"]] = min(first, seen.get(row["agent"], first))
+    for agent, first in seen.items():
+        before = (first - timedelta(number) for number in range(1, NEW_AFTER.days + 1))
+        is_new = first - NEW_AFTER >= scope.start_date and uncovered.isdisjoint(before)
+        if is_new and agent not in {"unknown", "(other)"}:
+            text = f"{formats.day(first)}: the first visit of {agent} in these days"
+            found.append(Mark(first, text, f"agents{filters.query_string(agent=agent)}"))
+    found += events
+    return sorted((mark for mark in found if scope.start_date <= mark.day <= scope.end_date), key=lambda mark: mark.day)
+
+
+def _runs(days: Iterable[date]) -> list[tuple[date, date]]:
+    """The first and the last day of each run of consecutive days, the earliest first."""
+    runs: list[tuple[date, date]] = []
+    for day in sorted(days):
+        if runs and runs[-1][1] == day - timedelta(1):
+            runs[-1] = runs[-1][0], day
+        else:
+            runs.append((day, day))
+    return runs
+
+
+def grouped_marks(marks: Sequence[Mark]) -> list[Sequence[Mark]]:
+    """Each mark by itself, at most MAX_MARKS: the last has all the rest."""
+    if len(marks) <= MAX_MARKS:
+        return [[mark] for mark in marks]
+    return [*([mark] for mark in marks[: MAX_MARKS - 1]), marks[MAX_MARKS - 1 :]]

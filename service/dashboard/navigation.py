@@ -1,0 +1,19 @@
+"""The pages of numbers that the navigation names, in its order."""
+
+from typing import Final
+
+from service.access.page_context import PageLink
+from service.dashboard import panels
+from service.dashboard.content import OVERVIEW, Page
+
+NAMED: Final = (
+    OVERVIEW,
+    Page("ai", "AI", "What AI platforms fetch, and whom they send.", panels.AI, "g a"),
+    Page("agents", "Agents", "Every automated visitor, and how sure we are who it is.", panels.AGENTS_PAGE, "g n"),
+    Page("people", "People", "Where people come from, and what they use.", panels.PEOPLE, "g e"),
+    Page("times", "Times", "When visits happen.", panels.TIMES, "g t"),
+    Page("links", "Links", "Every link, whether it was visited in this period or not.", panels.LINKS, "g l"),
+    Page("paths", "Paths", "What people, AI and others ask for, and how it is answered.", panels.PATHS_PAGE, "g p"),
+    Page("domains", "Domains", "Visits by domain, and their estimated value.", panels.DOMAINS, "g d"),
+)
+NAVIGATION: Final = tuple(PageLink(page.path, page.title, page.key) for page in NAMED)

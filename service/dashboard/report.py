@@ -1,0 +1,141 @@
+"""A report: the overview of an organization, or of one link, as one HTML file that loads nothing, or as plain text."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from typing import Any, Final, Self
+
+import orjson
+from markupsafe import Markup
+
+from data import Lake
+from data.links.index import LinkIndex
+from data.rules.geoip import Publisher
+from data.store.country_file import country_database
+from queries import Warehouse
+from service.core.encoding import encode
+from service.core.pages import assets, formats
+from service.core.pages.columns import plain
+from service.core.pages.rendering import environment
+from service.dashboard.content import LINK, OVERVIEW, Page, PageContent, uncovered
+from service.dashboard.panels import Panel
+from service.dashboard.tables import columns_of, rows_of
+from service.dashboard.tiles import disguised_in_words
+from service.reports.filters import CHIPS, Filters
+
+ROWS: Final = 50
+"""How many rows its tables have at least, as nothing leads from it to the rest."""
+TEXT_ROWS: Final = 10
+MAX_TEXT_WIDTH: Final = 40
+"""Characters of a column in plain text."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """The answers of a report, loaded."""
+
+    filters: Filters
+    page: Page
+    content: PageContent
+    loaded: Sequence[Any]
+    zone: str  # of the organization
+    countries_from: Publisher | None
+
+    @classmethod
+    def load(  # noqa: PLR0917
+        cls,
+        lake: Lake,
+        warehouse: Warehouse,
+        organization: str,
+        parameters: dict[str, str],
+        today: date,
+        cancelled: threading.Event | None = None,
+    ) -> Self:
+        """Load the answers; `parameters` are those of the API, empty ones without effect.
+
+        `cancelled` is that of `Warehouse.answer`. Raises InvalidParameter, and what that raises; BadInput for a country
+        database that is damaged.
+        """
+        filters = Filters.of(parameters, organization, today, LinkIndex(lake))
+        page = LINK if filters.scope.short_code else OVERVIEW
+        page = replace(page, panels=tuple(replace(panel, limit=max(panel.limit, ROWS)) for panel in page.panels))
+        content = PageContent(
+            page, filters, lake.manifest.statistics.stored_span(organization), uncovered=uncovered(lake, filters)
+        )
+        variables = {scope: warehouse.snapshot(scope) for scope in dict.fromkeys(scope for _, scope in content.wanted)}
+        loaded = [
+            orjson.loads(encode(warehouse.answer(entry, variables[scope], cancelled)))
+            for entry, scope in content.wanted
+        ]
+        zone, database = lake.manifest.organizations.zone(organization), country_database(lake, None)
+        return cls(filters, page, content, loaded, zone, database.publisher if database else None)
+
+    def html(self, made_at: datetime) -> str:
+        """One HTML file, for a browser without a network."""
+        style = (assets.FOLDER / "app.css").read_text("utf-8")
+        context = {
+            **self.content.filled(self.loaded),
+            **self._heading(),
+            "style": Markup(style),  # noqa: S704  # our own file
+            "style_source": assets.source_of(style),
+            "made_at": made_at,
+            "zone": self.zone,
+            "countries_from": self.countries_from,
+        }
+        return environment().get_template("report.html").render(context)
+
+    def text(self) -> str:
+        """Plain text, for a mail."""
+        heading = self._heading()
+        lines = [f"{heading['title']} of {heading['organization']}, {heading['span']}"]
+        lines += [f"{label}: {_clean(value)}" for label, value in heading["chosen"]]
+        lines.append("")
+        tiles = self.content.tiles(self.loaded)
+        label_width, width = max(len(tile.label) for tile in tiles), max(len(tile.text) for tile in tiles)
+        for tile in tiles:
+            change = f"  {tile.change['text']}" if tile.change else ""
+            lines.append(f"{tile.label:<{label_width}}  {tile.text:>{width}}{change}")
+        rows = self.content.answers(self.loaded)
+        lines += filter(None, (self.content.missing_in_words(), disguised_in_words(rows["disguised"])))
+        if self.content.comparison:
+            lines.append(f"Changes are over complete days: {self.content.comparison.spans}.")
+        for panel in self.content.panels:
+            if panel.chart not in {"series", "hours"}:
+                lines += ["", panel.title, *_table(panel, rows[panel.entry.name])]
+        return "\n".join(lines) + "\n"
+
+    def _heading(self) -> dict[str, Any]:
+        parameters, scope = self.filters.parameters, self.filters.scope
+        return {
+            "title": self.page.title,
+            "organization": self.filters.organization,
+            "span": formats.span(scope.start_date, scope.end_date),
+            "chosen": [(label, parameters[name]) for name, label in CHIPS.items() if name in parameters],
+        }
+
+
+def _table(panel: Panel, answer: Sequence[Any]) -> Iterator[str]:
+    """The first rows of a panel in columns as wide as their content."""
+    rows, columns = rows_of(panel, answer), columns_of(panel)
+    if not rows:
+        yield panel.empty
+        return
+    cells = [[column.label for column in columns]]
+    for row in rows[:TEXT_ROWS]:
+        texts = [_clean(plain(column, row[column.field])) for column in columns]
+        cells.append([text if len(text) <= MAX_TEXT_WIDTH else f"{text[: MAX_TEXT_WIDTH - 1]}…" for text in texts])
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for line in cells:
+        padded = (
+            f"{cell:<{width}}" if column.css == "text" else f"{cell:>{width}}"
+            for cell, width, column in zip(line, widths, columns, strict=True)
+        )
+        yield "  ".join(padded).rstrip()
+    if len(rows) > TEXT_ROWS:
+        yield f"The first {TEXT_ROWS} of {len(rows):,}."
+
+
+def _clean(text: str) -> str:
+    """Untrusted text without what controls a terminal, or the direction of a line."""
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)

@@ -1,0 +1,42 @@
+"""How to get the same rows without the page: the endpoint with curl, the command line, and the SQL of the answer."""
+
+import shlex
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from queries import ENDPOINTS, ENTRIES, Entry, template, template_entries, validate
+from service.core.http.errors import NotFound
+from service.dashboard.context import DashboardContext
+from service.reports.filters import Filters, query_of
+
+
+def commands(context: DashboardContext, request: Request, entry: Entry, filters: Filters) -> dict[str, str]:
+    """The lines that print an answer: `query`, and `curl` ("" without a route). The addresses of `csv` and `sql`."""
+    base, parameters = context.services.settings.base_path, validate(filters.parameters.items(), entry)
+    query = filters.query_string(**{name: None for name in filters.parameters if name not in parameters})
+    url = f"{context.origin.origin(request)}{base}/analytics/{entry.name}{query_of(parameters)}"
+    flags = [f"--{name.replace('_', '-')} {shlex.quote(value)}" for name, value in parameters.items()]
+    curl = f'curl -H "Authorization: Bearer $KEY" {shlex.quote(url)}'
+    return {
+        "curl": curl if entry.name in ENDPOINTS else "",
+        "query": " ".join(["traffic query", entry.name, "--org", filters.organization, *flags]),
+        "csv": f"{context.root}/export/{entry.name}.csv{query}",
+        "sql": f"{context.root}/run/{entry.name}{query}",
+    }
+
+
+async def run(context: DashboardContext, request: Request) -> Response:
+    """The page with the SQL of one answer."""
+    entry = ENTRIES.get(request.path_params["name"])
+    if entry is None:
+        raise NotFound
+    filters = await context.filters(request)
+    shown: dict[str, Any] = {
+        "entry": entry,
+        "templates": [(leaf.name, template(leaf.name)) for leaf in template_entries(entry)],
+        "lines": commands(context, request, entry, filters),
+        **context.numbers_layout(request, "run", filters),
+    }
+    return await context.renderer.response(request, "run.html", shown)

@@ -1,0 +1,92 @@
+"""The page of a share: the overview and the links within its fixed filters, for all who have its address.
+
+It needs no session and reads no cookie. No parameter changes what it shows, and no link leads from it.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from cachetools import LRUCache
+from starlette.requests import Request
+from starlette.responses import Response
+
+from queries import InvalidParameter
+from service.core.http.caller import Caller
+from service.core.http.compression import GZIP, VARY, compress, wants_gzip
+from service.core.http.errors import NotFound
+from service.core.http.routing import Endpoint
+from service.core.pages import formats
+from service.dashboard import panels
+from service.dashboard.content import OVERVIEW, PageContent, uncovered
+from service.dashboard.context import DashboardContext, decoded
+from service.dashboard.shares import Share
+from service.reports.filters import Filters
+
+MAX_KEPT: Final = 64
+"""Shares whose last page is kept: about 100 kB each."""
+_LINKS: Final = replace(
+    panels.TOP_LINKS, title="Links with most visits", limit=100, fields=(), is_wide=True, has_search=True, all_on=""
+)
+PAGE: Final = replace(
+    OVERVIEW, panels=(*(panel for panel in OVERVIEW.panels if panel.entry is not _LINKS.entry), _LINKS)
+)
+"""The overview with all links instead of the first ones. It needs one answer, the dashboard, and shows no other."""
+
+
+_MadeOf = tuple[Share, str, PageContent, list[bytes]]
+"""Everything that a page is made of; the second is the zone."""
+
+
+def endpoint(context: DashboardContext) -> Endpoint:
+    """The page of a share. A secret that is wrong, expired or revoked is NotFound, as any unknown path.
+
+    A page is rendered again only when something that it is made of has changed, as the address may be public.
+    """
+    kept: LRUCache[str, tuple[_MadeOf, bytes, bytes]] = LRUCache(MAX_KEPT)
+    """By the id of the share: what its page was made of, the page, and that compressed."""
+
+    async def shared(request: Request) -> Response:
+        share = await context.control.read(context.shares.share, request.path_params["secret"])
+        if share is None:
+            raise NotFound
+        request.scope["caller"] = Caller(share.organization, "viewer", f"share {share.id}", is_key=False, is_share=True)
+        request.scope["embedders"] = share.embedders.split()
+        if request.scope["query_string"]:
+            name = next(iter(request.query_params), "?")
+            raise InvalidParameter(name, "changes nothing on a shared page", "Remove the question mark and the rest.")
+        context.control.write_later(context.shares.record_use, share)
+        today = context.services.today(share.organization)
+        filters = Filters.parse(share.filters.encode(), share.organization, today, context.targets)
+        hours_begun, lake = context.services.hours_begun(share.organization), context.services.lake
+        missing = await context.in_thread(request, uncovered, lake, filters)
+        content = PageContent(PAGE, filters, None, hours_begun=hours_begun, uncovered=missing)
+        bodies = await context.bodies(request, content.wanted)
+        made_of = (
+            replace(share, last_used_at=None),
+            lake.manifest.organizations.zone(share.organization),
+            content,
+            bodies,
+        )
+        rendered = kept.get(share.id)
+        if rendered is None or rendered[0] != made_of:
+            page = await context.in_thread(request, _render, context, *made_of)
+            rendered = kept[share.id] = (made_of, *page)
+        _, plain, compressed = rendered
+        body, headers = (compressed, GZIP) if wants_gzip(request.scope["headers"], plain) else (plain, VARY)
+        return Response(body, 200, headers, "text/html")
+
+    return shared
+
+
+def _render(
+    context: DashboardContext, share: Share, zone: str, content: PageContent, bodies: list[bytes]
+) -> tuple[bytes, bytes]:
+    scope = content.filters.scope
+    page = context.renderer.render("shared.html", {
+        **content.filled(decoded(bodies)),
+        "name": share.name,
+        "zone": zone,
+        "span": formats.span(scope.start_date, scope.end_date),
+        "chosen": [(label, value) for label, value in share.described() if label != "Days"],
+    })  # fmt: skip
+    return page, compress(page)

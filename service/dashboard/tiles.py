@@ -1,0 +1,76 @@
+"""The tiles of an overview: its figures, each with its change over complete days."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from data.text import plural
+from service.dashboard.comparison import Comparison
+from service.reports.filters import Filters
+
+VISITORS: Final = "unique_visitors"
+TILES: Final = (
+    ("total_visits", "Visits", "plain", ""),
+    ("human_clicks", "Visits by people", "people", "people"),
+    (VISITORS, "Visitors", "people", "people"),
+    ("ai_visits", "AI-related", "ai", "ai"),
+    ("other_visits", "Other automated", "other", "agents?traffic_type=other"),
+    ("ai_assistant_requests", "AI assistants", "ai", "agents?traffic_type=ai_assistant"),
+    ("ai_training_requests", "AI training", "ai", "agents?traffic_type=ai_training"),
+    ("ai_coding_agent_requests", "Coding agents", "ai", "agents?traffic_type=ai_coding_agent"),
+    ("ai_referral_requests", "People sent by AI", "ai", "agents?traffic_type=ai_referral"),
+)
+"""The tiles: field of the overview or of `people`, label, color, and the page and query it leads to."""
+
+Figures = Mapping[str, Any]
+"""The answers traffic-overview and people in one. Visitors are people, and people sent by AI."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One figure."""
+
+    field: str
+    label: str
+    color: str
+    value: int | None  # None: no visit has an address to tell visitors by
+    is_least: bool  # whether some visits have none
+    change: Mapping[str, str] | None
+    href: str
+
+    @property
+    def text(self) -> str:
+        """The figure in words: 1,234, at least 1,234, or an en dash."""
+        return "–" if self.value is None else f"{'at least ' if self.is_least else ''}{self.value:,}"
+
+
+def filled_tiles(
+    figures: Figures, compared: tuple[Comparison, Figures, Figures] | None, filters: Filters, *, has_links: bool
+) -> list[Tile]:
+    """Every tile; `compared` are the figures of both spans. Visitors change only if neither span misses any."""
+    filled = []
+    for field, label, color, target in TILES:
+        path, _, fixed = target.partition("?")
+        query = filters.query_string(traffic_type=fixed.partition("=")[2] or None)
+        is_least = field == VISITORS and bool(figures["unidentified_visits"])
+        value = None if is_least and not figures[field] else figures[field]
+        change = None
+        if compared:
+            comparison, now, before = compared
+            if field != VISITORS or not (now["unidentified_visits"] or before["unidentified_visits"]):
+                change = comparison.change(field, now, before)
+        href = f"{path}{query}" if target and has_links else ""
+        filled.append(Tile(field, label, color, value, is_least, change, href))
+    return filled
+
+
+def disguised_in_words(rows: Sequence[Mapping[str, Any]]) -> str:
+    """How many visits were taken from people by what their day shows, and by which signals; "" if none was."""
+    if not rows:
+        return ""
+    total, *signals = rows
+    why = ", ".join(f"{row['signal'].replace('_', ' ')} ({row['visits']:,})" for row in signals)
+    verb = "counts" if total["visits"] == 1 else "count"
+    return (
+        f"{plural(total['visits'], 'visit')} with a browser's name {verb} as other automated, as the day showed: {why}."
+    )

@@ -1,0 +1,171 @@
+"""The pages with numbers: their routes, and what their templates get."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from data.manifest.statistics import StoredSpan
+from service.core.pages import formats
+from service.dashboard import panels
+from service.dashboard.content import LINK, OF_PATHS, OVERVIEW, Page, PageContent, check_paths, uncovered
+from service.dashboard.context import DashboardContext
+from service.dashboard.invented_page import INVENTED, claim, job_cells
+from service.dashboard.listing import Listing
+from service.dashboard.navigation import NAMED
+from service.dashboard.run_it_yourself import commands
+from service.dashboard.tables import CellLinks
+from service.reports.filters import Filters
+
+TRAFFIC_TYPES: Final = (
+    ("", "All"), ("ai_assistant", "Assistants"), ("ai_training", "Training"), ("ai_coding_agent", "Coding agents"),
+    ("ai_referral", "People sent by AI"), ("search_crawler", "Search crawlers"), ("other_bot", "Other"),
+)  # fmt: skip
+TABS: Final = {
+    "agents": TRAFFIC_TYPES,
+    "paths": (("", "All"), ("human", "People"), ("ai", "AI-related"), ("other", "Other")),
+}
+"""Of some pages: the traffic types to choose from, and what each is called."""
+AGENT: Final = Page("agents", "Agent", "What this agent asks for, and how it is answered.", panels.AGENT)
+_ABOUT_SOURCES: Final = [one for one in panels.AI if {"ai_source", "tool"} & {f.name for f in one.answer.fields}]
+SOURCE: Final = Page(
+    "ai", "AI", "What this platform fetches, and whom it sends.",
+    tuple(sorted([_ABOUT_SOURCES[0], panels.SOURCE_LINKS, *_ABOUT_SOURCES[1:]], key=lambda one: not one.is_wide)),
+)  # fmt: skip
+PAGES: Final = (*NAMED, LINK, INVENTED, AGENT, SOURCE)
+"""All pages of panels."""
+
+
+def routes(context: DashboardContext) -> list[Route]:
+    """The routes of the pages with numbers."""
+    return [
+        *(
+            Route(f"{context.root}/{page.path}", partial(panels_page, context, page))
+            for page in (*NAMED, LINK, INVENTED)
+        ),
+        Route(f"{context.root}/{INVENTED.path}/claims", partial(claim, context), methods=["POST"]),
+        Route(f"{context.root}/ai/{{source}}", partial(source_page, context)),
+        Route(f"{context.root}/agents/{{agent:path}}", partial(agent_page, context)),
+    ]
+
+
+async def panels_page(context: DashboardContext, page: Page, request: Request) -> Response:
+    """A page of panels for the organization of the session."""
+    view = await View.start(context, request, page)
+    if view.stored.is_empty:
+        return await view.response("start.html")
+    if view.settled is not None:
+        return RedirectResponse(view.settled, 303)
+    if page is LINK and not view.filters.scope.short_code:
+        return RedirectResponse(f"{context.root}/links{view.filters.query_string(target_url=None)}", 303)
+    content = await view.content()
+    if page is LINK:
+        content["title"] = view.filters.scope.short_code
+    content["is_of_ai"] = page.path == "ai"
+    if page is OVERVIEW:
+        content["undecided_jobs"] = await context.control.read(context.job_reader.undecided, view.filters.organization)
+    return await view.response("page.html", **content)
+
+
+async def source_page(context: DashboardContext, request: Request) -> Response:
+    """The page of one AI platform: the rows of the AI page's answers that are about it."""
+    view = await View.start(context, request, SOURCE)
+    if view.settled is not None:
+        return RedirectResponse(view.settled, 303)
+    source = request.path_params["source"]
+    content = await view.content(source)
+    content["panels"] = [panel for panel in content["panels"] if panel.row_count]
+    if not content["panels"]:
+        content["notices"] = [("warn", "No visits by this platform in this period.")]
+    only = view.filters.query_string(ai_source=source, traffic_type=None)
+    return await view.response("page.html", **content | {"title": source, "only": only})
+
+
+async def agent_page(context: DashboardContext, request: Request) -> Response:
+    """The page of one agent: its visits, what it asks for, and which links."""
+    agent = request.path_params["agent"]
+    view = replace(await View.start(context, request, AGENT), only={"agent": agent})
+    if view.settled is not None:
+        return RedirectResponse(view.settled, 303)
+    content = await view.content()
+    if not any(panel.row_count for panel in content["panels"]):
+        content = content | {"panels": [], "notices": [("warn", "No visits by this agent in this period.")]}
+    only = view.answer_filters.query_string()
+    return await view.response("page.html", **content | {"title": agent, "only": only})
+
+
+@dataclass(frozen=True)
+class View:
+    """One request for a page: its filters, and the days that its organization has visits of."""
+
+    context: DashboardContext
+    request: Request
+    page: Page
+    filters: Filters
+    stored: StoredSpan
+    only: Mapping[str, str] = field(default_factory=dict)
+    """Parameters of the page itself, in addition to its filters."""
+
+    @property
+    def answer_filters(self) -> Filters:
+        """The filters of the answers."""
+        return replace(self.filters, parameters={**self.filters.parameters, **self.only})
+
+    @classmethod
+    async def start(cls, context: DashboardContext, request: Request, page: Page) -> "View":
+        """Read the filters. Raises InvalidParameter."""
+        organization, services = request.scope["session"].organization, context.services
+        stored = await context.in_thread(request, services.lake.manifest.statistics.stored_span, organization)
+        return cls(context, request, page, await context.filters(request), stored)
+
+    @property
+    def settled(self) -> str | None:
+        """The address to go to instead, if the days in this one are not as links have them."""
+        query = self.filters.settled(self.stored.first_day)
+        return None if query is None else f"{self.request.url.path}{query}"
+
+    async def content(self, source: str = "") -> dict[str, Any]:
+        """What the template shows: tiles and panels; with `source`, only the rows of this AI platform."""
+        links = CellLinks(self.context.root, self.request.url.path, self.filters)
+        hours_begun = self.context.services.hours_begun(self.filters.organization)
+        missing = await self.context.in_thread(self.request, uncovered, self.context.services.lake, self.filters)
+        zone = self.context.services.lake.manifest.organizations.zone(self.filters.organization)
+        events = await self.context.control.read(self.context.job_reader.events, self.filters, zone)
+        has_list = any(panel.is_list for panel in self.page.panels)
+        listing = Listing.parse(self.request.scope["query_string"], self.filters) if has_list else None
+        cells = await job_cells(self.context, self.request, self.filters) if self.page is INVENTED else None
+        content = PageContent(
+            self.page, self.answer_filters, self.stored, links, hours_begun, missing, listing, events, cells
+        )
+        if any(panel.entry in OF_PATHS for panel in self.page.panels):
+            for scope in (content.filters.scope, *([content.comparison.before] if content.comparison else ())):
+                await self.context.in_thread(self.request, check_paths, self.context.services.lake, scope)
+        loaded = await self.context.load(self.request, content.wanted)
+        filled = await self.context.in_thread(self.request, content.filled, loaded, source)
+        notices, (many, newest) = [], (self.filters.target_codes, self.filters.target_code)
+        if many > 1:
+            text = f"{many:,} short codes lead to this target; these are the visits of {newest}, the newest."
+            notices = [("plain", text)]
+        chosen = self.filters.parameters.get("traffic_type", "").lower()
+        types = () if self.only else TABS.get(self.page.path, ())
+        tabs = [(label, self.filters.query_string(traffic_type=name or None), name == chosen) for name, label in types]
+        return {**filled, "notices": notices, "tabs": tabs, "listing": listing}
+
+    async def response(self, template: str, **content: Any) -> Response:  # noqa: ANN401  # of any template
+        """The rendered page."""
+        base = self.context.services.settings.base_path
+        shown = {
+            "title": self.page.title,
+            "lead": self.page.lead,
+            "commands": lambda entry: commands(self.context, self.request, entry, self.answer_filters),
+            "presets": self.filters.presets(self.stored.first_day),
+            "span": formats.span(self.filters.scope.start_date, self.filters.scope.end_date),
+            "visits_url": f"{self.context.origin.origin(self.request)}{base}/visits",
+            **self.context.numbers_layout(self.request, self.page.path, self.filters),
+            **content,
+        }
+        return await self.context.renderer.response(self.request, template, shown)

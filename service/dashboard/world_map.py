@@ -1,0 +1,54 @@
+"""The map of the world, drawn as the charts are: countries in the shade of their visits, and what a shade means."""
+
+import re
+from collections.abc import Mapping
+from math import ceil, log, sqrt
+from typing import Final
+
+from markupsafe import Markup
+
+from service.core.pages.assets import FOLDER
+from service.core.pages.markup import joined
+
+SHADES: Final = 5
+"""Shades of a map, q1 to q5."""
+
+_MAP: Final = (FOLDER / "map.svg").read_text("utf-8")
+_MAP_VIEW_BOX: Final = re.findall(r'viewBox="([^"]+)"', _MAP)[0]
+MAP_SHAPES: Final = {
+    code: (tag, Markup(shape))  # noqa: S704  # our own file
+    for tag, code, shape in re.findall(r'<(\w+) id="(\w+)" (.+)/>', _MAP)
+}
+"""The element of each country and its attributes, by code, in the order in which they are drawn."""
+
+_WORLD: Final = Markup(
+    '<svg class="map" viewBox="{box}" aria-hidden="true" focusable="false">{countries}</svg>'
+    '<ul class="legend shades">{keys}</ul>'
+)
+_SHADE: Final = Markup(
+    '<li><svg viewBox="0 0 12 12" width="12" height="12">'
+    '<rect class="q{shade}" width="12" height="12" rx="3"/></svg> from {least}</li>'
+)
+_COUNTRY: Final = Markup("<{tag} {shape}/>")
+_SHADED: Final = Markup('<{tag} {shape} class="q{shade}"><title>{name}: {count}</title></{tag}>')
+
+
+def world_map(counts: Mapping[str, int], names: Mapping[str, str]) -> Markup:
+    """The countries of the world, those with visits in a shade of q1 to q5, each five times as many as the one before.
+
+    counts has a number of visits by ISO 3166-1 alpha-2 code; codes that stand for no country, such as "unknown", are
+    ignored. names are the countries' names, for what a pointer shows.
+    A legend says from how many visits on each shade is.
+    """
+    visited = {code: count for code, count in counts.items() if count > 0 and code in MAP_SHAPES}
+    highest = max(visited.values(), default=0)
+    shades = {code: max(SHADES - round(log(highest / count, 5)), 1) for code, count in visited.items()}
+    countries = (
+        _SHADED.format(tag=tag, shape=shape, shade=shades[code], name=names.get(code, code), count=f"{visited[code]:,}")
+        if code in visited
+        else _COUNTRY.format(tag=tag, shape=shape)
+        for code, (tag, shape) in MAP_SHAPES.items()
+    )
+    least = [ceil(highest / (5 ** (SHADES - shade) * sqrt(5))) if shade > 1 else 1 for shade in range(1, SHADES + 1)]
+    keys = [_SHADE.format(shade=shade, least=f"{least[shade - 1]:,}") for shade in sorted(set(shades.values()))]
+    return _WORLD.format(box=_MAP_VIEW_BOX, countries=joined(*countries), keys=joined(*keys))

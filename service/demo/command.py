@@ -1,0 +1,129 @@
+"""`traffic demo`: serves generated sample traffic from a temporary lake."""
+
+import os
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from data import BadInput, Lake
+from data.text import plural
+from service.core.commands.options import CommandRow, flag
+from service.core.commands.printing import messages
+from service.core.settings import read_settings, setting
+from service.intake.commands.importing import judge_past_days
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+VISITS = 60_000
+DAYS = 90
+_PORT = setting("port")
+_VALUES = """\
+currency = "USD"
+[value_per_visit]
+human = 0.25
+ai_assistant = 0.05
+ai_referral = 0.4
+"""
+
+
+def demo(
+    port: Annotated[
+        int,
+        typer.Option(
+            envvar=_PORT.variable, help="port that it listens on; if it is in use, a free one is chosen", max=65_535
+        ),
+    ] = int(_PORT.default),
+    visits: Annotated[int, typer.Option(min=1, help="number of visits to generate")] = VISITS,
+    target: Annotated[str, flag("publish")] = "",
+) -> None:
+    """Generate sample traffic, import it into a temporary lake and serve it, as dashboard and API, to see it at once.
+
+    Settings such as TRAFFIC_HOOK_NETWORKS apply as for `traffic serve`, except TRAFFIC_LAKE and TRAFFIC_VALUES.
+
+    Example: traffic demo
+    """
+    from service.access.api_keys import ApiKeys
+    from service.access.sessions import SessionStore, enter_url
+    from service.app.application import create_app
+    from service.core.control_database import ControlDatabase
+    from service.server.run import listen, serve_on
+
+    console = messages()
+    with tempfile.TemporaryDirectory(prefix="traffic-demo-") as folder:
+        lake = Lake(Path(folder) / "lake", create=True)
+        _fill(lake, Path(folder), visits, console)
+        control = ControlDatabase(lake)
+        key = ApiKeys(control).create_key("demo", "demo")
+        try:
+            listener = listen("127.0.0.1", port)
+        except BadInput:
+            listener = listen("127.0.0.1", 0)
+        port = listener.getsockname()[1]
+        settings = read_settings(
+            os.environ,
+            lake=str(lake.root), host="127.0.0.1", values=f"{folder}/values.toml", port=str(port), publish=target,
+        )  # fmt: skip
+        address = f"http://127.0.0.1:{port}{settings.base_path}"
+        dashboard = enter_url(settings, SessionStore(control).create_link("demo", is_reusable=True))
+
+        def ready() -> None:
+            console.print(f"Serving at {address}  (Ctrl-C stops and deletes the sample).")
+            console.print(f"Commands read it with --lake {lake.root}\n")
+            console.print(f"Dashboard: {dashboard}\n\nOr ask the API:\n")
+            print(f'curl -H "Authorization: Bearer {key}" "{address}/analytics/traffic-overview?range=30d"', flush=True)
+
+        serve_on(create_app(settings), listener, ready)
+        console.print("\nStopped; the sample is deleted.")
+
+
+def _fill(lake: Lake, folder: Path, visits: int, console: "Console") -> None:
+    from data.ingest.importer import Importer, Options
+    from data.links.exports import read_export
+    from data.links.links import change_links
+    from service.demo.countries import SampleCountries
+    from service.demo.decisions import decide
+    from service.demo.problems import REPAIRED_REQUESTS, write_log
+    from service.demo.sample import Sample
+
+    now = datetime.now(UTC)
+    sample = Sample(visits, now.date(), DAYS, last_second=now.hour * 3_600 + now.minute * 60 + now.second)
+    with console.status(f"Generating {plural(visits, 'visit')} on {DAYS} days …"):
+        write_log(folder / "repairs.log", REPAIRED_REQUESTS, now.date())
+        sample.write(folder / "access.log")
+        sample.write_links(folder / "links.csv")
+        (folder / "values.toml").write_text(_VALUES, "utf-8")
+    with console.status("Importing them as a log …"):
+        problems = import_problems(lake, folder, now)
+        repairs, summary = (
+            Importer(lake, countries=SampleCountries()).run(folder / f"{name}.log", Options("demo"))
+            for name in ("repairs", "access")
+        )
+        change_links(lake, "demo", read_export(folder / "links.csv", now).links, now)
+    total = plural(problems + repairs.visits + summary.visits, "generated visit")
+    console.print(f"{total} imported, {summary.first_day} to {summary.last_day}.")
+    judge_past_days(lake, "demo")
+    with console.status("Measuring what was repaired …"):
+        decide(lake, "demo", now)
+
+
+def import_problems(lake: Lake, folder: Path, now: datetime) -> int:
+    """Import the requests in which every detector finds something, and the list of addresses they need. How many."""
+    from data.ingest.importer import Importer, Options
+    from data.rules.tables import IpList, load
+    from data.store.ip_list_files import refresh
+    from service.demo.countries import SampleCountries
+    from service.demo.problems import IP_LIST, IP_LIST_CONTENT, REQUESTS, write_log
+
+    rows = [row for row in load(IpList, "ip_lists") if row.name == IP_LIST]
+    for result in refresh(lake, rows, lambda _: IP_LIST_CONTENT, now):  # by which impostors are known
+        if result.error:
+            raise BadInput(result.error)
+    write_log(folder / "problems.log", REQUESTS, now.date())
+    return Importer(lake, countries=SampleCountries()).run(folder / "problems.log", Options("demo")).visits
+
+
+COMMANDS = {"demo": CommandRow(demo)}

@@ -1,0 +1,46 @@
+"""`traffic hooks`: lists Agent Hooks. Pages and the API create, test, rotate and delete them."""
+
+from datetime import datetime
+
+import typer
+
+from data import Lake
+from service.core.clock import to_text
+from service.core.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
+from service.core.commands.printing import inform, print_rows
+
+app = typer.Typer(help="List Agent Hooks, which are sent signed jobs.", rich_markup_mode=None)
+
+
+@app.callback()
+def hooks() -> None:
+    """Without this callback typer would make `list` the whole group instead of a command in it."""
+
+
+@app.command("list")
+def list_hooks(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE) -> None:
+    """List the hooks of an organization. Settings > Agent Hooks and POST /agent-hooks create one.
+
+    Example: traffic hooks list --org acme
+    """
+    from service.core.control_database import ControlDatabase
+    from service.hooks.registry import Hooks
+
+    found = Hooks(ControlDatabase(Lake(lake))).of(organization)
+    if not found:
+        inform(f"{organization} has no hooks; create one in Settings > Agent Hooks or by POST /agent-hooks.")
+        return
+    cells = []
+    for one in found:
+        state = "yes" if one.active else f"no. {one.disabled_reason or ''}".strip()
+        state = f"paused until {_time(one.paused_until)}" if one.paused_until else state
+        times = _time(one.last_success_at), _time(one.last_failure_at)
+        cells.append((one.id, one.name, one.url, ", ".join(one.events), state, *times, str(one.consecutive_failures)))
+    print_rows(("id", "name", "URL", "events", "active", "last success", "last failure", "failures"), cells)
+
+
+def _time(moment: datetime | None) -> str:
+    return to_text(moment) if moment else ""
+
+
+COMMANDS = {"hooks": app}

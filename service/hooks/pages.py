@@ -1,0 +1,122 @@
+"""Settings > Agent Hooks: their settings and deliveries. For editors only."""
+
+from collections.abc import Callable
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from data import BadInput
+from service.access.page_context import PageContext, PageLink
+from service.access.sessions import Session
+from service.core.http.errors import Forbidden
+from service.core.pages.forms import form_fields
+from service.hooks.outbox import HookConflict
+from service.hooks.records import DEFAULT_EVENTS, EVENTS, HookChanges
+from service.hooks.registry import Hooks
+
+PATH = "settings/agent-hooks"
+TABS = (PageLink(PATH, "Agent Hooks"),)
+
+
+def routes(context: PageContext, hooks: Hooks) -> list[Route]:
+    """The routes of hooks."""
+    pages, root = _HookPages(context, hooks), f"{context.root}/{PATH}"
+    one = f"{root}/{{id}}"
+    return [
+        Route(root, pages.hooks, methods=["GET", "POST"]),
+        Route(one, pages.hook),
+        Route(f"{one}/test", pages.test, methods=["POST"]),
+        Route(f"{one}/secret", pages.rotate, methods=["POST"]),
+        Route(f"{one}/active", pages.activate, methods=["POST"]),
+        Route(f"{one}/delete", pages.delete, methods=["POST"]),
+        Route(f"{one}/deliveries/{{delivery}}/replay", pages.replay, methods=["POST"]),
+    ]
+
+
+class _HookPages:
+    def __init__(self, context: PageContext, hooks: Hooks) -> None:
+        self._context = context
+        self._hooks = hooks
+        self._root = f"{context.root}/{PATH}"
+
+    async def hooks(self, request: Request) -> Response:
+        """The organization's hooks (GET); or create one and show its secret this once (POST)."""
+        session: Session = request.scope["session"]
+        fields: dict[str, str] = {}
+        hook, made, problem = None, None, ""
+        may_write = session.caller.may_write
+        if request.method == "POST":
+            organization = _editor(request)
+            fields = await form_fields(request)
+            name, url = fields.get("name", "").strip(), fields.get("url", "").strip()
+            events = [event for event in EVENTS if event in fields]
+            try:
+                hook, made = await self._hooks.database.write(
+                    lambda: self._hooks.create(organization, name, url, events, created_by=session.caller.name)
+                )
+            except BadInput as error:
+                problem = str(error)
+        hooks = await self._hooks.database.read(self._hooks.of, session.organization) if may_write else []
+        return await self._context.tab_page(
+            request, PATH, "settings_agent_hooks.html",
+            hooks=hooks, hook=hook, made=made, problem=problem, may_write=may_write, events=EVENTS,
+            fields=fields if problem else dict.fromkeys(DEFAULT_EVENTS, "on"),
+        )  # fmt: skip
+
+    async def hook(self, request: Request, status: int = 200, problem: str = "", made: str | None = None) -> Response:
+        """One hook and its deliveries, with the problem of a form, or a secret that was made."""
+        organization, hook_id = _editor(request), request.path_params["id"]
+        hook = await self._hooks.database.read(self._hooks.hook, organization, hook_id)
+        deliveries = await self._hooks.database.read(self._hooks.deliveries, organization, hook_id)
+        content: dict[str, Any] = {"hook": hook, "deliveries": deliveries, "problem": problem, "made": made}
+        return await self._context.tab_page(request, PATH, "settings_agent_hook.html", status, **content)
+
+    async def test(self, request: Request) -> Response:
+        organization, hook_id = _editor(request), request.path_params["id"]
+        return await self._started(request, lambda: self._hooks.send_test(organization, hook_id))
+
+    async def rotate(self, request: Request) -> Response:
+        """Give a hook a new secret and show it this once."""
+        organization, hook_id = _editor(request), request.path_params["id"]
+        _, made = await self._hooks.database.write(lambda: self._hooks.rotate(organization, hook_id))
+        return await self.hook(request, made=made)
+
+    async def activate(self, request: Request) -> Response:
+        organization, hook_id = _editor(request), request.path_params["id"]
+        is_active = (await form_fields(request)).get("active") == "on"
+        changes = HookChanges(active=is_active)
+        await self._hooks.database.write(lambda: self._hooks.change(organization, hook_id, changes))
+        return self._to_hook(request)
+
+    async def delete(self, request: Request) -> Response:
+        """Delete a hook, if the form confirms it."""
+        organization, hook_id = _editor(request), request.path_params["id"]
+        if (await form_fields(request)).get("confirmed") != "on":
+            return await self.hook(request, problem="Nothing was deleted: tick the box to confirm.")
+        await self._hooks.database.write(lambda: self._hooks.delete(organization, hook_id))
+        return RedirectResponse(self._root, 303)
+
+    async def replay(self, request: Request) -> Response:
+        organization, ids = _editor(request), request.path_params
+        return await self._started(request, lambda: self._hooks.replay(organization, ids["id"], ids["delivery"]))
+
+    async def _started(self, request: Request, work: Callable[[], object]) -> Response:
+        """The hook's page after a message was put into its outbox; with the reason if it may not be."""
+        try:
+            await self._hooks.database.write(work)
+        except HookConflict as error:
+            return await self.hook(request, 409, str(error))
+        return self._to_hook(request)
+
+    def _to_hook(self, request: Request) -> Response:
+        return RedirectResponse(f"{self._root}/{request.path_params['id']}", 303)
+
+
+def _editor(request: Request) -> str:
+    """The organization of an editor. Raises Forbidden for viewers: URLs of hooks often are secrets themselves."""
+    session: Session = request.scope["session"]
+    if not session.caller.may_write:
+        raise Forbidden("Viewers may neither see nor change hooks.", "Ask an editor to do it.")
+    return session.organization

@@ -1,0 +1,1 @@
+"""Visits and links that come in: posted, imported or followed."""

@@ -1,0 +1,1 @@
+"""Commands that bring in visits and links."""

@@ -1,0 +1,227 @@
+"""`traffic import`: imports access logs into the lake."""
+
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from data import SHORT_CODE_PATTERN, BadInput, Lake
+from data.logs.format_names import FORMATS
+from data.text import percentage, plural
+from service.core.commands.confirmation import ask, check_can_ask
+from service.core.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag, is_new
+from service.core.commands.printing import inform, progress_bar
+from service.core.settings import setting
+
+if TYPE_CHECKING:
+    from data.ingest.importer import Importer, Options
+    from data.ingest.summary import Summary
+
+MIN_SHORT_CODE_SHARE: Final = 5
+"""The percentage of paths with short codes below which a preview warns."""
+OLD: Final = timedelta(days=30)
+"""The default range of queries, which load slowly: it includes no visits of so long ago."""
+
+DomainOption = Annotated[str, typer.Option(help="domain of lines that name no host; required where none does")]
+FormatOption = Annotated[
+    str, typer.Option("--format", help=f"auto, or one of {', '.join(FORMATS)}; for Parquet files: ndjson")
+]
+NginxLogFormatOption = Annotated[
+    str,
+    typer.Option(
+        "--log-format",
+        help="the log_format of nginx: "
+        """'$remote_addr [$time_local] "$request" $status "$http_referer" "$http_user_agent"'""",
+    ),
+]
+ColumnsOption = Annotated[
+    str,
+    typer.Option(
+        help="names of our fields (time, ip, method, url or domain and path, status, user_agent, referrer, "
+        "country) in ndjson, csv or Parquet: time=ts,ip=client.address"
+    ),
+]
+
+
+def import_logs(
+    files: Annotated[list[Path], typer.Argument(help="access logs: plain, .gz or .zst; or .parquet")],
+    organization: OrganizationOption,
+    domain: DomainOption = "",
+    log_format: FormatOption = "auto",
+    nginx_log_format: NginxLogFormatOption = "",
+    columns: ColumnsOption = "",
+    short_code_pattern: Annotated[str, flag("short_code_pattern")] = SHORT_CODE_PATTERN,
+    skip_assets: Annotated[bool, flag("skip_assets")] = False,
+    geoip: Annotated[str, flag("geoip")] = setting("geoip").default,
+    trusted_proxies: Annotated[str, flag("trusted_proxies")] = setting("trusted_proxies").default,
+    again: Annotated[
+        bool, typer.Option("--again", help="import all lines, also of a log that was imported before and erased")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="read and classify, show dates and short codes, but change nothing")
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="with --again: restore erased links and visitors without asking")
+    ] = False,
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Import access logs. A log that was imported before is skipped; of a log that has grown, new lines are added.
+
+    A log is known by its content, whatever its name, and keeps the --domain of its first import. Finally, the past days
+    of the organization are judged, as `traffic compact` does.
+
+    Example: traffic import /var/log/nginx/access.log* --org acme --domain go.example.com
+    """
+    options = options_of(organization, domain, log_format, nginx_log_format, columns, short_code_pattern, skip_assets)
+    summaries = []
+    with ExitStack() as stack:
+        is_made_up = dry_run and is_new(lake)
+        root = Path(stack.enter_context(TemporaryDirectory(prefix="traffic-"))) if is_made_up else lake
+        opened = Lake(root, create=True)
+        importer = importer_of(opened, trusted_proxies, geoip)
+        inform(f"Lake: {lake.absolute()}")
+        if again and not (yes or dry_run):
+            planned = [_run(importer, file, options, dry_run=True, again=True) for file in files]
+            if erasures := sorted({str(erasure) for summary in planned for erasure in summary.erasures}):
+                inform(f"These logs may contain what was erased: {'; '.join(erasures)}.")
+                check_can_ask(yes=False)
+                ask("Import it again?")
+        for file in files:
+            summaries.append(_run(importer, file, options, dry_run, again))
+            _report(file, summaries[-1], options.domain, dry_run, opened.manifest.organizations.zone(organization))
+        if not dry_run:
+            judge_past_days(opened, organization)
+    if any(summary.cut_short for summary in summaries):
+        raise typer.Exit(1)
+
+
+def judge_past_days(lake: Lake, organization: str) -> None:
+    """Judge the past days of an organization that were not judged since visits landed, with a progress bar."""
+    from data.tasks.compaction import COMMAND_THREADS, Compactor
+
+    with progress_bar("Judging") as progress:
+        judged = Compactor(lake, threads=COMMAND_THREADS).run(progress=progress, organization=organization).judged
+    if judged:
+        inform(f"Judged {plural(judged, 'past day')}: disguised bots no longer count as people.")
+
+
+def options_of(
+    organization: str,
+    domain: str,
+    log_format: str,
+    nginx_log_format: str,
+    columns: str,
+    short_code_pattern: str,
+    skip_assets: bool,
+) -> "Options":
+    """The import options given by the flags. Raises BadInput."""
+    from data.ingest.importer import Options
+    from data.logs.columns import columns_from
+    from data.logs.nginx_log_format import parse_nginx_log_format
+
+    names = columns_from(columns)
+    nginx = parse_nginx_log_format(nginx_log_format) if nginx_log_format else None
+    return Options(
+        organization, domain.lower(), log_format, short_code_pattern, names, nginx, skip_assets, needs_domain=True
+    )
+
+
+def importer_of(lake: Lake, trusted_proxies: str, geoip: str) -> "Importer":
+    """The importer given by the flags; without countries, and with a message, if their database cannot be read."""
+    from data.ingest.importer import Importer
+
+    countries = None
+    try:
+        if geoip or lake.country_database.exists():
+            from data.store.country_file import country_database
+
+            countries = country_database(lake, Path(geoip) if geoip else None)
+    except BadInput as error:
+        unknown = "countries are unknown unless the log contains them; `traffic countries` sets up a database."
+        inform(f"traffic: {error}; {unknown}")
+    return Importer(lake, proxies=setting("trusted_proxies").read(trusted_proxies), countries=countries)
+
+
+def _run(importer: "Importer", file: Path, options: "Options", dry_run: bool, again: bool) -> "Summary":
+    with progress_bar(file.name) as progress:
+        return importer.run(file, options, dry_run, progress, again)
+
+
+def _warn(summary: "Summary", zone: str) -> None:
+    """Warn of a log that was probably not understood, and of one that default queries do not include."""
+    from data.local_time import today
+
+    if 100 * summary.with_short_code < MIN_SHORT_CODE_SHARE * summary.visits:
+        inform("  warning: few of its paths are links; --short-code-pattern says where in a path the short code is")
+    age = today(zone, datetime.now(UTC)) - summary.last_day if summary.last_day else timedelta(0)
+    if age >= OLD:
+        from queries import DEFAULT_RANGE, RANGES
+
+        ways = [f"--range {name}" for name, length in RANGES.items() if age < timedelta(days=length)]
+        ways.append(f"--start-date {summary.first_day} --end-date {summary.last_day}")
+        older = f"older than the default range of queries, {DEFAULT_RANGE}"
+        inform(f"  warning: its newest visit is {older}: ask with {' or '.join(ways)}")
+    for erasure in summary.erasures:
+        inform(f"  warning: {erasure}; this log may contain them")
+
+
+def _report(file: Path, summary: "Summary", domain: str, dry_run: bool, zone: str) -> None:
+    if summary.already_imported:
+        without = ", without a domain" if summary.begun_without_domain else ""
+        inform(f"{file}: already imported{without}, nothing changed.")
+        return
+    outcome = "would be imported" if dry_run else "imported"
+    grown = " of a log whose beginning was imported before" if summary.continued else ""
+    visits, lines = plural(summary.visits, "visit"), plural(summary.lines, "line")
+    named = f" ({summary.log_format})" if summary.log_format else ""
+    inform(f"{file}: {visits} {outcome} from {lines}{grown}{named}.")
+    if summary.visits:
+        categories = [(category, count, f"{count:,}") for category, count in summary.categories.most_common()]
+        widths = max(len(category) for category, *_ in categories), max(len(text) for *_, text in categories)
+        for category, count, text in categories:
+            inform(f"  {category:{widths[0]}}  {text:{widths[1]}}  {percentage(count, summary.visits)}")
+        inform(f"  days {summary.first_day} to {summary.last_day} ({zone})")
+        if dry_run:  # by its short codes one sees whether a log was understood
+            share = percentage(summary.with_short_code, summary.visits)
+            codes = f", such as {', '.join(summary.short_codes)}" if summary.short_codes else ""
+            inform(f"  {share} of paths match the short-code pattern{codes}")
+        _warn(summary, zone)
+    if summary.begun_without_domain:
+        inform(f"  earlier lines were imported without a domain; these have {domain}")
+    _report_oddities(summary)
+    if summary.rejected:
+        where = f", noted in {summary.rejects_file}" if summary.rejects_file else ""
+        line, reason = summary.rejects[0]
+        inform(f"  {plural(summary.rejected, 'line')} not read{where}; the first is line {line:,}: {reason}")
+    if summary.in_future:
+        lines = plural(summary.in_future, "line")
+        inform(f"  {lines} of them more than a day in the future: check the clock here, and where the log was written")
+    if summary.visits and summary.without_user_agent == summary.visits:
+        inform("  this log has no user agents: people cannot be distinguished from bots, so no visit counts as human")
+    if summary.cut_short:
+        inform("  the file is truncated: what could be read was imported; import the whole file to add the rest")
+
+
+def _report_oddities(summary: "Summary") -> None:
+    """Print what is odd about visits that landed all the same."""
+    for agent, count in summary.contradicted.most_common():
+        visits = plural(count, "visit")
+        inform(f"  {visits} claiming to be {agent}, but not from its operator's addresses: other_bot, contradicted")
+    if summary.contradicted:
+        inform("  (if these are addresses of a proxy of yours, name its networks in TRAFFIC_TRUSTED_PROXIES)")
+    if summary.behind_proxy:
+        share = percentage(summary.behind_proxy, summary.visits)
+        inform(
+            f"  warning: {share} of these visits have one private address, probably that of a proxy: they count as one "
+            "visitor, without a country, and no agent is verified. Log X-Forwarded-For, too (nginx: "
+            "$http_x_forwarded_for, Apache: %{X-Forwarded-For}i, as the last quoted field)"
+        )
+    if summary.assets:
+        inform(f"  {plural(summary.assets, 'request')} for images, styles, scripts and fonts left out")
+    if summary.repaired:
+        inform(f"  {summary.repaired:,} repaired: the line ends inside the user agent")
+    if summary.invalid_domains:
+        inform(f"  {summary.invalid_domains:,} with an invalid host: the domain is unknown")

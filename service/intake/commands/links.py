@@ -1,0 +1,200 @@
+"""`traffic links`: imports, changes and lists the target URLs of short codes."""
+
+from collections.abc import Iterable
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from data import BadInput, Lake, check_organization
+from data.hosts import check_host
+from data.text import plural
+from service.core.clock import to_text
+from service.core.commands.answers import print_csv
+from service.core.commands.confirmation import ask, check_can_ask
+from service.core.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, created_lake
+from service.core.commands.printing import inform, printable
+
+if TYPE_CHECKING:
+    from data.links.links import Link, LinkChanges
+
+MAX_SHOWN: Final = 10
+"""The number of links to be removed that are named."""
+
+app = typer.Typer(help="Import, change, list and export target URLs.", rich_markup_mode=None)
+
+
+@app.command("import")
+def import_(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="CSV with the columns short_code, target_url and optionally domain, created_at, or "
+            "an export of another service"
+        ),
+    ],
+    organization: OrganizationOption,
+    format_name: Annotated[
+        str, typer.Option("--format", help="auto, csv, shlink, yourls, bitly, dub or kutt: whose export it is")
+    ] = "auto",
+    columns: Annotated[
+        str, typer.Option(help="which columns of a CSV to read, such as short_code=Slug,target_url=Long URL")
+    ] = "",
+    skip_invalid: Annotated[
+        bool, typer.Option("--skip-invalid", help="leave out links that cannot be kept, and name them")
+    ] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="remove all links that are not in the file")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="show what would change, but change nothing")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="with --replace: remove without asking")] = False,
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Add the links in a file, and change those whose short code and domain are known. Others stay.
+
+    With --replace, all other links are removed, after a question. Exports of Shlink, YOURLS, Bitly, Dub and Kutt are
+    recognized; for any other CSV, --columns names the columns to read.
+
+    Example: traffic links import links.csv --org acme
+    """
+    from data.links.exports import read_export
+    from data.links.links import change_links
+
+    now = datetime.now(UTC)
+    check_organization(organization)
+    export = read_export(file, now, format_name=format_name, columns=columns, skip_invalid=skip_invalid)
+    links = export.links
+    if export.missing:
+        pages = f"{file} does not have all links: the service says it has {export.missing:,} more, on other pages"
+        if replace:
+            raise BadInput(f"{pages}; --replace would remove them. Put all pages into one file, one after the other.")
+        inform(f"{pages}.")
+    for problem in export.left_out:
+        inform(f"Left out: {printable(problem)}")
+    opened = created_lake(lake)
+    planned = change_links(opened, organization, links, now, replace=replace, dry_run=True)
+    if dry_run:
+        inform(f"{organization} would have {_summary(planned)}.")
+        return
+    if planned.removed and not yes:
+        check_can_ask(yes)
+        names = [_name(link) for link in planned.removed]
+        rest = f" and {len(names) - MAX_SHOWN:,} more" if len(names) > MAX_SHOWN else ""
+        inform(f"{organization} would have {_summary(planned)}: {', '.join(names[:MAX_SHOWN])}{rest}.")
+        ask("Remove them?")
+    changes = change_links(opened, organization, links, now, replace=replace)
+    inform(f"{organization} now has {_summary(changes)}.")
+
+
+@app.command("add")
+def add(
+    short_code: Annotated[str, typer.Argument(metavar="CODE", help="the short code")],
+    target_url: Annotated[str, typer.Argument(metavar="URL", help="where it leads: an http or https address")],
+    organization: OrganizationOption,
+    domain: Annotated[str, typer.Option(help="the only domain on which it leads there")] = "",
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Add one link, or change where it leads.
+
+    Example: traffic links add launch https://example.com/launch --org acme
+    """
+    from data.links.links import change_links, new_link
+
+    now = datetime.now(UTC)
+    link = new_link(short_code, domain, target_url, now)
+    check_organization(organization)
+    changes = change_links(created_lake(lake), organization, [link], now)
+    inform(f"{organization} now has {_summary(changes)}.")
+
+
+@app.command("remove")
+def remove(
+    short_code: Annotated[str, typer.Argument(metavar="CODE", help="the short code")],
+    organization: OrganizationOption,
+    domain: Annotated[str, typer.Option(help="the domain of the link; without it, the link for every domain")] = "",
+    yes: Annotated[bool, typer.Option("--yes", help="remove without asking")] = False,
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Remove one link, after a question. Its visits stay.
+
+    Example: traffic links remove launch --org acme --yes
+    """
+    from data.links.links import link_of, remove_link
+
+    opened, host = Lake(lake), check_host(domain, "--domain") if domain else ""
+    link = link_of(opened, check_organization(organization), short_code, host)
+    if link is None:
+        where = f"on {host}" if host else "for every domain"
+        raise BadInput(f"{organization} has no link {short_code!r} {where}; `traffic links list` prints all of them.")
+    if not yes:
+        check_can_ask(yes)
+        inform(f"{organization} has {_name(link)}, which leads to {printable(link.target_url)}.")
+        ask("Remove it?")
+    if remove_link(opened, organization, short_code, host):
+        inform(f"{organization} no longer has {_name(link)}.")
+
+
+@app.command("list")
+def list_links(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE) -> None:
+    """Print the links of an organization as CSV, in the format of `traffic links import`.
+
+    Example: traffic links list --org acme > links.csv
+    """
+    from data.links.links import links_of
+
+    _print_csv(links_of(Lake(lake), check_organization(organization)))
+
+
+@app.command("export")
+def export(
+    organization: OrganizationOption,
+    format_name: Annotated[str, typer.Option("--format", help="csv, caddy or nginx")] = "csv",
+    domain: Annotated[str, typer.Option(help="only the links that work on this domain")] = "",
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Print the links that work on a domain, and the shipped redirects of jobs: as CSV, or for Caddy or nginx.
+
+    Links that the web server cannot be given are left out, and named on stderr.
+
+    Example: traffic links export --org acme --domain go.example.com --format nginx > links.conf
+    """
+    from data.links.links import links_of
+    from data.links.redirect_maps import caddy_map, links_on, nginx_map
+    from service.core.control_database import CONTROL, ControlDatabase
+    from service.jobs.implementation_tables import read_redirects
+    from service.jobs.redirects import with_redirects
+
+    maps = {"caddy": caddy_map, "nginx": nginx_map}
+    if format_name not in {"csv", *maps}:
+        raise BadInput(f"--format {format_name!r} is not known; use csv, caddy or nginx.")
+    opened, host = Lake(lake), check_host(domain, "--domain") if domain else ""
+    links = links_of(opened, check_organization(organization))
+    if (opened.root / CONTROL).exists():
+        with closing(ControlDatabase(opened)) as control:
+            links = with_redirects(links, read_redirects(control, organization))
+    if format_name == "csv":
+        _print_csv(links_on(links, host) if host else links)
+    else:
+        redirects = maps[format_name](links_on(links, host))
+        typer.echo(redirects.text, nl=False)
+        for left_out in redirects.left_out:
+            inform(f"Left out: {printable(str(left_out))}")
+        if redirects.left_out:
+            inform(redirects.summary())
+
+
+def _print_csv(links: Iterable["Link"]) -> None:
+    """Print links in the format of `traffic links import`, so as they are."""
+    from data.links.links import COLUMNS
+
+    rows = (vars(link) | {"created_at": to_text(link.created_at, "auto")} for link in links)
+    print_csv(COLUMNS, rows, is_raw=True)
+
+
+def _summary(changes: "LinkChanges") -> str:
+    counts = ", ".join(f"{len(getattr(changes, name)):,} {name}" for name in changes._fields)
+    return f"{plural(len(changes.links), 'link')}: {counts}"
+
+
+def _name(link: "Link") -> str:
+    return printable(f"{link.domain}/{link.short_code}".lstrip("/"))

@@ -1,0 +1,13 @@
+"""The commands that bring in visits and links, by name."""
+
+from typing import Final
+
+from service.core.commands.options import CommandRow
+from service.intake.commands import classify, follow, importing, links
+
+COMMANDS: Final = {
+    "import": CommandRow(importing.import_logs),
+    "follow": CommandRow(follow.follow),
+    "classify": CommandRow(classify.classify),
+    "links": links.app,
+}

@@ -1,0 +1,139 @@
+"""The operations on one link: programs read it, set it and remove it."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC
+from functools import partial
+from typing import Annotated, Final
+
+from msgspec import Meta, Struct
+from msgspec.json import encode
+from starlette.responses import Response
+
+from data import BadInput, Lake
+from data.hosts import HOST_RULE, normalized_host
+from data.links.links import (
+    MAX_TARGET_URL_LENGTH,
+    SHORT_CODE_RULE,
+    Link,
+    LinkEdit,
+    edit_links,
+    is_short_code,
+    link_of,
+    new_link,
+)
+from queries import InvalidParameter
+from service.core.clock import Clock, Time
+from service.core.http.bodies import reject_body
+from service.core.http.errors import InvalidBody, NotFound, Overloaded
+from service.core.http.group_commit import GroupCommit
+from service.core.http.operations import KIB, Call, Operation, Operations, writer
+from service.core.http.responses import JsonResponse
+from service.core.threads import lower_priority
+
+EVERY_DOMAIN: Final = "*"
+"""Stands in an address for the domain of a link for every domain."""
+MAX_WAITING_EDITS: Final = 8
+"""Edits of one organization that wait for those under way; further ones are answered with Overloaded."""
+
+OPERATIONS = Operations["LinkService"]()
+LinkEdits = GroupCommit[LinkEdit, tuple[Link | None, Link | None]]
+"""Makes edits. Those of an organization that wait are one change, since each writes its file of links anew."""
+
+
+def link_edits(lake: Lake, serves_others: Callable[[str], bool]) -> LinkEdits:
+    """The thread that edits the links of a lake. What it returns is a link before and after the edit.
+
+    An organization rests while queries of others run or wait.
+    """
+    thread = ThreadPoolExecutor(1, thread_name_prefix="links-write", initializer=lower_priority)
+    return GroupCommit(partial(edit_links, lake), thread, serves_others)
+
+
+class LinkTarget(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where a link is to lead."""
+
+    target_url: Annotated[str, Meta(max_length=MAX_TARGET_URL_LENGTH, description="an http or https address")]
+
+
+class StoredLink(Struct, frozen=True, forbid_unknown_fields=True):
+    """A link."""
+
+    short_code: str
+    domain: Annotated[str, Meta(description="in its normal form; * for every domain")]
+    target_url: str
+    created_at: Annotated[Time, Meta(description="when it was added, or last changed")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinkService:
+    """The links of a lake, and the thread that edits them."""
+
+    lake: Lake
+    edits: LinkEdits
+    clock: Clock
+
+    async def edit(self, organization: str, wanted: LinkEdit) -> tuple[Link | None, Link | None]:
+        """Make an edit durably. Raises Overloaded, StorageUnavailable or LakeDamaged; then nothing was changed."""
+        if self.edits.count_pending(organization) >= MAX_WAITING_EDITS:
+            raise Overloaded
+        return await self.edits.add(organization, wanted)
+
+
+@OPERATIONS.handles(
+    Operation("GET /links/{domain}/{short_code}", "get-link", "Where a short code leads.", {"200": StoredLink})
+)
+async def read(links: LinkService, call: Call) -> StoredLink:
+    short_code, domain = _short_code_and_domain(call.path)
+    return _record(await asyncio.to_thread(link_of, links.lake, call.organization, short_code, domain))
+
+
+@OPERATIONS.handles(
+    Operation(
+        "PUT /links/{domain}/{short_code}", "put-link",
+        "Add a link (201), or change where it leads (200). Roles that may write only.",
+        {"200": StoredLink, "201": StoredLink}, writer, LinkTarget, 16 * KIB,
+    )
+)  # fmt: skip
+async def put(links: LinkService, call: Call) -> Response:
+    short_code, domain = _short_code_and_domain(call.path)
+    try:
+        wanted = new_link(short_code, domain, call.body.target_url, links.clock())
+    except BadInput as error:
+        fix = "Use an http or https address of at most 2,048 characters."
+        raise InvalidBody("`target_url` is invalid.", fix) from error
+    before, after = await links.edit(call.organization, LinkEdit(short_code, domain, wanted))
+    return JsonResponse(encode(_record(after)), 200 if before else 201)
+
+
+@OPERATIONS.handles(
+    Operation(
+        "DELETE /links/{domain}/{short_code}", "delete-link",
+        "Remove a link; its visits stay. Roles that may write only.", {"200": StoredLink}, writer,
+    )
+)  # fmt: skip
+async def delete(links: LinkService, call: Call) -> StoredLink:
+    reject_body(call.request)
+    before, _ = await links.edit(call.organization, LinkEdit(*_short_code_and_domain(call.path), None))
+    return _record(before)
+
+
+def _short_code_and_domain(path: Mapping[str, str]) -> tuple[str, str]:
+    """The short code in an address and the normal form of the domain, "" for every one. Raises InvalidParameter."""
+    domain = "" if path["domain"] == EVERY_DOMAIN else normalized_host(path["domain"])
+    if domain is None:
+        raise InvalidParameter("domain", HOST_RULE, f"Use {EVERY_DOMAIN} for every domain.")
+    if not is_short_code(path["short_code"]):
+        raise InvalidParameter("short_code", "is not a valid short code", f"Use {SHORT_CODE_RULE}.")
+    return path["short_code"], domain
+
+
+def _record(link: Link | None) -> StoredLink:
+    """A link in responses. Raises NotFound."""
+    if link is None:
+        fix = f"Check the domain and the short code; {EVERY_DOMAIN} is the domain of links for every domain."
+        raise NotFound("Link not found.", fix)
+    created_at = link.created_at.replace(microsecond=0, tzinfo=UTC)
+    return StoredLink(link.short_code, link.domain or EVERY_DOMAIN, link.target_url, created_at)

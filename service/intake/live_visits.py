@@ -1,0 +1,148 @@
+"""Receives live visits. They are classified in turns between organizations, stored together, and then acknowledged."""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Annotated, Final
+
+from msgspec import Meta, Struct, to_builtins
+from starlette.requests import Request
+
+from data import BadInput
+from data.ingest.submissions import IngestResult, PreparedVisits
+from data.logs.reported import MAX_ROWS, RefusedVisit, Reported, Row, Submission, TooManyRows, split_rows
+from data.manifest.organizations import ZoneChanged
+from service.core.http.caller import Caller
+from service.core.http.errors import AllRefused, BodyTooLarge, InvalidBody, StorageUnavailable
+from service.core.http.group_commit import STORAGE_ERRORS, GroupCommit
+from service.core.http.operations import Call, Operation, Operations, writer
+from service.core.http.pools import Pool
+from service.core.http.received_bodies import ReceivedBodies
+
+if TYPE_CHECKING:
+    from data.ingest.live import LiveIngest
+
+OPERATIONS = Operations["VisitReceiver"]()
+_LOG: Final = logging.getLogger(__name__)
+MAX_BODY_BYTES: Final = 4 << 20
+SMALL: Final = 10
+"""Submissions of so few visits take no turn, which would cost more than they do, unless MAX_WITHOUT_TURN wait."""
+MAX_WITHOUT_TURN: Final = 100
+"""Visits that are classified while they are stored: others wait for so many."""
+SMALL_BYTES: Final = 65_536
+"""The same of the bytes of a body."""
+
+
+class ReceivedVisits(Struct, frozen=True, forbid_unknown_fields=True):
+    """How many visits were stored, and why others were not."""
+
+    accepted: int
+    refused: int
+    errors: list[RefusedVisit]
+
+
+class VisitReceiver:
+    """Stores the visits of concurrent requests in batches, one commit each. Belongs to one event loop.
+
+    One thread does all of it. Between two steps of a submission, it stores what is ready and goes on with another
+    organization. While queries of others run, an organization rests after each step for as long as that took.
+    """
+
+    def __init__(self, make_intake: "Callable[[], LiveIngest]", serves_others: Callable[[str], bool]) -> None:
+        """`serves_others` says whether queries of other organizations run or wait."""
+        self._make_intake = make_intake  # called with the first visits: it is slow, because it loads the rules
+        self._made: LiveIngest | None = None
+        self._pool = Pool(1, "intake", None, serves_others)
+        self._commits = GroupCommit[PreparedVisits, IngestResult](
+            lambda _, batch: self._store(batch), self._pool.executor
+        )
+        self._without_turn = 0
+        """Number of visits that wait to be stored, or are being stored, without having taken a turn."""
+        self.accepted = 0
+        """Number of visits stored since the start."""
+
+    async def receive(self, request: Request, caller: Caller) -> ReceivedVisits:
+        """Store a request's visits. Raises AllRefused, InvalidBody, BodyTooLarge, Overloaded or StorageUnavailable."""
+        if any(encoding.lower() != "identity" for encoding in request.headers.getlist("content-encoding")):
+            raise InvalidBody("Content-Encoding is not supported.", "Send it without Content-Encoding.")
+        bodies: ReceivedBodies = request.scope["bodies"]
+        too_large = BodyTooLarge(f"The body is larger than {MAX_BODY_BYTES >> 20} MiB.")
+        async with bodies.receive(request, MAX_BODY_BYTES, too_large) as body:
+            landed = await self._land(body, caller)
+        self.accepted += landed.accepted
+        if landed.refused and not landed.accepted:
+            raise AllRefused(accepted=0, refused=len(landed.refused), errors=to_builtins(landed.refused))
+        return ReceivedVisits(landed.accepted, len(landed.refused), landed.refused)
+
+    async def close(self) -> None:
+        """Wait for the batches in progress and end the thread."""
+        await self._commits.close()
+
+    async def _land(self, body: bytes, caller: Caller) -> IngestResult:
+        organization, is_share = caller.turn
+        if len(body) <= SMALL_BYTES:
+            rows = _split(body)
+        else:
+            rows = await self._pool.compute(organization, is_share, lambda: _split(body))
+        while True:
+            prepared = PreparedVisits(Submission(organization, rows))
+            try:
+                takes_turns = len(rows) > SMALL or self._without_turn + len(rows) > MAX_WITHOUT_TURN
+                while takes_turns and not prepared.is_complete:
+                    await self._pool.compute(organization, is_share, lambda: self._prepare(prepared))  # noqa: B023
+            except STORAGE_ERRORS as error:
+                raise StorageUnavailable(error) from error
+            unprepared = 0 if prepared.is_complete else len(rows)
+            self._without_turn += unprepared
+            try:
+                with suppress(ZoneChanged):  # then they are dated in the new zone
+                    return await self._commits.add("", prepared)
+            finally:
+                self._without_turn -= unprepared
+
+    def _prepare(self, prepared: PreparedVisits) -> None:
+        with self._warning():
+            self._intake().prepare(prepared)
+
+    def _store(self, batch: list[PreparedVisits]) -> Sequence[IngestResult]:
+        """Store the visits of some requests, of whatever organizations."""
+        with self._warning():
+            return self._intake().store(batch)
+
+    def _intake(self) -> "LiveIngest":
+        self._made = self._made or self._make_intake()
+        return self._made
+
+    @contextmanager
+    def _warning(self) -> Iterator[None]:
+        """Log an error of the disk in the with block."""
+        try:
+            yield
+        except STORAGE_ERRORS as error:
+            _LOG.warning("Live visits cannot be stored: %s", error)
+            raise
+
+
+@OPERATIONS.handles(
+    Operation(
+        "POST /visits", "visits",
+        "Send live visits. Durable when acknowledged; included in answers computed 12 s later.",
+        {"202": ReceivedVisits}, writer,
+        {"application/json": Annotated[list[Reported], Meta(max_length=MAX_ROWS)], "application/x-ndjson": str},
+        description="Refused visits are reported by their index; the others are stored. If all are refused, the answer "
+        "is 400. Visits sent twice count twice. A request that timed out may have been stored or not.",
+    )
+)  # fmt: skip
+async def receive(receiver: VisitReceiver, call: Call) -> ReceivedVisits:
+    return await receiver.receive(call.request, call.caller)
+
+
+def _split(body: bytes) -> Sequence[Row]:
+    """The rows of a body. Raises BodyTooLarge or InvalidBody."""
+    try:
+        return split_rows(body)
+    except TooManyRows as error:
+        raise BodyTooLarge(f"The body holds more than {MAX_ROWS:,} visits.") from error
+    except BadInput as error:
+        fix = "Send an array of objects, or one object on each line."
+        raise InvalidBody("The body is not a JSON array.", fix) from error

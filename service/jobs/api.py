@@ -1,0 +1,226 @@
+"""The operations on jobs. All are about jobs of the caller's organization."""
+
+import hashlib
+import re
+from functools import partial
+from typing import Annotated, Final
+
+import orjson
+from msgspec import Meta, Struct
+from msgspec.json import encode
+from msgspec.structs import asdict
+from starlette.responses import Response
+
+from queries import PARAMETERS
+from service.core.clock import Time
+from service.core.http.compression import negotiated
+from service.core.http.errors import NotFound
+from service.core.http.operations import KIB, Call, Operation, Operations, writer
+from service.core.http.responses import JsonResponse
+from service.jobs.implementations import MAX_IMPLEMENTATIONS, RULE, Approval, Draft, Note, Url
+from service.jobs.manual import MAX_SUMMARY_LENGTH, MAX_TITLE_LENGTH, manual_job
+from service.jobs.records import ImplementationWithContent, JobRecord, JobRow
+from service.jobs.redirects import RedirectGuess, ShippedRedirect
+from service.jobs.service import JobService, actor_of
+from service.jobs.states import IMPLEMENTATION_TYPES, NewImplementationStatus
+from service.reports.query_string import parse_parameters
+
+MAX_IMPLEMENTATION_BYTES: Final = 2_048 * KIB
+"""Of the body with an implementation: its content has 256 KiB, and JSON may escape each of its letters."""
+OPERATIONS = Operations[JobService]()
+
+
+class NewJob(Struct, frozen=True, forbid_unknown_fields=True):
+    """A job to be written by hand."""
+
+    title: Annotated[str, Meta(min_length=1, extra_json_schema={"maxLength": MAX_TITLE_LENGTH})]
+    summary: Annotated[str, Meta(min_length=1, extra_json_schema={"maxLength": MAX_SUMMARY_LENGTH})]
+    domain: str | None = None
+    short_code: str | None = None
+
+
+class JobDecision(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is decided about a job."""
+
+    action_id: Annotated[str, Meta(min_length=1)]
+    implementation_type: Annotated[str | None, Meta(description=", ".join(IMPLEMENTATION_TYPES))] = None
+    implementation_id: Annotated[
+        Annotated[int, Meta(ge=1, le=MAX_IMPLEMENTATIONS)] | Annotated[str, Meta(pattern="^[0-9]{1,2}$")] | None,
+        Meta(description="the number of an earlier implementation of the job, which is in force again"),
+    ] = None
+    note: Note | None = None
+
+
+class ImplementationProgress(Struct, frozen=True, forbid_unknown_fields=True):
+    """What became of an implementation."""
+
+    status: NewImplementationStatus
+    shipped_at: Annotated[Time, Meta(description="not in the future; default: now")] | None = None
+    url: Url | None = None
+
+
+@OPERATIONS.handles(
+    Operation("GET /jobs", "jobs", "Every job of the organization, newest first.", {"200": list[JobRow]})
+)  # fmt: skip
+async def list_jobs(jobs: JobService, call: Call) -> Response:
+    headers, organization = call.request.scope["headers"], call.organization
+    body, how = await jobs.in_turn(call.caller, lambda: negotiated(headers, encode(jobs.store.of(organization))))
+    return JsonResponse(body, headers=how)
+
+
+@OPERATIONS.handles(
+    Operation(
+        "POST /jobs", "create-job", "Write a job by hand. Title and summary stay as they are written.",
+        {"201": JobRecord}, writer, NewJob, 64 * KIB, "409",
+        examples={"link": {"title": "The launch link is old", "summary": "Redirect it to v2.", "short_code": "launch"}},
+    )
+)  # fmt: skip
+async def create(jobs: JobService, call: Call) -> JobRecord:
+    actor, now = actor_of(call.caller), jobs.clock()
+    job = manual_job(call.organization, **asdict(call.body), actor=actor, now=now)
+    return await jobs.written(call.caller, lambda: jobs.store.create(job, actor, now))
+
+
+@OPERATIONS.handles(
+    Operation(
+        "GET /jobs/{id}", "job", "One job, with its evidence, actions, implementation, outcome and history.",
+        {"200": JobRecord},
+    )
+)  # fmt: skip
+async def read(jobs: JobService, call: Call) -> JobRecord:
+    return await jobs.store.database.read(jobs.store.record, *_job_of(call))
+
+
+@OPERATIONS.handles(
+    Operation(
+        "GET /jobs/{id}/guesses", "redirect-guesses",
+        "Where the dead path of a job may have been meant to lead: at most three guesses, the likeliest first.",
+        {"200": list[RedirectGuess]},
+        description="Links, and paths that were answered in the last 28 days, whose spelling is similar. A guess "
+        "proves nothing: look at it before you redirect there. Jobs that no redirect resolves have none.",
+    )
+)  # fmt: skip
+async def redirect_guesses(jobs: JobService, call: Call) -> list[RedirectGuess]:
+    return await jobs.guesses(call.caller, call.path["id"])
+
+
+@OPERATIONS.handles(
+    Operation(
+        "POST /jobs/{id}/actions", "act-on-job", "Review, approve, dismiss, resolve or reopen a job.",
+        {"200": JobRecord}, writer, JobDecision, 64 * KIB, "409 412",
+        "`action_id` is review, dismiss, resolve, reopen, `approve_fix` (which approves the job's own action) or the "
+        "id of that action. What the status does not allow is 409.",
+        {"approve": {"action_id": "approve_fix", "implementation_type": "patch"},
+         "dismiss": {"action_id": "dismiss", "note": "The page is gone for good."}},
+    )
+)  # fmt: skip
+async def act(jobs: JobService, call: Call) -> JobRecord:
+    body: JobDecision = call.body
+    kind, number = body.implementation_type, body.implementation_id
+    approval = None if kind is None and number is None else Approval(kind, None if number is None else int(number))
+    one, actor, version = _job_of(call), actor_of(call.caller), _version(call)
+    act_on = partial(jobs.store.act, *one, body.action_id, actor, version=version, note=body.note, approval=approval)
+    return await jobs.written(call.caller, lambda: act_on(now=jobs.clock()))
+
+
+@OPERATIONS.handles(
+    Operation(
+        "POST /jobs/{id}/implementations", "attach-implementation",
+        "Attach an implementation to an approved job. Nothing is shipped by that.",
+        {"201": ImplementationWithContent}, writer, Draft, MAX_IMPLEMENTATION_BYTES, "409 412",
+        "Send content with its content_type, or the https url where it is. A patch of the type application/json is a "
+        "redirect rule from the path of the job; `redirect_to` alone makes one, and where the path is a short code, it "
+        "is the link's target from now on.",
+        {
+            "redirect": {"implementation_type": "patch", "redirect_to": "https://example.com/guide"},
+            "rule": {"implementation_type": "patch", "content_type": "application/json",
+                     "content": orjson.dumps(RULE).decode()},
+            "pull request": {"implementation_type": "patch", "url": "https://git.example.com/site/pulls/7"},
+        },
+    )
+)  # fmt: skip
+async def attach(jobs: JobService, call: Call) -> ImplementationWithContent:
+    one, actor, version, add = _job_of(call), actor_of(call.caller), _version(call), jobs.store.add_implementation
+    added = await jobs.written(call.caller, lambda: add(*one, call.body, actor, jobs.clock(), version=version))
+    if call.body.redirect_to:
+        await jobs.write_links(call.organization)
+    return added
+
+
+@OPERATIONS.handles(
+    Operation(
+        "GET /jobs/{id}/implementations/{number}", "implementation",
+        "One implementation, with its content as a string.", {"200": ImplementationWithContent},
+    )
+)  # fmt: skip
+async def implementation(jobs: JobService, call: Call) -> ImplementationWithContent:
+    return await jobs.store.database.read(jobs.store.implementation, *_job_of(call), _number(call))
+
+
+@OPERATIONS.handles(
+    Operation(
+        "POST /jobs/{id}/implementations/{number}/status", "set-implementation-status",
+        "Mark an implementation as accepted, shipped or withdrawn. Shipped starts the outcome.",
+        {"200": JobRecord}, writer, ImplementationProgress, 64 * KIB, "409 412",
+        examples={"shipped": {"status": "shipped", "shipped_at": "2026-11-20T10:00:00Z"}},
+    )
+)  # fmt: skip
+async def set_status(jobs: JobService, call: Call) -> JobRecord:
+    one, actor, set_to = (*_job_of(call), _number(call)), actor_of(call.caller), jobs.store.set_implementation_status
+    work = partial(set_to, *one, actor, version=_version(call), **asdict(call.body))
+    record = await jobs.written(call.caller, lambda: work(now=jobs.clock()))
+    if call.body.status == "withdrawn":
+        await jobs.write_links(call.organization)  # so that a link which is being written is not written later
+    return record
+
+
+@OPERATIONS.handles(
+    Operation(
+        "GET /implementations/active", "active-implementations",
+        "Every redirect that was shipped and not withdrawn, for edge workers that poll.",
+        {"200": list[ShippedRedirect], "304": None}, description="`If-None-Match` with the last `ETag`: 304 while "
+        "nothing has changed.", query=("domain",),
+    )
+)  # fmt: skip
+async def active_implementations(jobs: JobService, call: Call) -> Response:
+    asked = parse_parameters(call.request.scope["query_string"], ("domain",))
+    domain = PARAMETERS["domain"].parse(asked.get("domain", ""))
+    tag = _tag(await jobs.store.database.read(jobs.store.redirects_version, call.organization), domain)
+    if _has(call, tag):
+        return Response(status_code=304, headers={"ETag": tag})
+    # what is shipped meanwhile comes with the older tag, and is sent again with the next
+    body = await jobs.in_turn(call.caller, lambda: encode(jobs.store.redirects(call.organization, domain)))
+    return JsonResponse(body, headers={"ETag": tag})
+
+
+def _tag(version: str, domain: str) -> str:
+    """The entity tag of the shipped redirects of a version that work on a domain."""
+    return f'"{hashlib.sha256(f"{version} {domain}".encode()).hexdigest()[:32]}"'
+
+
+def _has(call: Call, tag: str) -> bool:
+    """Whether the sender has the answer of an entity tag already."""
+    known = [one.strip().removeprefix("W/") for one in call.request.headers.get("if-none-match", "").split(",")]
+    return tag in known or "*" in known
+
+
+def _job_of(call: Call) -> tuple[str, str]:
+    """The caller's organization, and the id of the job in the path."""
+    return call.organization, call.path["id"]
+
+
+def _number(call: Call) -> int:
+    """The number of an implementation in the path. Raises NotFound."""
+    text = call.path["number"]
+    if not re.fullmatch(r"[1-9]\d{0,5}", text, re.ASCII):
+        raise NotFound("Implementation not found.", "They are numbered from 1.")
+    return int(text)
+
+
+def _version(call: Call) -> int | None:
+    """The version in If-Match; None without one, or for *. Any text that is not a version matches none."""
+    header = call.request.headers.get("if-match")
+    if header is None or header == "*":
+        return None
+    match = re.fullmatch(r'"(\d{1,15})"', header.strip())
+    return int(match[1]) if match else -1

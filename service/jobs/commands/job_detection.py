@@ -1,0 +1,85 @@
+"""`traffic jobs detect`: runs the detectors, or explains what each looks for and nearly found."""
+
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from data import TrafficError
+from data.text import plural
+from service.core.commands.answers import print_answer
+from service.core.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, day_of
+from service.core.commands.printing import inform, printable
+from service.jobs.commands.opening import opened_detection
+
+if TYPE_CHECKING:
+    from queries import Detector, Engine, Snapshot
+
+_MOMENTS: Final = ("first_seen", "last_seen")
+_MAX_FOUND: Final = 100
+"""How many subjects the SQL of a detector gives at most."""
+
+
+def detect(
+    organization: OrganizationOption,
+    is_dry_run: Annotated[bool, typer.Option("--dry-run", help="print what was found, and change no job")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="print what each detector looks for and nearly found, and change no job")
+    ] = False,
+    as_of: Annotated[str, typer.Option(help="the day after the 28 days to examine, YYYY-MM-DD; default: today")] = "",
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Run the detectors over the last 28 complete days, and make or refresh jobs. The server does it once a day.
+
+    Example: traffic jobs detect --org acme --dry-run
+    """
+    from queries import DETECTORS, days_before, share_detected
+
+    now = datetime.now(UTC)
+    with opened_detection(lake, organization) as detection:
+        day = day_of("--as-of", as_of) if as_of else detection.lake.manifest.organizations.today(organization, now)
+        first, last = days_before(day)
+        if unjudged := sum(
+            first <= one <= last for one in detection.lake.manifest.statistics.stored_span(organization).unjudged
+        ):
+            inform(f"Not judged yet, so left out: {plural(unjudged, 'day')}; run `traffic compact`.")
+        shared = share_detected(detection.engine, organization, day) if explain or is_dry_run else None
+        if explain:
+            for detector in DETECTORS.values():
+                typer.echo(_explanation(detection.engine, detector, organization, day, shared))
+            return
+        if is_dry_run:
+            findings = [finding for one in DETECTORS.values() for finding in detection.find(one, day, shared)]
+            rows = [{"type": finding.type, "weight": finding.weight, **finding.subject} for finding in findings]
+            columns = dict.fromkeys(name for row in rows for name in row)
+            nothing = f"The detectors found nothing from {first} to {last}; --explain shows near misses."
+            print_answer([{name: row.get(name) for name in columns} for row in rows], "table", nothing=nothing)
+            return
+        runs = detection.update_jobs(day, now)
+    counts = ("created", "refreshed", "reopened", "ignored")
+    rows = [{"type": run.type, **{name: run.results[name] for name in counts}, "error": run.error} for run in runs]
+    print_answer(rows, "table")
+    if any(run.error for run in runs):
+        raise TrafficError("some detectors did not run; their jobs are unchanged.")
+
+
+def _explanation(
+    engine: "Engine", detector: "Detector", organization: str, day: date, shared: "Snapshot | None"
+) -> str:
+    """What a detector looks for, how many subjects it found and considered, and the heaviest that it did not find."""
+    from queries import detect
+    from service.jobs.texts import harmless
+
+    found = detect(engine, detector, organization, day, shared=shared)
+    considered = detect(engine, detector, organization, day, explain=True, shared=shared)
+    subjects = [finding.subject for finding in found]
+    below = next((finding.row for finding in considered if finding.subject not in subjects), None)
+    candidates = f"{len(considered)} or more" if len(considered) >= _MAX_FOUND else str(len(considered))
+    lines = [
+        f"{detector.type}: {len(found)} found, {candidates} considered.",
+        f"  It looks for: {detector.entry.description}",
+    ]
+    if below:
+        texts = ", ".join(f"{name} {harmless(value)}" for name, value in below.items() if name not in _MOMENTS)
+        lines.append(f"  The heaviest that was not found: {printable(texts)}")
+    return "\n".join(lines)

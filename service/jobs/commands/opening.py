@@ -1,0 +1,41 @@
+"""How commands open the jobs of a lake."""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from data import Lake
+from service.core.commands.options import existing_organization
+
+if TYPE_CHECKING:
+    from service.jobs.detection import Detection
+    from service.jobs.store import Jobs
+
+JobArgument = Annotated[str, typer.Argument(metavar="ID", help="the job's id, as `traffic jobs list` shows it")]
+
+
+@contextmanager
+def opened_jobs(lake: Path) -> Iterator["Jobs"]:
+    """The jobs of a lake."""
+    from service.core.control_database import ControlDatabase
+    from service.jobs.store import Jobs
+
+    opened = Lake(lake)
+    with closing(opened.manifest), closing(ControlDatabase(opened)) as control:
+        yield Jobs(control)
+
+
+@contextmanager
+def opened_detection(lake: Path, organization: str) -> Iterator["Detection"]:
+    """Return the detectors of an organization that exists in the lake, with its jobs and visits."""
+    from queries import Warehouse
+    from service.jobs.detection import Detection
+
+    with opened_jobs(lake) as jobs:
+        opened = jobs.database.lake
+        existing_organization(opened, organization)
+        with closing(Warehouse(opened)) as warehouse:
+            yield Detection(warehouse, opened, jobs, organization)

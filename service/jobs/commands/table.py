@@ -1,0 +1,9 @@
+"""The commands of jobs, by name."""
+
+from typing import Final
+
+from service.jobs.commands import jobs
+
+COMMANDS: Final = {
+    "jobs": jobs.app,
+}

@@ -1,0 +1,106 @@
+"""What the page of a job shows: its evidence as a table, how to run it again, its outcome in words and as a chart."""
+
+import hashlib
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date, timedelta
+from typing import Any, Final
+
+from markupsafe import Markup
+
+from queries import DETECTORS, ENTRIES, template
+from service.core.pages import formats
+from service.core.pages.columns import TableColumn, cell, column_of
+from service.jobs.records import JobOutcome, JobRecord
+
+DayCount = tuple[date, int, int]
+"""A day, and its events and visits."""
+
+DAYS_BEFORE: Final = 14
+DAYS_AFTER: Final = 28
+"""The days of the chart, before and after the one on which it was shipped."""
+_UNTRUSTED: Final = Markup("<code>%s</code>")
+_ENTRIES: Final = {one.entry.name: one.entry for one in DETECTORS.values()} | ENTRIES
+"""What evidence may be the rows of."""
+_NOTHING: Final = Markup('<data value="">–</data>')
+
+
+def evidence_of(record: JobRecord) -> dict[str, Any] | None:
+    """The evidence of a record for the template; None for a job that no query found.
+
+    Columns of untrusted text are of the kind "untrusted". `sql` is "" if the query was removed since.
+    """
+    evidence = record.evidence
+    if evidence is None:
+        return None
+    names = list(evidence.rows[0]) if evidence.rows else []
+    columns = [_column(evidence.template, name, name in evidence.untrusted) for name in names]
+    rows = [[_cell(column, row.get(column.field)) for column in columns] for row in evidence.rows]
+    name, start, end = evidence.template, evidence.scope.start_date, evidence.scope.end_date
+    sql = template(name) if name in _ENTRIES else ""
+    query = name if name in ENTRIES else f"queries/{name}.sql"
+    arguments = [query, "--org", record.organization, "--start-date", start, "--end-date", end]
+    return {
+        "name": name,
+        "columns": columns,
+        "rows": rows,
+        "span": formats.span(start, end),
+        "sql": sql,
+        "has_changed": hashlib.sha256(sql.encode()).hexdigest() != evidence.sql_sha256,
+        "replay": evidence.replay,
+        "query": f"traffic query {shlex.join(map(str, arguments))}",
+    }
+
+
+def outcome_sentences(outcome: JobOutcome) -> list[str]:
+    """What an outcome says, in sentences, the verdict first."""
+    if outcome.verdict is None and outcome.status == "none":
+        return ["Nothing is measured before an implementation is shipped."]
+    if outcome.verdict is None:
+        return ["It is too early to tell."]
+    sentences = [outcome.verdict]
+    if (chance := outcome.probability) is not None:
+        written = "below 0.0001" if chance < 0.0001 else f"{chance:.2g}"
+        sentences.append(f"If nothing had changed, the probability of such a difference would be {written}.")
+    if outcome.status == "waiting" and outcome.until:
+        sentences.append(f"It is measured until {formats.day(outcome.until.isoformat())}.")
+    if outcome.judged_by == "rate" and not outcome.resolves:
+        sentences.append("This compares the days before and after; it does not prove the cause, and closes no job.")
+    return sentences
+
+
+def days_of(shipped_on: date, today: date) -> tuple[date, date]:
+    """The first and the last day of the chart: complete days, and the one on which it was shipped."""
+    last = min(today - timedelta(1), shipped_on + timedelta(DAYS_AFTER))
+    return shipped_on - timedelta(DAYS_BEFORE), max(last, shipped_on)
+
+
+def filled_days(counts: Sequence[DayCount], first: date, last: date) -> list[DayCount]:
+    """The counts of every day from first to last; 0 on those without visits."""
+    by_day = {day: (events, visits) for day, events, visits in counts}
+    days = [first + timedelta(number) for number in range((last - first).days + 1)]
+    return [(day, *by_day.get(day, (0, 0))) for day in days]
+
+
+def expected_days(days: Sequence[DayCount], shipped_on: date, outcome: JobOutcome) -> list[float] | None:
+    """What would be counted of the visits of each day at the rates of the control; None without one."""
+    before, after = outcome.control_before, outcome.control_after
+    if before is None or after is None:
+        return None
+    pairs = [(among, after if day > shipped_on else before) for day, _, among in days]
+    return [round(among * control.events / control.visits, 1) for among, control in pairs]
+
+
+def _column(entry: str, name: str, is_untrusted: bool) -> TableColumn:
+    """The column for a value of the evidence, as its query declares it."""
+    fields = _ENTRIES[entry].fields if entry in _ENTRIES else ()
+    declared = [column_of(field) for field in fields if field.name == name]
+    column = declared[0] if declared else TableColumn(name, name.replace("_", " ").capitalize(), "text")
+    return replace(column, kind="untrusted") if is_untrusted else column
+
+
+def _cell(column: TableColumn, value: object) -> Markup:
+    if value is None:
+        return _NOTHING
+    return _UNTRUSTED % value if column.kind == "untrusted" else cell(column, value, "ai", "")

@@ -1,0 +1,187 @@
+"""The pages of jobs: the list, and one job with its evidence, its actions and its outcome."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from data import BadInput, TrafficError
+from queries import JOB_KINDS, InvalidParameter, measure_all
+from service.access.page_context import PageContext, PageLink
+from service.access.sessions import Session
+from service.core.http.caller import Caller
+from service.core.http.errors import NotFound, Overloaded
+from service.core.pages.charts import measured_days
+from service.core.pages.forms import editors_form
+from service.jobs import states
+from service.jobs.implementations import CONTENT_TYPES, MAX_CONTENT_BYTES, Draft
+from service.jobs.page_content import days_of, evidence_of, expected_days, filled_days, outcome_sentences
+from service.jobs.records import JobRecord
+from service.jobs.redirects import ADD_REDIRECT, RedirectGuess
+from service.jobs.service import JobService, actor_of
+from service.jobs.states import OPEN, STATUSES, JobChanged, JobConflict, JobNotFound, TooLarge
+
+MAX_FORM_BYTES: Final = 4 * MAX_CONTENT_BYTES
+"""Of the form with an implementation, whose letters a form may encode with three bytes each."""
+_VERSION: Final = re.compile(r"\d{1,15}", re.ASCII)
+_KINDS: Final = [(kind, content_type) for kind, types in CONTENT_TYPES.items() for content_type in types or ("",)]
+
+
+NAVIGATION: Final = PageLink("jobs", "Jobs", "g j", section="jobs")
+
+
+def routes(context: PageContext, jobs: JobService) -> list[Route]:
+    """The routes of jobs."""
+    pages, root = _JobPages(context, jobs), f"{context.root}/jobs"
+    return [
+        Route(root, pages.list),
+        Route(f"{root}/{{id}}", pages.job),
+        Route(f"{root}/{{id}}/actions", pages.act, methods=["POST"]),
+        Route(f"{root}/{{id}}/implementations", pages.attach, methods=["POST"]),
+        Route(f"{root}/{{id}}/implementations/{{number}}/status", pages.set_status, methods=["POST"]),
+    ]
+
+
+class _JobPages:
+    def __init__(self, context: PageContext, jobs: JobService) -> None:
+        self._context = context
+        self._service = jobs
+        self._jobs = jobs.store
+
+    async def list(self, request: Request) -> Response:
+        """The jobs of the organization: the open ones, or those of one status."""
+        session: Session = request.scope["session"]
+        status = request.query_params.get("status", "")
+        if status and status not in STATUSES:
+            raise InvalidParameter("status", "is not a job status", f"Use {', '.join(STATUSES)}.")
+        rows = await self._context.in_thread(request, self._jobs.of, session.organization)
+        counts = Counter(row.status for row in rows)
+        chosen = [row for row in rows if row.status in ((status,) if status else OPEN)]
+        of_each = [(one.capitalize(), one, counts[one]) for one in STATUSES]
+        tabs = [("Open", "", sum(counts[one] for one in OPEN)), *of_each]
+        shown = {**self._context.layout(request, "jobs"), "jobs": chosen, "tabs": tabs, "status": status}
+        return await self._context.renderer.response(request, "jobs.html", shown | {"has_jobs": bool(rows)})
+
+    async def act(self, request: Request) -> Response:
+        """Review, approve, dismiss, resolve or reopen a job, as the form says."""
+        fields = await editors_form(request)
+        note = fields.get("note", "").strip() or None
+        return await self._written(request, fields, self._jobs.act, fields.get("action_id", ""), note=note)
+
+    async def attach(self, request: Request) -> Response:
+        """Attach the implementation that a form describes: a text, or the address where it is."""
+        fields = await editors_form(request, MAX_FORM_BYTES)
+        kind, _, content_type = fields.get("kind", "").partition(" ")
+        content = fields.get("content", "").replace("\r\n", "\n")  # browsers send lines of forms with CRLF
+        has_content = bool(content.strip())
+        draft = Draft(
+            "patch" if "redirect_to" in fields else kind,
+            content_type or None if has_content else None,
+            content if has_content else None,
+            fields.get("url", "").strip() or None,
+            fields.get("note", "").strip() or None,
+            fields["redirect_to"].strip() if "redirect_to" in fields else None,
+        )
+        return await self._written(request, fields, self._jobs.add_implementation, draft)
+
+    async def set_status(self, request: Request) -> Response:
+        """Note that an implementation is accepted, shipped or withdrawn."""
+        fields, number = await editors_form(request), request.path_params["number"]
+        if not _VERSION.fullmatch(number):
+            raise NotFound
+        write = self._jobs.set_implementation_status
+        return await self._written(request, fields, write, int(number), status=fields.get("status", ""))
+
+    async def _written(
+        self, request: Request, fields: dict[str, str], write: Callable[..., object], what: object, **more: str | None
+    ) -> Response:
+        """Write, and show the job; if it cannot be written, with the reason and what was typed. Raises NotFound.
+
+        `write` is a method of Jobs that takes organization, job, `what`, actor, time, `version` and `more`.
+        """
+        caller, job_id = request.scope["session"].caller, request.path_params["id"]
+        who, now, text = actor_of(caller), self._context.services.clock(), fields.get("version", "")
+        version = int(text) if _VERSION.fullmatch(text) else -1  # any other text matches no job
+        try:
+            await self._service.written(
+                caller, lambda: write(caller.organization, job_id, what, who, now, version=version, **more)
+            )
+            if "redirect_to" in fields or fields.get("status") == "withdrawn":
+                await self._service.write_links(caller.organization)
+        except JobNotFound:
+            raise
+        except JobChanged as error:
+            changed = f"Nothing was done: the job has changed since you opened it. It is {error.job_status} now."
+            return await self.job(request, 412, f"{changed} Review it below, then decide again.", fields)
+        except JobConflict as error:
+            return await self.job(request, 409, f"Nothing was done. {error}", fields)
+        except BadInput as error:
+            status = 413 if isinstance(error, TooLarge) else 400
+            return await self.job(request, status, f"Nothing was done: {error}", fields)
+        return RedirectResponse(f"{self._context.root}/jobs/{job_id}", 303)
+
+    async def job(
+        self, request: Request, status: int = 200, problem: str = "", fields: dict[str, str] | None = None
+    ) -> Response:
+        """One job, with the problem of a form and what was typed into it."""
+        session: Session = request.scope["session"]
+        organization, job_id = session.organization, request.path_params["id"]
+        job, content = await self._jobs.database.read(self._jobs.with_content, organization, job_id)
+        implementation = job.implementation
+        takes_implementation = job.status in {"approved", "sent"}
+        takes_redirect = session.caller.may_write and takes_implementation and job.action_id == ADD_REDIRECT
+        guesses: Sequence[RedirectGuess] = ()
+        if takes_redirect:
+            with suppress(TrafficError, Overloaded):  # they cannot be read now
+                guesses = await self._service.guesses(session.caller, job_id)
+        shown: dict[str, Any] = {
+            **self._context.layout(request, "jobs/job"),
+            "job": job,
+            "content": content,
+            "evidence": evidence_of(job),
+            "outcome": outcome_sentences(job.outcome),
+            "measure": await self._measured(session.caller, job),
+            "actions": [one for one in job.actions if not one.is_default or job.status in {"new", "reviewed"}],
+            "statuses": states.IMPLEMENTATION_TRANSITIONS[implementation.status] if implementation else (),
+            "takes_implementation": takes_implementation,
+            "takes_redirect": takes_redirect,
+            "guesses": guesses,
+            "kinds": _KINDS,
+            "may_write": session.caller.may_write,
+            "problem": problem,
+            "fields": fields or {},
+        }
+        return await self._context.renderer.response(request, "job.html", shown, status)
+
+    async def _measured(self, caller: Caller, job: JobRecord) -> dict[str, Any] | None:
+        """The chart and the days of a shipped job; None without a measure, or if it cannot be taken now."""
+        kind, shipped_at = JOB_KINDS.get(job.type), job.implementation.shipped_at if job.implementation else None
+        if kind is None or shipped_at is None:
+            return None
+        services, organization = self._context.services, caller.organization
+        shipped_on = services.lake.manifest.organizations.today(organization, shipped_at)
+        subject = orjson.loads((await self._jobs.database.read(self._jobs.job, organization, job.id)).subject)
+        if set(subject) != set(kind.subject):  # it was erased
+            return None
+        first, last = days_of(shipped_on, services.today(organization))
+        try:
+            with services.workers.admitted(*caller.turn):
+                (counts,) = await services.workers.compute(
+                    *caller.turn,
+                    lambda: measure_all(self._service.warehouse, kind, organization, [subject], first, last),
+                )
+        except TrafficError:  # such as QueryTimeout: the rest of the page does not depend on it
+            return {"description": kind.measure.description, "chart": "", "days": []}
+        days = filled_days(counts, first, last)
+        expected = expected_days(days, shipped_on, job.outcome)
+        has_events = any(events or visits for _, events, visits in days)
+        chart = measured_days(days, shipped_on, expected) if has_events else ""
+        return {"description": kind.measure.description, "chart": chart,
+                "days": days, "expected": expected, "others": job.outcome.others,
+                "name": kind.measure.name, "shipped_on": shipped_on}  # fmt: skip

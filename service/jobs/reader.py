@@ -1,0 +1,70 @@
+"""What pages read of jobs beside their records: the undecided, the job of a subject, events for a chart."""
+
+from dataclasses import dataclass
+from datetime import date
+
+from data.local_time import today
+from service.core.clock import from_text
+from service.core.control_database import ControlDatabase
+from service.core.pages import formats
+from service.reports.filters import Filters
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One mark: its day, what happened, and the page under /app/ that shows it."""
+
+    day: date
+    text: str
+    path: str
+
+
+class JobReader:
+    """Reads jobs from an open database. Its methods block; safe to use from several threads."""
+
+    def __init__(self, database: ControlDatabase) -> None:
+        self._database = database
+
+    def undecided(self, organization: str) -> int:
+        """The number of undecided jobs: new or reviewed."""
+        rows = self._database.rows(
+            "SELECT count(*) FROM jobs WHERE organization = ? AND status IN ('new', 'reviewed')", [organization]
+        )
+        return int(rows[0][0])
+
+    def by_fingerprint(self, organization: str) -> dict[str, tuple[str, str]]:
+        """Id and status of the newest job of each subject, by its fingerprint."""
+        rows = self._database.rows(
+            "SELECT fingerprint, id, status FROM jobs WHERE organization = ? AND fingerprint IS NOT NULL "
+            "ORDER BY created_at, id",
+            [organization],
+        )
+        return {fingerprint: (job_id, status) for fingerprint, job_id, status in rows}
+
+    def events(self, filters: Filters, zone: str) -> list[Mark]:
+        """What was shipped to what `filters` show, whenever it was, and when the rules became others than before."""
+        scope, marks = filters.scope, []
+        for start, _, before in self.rules(filters.organization):
+            if before:
+                day = date.fromisoformat(start)
+                text = f"{formats.day(day)}: the rules by which visits are classified changed"
+                marks.append(Mark(day, text, "settings/storage#rules"))
+        shipped = self._database.rows(
+            "SELECT id, title, shipped_at FROM jobs JOIN implementations ON job_id = id "
+            "WHERE organization = ? AND implementations.status = 'shipped' AND shipped_at IS NOT NULL "
+            "AND coalesce(?, domain) IS domain AND coalesce(?, short_code) IS short_code",
+            [filters.organization, scope.domain, scope.short_code],
+        )
+        for job, title, shipped_at in shipped:
+            day = today(zone, from_text(shipped_at))
+            marks.append(Mark(day, f"{formats.day(day)}, shipped: {title}", f"jobs/{job}"))
+        return marks
+
+    def rules(self, organization: str) -> list[tuple[str, str, str | None]]:
+        """The days from which on visits were judged by other rules, the rules, and those before."""
+        return self._database.rows(
+            "SELECT * FROM (SELECT day, rules_version, lag(rules_version) OVER (ORDER BY day) AS before "
+            "FROM detection_runs WHERE organization = ?) "
+            "WHERE before IS NULL OR before <> rules_version ORDER BY day DESC",
+            [organization],
+        )

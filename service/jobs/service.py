@@ -1,0 +1,68 @@
+"""Work on jobs that API and pages ask for: writes and long reads, each in the turn of its organization."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from queries import Warehouse
+from service.core.clock import Clock
+from service.core.http.caller import Caller
+from service.core.http.group_commit import GroupCommit
+from service.core.http.pools import Workers
+from service.core.threads import Result, lower_priority
+from service.jobs.records import Actor
+from service.jobs.redirects import ADD_REDIRECT, RedirectGuess, redirect_guesses
+from service.jobs.store import Jobs
+
+LinkWrites = GroupCommit[None, None]
+"""Writes the links that redirects ask for. All of an organization are one change, for which all who asked wait."""
+
+
+def link_writes(store: Jobs, serves_others: Callable[[str], bool]) -> LinkWrites:
+    """The thread that writes the links of redirects. An organization rests while queries of others run or wait."""
+
+    def write(organization: str, waiting: list[None]) -> list[None]:
+        store.write_links(organization)
+        return waiting
+
+    thread = ThreadPoolExecutor(1, thread_name_prefix="redirects-write", initializer=lower_priority)
+    return GroupCommit(write, thread, serves_others)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobService:
+    """The jobs of a lake, and what reads visits and writes links for them."""
+
+    store: Jobs
+    links: LinkWrites
+    warehouse: Warehouse
+    workers: Workers
+    clock: Clock
+
+    async def written(self, caller: Caller, work: Callable[[], Result]) -> Result:
+        """The result of a write. Raises what it raises."""
+        return await self.workers.writes.compute(*caller.turn, work)
+
+    async def in_turn(self, caller: Caller, work: Callable[[], Result]) -> Result:
+        """The result of work that takes longer the more an organization has stored. Raises Overloaded."""
+        with self.workers.texts.admitted(*caller.turn):
+            return await self.workers.texts.compute(*caller.turn, work)
+
+    async def write_links(self, organization: str) -> None:
+        """Write the links that redirects of an organization ask for, or no longer ask for."""
+        await self.links.add(organization, None)
+
+    async def guesses(self, caller: Caller, job_id: str) -> list[RedirectGuess]:
+        """Where the path of a job may be redirected to. Raises JobNotFound, Overloaded and what queries raise."""
+        database = self.store.database
+        job = await database.read(self.store.job, caller.organization, job_id)
+        if job.action_id != ADD_REDIRECT:
+            return []
+        today = database.lake.manifest.organizations.today(caller.organization, self.clock())
+        with self.workers.admitted(*caller.turn):
+            return await self.workers.compute(*caller.turn, lambda: redirect_guesses(self.warehouse, job, today))
+
+
+def actor_of(caller: Caller) -> Actor:
+    """The caller of a request, as the history of a job names it."""
+    return Actor(caller.name, "key" if caller.is_key else "user")

@@ -1,0 +1,1 @@
+"""Keeping a server and its lake well: maintenance, doctor, health."""

@@ -1,0 +1,60 @@
+"""`traffic countries`: names free country databases, and sets one up from its downloaded file."""
+
+import os
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from service.core.commands.options import DEFAULT_LAKE, LakeOption, created_lake
+from service.core.commands.printing import inform, printable
+from service.core.settings import setting
+
+FREE_DATABASES: Final = (
+    (
+        "DB-IP Lite", "CC BY 4.0, no account", "link to DB-IP where its countries are shown",
+        "https://db-ip.com/db/download/ip-to-country-lite",
+    ),
+    (
+        "IPinfo Lite", "CC BY-SA 4.0, free account", "name IPinfo where its countries are shown",
+        "https://ipinfo.io/developers/ipinfo-lite-database",
+    ),
+    (
+        "GeoLite2 Country", "GeoLite End User License Agreement, free account",
+        "name MaxMind; delete an outdated file within 30 days",
+        "https://dev.maxmind.com/geoip/geolite2-free-geolocation-data",
+    ),
+)  # fmt: skip
+"""Country databases that cost nothing: name, licence, what it asks for, and the page that offers them and names it."""
+
+
+def countries(
+    file: Annotated[Path | None, typer.Argument(help="the downloaded file: .mmdb, .mmdb.gz or .tar.gz")] = None,
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """List free country databases, or set up the downloaded FILE.
+
+    An address is looked up in it, then it is copied into the lake, where import, follow and serve find it unless
+    TRAFFIC_GEOIP or --geoip names another. Run this again for a newer file. Nothing is fetched from the network.
+
+    Example: traffic countries dbip-country-lite-2026-11.mmdb.gz
+    """
+    if file is None:
+        for name, licence, asks, url in FREE_DATABASES:
+            typer.echo(f"{name} ({licence}; {asks})\n  {url}")
+        inform("Download one in the format MMDB, then run: traffic countries FILE")
+        return
+    from data.store.country_file import read_download, set_up
+
+    download = read_download(file)
+    opened = created_lake(lake)
+    before = opened.country_database.exists()
+    inform(f"{file}: {printable(download.description)}; {download.address} is in {download.country}.")
+    inform(f"It {'replaces' if before else 'is copied to'} {opened.country_database}.")
+    set_up(opened, download)
+    inform(
+        "Visits that are imported from now on have countries; restart `traffic serve` and `traffic follow` for theirs. "
+        "Past visits get none, as their addresses are gone."
+    )
+    if named := os.environ.get(setting("geoip").variable):
+        inform(f"{setting('geoip').variable} names {named}, which is used instead: unset it.")

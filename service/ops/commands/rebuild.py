@@ -1,0 +1,79 @@
+"""`traffic rebuild`: makes a lost or damaged manifest again from the visit files."""
+
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from data import Lake
+from data.text import plural
+from service.core.commands.confirmation import check_can_ask, is_confirmed
+from service.core.commands.options import DEFAULT_LAKE, LakeOption
+from service.core.commands.printing import inform, printable, progress_bar
+
+
+def rebuild(
+    yes: Annotated[bool, typer.Option("--yes", help="answer every question with yes")] = False,
+    discard_unknown: Annotated[
+        bool, typer.Option("--discard-unknown", help="delete the files that the present manifest does not know")
+    ] = False,
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Make the manifest again from the visit files, if it is lost, damaged, or older than they are.
+
+    Stop the server first. A copy of the old manifest is kept, and no visit is deleted. Visits that were not yet in
+    a file are lost with a lost manifest. Afterwards, --discard-unknown deletes the files that still do not count.
+
+    Example: traffic rebuild --yes
+    """
+    if discard_unknown:
+        _discard(lake, yes)
+        return
+    from data.recovery.rebuild import Rebuild, locked_for_rebuild
+
+    with locked_for_rebuild(lake) as root:
+        with progress_bar("Reading") as progress:
+            one = Rebuild(root, progress)
+        for question in one.plan.questions:
+            inform(printable(f"{question.text}."))
+            one.plan.answer(question, _is_confirmed(question.asks, yes))
+        with progress_bar("Checking", is_bytes=True) as checking:
+            result = one.run(checking)
+    for reason in result.damaged:
+        typer.echo(printable(reason))
+    inform(f"The manifest now counts {plural(result.visits, 'visit')} in {plural(result.files, 'file')}.")
+    if one.old is None:
+        inform("Visits that were not yet in a file are lost with the manifest.")
+    elif result.pending:
+        inform(f"{plural(result.pending, 'visit')} not yet in a file were taken over.")
+    if result.copy:
+        inform(f"The old manifest is kept as {result.copy}; `traffic erase` does not reach into it.")
+    if one.plan.repeated:
+        files = plural(len(one.plan.repeated), "file")
+        inform(f"{files} not counted: their visits are in others. See `traffic verify`.")
+    inform("Run `traffic verify`, then start the server.")
+    if result.damaged:
+        raise typer.Exit(1)
+
+
+def _is_confirmed(question: str, yes: bool) -> bool:
+    """Whether --yes or the answer on the terminal says yes. Raises BadInput where there is none."""
+    check_can_ask(yes, otherwise="answer every question with yes")
+    return yes or is_confirmed(question)
+
+
+def _discard(lake: Path, yes: bool) -> None:
+    from data.store.unknown import describe_unknown, discard_unknown, unknown_files
+
+    opened = Lake(lake)
+    with closing(opened.manifest):
+        paths = unknown_files(opened)
+        for path in paths:
+            inform(printable(f"{path.relative_to(opened.root)}: {describe_unknown(path)}"))
+        files = plural(len(paths), "visit file")
+        if not paths:
+            inform("The manifest knows every visit file.")
+        elif _is_confirmed(f"{files} would be deleted. This cannot be undone. Delete?", yes):
+            discard_unknown(opened, paths)
+            inform(f"{files} deleted.")

@@ -1,0 +1,42 @@
+"""`traffic reclassify`: classifies stored visits again with the current rules."""
+
+from typing import Annotated
+
+import typer
+
+from data import Lake
+from data.text import plural
+from service.core.commands.options import DEFAULT_LAKE, LakeOption, OnlyOrganizationOption, chosen_organizations
+from service.core.commands.printing import inform, print_rows, progress_bar
+
+
+def reclassify(
+    organization: OnlyOrganizationOption = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="show what would change, but change nothing")] = False,
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Classify stored visits again if their rules have changed, day by day, and show how many changed category.
+
+    Results of IP verification are kept, because addresses are not stored. If it is interrupted, run it again to
+    continue.
+
+    Example: traffic reclassify --dry-run
+    """
+    from data.tasks.reclassification import Reclassifier
+
+    opened = Lake(lake)
+    chosen = chosen_organizations(opened, organization)
+    with progress_bar("Reclassifying") as progress:
+        changes = Reclassifier(opened).run(chosen, dry_run, progress)
+    rows = []
+    for move, agents in sorted(changes.moves.items(), key=lambda move: (-move[1].total(), move[0])):
+        after = move.after if move.after != move.before else "(other details)"
+        ((example, _),) = agents.most_common(1)
+        rows.append((move.before, after, f"{agents.total():,}", example or "(none)"))
+    if rows:
+        print_rows(("from", "to", "visits", "most frequent user agent"), rows)
+    verb = "would be reclassified" if dry_run else "reclassified"
+    inform(
+        f"{changes.rewritten:,} of {plural(changes.visits, 'visit')} in {plural(changes.partitions, 'day')} {verb}; "
+        f"{changes.changed:,} of them with a different result."
+    )

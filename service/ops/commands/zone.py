@@ -1,0 +1,41 @@
+"""`traffic zone`: the time zone of an organization, whose days and hours its answers have."""
+
+from typing import Annotated
+
+import typer
+
+from data import Lake
+from data.local_time import check_zone
+from data.visits import check_organization
+from service.core.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, created_lake
+from service.core.commands.printing import inform
+
+app = typer.Typer(help="Show or set the time zone of an organization.", rich_markup_mode=None)
+
+
+@app.command("set")
+def set_zone(
+    zone: Annotated[str, typer.Argument(help="a name of the tz database, such as Europe/Berlin")],
+    organization: OrganizationOption,
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Set the time zone of an organization before its first visit. Its days, hours and weeks are then of that zone.
+
+    Example: traffic zone set Europe/Berlin --org acme
+    """
+    check_organization(organization)
+    check_zone(zone)
+    opened = created_lake(lake)
+    with opened.write_lock():  # an import that runs has read the zone
+        opened.manifest.organizations.set_zone(organization, zone)
+    inform(f"Days of {organization} are those of {zone}.")
+
+
+@app.command("show")
+def show_zone(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE) -> None:
+    """Print the time zone of an organization; UTC if none was set.
+
+    Example: traffic zone show --org acme
+    """
+    check_organization(organization)
+    typer.echo(Lake(lake, must_write=False).manifest.organizations.zone(organization))

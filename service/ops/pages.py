@@ -1,0 +1,50 @@
+"""Settings > Cache and Storage."""
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from data.store.status import organization_status
+from queries import CACHE_STATS
+from service.access.page_context import PageLink
+from service.access.sessions import Session
+from service.core.encoding import encode
+from service.dashboard.context import DashboardContext
+from service.dashboard.panels import Panel
+from service.dashboard.tables import CellLinks, fill
+
+TABS = (PageLink("settings/cache", "Cache"), PageLink("settings/storage", "Storage"))
+
+
+def routes(context: DashboardContext) -> list[Route]:
+    """The routes of cache and storage."""
+    pages, root = _StatePages(context), f"{context.root}/settings"
+    return [Route(f"{root}/cache", pages.cache), Route(f"{root}/storage", pages.storage)]
+
+
+class _StatePages:
+    def __init__(self, context: DashboardContext) -> None:
+        self._context = context
+
+    async def cache(self, request: Request) -> Response:
+        """The statistics of the cache of this organization's answers."""
+        session: Session = request.scope["session"]
+        rows = orjson.loads(encode(self._context.answers.statistics(session.organization)))
+        links = CellLinks(self._context.root, request.url.path, await self._context.filters(request))
+        return await self._context.tab_page(
+            request,
+            "settings/cache",
+            "settings_cache.html",
+            panel=fill(Panel(CACHE_STATS, "Cache", is_wide=True), rows, links),
+        )
+
+    async def storage(self, request: Request) -> Response:
+        """What this organization has stored; nothing about others."""
+        organization, services = request.scope["session"].organization, self._context.services
+        now = services.clock()
+        status = await self._context.in_thread(request, organization_status, services.lake, organization, now)
+        rules = await self._context.control.read(self._context.job_reader.rules, organization)
+        return await self._context.tab_page(
+            request, "settings/storage", "settings_storage.html", stored=status, rules=rules
+        )

@@ -1,0 +1,192 @@
+"""Answers as encoded JSON: from the cache, or computed by an Engine in a worker thread."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from typing import Any, Final, TypeVar
+
+from starlette.types import Receive
+
+from data.manifest.organizations import OrganizationState
+from queries import ENDPOINTS, ClusterTimeout, Engine, Entry, Scope, template_entries
+from service.core.http.compression import compress
+from service.core.http.errors import ClientDisconnected, LakeReplaced, Overloaded
+from service.core.http.pools import Workers
+from service.reports.cache import AnswerCache, CachedAnswer, CacheKey
+from service.reports.query_batch import QueryBatch
+
+Result = TypeVar("Result")
+
+LONG: Final = ("bot-traffic", "top-links")
+"""Entries that read most rows of rollups. They begin first: the last of a dashboard to end, they would run alone."""
+
+_PARTS: Final = {
+    name: [(b'"%s":' % member.encode(), part) for member, part in entry.members if part.name in ENDPOINTS]
+    for name, entry in ENDPOINTS.items()
+}
+"""For each entry: its parts that are cached under their own key, each with its encoded member name and a colon."""
+
+
+class Answers:
+    """The answers of one lake as encoded JSON. Belongs to one event loop."""
+
+    def __init__(self, engine: Engine, cache: AnswerCache, workers: Workers) -> None:
+        self._engine = engine
+        self._cache = cache
+        self._workers = workers
+        self._states: dict[str, OrganizationState] = {}
+
+    async def body(self, entry: Entry, scope: Scope, is_share: bool = False, receive: Receive | None = None) -> bytes:
+        """The answer of an entry of the catalog for a scope, encoded as JSON. Queries of a share come last.
+
+        It is at most five minutes old, and never older than the last erasure or reclassification. Raises Overloaded,
+        and what the Engine raises. With `receive`, the ASGI callable of the request, also raises
+        ClientDisconnected as soon as the client disconnects.
+        """
+        epoch = self.state(scope.organization).epoch
+        body = self._cached(entry, scope, epoch)
+        if body is not None:
+            return body
+        self._check_capacity([entry], scope, epoch, is_share)
+        batch = QueryBatch(self._engine, self._workers, scope, is_share, template_entries(entry))
+        computed = self._compute_answer(entry, scope, epoch, batch)
+        return await (while_connected(computed, receive) if receive else computed)
+
+    async def compressed(self, entry: Entry, scope: Scope, is_share: bool, body: bytes) -> bytes:
+        """An answer that `body` just gave, as gzip. It is compressed once for as long as it is cached."""
+        key = CacheKey.of(entry.name, scope, self.state(scope.organization).epoch)
+        answer = self._cache.get(key) or self._assemble(entry, key)
+
+        def compute() -> Awaitable[bytes]:
+            plain = answer.body if answer else body
+            return self._workers.texts.compute(scope.organization, is_share, lambda: compress(plain))
+
+        return await (self._cache.compressed(key, answer, is_share, compute) if answer else compute())
+
+    async def bodies(self, entries: Sequence[Entry], scope: Scope, is_share: bool = False) -> list[bytes]:
+        """The answers of several entries, as `body` gives them. What is not cached is computed as one batch."""
+        epoch = self.state(scope.organization).epoch
+        self._check_capacity(entries, scope, epoch, is_share)
+        leaves = [leaf for entry in entries for leaf in template_entries(entry)]
+        batch = QueryBatch(self._engine, self._workers, scope, is_share, leaves)
+
+        async def body_of(entry: Entry) -> bytes:
+            return self._cached(entry, scope, epoch) or await self._compute_answer(entry, scope, epoch, batch)
+
+        return await _bodies_of(body_of, entries)
+
+    def statistics(self, organization: str) -> list[dict[str, Any]]:
+        """The rows of cache-stats."""
+        parts = {name: [part.name for _, part in pairs] for name, pairs in _PARTS.items()}
+        return self._cache.statistics(organization, list(ENDPOINTS), parts)
+
+    def state(self, organization: str) -> OrganizationState:
+        """The epoch and the zone of an organization, read once in a turn of the event loop.
+
+        All requests that are answered in one turn were received before it, so none of them gets an older epoch. Raises
+        LakeReplaced.
+        """
+        if not self._states:
+            asyncio.get_running_loop().call_soon(self._states.clear)
+        if organization not in self._states:
+            try:
+                self._states[organization] = self._engine.state(organization)
+            except OSError as error:
+                raise LakeReplaced from error
+        return self._states[organization]
+
+    def _cached(self, entry: Entry, scope: Scope, epoch: int) -> bytes | None:
+        """The cached answer, which counts as a hit; None if it, or one of its parts, is not cached."""
+        key = CacheKey.of(entry.name, scope, epoch)
+        answer = self._cache.get(key) or self._assemble(entry, key)
+        if answer is None:
+            return None
+        self._cache.count(scope.organization, entry.name, "hits")
+        return answer.body
+
+    def _assemble(self, entry: Entry, key: CacheKey) -> CachedAnswer | None:
+        """The answer made of the parts of an entry, if it has any and all are cached. Cached as long as these."""
+        parts = _PARTS.get(entry.name)
+        if not parts:
+            return None
+        answers = []
+        for _, part in parts:
+            answer = self._cache.get(CacheKey(part.name, *key[1:]))
+            if answer is None:
+                return None
+            answers.append(answer)
+        body = _object_of(name + answer.body for (name, _), answer in zip(parts, answers, strict=True))
+        assembled = CachedAnswer(body, min(answer.stored_at for answer in answers))
+        self._cache.put(key, assembled)
+        return assembled
+
+    def _check_capacity(self, entries: Iterable[Entry], scope: Scope, epoch: int, is_share: bool) -> None:
+        """Raise Overloaded if one of the entries has to be computed and too many requests are admitted already.
+
+        Otherwise a refused dashboard would cost as many tasks and exceptions as it has parts.
+        """
+        if not self._workers.is_full(scope.organization, is_share):
+            return
+        leaves = [part.name for entry in entries for _, part in _PARTS.get(entry.name) or [(b"", entry)]]
+        if any(self._cache.needs_computation(CacheKey.of(name, scope, epoch), is_share) for name in leaves):
+            raise Overloaded
+
+    async def _compute_answer(self, entry: Entry, scope: Scope, epoch: int, batch: QueryBatch) -> bytes:
+        """Compute the answer, or those of its parts that are not cached. Concurrent calls share computations."""
+        parts = _PARTS.get(entry.name)
+
+        def computed(entry: Entry) -> Coroutine[Any, Any, bytes]:
+            key = CacheKey.of(entry.name, scope, epoch)
+            return self._cache.get_or_compute(key, batch.is_share, lambda: batch.run(entry))
+
+        if not parts:
+            return await computed(entry)
+        self._cache.count(scope.organization, entry.name, "misses")
+        bodies = await _bodies_of(computed, [part for _, part in parts])
+        return _object_of(name + body for (name, _), body in zip(parts, bodies, strict=True))
+
+
+async def while_connected(answering: Awaitable[Result], receive: Receive) -> Result:
+    """What is awaited. If the client disconnects first, cancels it and raises ClientDisconnected."""
+
+    async def disconnected() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass  # ignore the rest of the body
+
+    answer, disconnect = asyncio.ensure_future(answering), asyncio.ensure_future(disconnected())
+    answer.add_done_callback(lambda done: done.cancelled() or done.exception())  # after a disconnect, it is not awaited
+    try:
+        await asyncio.wait({answer, disconnect}, return_when=asyncio.FIRST_COMPLETED)
+        if not answer.done():
+            raise ClientDisconnected
+        return answer.result()
+    finally:
+        answer.cancel()
+        disconnect.cancel()
+
+
+async def all_of(computing: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
+    """The results of coroutines that run at once, in their order. If one fails, cancels the others and raises that.
+
+    When a cluster takes too long for one, the others go on: what they count is cached, so that the next request ends.
+    """
+    tasks = [asyncio.ensure_future(one) for one in computing]
+    try:
+        return await asyncio.gather(*tasks)
+    except ClusterTimeout:
+        await asyncio.wait(tasks)
+        raise
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+async def _bodies_of(compute: Callable[[Entry], Coroutine[Any, Any, bytes]], entries: Sequence[Entry]) -> list[bytes]:
+    """The body that `compute` returns for each entry, in their order; that of an entry that is there twice, once."""
+    distinct = {entry.name: entry for entry in sorted(entries, key=lambda entry: entry.name not in LONG)}
+    bodies = dict(zip(distinct, await all_of(map(compute, distinct.values())), strict=True))
+    return [bodies[entry.name] for entry in entries]
+
+
+def _object_of(members: Iterable[bytes]) -> bytes:
+    """A JSON object; each member is encoded as `"name":value`."""
+    return b"{" + b",".join(members) + b"}"

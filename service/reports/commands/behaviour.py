@@ -1,0 +1,78 @@
+"""`traffic behaviour`: whether the signals of a day make bots of its people in answers, and what they say."""
+
+from contextlib import closing
+from pathlib import Path
+
+import typer
+
+from data.text import plural
+from service.core.commands.answers import print_answer
+from service.core.commands.filters import WithParameters
+from service.core.commands.options import DEFAULT_LAKE, FormatOption, LakeOption, OrganizationOption, open_lake
+from service.core.commands.printing import inform
+
+app = typer.Typer(help="Show disguised bots, and count them as bots or not.", rich_markup_mode=None)
+
+
+@app.command("on")
+def switch_on(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE) -> None:
+    """Count as bots the visits that their whole day shows to be automated. This is the default.
+
+    Example: traffic behaviour on --org acme
+    """
+    _switch(lake, organization, on=True)
+
+
+@app.command("off")
+def switch_off(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE) -> None:
+    """Classify each visit by its own request alone, whatever its day shows. Stored visits do not change.
+
+    Example: traffic behaviour off --org acme
+    """
+    _switch(lake, organization, on=False)
+
+
+@app.command("explain", cls=WithParameters)
+def explain(
+    organization: OrganizationOption,
+    context: typer.Context,
+    output: FormatOption = "table",
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Print for each signal how many visits imported as people's have it, have only it, and count as bots with it.
+
+    Example: traffic behaviour explain --org acme --range 7d
+    """
+    from data.manifest.behaviour import unjudged_days
+    from data.signals import SIGNALS
+    from data.sql import read_sql
+    from queries import Reader
+
+    parameters = {name: value for name, value in context.obj.items() if value}
+    opened = open_lake(lake, organization)
+    is_on = opened.manifest.behaviour.is_used(organization)
+    unjudged = unjudged_days(opened.manifest.files.live(organization))
+    with closing(Reader(opened)) as reader:
+        rows = reader.sql(read_sql("service.reports", "behaviour"), organization=organization, **parameters).to_pylist()
+    answer = []
+    for signal in SIGNALS:
+        having = [row for row in rows if row["signals"] & signal.bit]
+        answer.append({
+            "signal": signal.name,
+            "visits": sum(row["visits"] for row in having),
+            "alone": sum(row["visits"] for row in having if row["signals"] == signal.bit),
+            "bots": sum(row["visits"] for row in having if row["is_convicted"]),
+            "meaning": signal.meaning,
+        })  # fmt: skip
+    print_answer(answer, output)
+    landed = sum(row["visits"] for row in rows)
+    moved = sum(row["visits"] for row in rows if row["is_convicted"])
+    waiting = sum(row["visits"] for row in rows if row["day"] in unjudged)
+    verb, off = ("count", "") if is_on else ("would count", " Behaviour is off.")
+    people = f"{plural(landed, 'visit')} imported as people's; {moved:,} of them {verb} as bots"
+    inform(f"{people}; {waiting:,} are of days that are not judged yet.{off}")
+
+
+def _switch(lake: Path, organization: str, *, on: bool) -> None:
+    open_lake(lake, organization, must_write=True).manifest.behaviour.switch(organization, on=on)
+    inform(f"Behaviour is {'on' if on else 'off'} for {organization}.")

@@ -1,0 +1,190 @@
+"""The filters of a page: the API's parameters in its address, the scopes that they mean, and links that change them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from functools import cached_property
+from typing import Final, Self
+from urllib.parse import quote, urlencode
+
+from data.links.index import LinkIndex
+from queries import (
+    DEFAULT_RANGE,
+    ENDPOINTS,
+    MAX_DAYS,
+    PARAMETERS,
+    RANGES,
+    Entry,
+    InvalidParameter,
+    Scope,
+    parse_day,
+    scope_from,
+    validate,
+)
+from service.reports.query_string import parse_parameters
+
+_ALL_PARAMETERS: Final = ENDPOINTS["bot-traffic"]
+"""The entry that takes every parameter."""
+CHIPS: Final = {row.name: row.label for row in PARAMETERS.values() if row.label}
+"""The filters that are shown as chips, and their labels; the days have a chip of their own."""
+_NAMES: Final = {row.page_name: row.name for row in PARAMETERS.values()}
+"""The parameters by their names in the address of a page."""
+_FORM_FIELDS: Final = frozenset(("domain", "short_code"))
+"""The filters that the form has a field for."""
+
+
+@dataclass(frozen=True)
+class Filters:
+    """The valid parameters of a page, as the API would understand them."""
+
+    parameters: Mapping[str, str]
+    """By name; parameters that have no effect are left out."""
+    given: Mapping[str, str]
+    """With those that have none."""
+    organization: str
+    today: date
+    targets: LinkIndex
+    target_code: str | None = None  # the short code that target_url resolves to
+    target_codes: int = 0  # how many short codes lead to target_url
+    compares: bool = False  # whether tables show the period before: a parameter of pages, not of the API
+
+    @classmethod
+    def parse(cls, query_string: bytes, organization: str, today: date, targets: LinkIndex) -> Self:
+        """The filters in a query string. Raises InvalidParameter, as the API does. Blocks to resolve a target_url."""
+        given = dict(parse_parameters(query_string, (*_NAMES, "compare")))
+        compare = given.pop("compare", "")
+        if compare not in {"", "before"}:
+            raise InvalidParameter("compare", "has an unknown value", "Use before.")
+        filters = cls.of({_NAMES[name]: value for name, value in given.items()}, organization, today, targets)
+        return replace(filters, compares=bool(compare))
+
+    @classmethod
+    def of(cls, values: Mapping[str, str], organization: str, today: date, targets: LinkIndex) -> Self:
+        """The filters of these parameters of the API. Raises InvalidParameter. Blocks to resolve a target_url."""
+        given = validate(values.items(), _ALL_PARAMETERS)
+        has_span = "start_date" in given and "end_date" in given
+        ignored = {"range"} if has_span else {"start_date", "end_date"}
+        if "target_url" in given:
+            ignored |= {"short_code"}
+        parameters = {name: value for name, value in given.items() if name not in ignored}
+        scope = scope_from(parameters, organization, today, targets)
+        codes = targets.links(organization).codes_to(given["target_url"]) if "target_url" in given else 0
+        return cls(parameters, given, organization, today, targets, scope.short_code, codes)
+
+    @cached_property
+    def scope(self) -> Scope:
+        """The scope with every filter applied."""
+        return self.scope_for(_ALL_PARAMETERS)
+
+    def scope_for(self, entry: Entry) -> Scope:
+        """The scope of an endpoint's answer for these parameters, of which it may ignore some."""
+        accepted = dict(validate(self.parameters.items(), entry))
+        is_resolved = accepted.pop("target_url", None) is not None
+        scope = scope_from(accepted, self.organization, self.today, self.targets)
+        return replace(scope, short_code=self.target_code) if is_resolved else scope
+
+    @property
+    def days(self) -> int:
+        """How many days are in scope."""
+        return (self.scope.end_date - self.scope.start_date).days + 1
+
+    @property
+    def range(self) -> str:
+        """The range in effect; "" for custom days."""
+        return "" if "start_date" in self.parameters else self.parameters.get("range", DEFAULT_RANGE)
+
+    def query_string(self, **changes: str | None) -> str:
+        """The query string of a page with these parameters after some changes; None takes one away."""
+        changed = {**self.parameters, **changes}
+        if "range" in changes:
+            changed |= {"start_date": None, "end_date": None}
+        elif "start_date" in changes:
+            changed["range"] = None
+        named = {PARAMETERS[name].page_name: value for name, value in changed.items() if value}
+        return query_of(named | ({"compare": "before"} if self.compares else {}))
+
+    @property
+    def compare_query(self) -> str:
+        """The query string with comparison in tables, or without it where there is one."""
+        return replace(self, compares=not self.compares).query_string()
+
+    def days_query(self, start: date, end: date) -> str:
+        """The query string for other days; as a range, if it is one."""
+        length = (end - start).days + 1
+        name = next((name for name, days in RANGES.items() if days == length and end == self.today), None)
+        if name:
+            return self.query_string(range=name)
+        return self.query_string(start_date=start.isoformat(), end_date=end.isoformat())
+
+    def settled(self, first_day: date | None) -> str | None:
+        """The query string to go to instead: with both days of a span if one is given, with neither if a range says so.
+
+        A form sends the range that it came with and the days that it shows. None: the address is settled.
+        `first_day` is that of the first visit. Raises InvalidParameter.
+        """
+        start, end = self.given.get("start_date"), self.given.get("end_date")
+        if not start and not end:
+            return None
+        if not end:
+            return self.query_string(start_date=start, end_date=self.today.isoformat())
+        if not start:
+            last = min(parse_day("end_date", end, lambda: self.targets.zone(self.organization)), self.today)
+            return self.query_string(start_date=str(_first_day(first_day, last)), end_date=end)
+        by_days = self.days_query(self.scope.start_date, self.scope.end_date)
+        is_range = "range" in self.given and by_days == self.query_string(range=self.given["range"])
+        return by_days if is_range else None
+
+    def presets(self, first_day: date | None) -> list[tuple[str, str, bool]]:
+        """Days to choose from: what they are called, the query string, and whether they are shown now."""
+        today = self.today
+        this_month = today.replace(day=1)
+        last_month = this_month - timedelta(1)
+        spans = {
+            "Today": (today, today),
+            "Yesterday": (today - timedelta(1), today - timedelta(1)),
+            "This month": (this_month, today),
+            "Last month": (last_month.replace(day=1), last_month),
+            "This year": (today.replace(month=1, day=1), today),
+            "All days": (_first_day(first_day, today), today),
+        }
+        shown = self.scope.start_date, self.scope.end_date
+        return [(label, self.days_query(*span), span == shown) for label, span in spans.items()]
+
+    @property
+    def earlier(self) -> tuple[date, date]:
+        """As many days directly before."""
+        return self.scope.start_date - timedelta(self.days), self.scope.start_date - timedelta(1)
+
+    @property
+    def later(self) -> tuple[date, date] | None:
+        """As many days directly after, but not after today; None if today is in scope."""
+        if self.scope.end_date >= self.today:
+            return None
+        end = min(self.scope.end_date + timedelta(self.days), self.today)
+        return end - timedelta(self.days - 1), end
+
+    @property
+    def hidden_fields(self) -> list[tuple[str, str]]:
+        """The filters that the form keeps and shows no field for: name and value."""
+        given = [(PARAMETERS[name], value) for name, value in self.parameters.items()]
+        fields = [(row.page_name, value) for row, value in given if row.kind != "days" and row.name not in _FORM_FIELDS]
+        return fields + ([("compare", "before")] if self.compares else [])
+
+    def chips(self) -> list[tuple[str, str, str]]:
+        """What is filtered: label, value, and the query string without it."""
+        active = [(label, self.parameters[name], name) for name, label in CHIPS.items() if name in self.parameters]
+        chips = [(label, value, self.query_string(**{name: None})) for label, value, name in active]
+        if "start_date" in self.parameters:
+            span = f"{self.scope.start_date} to {self.scope.end_date}"
+            chips.insert(0, ("Days", span, self.query_string(range=DEFAULT_RANGE)))
+        return chips
+
+
+def _first_day(first_day: date | None, last: date) -> date:
+    """The first of all days until `last`, of which a question may have at most MAX_DAYS."""
+    return max(min(first_day or last, last), last - timedelta(MAX_DAYS - 1))
+
+
+def query_of(parameters: Mapping[str, str]) -> str:
+    """The query string of these names and values, with its question mark; "" for none."""
+    return f"?{urlencode(parameters, safe='', quote_via=quote)}" if parameters else ""

@@ -1,0 +1,102 @@
+"""The queries of one request: they are admitted together, and share one snapshot of the lake."""
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from typing import Final
+
+from queries import ClusterSnapshot, ClusterUnavailable, Engine, EngineLost, Entry, FilesGone, Scope, Snapshot
+from service.core.encoding import encode
+from service.core.http.errors import ClusterDown
+from service.core.http.pools import Pool, Workers
+
+MAX_RETRIES: Final = 3
+"""Files may be replaced again while a query is retried, on a busy machine more than once."""
+
+
+class QueryBatch:
+    """The queries of one request. They share one snapshot of the lake.
+
+    The batch is admitted with its first query and released after its last, so that it never waits for admission
+    while it occupies a thread. A batch that turns out to be for the cluster moves there with all its queries.
+    """
+
+    def __init__(
+        self, engine: Engine, workers: Workers, scope: Scope, is_share: bool, entries: Sequence[Entry]
+    ) -> None:
+        """`entries` are those that are asked for. If there are several, they share the visits of a link."""
+        self._engine = engine
+        self._workers = workers
+        self._pool: Pool = workers
+        self._scope = scope
+        self.is_share = is_share
+        self._turn = scope.organization, is_share
+        self._entries = entries
+        self._running = 0
+        """Number of queries that wait or run."""
+        self._snapshot: asyncio.Task[Snapshot] | None = None
+        self._snapshot_cancelled = threading.Event()
+
+    async def run(self, entry: Entry) -> bytes:
+        """The encoded answer of an entry.
+
+        Raises Overloaded, ClusterDown, and what Engine.answer raises. After FilesGone or EngineLost the query is
+        retried with a new snapshot, MAX_RETRIES times at most. Cancelling the coroutine cancels the query.
+        """
+        if not self._running:
+            self._pool = self._workers
+            self._pool.admit(*self._turn)
+        self._running += 1
+        try:
+            for _ in range(MAX_RETRIES):
+                snapshot = self._current_snapshot()
+                try:
+                    return await self._answer(entry, snapshot)
+                except (FilesGone, EngineLost):
+                    if self._snapshot is snapshot:  # otherwise another query of this batch has renewed it
+                        self._snapshot = None
+            return await self._answer(entry, self._current_snapshot())
+        finally:
+            self._running -= 1
+            if not self._running:
+                self._pool.end_request(*self._turn)
+                if self._snapshot and not self._snapshot.done():  # no query waits for it any more
+                    self._engine.stop(self._snapshot_cancelled)
+                    self._snapshot = None
+                elif self._snapshot and not self._snapshot.cancelled() and not self._snapshot.exception():
+                    self._engine.forget(self._snapshot.result())
+
+    def _current_snapshot(self) -> asyncio.Task[Snapshot]:
+        if self._snapshot is None:
+            cancelled = self._snapshot_cancelled = threading.Event()
+
+            def take() -> Snapshot:
+                snapshot = self._engine.snapshot(self._scope)
+                if len(self._entries) == 1:
+                    return snapshot
+                return self._engine.with_shared_visits(snapshot, self._entries, cancelled)
+
+            taking = self._workers.compute(*self._turn, take)
+            self._snapshot = asyncio.create_task(taking)
+            # without anything left that awaits it, its error is ignored
+            self._snapshot.add_done_callback(lambda task: task.cancelled() or task.exception())
+        return self._snapshot
+
+    async def _answer(self, entry: Entry, taking: asyncio.Task[Snapshot]) -> bytes:
+        snapshot = await asyncio.shield(taking)  # other queries of this batch may still need it
+        pool = self._workers.cluster if isinstance(snapshot, ClusterSnapshot) else self._workers
+        if pool is not self._pool:  # admit the batch there instead
+            pool.admit(*self._turn)
+            self._pool.end_request(*self._turn)
+            self._pool = pool
+        cancelled = threading.Event()
+        try:
+            return await self._pool.compute(
+                *self._turn,
+                lambda: encode(self._engine.answer(entry, snapshot, cancelled)),
+            )
+        except ClusterUnavailable as error:
+            raise ClusterDown from error
+        except asyncio.CancelledError:
+            self._engine.stop(cancelled)
+            raise

@@ -1,0 +1,1 @@
+"""What keeping AI crawlers out would mean."""

@@ -1,0 +1,55 @@
+"""The page that says what blocking AI crawlers would save and cost: choose some, and copy the file or make it a job."""
+
+from functools import partial
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from data import BadInput
+from queries import ENTRIES, Scope
+from service.core.pages import formats
+from service.core.pages.forms import editors_form
+from service.dashboard.context import DashboardContext
+from service.robots import plans as robots
+
+
+def routes(context: DashboardContext) -> list[Route]:
+    """The route of the page, to which the page of AI leads."""
+    return [Route(f"{context.root}/robots", partial(robots_page, context), methods=["GET", "POST"])]
+
+
+async def robots_page(context: DashboardContext, request: Request) -> Response:
+    """The page; POST makes a job of it. Each parameter `block` is one operator:purpose that is chosen."""
+    session = request.scope["session"]
+    organization, problem = session.organization, ""
+    name = (await editors_form(request)).get("as", "") if request.method == "POST" else ""
+    stored = await context.in_thread(request, context.services.lake.manifest.statistics.stored_span, organization)
+    first, last = robots.last_days(context.services.today(organization))
+    (rows,) = await context.load(request, [(ENTRIES["ai-agents"], Scope(organization, first, last))])
+    found = robots.crawled(rows)
+    chosen = request.query_params.getlist("block")
+    try:
+        plan = robots.cost(found, chosen)
+    except BadInput as error:  # a bookmark of other days
+        chosen, problem = [], str(error)
+        plan = robots.cost(found, chosen)
+    if request.method == "POST":
+        return await context.made_job(
+            request, lambda jobs, *who: robots.make_job(jobs, organization, plan, name, (first, last), *who)
+        )
+    shown = {
+        **context.layout(request, "ai"),
+        "title": "What would robots.txt cost me?",
+        "span": formats.span(first, last),
+        "found": found,
+        "purposes": robots.PURPOSES,
+        "chosen": chosen,
+        "problem": problem,
+        "may_write": session.caller.may_write,
+        "query": request.url.query,
+        "plan": plan,
+        "snippets": [(name, robots.snippet(name, plan, first, last)) for name in robots.SNIPPETS] if chosen else [],
+        "waiting": sum(first <= day <= last for day in stored.unjudged),
+    }
+    return await context.renderer.response(request, "robots.html", shown)

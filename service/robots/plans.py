@@ -1,0 +1,226 @@
+"""What blocking AI crawlers would save and cost, by the visits of 28 days, and the files that would do it.
+
+Nothing is blocked here: the operator of the web server publishes the file. Its job says whether that helped.
+"""
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import date, datetime, timedelta
+from importlib import resources
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from protego import Protego
+
+from data import BadInput
+from data.rules.bots import agent_pattern
+from data.rules.tables import Agent, load
+from data.text import plural
+from queries import CRAWLER_PLAN, Finding, Reader, Tables
+from service.jobs.findings import DetectedSubject, new_job
+from service.jobs.implementations import Draft
+from service.jobs.records import Actor, JobRecord
+from service.jobs.store import Jobs
+
+DAYS: Final = 28
+PURPOSES: Final = {
+    "asked": "for a user of an assistant",
+    "indexed": "for a search index",
+    "trained": "for training",
+    "coding": "by coding agents",
+}
+"""What AI agents fetch for, as in the answer `ai-agents`."""
+KINDS: Final = ("training", "ai_data_provider", "ai_search_index", "search", "assistant_fetch", "agentic_browser")
+"""Agents that may look at robots.txt, by their agent_kind."""
+MAX_ROBOTS_BYTES: Final = 500 << 10
+_TOKEN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.! -]{0,63}")
+"""A name that robots.txt can address."""
+
+
+class Crawled(NamedTuple):
+    """What the agents of one operator fetched for one purpose."""
+
+    operator: str
+    purpose: str
+    agents: tuple[str, ...]
+    agent_fetches: int
+    bytes_sent: int
+    ai_referrals: int  # people whom the operator's products sent, whatever its agents fetched for
+
+    @property
+    def key(self) -> str:
+        """Its name for a choice: operator:purpose."""
+        return f"{self.operator}:{self.purpose}"
+
+    def row(self, ignored: Mapping[str, int] | None) -> dict[str, Any]:
+        """Its values; also `ignored`, its requests against a robots.txt, if these were counted by agent."""
+        row = {**self._asdict(), "agents": ", ".join(self.agents)}
+        return row if ignored is None else row | {"ignored": sum(ignored.get(agent, 0) for agent in self.agents)}
+
+
+class Cost(NamedTuple):
+    """What blocking some of it would have meant in the days that were looked at."""
+
+    blocked: tuple[Crawled, ...]
+    agent_fetches: int  # saved
+    bytes_sent: int  # saved
+    ai_referrals: int  # people at risk: all whom the products of these operators sent
+
+
+def last_days(today: date) -> tuple[date, date]:
+    """The first and the last of the 28 days before today."""
+    return today - timedelta(DAYS), today - timedelta(1)
+
+
+def crawled(rows: Iterable[Mapping[str, Any]]) -> list[Crawled]:
+    """The rows of the answer `ai-agents` by operator and purpose, those with most fetches first."""
+    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault((row["operator"], row["purpose"]), []).append(row)
+    found = []
+    for key, members in groups.items():
+        agents, people = tuple(row["agent"] for row in members), members[0]["ai_referrals"]
+        fetches, size = (sum(row[name] for row in members) for name in ("agent_fetches", "bytes_sent"))
+        found.append(Crawled(*key, agents, fetches, size, people))
+    return sorted(found, key=lambda one: (-one.agent_fetches, one.key))
+
+
+def cost(found: Sequence[Crawled], chosen: Sequence[str]) -> Cost:
+    """What blocking `chosen` would have meant: each operator:purpose, or an operator for all its purposes.
+
+    Raises BadInput for one that was not seen.
+    """
+    for name in chosen:
+        if all(name not in {one.key, one.operator} for one in found):
+            known = ", ".join(one.key for one in found) or "none: no AI agent was seen"
+            raise BadInput(f"{name!r} was not seen in these days; choose from: {known}.")
+    blocked = tuple(one for one in found if {one.key, one.operator} & {*chosen})
+    people = {one.operator: one.ai_referrals for one in blocked}
+    fetches, size = sum(one.agent_fetches for one in blocked), sum(one.bytes_sent for one in blocked)
+    return Cost(blocked, fetches, size, sum(people.values()))
+
+
+def robots_txt(blocked: Cost) -> Iterator[str]:
+    """Lines of a robots.txt that close everything to the agents of a plan."""
+    for token in sorted(_tokens(blocked)):
+        yield f"User-agent: {token}" if _TOKEN.fullmatch(token) else f"# robots.txt cannot address {token}"
+    yield "Disallow: /"
+
+
+def nginx(blocked: Cost) -> Iterator[str]:
+    """Lines for nginx: a map beside the servers, and what each of these servers needs."""
+    yield "# beside the server blocks"
+    yield "map $http_user_agent $is_blocked_agent {"
+    yield "    default 0;"
+    for pattern in _patterns(blocked):
+        yield f'    "~*{pattern}" 1;'
+    yield "}"
+    yield "# in the server block: if ($is_blocked_agent) { return 403; }"
+
+
+def caddy(blocked: Cost) -> Iterator[str]:
+    """Lines for a site of a Caddyfile."""
+    yield f'@blocked_agents header_regexp User-Agent "(?i){"|".join(_patterns(blocked))}"'
+    yield "respond @blocked_agents 403"
+
+
+SNIPPETS: Final = {"robots.txt": robots_txt, "nginx": nginx, "caddy": caddy}
+"""The files that a plan can be written as, by name."""
+
+
+def snippet(name: str, plan: Cost, first: date, last: date) -> str:
+    """A plan as one of SNIPPETS, with what it means as comments before it."""
+    operators = sorted({one.operator for one in plan.blocked})
+    lines = [
+        f"# {first} to {last}: {plural(plan.agent_fetches, 'request')} and {plural(plan.bytes_sent, 'byte')} saved.",
+        f"# At risk: {plural(plan.ai_referrals, 'visit')} by people whom products of {', '.join(operators)} sent.",
+        *(f"# {one.key}: {plural(one.agent_fetches, 'request')}" for one in plan.blocked),
+        *SNIPPETS[name](plan),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def make_job(  # noqa: PLR0917  # whose plan, of what, written as which file, and by whom
+    jobs: Jobs,
+    organization: str,
+    plan: Cost,
+    name: str,
+    days: tuple[date, date],
+    actor: Actor,
+    now: datetime,
+    *,
+    domain: str = "",
+    ignored: Mapping[str, int] | None = None,
+) -> JobRecord:
+    """Make a plan a job, approved, with the file as its patch; an open job about the same agents is that one.
+
+    It is measured once it is marked as shipped. `ignored` are requests against the present file, by agent.
+    Raises BadInput for an empty plan or an unknown file, and JobConflict.
+    """
+    if not plan.blocked or name not in SNIPPETS:
+        raise BadInput("choose crawlers and a file first.")
+    operators = [f"{one.operator} ({one.purpose})" for one in plan.blocked]
+    agents = ", ".join(sorted({agent for one in plan.blocked for agent in one.agents}))
+    more = f" and {len(operators) - 3} more" if len(operators) > 3 else ""
+    domains = ["--domain", domain] if domain else []
+    blocks = [word for one in plan.blocked for word in ("--block", one.key)]
+    subject, weight = {"domain": domain or None, "agent": agents}, plan.agent_fetches / (DAYS / 7)
+    title = CRAWLER_PLAN.title.format(operators=", ".join(operators[:3]) + more)
+    summary = CRAWLER_PLAN.summary.replace("{people_at_risk}", f"{plan.ai_referrals:,}")
+    rows = [{"agent": row.pop("agents"), **row} for row in (one.row(ignored) for one in plan.blocked)]
+    replay = shlex.join(["traffic", "robots", "plan", "--org", organization, *domains, *blocks])
+    kind = replace(CRAWLER_PLAN, title=title, summary=summary)
+    finding = Finding(kind.type, organization, subject, {}, weight)
+    planned = DetectedSubject(kind, "ai-agents", finding, days, rows, replay)
+    draft = Draft("patch", "text/plain", snippet(name, plan, *days), note=f"as {name}")
+    return jobs.create(new_job(planned, now), actor, now, draft, is_approved=True)
+
+
+def offences(
+    reader: Reader, robots: Protego, organization: str, start: date, end: date, *, domain: str = ""
+) -> list[dict[str, Any]]:
+    """The visits of crawlers from `start` to `end` (UTC, inclusive) to paths that a robots.txt closes to them.
+
+    A row for each agent, operator and path: visits and last_visit (UTC, naive).
+    At most 100,000 pairs of agent and path are checked. A path has no query string, so rules that need one close
+    nothing. Raises what Reader.sql raises.
+    """
+    text = resources.files("service.robots").joinpath("plans.sql").read_text("utf-8")
+    rows = rows_of(reader.sql(text, organization=organization, start_date=start, end_date=end, domain=domain))
+    return [
+        row | {"operator": row["operator"] or "unknown"}
+        for row in rows
+        if row.pop("agent_kind") in KINDS and not robots.can_fetch(row["path"], row["agent"])
+    ]
+
+
+def read_robots(path: Path) -> Protego:
+    """A robots.txt, which in RFC 9309 has at least 500 KiB; the rest is ignored. Raises BadInput for no such file."""
+    try:
+        with path.open("rb") as file:
+            text = file.read(MAX_ROBOTS_BYTES).decode("utf-8-sig", "replace")
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read: {error.strerror}.") from error
+    return Protego.parse(text)
+
+
+def rows_of(table: Tables) -> list[dict[str, Any]]:
+    """The rows of an answer that has no parts."""
+    assert not isinstance(table, dict)  # noqa: S101
+    rows: list[dict[str, Any]] = table.to_pylist()
+    return rows
+
+
+def _tokens(plan: Cost) -> dict[str, bool]:
+    """The tokens that the rules know a plan's agents by, or else their names; whether each is a whole user agent."""
+    agents = {agent for one in plan.blocked for agent in one.agents}
+    rows = [row for row in load(Agent, "agents") if row.agent in agents]
+    unknown = agents - {row.agent for row in rows}
+    return {row.token: row.exact for row in rows} | dict.fromkeys(unknown, False)
+
+
+def _patterns(plan: Cost) -> list[str]:
+    """Regular expressions that find a plan's agents in user agents; names that cannot be printed are left out."""
+    return sorted(agent_pattern(token, exact) for token, exact in _tokens(plan).items() if token.isprintable())
