@@ -193,7 +193,7 @@ class Follower:
 
         Raises BadInput when it was imported with another domain.
         """
-        with self._lake.write_lock():
+        with self._lake.import_lock():
             before, domain = tail.batch, self._options.domain
             tail.resume(self._lake.manifest, self._options.organization, domain)
             if tail.batch and tail.batch != before:

@@ -143,7 +143,7 @@ class Importer:
         again: bool,
         version: ObjectVersion | None,
     ) -> Summary:
-        with nullcontext() if version else self._lake.write_lock():
+        with nullcontext() if version else self._lake.import_lock():
             manifest, organization = self._lake.manifest, options.organization
             batches = (
                 manifest.objects.batches_of_key(organization, version)
@@ -226,7 +226,7 @@ class Importer:
         if not log.version:
             yield
             return
-        with self._lake.write_lock():
+        with self._lake.import_lock():
             of_key = self._lake.manifest.objects.batches_of_key(organization, log.version)
             same = self._lake.manifest.objects.batches_of_content(organization, log.content.sha256, log.content.size)
             if {*of_key, *same} != set(log.known):

@@ -210,7 +210,7 @@ class RotatedFiles:
             # it was imported as the beginning of a longer content: a copy of the log taken earlier
             batch = Batch(0, self._options.domain, content.sha256, content.size, content.size, 0, "auto",
                           format_time(datetime.now(UTC)))  # fmt: skip
-            with self._lake.write_lock(), suppress(IntegrityError, Conflict):  # it was registered meanwhile
+            with self._lake.import_lock(), suppress(IntegrityError, Conflict):  # it was registered meanwhile
                 Landing(self._lake, self._options.organization).commit(batch, None)
             return SiblingState.LANDED
         return SiblingState.PARTIAL if before else SiblingState.UNKNOWN

@@ -101,7 +101,7 @@ class Lake(LakeFolders):
         return next(self.root.glob("visits/organization=[!_]*/day=*/*.parquet"), None) is not None
 
     @contextmanager
-    def write_lock(self) -> Iterator[None]:
+    def import_lock(self) -> Iterator[None]:
         """Exclude imports and followers, in any process. Waits until all that they land is visible.
 
         Live visits need no lock: they are in the manifest already, and become files in one transaction. Raises
@@ -115,7 +115,7 @@ class Lake(LakeFolders):
     def rewrite_lock(self, wait: bool = True, organization: str | None = None) -> Iterator[bool]:
         """Exclude others that replace live files of an organization, or of any: its large day stops only itself.
 
-        Yields False if `wait` is off and another one holds the lock. When both locks are needed, take `write_lock`
+        Yields False if `wait` is off and another one holds the lock. When both locks are needed, take `import_lock`
         first. Raises OutdatedManifest.
         """
         visits, links = self.root / "visits", self.root / "links"

@@ -117,7 +117,7 @@ def rewrite(
     try:
         with ExitStack() as locks:
             if policy.waiting == "imports and rewriters":
-                locks.enter_context(lake.write_lock())
+                locks.enter_context(lake.import_lock())
             if policy.waiting != "those of its caller":
                 locks.enter_context(lake.rewrite_lock(organization=organization))
             produce(work)

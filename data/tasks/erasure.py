@@ -100,7 +100,7 @@ class Eraser:
                 last = criteria.before - timedelta(days=1) if criteria.before else erased.ended_at.date()
                 erasure = Erasure(erased.ended_at, criteria.short_code if criteria.visitor is None else None)
                 self._lake.manifest.erasures.record(organization, erasure, criteria.since or date.min, last)
-            with self._lake.write_lock():  # visits that are pending later are moved by the server that accepts them
+            with self._lake.import_lock():  # visits that are pending later are moved by the server that accepts them
                 latest = self._lake.manifest.pending.latest_received()
                 while self._lake.manifest.pending.has_any_received_until(latest):
                     flush_all(self._lake)
@@ -110,7 +110,7 @@ class Eraser:
             for number, partition in enumerate(work, 1):
                 self._run(engine, partition, dry_run, erased)
                 progress(number, len(work))
-            with self._lake.write_lock(), self._lake.rewrite_lock(organization=organization):
+            with self._lake.import_lock(), self._lake.rewrite_lock(organization=organization):
                 for path in unknown_files(self._lake, organization):
                     if criteria.matches_day(partition_of(path)[1]):
                         erased.unknown_visits += self._erase_unknown(engine, path, dry_run, criteria)
@@ -202,7 +202,7 @@ def delete_files(lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
 
     Call `manifest.shrink` afterwards.
     """
-    with lake.write_lock(), lake.rewrite_lock():  # what else loses a staged file, such as a publication, tries again
+    with lake.import_lock(), lake.rewrite_lock():  # what else loses a staged file, such as a publication, tries again
         for path in dead:
             (lake.root / path).unlink(missing_ok=True)
         lake.manifest.files.purge(dead)

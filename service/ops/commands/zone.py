@@ -26,7 +26,7 @@ def set_zone(
     check_organization(organization)
     check_zone(zone)
     opened = created_lake(lake)
-    with opened.write_lock():  # an import that runs has read the zone
+    with opened.import_lock():  # an import that runs has read the zone
         opened.manifest.organizations.set_zone(organization, zone)
     inform(f"Days of {organization} are those of {zone}.")
 

@@ -322,8 +322,8 @@ def may_rewrite(lake, organization):
 
 def test_a_lock_that_takes_long_is_waited_for_with_a_warning(lake, monkeypatch, caplog):
     monkeypatch.setattr(locks, "NOTICE_AFTER_SECONDS", 0.01)
-    with lake.write_lock():
-        waiting = wait_for(lake.write_lock)
+    with lake.import_lock():
+        waiting = wait_for(lake.import_lock)
         while waiting.is_alive() and not caplog.messages:
             time.sleep(0.005)
         assert waiting.is_alive()

@@ -112,7 +112,7 @@ def test_a_second_run_writes_nothing_new(lake):
 
 def test_it_does_not_wait_for_an_import_and_takes_what_that_lands_the_next_time(lake):
     fill(lake, "acme", 1)
-    with opened(lake.root) as other, other.write_lock():
+    with opened(lake.root) as other, other.import_lock():
         assert apply_retention(lake, 3, NOW).ended == [ExpiredVisits("acme", 1, 2, 1)]
         fill(other, "acme", 2)
     assert days_of(lake) == {2: 2}
