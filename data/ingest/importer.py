@@ -25,7 +25,7 @@ from data.logs.formats import has_text
 from data.logs.source import Content, Source, blocks, identify
 from data.manifest.arrivals import delivered
 from data.manifest.clock import format_time
-from data.manifest.logs import Batch, ObjectVersion, check_domain, longest
+from data.manifest.logs import Batch, ObjectVersion, check_domain, continued_batch
 from data.manifest.objects import BEGINNINGS
 from data.manifest.organizations import ZoneChanged
 from data.progress import Progress, unseen
@@ -154,7 +154,7 @@ class Importer:
             prefixes = [batch for batch in batches if content.prefixes.get(batch.size) == batch.sha256]
             same = manifest.objects.batches_of_content(organization, content.sha256, content.size) if version else []
             prefixes += same
-            before = longest(prefixes, content.size, options.domain)
+            before = continued_batch(prefixes, content.size, options.domain)
             longer = version and manifest.objects.batch_beginning_with(batches, content.size, content.prefixes)
             summary = Summary(cut_short=content.cut_short)
             domains = tuple(batch.domain for batch in prefixes if batch.visits)

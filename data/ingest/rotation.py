@@ -17,7 +17,7 @@ from data.ingest.importer import Importer, Options, Summary
 from data.ingest.tail import ReadPosition, Tail
 from data.logs.source import Block, Unreadable, identify
 from data.manifest.clock import format_time
-from data.manifest.logs import Batch, longest
+from data.manifest.logs import Batch, continued_batch
 from data.progress import Progress
 from data.store.lake import Lake
 from data.store.landing import Landing
@@ -198,7 +198,7 @@ class RotatedFiles:
         """The state of a sibling by its content. Raises BadInput when it cannot be read."""
         content = identify(sibling.path, {row.size for row in imported.batches} | {size for size, _ in imported.marks})
         prefixes = [row for row in imported.batches if content.prefixes.get(row.size) == row.sha256]
-        before = longest(prefixes, content.size, self._options.domain)
+        before = continued_batch(prefixes, content.size, self._options.domain)
         if before and before.size == content.size:
             return SiblingState.LANDED
         if not content.size or content.cut_short or (imported.live and imported.live.begins_with(content)):

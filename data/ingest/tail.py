@@ -14,7 +14,7 @@ from typing import Final
 
 from data.errors import BadInput
 from data.logs.source import BLOCK_BYTES, CHUNK_BYTES, MAX_LINE_BYTES, Block, Content, Preamble, is_plain, of_few_lines
-from data.manifest.logs import Batch, longest
+from data.manifest.logs import Batch, continued_batch
 from data.manifest.manifest import Manifest
 
 HEAD_BYTES: Final = 4096
@@ -97,7 +97,7 @@ class Tail:
         self.checked_size, self.log_format, self.rejects_file = -1, "auto", None
 
     def resume(self, manifest: Manifest, organization: str, domain: str) -> None:
-        """Continue after the longest import whose content the file begins with, as `longest` chooses it."""
+        """Continue after the longest import whose content the file begins with, as `continued_batch` chooses it."""
         is_known = self.batch is None or manifest.logs.is_registered(self.batch)
         if not self._resume_at(manifest, organization, domain) and not is_known:  # an older manifest was restored
             self.reset()
@@ -154,7 +154,7 @@ class Tail:
             self._read_to(position, mark)
             positions[mark] = position.copy()
         same = [row for row in longer if positions[row.size].sha256 == row.sha256]
-        found = longest([*same, *([self.batch] if self.batch else [])], size, domain) if same else None
+        found = continued_batch([*same, *([self.batch] if self.batch else [])], size, domain) if same else None
         if found:
             self.batch = found
             self.position, self._head = positions[found.whole_size], positions[found.size].head

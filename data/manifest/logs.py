@@ -42,7 +42,7 @@ class Batch(msgspec.Struct, frozen=True, omit_defaults=True):
     object: ObjectVersion | None = None  # whose content it is, in a bucket or drop folder; not of one from the manifest
 
 
-def longest(prefixes: Iterable[Batch], size: int, domain: str) -> Batch | None:
+def continued_batch(prefixes: Iterable[Batch], size: int, domain: str) -> Batch | None:
     """Return the import that a content of `size` bytes continues, of all imports of its prefixes; None if it is new.
 
     Of equally long ones, the one with this domain. Without any visits, as of a header that many files begin with, only
