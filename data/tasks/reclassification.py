@@ -39,30 +39,30 @@ MAX_VISITS: Final = 250_000
 visits takes 665 MB, with a million at once 936 MB, and the same time. Less at once where texts are too long for it."""
 
 
-class Move(NamedTuple):
+class CategoryChange(NamedTuple):
     """The old and the new category of visits; equal when only other columns change."""
 
     before: str
     after: str
 
 
-Moves = defaultdict[Move, Counter[str | None]]
+CategoryChanges = defaultdict[CategoryChange, Counter[str | None]]
 """The number of visits with each move, by user agent."""
 
 
 @dataclass
-class Changes:
+class ReclassificationResult:
     """What the current rules change."""
 
     visits: int = 0  # checked
     rewritten: int = 0  # in files that contain visits of older rules
     partitions: int = 0
-    moves: Moves = field(default_factory=lambda: Moves(Counter))
+    changes: CategoryChanges = field(default_factory=lambda: CategoryChanges(Counter))
 
     @property
     def changed(self) -> int:
         """How many visits change."""
-        return sum(agents.total() for agents in self.moves.values())
+        return sum(agents.total() for agents in self.changes.values())
 
 
 class Reclassifier:
@@ -74,22 +74,26 @@ class Reclassifier:
         self._classifier = Classifier()
         self._links = LinkIndex(lake)
 
-    def run(self, organizations: list[str], dry_run: bool = False, progress: Progress = unseen) -> Changes:
+    def run(
+        self, organizations: list[str], dry_run: bool = False, progress: Progress = unseen
+    ) -> ReclassificationResult:
         """Rewrite every partition that contains visits of older rules, each one atomically.
 
         Raises LakeDamaged for a damaged file; partitions that were done before stay done.
         """
-        changes = Changes()
+        result = ReclassificationResult()
         work = [partition for name in organizations for partition in partitions(self._lake, name)]
         total = sum(file.visits for _, files in work for file in files)
         with rewriting_engine(self._lake.staging) as engine:
             for partition, files in work:
-                self._run(engine, partition, dry_run, changes)
-                changes.visits += sum(file.visits for file in files)
-                progress(changes.visits, total)
-        return changes
+                self._run(engine, partition, dry_run, result)
+                result.visits += sum(file.visits for file in files)
+                progress(result.visits, total)
+        return result
 
-    def _run(self, engine: duckdb.DuckDBPyConnection, partition: Partition, dry_run: bool, changes: Changes) -> None:
+    def _run(
+        self, engine: duckdb.DuckDBPyConnection, partition: Partition, dry_run: bool, result: ReclassificationResult
+    ) -> None:
         """Reclassify the files of one partition that contain visits of older rules."""
 
         def reclassify(work: Rewrite) -> None:
@@ -102,36 +106,40 @@ class Reclassifier:
             engine.register("link_codes", pa.table({"short_code": links.short_codes}))
             engine.register("link_domains", pa.table({"domain": pa.array(links.domains, pa.string())}))
             for file in files:
-                self._reclassify(engine, file, None if dry_run else work.stage([file], file.visits), changes)
-            changes.partitions += bool(files)
+                self._reclassify(engine, file, None if dry_run else work.stage([file], file.visits), result)
+            result.partitions += bool(files)
 
         rewrite(self._lake, partition.organization, RECLASSIFYING, reclassify, now=self._now, grace=READERS_GRACE)
 
     def _reclassify(
-        self, engine: duckdb.DuckDBPyConnection, file: LandedFile, target: tuple[Path, Footer] | None, changes: Changes
+        self,
+        engine: duckdb.DuckDBPyConnection,
+        file: LandedFile,
+        target: tuple[Path, Footer] | None,
+        result: ReclassificationResult,
     ) -> None:
-        """Write the reclassified visits of a file to `target`, if any, and add what changes to `changes`."""
-        moves = Moves(Counter)
+        """Write the reclassified visits of a file to `target`, if any, and add what changes to `result`."""
+        changes = CategoryChanges(Counter)
 
         def write(visits: int) -> None:
-            moves.clear()
-            parts = self._reclassified(engine, file, visits, moves)
+            changes.clear()
+            parts = self._reclassified(engine, file, visits, changes)
             if target:
                 write_visits(chain.from_iterable(part.to_arrow_reader(ROW_GROUP) for part in parts), *target)
             else:
                 deque(parts, maxlen=0)
 
         until_memory_suffices(write, (MAX_VISITS, ROW_GROUP))
-        changes.rewritten += file.visits
-        for move, agents in moves.items():
-            changes.moves[move].update(agents)
+        result.rewritten += file.visits
+        for change, agents in changes.items():
+            result.changes[change].update(agents)
 
     def _reclassified(
-        self, engine: duckdb.DuckDBPyConnection, file: LandedFile, visits: int, moves: Moves
+        self, engine: duckdb.DuckDBPyConnection, file: LandedFile, visits: int, changes: CategoryChanges
     ) -> Iterator[duckdb.DuckDBPyRelation]:
         """The visits of a file with their new classifications, in their stored order, so many at once.
 
-        What changes is added to `moves`. A relation is valid until the next one.
+        What changes is added to `changes`. A relation is valid until the next one.
         """
         files, paths = readable(self._lake, file), self._classifier.paths
         patterns = {"probe_pattern": paths.probe_pattern, "program_pattern": paths.program_pattern}
@@ -143,7 +151,7 @@ class Reclassifier:
             engine.register("classified", self._classified(inputs))
             changed = engine.execute(read_sql("data.tasks", "sql/changed_visits")).fetchall()
             for before, after, user_agent, count in changed:
-                moves[Move(before, after)][user_agent] += count
+                changes[CategoryChange(before, after)][user_agent] += count
             yield engine.sql(read_sql("data.tasks", "sql/reclassified_visits"), params=rules)
 
     def _classified(self, inputs: list[tuple[Any, ...]]) -> pa.Table:

@@ -27,16 +27,16 @@ def reclassify(
     opened = Lake(lake)
     chosen = chosen_organizations(opened, organization)
     with progress_bar("Reclassifying") as progress:
-        changes = Reclassifier(opened).run(chosen, dry_run, progress)
+        result = Reclassifier(opened).run(chosen, dry_run, progress)
     rows = []
-    for move, agents in sorted(changes.moves.items(), key=lambda move: (-move[1].total(), move[0])):
-        after = move.after if move.after != move.before else "(other details)"
+    for change, agents in sorted(result.changes.items(), key=lambda change: (-change[1].total(), change[0])):
+        after = change.after if change.after != change.before else "(other details)"
         ((example, _),) = agents.most_common(1)
-        rows.append((move.before, after, f"{agents.total():,}", example or "(none)"))
+        rows.append((change.before, after, f"{agents.total():,}", example or "(none)"))
     if rows:
         print_rows(("from", "to", "visits", "most frequent user agent"), rows)
     verb = "would be reclassified" if dry_run else "reclassified"
     inform(
-        f"{changes.rewritten:,} of {plural(changes.visits, 'visit')} in {plural(changes.partitions, 'day')} {verb}; "
-        f"{changes.changed:,} of them with a different result."
+        f"{result.rewritten:,} of {plural(result.visits, 'visit')} in {plural(result.partitions, 'day')} {verb}; "
+        f"{result.changed:,} of them with a different result."
     )

@@ -19,7 +19,7 @@ from data.rules.paths import PROBE, classify_path
 from data.rules.tables import IpList
 from data.store.ip_list_files import refresh
 from data.tasks import reclassification
-from data.tasks.reclassification import Changes, Move, Reclassifier
+from data.tasks.reclassification import CategoryChange, ReclassificationResult, Reclassifier
 from data.visits import VISITS, Classification
 from tests.faults.trials import tried
 from tests.support.lakes import bytes_on_disk, files_of, flipped, landed, read, rows_of
@@ -151,9 +151,9 @@ def reclassify(lake, *organizations, **how):
     return Reclassifier(lake).run(list(organizations or ("acme",)), **how)
 
 
-def moved(changes):
+def moved(result):
     """How many visits make each move."""
-    return {move: agents.total() for move, agents in changes.moves.items()}
+    return {change: agents.total() for change, agents in result.changes.items()}
 
 
 def without(days, *names):
@@ -174,11 +174,11 @@ def test_under_rules_that_visits_were_classified_by_nothing_is_rewritten(lake, l
 
     def is_left_alone():
         before, epoch = bytes_on_disk(lake), lake.manifest.organizations.epoch("acme")
-        assert reclassify(lake) == Changes(visits=2)
+        assert reclassify(lake) == ReclassificationResult(visits=2)
         return (bytes_on_disk(lake), lake.manifest.organizations.epoch("acme")) == (before, epoch)
 
     assert is_left_alone()
-    assert reclassify(lake, "nobody") == Reclassifier(lake).run([]) == Changes()
+    assert reclassify(lake, "nobody") == Reclassifier(lake).run([]) == ReclassificationResult()
     with under(with_other_rows):
         assert reclassify(lake).rewritten == 2
         assert is_left_alone()
@@ -243,14 +243,14 @@ def test_reclassified_history_is_what_an_import_under_the_new_rules_gives(
     before = landed(shared_lake, old)
     for rules in order[1:]:
         with under(rules):
-            changes = reclassify(shared_lake, old)
+            result = reclassify(shared_lake, old)
     with under(order[-1]):
         import_into(shared_lake, "".join(lines), new, "combined")
     after = landed(shared_lake, old)
     assert without(after, "visitor") == without(landed(shared_lake, new), "visitor")
     assert without(after, *CLASSIFIED) == without(before, *CLASSIFIED)
-    assert changes.visits == changes.rewritten == len(lines)
-    assert changes.partitions == len(before)
+    assert result.visits == result.rewritten == len(lines)
+    assert result.partitions == len(before)
 
 
 # Row by row, against a plain recomputation
@@ -318,15 +318,15 @@ def test_every_visit_is_classified_as_it_would_be_alone_and_keeps_its_place(
         land(shared_lake, organization, rows)
     before = [read(shared_lake, file) for file in files_of(shared_lake, organization)]
     with under(rules) as classifier:
-        changes = reclassify(shared_lake, organization)
+        result = reclassify(shared_lake, organization)
         wanted = [[expected(classifier, row) for row in rows] for rows in before]
     assert landed(shared_lake, organization) == {date(2026, 3, 4): sorted(wanted, key=str)}
-    moves = defaultdict(Counter)
+    changes = defaultdict(Counter)
     for old, new in zip(chain(*before), chain(*wanted), strict=True):
         if any(old[name] != new[name] for name in VISITS.names if name != "rules_version"):
-            moves[Move(old["bot_category"], new["bot_category"])][old["user_agent"]] += 1
-    assert changes.moves == moves
-    assert changes.changed == sum(agents.total() for agents in moves.values())
+            changes[CategoryChange(old["bot_category"], new["bot_category"])][old["user_agent"]] += 1
+    assert result.changes == changes
+    assert result.changed == sum(agents.total() for agents in changes.values())
 
 
 def test_only_files_with_a_visit_of_other_rules_are_rewritten(lake, classifier):
@@ -335,8 +335,8 @@ def test_only_files_with_a_visit_of_other_rules_are_rewritten(lake, classifier):
     land(lake, "acme", [visit(path="/both", **today), visit(path="/both")])
     land(lake, "acme", [visit(path="/old", rules_version=None)])
     before = {file.path for file in files_of(lake)}
-    changes = reclassify(lake)
-    assert (changes.visits, changes.rewritten, changes.partitions) == (4, 3, 1)
+    result = reclassify(lake)
+    assert (result.visits, result.rewritten, result.partitions) == (4, 3, 1)
     (same,) = before & {file.path for file in files_of(lake)}
     assert [row["path"] for row in pq.read_table(lake.root / same).to_pylist()] == ["/today"]
     assert {row["rules_version"] for row in rows_of(lake)} == {classifier.rules_version}
@@ -369,10 +369,10 @@ RENAMED = {"agent": "Another", "confidence": "high", "detection_method": "user_a
 def test_an_agent_stays_verified_or_contradicted_and_is_what_the_rules_say(lake, under, before, others, after):
     land(lake, "acme", [visit(**before)])
     with under(others):
-        changes = reclassify(lake)
+        result = reclassify(lake)
     (row,) = rows_of(lake)
     assert row.items() >= after.items()
-    assert (changes.rewritten, changes.changed) == (1, before != after)
+    assert (result.rewritten, result.changed) == (1, before != after)
 
 
 def test_what_the_addresses_of_a_log_said_outlives_them(lake, load, under):
@@ -430,7 +430,7 @@ def test_what_a_part_of_a_request_told_that_is_not_kept_stays_under_rules_that_s
     load("".join(line(f"/{n}{query}", agent=agent, referrer=sent) for n, (query, agent, sent, _) in for_each))
     before = without(landed(lake), "rules_version")
     with under(with_another_version) as rules:
-        assert reclassify(lake) == Changes(visits=count, rewritten=count, partitions=1)
+        assert reclassify(lake) == ReclassificationResult(visits=count, rewritten=count, partitions=1)
     assert without(landed(lake), "rules_version") == before
     rows = {row["path"]: row for row in rows_of(lake)}
     for number, (*_, columns) in enumerate(TOLD_BY_WHAT_IS_NOT_KEPT):
@@ -491,9 +491,9 @@ def test_a_dry_run_tells_the_same_and_changes_nothing_on_disk(lake, load, under)
         assert [lake.manifest.organizations.epoch(name) for name in ("acme", "other")] == [0, 0]
         assert reclassify(lake, "acme", "other") == told
     assert moved(told) == {
-        Move("human", "ai_training"): 2,
-        Move("human", "ai_referral"): 1,
-        Move("human", "other_bot"): 1,  # what asked for /secret, which is a probe now
+        CategoryChange("human", "ai_training"): 2,
+        CategoryChange("human", "ai_referral"): 1,
+        CategoryChange("human", "other_bot"): 1,  # what asked for /secret, which is a probe now
     }
 
 
@@ -503,8 +503,8 @@ def test_an_organization_that_is_not_named_stays_as_it_is_and_progress_ends_wher
         load(line(agent=NEWTHING) + line(agent=GPTBOT, day=18), name)
     before = {name: (files_of(lake, name), landed(lake, name)) for name in names}
     with under(with_new_rows):
-        changes = reclassify(lake, "acme", "third", progress=lambda done, whole: told.append((done, whole)))
-    assert (changes.visits, told) == (4, [(done, 4) for done in (1, 2, 3, 4)])
+        result = reclassify(lake, "acme", "third", progress=lambda done, whole: told.append((done, whole)))
+    assert (result.visits, told) == (4, [(done, 4) for done in (1, 2, 3, 4)])
     assert (files_of(lake, "other"), landed(lake, "other")) == before["other"]
     assert [lake.manifest.organizations.epoch(name) > 0 for name in names] == [True, False, True]
     for name in ("acme", "third"):
