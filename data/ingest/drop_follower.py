@@ -181,7 +181,7 @@ class DropFollower:
             return
         self.totals.objects += 1
         self.totals.add(summary)
-        if summary.cut_short:
+        if summary.is_truncated:
             self._notify(f"{source} is truncated: what could be read counts.")
         oldest = (datetime.now(UTC) - LIFETIME - timedelta(days=1)).date()
         if summary.first_day and summary.first_day < oldest and not self._told_old:

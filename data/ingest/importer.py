@@ -156,7 +156,7 @@ class Importer:
             prefixes += same
             before = continued_batch(prefixes, content.size, options.domain)
             longer = version and manifest.objects.batch_beginning_with(batches, content.size, content.prefixes)
-            summary = Summary(cut_short=content.cut_short)
+            summary = Summary(is_truncated=content.is_truncated)
             domains = tuple(batch.domain for batch in prefixes if batch.visits)
             log = _LogFile(path, content, before, domains, version=version, known=(*batches, *same))
             if again and not (self._reimport and before and before.id in self._reimport.landed):

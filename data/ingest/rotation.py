@@ -201,7 +201,7 @@ class RotatedFiles:
         before = continued_batch(prefixes, content.size, self._options.domain)
         if before and before.size == content.size:
             return SiblingState.LANDED
-        if not content.size or content.cut_short or (imported.live and imported.live.begins_with(content)):
+        if not content.size or content.is_truncated or (imported.live and imported.live.begins_with(content)):
             return SiblingState.IGNORED  # it is being copied or compressed, and will change
         mark = max((size for size, sha256 in imported.marks if content.prefixes.get(size) == sha256), default=0)
         if not before:

@@ -34,7 +34,7 @@ class Summary:
     batch: int | None = None  # which landed that content before
     continued: bool = False  # the beginning of this file was imported before
     begun_without_domain: bool = False  # and without a domain, unlike this import
-    cut_short: bool = False
+    is_truncated: bool = False
     without_user_agent: int = 0
     assets: int = 0  # requests that were left out
     invalid_domains: int = 0  # visits whose line names a host that is not valid

@@ -49,7 +49,7 @@ class Unreadable(BadInput):
     """A log cannot be read now, as while its disk or network fails. Later it may be."""
 
 
-class CutShort(Exception):
+class TruncatedLog(Exception):
     """A compressed file is truncated. Everything readable was yielded before."""
 
 
@@ -60,7 +60,7 @@ class Content:
     size: int  # decompressed bytes
     sha256: str
     prefixes: dict[int, str]  # length in bytes → SHA-256 of that many first bytes
-    cut_short: bool
+    is_truncated: bool
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def is_plain(beginning: bytes) -> bool:
 def identify(path: Source, lengths: Iterable[int]) -> Content:
     """Read the file once and hash it: all of it, and its first n bytes for every n in `lengths` up to its size."""
     marks = sorted(set(lengths), reverse=True)
-    digest, size, prefixes, cut_short = hashlib.sha256(), 0, {}, False
+    digest, size, prefixes, is_truncated = hashlib.sha256(), 0, {}, False
     try:
         for chunk in _chunks(path):
             rest = memoryview(chunk)
@@ -94,9 +94,9 @@ def identify(path: Source, lengths: Iterable[int]) -> Content:
                 prefixes[marks.pop()] = digest.hexdigest()
             digest.update(rest)
             size += len(rest)
-    except CutShort:
-        cut_short = True
-    return Content(size, digest.hexdigest(), prefixes, cut_short)
+    except TruncatedLog:
+        is_truncated = True
+    return Content(size, digest.hexdigest(), prefixes, is_truncated)
 
 
 def blocks(path: Source, content: Content, start: int = 0) -> Iterator[Block]:
@@ -214,7 +214,7 @@ def _readable(path: Source, size: int) -> Iterator[bytes]:
             size -= len(chunk)
             if size <= 0:
                 return
-    except CutShort:
+    except TruncatedLog:
         return
 
 
@@ -274,7 +274,7 @@ def _gunzipped(file: BinaryIO) -> Iterator[bytes]:
                 member = None
     if member is not None:
         yield member.flush()
-        raise CutShort
+        raise TruncatedLog
 
 
 def _unzstd(file: BinaryIO) -> Iterator[bytes]:
@@ -284,7 +284,7 @@ def _unzstd(file: BinaryIO) -> Iterator[bytes]:
                 chunk = stream.read(1 << 16)  # at a truncated end, less than this is lost
             except OSError as error:
                 if "Truncated" in str(error):
-                    raise CutShort from error
+                    raise TruncatedLog from error
                 raise pa.ArrowInvalid(str(error)) from error
             if not chunk:
                 return

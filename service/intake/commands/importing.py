@@ -94,7 +94,7 @@ def import_logs(
             _report(file, summaries[-1], options.domain, dry_run, opened.manifest.organizations.zone(organization))
         if not dry_run:
             judge_past_days(opened, organization)
-    if any(summary.cut_short for summary in summaries):
+    if any(summary.is_truncated for summary in summaries):
         raise typer.Exit(1)
 
 
@@ -201,7 +201,7 @@ def _report(file: Path, summary: "Summary", domain: str, dry_run: bool, zone: st
         inform(f"  {lines} of them more than a day in the future: check the clock here, and where the log was written")
     if summary.visits and summary.without_user_agent == summary.visits:
         inform("  this log has no user agents: people cannot be distinguished from bots, so no visit counts as human")
-    if summary.cut_short:
+    if summary.is_truncated:
         inform("  the file is truncated: what could be read was imported; import the whole file to add the rest")
 
 

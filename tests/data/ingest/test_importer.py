@@ -368,11 +368,11 @@ def test_of_a_gzip_file_cut_short_what_can_be_read_lands_and_the_whole_one_compl
     packed = gzip.compress(log_of(400).encode())
     for size in (3, 12, 60, len(packed) // 2):
         cut = load(packed[:size], name="cut.gz")
-        assert cut.cut_short
+        assert cut.is_truncated
         assert cut.visits == cut.lines - cut.rejected
     assert 0 < len(landed(lake)) < 400
     whole = load(packed, name="whole.gz")
-    assert (whole.continued, whole.cut_short) == (True, False)
+    assert (whole.continued, whole.is_truncated) == (True, False)
     assert counted(landed(lake)) == counted(read_log(tmp_path / "whole.gz", "acme", ""))
 
 

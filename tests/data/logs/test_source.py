@@ -60,7 +60,7 @@ def test_the_first_bytes_tell_the_compression_whatever_the_name(tmp_path, name, 
     path = write(tmp_path, packed(TEXT), name)
     content = identify(path, ())
     assert (content.size, content.sha256) == (len(TEXT), hashlib.sha256(TEXT).hexdigest())
-    assert not content.cut_short
+    assert not content.is_truncated
     assert read(path) == TEXT
 
 
@@ -77,7 +77,7 @@ def test_several_members_or_frames_are_one_content(tmp_path, packed, cuts):
 def test_zeros_that_pad_a_gzip_file_are_not_content(tmp_path):
     path = write(tmp_path, gz(TEXT) + bytes(1000) + gz(b"more\n") + bytes(1000))
     assert read(path) == TEXT + b"more\n"
-    assert not identify(path, ()).cut_short
+    assert not identify(path, ()).is_truncated
 
 
 def test_zeros_behind_a_gzip_member_are_not_kept(tmp_path):
@@ -115,7 +115,7 @@ def test_work_grows_with_gzip_members_not_their_square(tmp_path, monkeypatch):
 @pytest.mark.parametrize("packed", [bytes, gz, zst], ids=["plain", "gzip", "zstd"])
 def test_sizes_around_a_chunk_are_read_whole(tmp_path, packed, size):
     content = identify(write(tmp_path, packed(b"\n" * size)), ())
-    assert (content.size, content.cut_short) == (size, False)
+    assert (content.size, content.is_truncated) == (size, False)
     assert read(tmp_path / "access.log") == b"\n" * size
 
 
@@ -132,7 +132,7 @@ def test_prefixes_are_hashed_where_the_content_reaches(tmp_path, packed):
 def test_a_gzip_file_cut_anywhere_gives_all_that_can_be_read(tmp_path, end):
     cut = gz(TEXT)[:end]
     content = identify(write(tmp_path, cut), ())
-    assert content.cut_short
+    assert content.is_truncated
     assert content.size == len(unzipped(cut))
     assert read(tmp_path / "access.log") == unzipped(cut)
 
@@ -140,7 +140,7 @@ def test_a_gzip_file_cut_anywhere_gives_all_that_can_be_read(tmp_path, end):
 def test_a_second_gzip_member_cut_short_keeps_the_first(tmp_path):
     path = write(tmp_path, gz(TEXT) + gz(UNEVEN)[:-100])
     content = identify(path, ())
-    assert content.cut_short
+    assert content.is_truncated
     assert content.size > len(TEXT) + len(UNEVEN) - 1000
     assert (TEXT + UNEVEN).startswith(read(path))
 
@@ -149,11 +149,11 @@ def test_a_second_gzip_member_cut_short_keeps_the_first(tmp_path):
 def test_a_zstd_file_cut_short_keeps_the_frames_before(tmp_path, kept):
     path = write(tmp_path, zst(UNEVEN) + zst(UNEVEN)[:kept])
     content = identify(path, ())
-    assert content.cut_short
+    assert content.is_truncated
     assert content.size >= len(UNEVEN) - (1 << 16)
     assert (UNEVEN + UNEVEN).startswith(read(path))
     path = write(tmp_path, zst(UNEVEN)[:kept])
-    assert identify(path, ()).cut_short
+    assert identify(path, ()).is_truncated
     assert UNEVEN.startswith(read(path))
 
 
