@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from data import Lake, LakeDamaged
 from data.buckets.object_errors import TargetUnavailable
-from data.disk.files import UNREADABLE
+from data.disk.files import READ_ERRORS
 from data.publish.delta import ForeignLog
 from data.publish.reading import Published, PublishedLake
 from data.store.layout import LINKS
@@ -67,7 +67,7 @@ class PublishedCopy:
         try:
             found = self._published.find(organization, files, snapshot.landed_links)
             sent_visits, sent_links = self._rows_to_send(found, organization)
-        except (LakeDamaged, *UNREADABLE) as error:  # files of a snapshot may be replaced meanwhile, and deleted
+        except (LakeDamaged, *READ_ERRORS) as error:  # files of a snapshot may be replaced meanwhile, and deleted
             raise FilesGone(str(error)) from error
         except (TargetUnavailable, ForeignLog) as error:
             raise ClusterUnavailable(str(error)) from error

@@ -18,7 +18,7 @@ NETWORK: Final = frozenset({
 })  # fmt: skip
 """File systems of other machines, as Linux names them in /proc/self/mountinfo (proc_pid_mountinfo(5))."""
 
-UNREADABLE: Final = (OSError, ValueError, OverflowError, pa.ArrowException)
+READ_ERRORS: Final = (OSError, ValueError, OverflowError, pa.ArrowException)
 """What reading a Parquet file raises when it is missing or damaged; ValueError when a name in it is not UTF-8."""
 
 _SCHEMA_VERSION: Final = "traffic.schema_version"

@@ -17,7 +17,7 @@ from data.ingest.dropped import Drop, Dropped
 from data.ingest.follower import FollowTotals
 from data.ingest.importer import Importer, Options
 from data.ingest.visitor_ids import LIFETIME, delete_old_salts
-from data.logs.source import Unreadable
+from data.logs.source import LogUnavailable
 from data.manifest.logs import ObjectVersion
 from data.progress import Progress, unseen
 from data.store.lake import Lake
@@ -118,7 +118,7 @@ class DropFollower:
                     self._land(dropped)
                     self._waiting.pop(dropped.version, None)
                     failures = 0
-                except (ObjectUnavailable, Unreadable, Conflict) as unreadable:
+                except (ObjectUnavailable, LogUnavailable, Conflict) as unreadable:
                     self._wait(dropped.version, str(unreadable))
                 except TargetUnavailable as unavailable:
                     error, failures = str(unavailable), failures + 1
@@ -172,7 +172,7 @@ class DropFollower:
             return
         try:
             summary = self._importer.run(source, self._options, version=dropped.version)
-        except Unreadable:
+        except LogUnavailable:
             raise
         except BadInput as error:
             self._done.add(dropped.version)

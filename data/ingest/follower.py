@@ -26,7 +26,7 @@ from data.ingest.rotation import LATE_SECONDS, Mark, RotatedFiles, first_mark
 from data.ingest.tail import ReadPosition, Tail
 from data.ingest.visitor_ids import delete_old_salts
 from data.logs.formats import has_text
-from data.logs.source import Block, Unreadable
+from data.logs.source import Block, LogUnavailable
 from data.manifest.arrivals import Arrivals
 from data.manifest.clock import format_time
 from data.manifest.logs import Batch, check_domain
@@ -145,7 +145,7 @@ class Follower:
                 self.totals.add(summary)
                 if self.is_stopping:
                     return
-        except Unreadable as error:
+        except LogUnavailable as error:
             if str(error) != self._unread:
                 self._notify(f"{error} Nothing is lost; retrying.")
             self._unread, self._catch_up_at = str(error), self._clock() + RETRY_SECONDS

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from data.errors import BadInput, Conflict
 from data.ingest.importer import Importer, Options, Summary
 from data.ingest.tail import ReadPosition, Tail
-from data.logs.source import Block, Unreadable, identify
+from data.logs.source import Block, LogUnavailable, identify
 from data.manifest.clock import format_time
 from data.manifest.logs import Batch, continued_batch
 from data.progress import Progress
@@ -114,7 +114,7 @@ class RotatedFiles:
     ) -> Iterator[Summary]:
         """Import what is missing, oldest file first: the rest of partly imported files, and complete later ones.
 
-        Files that `live` and `late` have open are skipped. `marks` are contents that these had. Raises Unreadable while
+        Files that `live` and `late` have open are skipped. `marks` are contents that these had. Raises LogUnavailable while
         a disk fails to read a file: later ones wait for it, since a file before an imported one is not looked for.
         """
         siblings = [sibling for sibling in self._siblings() if live is None or sibling.file != live.file]
@@ -228,7 +228,7 @@ def _check(sibling: Sibling, is_same: bool = False) -> None:
 
 def _raise_passing(error: BadInput) -> None:
     """Raise an error of the disk again: the file may be read later, unlike a forbidden or a damaged one."""
-    if isinstance(error, Unreadable) and not isinstance(error.__cause__, PermissionError):
+    if isinstance(error, LogUnavailable) and not isinstance(error.__cause__, PermissionError):
         raise error
 
 

@@ -45,7 +45,7 @@ class Source(Protocol):
         """Its bytes from the beginning, which can be sought. Each call begins anew."""
 
 
-class Unreadable(BadInput):
+class LogUnavailable(BadInput):
     """A log cannot be read now, as while its disk or network fails. Later it may be."""
 
 
@@ -237,7 +237,7 @@ def _chunks(path: Source) -> Iterator[bytes]:
     except OSError as error:
         if error.errno is None:  # as of Parquet that cannot be decoded
             raise BadInput(f"{path} is damaged ({error}); nothing of it was imported.") from error
-        raise Unreadable(f"{path} cannot be read: {error.strerror or error}.") from error
+        raise LogUnavailable(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
 def _within(room: int, path: Source, chunks: Iterable[bytes]) -> Iterator[bytes]:

@@ -40,7 +40,7 @@ _PROTOCOL: Final = {
 _NAME: Final = re.compile(r"(\d{20})\.json")
 _CHECKPOINT_NAME: Final = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _LAST_CHECKPOINT: Final = "_last_checkpoint"
-_UNREADABLE: Final = (ValueError, LookupError, TypeError, AttributeError, StopIteration, OSError, pa.ArrowException)
+_LOG_ERRORS: Final = (ValueError, LookupError, TypeError, AttributeError, StopIteration, OSError, pa.ArrowException)
 """What reading garbage as a version or a checkpoint raises."""
 _TEXTS: Final = pa.map_(pa.string(), pa.string())
 _CHECKPOINT: Final = pa.schema([
@@ -136,7 +136,7 @@ class DeltaLog:
             try:
                 state = self._read_checkpoint(checkpoint)
                 break
-            except _UNREADABLE:
+            except _LOG_ERRORS:
                 is_damaged = True
         else:
             state = TableState()
@@ -154,11 +154,11 @@ class DeltaLog:
         body = self._target.get(f"{self._log}/{_LAST_CHECKPOINT}")
         try:
             return None if body is None else int(json.loads(body)["version"])
-        except _UNREADABLE:
+        except _LOG_ERRORS:
             return -1
 
     def _read_checkpoint(self, version: int) -> TableState:
-        """The state before a version, as its checkpoint has it. Raises one of _UNREADABLE."""
+        """The state before a version, as its checkpoint has it. Raises one of _LOG_ERRORS."""
         body = self._target.get(self._key(version, "checkpoint.parquet")) or b""
         rows = pq.read_table(io.BytesIO(body), columns=["metaData", "add"]).to_pylist(maps_as_pydicts="strict")
         (schema,) = {row["metaData"]["schemaString"] for row in rows if row["metaData"]}
@@ -262,7 +262,7 @@ class DeltaLog:
                 )
             if version == state.version + 1 and info["engineInfo"] == ENGINE:
                 return _after(state, version, actions, int(info["epoch"]))
-        except _UNREADABLE:
+        except _LOG_ERRORS:
             pass
         raise ForeignLog(
             f"{name} was not written by `traffic publish`, or versions before it are missing: keep other programs from "

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 
-from data.disk.files import UNREADABLE, move_durably, sha256_of, sync
+from data.disk.files import READ_ERRORS, move_durably, sha256_of, sync
 from data.disk.locks import exclusive
 from data.errors import BadInput, LakeDamaged
 from data.manifest.contents import NewContents, OldManifest, read_old_manifest, write_manifest
@@ -120,7 +120,7 @@ class Rebuild:
                 with pq.ParquetFile(file.path, page_checksum_verification=True) as parquet:
                     for _ in parquet.iter_batches():
                         pass
-            except UNREADABLE as error:
+            except READ_ERRORS as error:
                 raise LakeDamaged(f"{file.path} cannot be read: {' '.join(str(error).split())}.") from error
         if file.path.is_relative_to(self.root / "unknown"):
             target = self.root / "visits" / file.path.relative_to(self.root / "unknown")

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from data.disk.files import UNREADABLE, RegisteredFile, link_problem, version_of
+from data.disk.files import READ_ERRORS, RegisteredFile, link_problem, version_of
 from data.errors import LakeDamaged
 from data.manifest.files import LandedFile
 from data.progress import Progress, unseen
@@ -130,7 +130,7 @@ def _table_problem(path: Path, schema: pa.Schema) -> str:
             return "" if file.schema_arrow.equals(schema) else "has unexpected columns"
     except FileNotFoundError:  # just replaced or removed
         return ""
-    except UNREADABLE as error:
+    except READ_ERRORS as error:
         return _unreadable(error)
 
 
@@ -149,7 +149,7 @@ def _visit_file_problem(lake: Lake, file: LandedFile) -> str:
         if (lake.root / file.path).exists():
             return "is damaged: its SHA-256 differs"
         return "is missing" if lake.manifest.files.is_live(file.path) else ""  # erased since it was listed
-    except UNREADABLE as error:
+    except READ_ERRORS as error:
         return _unreadable(error)
 
 

@@ -10,7 +10,7 @@ import msgspec
 import pyarrow.parquet as pq
 from msgspec.structs import replace
 
-from data.disk.files import UNREADABLE, version_of, versioned
+from data.disk.files import READ_ERRORS, version_of, versioned
 from data.errors import LakeDamaged
 from data.local_time import DEFAULT_ZONE
 from data.manifest.coverage import is_pause, span
@@ -77,7 +77,7 @@ def read_visit_file(path: Path) -> VisitFile:
         if record is None:
             raise ValueError("this program did not write it, as its footer has no record")
         return VisitFile(path, parquet.num_rows, version_of(parquet), msgspec.json.decode(record, type=Footer))
-    except (*UNREADABLE, msgspec.MsgspecError) as error:
+    except (*READ_ERRORS, msgspec.MsgspecError) as error:
         raise LakeDamaged(f"{path} cannot be read: {' '.join(str(error).split())}.") from error
 
 

@@ -14,7 +14,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from data.disk.files import UNREADABLE, move_durably, versioned, write_parquet
+from data.disk.files import READ_ERRORS, move_durably, versioned, write_parquet
 from data.visits import SCHEMA_VERSION, VISITS
 
 LINKS: Final = pa.schema(
@@ -66,7 +66,7 @@ class LakeFolders:
 
     def seed(self, name: str, schema: pa.Schema, metadata: Mapping[str, str] | None = None) -> str:
         """The path of an empty file, which is written if it is missing or damaged, or has other columns."""
-        with suppress(*UNREADABLE):
+        with suppress(*READ_ERRORS):
             if pq.read_schema(self.root / name).equals(schema):
                 return f"{self.root}/{name}"
         staged, path = self.staging / f"seed-{uuid.uuid4()}.parquet", self.seeds / name

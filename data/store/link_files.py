@@ -14,7 +14,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from data.disk.files import UNREADABLE, RegisteredFile, move_into_lake, sha256_of, write_parquet
+from data.disk.files import READ_ERRORS, RegisteredFile, move_into_lake, sha256_of, write_parquet
 from data.errors import LakeDamaged
 from data.manifest.clock import format_time
 from data.store.lake import Lake
@@ -83,5 +83,5 @@ def _imported_at(path: Path) -> str:
     try:
         footer = pq.read_metadata(path).metadata or {}
         return str(footer.get(_IMPORTED_AT.encode(), b"").decode())
-    except UNREADABLE:
+    except READ_ERRORS:
         return "~"

@@ -26,7 +26,7 @@ PIECE_VISITS: Final = 5_000
 _ORDER: Final = [(name, "ascending") for name in ("day", "short_code", "visited_at")]
 
 
-_Unreadable = list[tuple[PendingBatch, LakeDamaged]]
+_DamagedBatches = list[tuple[PendingBatch, LakeDamaged]]
 
 
 def enqueue(manifest: Manifest, visits: Collection[tuple[str, Packed]], now: datetime) -> None:
@@ -45,7 +45,7 @@ def flush_all(lake: Lake) -> int:
     if all of them were packed by a newer version of this program.
     """
     latest = lake.manifest.pending.latest_id()
-    moved, last, unreadable = 0, 0, _Unreadable()
+    moved, last, unreadable = 0, 0, _DamagedBatches()
     while batches := lake.manifest.pending.oldest(last, latest, MAX_VISITS_PER_TRANSACTION):
         last = batches[-1].id
         try:
@@ -58,13 +58,13 @@ def flush_all(lake: Lake) -> int:
 
 def check_pending(manifest: Manifest, organization: str = "") -> None:
     """Check the pending visits of one organization, or of all. Raises like `flush_all`, but moves nothing."""
-    unreadable = _Unreadable()
+    unreadable = _DamagedBatches()
     for batch in manifest.pending.of(organization):
         _read(batch, unreadable)
     _raise_for(unreadable)
 
 
-def _raise_for(unreadable: _Unreadable) -> None:
+def _raise_for(unreadable: _DamagedBatches) -> None:
     """Raise LakeDamaged if a batch is damaged, NewerVersion if a newer version of this program wrote one."""
     damaged = [batch for batch, error in unreadable if not isinstance(error, NewerVersion)]
     if damaged:
@@ -78,7 +78,7 @@ def _raise_for(unreadable: _Unreadable) -> None:
         raise unreadable[0][1]
 
 
-def _read(batch: PendingBatch, unreadable: _Unreadable) -> Unpacked | None:
+def _read(batch: PendingBatch, unreadable: _DamagedBatches) -> Unpacked | None:
     try:
         return unpack(batch.body)
     except LakeDamaged as error:
@@ -86,7 +86,7 @@ def _read(batch: PendingBatch, unreadable: _Unreadable) -> Unpacked | None:
         return None
 
 
-def _flush(lake: Lake, batches: list[PendingBatch], unreadable: _Unreadable) -> int:
+def _flush(lake: Lake, batches: list[PendingBatch], unreadable: _DamagedBatches) -> int:
     """Move batches into files, those of one organization after the other; return how many visits they have.
 
     If some are found to be unreadable, all others are moved.
@@ -116,7 +116,7 @@ def _flush(lake: Lake, batches: list[PendingBatch], unreadable: _Unreadable) -> 
     return _flush(lake, [batch for batch in batches if batch.id not in skipped], unreadable)
 
 
-def _tables_of(batches: list[PendingBatch], unreadable: _Unreadable) -> list[pa.Table]:
+def _tables_of(batches: list[PendingBatch], unreadable: _DamagedBatches) -> list[pa.Table]:
     pieces = zip(batches, accumulate(batch.visits for batch in batches), strict=True)
     tables = []
     for _, piece in groupby(pieces, lambda one: one[1] // PIECE_VISITS):

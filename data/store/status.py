@@ -10,7 +10,7 @@ from typing import Final
 
 import pyarrow.parquet as pq
 
-from data.disk.files import UNREADABLE
+from data.disk.files import READ_ERRORS
 from data.errors import LakeDamaged
 from data.manifest.clock import TOLERANCE
 from data.manifest.statistics import OrganizationStatus
@@ -94,7 +94,7 @@ def _has_old_rules(lake: Lake, current: str) -> bool:
         try:
             file = pq.ParquetFile(lake.root / path, read_dictionary=["rules_version"])
             versions = file.read(columns=["rules_version"])["rules_version"].unique().to_pylist()
-        except UNREADABLE:
+        except READ_ERRORS:
             continue  # `traffic verify` reports it
         if versions != [current]:
             return True
@@ -110,7 +110,7 @@ def _span(path: Path) -> tuple[datetime, datetime] | None:
         if not groups or not all(group is not None and group.has_min_max for group in groups):
             return None
         first, last = min(group.min for group in groups), max(group.max for group in groups)
-    except UNREADABLE:
+    except READ_ERRORS:
         return None  # `traffic verify` reports it
     return first.replace(tzinfo=UTC), last.replace(tzinfo=UTC)
 
