@@ -20,7 +20,7 @@ from data.hosts import check_host
 from data.ingest.client_addresses import most_common_local
 from data.ingest.pipeline import Rules, Tenant, VisitBuilder
 from data.logs import formats
-from data.logs.columns import Columns
+from data.logs.columns import ColumnNames
 from data.logs.format_names import FORMATS
 from data.logs.nginx_log_format import NginxLogFormat
 from data.logs.reported import MAX_CLOCK_SKEW
@@ -40,7 +40,7 @@ class Options:
     domain: str = ""  # of lines without a host; the manifest knows a log by it, as it was given
     log_format: str = "auto"
     short_code_pattern: str = SHORT_CODE_PATTERN
-    columns: Columns = field(default_factory=Columns)
+    columns: ColumnNames = field(default_factory=ColumnNames)
     nginx_log_format: NginxLogFormat | None = None
     skip_assets: bool = False  # whether requests for images, styles, scripts and fonts are left out
     needs_domain: bool = False  # whether a log whose lines name no host is refused without `domain`

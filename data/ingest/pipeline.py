@@ -54,7 +54,7 @@ from data.signals import BITS
 from data.sql import read_sql
 from data.visits import VISITS_OF_DAYS, Classification, columns_filled_by
 
-Columns = dict[str, pa.Array]
+ArrowColumns = dict[str, pa.Array]
 
 _CLASSIFY_LOCK: Final = threading.Lock()
 """Threads that classify or hash at the same time compete for the interpreter lock at every value, which is slower."""
@@ -134,7 +134,7 @@ class VisitBuilder:
         rules_version = pa.array([self._rules.classifier().rules_version])
         return pa.table({**columns, "rules_version": expand(rules_version, pa.repeat(0, len(order)))})
 
-    def _targets(self, targets: pa.Array, tenant: Tenant) -> Columns:
+    def _targets(self, targets: pa.Array, tenant: Tenant) -> ArrowColumns:
         """Path, query, short code, its rank, path_kind, is_malicious and signals of each distinct target."""
         paths = self._rules.classifier().paths
         patterns = {
@@ -184,8 +184,8 @@ class VisitBuilder:
         return pc.replace_with_mask(countries, is_missing, pa.array(found, pa.string()).take(lookups.indices))
 
     def _classify(
-        self, encoded: dict[str, DictionaryColumn], targets: Columns, organization: str
-    ) -> list[tuple[pa.Array, Columns]]:
+        self, encoded: dict[str, DictionaryColumn], targets: ArrowColumns, organization: str
+    ) -> list[tuple[pa.Array, ArrowColumns]]:
         """Classification and origin, each as the index of every row and the columns of distinct values."""
         classifier, verifier = self._rules.classifier(), self._rules.verifier
         referrals = _referrals(encoded, targets["query"])

@@ -21,7 +21,7 @@ _COLUMN_NAME: Final = re.compile(r"[^\W\d][\w .@#-]*")
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnNames:
     """The names of the columns in a file. `renamed` maps a field to its column where the two names differ."""
 
     renamed: dict[str, str] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Columns:
             )
 
 
-def columns_from(text: str) -> Columns:
+def columns_from(text: str) -> ColumnNames:
     """Parse field=column pairs such as `time=ts,ip=client.address`. Raises BadInput when they are invalid."""
     renamed: dict[str, str] = {}
     for pair in text.split(",") if text else []:
@@ -73,7 +73,7 @@ def columns_from(text: str) -> Columns:
         if not column or name in renamed:
             raise BadInput(f"--columns: give {name} exactly one column, like {name}=NAME.")
         renamed[name] = column
-    return Columns(renamed)
+    return ColumnNames(renamed)
 
 
 def columns_in_header(header: bytes) -> list[str]:

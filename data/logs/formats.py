@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from data.errors import BadInput
-from data.logs.columns import FIELD_NAMES, Columns, columns_in_header, columns_in_objects
+from data.logs.columns import FIELD_NAMES, ColumnNames, columns_in_header, columns_in_objects
 from data.logs.format_names import FORMATS
 from data.logs.nginx_log_format import VARIABLES, NginxLogFormat
 from data.logs.reported import MAX_BYTES_SENT
@@ -61,7 +61,7 @@ class FormatContext:
 
     header: bytes = b""  # the first line of their file
     fields: bytes = b""  # the last line before them that begins with #Fields:
-    columns: Columns = field(default_factory=Columns)
+    columns: ColumnNames = field(default_factory=ColumnNames)
     nginx_log_format: NginxLogFormat | None = None
     latest: datetime = datetime.max  # (naive, UTC) a later time is an error
 

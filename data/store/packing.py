@@ -18,7 +18,7 @@ from data.errors import LakeDamaged
 from data.local_time import DEFAULT_ZONE, local_times
 from data.visits import COLUMNS, SCHEMA_VERSION, VISITS_OF_DAYS, check_version
 
-Columns = Mapping[str, Sequence[Any]]
+ColumnValues = Mapping[str, Sequence[Any]]
 """Columns of visits by name. One that is missing is null."""
 
 
@@ -33,9 +33,9 @@ class Packed(NamedTuple):
 class Unpacked(NamedTuple):
     """Visits as `columns` with one value for each, and `shared` columns, where `numbers` is the row of each visit."""
 
-    columns: Columns
+    columns: ColumnValues
     numbers: Sequence[int]
-    shared: Columns
+    shared: ColumnValues
 
 
 _LISTS: Final[dict[pa.DataType, Any]] = {
@@ -68,7 +68,7 @@ _MAX_RATIO: Final = 255
 """The maximum compression ratio of LZ4."""
 
 
-def pack(columns: Columns, numbers: Sequence[int], shared: Columns, zone: str = DEFAULT_ZONE) -> Packed:
+def pack(columns: ColumnValues, numbers: Sequence[int], shared: ColumnValues, zone: str = DEFAULT_ZONE) -> Packed:
     """Pack visits; the first arguments are those of Unpacked, `zone` is the one of their utc_offset."""
     plain = _ENCODER.encode({"version": SCHEMA_VERSION, "columns": columns, "numbers": numbers, "shared": shared})
     body = _HEAD.pack(len(plain), crc32(plain)) + pa.compress(plain, "lz4", asbytes=True)
@@ -95,7 +95,7 @@ def unpack(body: bytes) -> Unpacked:
         raise LakeDamaged(f"packed visits cannot be read: {error}.") from error
 
 
-def _present(values: msgspec.Struct) -> Columns:
+def _present(values: msgspec.Struct) -> ColumnValues:
     return {name: column for name, column in msgspec.structs.asdict(values).items() if column is not None}
 
 
@@ -135,5 +135,5 @@ def _expand(part: Unpacked, name: str) -> list[Any]:
     return [shared[number] for number in part.numbers] if shared else [None] * len(part.numbers)
 
 
-def _count(columns: Columns) -> int:
+def _count(columns: ColumnValues) -> int:
     return len(next(iter(columns.values()), ()))
