@@ -19,7 +19,7 @@ from data.disk.files import ROW_GROUP
 from data.sql import read_sql
 from data.store.engines import limit_memory, rewriting_engine
 from data.store.footers import VisitFile, read_visit_file
-from data.store.landing import replaced, write_visits
+from data.store.landing import atomic_write, write_visits
 
 
 class Repetition(NamedTuple):
@@ -69,6 +69,6 @@ def without_repeated(repetition: Repetition, staging: Path) -> VisitFile:
     names = {*file.footer.replaces, *(one.path.name for one in (file, *repetition.unfinished))}
     footer = replace(file.footer, replaces=tuple(sorted(names)), written_at=datetime.now(UTC), behaviour_version=0)
     path = file.path.with_name(f"{uuid.uuid4()}.parquet")
-    with replaced(path, staging) as staged, rewriting_engine(staging) as engine:
+    with atomic_write(path, staging) as staged, rewriting_engine(staging) as engine:
         write_visits(_not_in(engine, file, older).to_arrow_reader(ROW_GROUP), staged, footer)
     return read_visit_file(path)

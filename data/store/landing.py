@@ -168,7 +168,7 @@ def new_path(lake: Lake) -> Path:
 
 
 @contextmanager
-def replaced(path: Path, staging: Path) -> Iterator[Path]:
+def atomic_write(path: Path, staging: Path) -> Iterator[Path]:
     """Yield where to write a visit file that is moved to `path` durably at the end of the context."""
     staged = staging / f"{uuid.uuid4()}.parquet"
     try:

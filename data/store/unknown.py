@@ -18,7 +18,7 @@ from data.local_time import today
 from data.manifest.clock import is_recent
 from data.store.footers import VisitFile, readable_visit_file
 from data.store.lake import Lake
-from data.store.landing import replaced, write_visits
+from data.store.landing import atomic_write, write_visits
 from data.text import plural
 from data.visits import VISITS
 
@@ -107,7 +107,7 @@ def expire_unknown(
 
 def remove_all_visits(lake: Lake, file: VisitFile) -> None:
     """Replace an unknown file by one without visits that records the same."""
-    with replaced(file.path, lake.staging) as staged:
+    with atomic_write(file.path, lake.staging) as staged:
         write_visits(VISITS.empty_table(), staged, file.footer)
 
 

@@ -25,7 +25,7 @@ from data.sql import read_sql
 from data.store.engines import limit_memory, rewriting_engine, until_memory_suffices
 from data.store.footers import Footer, read_visit_file
 from data.store.lake import Lake
-from data.store.landing import replaced, write_visits
+from data.store.landing import atomic_write, write_visits
 from data.store.layout import SPILL_LOCK
 from data.store.pending import flush_all
 from data.store.rewriting import Partition, Rewrite, partitions, readable, rewrite
@@ -168,7 +168,7 @@ class Eraser:
         if count == file.visits:
             remove_all_visits(self._lake, file)
             return count
-        with replaced(path, self._lake.staging) as staged:
+        with atomic_write(path, self._lake.staging) as staged:
             _write_remaining(engine, [self._lake.seed_visits, str(path)], file.visits, staged, file.footer)
         return count
 
