@@ -20,20 +20,20 @@ _DAMAGE_ERRORS: Final = (
 """The exceptions that the reader raises for a damaged file."""
 _NETWORKS_TRIED: Final = 10_000
 _NO_COUNTRY: Final = ("XX", "ZZ")
-"""What publishers write instead of a code where the country is unknown."""
+"""What providers write instead of a code where the country is unknown."""
 
 
-class Publisher(NamedTuple):
-    """A publisher of country databases."""
+class CountryProvider(NamedTuple):
+    """A provider of country databases."""
 
     name: str
     url: str  # where its licence wants a link to lead, wherever its countries are shown
 
 
-_PUBLISHERS: Final = {
-    "dbip": Publisher("DB-IP", "https://db-ip.com"),
-    "ipinfo": Publisher("IPinfo", "https://ipinfo.io"),
-    "geolite2": Publisher("MaxMind", "https://www.maxmind.com"),
+_PROVIDERS: Final = {
+    "dbip": CountryProvider("DB-IP", "https://db-ip.com"),
+    "ipinfo": CountryProvider("IPinfo", "https://ipinfo.io"),
+    "geolite2": CountryProvider("MaxMind", "https://www.maxmind.com"),
 }
 """By how the types of their databases begin, in small letters."""
 
@@ -52,9 +52,11 @@ class CountryDatabase:
             raise BadInput(f"{path} is not a valid country database in MaxMind's format: {error}") from error
         name = str(metadata.database_type)  # which is no text in a damaged file
         self.description = f"{name} of {built_at:%Y-%m-%d}"
-        """The name that its publisher gave it, and the day on which it was built."""
-        self.publisher = next((who for begin, who in _PUBLISHERS.items() if name.lower().startswith(begin)), None)
-        """Its publisher, if it is a well-known one."""
+        """The name that its provider gave it, and the day on which it was built."""
+        self.provider = next(
+            (provider for begin, provider in _PROVIDERS.items() if name.lower().startswith(begin)), None
+        )
+        """Its provider, if it is a well-known one."""
         self.lookup = lru_cache(1 << 16)(self._lookup_uncached)
 
     def first_country(self) -> tuple[str, str] | None:

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from data import Lake
 from data.links.index import LinkIndex
-from data.rules.geoip import Publisher
+from data.rules.geoip import CountryProvider
 from data.store.country_file import country_database
 from queries import Warehouse
 from service.core.encoding import encode
@@ -40,7 +40,7 @@ class Report:
     content: PageContent
     loaded: Sequence[Any]
     zone: str  # of the organization
-    countries_from: Publisher | None
+    countries_from: CountryProvider | None
 
     @classmethod
     def load(  # noqa: PLR0917
@@ -69,7 +69,7 @@ class Report:
             for entry, scope in content.wanted
         ]
         zone, database = lake.manifest.organizations.zone(organization), country_database(lake, None)
-        return cls(filters, page, content, loaded, zone, database.publisher if database else None)
+        return cls(filters, page, content, loaded, zone, database.provider if database else None)
 
     def html(self, made_at: datetime) -> str:
         """One HTML file, for a browser without a network."""

@@ -68,7 +68,7 @@ class Renderer:
             "stylesheet": f"{root}/static/{STYLESHEET}",
             "script": Markup(SCRIPT),  # noqa: S704  # our own file
             "icon": ICON,
-            "countries_from": countries and countries.publisher,
+            "countries_from": countries and countries.provider,
         }
 
     async def response(

@@ -107,7 +107,7 @@ def test_a_database_whose_type_is_damaged_is_read_and_of_no_known_publisher(file
     content = bytearray(file.read_bytes())
     content[content.index(b"database_type") + len(b"database_type")] ^= 0b110_00000  # text becomes bytes
     file.write_bytes(content)
-    assert CountryDatabase(file).publisher is None
+    assert CountryDatabase(file).provider is None
     assert CountryDatabase(file).lookup("81.2.69.7") == "DE"
 
 
