@@ -9,7 +9,7 @@ class Unsupported(Exception):
     """A construct of DuckDB without a checked counterpart in Spark."""
 
 
-LOOKED_AT: Final[frozenset[type[exp.Expr]]] = frozenset({
+CHECKED_NODES: Final[frozenset[type[exp.Expr]]] = frozenset({
     # queries
     exp.Select, exp.Star, exp.From, exp.Join, exp.Where, exp.Group, exp.Having, exp.Order, exp.Ordered, exp.Limit,
     exp.Offset,
@@ -42,7 +42,7 @@ JOINS: Final = frozenset({("", ""), ("LEFT", ""), ("LEFT", "SEMI"), ("LEFT", "AN
 def check_constructs(query: exp.Query) -> None:
     """Raise Unsupported for the first construct that was not checked."""
     for node in query.walk():
-        reason = f" ({type(node).__name__})" if type(node) not in LOOKED_AT else _problem(node)
+        reason = f" ({type(node).__name__})" if type(node) not in CHECKED_NODES else _problem(node)
         if reason:
             raise Unsupported(f"{node.sql('duckdb')[:200]}{reason}")
 
