@@ -11,7 +11,7 @@ from data import Lake, LakeDamaged
 from data.buckets.object_errors import TargetUnavailable
 from data.disk.files import READ_ERRORS
 from data.publish.delta import ForeignLog
-from data.publish.reading import Published, PublishedLake
+from data.publish.reading import PublishedLake, PublishedObjects
 from data.store.layout import LINKS
 from data.visits import VISITS
 from queries.cluster_options import ClusterUnavailable
@@ -83,7 +83,7 @@ class PublishedCopy:
         """Forget which files are there: one was missing."""
         self._published.forget()
 
-    def _rows_to_send(self, found: Published, organization: str) -> tuple[pa.Table, pa.Table]:
+    def _rows_to_send(self, found: PublishedObjects, organization: str) -> tuple[pa.Table, pa.Table]:
         """The visits and links that are not published. Raises ClusterUnavailable if they are too many to be sent."""
         root = self._lake.root
         counts = {

@@ -10,7 +10,7 @@ from queries.own_sql import OwnSql
 from queries.prelude import BASES, sql_text, view_names
 from queries.scope import Scope
 
-Described = dict[str, list[dict[str, str]]]
+RelationDescriptions = dict[str, list[dict[str, str]]]
 
 _INTERNAL: Final = {
     "scope": "the organization and the days of the scope: one row",
@@ -40,7 +40,7 @@ def relations() -> dict[str, str]:
     return found
 
 
-def describe(own_sql: OwnSql, scope: Scope) -> Described:
+def describe(own_sql: OwnSql, scope: Scope) -> RelationDescriptions:
     """The relations with their columns, and every column with its type and meaning."""
     found = own_sql.sql(
         "SELECT table_name, column_name, data_type FROM duckdb_columns() WHERE NOT internal ORDER BY column_index",

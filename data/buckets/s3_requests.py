@@ -23,7 +23,7 @@ _UNKNOWN: Final = frozenset({400, 404, 405, 501})
 """How stores answer what they do not have."""
 
 
-class Listed(NamedTuple):
+class ListedObject(NamedTuple):
     """An object as a list of its bucket shows it."""
 
     key: str  # below the prefix
@@ -51,7 +51,7 @@ class S3Requests:
         """The exception for an error of the client or an answer, about one object or the whole bucket."""
         return unavailable(self._name, key, error, self._timeout)
 
-    def pages(self, prefix: str = "") -> Iterator[list[Listed]]:
+    def pages(self, prefix: str = "") -> Iterator[list[ListedObject]]:
         """All objects below a prefix that begins below that of the target, with keys as they are."""
         token = dict[str, str]()
         while True:
@@ -60,7 +60,7 @@ class S3Requests:
             for each in found.iterfind("Contents"):
                 key, size = self._key_of(each), int(each.findtext("Size", "0"))
                 # without an etag, what differs with the content
-                page.append(Listed(key, size, each.findtext("ETag") or f"{each.findtext('LastModified')} {size}"))
+                page.append(ListedObject(key, size, each.findtext("ETag") or f"{each.findtext('LastModified')} {size}"))
             yield page
             if found.findtext("IsTruncated") != "true":
                 return
@@ -70,7 +70,7 @@ class S3Requests:
         """The state of versioning: Enabled or Suspended, "" if it was never enabled, None if the store does not say."""
         try:
             return _parsed(self._ask("GET", "", {"versioning": ""})).findtext("Status", "")
-        except (_Refused, Xml.ParseError):
+        except (_ErrorAnswer, Xml.ParseError):
             return None
 
     def earlier_versions(self) -> Iterator[str]:
@@ -94,7 +94,7 @@ class S3Requests:
         while True:
             try:
                 found = self._list({"uploads": "", "prefix": self._prefix} | markers)
-            except _Refused as error:
+            except _ErrorAnswer as error:
                 if error.status in _UNKNOWN:
                     return uploads
                 raise
@@ -111,7 +111,7 @@ class S3Requests:
         """Delete the parts of an upload."""
         try:
             self._ask("DELETE", self._prefix + upload.key, {"uploadId": upload.id})
-        except _Refused as error:
+        except _ErrorAnswer as error:
             if error.status != 404:  # it is gone
                 raise
 
@@ -141,7 +141,7 @@ class S3Requests:
                 text = error.read(_PIECE_BYTES).decode("utf-8", "replace")
                 if error.code < 500 or error.code == 501 or attempt == _ATTEMPTS:
                     problem = self.problem(f"status code: {error.code} {error.reason}: {text}")
-                    raise _Refused(str(problem), error.code) from None
+                    raise _ErrorAnswer(str(problem), error.code) from None
             except (OSError, ValueError) as error:  # http.client's exceptions are wrapped or ValueErrors
                 if attempt == _ATTEMPTS or isinstance(error, TimeoutError):
                     text = "kind: Timeout" if isinstance(error, TimeoutError) else ""
@@ -168,7 +168,7 @@ class S3Requests:
             raise self.problem(str(error)) from None
 
 
-class _Refused(TargetUnavailable):
+class _ErrorAnswer(TargetUnavailable):
     """A request was answered with an error."""
 
     def __init__(self, text: str, status: int) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from data.buckets.object_errors import TargetUnavailable
-from data.buckets.s3_requests import Listed, S3Requests
+from data.buckets.s3_requests import ListedObject, S3Requests
 from data.disk.files import make_durably, sync
 from data.errors import BadInput
 
@@ -218,7 +218,7 @@ class Bucket:
         with self._errors(key):
             return bytes(self._client.get_range(self._store, key, start=start, length=length))
 
-    def pages(self) -> Iterator[list[Listed]]:
+    def pages(self) -> Iterator[list[ListedObject]]:
         """All objects, in lists, whatever their keys are. Raises TargetUnavailable."""
         return self._requests.pages()
 

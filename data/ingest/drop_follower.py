@@ -13,7 +13,7 @@ from typing import Final
 
 from data.buckets.object_errors import ObjectUnavailable, TargetUnavailable
 from data.errors import BadInput, Conflict
-from data.ingest.dropped import Drop, Dropped
+from data.ingest.dropped import Drop, DroppedObject
 from data.ingest.follower import FollowTotals
 from data.ingest.importer import Importer, Options
 from data.ingest.visitor_ids import LIFETIME, delete_old_salts
@@ -130,9 +130,9 @@ class DropFollower:
             self._report_objects()
         return error
 
-    def _new_objects(self) -> list[Dropped]:
+    def _new_objects(self) -> list[DroppedObject]:
         """The objects to read now: those that could not be read before come last, so that they hold up no others."""
-        manifest, organization, new = self._lake.manifest, self._options.organization, list[Dropped]()
+        manifest, organization, new = self._lake.manifest, self._options.organization, list[DroppedObject]()
         for page in self._drop.pages():
             keys = [dropped.version.key for dropped in page]
             known = manifest.objects.known_versions(organization, self._drop.bucket, keys) | self._done
@@ -166,7 +166,7 @@ class DropFollower:
             self._notify(f"{plural(more, 'more object')} could not be read.")
         self._messages = []
 
-    def _land(self, dropped: Dropped) -> None:
+    def _land(self, dropped: DroppedObject) -> None:
         source = self._drop.source(dropped)
         if source is None:  # deleted since it was listed
             return

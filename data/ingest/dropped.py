@@ -23,7 +23,7 @@ _PIECE_BYTES: Final = 8 << 20
 _PAGE: Final = 1_000
 
 
-class Dropped(NamedTuple):
+class DroppedObject(NamedTuple):
     """A version of an object."""
 
     version: ObjectVersion
@@ -48,11 +48,11 @@ class FolderDrop:
             raise BadInput(f"{folder} is not a folder.")
         self._folder = folder.absolute()
 
-    def pages(self) -> Iterator[list[Dropped]]:
+    def pages(self) -> Iterator[list[DroppedObject]]:
         """All objects that are not empty, in lists, without files that were just written. Raises TargetUnavailable."""
         if not self._folder.is_dir():
             raise TargetUnavailable(f"{self._folder} cannot be read: it is not a folder any more.")
-        page: list[Dropped] = []
+        page: list[DroppedObject] = []
         for folder, below, names in os.walk(self._folder):  # which follows no links
             below[:] = [name for name in below if not name.startswith(".")]
             for path in (Path(folder, name) for name in names if not name.startswith(".")):
@@ -62,13 +62,15 @@ class FolderDrop:
                     if S_ISREG(stat.st_mode) and stat.st_size and rests:
                         etag = f"{stat.st_mtime_ns}-{stat.st_size}"
                         version = ObjectVersion(self.bucket, str(path), etag)
-                        page.append(Dropped(version, stat.st_size, is_odd(path.relative_to(self._folder).as_posix())))
+                        page.append(
+                            DroppedObject(version, stat.st_size, is_odd(path.relative_to(self._folder).as_posix()))
+                        )
                 if len(page) == _PAGE:
                     yield page
                     page = []
         yield page
 
-    def source(self, dropped: Dropped) -> Source | None:
+    def source(self, dropped: DroppedObject) -> Source | None:
         """What the object is read from; None if it was deleted."""
         path = Path("/", dropped.version.key)
         return path if path.exists() else None
@@ -84,16 +86,16 @@ class BucketDrop:
         self.bucket = f"s3://{bucket}"
         self._prefix = f"{prefix}/" if prefix else ""
 
-    def pages(self) -> Iterator[list[Dropped]]:
+    def pages(self) -> Iterator[list[DroppedObject]]:
         """All objects that are not empty, in lists. Raises TargetUnavailable."""
         for page in self._store.pages():
             yield [
-                Dropped(ObjectVersion(self.bucket, f"{self._prefix}{key}", etag), size, is_odd(key))
+                DroppedObject(ObjectVersion(self.bucket, f"{self._prefix}{key}", etag), size, is_odd(key))
                 for key, size, etag in page
                 if size
             ]
 
-    def source(self, dropped: Dropped) -> Source | None:
+    def source(self, dropped: DroppedObject) -> Source | None:
         """What the object is read from; None if it was deleted. Raises TargetUnavailable.
 
         An object of moderate size is downloaded now, before others have to wait for its import.

@@ -61,7 +61,7 @@ class _LogFile:
     known: tuple[Batch, ...] = ()  # what had landed of that object and of that content when it was read
 
 
-class _Overtaken(Conflict):
+class _LandedByAnother(Conflict):
     """While an object was read, another program landed some of it."""
 
 
@@ -130,7 +130,7 @@ class Importer:
         wait only while its visits land: if others landed some of it meanwhile, it is read again.
         """
         for _ in range(_ATTEMPTS - 1 if version else 0):
-            with suppress(_Overtaken, ZoneChanged):
+            with suppress(_LandedByAnother, ZoneChanged):
                 return self._read_and_land(path, options, dry_run, progress, again, version)
         return self._read_and_land(path, options, dry_run, progress, again, version)
 
@@ -230,7 +230,7 @@ class Importer:
             of_key = self._lake.manifest.objects.batches_of_key(organization, log.version)
             same = self._lake.manifest.objects.batches_of_content(organization, log.content.sha256, log.content.size)
             if {*of_key, *same} != set(log.known):
-                raise _Overtaken(f"{log.path} was read by another program at the same time; try again.")
+                raise _LandedByAnother(f"{log.path} was read by another program at the same time; try again.")
             yield
 
     def _stage(self, log: _LogFile, options: Options, landing: Landing, summary: Summary, progress: Progress) -> int:

@@ -32,7 +32,7 @@ from data.signals import BITS
 from data.store import pending
 from data.store.ip_list_files import changed_at, intact_snapshots
 from data.store.lake import Lake
-from data.store.packing import Packed, pack
+from data.store.packing import PackedVisits, pack
 from data.text import ShortTextCache
 from data.visits import SHORT_CODE_PATTERN, Classification, columns_filled_by
 
@@ -191,7 +191,7 @@ class LiveIngest:
         code = self._short_code.search(path)
         return (code[1] or None if code else None), *self._classifier.paths.match(path)
 
-    def _packed(self, visits: ClassifiedVisits) -> Packed:
+    def _packed(self, visits: ClassifiedVisits) -> PackedVisits:
         """Visits as they are stored."""
         *own, numbers = zip(*visits.rows, strict=True)
         rows_shared = (

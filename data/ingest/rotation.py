@@ -90,7 +90,7 @@ class _ImportedContents(NamedTuple):
     open_files: set[tuple[int, ...]]
 
 
-class _Renamed(Exception):
+class _RotationInProgress(Exception):
     """A sibling was renamed or changed during the check: the log is being rotated."""
 
 
@@ -127,7 +127,7 @@ class RotatedFiles:
         self._is_behind = True
         batches = self._lake.manifest.logs.batches(self._options.organization)
         imported = _ImportedContents(batches, marks, live, open_files)
-        with suppress(_Renamed):  # try again at the next call
+        with suppress(_RotationInProgress):  # try again at the next call
             for sibling in self._missing(siblings, imported) if batches else ():
                 try:
                     summary = self._importer.run(sibling.path, self._options, progress=progress)
@@ -222,9 +222,9 @@ def _check(sibling: Sibling, is_same: bool = False) -> None:
     try:
         stamp = _stamp(sibling.path.stat())
     except FileNotFoundError as error:
-        raise _Renamed from error
+        raise _RotationInProgress from error
     if (stamp if is_same else stamp[1:3]) != (sibling.stamp if is_same else sibling.file):
-        raise _Renamed
+        raise _RotationInProgress
 
 
 def _raise_passing(error: BadInput) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from data.errors import BadInput
 from data.logs.reported import RefusedVisit, ReportedVisit, Submission, parse_reported
 from data.rules.classifier import Origin
-from data.store.packing import Packed
+from data.store.packing import PackedVisits
 from data.visits import Classification
 
 MAX_DAYS: Final = 366
@@ -50,7 +50,7 @@ class PreparedVisits:
         self.refused: list[RefusedVisit] = []
         self.classified: ClassifiedVisits | None = None
         """The last ones, if they are not packed yet."""
-        self.packs: list[Packed] = []
+        self.packs: list[PackedVisits] = []
         self._read = 0
         self._days = set[date]()
 

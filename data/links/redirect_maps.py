@@ -20,7 +20,7 @@ _DOLLAR: Final = "traffic_dollar"
 """The variable whose value is a dollar sign: nginx has no way to escape one."""
 
 
-class LeftOut(NamedTuple):
+class OmittedLink(NamedTuple):
     """A link that a web server cannot be given, and the reason."""
 
     link: Link
@@ -35,7 +35,7 @@ class RedirectMap(NamedTuple):
 
     text: str
     written: int
-    left_out: list[LeftOut]
+    left_out: list[OmittedLink]
 
     def summary(self) -> str:
         """Return how many links were exported, and how many were left out for each reason."""
@@ -75,11 +75,11 @@ def nginx_map(links: Iterable[Link]) -> RedirectMap:
     for link, path, target in redirects:
         words = _nginx_word(path), _nginx_word(target).replace("$", f"${{{_DOLLAR}}}")
         if len(path.encode()) > _MAX_NGINX_PATH:
-            left_out.append(LeftOut(link, f"nginx compares no more than {_MAX_NGINX_PATH} bytes of a path"))
+            left_out.append(OmittedLink(link, f"nginx compares no more than {_MAX_NGINX_PATH} bytes of a path"))
         elif "//" in path or not {".", ".."}.isdisjoint(path.split("/")):
-            left_out.append(LeftOut(link, "nginx shortens paths with //, /./ or /../ before it compares them"))
+            left_out.append(OmittedLink(link, "nginx shortens paths with //, /./ or /../ before it compares them"))
         elif len(words[1].encode()) > _MAX_NGINX_WORD:
-            left_out.append(LeftOut(link, "its target is too long for nginx"))
+            left_out.append(OmittedLink(link, "its target is too long for nginx"))
         else:
             locations.append(f"location = {words[0]} {{ return 302 {words[1]}; }}")
     lines = [f"# Redirects of {plural(len(locations), 'short link')}. Include this file in a server block."]
@@ -94,7 +94,7 @@ def caddy_map(links: Iterable[Link]) -> RedirectMap:
     lines = []
     for link, path, target in redirects:
         if any(character in path for character in "{}`"):
-            left_out.append(LeftOut(link, "a Caddyfile has no way to write {, } or ` in a path"))
+            left_out.append(OmittedLink(link, "a Caddyfile has no way to write {, } or ` in a path"))
         else:
             lines.append(f"\t`{path}` `{target}`\n")
     text = (
@@ -106,29 +106,29 @@ def caddy_map(links: Iterable[Link]) -> RedirectMap:
     return RedirectMap(text, len(lines), left_out)
 
 
-def _redirects(links: Iterable[Link]) -> tuple[list[_Redirect], list[LeftOut]]:
+def _redirects(links: Iterable[Link]) -> tuple[list[_Redirect], list[OmittedLink]]:
     """Return the redirects that any web server can be given, and the links that none can.
 
     Of several links with one path, a link for one domain goes before those for every domain, and then a short code
     that is written as the path.
     """
-    redirects, left_out, taken = list[_Redirect](), list[LeftOut](), set[str]()
+    redirects, left_out, taken = list[_Redirect](), list[OmittedLink](), set[str]()
     for link in sorted(links, key=lambda link: (not link.domain, "%" in link.short_code)):
         try:
             path = f"/{unquote(link.short_code, errors='strict')}"
         except UnicodeDecodeError:
-            left_out.append(LeftOut(link, "its path is not UTF-8 when it is decoded"))
+            left_out.append(OmittedLink(link, "its path is not UTF-8 when it is decoded"))
             continue
         if not path.isprintable():
-            left_out.append(LeftOut(link, "its path contains characters that cannot be printed"))
+            left_out.append(OmittedLink(link, "its path contains characters that cannot be printed"))
         elif path in taken:
-            left_out.append(LeftOut(link, "another link has the same path when both are decoded"))
+            left_out.append(OmittedLink(link, "another link has the same path when both are decoded"))
         else:
             taken.add(path)
             try:
                 redirects.append(_Redirect(link, path, _location(link.target_url)))
             except BadInput as error:
-                left_out.append(LeftOut(link, str(error)))
+                left_out.append(OmittedLink(link, str(error)))
     return redirects, left_out
 
 

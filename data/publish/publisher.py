@@ -62,7 +62,7 @@ class Publication(NamedTuple):
     version: int  # of the log of its visits
 
 
-class Followed(NamedTuple):
+class FollowedCopy(NamedTuple):
     """A copy after an erasure."""
 
     target: str
@@ -277,7 +277,7 @@ def _key(table: DeltaLog, file: PublishedFile) -> str:
 
 def follow_erasures(
     lake: Lake, organization: str = "", now: Callable[[], datetime] = lambda: datetime.now(UTC)
-) -> list[Followed]:
+) -> list[FollowedCopy]:
     """Let the copies of an organization, or of all, follow what was erased. What is out of reach stays due."""
     found = []
     for copy in lake.manifest.copies.of(organization=organization):
@@ -288,5 +288,5 @@ def follow_erasures(
                 problem = lake.manifest.copies.of(copy.target, copy.organization)[0].unsettled
         except (TrafficError, OSError, sqlite3.Error) as error:
             problem = str(error)
-        found.append(Followed(copy.target, copy.organization, problem))
+        found.append(FollowedCopy(copy.target, copy.organization, problem))
     return found

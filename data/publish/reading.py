@@ -10,7 +10,7 @@ from data.publish.tables import by_name_in_lake, links_path, merged_from, replac
 from data.store.lake import Lake
 
 
-class Published(NamedTuple):
+class PublishedObjects(NamedTuple):
     """The objects and files with the visits and links of one organization."""
 
     visits: list[str]  # objects, by their keys at the target
@@ -34,7 +34,7 @@ class PublishedLake:
         """The newest version that was read of each table, by folder. What an older one names is there, too, or gone:
         never is it something else."""
 
-    def find(self, organization: str, visits: Sequence[LandedFile], links: Sequence[str]) -> Published:
+    def find(self, organization: str, visits: Sequence[LandedFile], links: Sequence[str]) -> PublishedObjects:
         """Where live files of one organization are published, given as the manifest listed them before this call.
 
         `links` are paths in the lake. Raises TargetUnavailable, ForeignLog, or LakeDamaged for a file that is gone.
@@ -55,7 +55,7 @@ class PublishedLake:
                     found += replaced
         wanted = {links_path(path.rpartition("/")[2]): path for path in links}
         known = self._newest(link_table, lambda state: wanted.keys() <= state.files.keys()).files
-        return Published(
+        return PublishedObjects(
             [f"{visit_table.folder}/{path}" for path in found],
             [f"{link_table.folder}/{path}" for path in wanted if path in known],
             [file for file in missing if file not in merged],

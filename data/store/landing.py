@@ -30,7 +30,7 @@ MAX_PARALLEL_MOVES: Final = 8
 """Files that are moved in parallel. Moving only waits for the disk."""
 
 
-class Staged(NamedTuple):
+class StagedFile(NamedTuple):
     """A Parquet file of one organization's day, written and synced, but not yet moved to its final path."""
 
     path: Path
@@ -62,7 +62,7 @@ class Landing:
         self._pending = pending
         self.zone = lake.manifest.organizations.zone(organization)
         """In which the visits are dated; a commit fails if it was changed."""
-        self._staged: list[Staged] = []
+        self._staged: list[StagedFile] = []
         self._last_part: pa.Table | None = None  # not written yet: its footer records the whole batch
         self._span = "", ""  # the times of the first and the last visit
         self.arrived = Counter[int]()
@@ -130,7 +130,7 @@ class Landing:
             self._last_part = None
         return prepare_move(self._lake, self._staged)
 
-    def _footer(self, staged: Staged, batches: Iterable[Batch], replaces: Sequence[str] = ()) -> Footer:
+    def _footer(self, staged: StagedFile, batches: Iterable[Batch], replaces: Sequence[str] = ()) -> Footer:
         pending = [self._pending] if self._pending else []
         return footer_of(
             staged.organization, staged.day, batches, pending=pending, replaces=replaces,
@@ -149,7 +149,7 @@ class Landing:
             or (is_there and not self._has_all_of(self._lake.root / path, visits))
         ):
             name, is_there = str(uuid.uuid4()), False
-        staged = Staged(new_path(self._lake), self.organization, day, visits, unfinished_of, name)
+        staged = StagedFile(new_path(self._lake), self.organization, day, visits, unfinished_of, name)
         self._staged.append(staged._replace(is_overwriting=is_there))
 
     def _has_all_of(self, path: Path, visits: int) -> bool:
@@ -211,7 +211,7 @@ def _with_columns(visits: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.table(columns, schema.names).cast(schema)
 
 
-def prepare_move(lake: Lake, staged: Sequence[Staged]) -> Move:
+def prepare_move(lake: Lake, staged: Sequence[StagedFile]) -> Move:
     """Hash staged files; return the function that moves them to their final paths inside a manifest transaction.
 
     The last one is moved last: once it is there, all are.
@@ -226,7 +226,7 @@ def prepare_move(lake: Lake, staged: Sequence[Staged]) -> Move:
     return move
 
 
-def discard(lake: Lake, staged: Sequence[Staged]) -> None:
+def discard(lake: Lake, staged: Sequence[StagedFile]) -> None:
     """Delete the staged files, and those already moved that are not registered in the manifest.
 
     What was written over a file stays, since an older manifest may be the reason why that is not registered.
@@ -241,7 +241,7 @@ def discard(lake: Lake, staged: Sequence[Staged]) -> None:
         lake.delete_uncommitted(moved)
 
 
-def _path_of(staged: Staged) -> str:
+def _path_of(staged: StagedFile) -> str:
     return _path(staged.organization, staged.day, staged.name or staged.path.stem)
 
 
@@ -250,7 +250,7 @@ def _path(organization: str, day: date, name: str) -> str:
     return f"visits/organization={organization}/day={day}/{name}.parquet"
 
 
-def _move(lake: Lake, staged: Staged, sha256: str) -> LandedFile:
+def _move(lake: Lake, staged: StagedFile, sha256: str) -> LandedFile:
     name = _path_of(staged)
     move_durably(staged.path, lake.root / name)
     stat = (lake.root / name).stat()

@@ -22,7 +22,7 @@ ColumnValues = Mapping[str, Sequence[Any]]
 """Columns of visits by name. One that is missing is null."""
 
 
-class Packed(NamedTuple):
+class PackedVisits(NamedTuple):
     """Packed visits of one organization, their number, and the zone in which they are dated."""
 
     visits: int
@@ -30,7 +30,7 @@ class Packed(NamedTuple):
     zone: str = DEFAULT_ZONE
 
 
-class Unpacked(NamedTuple):
+class UnpackedVisits(NamedTuple):
     """Visits as `columns` with one value for each, and `shared` columns, where `numbers` is the row of each visit."""
 
     columns: ColumnValues
@@ -68,14 +68,14 @@ _MAX_RATIO: Final = 255
 """The maximum compression ratio of LZ4."""
 
 
-def pack(columns: ColumnValues, numbers: Sequence[int], shared: ColumnValues, zone: str = DEFAULT_ZONE) -> Packed:
+def pack(columns: ColumnValues, numbers: Sequence[int], shared: ColumnValues, zone: str = DEFAULT_ZONE) -> PackedVisits:
     """Pack visits; the first arguments are those of Unpacked, `zone` is the one of their utc_offset."""
     plain = _ENCODER.encode({"version": SCHEMA_VERSION, "columns": columns, "numbers": numbers, "shared": shared})
     body = _HEAD.pack(len(plain), crc32(plain)) + pa.compress(plain, "lz4", asbytes=True)
-    return Packed(len(numbers), body, zone)
+    return PackedVisits(len(numbers), body, zone)
 
 
-def unpack(body: bytes) -> Unpacked:
+def unpack(body: bytes) -> UnpackedVisits:
     """Unpack visits. Raises LakeDamaged for a damaged body, NewerVersion for one of a newer schema version."""
     try:
         size, checksum = _HEAD.unpack_from(body)
@@ -90,7 +90,7 @@ def unpack(body: bytes) -> Unpacked:
             check_version(_VERSION_DECODER.decode(plain).version, _WHAT)
             raise
         check_version(content.version, _WHAT)
-        return Unpacked(_present(content.columns), content.numbers, _present(content.shared))
+        return UnpackedVisits(_present(content.columns), content.numbers, _present(content.shared))
     except (msgspec.MsgspecError, pa.ArrowException, struct.error, OSError, ValueError) as error:
         raise LakeDamaged(f"packed visits cannot be read: {error}.") from error
 
@@ -99,7 +99,7 @@ def _present(values: msgspec.Struct) -> ColumnValues:
     return {name: column for name, column in msgspec.structs.asdict(values).items() if column is not None}
 
 
-def table_of(parts: Sequence[Unpacked]) -> pa.Table:
+def table_of(parts: Sequence[UnpackedVisits]) -> pa.Table:
     """The visits of all parts, concatenated as a table with the columns of VISITS_OF_DAYS, texts as dictionaries."""
     starts = accumulate((_count(part.shared) for part in parts), initial=0)
     numbers = [start + number for start, part in zip(starts, parts, strict=False) for number in part.numbers]
@@ -110,7 +110,7 @@ def table_of(parts: Sequence[Unpacked]) -> pa.Table:
     return pa.table([columns[name] for name in VISITS_OF_DAYS.names], VISITS_OF_DAYS.names)
 
 
-def _column(name: str, kind: pa.DataType, parts: Sequence[Unpacked], rows: pa.Array) -> pa.Array:
+def _column(name: str, kind: pa.DataType, parts: Sequence[UnpackedVisits], rows: pa.Array) -> pa.Array:
     """One column of all visits. In each part it may be in `columns`, in `shared` or missing."""
     columns = [part.columns.get(name, ()) for part in parts]
     if all(columns):
@@ -129,7 +129,7 @@ def _encoded(values: pa.Array) -> pa.Array:
     return values.dictionary_encode() if pa.types.is_string(values.type) else values
 
 
-def _expand(part: Unpacked, name: str) -> list[Any]:
+def _expand(part: UnpackedVisits, name: str) -> list[Any]:
     """The value of a shared column for each visit of a part; null when the part does not have the column."""
     shared = part.shared.get(name)
     return [shared[number] for number in part.numbers] if shared else [None] * len(part.numbers)

@@ -15,7 +15,7 @@ from data.manifest.pending import PendingBatch, PendingPack, ReportedVisits
 from data.store.footers import PendingRange
 from data.store.lake import Lake
 from data.store.landing import Landing
-from data.store.packing import Packed, Unpacked, table_of, unpack
+from data.store.packing import PackedVisits, UnpackedVisits, table_of, unpack
 from data.text import plural
 from data.visits import VISITS_OF_DAYS
 
@@ -29,7 +29,7 @@ _ORDER: Final = [(name, "ascending") for name in ("day", "short_code", "visited_
 _DamagedBatches = list[tuple[PendingBatch, LakeDamaged]]
 
 
-def enqueue(manifest: Manifest, visits: Collection[tuple[str, Packed]], now: datetime) -> None:
+def enqueue(manifest: Manifest, visits: Collection[tuple[str, PackedVisits]], now: datetime) -> None:
     """Store packed visits, each pack with its organization. They are durable when this returns.
 
     Raises ZoneChanged; then none was stored.
@@ -78,7 +78,7 @@ def _raise_for(unreadable: _DamagedBatches) -> None:
         raise unreadable[0][1]
 
 
-def _read(batch: PendingBatch, unreadable: _DamagedBatches) -> Unpacked | None:
+def _read(batch: PendingBatch, unreadable: _DamagedBatches) -> UnpackedVisits | None:
     try:
         return unpack(batch.body)
     except LakeDamaged as error:

@@ -20,7 +20,7 @@ from data.manifest.policies import Policy
 from data.progress import Progress
 from data.store.footers import Footer, replacing_footer
 from data.store.lake import Lake
-from data.store.landing import Staged, discard, new_path, prepare_move, write_visits
+from data.store.landing import StagedFile, discard, new_path, prepare_move, write_visits
 from data.visits import VISITS
 
 Part = TypeVar("Part")
@@ -58,7 +58,7 @@ class Rewrite:
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
         self.replaced: list[LandedFile] = []
-        self.staged: list[Staged] = []
+        self.staged: list[StagedFile] = []
         self._removed: list[LandedFile] = []
 
     def stage(self, files: Sequence[LandedFile], visits: int, behaviour_version: int = 0) -> tuple[Path, Footer]:
@@ -67,7 +67,7 @@ class Rewrite:
         `behaviour_version` is that by which its visits were judged.
         """
         first = files[0]
-        staged = Staged(new_path(self._lake), first.organization, first.day, visits, first.unfinished_of)
+        staged = StagedFile(new_path(self._lake), first.organization, first.day, visits, first.unfinished_of)
         self.staged.append(staged._replace(behaviour_version=behaviour_version))
         self.replaced += files
         return staged.path, replace(replacing_footer(self._lake, files), behaviour_version=behaviour_version)
@@ -93,7 +93,7 @@ class Rewrite:
         """
         earlier = self._lake.manifest.files.removal_records(self._removed[0].organization)
         footer = replacing_footer(self._lake, self._removed, earlier)
-        self.staged.append(Staged(new_path(self._lake), footer.organization, footer.day, 0))
+        self.staged.append(StagedFile(new_path(self._lake), footer.organization, footer.day, 0))
         write_visits(VISITS.empty_table(), self.staged[-1].path, replace(footer, unfinished_of=None))
         return earlier
 

@@ -13,7 +13,7 @@ from data.store.lake import Lake
 from data.store.landing import Landing
 from data.store.layout import LINKS
 from data.store.link_files import replace_links
-from data.store.packing import Packed, pack, table_of, unpack
+from data.store.packing import PackedVisits, pack, table_of, unpack
 from data.visits import VISITS, VISITS_OF_DAYS, columns_filled_by
 from tests.recount import local_time
 
@@ -72,7 +72,7 @@ def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return row["day"], code is None, code or "", row["visited_at"]
 
 
-def packed(visits: Iterable[Visit]) -> Packed:
+def packed(visits: Iterable[Visit]) -> PackedVisits:
     """Visits as they wait for their file."""
     rows = list(visits)
     shared = columns_filled_by("classification", "referrer", "campaign", "rules")

@@ -20,7 +20,7 @@ from service.core.control_database import ControlDatabase
 
 if TYPE_CHECKING:
     from data.manifest.files import LandedFile
-    from data.publish.publisher import Followed
+    from data.publish.publisher import FollowedCopy
     from data.tasks.erasure import Criteria, Eraser, ErasureResult
     from service.jobs.erasure import ErasedEvidence
 
@@ -79,7 +79,7 @@ def erase(
     report_due(followed)
 
 
-def report_due(followed: "Collection[Followed]") -> None:
+def report_due(followed: "Collection[FollowedCopy]") -> None:
     """Say which copies may still hold what was deleted, and end with exit code 1 if any does."""
     due = [copy for copy in followed if copy.problem]
     for copy in due:
@@ -157,7 +157,7 @@ def _print_receipt(
     erased: "ErasureResult",
     evidence: "ErasedEvidence",
     erased_at: datetime | None,
-    followed: "Collection[Followed]" = (),
+    followed: "Collection[FollowedCopy]" = (),
 ) -> None:
     import orjson
 
