@@ -36,7 +36,7 @@ from data.store.rewriting import Partition, Rewrite, readable, rewrite, rewrite_
 from data.store.unknown import clear_unknown
 from data.tasks.judging import judge
 from data.tasks.lake_process import MAX_VISITS_IN_SERVER, LakeProcess
-from data.tasks.merge_plan import Work, at_once, days_to_merge, merged_apart, side_by_side, visits_of
+from data.tasks.merge_plan import MergeGroup, concurrent_groups, days_to_merge, files_by_result, group_merges, visits_of
 
 _RANGES: Final = (1, 2, 4, 8, 16, 64, 256)
 """In how many ranges visits are merged: the next number is tried when memory was not enough."""
@@ -82,7 +82,7 @@ class Compactor:
         self._process = process
         self._threads = threads
         self._engine = InterruptibleEngine(lake)
-        self._queue: list[list[Work]] = []  # found by an earlier run, which ended at its limit
+        self._queue: list[list[MergeGroup]] = []  # found by an earlier run, which ended at its limit
         self._counting = threading.Lock()
         self._links = LinkIndex(lake)
 
@@ -103,12 +103,12 @@ class Compactor:
         result = CompactionResult()
         if not self._queue:
             merges = days_to_merge(self._lake, self._now(), self._quiet_period, organization)
-            groups = at_once(merge for merge in merges if are_past in {None, merge.is_past})
-            self._queue = side_by_side(groups, self._threads)
+            groups = group_merges(merge for merge in merges if are_past in {None, merge.is_past})
+            self._queue = concurrent_groups(groups, self._threads)
         if not self._queue:
             return result
 
-        def merge(groups: Sequence[Work]) -> None:
+        def merge(groups: Sequence[MergeGroup]) -> None:
             each = zip(engines, groups, strict=False)
             run_side_by_side([partial(self._merge_intact, engine, result, group) for engine, group in each])
 
@@ -162,7 +162,7 @@ class Compactor:
             path.unlink(missing_ok=True)
         return count + len(leftovers)
 
-    def _merge_intact(self, engine: duckdb.DuckDBPyConnection, result: CompactionResult, merges: Work) -> None:
+    def _merge_intact(self, engine: duckdb.DuckDBPyConnection, result: CompactionResult, merges: MergeGroup) -> None:
         """Merge and judge days at once; if that fails, each by itself, which is added to the queue.
 
         A file that cannot be read is named by what its bytes should be. Raises LakeDamaged.
@@ -185,13 +185,13 @@ class Compactor:
                     self._lake.recheck(file)
             raise
 
-    def _merge(self, engine: duckdb.DuckDBPyConnection, result: CompactionResult, merges: Work) -> None:
+    def _merge(self, engine: duckdb.DuckDBPyConnection, result: CompactionResult, merges: MergeGroup) -> None:
         for merge in merges:
             there = {file.path for file in self._lake.manifest.files.live(*merge.partition, merge.partition.day)}
             chosen = {file.path for file in merge.files}
             if not (chosen == there if merge.is_past else chosen <= there):
                 raise Conflict(f"visits of {merge.partition.day} were changed by another process; try again.")
-        groups = [group for merge in merges for group in merged_apart(merge.files)]
+        groups = [group for merge in merges for group in files_by_result(merge.files)]
         files = [file for group in groups for file in group]
         limit_memory(engine, visits := sum(file.visits for file in files))
         paths, days = readable(self._lake, *files), None

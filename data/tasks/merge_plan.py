@@ -29,7 +29,7 @@ class DayMerge(NamedTuple):
     is_past: bool
 
 
-Work: TypeAlias = list[DayMerge]
+MergeGroup: TypeAlias = list[DayMerge]
 """Days that are merged at once."""
 
 
@@ -47,17 +47,17 @@ def days_to_merge(lake: Lake, now: datetime, quiet_period: timedelta, organizati
         is_past = partition.day < lake.manifest.organizations.today(owner, now) and not is_active
         if not is_past:
             files = _to_merge(files)
-        elif len([*merged_apart(files)]) == len(files) and all(file.behaviour_version for file in files):
+        elif len([*files_by_result(files)]) == len(files) and all(file.behaviour_version for file in files):
             continue  # it is merged and judged already
         if files:
             merges.append(DayMerge(partition, files, is_past))
     return merges
 
 
-def at_once(merges: Iterable[DayMerge]) -> list[Work]:
+def group_merges(merges: Iterable[DayMerge]) -> list[MergeGroup]:
     """The merges in groups to be done together: small past days of one organization."""
-    groups: list[Work] = []
-    filling: dict[str, Work] = {}
+    groups: list[MergeGroup] = []
+    filling: dict[str, MergeGroup] = {}
     for merge in merges:
         group = filling.get(merge.partition.organization, [])
         files = [file for one in (*group, merge) for file in one.files]
@@ -71,9 +71,9 @@ def at_once(merges: Iterable[DayMerge]) -> list[Work]:
     return groups
 
 
-def side_by_side(groups: Iterable[Work], most: int) -> list[list[Work]]:
+def concurrent_groups(groups: Iterable[MergeGroup], most: int) -> list[list[MergeGroup]]:
     """The groups in rows to be done side by side: of one organization, and so many visits that MIN_MEMORY suffices."""
-    rows: list[list[Work]] = []
+    rows: list[list[MergeGroup]] = []
     for group in groups:
         row = rows[-1] if rows else []
         is_same = bool(row) and row[0][0].partition.organization == group[0].partition.organization
@@ -85,12 +85,12 @@ def side_by_side(groups: Iterable[Work], most: int) -> list[list[Work]]:
     return rows
 
 
-def visits_of(group: Work) -> int:
+def visits_of(group: MergeGroup) -> int:
     """How many visits the files of a group have."""
     return sum(file.visits for merge in group for file in merge.files)
 
 
-def merged_apart(files: Iterable[LandedFile]) -> Iterator[list[LandedFile]]:
+def files_by_result(files: Iterable[LandedFile]) -> Iterator[list[LandedFile]]:
     """The files that become one: all but those of an unfinished last line, whose visit expires when it has grown."""
     files = list(files)
     if finished := [file for file in files if file.unfinished_of is None]:

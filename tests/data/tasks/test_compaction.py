@@ -23,7 +23,7 @@ from data.store.rewriting import Partition
 from data.tasks import compaction as compacting
 from data.tasks import merge_plan
 from data.tasks.compaction import ABANDONED_AFTER, CompactionResult, Compactor
-from data.tasks.merge_plan import MAX_OPEN_FILES, DayMerge, at_once, side_by_side
+from data.tasks.merge_plan import MAX_OPEN_FILES, DayMerge, concurrent_groups, group_merges
 from data.visits import VISITS
 from queries import ENTRIES, Scope
 from service.demo.sample import Sample
@@ -233,7 +233,7 @@ def test_small_past_days_of_one_organization_are_merged_at_once():
         return [(one.partition.organization, one.partition.day.day) for one in group]
 
     def grouped(*merges):
-        return [*map(named, at_once(merges))]
+        return [*map(named, group_merges(merges))]
 
     assert grouped(merge(1), merge(1, "b"), merge(6, is_past=False), merge(2), merge(2, "b")) == [
         [("acme", 1), ("acme", 2)], [("b", 1), ("b", 2)], [("acme", 6)],
@@ -248,8 +248,8 @@ def test_small_past_days_of_one_organization_are_merged_at_once():
         (large, 3, [2, 2, 1]),  # three of them would need more memory than one day has
         ([large[0], [merge(1, "b")], [merge(2, "b")]], 2, [1, 2]),  # an organization is rewritten under its own lock
     ):
-        assert [len(row) for row in side_by_side(groups, most)] == rows
-        assert [*chain(*side_by_side(groups, most))] == groups
+        assert [len(row) for row in concurrent_groups(groups, most)] == rows
+        assert [*chain(*concurrent_groups(groups, most))] == groups
 
 
 def test_a_file_of_an_unfinished_line_stays_apart_and_is_replaced_when_its_log_has_grown(lake, load):
