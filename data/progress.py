@@ -7,5 +7,5 @@ Progress: TypeAlias = Callable[[int, int], None]
 """Called with the amount done so far and the total, in a unit of the operation, such as bytes or partitions."""
 
 
-def unseen(_done: int, _total: int) -> None:
+def ignore_progress(_done: int, _total: int) -> None:
     """Ignore the progress."""

@@ -21,7 +21,7 @@ from data import Lake
 from data.manifest.clock import is_recent
 from data.manifest.files import LandedFile
 from data.manifest.rollups import Rollup
-from data.progress import Progress, unseen
+from data.progress import Progress, ignore_progress
 from data.store.engines import InterruptibleEngine, limit_memory
 from data.store.landing import new_path
 from data.store.rewriting import rewrite_each
@@ -120,7 +120,7 @@ class RollupBuilder:
         self._engine = InterruptibleEngine(lake)
         self._queue: list[Month] = []  # found by an earlier run, which ended at its limit
 
-    def run(self, wait: bool = True, limit: int | None = None, progress: Progress = unseen) -> int:
+    def run(self, wait: bool = True, limit: int | None = None, progress: Progress = ignore_progress) -> int:
         """Build missing rollups of closed days, for at most `limit` months. Returns the number of months built.
 
         Without `wait`, does nothing while another process rewrites files. A month with a damaged file is skipped;

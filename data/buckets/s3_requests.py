@@ -133,7 +133,7 @@ class S3Requests:
         return each.findtext("Key", "").removeprefix(self._prefix)
 
     def _ask(self, method: str, key: str, query: Mapping[str, str]) -> bytes:
-        """The body of the answer. `key` is that in the bucket; "" for the bucket itself. Raises _Refused."""
+        """The body of the answer. `key` is that in the bucket; "" for the bucket itself. Raises _ErrorAnswer."""
         for attempt in count(1):
             try:
                 return _answer(method, self._signed(method, key, query), self._timeout.total_seconds())

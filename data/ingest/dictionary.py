@@ -22,9 +22,9 @@ class DictionaryColumn(NamedTuple):
     indices: pa.Array
     dictionary: pa.Array
 
-    def mapped(self, function: Callable[[str], str | None]) -> "DictionaryColumn":
+    def map_texts(self, function: Callable[[str], str | None]) -> "DictionaryColumn":
         """The column with each distinct text replaced."""
-        return numbered(pa.array(map(function, self.dictionary.to_pylist()), pa.string()), self.indices)
+        return dictionary_column(pa.array(map(function, self.dictionary.to_pylist()), pa.string()), self.indices)
 
     def where(self, mask: pa.Array) -> "DictionaryColumn":
         """The column with null where the mask is false."""
@@ -59,7 +59,7 @@ class DistinctColumn(NamedTuple, Generic[Value]):
         return [self.values[index] for index in indices.to_pylist()]
 
 
-def numbered(values: pa.Array, indices: pa.Array) -> DictionaryColumn:
+def dictionary_column(values: pa.Array, indices: pa.Array) -> DictionaryColumn:
     """The column of `values` at `indices`; `values` may contain a value more than once."""
     encoded = values.dictionary_encode("encode")
     return DictionaryColumn(encoded.indices.take(indices), encoded.dictionary)
@@ -107,7 +107,7 @@ def composite_key(*columns: pa.Array) -> CompositeKey:
     return CompositeKey(encoded.indices, parts[::-1])
 
 
-def evaluated(
+def map_distinct(
     function: Callable[..., Value], *columns: DictionaryColumn | DistinctColumn[Any]
 ) -> DistinctColumn[Value]:
     """The result of a function for each row, called once for each distinct combination of the columns' values."""
@@ -117,11 +117,11 @@ def evaluated(
         rows, parts = composite_key(*(column.indices for column in columns))
     arguments = [column.values_at(part) for column, part in zip(columns, parts, strict=True)]
     numbers: dict[Value, int] = {}
-    results = interned(numbers, [*map(function, *arguments)])
+    results = intern_values(numbers, [*map(function, *arguments)])
     return DistinctColumn(results.take(rows), [*numbers])
 
 
-def interned(numbers: dict[Value, int], values: Sequence[Value]) -> pa.Array:
+def intern_values(numbers: dict[Value, int], values: Sequence[Value]) -> pa.Array:
     """The number of each value in `numbers`, which counts from 0 in order of first use; new values are added to it."""
     return pa.array([numbers.setdefault(value, len(numbers)) for value in values], pa.int32())
 

@@ -19,7 +19,7 @@ from data.ingest.importer import Importer, Options
 from data.ingest.visitor_ids import LIFETIME, delete_old_salts
 from data.logs.source import LogUnavailable
 from data.manifest.logs import ObjectVersion
-from data.progress import Progress, unseen
+from data.progress import Progress, ignore_progress
 from data.store.lake import Lake
 from data.text import plural
 
@@ -67,7 +67,7 @@ class DropFollower:
         options: Options,
         *,
         notify: Callable[[str], None],
-        progress: Progress = unseen,
+        progress: Progress = ignore_progress,
     ) -> None:
         self.totals = DropTotals()
         self.is_stopping = False  # set this to end a tick early, after the current object

@@ -62,9 +62,8 @@ class FolderDrop:
                     if S_ISREG(stat.st_mode) and stat.st_size and rests:
                         etag = f"{stat.st_mtime_ns}-{stat.st_size}"
                         version = ObjectVersion(self.bucket, str(path), etag)
-                        page.append(
-                            DroppedObject(version, stat.st_size, is_odd(path.relative_to(self._folder).as_posix()))
-                        )
+                        name = path.relative_to(self._folder).as_posix()
+                        page.append(DroppedObject(version, stat.st_size, is_odd(name)))
                 if len(page) == _PAGE:
                     yield page
                     page = []

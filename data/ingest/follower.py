@@ -30,7 +30,7 @@ from data.logs.source import Block, LogUnavailable
 from data.manifest.arrivals import Arrivals
 from data.manifest.clock import format_time
 from data.manifest.logs import Batch, check_domain
-from data.progress import Progress, unseen
+from data.progress import Progress, ignore_progress
 from data.store.lake import Lake
 from data.store.landing import Landing
 from data.text import plural
@@ -83,7 +83,7 @@ class Follower:
         options: Options,
         *,
         notify: Callable[[str], None],
-        progress: Progress = unseen,
+        progress: Progress = ignore_progress,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Raises BadInput for a file that cannot be followed. The log may be created later."""

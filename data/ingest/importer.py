@@ -23,12 +23,12 @@ from data.links.index import LinkIndex
 from data.logs.format_names import HOSTLESS_FORMATS
 from data.logs.formats import has_text
 from data.logs.source import Content, Source, blocks, identify
-from data.manifest.arrivals import delivered
+from data.manifest.arrivals import object_arrivals
 from data.manifest.clock import format_time
 from data.manifest.logs import Batch, ObjectVersion, check_domain, continued_batch
 from data.manifest.objects import BEGINNINGS
 from data.manifest.organizations import ZoneChanged
-from data.progress import Progress, unseen
+from data.progress import Progress, ignore_progress
 from data.rules.classifier import Classifier
 from data.rules.ip_lists import Network
 from data.rules.ip_verification import Verifier
@@ -116,7 +116,7 @@ class Importer:
         path: Source,
         options: Options,
         dry_run: bool = False,
-        progress: Progress = unseen,
+        progress: Progress = ignore_progress,
         again: bool = False,
         *,
         version: ObjectVersion | None = None,
@@ -210,7 +210,7 @@ class Importer:
                         csv.writer(file).writerows(summary.reject_rows())
                     summary.rejects_file = self._lake.rejects / f"{options.organization}-{batch.sha256[:16]}.csv"
                     move_durably(staged, summary.rejects_file)
-                arrived = delivered(options.domain, landing.visits, now) if log.version else None
+                arrived = object_arrivals(options.domain, landing.visits, now) if log.version else None
                 with self._turn_of(log, options.organization):
                     landing.commit(batch, log.replaces or log.before, arrived)
                     if log.version:
@@ -222,7 +222,7 @@ class Importer:
 
     @contextmanager
     def _turn_of(self, log: _LogFile, organization: str) -> Iterator[None]:
-        """Exclude other imports while an object lands, as they are for a log from the beginning. Raises _Overtaken."""
+        """Exclude other imports while an object lands, as for a log from the beginning. Raises _LandedByAnother."""
         if not log.version:
             yield
             return

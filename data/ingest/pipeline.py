@@ -14,7 +14,7 @@ An example of three lines, by two of their columns. Each column is dictionary-en
     3. combine each pair                combined      0: ai_referral, desktop        1: ai_training, bot
     4. expand to the rows               bot_category  ai_referral, ai_training, ai_referral
 
-Steps 2 and 3 are `evaluated`. The functions that it calls are those of a live visit (live.py).
+Steps 2 and 3 are `map_distinct`. The functions that it calls are those of a live visit (live.py).
 300,000 lines have only a few thousand distinct user agents and referrers, and not many more combinations.
 Client addresses are kept in memory only, here and in block_reader.py.
 """
@@ -36,10 +36,10 @@ from data.ingest.dictionary import (
     DictionaryColumn,
     DistinctColumn,
     composite_key,
+    dictionary_column,
     dictionary_encoded,
-    evaluated,
     expand,
-    numbered,
+    map_distinct,
     or_null,
     text_columns,
 )
@@ -110,10 +110,10 @@ class VisitBuilder:
         day = local_times(visited_at, offsets).cast(pa.date32())
         requests = requests.append_column("day", day)
         encoded = {name: dictionary_encoded(requests[name]) for name in _ENCODED_COLUMNS}
-        encoded["user_agent"] = encoded["user_agent"].mapped(readable_user_agent)
+        encoded["user_agent"] = encoded["user_agent"].map_texts(readable_user_agent)
         if pc.any(pc.match_substring(encoded["ip"].dictionary, ":")).as_py():  # other spellings of one address
-            encoded["ip"] = encoded["ip"].mapped(normalized_address)
-        encoded["domain"] = encoded["domain"].mapped(lambda host: normalized_host(host or tenant.domain))
+            encoded["ip"] = encoded["ip"].map_texts(normalized_address)
+        encoded["domain"] = encoded["domain"].map_texts(lambda host: normalized_host(host or tenant.domain))
         targets = self._targets(encoded["target"].dictionary, tenant)
         short_code_rank = targets["short_code_rank"].take(encoded["target"].indices)
         order = _sort_order(day, short_code_rank, visited_at, number)
@@ -155,7 +155,7 @@ class VisitBuilder:
             links = links.filter(pc.is_in(links, self._rules.links(tenant.organization).short_codes))
         columns["is_link"] = pc.is_in(columns["short_code"], links)
         flags = (columns[name].dictionary_encode() for name in ("is_probe", "is_program", "is_link"))
-        kinds = evaluated(path_kind, *(DictionaryColumn(flag.indices, flag.dictionary) for flag in flags))
+        kinds = map_distinct(path_kind, *(DictionaryColumn(flag.indices, flag.dictionary) for flag in flags))
         columns["path_kind"] = pa.array(kinds.values, pa.string()).take(kinds.indices)
         columns["is_malicious"] = pc.equal(columns["path_kind"], PROBE)
         return columns
@@ -190,17 +190,17 @@ class VisitBuilder:
         classifier, verifier = self._rules.classifier(), self._rules.verifier
         referrals = _referrals(encoded, targets["query"])
         with _CLASSIFY_LOCK:
-            by_agent = evaluated(classifier.classify_user_agent, encoded["user_agent"])
-            by_referral = evaluated(classifier.classify_referral, referrals)
-            origin = evaluated(classifier.origin, referrals)
+            by_agent = map_distinct(classifier.classify_user_agent, encoded["user_agent"])
+            by_referral = map_distinct(classifier.classify_referral, referrals)
+            origin = map_distinct(classifier.origin, referrals)
         verifiable = [index for index, value in enumerate(by_agent.values) if verifier.can_verify(value)]
         is_claim = pc.is_in(by_agent.indices, pa.array(verifiable, pa.int32()))
         claims = (encoded[name].where(is_claim) for name in ("ip", "day"))
-        by_agent = evaluated(partial(_verified, verifier), by_agent, *claims)
-        path_kinds = numbered(targets["path_kind"], encoded["target"].indices)
-        classification = evaluated(combine, by_agent, by_referral, path_kinds)
+        by_agent = map_distinct(partial(_verified, verifier), by_agent, *claims)
+        path_kinds = dictionary_column(targets["path_kind"], encoded["target"].indices)
+        classification = map_distinct(combine, by_agent, by_referral, path_kinds)
         link_domains = self._rules.links(organization).domains
-        origin = evaluated(lambda value, domain: value.on(domain, link_domains), origin, encoded["domain"])
+        origin = map_distinct(lambda value, domain: value.on(domain, link_domains), origin, encoded["domain"])
         origins = [(referrer, referrer_type, *utm) for referrer, referrer_type, utm in origin.values]
         return [
             (classification.indices, text_columns(Classification._fields, classification.values)),
@@ -229,5 +229,5 @@ def _verified(verifier: Verifier, by_agent: Classification, ip: str | None, day:
 def _referrals(encoded: dict[str, DictionaryColumn], queries: pa.Array) -> DistinctColumn[Request]:
     """Method, referrer and query of each row, as a request without a user agent."""
     methods, targets, referrers = (encoded[name] for name in ("method", "target", "referrer"))
-    pages = referrers.mapped(lambda referrer: referrer.partition("#")[0].partition("?")[0])
-    return evaluated(partial(Request, ""), methods, pages, numbered(queries, targets.indices))
+    pages = referrers.map_texts(lambda referrer: referrer.partition("#")[0].partition("?")[0])
+    return map_distinct(partial(Request, ""), methods, pages, dictionary_column(queries, targets.indices))

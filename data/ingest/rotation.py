@@ -218,7 +218,7 @@ class RotatedFiles:
 
 
 def _check(sibling: Sibling, is_same: bool = False) -> None:
-    """Raise _Renamed when the path now leads to another file; with `is_same`, also when the file has changed."""
+    """Raise _RotationInProgress when the path leads to another file; with `is_same`, also when the file changed."""
     try:
         stamp = _stamp(sibling.path.stat())
     except FileNotFoundError as error:

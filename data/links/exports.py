@@ -37,10 +37,10 @@ class LinkShape(msgspec.Struct, frozen=True):
     items: tuple[str, ...] = ()
     total: tuple[str, ...] = ()
 
-    def fits(self, names: Iterable[str]) -> bool:
+    def has_columns_in(self, names: Iterable[str]) -> bool:
         """Whether a file whose columns have these folded names has this shape."""
         keys = [self.short_code] if self.short_code else self.short_urls
-        return folded(self.target_url) in names and any(folded(key) in names for key in keys)
+        return fold_name(self.target_url) in names and any(fold_name(key) in names for key in keys)
 
 
 class LinkExport(NamedTuple):
@@ -58,7 +58,7 @@ class _Row(NamedTuple):
 
 
 @cache
-def shapes() -> tuple[LinkShape, ...]:
+def link_shapes() -> tuple[LinkShape, ...]:
     """The rows of link_formats.toml."""
     rows = tomli.loads(Path(__file__).with_name("link_formats.toml").read_text("utf-8"))["shape"]
     return msgspec.convert(rows, tuple[LinkShape, ...])
@@ -66,7 +66,7 @@ def shapes() -> tuple[LinkShape, ...]:
 
 def format_names() -> list[str]:
     """The names of the formats that can be read, AUTO first."""
-    return [AUTO, *dict.fromkeys(shape.format for shape in shapes())]
+    return [AUTO, *dict.fromkeys(shape.format for shape in link_shapes())]
 
 
 def parse_columns(text: str) -> LinkShape:
@@ -95,7 +95,7 @@ def read_export(
     """
     if format_name not in format_names():
         raise BadInput(f"--format {format_name!r} is not known; use {', '.join(format_names())}.")
-    known = [shape for shape in shapes() if format_name in {AUTO, shape.format}]
+    known = [shape for shape in link_shapes() if format_name in {AUTO, shape.format}]
     known = [parse_columns(columns)] if columns else known
     lines, beginning, first = _lines(path), list[str](), ""
     while not first and (line := next(lines, "")):
@@ -114,7 +114,7 @@ def read_export(
     for number, (shape, page) in enumerate(pages, 1):
         links = _member(page, shape.items)
         for place, link in enumerate(links.values() if isinstance(links, dict) else links, 1):
-            fields = {folded(name): value for name, value in link.items()}
+            fields = {fold_name(name): value for name, value in link.items()}
             rows.append(_Row(f"page {number}, link {place}", shape, fields))
     return _checked(path, rows, now, skip_invalid)._replace(missing=max(total - len(rows), 0))
 
@@ -158,11 +158,11 @@ def _checked(path: Path, rows: Iterable[_Row], now: datetime, skip_invalid: bool
 def _links_in(row: _Row) -> Iterator[dict[str, str]]:
     """The columns of the links that one row stands for: one, or one for each of its short URLs."""
     shape = row.shape
-    urls = [url for name in shape.short_urls for url in _texts(row.fields.get(folded(name)))]
-    common = {name: _text(row.fields.get(folded(getattr(shape, name)))) for name in ("target_url", "created_at")}
-    domain = _text(row.fields.get(folded(shape.domain)))
+    urls = [url for name in shape.short_urls for url in _texts(row.fields.get(fold_name(name)))]
+    common = {name: _text(row.fields.get(fold_name(getattr(shape, name)))) for name in ("target_url", "created_at")}
+    domain = _text(row.fields.get(fold_name(shape.domain)))
     if shape.short_code:
-        short_code = _text(row.fields.get(folded(shape.short_code))).strip("/")
+        short_code = _text(row.fields.get(fold_name(shape.short_code))).strip("/")
         host = domain or next((_split(url)[0] for url in urls), "")
         yield {**common, "short_code": short_code, "domain": host}
         return
@@ -180,7 +180,7 @@ def _split(short_url: str) -> tuple[str, str]:
     return normalized_host(parts.netloc) or "", parts.path.strip("/")
 
 
-def folded(name: str) -> str:
+def fold_name(name: str) -> str:
     """The name of a column for comparisons: Long URL, longUrl and long_url are one."""
     return "".join(character for character in name.lower() if character not in " _-")
 
@@ -201,14 +201,16 @@ def _csv_rows(path: Path, lines: Iterator[str], known: Sequence[LinkShape]) -> I
     head = next(lines, "")
     rows = csv.DictReader(chain([head], lines), delimiter=max(",;\t", key=head.count))
     try:
-        names = [folded(name) for name in rows.fieldnames or ()]
-        shape = next((shape for shape in known if shape.fits(names)), None)
+        names = [fold_name(name) for name in rows.fieldnames or ()]
+        shape = next((shape for shape in known if shape.has_columns_in(names)), None)
         if shape is None:
             if len(known) == 1 and known[0].evidence == "--columns":
                 named = [known[0].short_code, *known[0].short_urls, known[0].target_url]
-                missing = next(name for name in named if name and folded(name) not in names)
+                missing = next(name for name in named if name and fold_name(name) not in names)
                 raise BadInput(f"{path}: its first line has no column {missing!r}.")
-            missing = next((name for name in ("short_code", "target_url") if folded(name) not in names), "target_url")
+            missing = next(
+                (name for name in ("short_code", "target_url") if fold_name(name) not in names), "target_url"
+            )
             raise BadInput(
                 f"{path}: its first line must name the columns {', '.join(COLUMNS)}, or those of a service's export; "
                 f"{missing} is missing. For other columns, use --columns short_code=…,target_url=…"
@@ -253,7 +255,7 @@ def _shape_of(page: object, known: Sequence[LinkShape]) -> LinkShape | None:
         links = _member(page, shape.items)
         links = list(links.values()) if shape.items and isinstance(links, dict) else links
         is_list = isinstance(links, list) and all(isinstance(link, dict) for link in links)
-        if is_list and (not links or shape.fits({folded(name) for name in links[0]})):
+        if is_list and (not links or shape.has_columns_in({fold_name(name) for name in links[0]})):
             return shape
     return None
 

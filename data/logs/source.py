@@ -160,7 +160,7 @@ def _cut(path: Source, content: Content, start: int, preamble: Preamble) -> Iter
         if held >= BLOCK_BYTES:
             text, rest = _whole_lines(pieces)
             if text:
-                yield from _finished(line, text, size - len(rest))
+                yield from _whole_line_blocks(line, text, size - len(rest))
                 line += text.count(b"\n")
             else:
                 skipping = True
@@ -170,13 +170,13 @@ def _cut(path: Source, content: Content, start: int, preamble: Preamble) -> Iter
         raise BadInput(f"{path} changed while it was being read; import it again.")
     text, rest = _whole_lines(pieces)
     if text:
-        yield from _finished(line, text, size - len(rest))
+        yield from _whole_line_blocks(line, text, size - len(rest))
         line += text.count(b"\n")
     if rest:
         yield Block(line, rest, size, finished=False)
 
 
-def _finished(line: int, text: bytes, end: int) -> Iterator[Block]:
+def _whole_line_blocks(line: int, text: bytes, end: int) -> Iterator[Block]:
     """Whole lines as blocks, the first from line number `line` on; `end` is the offset after the last."""
     offset = end - len(text)
     for part in of_few_lines(text):
@@ -225,11 +225,11 @@ def _chunks(path: Source) -> Iterator[bytes]:
             room = max(MAX_UNCHECKED_BYTES, MAX_EXPANSION * file.seek(0, os.SEEK_END))
             file.seek(0)
             if magic.startswith(_GZIP):
-                yield from _within(room, path, _gunzipped(file))
+                yield from _limited(room, path, _gunzipped(file))
             elif magic in _ZSTD:
-                yield from _within(room, path, _unzstd(file))
+                yield from _limited(room, path, _unzstd(file))
             elif magic == _PARQUET:
-                yield from _within(room, path, rows_as_lines(path, file))
+                yield from _limited(room, path, rows_as_lines(path, file))
             else:
                 yield from iter(lambda: file.read(CHUNK_BYTES), b"")
     except (zlib.error, pa.ArrowException, duckdb.Error, UnicodeDecodeError) as error:
@@ -240,7 +240,7 @@ def _chunks(path: Source) -> Iterator[bytes]:
         raise LogUnavailable(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
-def _within(room: int, path: Source, chunks: Iterable[bytes]) -> Iterator[bytes]:
+def _limited(room: int, path: Source, chunks: Iterable[bytes]) -> Iterator[bytes]:
     """The chunks of a compressed file. Raises BadInput when they have more than `room` bytes."""
     for chunk in chunks:
         room -= len(chunk)

@@ -54,7 +54,7 @@ def hours_of(visits: pa.Table) -> dict[int, int]:
     return {_hour(at): number for at, number in zip(*(part.to_pylist() for part in hours.flatten()), strict=True)}
 
 
-def delivered(domain: str, visits: int, now: datetime) -> Arrivals:
+def object_arrivals(domain: str, visits: int, now: datetime) -> Arrivals:
     """What arrived with an object of a folder or bucket."""
     hour = _hour(now.astimezone(UTC).replace(tzinfo=None))
     return Arrivals("drop", domain, {hour: visits} if visits else {})

@@ -26,7 +26,7 @@ class Copy(NamedTuple):
     content: str = ""  # the SHA-256 of the names of its files of visits; "": unknown, as of a copy by 1.0.0
 
     @property
-    def unsettled(self) -> str:
+    def upload_problem(self) -> str:
         """Why it may still get objects that were put before; "" if it cannot."""
         until = self.settles_at
         return f"an upload that was cut off may still appear until {until:%Y-%m-%d %H:%M} UTC." if until else ""

@@ -69,7 +69,7 @@ class GenerationCopy:
                 os.close(handle)
 
 
-def outdated(database: Database, root: Path) -> str:
+def generation_problem(database: Database, root: Path) -> str:
     """Why nothing may be written into the lake at `root`, as a sentence with the remedy; "" if all is well."""
     newest = GenerationCopy(root).number()  # read first: other programs may commit before the manifest is read
     rows = database.rows(
@@ -83,11 +83,11 @@ def outdated(database: Database, root: Path) -> str:
             f"{root}/manifest.sqlite was mixed up with the manifest.sqlite-wal of another one: it has {files_there:,} "
             f"files and {batches_there:,} imports instead of {files:,} and {batches:,}; {_REMEDY}."
         )
-    return behind(number, newest, root)
+    return older_manifest_problem(number, newest, root)
 
 
-def behind(number: int, newest: int, root: Path) -> str:
-    """As `outdated`, for a manifest whose number is read after `newest`, that of the copy; whatever it holds."""
+def older_manifest_problem(number: int, newest: int, root: Path) -> str:
+    """As `generation_problem`, by nothing but the manifest's number, which is read after `newest`, the copy's."""
     if newest <= number:
         return ""
     return (
@@ -108,12 +108,12 @@ class SharedDatabase(Database):
             in_use.callback(super().close)
             self._problem = ""
             with suppress(sqlite3.DatabaseError):  # it is damaged, which later reads report
-                self._problem = outdated(self, self._root)
+                self._problem = generation_problem(self, self._root)
             self._in_use = in_use.pop_all()
 
     def check_current(self) -> None:
         """Raise OutdatedManifest if nothing may be written."""
-        newest = self._copy.number()  # read first, as in `outdated`
+        newest = self._copy.number()  # read first, as in `generation_problem`
         self._check_number(self.rows(_NUMBER_OF_CHANGES), newest)
 
     @contextmanager
@@ -133,7 +133,7 @@ class SharedDatabase(Database):
         if self._problem:
             raise OutdatedManifest(self._problem)
         number: int = rows[0][0]
-        if problem := behind(number, newest, self._root):
+        if problem := older_manifest_problem(number, newest, self._root):
             raise OutdatedManifest(problem)
         return number
 

@@ -20,7 +20,7 @@ from data.manifest.coverage import Coverage
 from data.manifest.database import Connect, Database
 from data.manifest.erasures import Erasures
 from data.manifest.files import READERS_GRACE, Files, LandedFile, Move, insert_files
-from data.manifest.generation import SharedDatabase, outdated
+from data.manifest.generation import SharedDatabase, generation_problem
 from data.manifest.kinds import ROLLUP_FILES, VISIT_FILES, expire, expire_of_day
 from data.manifest.last_runs import LastRuns
 from data.manifest.links import LinkFiles
@@ -89,7 +89,7 @@ class Manifest:
     @property
     def problem(self) -> str:
         """Why nothing may be written into the lake, as a sentence with the remedy; "" if all is well."""
-        return outdated(self._database, self._path.parent)
+        return generation_problem(self._database, self._path.parent)
 
     def land(
         self,

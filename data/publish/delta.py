@@ -179,7 +179,7 @@ class DeltaLog:
         """Whether the log still has a version that was read or written."""
         return state.version < 0 or self._target.has(self._key(state.version))
 
-    def absence(self, state: TableState, version: int) -> ForeignLog:
+    def missing_version_error(self, state: TableState, version: int) -> ForeignLog:
         """The exception for a log that has not got a version any more; `state` is the last one that it has."""
         is_behind = f"ends with version {state.version}, though version {version} was published"
         what = is_behind if state.version >= 0 else "is gone"

@@ -191,7 +191,7 @@ class LakePublisher:
         try:
             state = table.read()
             if table.folder.endswith("/visits") and state.version < copy.version:
-                raise table.absence(state, copy.version)
+                raise table.missing_version_error(state, copy.version)
         except LogOfAnotherLake:
             raise
         except ForeignLog:
@@ -285,7 +285,7 @@ def follow_erasures(
         try:
             if copy.due_since:
                 LakePublisher(lake, copy.target, now).publish(copy.organization)
-                problem = lake.manifest.copies.of(copy.target, copy.organization)[0].unsettled
+                problem = lake.manifest.copies.of(copy.target, copy.organization)[0].upload_problem
         except (TrafficError, OSError, sqlite3.Error) as error:
             problem = str(error)
         found.append(FollowedCopy(copy.target, copy.organization, problem))

@@ -34,8 +34,8 @@ def verify_copies(lake: Lake, organization: str = "") -> Iterator[CopyFinding]:
             since = f"{copy.due_since:%Y-%m-%d %H:%M} UTC"
             yield CopyFinding(copy.target, f"may hold visits of {copy.organization} that were erased since {since}")
         try:
-            if copy.unsettled:
-                yield CopyFinding(copy.target, copy.unsettled)
+            if copy.upload_problem:
+                yield CopyFinding(copy.target, copy.upload_problem)
             if copy.target not in asked:
                 asked.add(copy.target)
                 yield from _target_findings(target, lake)
@@ -89,7 +89,7 @@ def _log_problem(table: DeltaLog, state: TableState, copy: Copy, lake: Lake) -> 
     expected = (live_visits if is_visits else live_links)(lake, copy.organization)
     published = copy.version if is_visits else 0 if expected and copy.version >= 0 else -1
     if state.version < published:
-        return str(table.absence(state, published))
+        return str(table.missing_version_error(state, published))
     if is_visits and copy.content and state.version == published and content_of(state.files) != copy.content:
         return f"its version {published} is not what was published; `traffic publish --again` mends it"
     is_fresh = copy.published_at is None or is_recent(copy.published_at, _BEHIND_AFTER, datetime.now(UTC))

@@ -18,7 +18,7 @@ from data.disk.files import RegisteredFile, move_durably, sync
 from data.errors import BadInput, Conflict, LakeDamaged, OutdatedManifest
 from data.manifest.backups import BackupResult, files_to_back_up, forget_other_files
 from data.manifest.database import MIGRATIONS
-from data.progress import Progress, unseen
+from data.progress import Progress, ignore_progress
 from data.recovery.verification import DATABASES, integrity_error
 from data.store.lake import Lake
 
@@ -28,7 +28,7 @@ CHUNK_BYTES: Final = 1 << 20
 _MANIFEST, _CONTROL = DATABASES
 
 
-def back_up(lake: Lake, folder: Path, progress: Progress = unseen) -> BackupResult:
+def back_up(lake: Lake, folder: Path, progress: Progress = ignore_progress) -> BackupResult:
     """Copy the lake into a new folder, which appears once it is complete and synced.
 
     Raises BadInput for an unsuitable folder, LakeDamaged for damaged files, OutdatedManifest when newer visits would be

@@ -22,7 +22,7 @@ from data.manifest.contents import NewContents, OldManifest, read_old_manifest, 
 from data.manifest.files import LandedFile
 from data.manifest.generation import GenerationCopy
 from data.manifest.logs import Batch
-from data.progress import Progress, unseen
+from data.progress import Progress, ignore_progress
 from data.recovery.rebuild_plan import RebuildPlan, missing_files, plan_rebuild
 from data.recovery.repetitions import without_repeated
 from data.store.footers import PendingRange, VisitFile, merged_batches
@@ -44,7 +44,7 @@ class RebuildResult(NamedTuple):
 class Rebuild:
     """The rebuild of one lake's manifest, for which all other programs are locked out."""
 
-    def __init__(self, root: Path, progress: Progress = unseen) -> None:
+    def __init__(self, root: Path, progress: Progress = ignore_progress) -> None:
         self.root = root
         self.old = read_old_manifest(root / "manifest.sqlite")  # what is left of the old manifest; None: nothing
         self._copy = GenerationCopy(root)
@@ -53,7 +53,7 @@ class Rebuild:
         known = {path.rpartition("/")[2]: bool(is_live) for path, _, is_live in self._left["files"]}
         self.plan: RebuildPlan = plan_rebuild(root, known, progress)
 
-    def run(self, progress: Progress = unseen) -> RebuildResult:
+    def run(self, progress: Progress = ignore_progress) -> RebuildResult:
         """Build the new manifest beside the old one, then replace it; a copy of the old one is kept."""
         staged = self.root / ".staging" / f"manifest-{uuid.uuid4()}.sqlite"
         damaged = list(self.plan.damaged)

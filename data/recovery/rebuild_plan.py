@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from data.errors import LakeDamaged
 from data.manifest.logs import Batch
-from data.progress import Progress, unseen
+from data.progress import Progress, ignore_progress
 from data.recovery.repetitions import Repetition, repetitions
 from data.store.footers import VisitFile, merged_batches, read_visit_file
 from data.store.unknown import partition_of
@@ -57,7 +57,7 @@ class RebuildPlan:
             self.counted = [file for file in self.counted if file not in question.files]
 
 
-def plan_rebuild(root: Path, known: Mapping[str, bool], progress: Progress = unseen) -> RebuildPlan:
+def plan_rebuild(root: Path, known: Mapping[str, bool], progress: Progress = ignore_progress) -> RebuildPlan:
     """Decide which visit files of the lake at `root` count.
 
     `known` are the names of files in what is left of the manifest, and whether each was live.

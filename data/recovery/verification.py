@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from data.disk.files import READ_ERRORS, RegisteredFile, link_problem, version_of
 from data.errors import LakeDamaged
 from data.manifest.files import LandedFile
-from data.progress import Progress, unseen
+from data.progress import Progress, ignore_progress
 from data.store.lake import Lake
 from data.store.layout import LINKS
 from data.store.pending import check_pending
@@ -51,7 +51,7 @@ class VerificationResult:
         return any(finding.path == DATABASES[0] for finding in self.findings)
 
 
-def verify_lake(lake: Lake, organization: str = "", progress: Progress = unseen) -> VerificationResult:
+def verify_lake(lake: Lake, organization: str = "", progress: Progress = ignore_progress) -> VerificationResult:
     """Verify the data of one organization, or of all. Continues after damage."""
     result = VerificationResult()
     for name in (*DATABASES, lake.salts.name):

@@ -53,9 +53,8 @@ class CountryDatabase:
         name = str(metadata.database_type)  # which is no text in a damaged file
         self.description = f"{name} of {built_at:%Y-%m-%d}"
         """The name that its provider gave it, and the day on which it was built."""
-        self.provider = next(
-            (provider for begin, provider in _PROVIDERS.items() if name.lower().startswith(begin)), None
-        )
+        providers = (provider for prefix, provider in _PROVIDERS.items() if name.lower().startswith(prefix))
+        self.provider = next(providers, None)
         """Its provider, if it is a well-known one."""
         self.lookup = lru_cache(1 << 16)(self._lookup_uncached)
 

@@ -69,7 +69,7 @@ _MAX_RATIO: Final = 255
 
 
 def pack(columns: ColumnValues, numbers: Sequence[int], shared: ColumnValues, zone: str = DEFAULT_ZONE) -> PackedVisits:
-    """Pack visits; the first arguments are those of Unpacked, `zone` is the one of their utc_offset."""
+    """Pack visits; the first arguments are those of UnpackedVisits, `zone` is that of their utc_offset."""
     plain = _ENCODER.encode({"version": SCHEMA_VERSION, "columns": columns, "numbers": numbers, "shared": shared})
     body = _HEAD.pack(len(plain), crc32(plain)) + pa.compress(plain, "lz4", asbytes=True)
     return PackedVisits(len(numbers), body, zone)

@@ -67,7 +67,7 @@ def clear_unknown(lake: Lake) -> int:
     finally:
         clock.unlink()
     for path in unknown:
-        with _guarded(lake, path) as is_unknown:
+        with _unknown_file_locked(lake, path) as is_unknown:
             if is_unknown and not is_recent(_changed_at(path), MOVED_AFTER, now):
                 target = lake.root / "unknown" / path.relative_to(lake.root / "visits")
                 move_durably(path, target)
@@ -90,7 +90,7 @@ def expire_unknown(
         zone = file.footer.zone if file else lake.manifest.organizations.zone(owner)
         if day >= today(zone, now) - age:
             continue
-        with nullcontext(True) if dry_run else _guarded(lake, path) as is_unknown:
+        with nullcontext(True) if dry_run else _unknown_file_locked(lake, path) as is_unknown:
             if not is_unknown:
                 continue
             file = readable_visit_file(path)
@@ -120,13 +120,13 @@ def describe_unknown(path: Path) -> str:
 def discard_unknown(lake: Lake, paths: Iterable[Path]) -> None:
     """Delete unknown files for good, except those that an import has registered since they were listed."""
     for path in paths:
-        with _guarded(lake, path) as is_unknown:
+        with _unknown_file_locked(lake, path) as is_unknown:
             if is_unknown:
                 path.unlink()
 
 
 @contextmanager
-def _guarded(lake: Lake, path: Path) -> Iterator[bool]:
+def _unknown_file_locked(lake: Lake, path: Path) -> Iterator[bool]:
     """Yield whether a file is there and still unknown. Inside the context, no other process moves or registers files.
 
     An import that is repeated writes files of the same names again, and registers them.

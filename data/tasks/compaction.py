@@ -25,7 +25,7 @@ from data.links.index import LinkIndex
 from data.manifest.clock import TOLERANCE
 from data.manifest.files import READERS_GRACE
 from data.manifest.policies import JUDGING, MERGING
-from data.progress import Progress, unseen
+from data.progress import Progress, ignore_progress
 from data.signals import BEHAVIOUR_VERSION, BITS, LANDED
 from data.sql import read_sql
 from data.store.engines import InterruptibleEngine, limit_memory, run_side_by_side, until_memory_suffices
@@ -90,7 +90,7 @@ class Compactor:
         self,
         wait: bool = True,
         limit: int | None = None,
-        progress: Progress = unseen,
+        progress: Progress = ignore_progress,
         organization: str | None = None,
         are_past: bool | None = None,
     ) -> CompactionResult:

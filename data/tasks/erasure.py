@@ -20,7 +20,7 @@ from data.manifest.clock import TOLERANCE
 from data.manifest.erasures import Erasure
 from data.manifest.files import LandedFile
 from data.manifest.policies import ERASING
-from data.progress import Progress, unseen
+from data.progress import Progress, ignore_progress
 from data.sql import read_sql
 from data.store.engines import limit_memory, rewriting_engine, until_memory_suffices
 from data.store.footers import Footer, read_visit_file
@@ -87,7 +87,7 @@ class Eraser:
         self._now = now
 
     def run(
-        self, organization: str, criteria: Criteria, dry_run: bool = False, progress: Progress = unseen
+        self, organization: str, criteria: Criteria, dry_run: bool = False, progress: Progress = ignore_progress
     ) -> ErasureResult:
         """Remove visits from answers, partition by partition, each one atomically.
 

@@ -22,7 +22,7 @@ from data.ingest.dictionary import text_columns
 from data.links.index import LinkIndex
 from data.manifest.files import READERS_GRACE, LandedFile
 from data.manifest.policies import RECLASSIFYING
-from data.progress import Progress, unseen
+from data.progress import Progress, ignore_progress
 from data.rules.classifier import Classifier, Request
 from data.rules.ip_verification import apply_verdict
 from data.rules.paths import classify_path
@@ -75,7 +75,7 @@ class Reclassifier:
         self._links = LinkIndex(lake)
 
     def run(
-        self, organizations: list[str], dry_run: bool = False, progress: Progress = unseen
+        self, organizations: list[str], dry_run: bool = False, progress: Progress = ignore_progress
     ) -> ReclassificationResult:
         """Rewrite every partition that contains visits of older rules, each one atomically.
 

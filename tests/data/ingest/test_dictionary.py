@@ -11,11 +11,11 @@ from data.ingest.dictionary import (
     MAX_DICTIONARY_SIZE,
     DistinctColumn,
     composite_key,
+    dictionary_column,
     dictionary_encoded,
-    evaluated,
     expand,
-    interned,
-    numbered,
+    intern_values,
+    map_distinct,
     text_columns,
 )
 
@@ -69,29 +69,31 @@ def test_combinations_of_as_many_words_as_a_block_can_hold_stay_apart():
 @settings(deadline=None)
 @given(rows=st.lists(st.tuples(st.sampled_from("abc"), SMALL)))
 def test_rows_have_the_results_of_their_own_values(rows):
-    texts = numbered(pa.array(["c", "b", "a", "a"]), pa.array(["cba".index(text) for text, _ in rows], pa.int32()))
+    texts = dictionary_column(
+        pa.array(["c", "b", "a", "a"]), pa.array(["cba".index(text) for text, _ in rows], pa.int32())
+    )
     numbers = DistinctColumn(pa.array([number for _, number in rows], pa.int32()), range(5))
-    results = evaluated(lambda text, number: text * number, texts, numbers)
+    results = map_distinct(lambda text, number: text * number, texts, numbers)
     assert results.values_at(results.indices) == [text * number for text, number in rows]
-    assert evaluated(str.upper, texts).values_at(texts.indices) == [text.upper() for text, _ in rows]
+    assert map_distinct(str.upper, texts).values_at(texts.indices) == [text.upper() for text, _ in rows]
 
 
 def test_a_function_is_called_once_for_each_combination():
     calls = []
     column = DistinctColumn(pa.array([0, 1, 0, 1], pa.int32()), ["a", "b"])
-    evaluated(lambda *values: calls.append(values), column, column)
+    map_distinct(lambda *values: calls.append(values), column, column)
     assert calls == [("a", "a"), ("b", "b")]
 
 
 def test_rows_without_a_true_mask_become_null():
-    column = numbered(pa.array(["a", "b"]), pa.array([0, 1, 0])).where(pa.array([True, True, False]))
+    column = dictionary_column(pa.array(["a", "b"]), pa.array([0, 1, 0])).where(pa.array([True, True, False]))
     assert column.values_at(column.indices) == ["a", "b", None]
 
 
 def test_equal_things_have_one_number():
     numbers = {}
-    assert interned(numbers, ["x", "y", "x"]).to_pylist() == [0, 1, 0]
-    assert interned(numbers, ["z", "y"]).to_pylist() == [2, 1]
+    assert intern_values(numbers, ["x", "y", "x"]).to_pylist() == [0, 1, 0]
+    assert intern_values(numbers, ["z", "y"]).to_pylist() == [2, 1]
     assert [*numbers] == ["x", "y", "z"]
 
 

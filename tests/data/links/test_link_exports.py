@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from data import BadInput
-from data.links.exports import format_names, read_export, shapes
+from data.links.exports import format_names, link_shapes, read_export
 from tests.support.tables import examples_at_once
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
@@ -50,8 +50,8 @@ def test_an_export_is_recognized_and_read(read, format_name, content, links):
 def test_every_shape_has_an_example_and_evidence(request):
     examples = request.path.with_suffix(".json").read_text("utf-8")
     rows = json.loads(examples)["test_an_export_is_recognized_and_read"]
-    assert sorted(row[0] for row in rows) == sorted(shape.format for shape in shapes())
-    assert all(shape.evidence for shape in shapes())
+    assert sorted(row[0] for row in rows) == sorted(shape.format for shape in link_shapes())
+    assert all(shape.evidence for shape in link_shapes())
 
 
 @examples_at_once("columns", "content", "links")
