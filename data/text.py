@@ -7,7 +7,7 @@ from typing import Final, Generic, TypeVar
 
 from data.errors import BadInput
 
-Result = TypeVar("Result")
+CachedValue = TypeVar("CachedValue")
 MAX_CACHED_LENGTH: Final = 512
 """Characters of the arguments of one call. Clients may send 16,384 in each visit: caches of them held a gigabyte."""
 _UNITS: Final = {"MB": 10**6, "GB": 10**9, "MiB": 2**20, "GiB": 2**30}
@@ -26,16 +26,16 @@ def bytes_of_memory(text: str) -> int:
     return int(found[1]) * _UNITS[found[2]]
 
 
-class ShortTextCache(Generic[Result]):
+class ShortTextCache(Generic[CachedValue]):
     """A function of texts that remembers its latest results, except those for texts over MAX_CACHED_LENGTH."""
 
-    def __init__(self, size: int, function: Callable[..., Result]) -> None:
+    def __init__(self, size: int, function: Callable[..., CachedValue]) -> None:
         """`size` is the maximum number of results."""
         self._function = function
         self._cached = lru_cache(size)(function)
         self.clear = self._cached.cache_clear
 
-    def __call__(self, *texts: str) -> Result:
+    def __call__(self, *texts: str) -> CachedValue:
         """Return the result for these arguments."""
         return self._cached(*texts) if sum(map(len, texts)) <= MAX_CACHED_LENGTH else self._function(*texts)
 

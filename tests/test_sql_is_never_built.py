@@ -20,7 +20,7 @@ ALLOWED = {
     "data/manifest/database.py:rows": "hands on what its callers give it, and they are looked at here",
     "data/logs/formats.py:read": "the name of a format of ours and the SQL file of that name",
     "queries/shell.py:script": "a script for DuckDB's own shell: names of ours, and values as literals",
-    "queries/compiler/names.py:_described": "queries of ours, written again to be described",
+    "queries/compiler/names.py:_schema_of": "queries of ours, written again to be described",
     "queries/locked_engine.py:describe": "the same queries, which are described and not run",
     "queries/connect.py:table": "the compiled text of a template",
     "queries/snapshot.py:parsed": "hands on what its callers give it, and they are looked at here",

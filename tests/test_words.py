@@ -35,13 +35,16 @@ GLOSSARY = {
 """The project's words: each is the name of at most one class, and means this."""
 
 DIALECT = {
-    "ahead", "aim", "aimed", "aims", "alike", "anew", "answered", "arrived", "asked", "aside", "awaited", "begun",
-    "came", "claimed", "come", "comes", "ended", "gone", "held", "hold", "kept", "knew", "known", "knows",
-    "landed", "looked", "looks", "meant", "met", "moved", "passed", "place", "placed", "places", "said", "says",
-    "seen", "sent", "shown", "stands", "stood", "taken", "tell", "tells", "thing", "things", "told", "took",
-    "trouble", "troubles", "turned", "waited", "waiting", "way", "ways", "went", "words",
+    "absence", "ahead", "aim", "aimed", "aims", "alike", "anew", "answered", "arrived", "asked", "aside", "awaited",
+    "begun", "behind", "came", "claimed", "come", "comes", "delivered", "dropped", "ended", "evaluated",
+    "folded", "followed", "gone", "guarded", "held", "hold", "interned", "kept", "knew", "known", "knows", "landed",
+    "listed", "looked", "looks", "mapped", "meant", "met", "moved", "numbered", "outdated", "overtaken",
+    "packed", "passed", "place", "placed", "places", "published", "refused", "renamed", "replaced", "said", "says",
+    "seen", "sent", "shown", "staged", "stands", "stood", "taken", "tell", "tells", "thing", "things", "told", "took",
+    "trouble", "troubles", "turned", "unpacked", "unreadable", "unseen", "unsettled", "waited", "waiting", "way",
+    "ways", "went", "within", "words",
 }  # fmt: skip
-"""Past tenses and everyday nouns that say nothing about code; the field has a term for each of these."""
+"""Past tenses, adjectives and everyday nouns that say nothing about code; the field has a term for each of these."""
 
 PRONOUN = re.compile(r"(?<![a-z])(?:no|some|any|every)body|whoever", re.IGNORECASE)
 """Words for a user, a caller, a query or a program, without saying which of them is meant."""
@@ -74,6 +77,27 @@ def homonyms(names: list[tuple[str, str]]) -> dict[str, list[str]]:
 def is_dialect(name: str) -> bool:
     """Whether a name is nothing but a word of the dialect, whatever its case and underscores."""
     return name.strip("_").lower() in DIALECT
+
+
+def aliases(floors: tuple[str, ...]) -> list[tuple[str, str]]:
+    """The types that modules of some floors give a name to, such as Columns = dict[str, pa.Array], with their files."""
+    found = []
+    for file, every in nodes().items():
+        module = every[0]
+        if isinstance(module, ast.Module) and file.startswith(floors):
+            statements = [node for node in module.body if isinstance(node, ast.Assign | ast.AnnAssign)]
+            targets = [node.targets[0] if isinstance(node, ast.Assign) else node.target for node in statements]
+            names = [target.id for target in targets if isinstance(target, ast.Name)]
+            found += [(name, file) for name in names if re.fullmatch(r"_?[A-Z][A-Za-z]*[a-z][A-Za-z]*", name)]
+    return found
+
+
+def test_no_type_of_data_and_queries_has_the_name_of_another():
+    floors = ("data/", "queries/")
+    classes = [(name, file) for name, file in definitions(ast.ClassDef) if file.startswith(floors)]
+    found = aliases(floors)
+    assert len(found) > 20
+    assert homonyms(classes + found) == {}
 
 
 def test_no_two_classes_have_the_same_name_and_each_word_of_the_glossary_is_one():

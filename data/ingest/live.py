@@ -91,7 +91,7 @@ class LiveIngest:
         is_packed = bool(classified.rows) and (prepared.is_complete or len(classified.rows) >= PACK)
         prepared.classified = None if is_packed else classified
         if is_packed:
-            prepared.packs.append(self._packed(classified))
+            prepared.packs.append(self._pack(classified))
 
     def store(self, batch: Sequence[PreparedVisits]) -> list[IngestResult]:
         """Store submissions durably in one transaction.
@@ -108,7 +108,7 @@ class LiveIngest:
                 classified = together.get(organization) or self._new(prepared)
                 self._classify(prepared, together.setdefault(organization, classified))
         visits += [
-            (organization, self._packed(classified)) for organization, classified in together.items() if classified.rows
+            (organization, self._pack(classified)) for organization, classified in together.items() if classified.rows
         ]
         if visits:
             pending.enqueue(self._lake.manifest, visits, self._now())
@@ -191,7 +191,7 @@ class LiveIngest:
         code = self._short_code.search(path)
         return (code[1] or None if code else None), *self._classifier.paths.match(path)
 
-    def _packed(self, visits: ClassifiedVisits) -> PackedVisits:
+    def _pack(self, visits: ClassifiedVisits) -> PackedVisits:
         """Visits as they are stored."""
         *own, numbers = zip(*visits.rows, strict=True)
         rows_shared = (

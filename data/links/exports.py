@@ -51,7 +51,7 @@ class LinkExport(NamedTuple):
     missing: int  # how many links more the service says it has, as when pages are missing
 
 
-class _Row(NamedTuple):
+class _ExportRow(NamedTuple):
     place: str  # such as "line 2"
     shape: LinkShape
     fields: Mapping[str, Any]  # by folded name
@@ -115,7 +115,7 @@ def read_export(
         links = _member(page, shape.items)
         for place, link in enumerate(links.values() if isinstance(links, dict) else links, 1):
             fields = {fold_name(name): value for name, value in link.items()}
-            rows.append(_Row(f"page {number}, link {place}", shape, fields))
+            rows.append(_ExportRow(f"page {number}, link {place}", shape, fields))
     return _checked(path, rows, now, skip_invalid)._replace(missing=max(total - len(rows), 0))
 
 
@@ -132,7 +132,7 @@ def _lines(path: Path) -> Iterator[str]:
         raise BadInput(f"{path} cannot be read: {error.strerror}.") from error
 
 
-def _checked(path: Path, rows: Iterable[_Row], now: datetime, skip_invalid: bool) -> LinkExport:
+def _checked(path: Path, rows: Iterable[_ExportRow], now: datetime, skip_invalid: bool) -> LinkExport:
     """The links of all rows. Raises BadInput for the first that is not valid, unless invalid ones are left out."""
     export = LinkExport([], [], 0)
     places: dict[tuple[str, str], str] = {}
@@ -155,7 +155,7 @@ def _checked(path: Path, rows: Iterable[_Row], now: datetime, skip_invalid: bool
     return export
 
 
-def _links_in(row: _Row) -> Iterator[dict[str, str]]:
+def _links_in(row: _ExportRow) -> Iterator[dict[str, str]]:
     """The columns of the links that one row stands for: one, or one for each of its short URLs."""
     shape = row.shape
     urls = [url for name in shape.short_urls for url in _texts(row.fields.get(fold_name(name)))]
@@ -197,7 +197,7 @@ def _texts(value: object) -> list[str]:
     return list(dict.fromkeys(text for text in map(_text, values) if text))
 
 
-def _csv_rows(path: Path, lines: Iterator[str], known: Sequence[LinkShape]) -> Iterator[_Row]:
+def _csv_rows(path: Path, lines: Iterator[str], known: Sequence[LinkShape]) -> Iterator[_ExportRow]:
     head = next(lines, "")
     rows = csv.DictReader(chain([head], lines), delimiter=max(",;\t", key=head.count))
     try:
@@ -219,7 +219,7 @@ def _csv_rows(path: Path, lines: Iterator[str], known: Sequence[LinkShape]) -> I
             raise BadInput(f"{path}: two of its columns have the same name; rename one of them.")
         rows.fieldnames = names
         for row in rows:
-            yield _Row(f"line {rows.line_num}", shape, row)
+            yield _ExportRow(f"line {rows.line_num}", shape, row)
     except csv.Error as error:
         raise BadInput(f"{path} cannot be read as CSV in UTF-8: {error}.") from error
 

@@ -133,16 +133,16 @@ def edit_links_once(lake: Lake, organization: str, waiting: Callable[[], Mapping
     return [*edits]
 
 
-_LinkEdits = list[tuple[Link | None, Link | None]]
+_EditedLinks = list[tuple[Link | None, Link | None]]
 
 
-def _edited(lake: Lake, organization: str, edits: Sequence[LinkEdit]) -> tuple[_LinkEdits, pa.Table | None]:
+def _edited(lake: Lake, organization: str, edits: Sequence[LinkEdit]) -> tuple[_EditedLinks, pa.Table | None]:
     """The link before and after each edit, and all links afterwards; None if they stay as they are."""
     stored = lake.manifest.links.live(organization)
     links = pq.ParquetFile(intact_links(lake, stored)).read().cast(LINKS) if stored else LINKS.empty_table()
     is_near = pc.is_in(links["short_code"], pa.array({edit.short_code for edit in edits}, pa.string()))
     near = {_key(link): link for link in _links(links.filter(is_near))}
-    done: _LinkEdits = []
+    done: _EditedLinks = []
     for edit in edits:
         key = edit.short_code, edit.domain
         before = near.pop(key, None)

@@ -55,7 +55,7 @@ class Reported(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     ] = None
 
 
-Row = bytes | msgspec.Raw
+JsonObject = bytes | msgspec.Raw
 """One JSON object, not yet parsed."""
 
 
@@ -74,7 +74,7 @@ class Submission(NamedTuple):
     """The visits of one organization in one HTTP request."""
 
     organization: str
-    rows: Sequence[Row]
+    rows: Sequence[JsonObject]
 
 
 class Target(NamedTuple):
@@ -110,7 +110,7 @@ _UNKNOWN_COUNTRIES: Final = ("", "-", "XX", "T1")
 """The codes that content delivery networks send for an unknown country."""
 
 
-def split_rows(body: bytes) -> Sequence[Row]:
+def split_rows(body: bytes) -> Sequence[JsonObject]:
     """Split a JSON array or JSON lines into objects that are not parsed yet.
 
     Raises BadInput for an invalid array, and TooManyRows without reading on: two million rows take a tenth of a second.
@@ -142,7 +142,7 @@ def _short_array() -> msgspec.json.Decoder[msgspec.Struct]:
     return msgspec.json.Decoder(rows)
 
 
-def parse_reported(row: Row, now: datetime) -> ReportedVisit:
+def parse_reported(row: JsonObject, now: datetime) -> ReportedVisit:
     """Parse one JSON object. Defaults: `time` is `now` (naive, UTC), `method` is GET, `status` is 200.
 
     Raises BadInput with a reason that completes "this visit was refused: …".

@@ -131,10 +131,10 @@ def _table_problem(path: Path, schema: pa.Schema) -> str:
     except FileNotFoundError:  # just replaced or removed
         return ""
     except READ_ERRORS as error:
-        return _unreadable(error)
+        return _read_problem(error)
 
 
-def _unreadable(error: Exception) -> str:
+def _read_problem(error: Exception) -> str:
     return f"cannot be read: {' '.join(str(error).split())}"
 
 
@@ -150,7 +150,7 @@ def _visit_file_problem(lake: Lake, file: LandedFile) -> str:
             return "is damaged: its SHA-256 differs"
         return "is missing" if lake.manifest.files.is_live(file.path) else ""  # erased since it was listed
     except READ_ERRORS as error:
-        return _unreadable(error)
+        return _read_problem(error)
 
 
 def _footer_problem(file: LandedFile, footer: pq.FileMetaData, schema: pa.Schema) -> str:

@@ -25,7 +25,7 @@ def write_out_names(tree: exp.Expr, describe: Describe) -> None:
             _write_out_qualify(select, describe)
 
 
-def _described(query: exp.Expr, place: exp.Expr, describe: Describe) -> dict[str, str]:
+def _schema_of(query: exp.Expr, place: exp.Expr, describe: Describe) -> dict[str, str]:
     """The columns of a query where it could stand at `place`, so that it sees the CTEs there."""
     ctes: list[str] = []
     node = place
@@ -59,7 +59,7 @@ def _write_out_stars(select: exp.Select, describe: Describe) -> None:
         probe.set("expressions", [exp.Column(this=exp.Star(), table=qualifier.copy()) if qualifier else exp.Star()])
         items += [
             replaced.get(name) or exp.column(name, qualifier.copy() if qualifier else None)
-            for name in _described(probe, select, describe)
+            for name in _schema_of(probe, select, describe)
             if name not in left_out
         ]
     select.set("expressions", items)
@@ -93,12 +93,12 @@ def _write_out_using(select: exp.Select) -> None:
 
 def _write_out_by_name(union: exp.Union, describe: Describe) -> None:
     """Both sides get all columns in one order; what has no type of its own gets that of the union."""
-    types = _described(union, union, describe)
+    types = _schema_of(union, union, describe)
     for side in (union.this, union.expression):
         if not isinstance(side, exp.Select):
             raise Unsupported("UNION ALL BY NAME of more than two queries")
         if side.is_star:
-            side.set("expressions", [exp.column(name) for name in _described(side, side, describe)])
+            side.set("expressions", [exp.column(name) for name in _schema_of(side, side, describe)])
         items = {item.alias_or_name: item for item in side.expressions}
         side.set("expressions", [_typed(items.get(name), name, kind) for name, kind in types.items()])
     union.set("by_name", False)
@@ -113,7 +113,7 @@ def _typed(item: exp.Expr | None, name: str, kind: str) -> exp.Expr:
 
 def _write_out_qualify(select: exp.Select, describe: Describe) -> None:
     """QUALIFY becomes the WHERE of a query around it, which has its ORDER BY and LIMIT, too."""
-    names = _described(select, select, describe)
+    names = _schema_of(select, select, describe)
     if select.args.get("having"):
         raise Unsupported("QUALIFY beside HAVING")
     condition = select.args["qualify"].this.copy()

@@ -10,7 +10,7 @@ from starlette.requests import Request
 
 from data import BadInput
 from data.ingest.submissions import IngestResult, PreparedVisits
-from data.logs.reported import MAX_ROWS, RefusedVisit, Reported, Row, Submission, TooManyRows, split_rows
+from data.logs.reported import MAX_ROWS, JsonObject, RefusedVisit, Reported, Submission, TooManyRows, split_rows
 from data.manifest.organizations import ZoneChanged
 from service.core.http.caller import Caller
 from service.core.http.errors import AllRefused, BodyTooLarge, InvalidBody, StorageUnavailable
@@ -137,7 +137,7 @@ async def receive(receiver: VisitReceiver, call: Call) -> ReceivedVisits:
     return await receiver.receive(call.request, call.caller)
 
 
-def _split(body: bytes) -> Sequence[Row]:
+def _split(body: bytes) -> Sequence[JsonObject]:
     """The rows of a body. Raises BodyTooLarge or InvalidBody."""
     try:
         return split_rows(body)
