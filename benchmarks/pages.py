@@ -152,7 +152,7 @@ def rendering(world: World) -> Iterator[Figure]:
     renderer = app.context.renderer = _RecordingRenderer(app.context.root, workers.texts)
     try:
         asyncio.run(_view(app, Browser.signed_in(0, world.lake).cookie))
-        body = asyncio.run(answers.bodies([ENDPOINTS["dashboard"]], renderer.context["filters"].scope))[0]
+        body = asyncio.run(answers.body(ENDPOINTS["dashboard"], renderer.context["filters"].scope))
         steps = _steps(renderer, orjson.loads(body))
         samples = {name: [_cpu_milliseconds(step) for _ in range(RENDERINGS)] for name, step in steps.items()}
     finally:

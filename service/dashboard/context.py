@@ -22,7 +22,7 @@ from service.jobs.records import Actor, JobRecord
 from service.jobs.service import actor_of
 from service.jobs.states import JobConflict
 from service.jobs.store import Jobs
-from service.reports.answers import Answers, all_of
+from service.reports.answers import Answers
 from service.reports.filters import Filters
 
 
@@ -57,14 +57,8 @@ class DashboardContext(PageContext):
         return await self.in_thread(request, decoded, bodies)
 
     async def bodies(self, request: Request, wanted: Sequence[tuple[Entry, Scope]]) -> list[bytes]:
-        """The answers of the pairs, in their order, as JSON; those of one scope are computed as one batch."""
-        groups: dict[Scope, list[Entry]] = {}
-        for entry, scope in wanted:
-            groups.setdefault(scope, []).append(entry)
-        answers, is_share = self.answers, request.scope["caller"].is_share
-        loaded = await all_of(answers.bodies(group, scope, is_share) for scope, group in groups.items())
-        bodies = {scope: iter(bodies_of_scope) for scope, bodies_of_scope in zip(groups, loaded, strict=True)}
-        return [next(bodies[scope]) for _, scope in wanted]
+        """The answers of the pairs, in their order, as JSON."""
+        return await self.answers.get(wanted, request.scope["caller"].is_share)
 
     async def made_job(self, request: Request, make: Callable[[Jobs, Actor, datetime], JobRecord]) -> Response:
         """A redirect to the job that an editor makes. Raises InvalidBody and StateConflict."""

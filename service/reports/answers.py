@@ -1,7 +1,7 @@
 """Answers as encoded JSON: from the cache, or computed by an Engine in a worker thread."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Coroutine, Iterable, Sequence
 from typing import Any, Final, TypeVar
 
 from starlette.types import Receive
@@ -62,17 +62,28 @@ class Answers:
 
         return await (self._cache.compressed(key, answer, is_share, compute) if answer else compute())
 
-    async def bodies(self, entries: Sequence[Entry], scope: Scope, is_share: bool = False) -> list[bytes]:
-        """The answers of several entries, as `body` gives them. What is not cached is computed as one batch."""
-        epoch = self.state(scope.organization).epoch
-        self._check_capacity(entries, scope, epoch, is_share)
-        leaves = [leaf for entry in entries for leaf in template_entries(entry)]
-        batch = QueryBatch(self._engine, self._workers, scope, is_share, leaves)
+    async def get(self, pairs: Sequence[tuple[Entry, Scope]], is_share: bool = False) -> list[bytes]:
+        """The answers of the pairs, in their order, as `body` gives them. Pairs of one scope are computed as one batch.
 
-        async def body_of(entry: Entry) -> bytes:
-            return self._cached(entry, scope, epoch) or await self._compute_answer(entry, scope, epoch, batch)
+        A pair that is given twice is computed once.
+        """
+        groups: dict[Scope, dict[str, Entry]] = {}
+        for entry, scope in pairs:
+            groups.setdefault(scope, {})[entry.name] = entry
+        for scope, entries in groups.items():
+            self._check_capacity(entries.values(), scope, self.state(scope.organization).epoch, is_share)
+        computing = {}
+        for scope, entries in groups.items():
+            epoch = self.state(scope.organization).epoch
+            leaves = [leaf for entry in entries.values() for leaf in template_entries(entry)]
+            batch = QueryBatch(self._engine, self._workers, scope, is_share, leaves)
+            for name in _longest_first(entries):
+                computing[scope, name] = self._cached_or_computed(entries[name], scope, epoch, batch)
+        bodies = dict(zip(computing, await all_of(computing.values()), strict=True))
+        return [bodies[scope, entry.name] for entry, scope in pairs]
 
-        return await _bodies_of(body_of, entries)
+    async def _cached_or_computed(self, entry: Entry, scope: Scope, epoch: int, batch: QueryBatch) -> bytes:
+        return self._cached(entry, scope, epoch) or await self._compute_answer(entry, scope, epoch, batch)
 
     def statistics(self, organization: str) -> list[dict[str, Any]]:
         """The rows of cache-stats."""
@@ -141,8 +152,10 @@ class Answers:
         if not parts:
             return await computed(entry)
         self._cache.count(scope.organization, entry.name, "misses")
-        bodies = await _bodies_of(computed, [part for _, part in parts])
-        return _object_of(name + body for (name, _), body in zip(parts, bodies, strict=True))
+        by_name = {part.name: part for _, part in parts}
+        order = _longest_first(by_name)
+        bodies = dict(zip(order, await all_of(computed(by_name[name]) for name in order), strict=True))
+        return _object_of(member + bodies[part.name] for member, part in parts)
 
 
 async def while_connected(answering: Awaitable[Result], receive: Receive) -> Result:
@@ -180,11 +193,9 @@ async def all_of(computing: Iterable[Coroutine[Any, Any, Result]]) -> list[Resul
             task.cancel()
 
 
-async def _bodies_of(compute: Callable[[Entry], Coroutine[Any, Any, bytes]], entries: Sequence[Entry]) -> list[bytes]:
-    """The body that `compute` returns for each entry, in their order; that of an entry that is there twice, once."""
-    distinct = {entry.name: entry for entry in sorted(entries, key=lambda entry: entry.name not in LONG)}
-    bodies = dict(zip(distinct, await all_of(map(compute, distinct.values())), strict=True))
-    return [bodies[entry.name] for entry in entries]
+def _longest_first(names: Iterable[str]) -> list[str]:
+    """The names of entries, those of LONG first."""
+    return sorted(names, key=lambda name: name not in LONG)
 
 
 def _object_of(members: Iterable[bytes]) -> bytes:

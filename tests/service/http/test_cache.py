@@ -171,7 +171,7 @@ async def test_a_member_does_not_wait_for_a_query_of_a_share(answers, engine):
 async def test_who_leaves_takes_along_an_entry_asked_for_twice(answers, engine):
     engine.open.clear()
     before = asyncio.all_tasks()
-    asking = asyncio.create_task(answers.bodies([DEVICES, DEVICES], MINE))
+    asking = asyncio.create_task(answers.get([(DEVICES, MINE), (DEVICES, MINE)]))
     while not engine.computed:
         await asyncio.sleep(0.001)
     asking.cancel()
@@ -193,13 +193,13 @@ async def test_past_the_last_place_a_request_is_refused_before_its_parts_begin_b
     while not answers._workers.is_full("acme", False):
         await asyncio.sleep(0)
     before = asyncio.all_tasks()
-    bodies = answers.bodies([OVERVIEW, DASHBOARD], MINE)
+    bodies = answers.get([(OVERVIEW, MINE), (DASHBOARD, MINE)])
     for refused in (answers.body(OVERVIEW, MINE), answers.body(DASHBOARD, MINE), bodies):
         with pytest.raises(Overloaded):
             refused.send(None)  # at its first step, without a task for each part
     assert asyncio.all_tasks() == before
     await answers.body(DEVICES, MINE)  # held
-    asked = [answers.body(OVERVIEW, scopes[7]), answers.bodies([OVERVIEW], scopes[7])]  # being computed
+    asked = [answers.body(OVERVIEW, scopes[7]), answers.get([(OVERVIEW, scopes[7])])]  # being computed
     asked += [answers.body(OVERVIEW, THEIRS), answers.body(OVERVIEW, MINE, is_share=True)]
     others = [asyncio.create_task(one) for one in asked]
     await asyncio.sleep(0)
