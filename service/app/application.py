@@ -123,8 +123,9 @@ class _Parts:
             workers=self.workers, clock=clock,
         )  # fmt: skip
         self.maintenance = Maintenance(
-            lake, control, clock, settings.retention_days, self.detection, mail, cluster, publisher
-        )
+            lake, control, clock, retention_days=settings.retention_days, detection=self.detection, mail=mail,
+            counter=cluster, publisher=publisher,
+        )  # fmt: skip
 
     @asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:

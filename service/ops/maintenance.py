@@ -53,12 +53,13 @@ TURN_SECONDS: Final = 5.0
 class Maintenance:
     """Runs the background work on one lake. Belongs to one event loop."""
 
-    def __init__(  # noqa: PLR0917
+    def __init__(
         self,
         lake: Lake,
         control: ControlDatabase,
         clock: Clock,
-        retention_days: int | None,
+        *,
+        retention_days: int | None = None,
         detection: DailyDetection | None = None,
         mail: WeeklyMail | None = None,
         counter: RelationCounter | None = None,

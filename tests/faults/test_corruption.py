@@ -193,7 +193,7 @@ def test_rot_that_leaves_no_trace_is_found_within_a_day(filled, tell):
         content = path.read_bytes()
         rot(filled, path)
         with closing(ControlDatabase(filled)) as control:
-            upkeep = Maintenance(filled, control, lambda: datetime.now(UTC) + timedelta(hours=25), None)
+            upkeep = Maintenance(filled, control, lambda: datetime.now(UTC) + timedelta(hours=25))
             findings = []
             for _ in [path, *files]:
                 try:

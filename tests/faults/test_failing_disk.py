@@ -117,7 +117,7 @@ async def test_background_work_goes_on_when_its_trouble_cannot_be_told(lake, con
     monkeypatch.setattr("service.ops.maintenance.START_DELAY_SECONDS", 0.0)
     monkeypatch.setattr("service.ops.maintenance.flush_all", flush)
     monkeypatch.setattr("sys.stderr", SimpleNamespace(write=full))
-    upkeep = Maintenance(lake, control, lambda: datetime.now(UTC) + timedelta(minutes=1), None)
+    upkeep = Maintenance(lake, control, lambda: datetime.now(UTC) + timedelta(minutes=1))
     upkeep.begin()
     async with asyncio.timeout(60):
         while len(flushes) < 2:

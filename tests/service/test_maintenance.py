@@ -69,7 +69,7 @@ def made(lake, control, clock):
     with ExitStack() as stack:
 
         def make(retention_days=None, **parts):
-            chores = Maintenance(lake, control, clock, retention_days, **parts)
+            chores = Maintenance(lake, control, clock, retention_days=retention_days, **parts)
             stack.callback(chores._threads.shutdown)
             return chores
 
@@ -85,7 +85,7 @@ def working(lake, control, clock, until, meanwhile=lambda: None, detection=None)
     """Let the chores be done until something has come by itself, and end them."""
 
     async def work():
-        chores = Maintenance(lake, control, clock, None, detection)
+        chores = Maintenance(lake, control, clock, detection=detection)
         chores.begin()
         meanwhile()
         given_up = time.monotonic() + PATIENCE

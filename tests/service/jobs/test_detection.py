@@ -225,7 +225,7 @@ def test_one_engine_serves_all_organizations_of_a_day_and_is_closed_then_or_with
         assert detection._engine is engine
         assert detection.run_next() is more
     if runs == [True]:
-        asyncio.run(Maintenance(lake, control, lambda: NOW, None, detection).end())
+        asyncio.run(Maintenance(lake, control, lambda: NOW, detection=detection).end())
     assert (ran(), detection._engine) == ([NOW.date(), NOW.date() if runs[1:] else None], None)
     with pytest.raises(QueryFailed, match="closed"):
         engine.probe()

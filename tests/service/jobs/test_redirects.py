@@ -129,7 +129,7 @@ def test_a_link_that_could_not_be_written_is_written_later(jobs, lake, approve, 
         with pytest.raises(OSError, match="space"):
             jobs.attach("acme", job_id, TO_TARGET, ANNA, NOW)
     assert (links_of(lake, "acme"), jobs.record("acme", job_id).implementation_status) == ([], "attached")
-    Maintenance(lake, jobs.database, lambda: NOW, None).write_links()
+    Maintenance(lake, jobs.database, lambda: NOW).write_links()
     assert [link.target_url for link in links_of(lake, "acme")] == [TARGET]
     assert organizations_that_want_links(jobs.database) == []
 
