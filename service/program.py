@@ -1,6 +1,5 @@
 """The entry point of `traffic`: it starts without packages that libraries import wherever they are installed."""
 
-import atexit
 import gc
 import io
 import os
@@ -28,24 +27,6 @@ class _NotInstalled:
         return None
 
 
-class _End:
-    """Ends the process without freeing every object and module first, which the system does at once.
-
-    It is registered with atexit before anything else is, and so called last: threads are joined, databases closed.
-    """
-
-    code: object = None  # of SystemExit; None: the process ends otherwise, such as by an error that Python reports
-
-    def __call__(self) -> None:
-        if isinstance(self.code, int):
-            try:
-                sys.stdout.flush()
-                sys.stderr.flush()
-            except (OSError, ValueError):
-                return  # Python reports it
-            os._exit(self.code)
-
-
 def _open_missing_streams() -> None:
     """Open the standard streams that the caller closed: else files of the lake get their numbers.
 
@@ -67,11 +48,9 @@ def _print_warning(message: Warning | str, *_: object, **__: object) -> None:
 
 
 def main() -> None:
-    """Run one command; see service/commands."""
+    """Run one command; see service/commands.py."""
     _open_missing_streams()
     warnings.showwarning = _print_warning
-    end = _End()
-    atexit.register(end)
     sys.meta_path.insert(0, _NotInstalled)
     gc.disable()  # imports make no garbage, but enough objects for many searches for it
     interrupted = signal.getsignal(signal.SIGINT)
@@ -80,10 +59,6 @@ def main() -> None:
     from service.commands import main as run  # noqa: PLC0415  # it imports pyarrow
 
     signal.signal(signal.SIGINT, interrupted)
-    gc.freeze()  # what is imported stays, so that later searches leave it out
+    gc.freeze()  # what is imported stays, so that later searches, and that at the end, leave it out
     gc.enable()
-    try:
-        run()
-    except SystemExit as ended:
-        end.code = ended.code
-        raise
+    run()
