@@ -13,6 +13,8 @@ WITH by_link AS (
         max(last_visit) AS last_visit,
         bool_or(is_answered) AS is_answered
     FROM daily_links GROUP BY short_code, domain
+), requested AS MATERIALIZED (
+    SELECT short_code, domain, target_url FROM links_in_scope WHERE short_code IN (SELECT short_code FROM by_link)
 )
 SELECT
     by_link.short_code,
@@ -20,8 +22,9 @@ SELECT
     coalesce(own.target_url, anywhere.target_url, 'unknown') AS target_url,
     by_link.* EXCLUDE (short_code, domain, is_answered)
 FROM by_link
-LEFT JOIN links_in_scope AS own ON own.short_code = by_link.short_code AND own.domain = by_link.domain
-LEFT JOIN links_in_scope AS anywhere ON anywhere.short_code = by_link.short_code AND anywhere.domain = ''
-WHERE is_link(by_link.short_code, by_link.domain, is_answered)
+LEFT JOIN requested AS own ON own.short_code = by_link.short_code AND own.domain = by_link.domain
+LEFT JOIN requested AS anywhere ON anywhere.short_code = by_link.short_code AND anywhere.domain = ''
+WHERE by_link.short_code IS NOT NULL
+    AND (is_answered OR own.short_code IS NOT NULL OR anywhere.short_code IS NOT NULL)
 ORDER BY visits DESC, short_code, domain
 LIMIT 100;

@@ -1,5 +1,6 @@
 """Strangers choose referrers, campaigns, agents and domains; they do not choose how large relations and answers get."""
 
+import json
 import math
 import re
 from collections.abc import Callable, Iterator
@@ -14,14 +15,14 @@ import pytest
 
 from data import Lake
 from data.store.rollups import LiveRollups
-from queries import ENTRIES, RollupBuilder, Scope, Warehouse
+from queries import ENTRIES, RollupBuilder, Scope, Warehouse, template
 from queries.prelude import prelude
 from queries.shared_visits import has_many_words
 from queries.snapshot import CUT_WORDS, MAX_VALUES_PER_DAY
 from tests.recount import MAX_ROWS, OTHER_WORDS, recount
 from tests.recount import MAX_VALUES_PER_DAY as MAX_COUNTED
 from tests.support.sql import answer, rows
-from tests.support.visits import Visit, land, visit
+from tests.support.visits import Visit, land, links, visit
 
 KEPT = 1_200
 """How many words are kept of a day here, more than an answer has rows: a recount of MAX_VALUES_PER_DAY takes long."""
@@ -231,6 +232,26 @@ def test_an_answer_has_a_thousand_rows_at_most_and_the_last_are_the_rest(warehou
         assert (len(found), rest) == ((997, 3) if name == "bot-traffic" else (1_000, 1))
     assert texts[len(texts) - rest :] == [OTHER_WORDS] * rest
     assert sum(row["visits"] for row in found) == number * (2 if name == "domain-breakdown" else 1)
+
+
+def rows_scanned(plan: Any) -> int:
+    """Number of rows that a query read from files, by its JSON plan."""
+    if isinstance(plan, list):
+        return sum(map(rows_scanned, plan))
+    return plan.get("rows_scanned", 0) + sum(
+        rows_scanned(plan[name]) for name in ("operator", "children") if name in plan
+    )
+
+
+@pytest.mark.parametrize("name", ["top-links", "filter-values"])
+def test_a_report_reads_each_link_once(tmp_path, name):
+    lake = Lake(tmp_path, create=True)
+    land(lake, "acme", [visit(short_code="code7", status=404)])
+    links(lake, "acme", [{"short_code": f"code{n}", "target_url": "https://x.example"} for n in range(1_000)])
+    with closing(Warehouse(lake)) as warehouse:
+        snapshot = warehouse.snapshot(Scope("acme", date(2026, 3, 1), date(2026, 3, 31)))
+        ((_, plan),) = rows(warehouse, f"EXPLAIN (ANALYZE, FORMAT json) {template(name)}", snapshot)
+    assert 1_000 < rows_scanned(json.loads(plan)) < 1_100
 
 
 def test_the_constants_are_those_of_the_recount():
