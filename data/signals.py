@@ -1,6 +1,7 @@
 """The bits of the column `signals`: what a visit's own line, and the visits of its day, say about it.
 
-Files keep what was seen; answers decide what it means, by the masks below. SQL has its bits and masks from here: as
+SIGNALS speak against a visit, REQUEST_FACTS repeat what its request said. Files keep what was seen; answers decide what
+it means, by the masks below, and do not read the facts yet. SQL has its bits and masks from here: as
 parameters in data/ingest and data/tasks, as a macro and a table in queries/prelude. A day is judged once it is past, in
 data/tasks/judging.py.
 """
@@ -56,13 +57,37 @@ SIGNALS: Final = (
         meaning="its visitor opened two hundred and more pages, one every second or faster",
     ),
 )  # fmt: skip
-"""Every signal. A bit keeps its meaning for ever, because files do; there is room for 63.
+"""Every signal. A bit keeps its meaning for ever, because files do; with the facts, there is room for 63.
 
 A combination that convicts where neither of its signals does is a row of its own, with a bit that is set while judging.
 """
 
-BITS: Final = {signal.name: signal.bit for signal in SIGNALS}
-LANDED: Final = sum(signal.bit for signal in SIGNALS if signal.set_at == "landing")
+REQUEST_FACTS: Final = tuple(
+    Signal(name, 1 << number, "landing", convicts=False, meaning=meaning)
+    for number, (name, meaning) in enumerate(
+        (
+            ("https", "the client's connection was encrypted"),
+            ("plain_http", "the client's connection was not encrypted"),
+            ("fetch_absent", "its headers `Sec-Fetch-*` are logged, and none was sent"),
+            ("fetch_sent", "it had a header `Sec-Fetch-*`"),
+            ("navigation", "by `Sec-Fetch-*`, a page was opened, not in a frame"),
+            ("page_part", "by `Sec-Fetch-*`, a page loaded a part of itself: a style, a script, data, a worker"),
+            ("loaded_ahead", "a browser asked for it in advance (`Sec-Purpose` and its older names)"),
+            ("link_preview", "Firefox asked for it to show a preview of a link"),
+            ("language_absent", "its header `Accept-Language` is logged, and was not sent"),
+            ("language_sent", "it had a header `Accept-Language`"),
+            ("signed", "it named its agent in `Signature-Agent`, or was signed; not verified"),
+            ("edge_automated", "the network in front of the server was sure that a program sent it"),
+            ("edge_suspected", "the network in front of the server thought that a program may have sent it"),
+            ("edge_verified", "the network in front of the server verified a known bot"),
+        ),
+        start=8,
+    )
+)
+"""Facts of the request. Without either bit of a pair, such as `https` and `plain_http`, nothing is known of it."""
+
+BITS: Final = {signal.name: signal.bit for signal in (*SIGNALS, *REQUEST_FACTS)}
+LANDED: Final = sum(signal.bit for signal in (*SIGNALS, *REQUEST_FACTS) if signal.set_at == "landing")
 """The bits that a visit lands with. No later day can tell them, so judging and reclassifying keep them."""
 CONVICTING: Final = sum(signal.bit for signal in SIGNALS if signal.convicts)
 """The bits of which one makes a person's visit a bot in disguise."""

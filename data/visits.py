@@ -93,7 +93,7 @@ COLUMNS: Final = (
     Column("bytes_sent", pa.int64(), "the size of the response; null where the log has none", "request"),
     Column("utc_offset", pa.int16(), "minutes from UTC to the organization's time", "zone"),
     Column(
-        "signals", pa.int64(), "bits of what its query and the visits of its day say of it; null: nothing yet", "day"
+        "signals", pa.int64(), "bits of what its request and the visits of its day say of it; null: nothing yet", "day"
     ),
     Column("rules_version", _TEXT, "of the rules that classified it", "rules", has_statistics=True),
 )

@@ -95,9 +95,14 @@ def recount(
 # Bots in disguise
 
 CONVICTING = ("probed", "outdated", "errors", "no_assets", "stale", "sweep")
-LANDED = ("attacked",)
+FACTS = (
+    "https", "plain_http", "fetch_absent", "fetch_sent", "navigation", "page_part", "loaded_ahead", "link_preview",
+    "language_absent", "language_sent", "signed", "edge_automated", "edge_suspected", "edge_verified",
+)  # fmt: skip
+LANDED = ("attacked", *FACTS)
 BITS: Final = {
     "attacked": 1, "probed": 2, "outdated": 4, "errors": 8, "breadth": 16, "no_assets": 32, "stale": 64, "sweep": 128,
+    **{fact: 256 << number for number, fact in enumerate(FACTS)},
 }  # fmt: skip
 DISGUISE: Final = {
     "bot_category": "other_bot", "agent_kind": "disguised", "ai_source": None, "agent": None, "operator": None,
@@ -594,7 +599,8 @@ def _traffic_value_breakdown(question: Question) -> list[Row]:
 
 
 def _disguised(question: Question) -> list[Row]:
-    found = [visit["signals"] for visit in question.visits if visit["detection_method"] == "behaviour"]
+    disguised = (visit for visit in question.visits if visit["detection_method"] == "behaviour")
+    found = [visit["signals"] % BITS[FACTS[0]] for visit in disguised]
     rows = [{"signal": "total", "visits": len(found), "alone": len(found)}]
     for name, bit in BITS.items():
         having = [signals for signals in found if signals & bit]

@@ -1,4 +1,4 @@
-"""Resolves the client address of each logged request, past the proxies in front of the server."""
+"""Resolves the client of each logged request, its address and scheme, past the proxies in front of the server."""
 
 import re
 from collections import Counter
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from data.hosts import normalized_address
-from data.ingest.dictionary import composite_key, dictionary_encoded
+from data.ingest.dictionary import composite_key, dictionary_encoded, map_distinct
 from data.rules.ip_lists import Network, parse_address
 from data.rules.ip_verification import Networks, known_proxies
 
@@ -42,7 +42,11 @@ class ClientAddresses:
         self.client = lru_cache(1 << 14)(self._client_uncached)
 
     def resolved(self, requests: pa.Table) -> pa.Table:
-        """The requests of a log format with the client's address as `ip`, without `forwarded`."""
+        """The requests of a log format with the client's address as `ip`, without `forwarded`.
+
+        If the log is that of a server, which has a `forwarded_proto`, `scheme` becomes that of the client's connection.
+        """
+        requests = self._with_scheme(requests)
         peers, forwarded = requests["ip"], requests["forwarded"]
         requests = requests.drop_columns("forwarded")
         is_chain = pc.or_(pc.not_equal(forwarded, _NO_TEXT), pc.match_substring(peers, ","))
@@ -53,6 +57,29 @@ class ClientAddresses:
         parts = (column.dictionary.take(part).to_pylist() for column, part in zip(columns, pairs.parts, strict=True))
         clients = pa.array(map(self.client, *parts), pa.string())
         return requests.set_column(requests.schema.get_field_index("ip"), "ip", clients.take(pairs.indices))
+
+    def _with_scheme(self, requests: pa.Table) -> pa.Table:
+        if "forwarded_proto" not in requests.schema.names:
+            return requests
+        known = [name for name in ("scheme", "forwarded_proto") if requests[name].null_count < len(requests)]
+        requests, own = requests.drop_columns(["scheme", "forwarded_proto"]), requests
+        if not known:
+            return requests
+        columns = (dictionary_encoded(own[name]) for name in ("ip", "forwarded", "scheme", "forwarded_proto"))
+        schemes = map_distinct(self._scheme, *columns)
+        return requests.append_column("scheme", pa.array(schemes.values, pa.string()).take(schemes.indices))
+
+    def _scheme(self, peer: str, forwarded: str, own: str | None, forwarded_proto: str | None) -> str | None:
+        """Return the scheme by which the client asked; None if that is not known.
+
+        The server's own scheme is that of the nearest proxy where there is one: the peer is a proxy, or the server has
+        replaced it by an address of the chain. Without a chain, an address of this machine is a client's: a local test.
+        """
+        if not forwarded:
+            is_behind = peer.startswith("unix:") or (self._is_proxy(peer) and not peer.startswith(("127.", "::1")))
+        else:
+            is_behind = parse_address(peer) is None or self._is_proxy(peer) or peer in _hops(forwarded)
+        return forwarded_proto if is_behind else own
 
     def _client_uncached(self, peer: str, forwarded: str) -> str:
         """Return the address of the client in its one spelling; "" where the log has none.

@@ -50,6 +50,7 @@ from data.rules.bots import readable_user_agent
 from data.rules.classifier import Classifier, Request, combine
 from data.rules.ip_verification import Verifier
 from data.rules.paths import PROBE, path_kind
+from data.rules.request_facts import RequestRecord, request_facts
 from data.signals import BITS
 from data.sql import read_sql
 from data.visits import VISITS_OF_DAYS, Classification, columns_filled_by
@@ -121,12 +122,14 @@ class VisitBuilder:
         columns["utc_offset"] = offsets.take(order)
         columns["visitor"] = self._visitors(encoded, tenant.organization, zone).take(order)
         columns["country"] = self._countries(encoded["country"], encoded["ip"]).take(order)
+        attacked = targets["signals"].take(encoded["target"].indices)
+        columns["signals"] = _with_facts(attacked, requests).take(order)
         for indices, distinct in [
             (encoded["domain"].indices, {"domain": encoded["domain"].dictionary}),
             (encoded["user_agent"].indices, {"user_agent": or_null(encoded["user_agent"].dictionary)}),
             (encoded["method"].indices, {"method": encoded["method"].dictionary}),
             (encoded["protocol"].indices, {"protocol": or_null(encoded["protocol"].dictionary)}),
-            (encoded["target"].indices, {name: targets[name] for name in (*columns_filled_by("target"), "signals")}),
+            (encoded["target"].indices, {name: targets[name] for name in columns_filled_by("target")}),
             *self._classify(encoded, targets, tenant.organization),
         ]:
             rows = indices.take(order)
@@ -219,6 +222,22 @@ def _sort_order(*keys: pa.Array) -> pa.Array:
     for key in reversed(keys[:-1]):
         order = order.take(pc.sort_indices(key.take(order)))
     return order
+
+
+def _with_facts(signals: pa.Array, requests: pa.Table) -> pa.Array:
+    """The signals of each row, or null, with the facts of the texts that its log has, of which rows share most."""
+    names = [name for name in RequestRecord._fields if name in requests.schema.names]
+    names = [name for name in names if requests[name].null_count < len(requests)]
+    if not names:
+        return signals
+
+    def facts_of(*texts: str | None) -> int | None:
+        return request_facts(RequestRecord(**dict(zip(names, texts, strict=True))))
+
+    facts = map_distinct(facts_of, *(dictionary_encoded(requests[name]) for name in names))
+    told = pa.array(facts.values, pa.int64()).take(facts.indices)
+    both = pc.bit_wise_or(*(pc.fill_null(bits, 0) for bits in (signals, told)))
+    return pc.if_else(pc.equal(both, 0), None, both)
 
 
 def _verified(verifier: Verifier, by_agent: Classification, ip: str | None, day: date | None) -> Classification:

@@ -3,6 +3,8 @@
 A format's SQL selects from the relation `lines` (number, line) the columns number, bytes, domain, ip, forwarded,
 visited_at (UTC), method, target, protocol, status (0: none was sent), bytes_sent (text), referrer, user_agent, country,
 is_complete, reject_reason and is_repaired.
+A format that has more of the request adds columns of RequestRecord (data/rules/request_facts.py), NULL where they are
+not logged. That of a server adds `forwarded_proto` (X-Forwarded-Proto) to `scheme`, since its own may be a proxy's.
 `ip` is the address that connected, or where a log lacks it, a chain like `forwarded`: the addresses that came with the
 request, of which each proxy added one at the right end.
 `reject_reason` may explain why a line is not complete. Missing text is ''. When a request line cannot be parsed,
@@ -22,7 +24,7 @@ import pyarrow.compute as pc
 from data.errors import BadInput
 from data.logs.columns import FIELD_NAMES, ColumnNames, columns_in_header, columns_in_objects
 from data.logs.format_names import FORMATS
-from data.logs.nginx_log_format import VARIABLES, NginxLogFormat
+from data.logs.nginx_log_format import VARIABLES, VARIABLES_TYPE, NginxLogFormat
 from data.logs.reported import MAX_BYTES_SENT
 from data.logs.source import BOM, MAX_LINE_BYTES
 from data.sql import read_sql
@@ -135,6 +137,7 @@ class LineReader:
         """The requests in `lines`, one row each; `reason` is null when the line could be parsed."""
         log_format = log_format.partition(" ")[0]  # without the command-line flag that may follow it
         if log_format not in _POSITIONAL_FORMATS and not self._has_field_macros:
+            self._engine.execute(VARIABLES_TYPE)
             self._engine.execute(read_sql("data.logs", "formats/fields"))  # on first use, which is slow
             self._has_field_macros = True
         self._engine.register("lines", lines)

@@ -16,9 +16,13 @@ VARIABLES: Final = (
     "http_forwarded", "http_x_real_ip", "http_cf_connecting_ip", "http_true_client_ip", "request", "request_method",
     "request_uri", "uri", "args", "server_protocol", "status", "http_referer", "http_user_agent", "host", "http_host",
     "server_name", "http_cf_ipcountry", "geoip_country_code", "geoip2_data_country_code", "body_bytes_sent",
-    "bytes_sent",
+    "bytes_sent", "scheme", "http_x_forwarded_proto", "http_sec_fetch_mode", "http_sec_fetch_dest", "http_sec_purpose",
+    "http_purpose", "http_x_purpose", "http_x_moz", "http_x_firefox_ai", "http_accept_language",
+    "http_signature_agent", "http_signature_input",
 )  # fmt: skip
 """The variables that are used. Others are matched and ignored."""
+VARIABLES_TYPE: Final = f"CREATE TYPE nginx_variables AS STRUCT({', '.join(f'{name} VARCHAR' for name in VARIABLES)});"
+"""The type of a line's variables; those that are not logged are NULL."""
 
 _REQUIRED: Final = {"time": ("time_local", "time_iso8601", "msec"), "request": ("request", "request_uri", "uri")}
 """What a log must hold, and the variables of which one says it."""
@@ -62,6 +66,4 @@ def parse_nginx_log_format(text: str) -> NginxLogFormat:
         if not set(names) & set(wanted):
             *others, last = (f"${name}" for name in wanted)
             raise BadInput(f"--log-format has no {what}: add {', '.join(others)} or {last}.")
-    # Variables that are not in the description get empty groups, so that SQL can refer to all of them.
-    absent = [name for name in VARIABLES if name not in names]
-    return NginxLogFormat(f"^{pattern}{re2.escape(text[end:])}$" + "()" * len(absent), (*names, *absent))
+    return NginxLogFormat(f"^{pattern}{re2.escape(text[end:])}$", tuple(names))

@@ -9,6 +9,7 @@ CREATE VIEW scope AS SELECT unnest(CAST(getvariable('scope') AS scope)) WHERE ge
 
 -- Files of older schema versions lack columns, which become NULL. union_by_name, which reads the schema of every file,
 -- is used only while such files are read.
+-- Of signals, facts of requests are left out: no answer reads them.
 -- bot_category is the class that a visit has with the signals of its day; landed_category is the one that it landed with.
 CREATE MACRO read_visits(visit_files) AS TABLE
 SELECT * EXCLUDE (disguised) REPLACE (
@@ -19,7 +20,8 @@ SELECT * EXCLUDE (disguised) REPLACE (
     CASE WHEN disguised THEN NULL ELSE operator END AS operator,
     CASE WHEN disguised THEN 'medium' ELSE confidence END AS confidence,
     CASE WHEN disguised THEN 'behaviour' ELSE detection_method END AS detection_method,
-    CASE WHEN disguised THEN 'bot' ELSE device_type END AS device_type
+    CASE WHEN disguised THEN 'bot' ELSE device_type END AS device_type,
+    signals & listed_signals() AS signals
 ), bot_category AS landed_category
 FROM (
     SELECT *, is_disguised(bot_category, signals) AS disguised

@@ -30,6 +30,7 @@ BASES: Final = {
 }
 """What SQL of users reads, beside the relations of counts, and what each contains."""
 _CONVICTING: Final = f"CREATE MACRO convicting_signals() AS {CONVICTING};"
+_LISTED: Final = f"CREATE MACRO listed_signals() AS {sum(signal.bit for signal in SIGNALS)};"
 _SIGNALS: Final = "CREATE TABLE signals AS SELECT * FROM (VALUES {}) AS names(signal, bit);".format(
     ", ".join(f"('{signal.name}', {signal.bit})" for signal in SIGNALS)
 )
@@ -41,7 +42,7 @@ _SERVES: Final = re.compile(r"^-- Serves: (.+)$", re.MULTILINE)
 def prelude() -> list[str]:
     """The texts that define all relations, in the order in which they must run: the SQL files, and the signals."""
     texts = [sql_text(f"{folder}/{name}") for folder in FOLDERS for name in _names(folder)]
-    return [_CONVICTING, *texts, _SIGNALS]
+    return [_CONVICTING, _LISTED, *texts, _SIGNALS]
 
 
 def sql_text(name: str) -> str:
@@ -82,7 +83,7 @@ def rollup_version(behaviour: bool) -> str:
     """A hash, stored with each rollup, of whether signals count and of the definitions without comments and spaces."""
     texts = [sql_text(f"{folder}/{name}") for folder in FOLDERS if folder != "names" for name in _names(folder)]
     words = _COMMENT.sub("", "\n".join([*texts, sql_text("rollups")])).split()
-    return hashlib.sha256(" ".join([_CONVICTING, *words, str(behaviour)]).encode()).hexdigest()[:16]
+    return hashlib.sha256(" ".join([_CONVICTING, _LISTED, *words, str(behaviour)]).encode()).hexdigest()[:16]
 
 
 @cache

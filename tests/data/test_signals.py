@@ -1,11 +1,11 @@
 """The table of signals: their bits and masks, which files keep for ever."""
 
-from data.signals import BITS, CONVICTING, LANDED, SIGNALS
+from data.signals import BITS, CONVICTING, LANDED, REQUEST_FACTS, SIGNALS
 from tests import recount
 
 
 def test_each_signal_has_a_bit_of_its_own():
-    assert [signal.bit for signal in SIGNALS] == [1 << number for number in range(len(SIGNALS))]
+    assert sorted(signal.bit for signal in (*SIGNALS, *REQUEST_FACTS)) == [1 << number for number in range(len(BITS))]
     assert recount.BITS == BITS
 
 

@@ -141,6 +141,17 @@ def test_own_sql_sees_the_class_of_answers_the_class_at_landing_and_the_signals(
     assert seen == [(*disguise, "ai_referral"), (*disguise, "human")]
 
 
+def test_no_answer_reads_the_facts_of_requests(lake):
+    probed, https = recount.BITS["probed"], recount.BITS["https"]
+    land(lake, "acme", [visit(signals=bits) for bits in (https, https | probed, probed, None)])
+    with closing(OwnSql(lake, "acme")) as own_sql:
+        rows = own_sql.sql("SELECT signals FROM visits_in_scope ORDER BY ALL", WHOLE).rows
+    assert rows == [(0,), (probed,), (probed,), (None,)]
+    with closing(Warehouse(lake)) as warehouse:
+        told = warehouse.answer(ENTRIES["disguised"], warehouse.snapshot(WHOLE))
+    assert [(row["signal"], row["visits"], row["alone"]) for row in told] == [("total", 2, 2), ("probed", 2, 2)]
+
+
 def test_attacked_and_breadth_do_not_convict(lake):
     with closing(OwnSql(lake, "acme")) as own_sql:
         rows = own_sql.sql("FROM (SELECT unnest(range(256)) AS value) WHERE NOT convicts(value)", WHOLE).rows

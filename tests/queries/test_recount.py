@@ -91,7 +91,7 @@ COLUMNS = {
     "is_malicious": st.booleans(),
     "bytes_sent": one_of(None, 0, 1, 1 << 40),
     "utc_offset": one_of(None, 0, -720, -210, 345, 840),
-    "signals": one_of(None, 0, 1, 2, 4, 8, 16, 17, 32, 63),
+    "signals": one_of(None, 0, 1, 2, 4, 8, 16, 17, 32, 63, 256, 1 << 21, 257 | 1024),
 }
 CREATED = [datetime(2024, 1, 1), datetime(2024, 1, 1, 12, 30, 0, 500_000), datetime(2025, 7, 1)]
 LISTINGS = {

@@ -1,11 +1,17 @@
 -- Caddy's access log: JSON lines. Other loggers, such as the error log, may write to the same file.
+-- It logs all request headers, so one that is not there was not sent, unless `headers` is filtered out as a whole.
+-- Evidence: https://caddyserver.com/docs/caddyfile/directives/log
 WITH objects AS (
     SELECT number, strlen(line) AS bytes, contains(line, chr(9) || 'http.log.access') AS is_console, try(from_json(json_line(line), '{
         "ts": "VARCHAR", "logger": "VARCHAR", "status": "VARCHAR", "size": "VARCHAR", "request": {
             "client_ip": "VARCHAR", "remote_ip": "VARCHAR", "method": "VARCHAR", "proto": "VARCHAR",
             "host": "VARCHAR", "uri": "VARCHAR",
             "headers": {"User-Agent": ["VARCHAR"], "Referer": ["VARCHAR"], "Cf-Ipcountry": ["VARCHAR"],
-                "X-Forwarded-For": ["VARCHAR"]}}}')) AS v
+                "X-Forwarded-For": ["VARCHAR"], "X-Forwarded-Proto": ["VARCHAR"],
+                "Sec-Fetch-Mode": ["VARCHAR"], "Sec-Fetch-Dest": ["VARCHAR"], "Sec-Purpose": ["VARCHAR"],
+                "Purpose": ["VARCHAR"], "X-Purpose": ["VARCHAR"], "X-Moz": ["VARCHAR"], "X-Firefox-Ai": ["VARCHAR"],
+                "Accept-Language": ["VARCHAR"], "Signature-Agent": ["VARCHAR"], "Signature-Input": ["VARCHAR"]},
+            "tls": {"version": "VARCHAR"}}}')) AS v
     FROM lines
 ), parsed AS (
     SELECT number, bytes, is_console, v, v.request, v.request.headers,
@@ -28,6 +34,16 @@ SELECT
     coalesce(headers['Referer'][1], '') AS referrer,
     escape_backslashes(headers['User-Agent'][1]) AS user_agent,
     country_of(headers['Cf-Ipcountry'][1]) AS country,
+    CASE WHEN request.tls IS NOT NULL THEN 'https' WHEN request.proto LIKE 'HTTP/1%' THEN 'http' END AS scheme,
+    headers['X-Forwarded-Proto'][1] AS forwarded_proto,
+    caddy_header(headers, 'Sec-Fetch-Mode') AS fetch_mode,
+    caddy_header(headers, 'Sec-Fetch-Dest') AS fetch_dest,
+    coalesce(headers['Sec-Purpose'][1], headers['Purpose'][1], headers['X-Purpose'][1], caddy_header(headers, 'X-Moz'))
+        AS purpose,
+    caddy_header(headers, 'X-Firefox-Ai') AS firefox_ai,
+    caddy_header(headers, 'Accept-Language') AS accept_language,
+    caddy_header(headers, 'Signature-Agent') AS signature_agent,
+    caddy_header(headers, 'Signature-Input') AS signature_input,
     is_access AND v.ts IS NOT NULL AND v.status IS NOT NULL AND request.uri IS NOT NULL AS is_complete,
     CASE WHEN is_console THEN 'Caddy''s console format; set `format json`'
         WHEN NOT is_access THEN 'not an access log entry (another logger)' END AS reject_reason,

@@ -18,6 +18,9 @@ CREATE MACRO checked_request(method, target, protocol) AS CASE
 CREATE MACRO escape_backslashes(text) AS
     CASE WHEN contains(text, '\') THEN replace(text, '\', '\\') ELSE coalesce(text, '') END;
 
+-- A request header of Caddy's log; '' if it was not sent, NULL if no headers are logged.
+CREATE MACRO caddy_header(headers, name) AS CASE WHEN headers IS NOT NULL THEN coalesce(headers[name][1], '') END;
+
 -- Text in which HAProxy wrote some characters as # and two hexadecimal digits.
 CREATE MACRO hash_decoded(text) AS CASE WHEN contains(text, '#')
     THEN coalesce(try(url_decode(replace(replace(text, '%', '%25'), '#', '%'))), text) ELSE text END;
@@ -50,6 +53,8 @@ CREATE MACRO nginx_domain(v) AS
 CREATE MACRO nginx_forwarded(v) AS coalesce(
     non_empty(v['http_x_forwarded_for']), non_empty(v['proxy_add_x_forwarded_for']), non_empty(v['http_forwarded']),
     non_empty(v['http_x_real_ip']), non_empty(v['http_cf_connecting_ip']), non_empty(v['http_true_client_ip']), '');
+CREATE MACRO nginx_purpose(v) AS coalesce(non_empty(v['http_sec_purpose']), non_empty(v['http_purpose']),
+    non_empty(v['http_x_purpose']), dash_as_empty(v['http_x_moz']));
 CREATE MACRO nginx_country(v) AS country_of(
     coalesce(non_empty(v['http_cf_ipcountry']), non_empty(v['geoip_country_code']),
         non_empty(v['geoip2_data_country_code'])));

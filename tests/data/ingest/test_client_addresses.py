@@ -63,6 +63,31 @@ def test_named_proxies_take_the_place_of_local_networks():
     assert clients.client(CDN, CLIENT) == CLIENT
 
 
+@pytest.mark.parametrize(
+    ("peer", "forwarded", "scheme"),
+    [
+        (CLIENT, "", "own"),
+        (CLIENT, FORGED, "own"),
+        ("127.0.0.1", "", "own"),
+        ("10.0.0.1", "", "told"),
+        ("10.0.0.1", CLIENT, "told"),
+        (CDN, "", "told"),
+        (CLIENT, f"{FORGED}, {CLIENT}", "told"),
+        ("unix:", "", "told"),
+        ("unix:", CLIENT, "told"),
+        ("", CLIENT, "told"),
+    ],
+)
+def test_a_scheme_is_told_by_the_proxy_in_front(clients, peer, forwarded, scheme):
+    request = {"ip": [peer], "forwarded": [forwarded], "scheme": ["own"], "forwarded_proto": ["told"]}
+    assert clients.resolved(pa.table(request))["scheme"].to_pylist() == [scheme]
+
+
+def test_the_scheme_of_an_edge_or_a_program_is_its_word(clients):
+    request = pa.table({"ip": ["10.0.0.1"], "forwarded": [CLIENT], "scheme": ["https"]})
+    assert clients.resolved(request)["scheme"].to_pylist() == ["https"]
+
+
 def test_requests_get_the_address_of_their_client(clients):
     requests = pa.table({
         "number": [1, 2, 3], "ip": ["10.0.0.1", CLIENT, "10.0.0.1"], "forwarded": [CLIENT, "", f"{FORGED}, {OTHER}"]

@@ -1,0 +1,63 @@
+"""Facts of a request that its scheme, its headers and the network in front of the server tell, as bits of `signals`."""
+
+from typing import Final, NamedTuple
+
+from data.signals import BITS
+
+_PARTS: Final = frozenset(
+    (
+        "audio", "audioworklet", "font", "image", "manifest", "paintworklet", "script", "serviceworker",
+        "sharedworker", "style", "track", "video", "worker", "xslt",
+    )
+)  # fmt: skip
+"""Values of `Sec-Fetch-Dest` of what a page loads. Evidence: https://www.w3.org/TR/fetch-metadata/#sec-fetch-dest-header"""
+_ENCRYPTED: Final = frozenset(("https", "wss", "h2", "grpcs"))
+_PLAIN: Final = frozenset(("http", "ws"))
+"""Schemes, and the types that an AWS load balancer logs instead.
+
+Evidence: https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-access-logs.html
+"""
+
+
+class RequestRecord(NamedTuple):
+    """Texts of one request beside its line. None: the log does not say; "": the request did not have it.
+
+    They are read when a visit lands and never stored. Log formats have these columns, those that they can fill.
+    """
+
+    scheme: str | None = None  # of the client's own connection
+    fetch_mode: str | None = None  # Sec-Fetch-Mode
+    fetch_dest: str | None = None  # Sec-Fetch-Dest
+    purpose: str | None = None  # Sec-Purpose, or its older names
+    firefox_ai: str | None = None  # X-Firefox-Ai
+    accept_language: str | None = None
+    signature_agent: str | None = None
+    signature_input: str | None = None
+    bot_score: str | None = None  # Cloudflare's, from 1 (a program for certain) to 99; 0: not computed
+    verified_bot: str | None = None  # the category of a bot that the edge verified
+
+
+def request_facts(record: RequestRecord) -> int | None:
+    """The bits of the facts that a record tells; None if it tells nothing."""
+    mode, dest = record.fetch_mode, record.fetch_dest
+    purpose = (record.purpose or "").lower()
+    score = int(record.bot_score) if record.bot_score and record.bot_score.isdecimal() else 0
+    is_fetch_sent = bool(mode or dest)
+    is_opened = mode == "navigate" and dest in {None, "document", "empty"}  # empty: passed on by a service worker
+    facts = {
+        "https": record.scheme in _ENCRYPTED,
+        "plain_http": record.scheme in _PLAIN,
+        "fetch_absent": not is_fetch_sent and (mode is not None or dest is not None),
+        "fetch_sent": is_fetch_sent,
+        "navigation": dest == "document" if mode is None else is_opened,
+        "page_part": dest in _PARTS or mode in {"cors", "websocket"},
+        "loaded_ahead": any(word in purpose for word in ("prefetch", "prerender", "preview")),
+        "link_preview": bool(record.firefox_ai),
+        "language_absent": record.accept_language == "",
+        "language_sent": bool(record.accept_language),
+        "signed": bool(record.signature_agent or record.signature_input),
+        "edge_automated": score == 1,
+        "edge_suspected": 2 <= score < 30,
+        "edge_verified": bool(record.verified_bot),
+    }
+    return sum(BITS[name] for name, is_so in facts.items() if is_so) or None

@@ -1,0 +1,135 @@
+"""Facts of requests that visits land with, from lines of real servers; none where a log does not have them."""
+
+import csv
+import json
+from collections import Counter
+
+import pytest
+
+from data.ingest.importer import Options
+from data.logs.nginx_log_format import parse_nginx_log_format
+from data.signals import BITS
+from tests.support.forks import ROOT
+
+DRIVEN = ROOT.parent / "shared/data/driven/nginx"
+needs_driven = pytest.mark.skipif(not DRIVEN.exists(), reason="the logs of the driven site are not here")
+
+
+@pytest.fixture
+def facts(logs):
+    """Imports a log and returns the signals of its visits by path, or in the order of their times."""
+
+    def facts(text, **options):
+        logs.load(text, Options("acme", domain="go.example.com", **options))
+        visits = sorted(logs.visits(), key=lambda visit: visit["visited_at"])
+        return [" ".join(name for name, bit in BITS.items() if (visit["signals"] or 0) & bit) for visit in visits]
+
+    return facts
+
+
+# Lines
+
+CHROME_HEADERS = {
+    "User-Agent": ["Chrome"], "Accept-Language": ["de"], "Sec-Fetch-Mode": ["navigate"], "Sec-Fetch-Dest": ["document"]
+}  # fmt: skip
+HTTP_PAGE = "plain_http fetch_sent navigation {}language_sent"
+CADDY = [
+    ({"tls": {"version": 772}, "headers": CHROME_HEADERS}, "https fetch_sent navigation language_sent"),
+    ({"tls": {"version": 772}, "headers": {}}, "https fetch_absent language_absent"),
+    ({"tls": {"version": 772}}, "https"),
+    ({"headers": {"Accept-Language": ["de"]}}, "plain_http fetch_absent language_sent"),
+    ({"proto": "HTTP/2.0"}, ""),
+    ({"headers": CHROME_HEADERS | {"X-Moz": ["prefetch"]}}, HTTP_PAGE.format("loaded_ahead ")),
+    ({"headers": CHROME_HEADERS | {"X-Firefox-Ai": ["1"]}}, HTTP_PAGE.format("link_preview ")),
+    ({"headers": {"Signature-Agent": ['"https://chatgpt.com"']}}, "plain_http fetch_absent language_absent signed"),
+    ({"remote_ip": "10.0.0.1", "headers": {"X-Forwarded-For": ["198.51.100.7"]}}, "fetch_absent language_absent"),
+    (
+        {"remote_ip": "10.0.0.1", "headers": CHROME_HEADERS | {"X-Forwarded-Proto": ["https"]}},
+        "https fetch_sent navigation language_sent",
+    ),
+]  # fmt: skip
+
+
+def test_caddy_lines_have_the_facts_of_their_headers(facts):
+    request = {"remote_ip": "198.51.100.7", "proto": "HTTP/1.1", "method": "GET", "host": "go.example.com", "uri": "/"}
+    lines = [
+        {"ts": 1795832242 + number, "logger": "http.log.access", "status": 200, "request": request | changes}
+        for number, (changes, _) in enumerate(CADDY)
+    ]
+    assert facts("".join(f"{json.dumps(line)}\n" for line in lines)) == [wanted for _, wanted in CADDY]
+
+
+NGINX = (
+    '$remote_addr [$time_local] "$request" $status "$http_user_agent" $scheme "$http_sec_fetch_mode" '
+    '"$http_sec_purpose" "$http_accept_language" "$http_signature_agent"'
+)
+NGINX_FACTS = [
+    ('https "navigate" "-" "de, en;q=0.5" "-"', "https fetch_sent navigation language_sent"),
+    ('https "navigate" "prefetch;prerender" "de" "-"', "https fetch_sent navigation loaded_ahead language_sent"),
+    ('http "-" "-" "-" "\\x22https://chatgpt.com\\x22"', "plain_http fetch_absent language_absent signed"),
+]
+
+
+def test_an_nginx_log_format_has_the_facts_of_its_variables(facts):
+    lines = [
+        f'198.51.100.7 [01/Mar/2026:10:05:0{number} +0000] "GET / HTTP/1.1" 200 "Chrome" {rest}\n'
+        for number, (rest, _) in enumerate(NGINX_FACTS)
+    ]
+    found = facts("".join(lines), nginx_log_format=parse_nginx_log_format(NGINX))
+    assert found == [wanted for _, wanted in NGINX_FACTS]
+
+
+def test_an_nginx_log_format_without_headers_has_no_facts(logs):
+    told = parse_nginx_log_format('$remote_addr [$time_local] "$request" $status "$http_user_agent" "$http_cookie"')
+    line = '198.51.100.7 [01/Mar/2026:10:05:03 +0000] "GET / HTTP/1.1" 200 "Chrome" "-"\n'
+    logs.load(line, Options("acme", domain="go.example.com", nginx_log_format=told))
+    assert [visit["signals"] for visit in logs.visits()] == [None]
+
+
+# A site driven by Chromium and programs
+
+SPECIAL = {
+    21: {"fetch_sent", "loaded_ahead"},  # <link rel=prefetch>: no-cors, empty
+    29: {"fetch_sent", "loaded_ahead"},
+    63: {"fetch_sent"},  # an image that a service worker fetched: no-cors, empty
+    109: {"fetch_sent", "page_part", "loaded_ahead"},  # a script of a prerendered page
+}
+"""What the labels of these lines do not tell about Sec-Fetch-* and Sec-Purpose."""
+
+
+def expected(number, reading, scheme):
+    """The facts of a line of the driven site, by its label, which tells who sent it."""
+    reading = reading.removeprefix("headless:")
+    if reading == "program":
+        return {scheme, "fetch_absent", "language_absent"}
+    facts = {scheme, "language_sent"}
+    if number in SPECIAL:
+        return facts | SPECIAL[number]
+    facts |= {"loaded_ahead"} if reading.startswith("early-") else set()
+    if scheme == "plain_http" or reading == "websocket":  # browsers send no Sec-Fetch-* there
+        return facts | {"fetch_absent"}
+    is_part = reading in {"file", "fetch", "worker-script"} or reading.startswith("early-file")
+    return facts | {"fetch_sent", "page_part" if is_part else "navigation"}
+
+
+@needs_driven
+def test_a_driven_log_has_the_facts_of_who_sent_it(logs):
+    logs.load((DRIVEN / "rich.log").read_bytes())
+    lines = map(json.loads, (DRIVEN / "rich.log").read_text("utf-8").splitlines())
+    labels = csv.DictReader((DRIVEN / "rich.log.labels.csv").read_text("utf-8").splitlines())
+    wanted, found = Counter(), Counter()
+    for line, label in zip(lines, labels, strict=True):
+        scheme = "https" if line["scheme"] == "https" else "plain_http"
+        facts = expected(int(label["line"]), label["reading"], scheme)
+        wanted[line["time_iso8601"][:19], label["path"].partition("?")[0], *sorted(facts)] += 1
+    for visit in logs.visits():
+        names = sorted(name for name, bit in BITS.items() if visit["signals"] & bit and name != "attacked")
+        found[visit["visited_at"].isoformat(), visit["path"], *names] += 1
+    assert (found - wanted, wanted - found) == ({}, {})
+
+
+@needs_driven
+@pytest.mark.parametrize("name", ["norealip_rich.log", "edge_rich.log"])
+def test_a_log_behind_a_proxy_does_not_take_its_scheme(logs, name):
+    logs.load((DRIVEN / name).read_bytes())
+    assert {visit["signals"] for visit in logs.visits()} == {BITS["fetch_absent"] | BITS["language_absent"]}

@@ -1,0 +1,69 @@
+"""Facts of a request: what each text of its record says, and what the lack of it does not."""
+
+import pytest
+
+from data.rules.request_facts import RequestRecord, request_facts
+from data.signals import BITS
+
+
+@pytest.mark.parametrize(
+    ("record", "facts"),
+    [
+        ({}, ""),
+        ({"scheme": "https"}, "https"),
+        ({"scheme": "wss"}, "https"),
+        ({"scheme": "http"}, "plain_http"),
+        ({"scheme": "gopher"}, ""),
+        ({"purpose": "", "firefox_ai": "", "signature_agent": "", "verified_bot": ""}, ""),
+        ({"purpose": "prefetch;prerender"}, "loaded_ahead"),
+        ({"purpose": "preview"}, "loaded_ahead"),
+        ({"firefox_ai": "1"}, "link_preview"),
+        ({"accept_language": ""}, "language_absent"),
+        ({"accept_language": "de"}, "language_sent"),
+        ({"signature_agent": '"https://chatgpt.com"'}, "signed"),
+        ({"signature_input": "sig1=()"}, "signed"),
+        ({"verified_bot": "Search Engine Crawler"}, "edge_verified"),
+    ],
+)
+def test_a_text_of_a_record_is_a_fact(record, facts):
+    assert request_facts(RequestRecord(**record)) == (BITS[facts] if facts else None)
+
+
+@pytest.mark.parametrize(
+    ("mode", "dest", "facts"),
+    [
+        (None, None, set()),
+        ("", "", {"fetch_absent"}),
+        ("", None, {"fetch_absent"}),
+        ("navigate", "document", {"fetch_sent", "navigation"}),
+        ("navigate", "empty", {"fetch_sent", "navigation"}),
+        ("navigate", None, {"fetch_sent", "navigation"}),
+        (None, "document", {"fetch_sent", "navigation"}),
+        ("navigate", "iframe", {"fetch_sent"}),
+        ("no-cors", "image", {"fetch_sent", "page_part"}),
+        ("same-origin", "serviceworker", {"fetch_sent", "page_part"}),
+        ("cors", "empty", {"fetch_sent", "page_part"}),
+        (None, "style", {"fetch_sent", "page_part"}),
+        ("no-cors", "empty", {"fetch_sent"}),
+        ("same-origin", "empty", {"fetch_sent"}),
+    ],
+)
+def test_fetch_metadata_tell_pages_from_their_parts(mode, dest, facts):
+    bits = request_facts(RequestRecord(fetch_mode=mode, fetch_dest=dest)) or 0
+    assert {name for name, bit in BITS.items() if bits & bit} == facts
+
+
+@pytest.mark.parametrize(
+    ("score", "fact"),
+    [
+        ("0", 0),
+        ("1", "edge_automated"),
+        ("2", "edge_suspected"),
+        ("29", "edge_suspected"),
+        ("30", 0),
+        ("", 0),
+        ("x", 0),
+    ],
+)
+def test_a_bot_score_counts_below_thirty(score, fact):
+    assert request_facts(RequestRecord(bot_score=score)) == (BITS[fact] if fact else None)
