@@ -15,7 +15,7 @@ from queries import DETECTORS
 from service.demo.command import import_problems
 from service.demo.sample import ASSISTANTS
 from service.intake.commands.links import export
-from tests.service.pages.reading import Browser
+from tests.support.page_reading import Browser
 from tests.support.receivers import Receiver
 
 WAIT_SECONDS = 60

@@ -30,8 +30,8 @@ from service.jobs.records import JobOutcome, Measure
 from service.jobs.store import Jobs
 from tests.browser.traffic import HOSTILE, WORDS, hostile_lines
 from tests.service.jobs.findings import ANNA, broken
-from tests.service.pages.reading import link_of
 from tests.support.control import open_store
+from tests.support.page_reading import link_of
 from tests.support.visits import land, visit
 
 HERE = Path(__file__).parent

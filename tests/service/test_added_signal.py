@@ -26,7 +26,7 @@ from service.app.application import create_app
 from service.commands import app
 from service.core.settings import read_settings
 from tests.conftest import NOW
-from tests.service.pages.reading import Browser, link_of
+from tests.support.page_reading import Browser, link_of
 from tests.support.docs import expression_table, signal_table
 from tests.support.visits import land, visit
 

@@ -19,8 +19,8 @@ from data.manifest.schema import open_database
 from queries import QueryFailed
 from service.hooks.sender import Sender
 from service.serve import serve
-from tests.service.commands.runs import run
 from tests.support.programs import free_port
+from tests.support.runs import run
 from tests.support.visits import land, visit
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists open files in /proc")

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from service.commands import main
-from tests.service.commands.runs import Run
 from tests.support.relations import share_file
+from tests.support.runs import Run
 
 _MOUNTED = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
 

@@ -17,10 +17,10 @@ from service.jobs.implementations import Draft
 from service.jobs.store import Jobs
 from service.mcp.texts import CHARACTERS_OF_TOKEN, DEFAULT_TOKENS, MAX_ENCODED_ROWS, MAX_TEXT_LENGTH, text_of
 from service.mcp.tools import Sources, Toolbox
-from tests.service.commands.runs import run
 from tests.service.jobs.findings import ANNA, broken
 from tests.support.control import open_store
 from tests.support.forks import PROGRAM
+from tests.support.runs import run
 from tests.support.tables import examples, tables
 
 NOW = datetime.now(UTC)

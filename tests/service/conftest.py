@@ -1,5 +1,6 @@
-"""What tests of the pages share: browsers that are signed in, and what the server stores and writes about them."""
+"""What tests of the service share: browsers that are signed in, what the server writes, and the program."""
 
+import os
 from contextlib import closing, contextmanager
 from io import BytesIO
 
@@ -10,8 +11,9 @@ from service.app.application import create_app
 from service.core.logs import Log
 from service.jobs.store import Jobs
 from tests.conftest import NOW
-from tests.service.pages.reading import Browser, link_of
 from tests.support.control import open_store
+from tests.support.page_reading import Browser, link_of
+from tests.support.runs import called
 
 
 @pytest.fixture(scope="session")
@@ -78,3 +80,17 @@ def logged(lake, settings):
             yield Browser(client), stream
 
     return logged
+
+
+@pytest.fixture
+def traffic(request, monkeypatch):
+    """Runs `traffic` with some arguments over the lake of a test, or that of its file, and with no other settings.
+
+    Its questions stay without an answer.
+    """
+    for name in [name for name in os.environ if name.startswith("TRAFFIC_")]:
+        monkeypatch.delenv(name)
+    for name in ("shared_lake", "lake"):
+        if name in request.fixturenames:
+            monkeypatch.setenv("TRAFFIC_LAKE", str(request.getfixturevalue(name).root))
+    return called

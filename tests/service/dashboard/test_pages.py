@@ -28,8 +28,8 @@ from tests.conftest import NOW
 from tests.faults.trials import IS_LONG
 from tests.recount import WORDS, word
 from tests.service.jobs.findings import broken, ship
-from tests.service.pages.reading import Browser, as_cells, as_shown, cells_of, link_of, read, tables, tile_values
 from tests.support.control import open_store
+from tests.support.page_reading import Browser, as_cells, as_shown, cells_of, link_of, read, tables, tile_values
 from tests.support.sql import answers
 from tests.support.tables import examples
 from tests.support.tables import tables as tables_of

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from tests.service.pages.reading import OURS, link_of, read, wait_until
+from tests.support.page_reading import OURS, link_of, read, wait_until
 from tests.support.visits import land, visit
 
 HTML = {"Accept": "text/html,application/xhtml+xml"}

@@ -10,7 +10,7 @@ from queries import ENTRIES, Scope
 from service.core.encoding import encode
 from tests.conftest import NOW
 from tests.recount import recount
-from tests.service.pages.reading import as_cells, tables
+from tests.support.page_reading import as_cells, tables
 from tests.support.visits import land, links, visit
 
 FIELDS = [field.name for field in ENTRIES["all-links"].fields if field.name != "links_found"]

@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 
 from tests.faults.trials import scaled
-from tests.service.commands.runs import Run
 from tests.support.lakes import paths
 from tests.support.log_lines import line
+from tests.support.runs import Run
 
 
 class Following:

@@ -17,7 +17,7 @@ from service.jobs.implementations import Draft
 from service.jobs.store import Jobs
 from tests.conftest import NOW
 from tests.service.jobs.findings import ANNA, broken
-from tests.service.pages.reading import OURS, Browser, link_of, read
+from tests.support.page_reading import OURS, Browser, link_of, read
 from tests.support.tables import tables
 from tests.support.visits import land, visit
 

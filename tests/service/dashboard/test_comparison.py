@@ -11,7 +11,7 @@ from service.dashboard.comparison import MAX_ROWS, Comparison, change_in_tenths,
 from service.dashboard.export import COMPARED
 from service.dashboard.panels import PATHS, REFERRERS
 from tests.conftest import NOW
-from tests.service.pages.reading import cells_of, tables
+from tests.support.page_reading import cells_of, tables
 from tests.support.sql import answers
 from tests.support.visits import land, visit
 

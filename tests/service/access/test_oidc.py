@@ -23,8 +23,8 @@ from service.access.oidc import PendingSignIn
 from service.app.application import create_app
 from service.core.http.errors import ProviderUnavailable
 from tests.conftest import NOW
-from tests.service.pages.reading import Browser, read
 from tests.support.control import dump_of
+from tests.support.page_reading import Browser, read
 from tests.support.provider import settings_of
 from tests.support.receivers import Receiver, answer
 from tests.support.tables import examples

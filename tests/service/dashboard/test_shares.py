@@ -13,7 +13,8 @@ from queries import PARAMETERS
 from service.core.pages.rendering import CONTENT_SECURITY_POLICY, Renderer
 from service.dashboard.shares import ShareStore
 from tests.conftest import NOW
-from tests.service.pages.reading import (
+from tests.support.control import dump_of, open_store
+from tests.support.page_reading import (
     OURS,
     Browser,
     as_cells,
@@ -24,7 +25,6 @@ from tests.service.pages.reading import (
     tile_values,
     wait_until,
 )
-from tests.support.control import dump_of, open_store
 from tests.support.tables import examples
 from tests.support.tables import tables as tables_of
 from tests.support.visits import land, links, visit

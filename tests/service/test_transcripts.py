@@ -34,11 +34,11 @@ from service.hooks.registry import Hooks
 from service.jobs.implementations import Draft
 from service.jobs.store import Jobs
 from service.ops import doctor
-from tests.service.commands.runs import Run
 from tests.service.jobs.findings import ANNA, NOW, ROW, broken, mark
 from tests.support.addresses import country_database
 from tests.support.control import open_store
 from tests.support.lakes import opened
+from tests.support.runs import Run
 from tests.support.visits import land, packed, visit
 
 

@@ -10,7 +10,7 @@ from mmdb_writer import MMDBWriter
 from data.tasks.compaction import Compactor
 from queries import ENDPOINTS
 from service.dashboard.world_map import MAP_SHAPES
-from tests.service.pages.reading import as_shown, as_text, read, tables, tile_values
+from tests.support.page_reading import as_shown, as_text, read, tables, tile_values
 from tests.support.tables import examples
 from tests.support.visits import land, links, visit
 

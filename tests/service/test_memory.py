@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.service.commands.runs import run
 from tests.support.memory import measured
+from tests.support.runs import run
 from tests.support.visits import land, visit
 
 MUCH = 550

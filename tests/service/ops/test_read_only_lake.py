@@ -23,10 +23,10 @@ from queries import ENTRIES, RollupBuilder, Scope, Warehouse, template
 from service.access.api_keys import ApiKeys
 from service.core.encoding import encode
 from tests.faults.lakes import log
-from tests.service.commands.runs import Run
 from tests.support.control import open_store
 from tests.support.lakes import opened
 from tests.support.read_only import run_read_only
+from tests.support.runs import Run
 from tests.support.tables import tables
 from tests.support.visits import links, packed, visit
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pyarrow.parquet as pq
 import pytest
 
-from tests.service.commands.runs import run
+from tests.support.runs import run
 from tests.support.tables import examples, tables
 from tests.support.visits import land, visit
 

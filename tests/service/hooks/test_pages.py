@@ -8,8 +8,8 @@ from service.hooks.outbox import deactivate
 from service.hooks.records import HookChanges
 from service.hooks.registry import Hooks
 from tests.conftest import NOW
-from tests.service.pages.reading import read
 from tests.support.control import open_store
+from tests.support.page_reading import read
 
 URL = "https://automation.example/hook?token=t0ken"
 

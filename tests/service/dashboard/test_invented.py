@@ -11,7 +11,7 @@ from service.dashboard import content
 from service.jobs.detection import Detection
 from tests.conftest import NOW
 from tests.service.jobs.findings import ANNA
-from tests.service.pages.reading import as_cells, tables
+from tests.support.page_reading import as_cells, tables
 from tests.support.sql import answers
 from tests.support.visits import land, links, visit
 

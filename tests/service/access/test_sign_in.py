@@ -10,9 +10,9 @@ from service.access.api_keys import ApiKeys
 from service.access.sessions import MAX_SESSIONS_OF_A_KEY, Sessions, SessionStore
 from service.dashboard.shares import ShareStore
 from tests.conftest import NOW
-from tests.service.pages.reading import OURS, link_of, read, wait_until
-from tests.service.pages.test_forms import FORMS
+from tests.service.core.test_forms import FORMS
 from tests.support.control import dump_of, open_store
+from tests.support.page_reading import OURS, link_of, read, wait_until
 from tests.support.tables import examples
 from tests.support.visits import land, visit
 

@@ -17,8 +17,8 @@ from service.jobs.verdicts import verdict
 from tests.conftest import NOW
 from tests.service.jobs.findings import ANNA, broken, ship
 from tests.service.jobs.test_silence import reported, usual
-from tests.service.pages.reading import as_cells, read, tables
 from tests.support.control import open_store
+from tests.support.page_reading import as_cells, read, tables
 from tests.support.visits import land, links, visit
 
 HOSTILE = [

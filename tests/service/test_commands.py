@@ -26,11 +26,11 @@ from queries import ENDPOINTS, ENTRIES
 from service.access.api_keys import ApiKeys
 from service.commands import app
 from service.server import run as server
-from tests.service.commands.runs import refused
-from tests.service.commands.runs import run as program
 from tests.support.control import open_store, owner
 from tests.support.forks import ROOT, without_settings
 from tests.support.log_lines import lines
+from tests.support.runs import refused
+from tests.support.runs import run as program
 from tests.support.tables import examples
 from tests.support.visits import land, links, visit
 

@@ -14,8 +14,8 @@ from data.rules.tables import IpList, load
 from data.store.ip_list_files import refresh
 from data.visits import Classification
 from service.commands import main
-from tests.service.commands.runs import run
 from tests.support.lakes import rows_of
+from tests.support.runs import run
 from tests.support.user_agents import CHROME_ON_WINDOWS as CHROME
 from tests.support.user_agents import GPTBOT
 
