@@ -21,7 +21,7 @@ from service.jobs.implementation_tables import delete_contents
 from service.jobs.records import SYSTEM, Change, Job
 from service.jobs.states import next_status
 from service.jobs.tables import change_job, organizations_with_jobs, read_job, read_jobs
-from service.jobs.texts import harmless
+from service.jobs.texts import sanitized
 
 Row = dict[str, Any]
 
@@ -139,7 +139,7 @@ def _is_about(job: Job, row: Row, visits: Criteria) -> bool:
     if (visits.since and last < visits.since) or (visits.before and first >= visits.before):
         return False
     short_code, domain = row.get("short_code", job.short_code), row.get("domain", job.domain)
-    if visits.short_code is not None and short_code not in (visits.short_code, harmless(visits.short_code)):
+    if visits.short_code is not None and short_code not in (visits.short_code, sanitized(visits.short_code)):
         return False
     if visits.no_domain and domain is not None:
         return False
@@ -147,4 +147,4 @@ def _is_about(job: Job, row: Row, visits: Criteria) -> bool:
 
 
 def _host(text: str) -> str:
-    return normalized_host(text) or str(harmless(text.lower()))
+    return normalized_host(text) or str(sanitized(text.lower()))

@@ -20,7 +20,7 @@ from service.core.encoding import encode
 from service.jobs.records import SYSTEM, Change, Evidence, EvidenceScope, Job
 from service.jobs.states import OPEN, PRIORITIES
 from service.jobs.tables import change_job, closing_line, count_open, create_job, open_jobs_of_type
-from service.jobs.texts import harmless, is_short_code
+from service.jobs.texts import is_short_code, sanitized
 
 MAX_OPEN_JOBS: Final = 100
 """Open jobs of one type and organization: the heaviest."""
@@ -137,7 +137,7 @@ def evidence_of(detected: DetectedSubject, job_id: str) -> Evidence:
     """The evidence of a job: at most MAX_EVIDENCE_BYTES as JSON, with untrusted text encoded and cut."""
     encoded = {*_REQUESTED, *detected.kind.untrusted}
     rows = [
-        {name: harmless(value) if name in encoded else value for name, value in row.items()} for row in detected.rows
+        {name: sanitized(value) if name in encoded else value for name, value in row.items()} for row in detected.rows
     ]
     evidence = Evidence(
         replay=detected.replay or f"traffic jobs replay {job_id}",

@@ -22,7 +22,7 @@ from service.jobs.states import (
     JudgedBy,
     OutcomeStatus,
 )
-from service.jobs.texts import harmless
+from service.jobs.texts import sanitized
 
 Count = Annotated[int, Meta(ge=0)]
 ActorKind = Literal["user", "key", "command_line", "system"]
@@ -253,7 +253,7 @@ def job_row(job: Job, implementation: tuple[str, str] | None) -> JobRow:
     for name in ("created_at", "updated_at", "last_detected_at"):
         values[name] = from_text(values[name])
     for name in ("domain", "short_code", "path"):
-        values[name] = harmless(values[name])
+        values[name] = sanitized(values[name])
     values["implementation_type"], values["implementation_status"] = implementation or (job.implementation_type, None)
     return JobRow(**values)
 

@@ -14,7 +14,7 @@ from queries import Engine, guesses
 from service.core.clock import Time
 from service.jobs.implementations import EVERY_DOMAIN, RULE_TYPE, Draft, check_draft, implementation_of
 from service.jobs.records import Change, Count, Implementation, Job
-from service.jobs.texts import harmless, percent_encoded
+from service.jobs.texts import percent_encoded, sanitized
 
 ADD_REDIRECT: Final = "add_redirect"
 """The action of jobs that a redirect resolves."""
@@ -121,5 +121,5 @@ def redirect_guesses(engine: Engine, job: Job, as_of: date) -> list[RedirectGues
         path = percent_encoded(str(row["path"]))
         target = row["target_url"] or (f"https://{domain}{path}" if domain else None)
         if target:
-            found.append(RedirectGuess(str(target), str(harmless(path)), float(row["similarity"]), int(row["visits"])))
+            found.append(RedirectGuess(str(target), str(sanitized(path)), float(row["similarity"]), int(row["visits"])))
     return found

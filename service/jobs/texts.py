@@ -1,4 +1,4 @@
-"""Texts in jobs: those of requests, which are made harmless, and those of editors, which are checked.
+"""Texts in jobs: those of requests, which are sanitized, and those of editors, which are checked.
 
 Paths, agent names, hosts and codes are untrusted, and programs that follow instructions read the jobs. Such text is
 kept out of titles and summaries. Where it has to be named, it is percent-encoded ASCII of at most 200 characters.
@@ -23,13 +23,13 @@ def percent_encoded(text: str) -> str:
     return quote(text, safe="/%*", errors="replace")
 
 
-def harmless(value: object) -> object:
+def sanitized(value: object) -> object:
     """A value of an untrusted column: text encoded and cut, the texts of a list alike, anything else as it is."""
     if isinstance(value, str):
         encoded = percent_encoded(value)
         return encoded if len(encoded) <= MAX_LENGTH else _CUT_ESCAPE.sub("", encoded[:MAX_LENGTH])
     if isinstance(value, list | tuple):
-        return [harmless(one) for one in value]
+        return [sanitized(one) for one in value]
     return value
 
 

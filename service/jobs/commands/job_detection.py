@@ -68,7 +68,7 @@ def _explanation(
 ) -> str:
     """What a detector looks for, how many subjects it found and considered, and the heaviest that it did not find."""
     from queries import detect
-    from service.jobs.texts import harmless
+    from service.jobs.texts import sanitized
 
     found = detect(engine, detector, organization, day, shared=shared)
     considered = detect(engine, detector, organization, day, explain=True, shared=shared)
@@ -80,6 +80,6 @@ def _explanation(
         f"  It looks for: {detector.entry.description}",
     ]
     if below:
-        texts = ", ".join(f"{name} {harmless(value)}" for name, value in below.items() if name not in _MOMENTS)
+        texts = ", ".join(f"{name} {sanitized(value)}" for name, value in below.items() if name not in _MOMENTS)
         lines.append(f"  The heaviest that was not found: {printable(texts)}")
     return "\n".join(lines)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from data import BadInput
 from queries import DETECTORS
 from service.jobs.states import TooLarge
-from service.jobs.texts import MAX_LENGTH, check_line, check_text, harmless, percent_encoded
+from service.jobs.texts import MAX_LENGTH, check_line, check_text, percent_encoded, sanitized
 from tests.service.jobs.findings import NOW, broken
 
 HOSTILE = [
@@ -47,7 +47,7 @@ def test_hostile_text_stands_only_in_its_columns_encoded_and_cut(jobs, kind):
         assert path not in shown
         same = replace(job, path=None, short_code=None, evidence=replace(job.evidence, rows=[]))
         shown[path] = encode(same).replace(job.id.encode(), b"")
-    assert shown.keys() == {harmless(path) for path in ["/plain", *HOSTILE]}
+    assert shown.keys() == {sanitized(path) for path in ["/plain", *HOSTILE]}
     assert all(record == shown["/plain"] for record in shown.values())
 
 
@@ -77,8 +77,8 @@ def test_what_is_neither_a_host_nor_a_plain_code_is_not_named_and_kept_raw_for_t
 def test_a_path_that_is_encoded_already_stays_the_same_path():
     assert percent_encoded("/caf%C3%A9/a-b_c.d~e") == "/caf%C3%A9/a-b_c.d~e"
     assert percent_encoded("/café") == "/caf%C3%A9"
-    assert harmless("/" + "é" * 100) == "/" + "%C3%A9" * 33
-    assert harmless([None, 3, "a b"]) == [None, 3, "a%20b"]
+    assert sanitized("/" + "é" * 100) == "/" + "%C3%A9" * 33
+    assert sanitized([None, 3, "a b"]) == [None, 3, "a%20b"]
 
 
 def test_an_editors_text_has_a_limit_and_is_unicode_without_nul():
