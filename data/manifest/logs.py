@@ -24,7 +24,7 @@ class ObjectVersion(NamedTuple):
 
 
 class Batch(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One import of the content of a log of an organization, as the manifest has it, and the footers of its files.
+    """An import of a log's content for one organization, as the manifest and the footers of its files record it.
 
     Of an import's files, only the footer of the last one has more than id and content. Times are as format_time writes.
     """

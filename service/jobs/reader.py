@@ -42,7 +42,7 @@ class JobReader:
         return {fingerprint: (job_id, status) for fingerprint, job_id, status in rows}
 
     def events(self, filters: Filters, zone: str) -> list[Mark]:
-        """What was shipped to what `filters` show, whenever it was, and when the rules became others than before."""
+        """What was shipped for the traffic in `filters`, on any day, and when the classification rules changed."""
         scope, marks = filters.scope, []
         for start, _, before in self.rules(filters.organization):
             if before:

@@ -417,7 +417,7 @@ def serve_slowly(journal):
 
 @pytest.fixture(scope="module")
 def server(shared_lake, key_of, serving, tmp_path_factory):
-    """The real server on a real socket, slow where it is asked to be, and the file of its journal."""
+    """The real server on a real socket, slow on request, and the file of its journal."""
     land(shared_lake, "acme", [visit()])
     journal = tmp_path_factory.mktemp("server") / "journal"
     journal.touch()

@@ -1,7 +1,7 @@
 """Whatever its disk does, a server answers what it is asked, and loses nothing that it took (P18).
 
 While the disk is full or fails, it refuses what it is sent; while a lock of another process is held or the disk stalls,
-only who writes waits: each request is answered while the write still waits. `TRAFFIC_FAULTS=all` goes on asking for 15
+only writers wait: each request is answered while the write still waits. `TRAFFIC_FAULTS=all` goes on asking for 15
 seconds of it, and holds the times of the answers to their promise, which wants a machine that does nothing else.
 """
 

@@ -1,4 +1,4 @@
-"""What a server does to its lake meanwhile: when each chore is due, what a trouble stops, and what an end leaves."""
+"""The background work of a server: when each chore is due, which errors stop it, and what a shutdown leaves."""
 
 import asyncio
 import itertools
