@@ -65,11 +65,13 @@ class ClientAddresses:
         requests, own = requests.drop_columns(["scheme", "forwarded_proto"]), requests
         if not known:
             return requests
-        columns = (dictionary_encoded(own[name]) for name in ("ip", "forwarded", "scheme", "forwarded_proto"))
+        texts = [own["scheme"], own["forwarded_proto"]]  # a line that is not a request has no address either
+        texts += [pc.fill_null(own[name], "") for name in ("ip", "forwarded")]
+        columns = map(dictionary_encoded, texts)
         schemes = map_distinct(self._scheme, *columns)
         return requests.append_column("scheme", pa.array(schemes.values, pa.string()).take(schemes.indices))
 
-    def _scheme(self, peer: str, forwarded: str, own: str | None, forwarded_proto: str | None) -> str | None:
+    def _scheme(self, own: str | None, forwarded_proto: str | None, peer: str, forwarded: str) -> str | None:
         """Return the scheme by which the client asked; None if that is not known.
 
         The server's own scheme is that of the nearest proxy where there is one: the peer is a proxy, or the server has

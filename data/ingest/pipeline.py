@@ -46,11 +46,11 @@ from data.ingest.dictionary import (
 from data.ingest.visitor_ids import visitor_hashes
 from data.links.index import IndexedLinks
 from data.local_time import local_times, utc_offsets
+from data.logs.request_facts import RequestRecord, request_facts
 from data.rules.bots import readable_user_agent
 from data.rules.classifier import Classifier, Request, combine
 from data.rules.ip_verification import Verifier
 from data.rules.paths import PROBE, path_kind
-from data.rules.request_facts import RequestRecord, request_facts
 from data.signals import BITS
 from data.sql import read_sql
 from data.visits import VISITS_OF_DAYS, Classification, columns_filled_by

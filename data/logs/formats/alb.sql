@@ -15,6 +15,8 @@ SELECT
     '' AS referrer,
     dash_as_empty(restore_escapes(parts[4])) AS user_agent,
     '' AS country,
+    words[1] AS scheme,
+    CAST(NULL AS VARCHAR) AS forwarded_proto,
     len(parts) >= 5 AND len(words) = 13 AND starts_with(words[3], 'app/') AS is_complete,
     '' AS reject_reason,
     FALSE AS is_repaired

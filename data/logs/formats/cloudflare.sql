@@ -1,11 +1,16 @@
 -- Cloudflare Logpush, dataset HTTP requests: JSON lines.
+-- RequestHeaders has the headers that custom fields name, if they were sent; the lack of one says nothing.
+-- Evidence: https://developers.cloudflare.com/logs/logpush/logpush-job/custom-fields/
 WITH objects AS (
     SELECT number, strlen(line) AS bytes, try(from_json(json_line(line), '{
         "EdgeStartTimestamp": "VARCHAR", "EdgeResponseStatus": "VARCHAR", "ClientIP": "VARCHAR",
         "ClientRequestMethod": "VARCHAR", "ClientRequestHost": "VARCHAR", "ClientRequestURI": "VARCHAR",
         "ClientRequestPath": "VARCHAR", "ClientRequestUserAgent": "VARCHAR", "ClientRequestReferer": "VARCHAR",
         "ClientRequestProtocol": "VARCHAR", "ClientCountry": "VARCHAR",
-        "EdgeResponseBodyBytes": "VARCHAR", "EdgeResponseBytes": "VARCHAR"}')) AS v
+        "EdgeResponseBodyBytes": "VARCHAR", "EdgeResponseBytes": "VARCHAR",
+        "ClientRequestScheme": "VARCHAR", "BotScore": "VARCHAR", "VerifiedBotCategory": "VARCHAR", "RequestHeaders": {
+            "sec-fetch-mode": "VARCHAR", "sec-fetch-dest": "VARCHAR", "sec-purpose": "VARCHAR",
+            "accept-language": "VARCHAR", "signature-agent": "VARCHAR"}}')) AS v
     FROM lines
 ), parsed AS (
     SELECT *, checked_request(v.ClientRequestMethod, coalesce(non_empty(v.ClientRequestURI), v.ClientRequestPath),
@@ -27,6 +32,14 @@ SELECT
     coalesce(v.ClientRequestReferer, '') AS referrer,
     escape_backslashes(v.ClientRequestUserAgent) AS user_agent,
     country_of(v.ClientCountry) AS country,
+    v.ClientRequestScheme AS scheme,
+    v.BotScore AS bot_score,
+    v.VerifiedBotCategory AS verified_bot,
+    nullif(v.RequestHeaders['sec-fetch-mode'], '') AS fetch_mode,
+    nullif(v.RequestHeaders['sec-fetch-dest'], '') AS fetch_dest,
+    v.RequestHeaders['sec-purpose'] AS purpose,
+    nullif(v.RequestHeaders['accept-language'], '') AS accept_language,
+    v.RequestHeaders['signature-agent'] AS signature_agent,
     v.EdgeStartTimestamp IS NOT NULL
         AND coalesce(non_empty(v.ClientRequestURI), v.ClientRequestPath) IS NOT NULL AS is_complete,
     '' AS reject_reason,

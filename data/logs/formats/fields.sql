@@ -101,6 +101,10 @@ WITH directives AS (
         list_position(names, 'cs(referer)') AS referrer, list_position(names, 'cs(user-agent)') AS user_agent,
         list_position(names, 'c-country') AS country,
         coalesce(list_position(names, 'x-forwarded-for'), list_position(names, 'cs(x-forwarded-for)')) AS forwarded,
+        list_position(names, 'cs-protocol') AS scheme, list_position(names, 'cs(sec-fetch-mode)') AS fetch_mode,
+        list_position(names, 'cs(sec-fetch-dest)') AS fetch_dest, list_position(names, 'cs(sec-purpose)') AS purpose,
+        list_position(names, 'cs(accept-language)') AS accept_language,
+        list_position(names, 'cs(signature-agent)') AS signature_agent,
         coalesce(list_position(names, 'cs-version'), list_position(names, 'cs-protocol-version')) AS protocol
     FROM named
 ), split AS (
@@ -121,6 +125,12 @@ SELECT
     coalesce(non_empty(cells[referrer]), '') AS referrer,
     non_empty(cells[user_agent]) AS user_agent,
     country_of(cells[country]) AS country,
+    cells[scheme] AS scheme,
+    dash_as_empty(cells[fetch_mode]) AS fetch_mode,
+    dash_as_empty(cells[fetch_dest]) AS fetch_dest,
+    dash_as_empty(cells[purpose]) AS purpose,
+    dash_as_empty(cells[accept_language]) AS accept_language,
+    dash_as_empty(cells[signature_agent]) AS signature_agent,
     len(cells) = width AND stem IS NOT NULL AS is_complete,
     CASE WHEN width = 0 THEN 'no #Fields line before this line'
         WHEN len(cells) <> width THEN 'number of fields differs from the #Fields line' END AS reject_reason

@@ -1,11 +1,15 @@
 -- Traefik's access log as JSON lines. Its log in the Common Log Format is `combined` with more behind it.
+-- A header that was not sent is not logged, as is one that is not kept: the lack of one says nothing. REDACTED was sent.
 -- Evidence: https://doc.traefik.io/traefik/observability/access-logs/ (fields; headers are prefixed by request_)
 WITH objects AS (
     SELECT number, strlen(line) AS bytes, try(from_json(json_line(line), '{
         "StartUTC": "VARCHAR", "StartLocal": "VARCHAR", "ClientAddr": "VARCHAR", "ClientHost": "VARCHAR", "RequestHost": "VARCHAR",
         "RequestMethod": "VARCHAR", "RequestPath": "VARCHAR", "RequestProtocol": "VARCHAR",
         "DownstreamStatus": "VARCHAR", "DownstreamContentSize": "VARCHAR", "request_Referer": "VARCHAR",
-        "request_User-Agent": "VARCHAR", "request_Cf-Ipcountry": "VARCHAR", "level": "VARCHAR"}')) AS v
+        "request_User-Agent": "VARCHAR", "request_Cf-Ipcountry": "VARCHAR", "level": "VARCHAR",
+        "RequestScheme": "VARCHAR", "request_X-Forwarded-Proto": "VARCHAR", "request_Sec-Fetch-Mode": "VARCHAR",
+        "request_Sec-Fetch-Dest": "VARCHAR", "request_Sec-Purpose": "VARCHAR", "request_Accept-Language": "VARCHAR",
+        "request_Signature-Agent": "VARCHAR"}')) AS v
     FROM lines
 )
 SELECT
@@ -13,7 +17,7 @@ SELECT
     bytes,
     coalesce(non_empty(v.RequestHost), '') AS domain,
     coalesce(address_of(v.ClientAddr), '') AS ip,
-    coalesce(v.ClientHost, '') AS forwarded,
+    CASE WHEN v.ClientHost <> address_of(v.ClientAddr) THEN v.ClientHost ELSE '' END AS forwarded,
     parse_time(coalesce(v.StartUTC, v.StartLocal)) AS visited_at,
     request.method,
     request.target,
@@ -23,6 +27,13 @@ SELECT
     coalesce(nullif(v.request_Referer, 'REDACTED'), '') AS referrer,
     escape_backslashes(nullif(v['request_User-Agent'], 'REDACTED')) AS user_agent,
     country_of(v['request_Cf-Ipcountry']) AS country,
+    v.RequestScheme AS scheme,
+    v['request_X-Forwarded-Proto'] AS forwarded_proto,
+    nullif(v['request_Sec-Fetch-Mode'], '') AS fetch_mode,
+    nullif(v['request_Sec-Fetch-Dest'], '') AS fetch_dest,
+    nullif(v['request_Sec-Purpose'], '') AS purpose,
+    nullif(v['request_Accept-Language'], '') AS accept_language,
+    nullif(v['request_Signature-Agent'], '') AS signature_agent,
     v.DownstreamStatus IS NOT NULL AND v.RequestPath IS NOT NULL AS is_complete,
     CASE WHEN v.level IS NOT NULL AND v.RequestPath IS NULL
         THEN 'not an access log entry (another logger)' END AS reject_reason,

@@ -15,6 +15,12 @@ SELECT
     referrer,
     escape_backslashes(replace(replace(replace(user_agent, '++', ' ' || chr(1)), '+', ' '), chr(1), '+')) AS user_agent,
     country,
+    scheme,
+    fetch_mode,
+    fetch_dest,
+    purpose,
+    accept_language,
+    signature_agent,
     is_complete,
     reject_reason,
     FALSE AS is_repaired

@@ -3,6 +3,7 @@
 import csv
 import json
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +11,9 @@ from data.ingest.importer import Options
 from data.logs.nginx_log_format import parse_nginx_log_format
 from data.signals import BITS
 from tests.support.forks import ROOT
+from tests.support.tables import tables
 
+FORMAT_LINES = tables(Path(__file__).parents[1] / "logs/test_lines.py")["formats"]
 DRIVEN = ROOT.parent / "shared/data/driven/nginx"
 needs_driven = pytest.mark.skipif(not DRIVEN.exists(), reason="the logs of the driven site are not here")
 
@@ -84,6 +87,37 @@ def test_an_nginx_log_format_without_headers_has_no_facts(logs):
     line = '198.51.100.7 [01/Mar/2026:10:05:03 +0000] "GET / HTTP/1.1" 200 "Chrome" "-"\n'
     logs.load(line, Options("acme", domain="go.example.com", nginx_log_format=told))
     assert [visit["signals"] for visit in logs.visits()] == [None]
+
+
+OTHERS = [
+    ("cloudflare", {}, ""),
+    ("cloudflare", {"{": '{"ClientRequestScheme": "https", "BotScore": 1, '}, "https edge_automated"),
+    ("cloudflare", {"{": '{"BotScore": 12, "VerifiedBotCategory": "AI", '}, "edge_suspected edge_verified"),
+    ("cloudflare", {"{": '{"RequestHeaders": {"sec-fetch-mode": "cors", "x": ""}, '}, "fetch_sent page_part"),
+    ("cloudfront", {" c-country": " cs-protocol", "\tDE\t": "\thttps\t"}, "https"),
+    ("cloudfront", {" c-country": " cs-protocol", "\tDE\t": "\tws\t"}, "plain_http"),
+    ("w3c", {" cs-host": " cs(Accept-Language)", "go.example.com": "-"}, "language_absent"),
+    ("w3c", {" cs-host": " cs(Sec-Fetch-Mode)", "go.example.com": "navigate"}, "fetch_sent navigation"),
+    ("alb", {}, "https"),
+    ("alb", {"https 2026": "ws 2026"}, "plain_http"),
+    ("alb", {"203.0.113.7": "104.16.0.9"}, ""),
+    ("traefik", {"{": '{"RequestScheme": "https", '}, "https"),
+    ("traefik", {"{": '{"RequestScheme": "http", ', '"203.0.113.7"': '"198.51.100.7"', "203.": "10."}, ""),
+    ("traefik", {"{": '{"request_Accept-Language": "REDACTED", "request_Sec-Purpose": "", '}, "language_sent"),
+    ("haproxy", {}, "https"),
+    ("haproxy", {"web~": "web"}, "plain_http"),
+    ("haproxy", {"t.co/x}": "t.co/x|navigate|document||de|}"}, "https fetch_sent navigation language_sent"),
+    ("haproxy", {"t.co/x}": "t.co/x|||||}"}, "https fetch_absent language_absent"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("log_format", "changes", "wanted"), OTHERS)
+def test_a_line_has_the_facts_that_its_format_carries(facts, log_format, changes, wanted):
+    line = FORMAT_LINES[log_format][0]
+    for part, other in changes.items():
+        assert part in line
+        line = line.replace(part, other, 1)
+    assert facts(f"{line}\n", log_format=log_format) == [wanted]
 
 
 # A site driven by Chromium and programs

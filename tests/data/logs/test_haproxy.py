@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 import httpx2
 
 from data.ingest.importer import Importer, Options
+from data.signals import BITS
 from tests.cluster.processes import wait_until
 from tests.support.forks import ROOT
 from tests.support.lakes import rows_of
@@ -31,6 +32,7 @@ INSIDE = f"""
     http-request return status 404 content-type text/plain string missing if {{ path /missing }}
     http-request redirect location https://example.com/ code 302
 """
+OF_BROWSERS = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document", "Accept-Language": "de, en;q=0.5"}
 ODD = 'say "hi" {a|b} #1 50% \\'
 
 
@@ -55,7 +57,7 @@ def test_requests_to_a_real_haproxy_land_with_their_headers_bytes_and_utc_times(
     with rsyslogd(tmp_path) as log, serving("haproxy", tmp_path, INSIDE, outside, **ZONE) as port:
         # HAProxy drops what rsyslog does not take yet.
         while not log.exists() or "/spring" not in log.read_text("utf-8"):
-            ask(port, "/spring?utm_source=news", **{"User-Agent": CHROME, "Referer": "https://t.co/a"})
+            ask(port, "/spring?utm_source=news", **{"User-Agent": CHROME, "Referer": "https://t.co/a"}, **OF_BROWSERS)
             time.sleep(0.1)
         ask(port, "/missing", **{"User-Agent": ODD})
         with socket.create_connection(("127.0.0.1", port), 10) as bad:
@@ -77,6 +79,9 @@ def test_requests_to_a_real_haproxy_land_with_their_headers_bytes_and_utc_times(
     assert facts["/spring"] == ("go.example.com", 302, CHROME, "t.co", "news", "HTTP/1.1")
     assert facts["/missing"] == ("go.example.com", 404, ODD, None, None, "HTTP/1.1")
     assert facts[""] == (None, 400, None, None, None, None)
+    sent = sum(BITS[name] for name in ("plain_http", "fetch_sent", "navigation", "language_sent"))
+    absent = sum(BITS[name] for name in ("plain_http", "fetch_absent", "language_absent"))
+    assert (visits["/spring"]["signals"], visits["/missing"]["signals"]) == (sent, absent)
     assert visits["/missing"]["bytes_sent"] > len("missing")
     now = datetime.now(UTC).replace(tzinfo=None)
     assert all(now - timedelta(minutes=5) < visit["visited_at"] <= now for visit in visits.values())

@@ -20,8 +20,8 @@ from data.logs.formats import (
     split_lines,
 )
 from data.logs.nginx_log_format import parse_nginx_log_format
+from data.logs.request_facts import RequestRecord
 from data.logs.source import MAX_LINE_BYTES
-from data.rules.request_facts import RequestRecord
 from tests.faults.trials import tried
 from tests.support.forks import ROOT
 from tests.support.tables import examples, examples_at_once, tables

@@ -2,7 +2,7 @@
 
 import pytest
 
-from data.rules.request_facts import RequestRecord, request_facts
+from data.logs.request_facts import RequestRecord, request_facts
 from data.signals import BITS
 
 
