@@ -101,7 +101,7 @@ class VisitBuilder:
     def visits(self, requests: pa.Table, tenant: Tenant) -> pa.Table:
         """The visits of requests without a `reason`: a table of VISITS_OF_DAYS, sorted by day, short code and time.
 
-        Strings of few distinct values are dictionary-encoded.
+        Strings of few distinct values are dictionary-encoded. Columns that the format of the log lacks are missing.
         """
         if not len(requests):
             return VISITS_OF_DAYS.empty_table()
@@ -118,7 +118,8 @@ class VisitBuilder:
         targets = self._targets(encoded["target"].dictionary, tenant)
         short_code_rank = targets["short_code_rank"].take(encoded["target"].indices)
         order = _sort_order(day, short_code_rank, visited_at, number)
-        columns = {name: requests[name].take(order) for name in ("day", "visited_at", "status", "bytes_sent")}
+        plain = ["day", *(name for name in columns_filled_by("request") if name not in encoded)]
+        columns = {name: requests[name].take(order) for name in plain if name in requests.column_names}
         columns["utc_offset"] = offsets.take(order)
         columns["visitor"] = self._visitors(encoded, tenant.organization, zone).take(order)
         columns["country"] = self._countries(encoded["country"], encoded["ip"]).take(order)

@@ -2,7 +2,7 @@
 
 A format's SQL selects from the relation `lines` (number, line) the columns number, bytes, domain, ip, forwarded,
 visited_at (UTC), method, target, protocol, status (0: none was sent), bytes_sent (text), referrer, user_agent, country,
-is_complete, reject_reason and is_repaired.
+is_complete, reject_reason and is_repaired, and any other column of a visit that it has, with its type.
 A format that has more of the request adds columns of RequestRecord (data/logs/request_facts.py), NULL where they are
 not logged. That of a server adds `forwarded_proto` (X-Forwarded-Proto) to `scheme`, since its own may be a proxy's.
 `ip` is the address that connected, or where a log lacks it, a chain like `forwarded`: the addresses that came with the

@@ -17,6 +17,7 @@ from data.ingest.importer import Options
 from data.logs import parquet_lines, source
 from data.logs.columns import FIELD_NAMES, columns_from
 from data.logs.format_names import FORMATS
+from data.logs.formats import LineReader
 from data.logs.nginx_log_format import parse_nginx_log_format
 from tests.data.conftest import Logs
 from tests.support.tables import examples, examples_at_once, tables
@@ -216,6 +217,14 @@ def test_a_dot_reaches_into_inner_objects(log):
         (path, user_agent) for _, _, path, _, _, _, _, user_agent, *_ in LANDED
     }
     assert all(visit["visitor"] for visit in log.visits())
+
+
+def test_a_column_that_a_format_does_not_select_is_null(log, monkeypatch):
+    """As a new column is in the formats that do not log it."""
+    read = LineReader.read
+    monkeypatch.setattr(LineReader, "read", lambda *given: read(*given).drop_columns(["bytes_sent"]))
+    log.load(ndjson(ROWS))
+    assert {visit["bytes_sent"] for visit in log.visits()} == {None}
 
 
 @OWN

@@ -17,17 +17,18 @@ from data.visits import SCHEMA_VERSION, VISITS, VISITS_OF_DAYS
 from tests.faults.trials import tried
 from tests.support.visits import packed, visit
 
-TEXT = st.none() | st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
-COLUMNS = {
-    "visited_at": st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1)),
-    "status": st.none() | st.integers(100, 999),
-    **dict.fromkeys(("visitor", "bytes_sent", "signals"), st.none() | st.integers(-(2**63), 2**63 - 1)),
-    "utc_offset": st.none() | st.integers(-720, 840),
-    "is_malicious": st.none() | st.booleans(),
+VALUES = {
+    "string": st.text(st.characters(exclude_categories=("Cs",)), max_size=20),
+    "int16": st.integers(-(2**15), 2**15 - 1),
+    "int64": st.integers(-(2**63), 2**63 - 1),
+    "bool": st.booleans(),
 }
-ROWS = st.lists(
-    st.fixed_dictionaries({name: COLUMNS.get(name, TEXT) for name in VISITS.names}), min_size=1, max_size=8
-).map(lambda rows: [visit(**row) for row in rows])
+"""Values by the type of their column."""
+COLUMNS = {field.name: st.none() | VALUES[str(field.type)] for field in VISITS if field.name != "visited_at"} | {
+    "visited_at": st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1)),
+    "utc_offset": st.none() | st.integers(-720, 840),
+}
+ROWS = st.lists(st.fixed_dictionaries(COLUMNS), min_size=1, max_size=8).map(lambda rows: [visit(**row) for row in rows])
 
 
 @given(st.lists(ROWS, min_size=1, max_size=4))
