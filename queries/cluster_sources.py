@@ -24,14 +24,14 @@ MAX_SENT_BYTES: Final = 64 << 20
 
 
 class ClusterSources(NamedTuple):
-    """What a session of a cluster reads as visits and as links."""
+    """The visits and links that a cluster session reads: files, and rows sent to it."""
 
     visits: list[str]  # files, as the workers see them
     links: list[str]
     sent_visits: pa.Table  # rows that are in none of these files
     sent_links: pa.Table
     epoch: int | None = None
-    """If set, replaced files are among them, which are sure to stay only while the organization has this epoch."""
+    """If set, some files may have been replaced; they are kept only while the organization has this epoch."""
 
 
 class SharedFolder:

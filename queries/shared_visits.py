@@ -26,7 +26,7 @@ _VISITS: Final = (
 )
 _ROWS: Final = "FROM query_table($relation || '_counted')"
 _WORDS: Final = (("agent",), ("domain",), ("referrer",), ("utm_source", "utm_medium", "utm_campaign"))
-"""The columns by whose values relations are cut, of one relation after the other."""
+"""The columns whose values are cut to the most frequent ones, by relation."""
 _ALWAYS_READ: Final = frozenset({"for_domain", "day"})
 """The columns that every relation reads, whatever it counts."""
 _COMMENT: Final = re.compile(r"--.*")
@@ -143,7 +143,7 @@ def _with_rows(snapshot: Snapshot, read: Mapping[str, pa.Table]) -> Snapshot:
 
 
 def _relations_from(source: str, relations: Iterable[str], snapshot: Snapshot) -> list[str]:
-    """Those of the relations that count visits from one source."""
+    """Return the relations that count visits from one source."""
     return sorted(relation for relation in relations if snapshot.sources.get(relation) == source)
 
 

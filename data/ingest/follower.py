@@ -238,7 +238,7 @@ class Follower:
                 csv.writer(file).writerows([*([("line", "reason")] if is_new else []), *part.rejects])
 
     def _mark(self, tail: Tail) -> None:
-        """Remember the landed content of a log, by which a copy of it is recognized later."""
+        """Remember the landed content of a log, so that a copy of it is recognized later."""
         if tail.batch and (mark := (tail.batch.size, tail.batch.sha256)) not in self._marks:
             self._marks.append(mark)
 

@@ -114,9 +114,9 @@ class RotatedFiles:
     ) -> Iterator[Summary]:
         """Import what is missing, oldest file first: the rest of partly imported files, and complete later ones.
 
-        Files that `live` and `late` have open are skipped. `marks` are contents that these had. Raises
-        LogUnavailable while a disk fails to read a file: later ones wait for it, since a file before an imported one is
-        not looked for.
+        Files that `live` and `late` have open are skipped; `marks` are earlier contents of theirs. Raises
+        LogUnavailable while a file cannot be read. Later files wait for it, because files older than an imported one
+        are not searched.
         """
         siblings = [sibling for sibling in self._siblings() if live is None or sibling.file != live.file]
         open_files: set[tuple[int, ...]] = {tail.file for tail in late}

@@ -53,7 +53,7 @@ class Summary:
     rejects_file: Path | None = None
 
     def reject_rows(self) -> list[tuple[str | int, str]]:
-        """The rows of the file of rejected lines, the names of its columns first."""
+        """The rows of the rejects file, header first."""
         more = self.rejected - len(self.rejects)
         rest = [("", f"and {plural(more, 'line')} more")] if more else []
         return [("line", "reason"), *self.rejects, *rest]

@@ -33,7 +33,7 @@ _OBJECT: Final = "INSERT OR IGNORE INTO objects (organization, bucket, key, etag
 SELECT ?, ?, ?, ?, id FROM batches WHERE organization = ? AND sha256 = ?"
 
 OldManifest: TypeAlias = Mapping[str, Sequence[tuple[Any, ...]]]
-"""The rows of its tables by name; of `files`, the path, the SHA-256 and whether it is live."""
+"""The rows of each table, by table name; `files` has the path, the SHA-256 and whether it is live."""
 
 
 def read_old_manifest(path: Path) -> OldManifest | None:

@@ -65,7 +65,7 @@ class ForeignLog(TrafficError):
 
 
 class LogOfAnotherLake(ForeignLog):
-    """Another lake was published in the same place."""
+    """Another lake was published at the same target."""
 
 
 class PublishedFile(NamedTuple):

@@ -1,6 +1,6 @@
 """Recognizes requests for paths that people do not open: probes of vulnerability scanners, and files for programs.
 
-Such a request is never a person's, whatever its user agent says. Agents that the tables name stay what they are.
+Such a request is never a person's, whatever its user agent says. Named agents keep their classification.
 """
 
 from collections.abc import Iterator

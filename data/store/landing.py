@@ -61,7 +61,7 @@ class Landing:
         self._content = content
         self._pending = pending
         self.zone = lake.manifest.organizations.zone(organization)
-        """In which the visits are dated; a commit fails if it was changed."""
+        """The time zone that dates the visits; a commit fails if it has changed since."""
         self._staged: list[StagedFile] = []
         self._last_part: pa.Table | None = None  # not written yet: its footer records the whole batch
         self._span = "", ""  # the times of the first and the last visit

@@ -136,11 +136,11 @@ def rewrite_each(
     limit: int | None,
     progress: Progress,
 ) -> int:
-    """Rewrite the parts of a queue, which leave it, one by one, `limit` at most; return how many were rewritten.
+    """Take parts from a queue and rewrite them one by one, at most `limit`; return the number of rewritten parts.
 
-    Each is of one organization. Parts are skipped that have changed meanwhile or have a damaged file, and without
-    `wait` also while others rewrite files of the organization. After the others are done, LakeDamaged is raised for
-    the first damaged file.
+    Each belongs to one organization. Parts that changed meanwhile or have a damaged file are skipped; without `wait`,
+    also those of an organization whose files are being rewritten by others. Once the rest is done, LakeDamaged is
+    raised for the first damaged file.
     """
     done, number, damage = 0, 0, None
     while queue:

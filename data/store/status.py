@@ -38,7 +38,7 @@ class LakeStatus:
     """The latest recorded time, if that is in the future because the clock was ahead. Such times count as old."""
     rules_version: str
     reclassify_due: bool
-    """Whether visits were classified by other rules than the current ones; of MAX_FOOTERS files, the oldest."""
+    """Whether any of the MAX_FOOTERS oldest files has visits classified by rules other than the current ones."""
 
 
 def status_of(lake: Lake, now: datetime) -> LakeStatus:
@@ -89,7 +89,7 @@ def _organizations(lake: Lake, now: datetime, organization: str = "") -> dict[st
 
 
 def _has_old_rules(lake: Lake, current: str) -> bool:
-    """Whether a visit was classified by other rules than the current ones, by one column of the oldest files."""
+    """Whether any of the oldest files has a visit classified by rules other than the current ones."""
     for path in lake.manifest.files.oldest(MAX_FOOTERS):
         try:
             file = pq.ParquetFile(lake.root / path, read_dictionary=["rules_version"])

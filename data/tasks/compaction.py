@@ -94,7 +94,7 @@ class Compactor:
         organization: str | None = None,
         are_past: bool | None = None,
     ) -> CompactionResult:
-        """Merge the files of days that have too many, and judge past days, small ones at once; `limit` merges at most.
+        """Merge days with too many files and judge past days, small days together; at most `limit` merges.
 
         Each is atomic. Without `wait`, days are skipped while another process rewrites files. Days with a damaged file
         are skipped; after the others are done, LakeDamaged is raised for the first of them. Without `organization`,
