@@ -12,6 +12,7 @@ import tarfile
 import time
 from collections.abc import Callable
 from contextlib import closing
+from email import message_from_bytes, policy
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -396,7 +397,7 @@ def show_faces(life: Life) -> None:
         settings = {"smtp": f"smtp://127.0.0.1:{port}", "mail_from": "traffic@example.com"}
         run("mail", "--org", "acme", "--to", "ops@acme.example", **settings)
     for mail in mailbox.mails:
-        life.show("mail", f"{mail.mail_from} {mail.rcpt_tos}\n{mail.content.decode()}")
+        life.show("mail", f"{mail.mail_from} {mail.rcpt_tos}\n{decoded(mail.content)}")
     run("classify", "--user-agent", GPTBOT, "--ip", "203.0.113.9")
     run("classify", "--jsonl", "-", text=f"{json.dumps({'user_agent': CHROME, 'url': '/.env'})}\n")
     run("robots", "plan", "--org", "acme")
@@ -416,6 +417,13 @@ def show_faces(life: Life) -> None:
         ("keys", "revoke", "nothing"), ("zone", "set", "Mars/Base", "--org", "x"), ("publish", "s3:/x"),
     ):  # fmt: skip
         run(*words)
+
+
+def decoded(mail: bytes) -> str:
+    """The headers and the parts of a mail, whose texts are encoded."""
+    message = message_from_bytes(mail, policy=policy.default)
+    texts = [part.get_content() for part in message.walk() if part.get_content_maintype() == "text"]
+    return "\n".join([*(f"{name}: {value}" for name, value in message.items()), *texts])
 
 
 def speak_mcp(life: Life) -> None:
