@@ -29,10 +29,9 @@ OF_DOCUMENT: Final = Operations[Document]()
 
 @OF_DOCUMENT.handles(Operation("GET /openapi.json", "openapi", "This document.", {"200": Json}, is_public=True))
 async def _document(document: Document, call: Call) -> Response:
-    is_compressed = wants_gzip(call.request.scope["headers"], document.body)
-    return JsonResponse(
-        document.compressed if is_compressed else document.body, headers=GZIP if is_compressed else VARY
-    )
+    if wants_gzip(call.request.scope["headers"], document.body):
+        return JsonResponse(document.compressed, headers=GZIP)
+    return JsonResponse(document.body, headers=VARY)
 
 
 OPERATIONS: Final = tuple(

@@ -29,7 +29,7 @@ from service.reports.filters import Filters
 class DashboardContext(PageContext):
     """The parts that pages of numbers share. Belongs to one event loop."""
 
-    def __init__(  # one for each of what pages of numbers need
+    def __init__(
         self,
         services: PageServices,
         links: Sequence[PageLink],
