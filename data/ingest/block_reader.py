@@ -74,9 +74,9 @@ class Options:
     def reader(self) -> str:
         """The format of the lines, followed by its flag if it needs one; auto when it is to be detected."""
         log_format = formats.NGINX_LOG_FORMAT if self.nginx_log_format else self.log_format
-        return log_format if log_format == "auto" else self.flagged(log_format)
+        return log_format if log_format == "auto" else self.with_flag(log_format)
 
-    def flagged(self, log_format: str) -> str:
+    def with_flag(self, log_format: str) -> str:
         """The name of a format, followed by its flag if it needs one."""
         return f"{log_format} {self.flag}".rstrip()
 
@@ -121,7 +121,7 @@ class BlockReader:
         """
         lines, context = formats.first_lines(block.text, block.first_line), self._context(block, options)
         if log_format == "auto":
-            log_format = options.flagged(self._line_reader.detect(lines, context))
+            log_format = options.with_flag(self._line_reader.detect(lines, context))
         formats.check_columns(lines, log_format, context)
         return log_format
 

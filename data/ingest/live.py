@@ -158,7 +158,7 @@ class LiveIngest:
             domain, path, query = fact.target
             user_agent, classification, is_claim = self._user_agent(fact.user_agent)
             by_referral, origin, signals = self._referral(fact.method, fact.referrer, query)
-            origin = origin.on(domain, links.domains)
+            origin = origin.for_domain(domain, links.domains)
             ip, country, visitor = fact.ip, fact.country, None
             if ip:
                 country = country or (self._countries.lookup(ip) or "" if self._countries else "")

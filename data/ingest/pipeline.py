@@ -204,7 +204,7 @@ class VisitBuilder:
         path_kinds = dictionary_column(targets["path_kind"], encoded["target"].indices)
         classification = map_distinct(combine, by_agent, by_referral, path_kinds)
         link_domains = self._rules.links(organization).domains
-        origin = map_distinct(lambda value, domain: value.on(domain, link_domains), origin, encoded["domain"])
+        origin = map_distinct(lambda value, domain: value.for_domain(domain, link_domains), origin, encoded["domain"])
         origins = [(referrer, referrer_type, *utm) for referrer, referrer_type, utm in origin.values]
         return [
             (classification.indices, text_columns(Classification._fields, classification.values)),

@@ -185,7 +185,7 @@ class RotatedFiles:
         if sibling.key in self._states:
             return self._states[sibling.key]
         try:
-            state = self._examined(sibling, imported)
+            state = self._examine(sibling, imported)
         except BadInput as error:
             _check(sibling)
             _raise_passing(error)
@@ -195,7 +195,7 @@ class RotatedFiles:
             self._states[sibling.key] = state
         return state
 
-    def _examined(self, sibling: Sibling, imported: _ImportedContents) -> SiblingState:
+    def _examine(self, sibling: Sibling, imported: _ImportedContents) -> SiblingState:
         """The state of a sibling by its content. Raises BadInput when it cannot be read."""
         content = identify(sibling.path, {row.size for row in imported.batches} | {size for size, _ in imported.marks})
         prefixes = [row for row in imported.batches if content.prefixes.get(row.size) == row.sha256]

@@ -13,7 +13,16 @@ from pathlib import Path
 from typing import Final
 
 from data.errors import BadInput
-from data.logs.source import BLOCK_BYTES, CHUNK_BYTES, MAX_LINE_BYTES, Block, Content, Preamble, is_plain, of_few_lines
+from data.logs.source import (
+    BLOCK_BYTES,
+    CHUNK_BYTES,
+    MAX_LINE_BYTES,
+    Block,
+    Content,
+    Preamble,
+    is_plain,
+    split_after_lines,
+)
 from data.manifest.logs import Batch, continued_batch
 from data.manifest.manifest import Manifest
 
@@ -110,7 +119,7 @@ class Tail:
         """
         position, is_over = self.position.copy(), is_over and end > self.landed_bytes
         text = os.pread(self._handle, max(0, min(BLOCK_BYTES, end - position.offset)), position.offset)
-        text = next(of_few_lines(text))
+        text = next(split_after_lines(text))
         cut = text.rfind(b"\n") + 1
         if len(text) == BLOCK_BYTES and not cut:  # a line longer than a block: only so much is kept that it is rejected
             start = text[: MAX_LINE_BYTES + 1]

@@ -179,20 +179,20 @@ def _cut(path: Source, content: Content, start: int, preamble: Preamble) -> Iter
 def _whole_line_blocks(line: int, text: bytes, end: int) -> Iterator[Block]:
     """Whole lines as blocks, the first from line number `line` on; `end` is the offset after the last."""
     offset = end - len(text)
-    for part in of_few_lines(text):
+    for part in split_after_lines(text):
         offset += len(part)
         yield Block(line, part, offset, finished=True)
         line += part.count(b"\n")
 
 
-def of_few_lines(text: bytes) -> Iterator[bytes]:
+def split_after_lines(text: bytes) -> Iterator[bytes]:
     """Cut a text after newlines into parts of at most MAX_BLOCK_LINES lines."""
     if text.count(b"\n") <= MAX_BLOCK_LINES:
         yield text
         return
     middle = text.rfind(b"\n", 0, len(text) // 2) + 1 or text.find(b"\n") + 1
-    yield from of_few_lines(text[:middle])
-    yield from of_few_lines(text[middle:])
+    yield from split_after_lines(text[:middle])
+    yield from split_after_lines(text[middle:])
 
 
 def _whole_lines(pieces: list[bytes]) -> tuple[bytes, bytes]:

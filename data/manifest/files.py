@@ -82,7 +82,7 @@ class Files:
         rows = self._database.rows(_SELECT_LIVE + "organization = ? AND visits = 0", [organization])
         return [_file_of(row) for row in rows]
 
-    def unfinished(self, batch: int) -> list[LandedFile]:
+    def with_unfinished_line(self, batch: int) -> list[LandedFile]:
         """The live files with the visit of the unfinished last line of a batch."""
         rows = self._database.rows(_SELECT_LIVE + "unfinished_of = ? AND visits > 0", [batch])
         return [_file_of(row) for row in rows]

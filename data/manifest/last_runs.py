@@ -12,7 +12,7 @@ class LastRuns:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def at(self, task: str) -> datetime | None:
+    def time_of(self, task: str) -> datetime | None:
         """When a task was last run; None if it never was."""
         ((at,),) = self._database.rows("SELECT max(at) FROM last_runs WHERE task = ?", [task])
         return parse_time(at)

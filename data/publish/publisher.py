@@ -34,7 +34,7 @@ from data.publish.tables import (
     merged_from,
     replaced_paths,
     tables,
-    unnamed,
+    unnamed_objects,
 )
 from data.store.lake import Lake, StoredFile
 
@@ -245,7 +245,7 @@ class LakePublisher:
         state = self._states[table.folder]
         if is_thorough:
             self._target.abort_uploads()
-        left = unnamed(self._target, table, state, kept)
+        left = unnamed_objects(self._target, table, state, kept)
         for key in left:
             if is_odd(key) and key not in self._odd:
                 self._odd.add(key)

@@ -79,7 +79,7 @@ def merged_from(file: Path, visits: int, published: Mapping[str, PublishedFile])
     return [one.path for one in replaced] if sum(one.rows or 0 for one in replaced) == visits else []
 
 
-def unnamed(target: ObjectStore, table: DeltaLog, state: TableState, kept: Iterable[str]) -> list[str]:
+def unnamed_objects(target: ObjectStore, table: DeltaLog, state: TableState, kept: Iterable[str]) -> list[str]:
     """The objects of a table that neither its log nor `kept` (paths) names."""
     named = table.keys(state) | {f"{table.folder}/{path}" for path in (*state.files, *kept)}
     return sorted(target.list(f"{table.folder}/").keys() - named)

@@ -11,7 +11,7 @@ from data.manifest.clock import is_recent
 from data.manifest.copies import Copy
 from data.publish.delta import DeltaLog, ForeignLog, TableState
 from data.publish.marks import mark_problem
-from data.publish.tables import SHA256_DIGITS, content_of, dead_paths, live_links, live_visits, tables, unnamed
+from data.publish.tables import SHA256_DIGITS, content_of, dead_paths, live_links, live_visits, tables, unnamed_objects
 from data.store.lake import Lake
 
 _BEHIND_AFTER: Final = timedelta(minutes=10)
@@ -78,7 +78,7 @@ def _table_findings(target: ObjectStore, table: DeltaLog, copy: Copy, lake: Lake
         elif not path.rpartition("/")[2].startswith(hashlib.sha256(body).hexdigest()[:SHA256_DIGITS]):
             reason = "is not what was published (its SHA-256 differs); `traffic publish --again` puts it again"
             yield CopyFinding(f"{target.name}/{key}", reason)
-    for key in unnamed(target, table, state, dead_paths(lake, copy.organization)):
+    for key in unnamed_objects(target, table, state, dead_paths(lake, copy.organization)):
         remedy = "delete it, as its key is odd" if is_odd(key) else "`traffic publish` deletes it"
         yield CopyFinding(f"{target.name}/{key}", f"is named by neither log nor manifest; {remedy}")
 

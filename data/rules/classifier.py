@@ -67,7 +67,7 @@ class Origin(NamedTuple):
     referrer_type: str
     utm: tuple[str | None, ...]  # in the order of UTM_FIELDS
 
-    def on(self, domain: str | None, link_domains: Collection[str]) -> "Origin":
+    def for_domain(self, domain: str | None, link_domains: Collection[str]) -> "Origin":
         """The origin of a request for a domain: INTERNAL if the referrer is that domain or one of the links'."""
         is_own = is_internal(self.referrer, domain, link_domains)
         return self._replace(referrer_type=INTERNAL) if is_own else self

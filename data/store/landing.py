@@ -100,10 +100,10 @@ class Landing:
         before = self._lake.manifest.logs.times(continues.id) if continues else []
         first_at, last_at = span(self._span, *before)
         batch = replace(batch, id=self.batch, first_at=first_at, last_at=last_at)
-        has_line = continues and self._lake.manifest.files.unfinished(continues.id)
+        has_line = continues and self._lake.manifest.files.with_unfinished_line(continues.id)
         # a rewrite of its file meanwhile would be newer, so that a rebuild would take it instead of what lands
         with self._lake.rewrite_lock(organization=self.organization) if has_line else nullcontext():
-            unfinished = self._lake.manifest.files.unfinished(continues.id) if continues else []
+            unfinished = self._lake.manifest.files.with_unfinished_line(continues.id) if continues else []
             if unfinished and not self._staged:  # nothing landed in their place, which must be recorded
                 self._add(unfinished[-1].day, 0, None)
                 self._last_part = VISITS.empty_table()

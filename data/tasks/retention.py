@@ -75,7 +75,7 @@ def apply_retention_unattended(lake: Lake, days: int, now: datetime) -> Retentio
     clock, goes on; until then ClockDoubtful is raised.
     """
     if problem := clock_problem(lake, now):
-        doubted_at = lake.manifest.last_runs.at(_DOUBT)
+        doubted_at = lake.manifest.last_runs.time_of(_DOUBT)
         if doubted_at is None or not is_recent(doubted_at, 2 * _DAY, now):
             doubted_at = now
             lake.manifest.last_runs.note(_DOUBT, now)
@@ -95,7 +95,7 @@ def clock_problem(lake: Lake, now: datetime) -> str:
     if not newest or today - newest[0] > _DAY:  # files that the manifest does not know are looked at only if necessary
         unknown = [partition_of(path)[1] for path in unknown_files(lake)]
         newest = sorted([*newest, *(day for day in unknown if day <= today)], reverse=True)
-    last_run = lake.manifest.last_runs.at(_RUN)
+    last_run = lake.manifest.last_runs.time_of(_RUN)
     if not newest or today - newest[0] <= _DAY or (last_run and is_recent(last_run, _DAY, now)):
         return ""
     ran = f"old days were last deleted on {last_run:%Y-%m-%d}" if last_run else "old days were never deleted"
