@@ -5,13 +5,22 @@ All tests together try a sample. `TRAFFIC_FAULTS=10 uv run pytest tests/faults` 
 """
 
 import sys
+from pathlib import Path
 
 import pytest
 
 from tests.faults.tracing import Program, why_not
+from tests.faults.trials import IS_LONG
 
 if sys.platform != "linux":
     collect_ignore_glob = ["test_*.py"]
+
+
+def pytest_collection_modifyitems(items):
+    """Lift the time limit when every system call is tried: one command can take longer than any other test may."""
+    for item in items if IS_LONG else []:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.timeout(0))
 
 
 @pytest.fixture(scope="session")
