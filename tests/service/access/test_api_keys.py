@@ -36,7 +36,7 @@ def database(lake):
     return lake.root / "control.sqlite"
 
 
-def test_a_key_has_the_form_that_scanners_know_and_is_like_no_other(keys):
+def test_a_key_is_unique_and_has_a_scannable_form(keys):
     made = [keys.create_key("acme", "same") for _ in range(50)]
     assert len({*made}) == 50
     for key in made:
@@ -54,7 +54,7 @@ def test_a_key_has_the_form_that_scanners_know_and_is_like_no_other(keys):
 
 
 @pytest.mark.parametrize("what", ["moved", "deleted", "replaced"])
-def test_nothing_is_written_into_a_database_that_is_no_longer_in_its_place(keys, database, tmp_path, what):
+def test_a_moved_or_replaced_database_is_not_written(keys, database, tmp_path, what):
     key, away = keys.create_key("acme", "a"), tmp_path / "away"
     database.rename(away)
     if what == "deleted":
@@ -72,7 +72,7 @@ def test_nothing_is_written_into_a_database_that_is_no_longer_in_its_place(keys,
         keys.create_key("acme", "b")
 
 
-def test_the_database_keeps_no_key_and_lists_the_rest_oldest_first(keys, lake, database):
+def test_the_database_lists_keys_without_their_secrets(keys, lake, database):
     made = [keys.create_key(*names) for names in (("acme", "first"), ("other", "second"))]
     for file in lake.root.glob("control.sqlite*"):
         content = file.read_bytes()
@@ -123,7 +123,7 @@ def test_a_key_expires_later_at_a_time_that_is_clear(control, written):
     assert keys.all_keys() == []
 
 
-def test_a_key_has_a_possible_organization_and_a_printable_short_name(keys):
+def test_a_key_needs_a_valid_organization_and_name(keys):
     for organization in ("", "_seed", "a/b", "../x", "ä", "x" * 65, "a b", "acme\n"):
         with pytest.raises(BadInput, match="organization"):
             keys.create_key(organization, "a")
@@ -134,7 +134,7 @@ def test_a_key_has_a_possible_organization_and_a_printable_short_name(keys):
     assert owner(keys, keys.create_key("x" * 64, "Ü" * 100)) == "x" * 64
 
 
-def test_reads_do_not_wait_for_a_write_that_waits_for_another_process(keys, database):
+def test_reads_do_not_wait_for_a_blocked_write(keys, database):
     """P18: whoever writes waits for his turn, and nobody else does."""
     key, other = keys.create_key("acme", "a"), keys.create_key("acme", "b")
     with ThreadPoolExecutor(3) as pool, closing(sqlite3.connect(database, isolation_level=None)) as holder:
@@ -165,9 +165,7 @@ def test_programs_that_start_at_once_over_a_new_lake_all_start(lake, database):
         control.close()
 
 
-def test_a_database_of_a_newer_program_or_no_database_is_refused_and_an_emptied_one_is_not_a_lake_without_keys(
-    lake, database
-):
+def test_a_newer_damaged_or_lost_database_is_refused(lake, database):
     """P6: nobody is told that a key is unknown because a file was lost."""
     ControlDatabase(lake).close()
     land(lake, "acme", [visit()])
@@ -187,7 +185,7 @@ def test_a_database_of_a_newer_program_or_no_database_is_refused_and_an_emptied_
         assert owner(keys, keys.create_key("acme", "first")) == "acme"
 
 
-def test_programs_that_create_the_first_key_of_a_lake_in_use_at_once_all_do(lake):
+def test_programs_can_create_the_first_key_concurrently(lake):
     land(lake, "acme", [visit()])
     with ThreadPoolExecutor(8) as pool:
         opened = [future.result() for future in [pool.submit(ControlDatabase, lake) for _ in range(8)]]

@@ -9,7 +9,7 @@ from tests.support.visits import land, visit
 HTML = {"Accept": "text/html,application/xhtml+xml"}
 
 
-def test_a_browser_at_the_root_is_led_to_the_pages_and_a_program_is_not(stranger):
+def test_only_browsers_are_redirected_from_the_root_to_the_pages(stranger):
     response = stranger.get("/", headers=HTML)
     assert (response.status_code, response.headers["location"]) == (303, "/app/")
     assert stranger.get("/app").headers["location"] == "/app/"
@@ -40,7 +40,7 @@ def test_without_pages_nothing_is_there(lake, browsing):
             assert (response.status_code, response.headers["content-type"]) == (401, "application/json")
 
 
-def test_a_page_is_one_request_and_beyond_the_rate_limit_it_says_how_long_to_wait(lake, browsing):
+def test_a_page_beyond_the_rate_limit_says_how_long_to_wait(lake, browsing):
     with browsing(lake, "") as browser:
         source = {"X-Forwarded-For": "203.0.113.9"}
         answers = [browser.get("sign-in", headers=source) for _ in range(61)]
@@ -68,7 +68,7 @@ def test_a_query_that_fails_is_a_page(lake, acme):
     assert "The request failed" in acme.read("", 500).one("h1").text
 
 
-def test_a_key_is_made_used_and_revoked_and_its_page_is_not_compressed(browser):
+def test_a_key_can_be_created_used_and_revoked_on_its_page(browser):
     """The sizes of compressed pages tell what is in them."""
     response = browser.post("settings/api-keys", OURS | {"Accept-Encoding": "gzip"}, name="report of the week")
     assert (response.status_code, "content-encoding" in response.headers) == (200, False)
@@ -84,14 +84,14 @@ def test_a_key_is_made_used_and_revoked_and_its_page_is_not_compressed(browser):
     assert ("revoked" in row.text, row.all("form")) == (True, [])
 
 
-def test_a_bad_name_makes_no_key_nor_does_a_form_that_is_too_large(browser):
+def test_a_bad_name_or_an_oversized_form_creates_no_key(browser):
     before = len(browser.read("settings/api-keys").all("tr"))
     for name, status in (("", 400), (" ", 400), ("x" * 101, 400), ("a\nb", 400), ("x" * 20_000, 413)):
         assert browser.post("settings/api-keys", name=name).status_code == status
     assert len(browser.read("settings/api-keys").all("tr")) == before
 
 
-def test_sessions_are_listed_and_ended_by_editors_and_by_viewers_their_own(browser, application, shared_lake):
+def test_editors_end_any_session_and_viewers_only_their_own(browser, application, shared_lake):
     own = application.cookies["traffic"]
 
     def viewer():

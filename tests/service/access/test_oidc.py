@@ -147,7 +147,7 @@ def asks_for_patience(response):
 # At a real provider
 
 
-def test_a_user_signs_in_and_sees_their_organization_as_the_role_that_they_have(browser, shared_lake):
+def test_a_user_signs_in_to_their_organization_with_their_role(browser, shared_lake):
     form = browser.read("sign-in?next=%2Fapp%2Flinks%3Frange%3D7d")
     (link,) = [one for one in form.all("a") if one.text.startswith("Sign in with localhost:")]
     start = browser.get(link.attributes["href"])
@@ -171,11 +171,17 @@ def test_a_viewer_of_the_provider_sees_and_cannot_write(browser):
     assert browser.post("settings/api-keys", name="x").status_code == 403
 
 
-def test_who_has_no_organization_declines_or_brings_what_is_of_another_sign_in_or_client_is_not_signed_in(browser):
+def test_a_user_without_an_organization_is_not_signed_in(browser):
     response = signed_in(browser, "eve")
     assert is_refused(response)
     assert "organization" in read(response.text).text
+
+
+def test_a_user_who_declines_is_not_signed_in(browser):
     assert is_refused(browser.get(f"oidc/callback?error=access_denied&state={begun(browser)['state']}"))
+
+
+def test_an_id_token_of_another_sign_in_or_client_is_refused(browser):
     for changes in ({"nonce": "of-another"}, {"nonce": None}, {"client_id": "another-service"}):
         assert is_refused(signed_in(browser, "alice", **changes))
 
@@ -298,7 +304,7 @@ def test_an_expired_session_leads_to_the_sign_in_and_back(timed):
     assert timed.get("").status_code == 200
 
 
-def test_a_user_removed_while_signing_in_or_meanwhile_is_out_when_the_session_ends(timed, identity_provider):
+def test_a_removed_user_cannot_sign_in_again(timed, identity_provider):
     leaver = f"{identity_provider}/users/leaver"
     put(leaver, json={"org_id": "acme", "role": "editor"})
     back = approved(timed.get("oidc/start").headers["location"], "leaver")
@@ -325,7 +331,7 @@ def test_a_sign_in_takes_at_most_ten_minutes(timed):
 # What no good provider does
 
 
-def test_the_code_is_exchanged_with_its_verifier_and_the_secret_of_the_client(at, provider):
+def test_the_code_is_exchanged_with_verifier_and_client_secret(at, provider):
     with at(oidc_client_secret="s3cret/:%") as browser:
         asked = begun(browser, provider)
         assert asked["tenant"] == "one"
@@ -351,7 +357,7 @@ def test_a_client_names_itself_as_the_provider_wants_it(at, provider, secret, me
     assert any("authorization" in request.headers for request in provider.requests) != bool(fields)
 
 
-def test_an_id_token_lets_into_pages_if_it_is_signed_and_for_this_client_and_sign_in(at, provider):
+def test_only_a_valid_id_token_signs_in(at, provider):
     wrong = [
         {"nonce": "of-another"}, {"nonce": ABSENT}, {"nonce": ["x"]},
         {"iss": "https://evil.example"}, {"iss": ABSENT},
@@ -395,7 +401,7 @@ def test_an_answer_names_its_issuer_if_the_provider_does_so(at, provider):
         provider.requests.clear()
 
 
-def test_without_its_state_or_a_code_no_sign_in_ends_and_none_leads_elsewhere(at, provider):
+def test_a_callback_without_its_state_or_code_is_refused(at, provider):
     targets = ("https://evil.example/", "//evil.example/app/", "/\\evil.example", "/app//evil.example", "/app/../x")
     with at() as browser:
         for changes in ({"state": "x" * 43}, {"state": None}, {"state": ""}, {"code": None}):
@@ -406,7 +412,7 @@ def test_without_its_state_or_a_code_no_sign_in_ends_and_none_leads_elsewhere(at
             assert returned(browser, asked, next=target).headers["location"] == "/app/"
 
 
-def test_a_token_endpoint_that_fails_is_a_page_that_says_when_to_try_again(at, provider):
+def test_a_failing_token_endpoint_asks_users_to_try_again_later(at, provider):
     answers = [
         (401, {"error": "invalid_client"}), (500, {}), (302, {}), (200, b"<html>"), (200, []), (200, {}),
         (200, {"id_token": 7}), (200, b"[" * 50_000), (200, b" " * 70_000),
@@ -418,14 +424,14 @@ def test_a_token_endpoint_that_fails_is_a_page_that_says_when_to_try_again(at, p
 
 
 @examples("changes")
-def test_a_discovery_document_of_another_issuer_or_with_unsafe_addresses_is_not_used(at, provider, changes):
+def test_an_unsafe_discovery_document_is_not_used(at, provider, changes):
     provider.discovery |= changes
     with at() as browser:
         assert asks_for_patience(browser.get("oidc/start"))
         assert browser.get("sign-in").status_code == 200
 
 
-def test_a_provider_whose_discovery_document_is_of_no_use_is_asked_again_after_five_seconds(lake, settings, provider):
+def test_a_bad_discovery_document_is_fetched_again_in_5_seconds(lake, settings, provider):
     now = [0.0]
     client = oidc.OidcClient(settings(lake, **settings_of(provider.issuer), **PUBLIC), None, lambda: now[0])
     sign_in = oidc.PendingSignIn.begin()
@@ -440,7 +446,7 @@ def test_a_provider_whose_discovery_document_is_of_no_use_is_asked_again_after_f
     assert asyncio.run(client.authorization_url(sign_in)).startswith(f"{provider.issuer}/authorize?")
 
 
-def test_a_provider_that_cannot_be_reached_is_a_page_that_says_when_to_try_again(at, provider, caplog):
+def test_an_unreachable_provider_asks_users_to_try_again_later(at, provider, caplog):
     with at() as browser:
         asked = begun(browser, provider)
         provider.close()
@@ -452,7 +458,7 @@ def test_a_provider_that_cannot_be_reached_is_a_page_that_says_when_to_try_again
         assert "Sign out of" not in browser.get("sign-in?signed-out=here").text
 
 
-def test_keys_that_cannot_be_read_are_the_trouble_of_the_provider_not_of_the_user(at, provider):
+def test_unreadable_keys_are_reported_as_a_provider_failure(at, provider):
     with at(jwks="http://localhost:9/keys") as browser:
         assert asks_for_patience(returned(browser, begun(browser, provider)))
 
@@ -500,7 +506,7 @@ def test_codes_states_and_secrets_do_not_reach_the_log(logged, provider, caplog)
     assert [secret for secret in ("s3cret", "a-code", asked["state"], asked["nonce"]) if secret in written] == []
 
 
-def test_an_issuer_that_cannot_be_asked_safely_is_refused_at_the_start(lake, settings):
+def test_an_unsafe_issuer_is_refused_at_startup(lake, settings):
     known = settings_of("http://login.example") | {"jwks": "https://login.example/keys"}
     with pytest.raises(BadInput, match="TRAFFIC_JWT_ISSUER"):
         create_app(settings(lake, **known, **PUBLIC))

@@ -37,7 +37,7 @@ def test_a_link_signs_in_and_leaves_the_address_bar(stranger, shared_lake):
     assert stranger.get("").status_code == 200
 
 
-def test_over_https_or_with_a_public_url_the_cookie_is_bound_to_the_host(stranger, shared_lake, browsing):
+def test_the_cookie_is_bound_to_the_host_over_https(stranger, shared_lake, browsing):
     https = {"X-Forwarded-Proto": "https"}
     response = stranger.post("enter", {**OURS, **https}, code=link_of(shared_lake))
     cookie = response.headers["set-cookie"]
@@ -51,7 +51,7 @@ def test_over_https_or_with_a_public_url_the_cookie_is_bound_to_the_host(strange
         assert browser.enter(link_of(shared_lake)).headers["set-cookie"].startswith("__Host-traffic=")
 
 
-def test_a_link_works_once_within_ten_minutes_but_that_of_the_demo_again(stranger, shared_lake):
+def test_a_sign_in_link_works_once_within_ten_minutes(stranger, shared_lake):
     code = link_of(shared_lake)
     assert stranger.enter(code).status_code == 303
     stranger.client.cookies.clear()
@@ -69,7 +69,7 @@ def test_a_link_works_once_within_ten_minutes_but_that_of_the_demo_again(strange
     assert _stored(shared_lake, expired) == []  # they are deleted
 
 
-def test_opening_a_link_shows_a_button_and_neither_that_nor_another_site_uses_it_up(stranger, shared_lake):
+def test_opening_a_sign_in_link_does_not_use_it_up(stranger, shared_lake):
     code = link_of(shared_lake)
     for _ in range(3):
         assert "set-cookie" not in stranger.get(f"enter?code={code}").headers
@@ -93,7 +93,7 @@ def test_of_a_key_the_last_twenty_sessions_are_valid(lake, browsing, key_of):
     assert found == [303] * 2 + [200] * MAX_SESSIONS_OF_A_KEY
 
 
-def test_a_key_expires_on_the_day_of_the_form_and_with_it_the_sessions_that_it_made(lake, browsing):
+def test_sessions_expire_with_the_key_that_created_them(lake, browsing):
     now = [NOW]
     with browsing(lake, clock=lambda: now[0]) as browser:
         page = read(browser.post("settings/api-keys", name="for March", expires_at="2026-03-20").text)
@@ -113,7 +113,7 @@ def test_a_key_expires_on_the_day_of_the_form_and_with_it_the_sessions_that_it_m
         assert browser.post("settings/api-keys", name="late", expires_at="2026-03-20").status_code == 400
 
 
-def test_signing_in_adopts_no_cookie_that_was_set_before_and_ends_the_session_before(stranger, shared_lake):
+def test_signing_in_replaces_any_earlier_session(stranger, shared_lake):
     before = "attacker-chose-this"
     stranger.client.cookies.set("traffic", before)
     for _ in range(2):
@@ -126,7 +126,7 @@ def test_signing_in_adopts_no_cookie_that_was_set_before_and_ends_the_session_be
     assert stranger.get("").status_code == 200
 
 
-def test_an_api_key_signs_in_and_a_wrong_one_is_refused_and_not_repeated(stranger, shared_lake, key_of):
+def test_an_api_key_signs_in_and_a_wrong_one_is_refused(stranger, shared_lake, key_of):
     response = stranger.post("sign-in", key=f" {key_of(shared_lake)}\n", next="/app/links")
     assert (response.status_code, response.headers["location"]) == (303, "/app/links")
     stranger.client.cookies.clear()
@@ -153,20 +153,25 @@ def test_a_form_of_another_site_has_no_effect(browser, shared_lake, headers):
     assert "theirs" not in {name for (name,) in _stored(shared_lake, "SELECT name FROM keys")}
 
 
-def test_the_api_reads_no_cookie_pages_read_no_authorization_and_signing_out_ends_the_session(
-    browser, shared_lake, key_of
-):
+def test_the_api_reads_no_cookie(browser):
     for path in ("/analytics/dashboard", "/jobs", "/settings/api-keys", "/nothing"):
         assert browser.get(path).status_code == 401
+
+
+def test_pages_read_no_authorization_header(stranger, shared_lake, key_of):
+    headers = {"Authorization": f"Bearer {key_of(shared_lake)}"}
+    assert stranger.get("", headers=headers).status_code == 303
+
+
+def test_signing_out_ends_the_session(browser):
     secret = browser.client.cookies["traffic"]
     response = browser.post("sign-out")
     assert (response.status_code, response.headers["location"]) == (303, "/app/sign-in")
     assert "traffic" not in browser.client.cookies
-    for headers in ({"Cookie": f"traffic={secret}"}, {"Authorization": f"Bearer {key_of(shared_lake)}"}):
-        assert browser.get("", headers=headers).status_code == 303
+    assert browser.get("", headers={"Cookie": f"traffic={secret}"}).status_code == 303
 
 
-def test_a_session_shows_its_own_organization_whatever_is_asked_for(lake, browsing):
+def test_a_session_shows_only_its_own_organization(lake, browsing):
     land(lake, "acme", [visit(domain="go.acme.example", short_code="ours", path="/ours", country="SE")])
     land(lake, "rival", [visit(domain="go.rival.example", short_code="theirs", path="/theirs", agent="RivalBot",
                                bot_category="other_bot", referrer="rival-referrer.example")])  # fmt: skip
@@ -183,7 +188,7 @@ def test_a_session_shows_its_own_organization_whatever_is_asked_for(lake, browsi
             assert [word for word in ("rival", "Rival", "theirs") if word in text] == []
 
 
-def test_a_session_revoked_elsewhere_or_whose_key_is_revoked_ends_within_five_seconds(shared_lake, stranger, key_of):
+def test_a_revoked_session_or_key_signs_out_within_five_seconds(shared_lake, stranger, key_of):
     stranger.enter(link_of(shared_lake))
     assert stranger.get("").status_code == 200
     with open_store(SessionStore, shared_lake, lambda: NOW) as store:
@@ -222,7 +227,7 @@ def test_a_write_that_waits_stops_no_page(shared_lake, stranger):
         assert {stranger.get(path, headers=cookie).status_code for path in paths} == {200}
 
 
-def test_of_codes_and_sessions_only_hashes_are_stored_and_like_parameters_they_do_not_reach_the_log(lake, logged):
+def test_codes_and_sessions_are_neither_stored_nor_logged(lake, logged):
     code = link_of(lake)
     with logged() as (browser, stream):
         assert browser.get(f"enter?code={code}").status_code == 200

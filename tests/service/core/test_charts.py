@@ -38,7 +38,7 @@ def heights(root, kind):
     return [float(height) for height in re.findall(r"v-([\d.]+)", path.get("d"))]
 
 
-def test_columns_of_a_day_stand_on_each_other_and_are_as_high_as_their_visits():
+def test_columns_are_stacked_in_proportion_to_their_visits():
     root = parsed(series([day("2026-11-01", people=200, ai=100, other=50)], None, ["2026-11-02"]))
     assert texts(root, "scale") == ["0", "100", "200", "300", "400"]
     assert [heights(root, kind) for kind in ("people", "ai", "other")] == [[100.0], [50.0], [25.0]]
@@ -53,7 +53,7 @@ def test_columns_of_a_day_stand_on_each_other_and_are_as_high_as_their_visits():
     assert texts(root, "scale")[-1] == "6,000,000T"
 
 
-def test_every_day_or_value_has_its_place_and_words_in_the_order_given():
+def test_columns_and_labels_keep_the_given_order():
     root = parsed(series(november(5, people=1), None, []))
     [people] = classes(root, "people")
     assert re.findall(r"M(\d+)", people.get("d")) == ["1", "11", "21", "31", "41"]
@@ -71,14 +71,17 @@ def series(days, previous, partial=()):
     return charts.time_series(days, previous, spans.day_labels(dates) if dates else [], partial=hatched)
 
 
-def test_no_days_make_no_chart_and_days_without_visits_a_scale_from_0_to_1():
+def test_no_chart_is_drawn_without_days():
     assert series([], None, ["2026-11-22"]) == charts.columns([], "people") == charts.sparkline([]) == ""
+
+
+def test_days_without_visits_get_a_scale_from_0_to_1():
     root = parsed(series(november(3), [day("2026-10-31")], ["2026-11-03"]))
     assert texts(root, "scale") == ["0", "1"]
     assert classes(root, "people") + classes(root, "previous") == []
 
 
-def test_what_is_not_whole_is_hatched_over_its_column_and_what_is_missing_or_ahead_from_the_top():
+def test_partial_missing_and_future_days_are_hatched():
     root = parsed(series([*november(3, people=4), day("2026-11-04", people=2)], None, ["2026-11-04"]))
     [today] = classes(root, "partial")
     assert (today.get("x"), today.get("width"), today.get("height")) == ("75%", "25%", "100")
@@ -96,7 +99,7 @@ def test_what_is_not_whole_is_hatched_over_its_column_and_what_is_missing_or_ahe
     assert classes(parsed(series(november(3, people=4), None, ["2026-11-22"])), "partial") == []
 
 
-def test_the_period_before_is_a_line_through_the_middle_of_each_column_on_the_same_scale():
+def test_the_previous_period_is_a_line_on_the_same_scale():
     before = [day("2026-10-30", people=8), day("2026-10-31", ai=4), day("2026-11-01", people=99)]
     root = parsed(series(november(2, people=4), before, []))
     [line] = classes(root, "previous")
@@ -105,14 +108,14 @@ def test_the_period_before_is_a_line_through_the_middle_of_each_column_on_the_sa
 
 
 @pytest.mark.parametrize("highest", [1, 3, 4, 5, 9, 10, 11, 39, 41, 99, 100, 101, 12_345, 10**18])
-def test_a_scale_has_two_to_five_gridlines_and_reaches_the_largest_value(highest):
+def test_a_scale_has_2_to_5_gridlines_and_covers_the_maximum(highest):
     root = parsed(charts.columns([("a", highest)], "plain"))
     assert 2 <= len(texts(root, "scale")) <= 5
     assert charts.HEIGHT / 2 <= heights(root, "plain")[0] <= charts.HEIGHT
 
 
 @examples("unit", "count", "labels")
-def test_labels_over_time_are_few_and_readable_whatever_the_range(unit, count, labels):
+def test_labels_over_time_are_few_and_readable_for_any_range(unit, count, labels):
     months = [str(date(2016 + number // 12, number % 12 + 1, 1)) for number in range(count)]
     days = [str(date(2016, 1, 1) + timedelta(number)) for number in range(count)]
     label = {"hour": spans.hour_labels, "day": spans.day_labels, "month": spans.month_labels}[unit]
@@ -120,13 +123,13 @@ def test_labels_over_time_are_few_and_readable_whatever_the_range(unit, count, l
 
 
 @examples("percentage", "width")
-def test_a_bar_is_as_wide_as_its_percentage_and_one_of_nothing_an_empty_track(percentage, width):
+def test_a_bar_is_as_wide_as_its_percentage(percentage, width):
     track, *parts = parsed(charts.bar(percentage, "ai"))
     assert (track.get("class"), tuple(part.get("width") for part in parts)) == ("track", width)
     assert len(list(parsed(charts.split_bar(0, 0, 0)))) == 1
 
 
-def test_labels_kinds_and_names_of_countries_are_text_and_never_markup():
+def test_labels_and_names_in_charts_are_escaped():
     label = '"><script>alert(1)</script>'
     root = parsed(charts.columns([(label, 1)], "people"))
     assert texts(root, "label") == [label]
@@ -136,7 +139,7 @@ def test_labels_kinds_and_names_of_countries_are_text_and_never_markup():
     assert [use[0].text for use in root if use.get("class")] == ["<script>: 1"]
 
 
-def test_a_split_bar_is_full_divided_in_order_and_says_its_numbers():
+def test_a_split_bar_is_divided_in_order_and_says_its_numbers():
     root = parsed(charts.split_bar(1, 2, 5))
     assert root.get("aria-label") == "1 by people, 2 AI-related, 5 other"
     parts = [(part.get("class"), part.get("x"), part.get("width")) for part in list(root)[1:]]
@@ -150,14 +153,14 @@ def test_a_sparkline_runs_from_left_to_right_and_ends_in_its_dot():
     assert next(iter(parsed(charts.sparkline([7])))).get("points") == "4,3 76,3"  # of one week
 
 
-def test_small_multiples_begin_with_the_largest_sum_and_end_with_the_last_value():
+def test_small_multiples_are_sorted_by_their_sum():
     root = parsed(charts.multiples({"Devin": [1, 2], "ChatGPT": [900, 1200], "<b>": [3, 1]}))
     assert [item[0].text for item in root] == ["ChatGPT", "<b>", "Devin"]
     assert [item[2].text for item in root] == ["1,200", "1", "2"]
     assert all(classes(item, "sparkline") for item in root)
 
 
-def test_the_map_has_every_country_once_and_shades_those_with_visits():
+def test_the_map_shades_the_countries_with_visits():
     names = {"SG": "Singapore", "US": "United States"}
     root, legend = parsed(f"<p>{world_map({'SG': 1, 'US': 3125, 'DE': 0, 'unknown': 9}, names)}</p>")
     assert ["".join(item.itertext()).strip() for item in legend] == ["from 1", "from 1,398"]  # 3,125 / sqrt(5)
@@ -173,7 +176,7 @@ def test_a_count_is_written_with_its_unit(count, text):
 
 
 @pytest.mark.parametrize(("shipped_on", "x", "anchor"), [(2, "37.5%", "start"), (4, "87.5%", "end")])
-def test_measured_days_have_a_line_on_the_day_of_shipping_whose_label_stays_inside(shipped_on, x, anchor):
+def test_the_chart_of_measured_days_marks_the_day_of_shipping(shipped_on, x, anchor):
     days = [(date(2026, 11, number), events, visits) for number, events, visits in
             ((1, 7, 10), (2, 10, 10), (3, 0, 0), (4, 5, 2))]  # fmt: skip
     root = parsed(charts.measured_days(days, date(2026, 11, shipped_on)))

@@ -17,7 +17,7 @@ EARLY = datetime(2026, 11, 20, 10, 59, 59, 123_456, UTC)
      (to_text(EARLY, "milliseconds"), "2026-11-20T10:59:59.123Z"),
      (to_text(EARLY, "auto"), "2026-11-20T10:59:59.123456Z")],
 )  # fmt: skip
-def test_a_time_is_written_in_utc_to_the_second_or_more_or_less_precisely(written, text):
+def test_a_time_is_written_in_utc_at_the_given_precision(written, text):
     assert written == text
 
 

@@ -22,20 +22,20 @@ def text_cell(text, **how):
 
 
 @examples("text", "cell")
-def test_an_apostrophe_stands_where_a_spreadsheet_would_begin_a_formula(text, cell):
+def test_formulas_in_csv_cells_are_escaped_with_an_apostrophe(text, cell):
     assert text_cell(text) == cell
     assert text_cell(text, is_raw=True) == text
 
 
 @given(st.lists(st.text(f"{FORMULAS};,\t\r\n\"' a\0\u00a0", max_size=8), min_size=2, max_size=2))
-def test_no_cell_is_a_formula_whatever_a_spreadsheet_takes_for_the_separator(texts):
+def test_no_csv_cell_is_a_formula_with_any_separator(texts):
     body = csv_of(["a", "b"], [dict(zip("ab", texts, strict=True))])
     for separator in ",;\t":
         cells = [cell for row in cells_of(body, separator) for cell in row]
         assert [cell for cell in cells if cell.strip(' \t\r\n\0\u00a0"')[:1] in set(FORMULAS)] == []
 
 
-def test_names_of_columns_are_text_as_well_and_other_values_are_written_as_json_has_them():
+def test_csv_headers_are_escaped_and_values_written_as_in_json():
     assert csv_of(["=1"], []) == b"'=1\r\n"
     assert csv_of([], [{}]) == b""
     row = {"number": -1.5, "none": None, "yes": True, "list": ["a", "b"], "time": datetime(2026, 3, 4, 5, 6, 7)}

@@ -14,13 +14,13 @@ def test_a_word_of_the_api_is_written_as_people_write_it(word, expected):
 
 
 @pytest.mark.parametrize("word", sorted({*CATEGORY_OF_KIND, *BOT_CATEGORIES}))
-def test_no_category_and_no_kind_of_agent_is_shown_with_an_underscore_or_a_small_ai(word):
+def test_categories_and_agent_kinds_are_shown_in_plain_words(word):
     assert "_" not in humanize(word)
     assert "ai" not in humanize(word).split()
 
 
 @examples("text", "expected")
-def test_what_stands_between_backticks_is_code_and_everything_is_escaped(text, expected):
+def test_text_in_backticks_is_code_and_everything_is_escaped(text, expected):
     assert str(with_code(text)) == expected
 
 

@@ -70,9 +70,7 @@ def test_no_form_is_missing_here():
 
 
 @pytest.mark.parametrize(("who", "column"), [("viewer", 3), ("key", 4), ("rival", 5)])
-def test_viewers_sessions_of_keys_and_others_neither_see_nor_change_what_only_editors_may(
-    lake, control, ids, browsing, key_of, who, column
-):
+def test_only_editors_can_see_and_change_settings(lake, control, ids, browsing, key_of, who, column):
     """What a session of a key makes would outlive the key, and addresses of hooks often are secrets themselves."""
     stores = Jobs(control).of, Hooks(control).of, ShareStore(control).shares_of
     key, before = key_of(lake), [store("acme") for store in stores]
