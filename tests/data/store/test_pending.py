@@ -24,7 +24,7 @@ from data.store.landing import Landing
 from data.visits import VISITS
 from tests.faults.lakes import assert_no_address
 from tests.faults.trials import tried
-from tests.support.lakes import failing_at, paths, rows_of, strays
+from tests.support.lakes import failing_at, files_of, paths, rows_of, strays
 from tests.support.manifests import database_of
 from tests.support.visits import packed, unpacked, visit
 
@@ -46,6 +46,13 @@ def waiting(lake):
 
 
 # What waits, and what becomes of it
+
+
+def test_a_flush_moves_20000_visits_at_a_time(lake):
+    waiting = some(*map(str, range(2_500)))
+    pending.enqueue(lake.manifest, [("acme", waiting)] * 18, NOW)
+    assert pending.flush_all(lake) == 45_000
+    assert sorted(file.visits for file in files_of(lake)) == [5_000, 20_000, 20_000]
 
 
 def test_what_waits_is_counted_from_the_oldest_on_and_seen_by_other_processes(lake, reopened):
