@@ -95,7 +95,7 @@ def test_without_a_token_there_is_only_one_answer(asked, refusal):
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "bEaReR", "Bearer   ", "bearer "])
-def test_the_scheme_is_written_in_any_case_and_several_spaces_may_follow(asked, shared, key_of, scheme):
+def test_the_bearer_scheme_takes_any_case_and_extra_spaces(asked, shared, key_of, scheme):
     assert visits_of(asked, key_of(shared), scheme) == 1
     assert visits_of(asked, token(), scheme) == 1
 
@@ -136,7 +136,7 @@ def test_a_token_has_at_most_8192_characters(asked, refusal):
 # API keys
 
 
-def test_a_key_opens_its_own_organization_only_and_as_soon_as_it_is_made(asked, shared, key_of):
+def test_a_new_key_opens_only_its_own_organization(asked, shared, key_of):
     assert [visits_of(asked, key_of(shared, name)) for name in ("acme", "other", "new")] == [1, 2, 0]
 
 
@@ -352,7 +352,7 @@ def segmentwise(good, chance, others):
     return ".".join(parts)
 
 
-def test_a_mutant_of_a_valid_token_enters_only_if_it_says_the_same(asked, caplog, capfd):
+def test_a_mutated_token_is_accepted_only_with_the_same_claims(asked, caplog, capfd):
     chance, wanted = random.Random(28), scaled(2_500, 200_000)
     goods = [token_of(kid, sub=f"{number}") for number in range(20) for kid in SIGNERS]
     mutants = {}
@@ -400,7 +400,7 @@ def gate(shared, settings, tmp_path):
 
 
 @examples("chosen", "said", "expected")
-async def test_who_a_caller_is_follows_from_claims_as_settings_read_them(gate, chosen, said, expected):
+async def test_the_configured_claims_decide_who_a_caller_is(gate, chosen, said, expected):
     """No role is viewer, any other may write, unless the operator names those that may."""
     changes = {name: ABSENT if value == "(absent)" else value for name, value in said.items()}
     found = await entered(gate(**chosen), token(**changes))
@@ -443,7 +443,7 @@ def headers(token, scheme=b"Bearer"):
     return [(b"host", b"x"), (b"authorization", scheme + b" " + token.encode()), (b"accept", b"*/*")]
 
 
-async def test_a_caller_is_known_from_memory_only_after_a_look_and_for_a_while(gate, shared, key_of):
+async def test_a_caller_is_cached_for_a_while_after_the_first_check(gate, shared, key_of):
     clock = Clock()
     keeper = gate(clock=clock)
     for good, seconds in ((token_of("ec"), TOKEN_CACHE_SECONDS), (key_of(shared), API_KEY_CACHE_SECONDS)):
@@ -471,7 +471,7 @@ async def test_what_is_refused_is_never_remembered(gate, shared, key_of):
     assert not keeper._callers
 
 
-async def test_a_token_is_not_known_after_its_exp_nor_after_the_keys_changed(gate, tmp_path):
+async def test_cached_tokens_end_at_their_exp_or_when_the_keys_change(gate, tmp_path):
     clock = Clock()
     keeper, now = gate(clock=clock), time.time()
     ending = token(iat=int(now) - 100, exp=now - 1)
@@ -491,7 +491,7 @@ async def test_a_token_is_not_known_after_its_exp_nor_after_the_keys_changed(gat
     assert await entered(keeper, other)
 
 
-async def test_a_key_that_another_program_revoked_opens_for_two_seconds_more_at_most(gate, shared, key_of):
+async def test_a_key_revoked_elsewhere_works_at_most_two_more_seconds(gate, shared, key_of):
     clock, key = Clock(), key_of(shared)
     keeper = gate(clock=clock)
     assert await entered(keeper, key)

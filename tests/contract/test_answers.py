@@ -138,7 +138,7 @@ def test_the_filter_values_with_the_most_visits_are_listed(ask):
     assert rows[1] == {"filter": "short_code", "values": [*codes[:999], "1000"], "truncated": True}
 
 
-def test_the_dashboard_is_thirteen_answers_each_equal_to_its_own_endpoints(ask):
+def test_dashboard_members_equal_the_answers_of_their_endpoints(ask):
     name, headers = ask.organization()
     land(ask.lake, name, [row for who in KINDS for row in came(who, short_code="a", country="DE")])
     dashboard = ask.get("/analytics/dashboard", headers, **WEEK)
@@ -151,7 +151,7 @@ def test_the_dashboard_is_thirteen_answers_each_equal_to_its_own_endpoints(ask):
     assert all(dashboard.values())
 
 
-def test_cache_stats_counts_what_this_organization_asked_is_never_cached_and_checks_its_parameters(ask):
+def test_cache_stats_counts_only_the_organizations_own_requests(ask):
     _, mine = ask.organization()
     _, others = ask.organization()
     unused = {"entries": 0, "hits": 0, "misses": 0, "hit_rate": None, "evictions": 0, "bytes": 0, "ttl_seconds": 300,

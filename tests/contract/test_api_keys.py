@@ -57,7 +57,7 @@ def test_a_key_is_shown_once_and_opens_its_organization(client, shared_lake):
         assert made["key"][12:] not in "\n".join(db.iterdump())
 
 
-def test_the_command_line_knows_keys_that_were_made_by_http_and_the_other_way_round(client, shared_lake, key_of):
+def test_http_and_the_command_line_share_the_same_keys(client, shared_lake, key_of):
     key = key_of(shared_lake, "both")
     made = create(client, "both").json()
     told = client.get(PATH, headers=as_("both")).json()
@@ -104,7 +104,7 @@ def test_a_key_that_would_never_be_valid_is_not_created(client, expires_at):
 
 
 @pytest.mark.parametrize(("at", "told"), [("12:45:10", "12:30:00"), ("13:45:10", "13:00:00")])
-def test_when_a_key_was_last_used_is_told_to_the_hour_but_never_before_it_was_made(keys_at, lake, at, told):
+def test_last_use_is_rounded_to_the_hour_but_not_before_creation(keys_at, lake, at, told):
     client, clock = keys_at
     clock.now = NOW.replace(minute=30)
     made = create(client).json()

@@ -88,7 +88,7 @@ def state(client):
 
 
 @pytest.mark.parametrize("route", ROUTES)
-def test_a_body_that_is_not_json_not_as_declared_or_too_large_is_refused_and_changes_nothing(client, send, route):
+def test_an_invalid_or_oversized_body_is_refused_without_effect(client, send, route):
     before = state(client)
     for name, body in NOT_JSON.items():
         response = send(route, body)
@@ -140,9 +140,7 @@ def requests(client, send):
 
 
 @pytest.mark.parametrize("role", ["viewer", "Viewer", None, "an API key"])
-def test_who_may_not_write_reads_and_changes_nothing_and_a_key_makes_no_keys(
-    client, requests, shared_lake, key_of, role
-):
+def test_callers_without_write_access_change_nothing(client, requests, shared_lake, key_of, role):
     headers = bearer(key_of(shared_lake)) if role == "an API key" else as_(role=role)
     before = state(client)
     for one, method, path, body in requests:
@@ -156,7 +154,7 @@ def test_who_may_not_write_reads_and_changes_nothing_and_a_key_makes_no_keys(
     assert state(client) == before
 
 
-def test_what_another_organization_has_does_not_exist_and_what_one_makes_is_ones_own(client, requests):
+def test_resources_of_another_organization_are_not_found(client, requests):
     before, stranger = state(client), as_("stranger")
     for one, method, path, body in requests:
         if "{" in one.route and one.name != "put-link":
@@ -170,7 +168,7 @@ def test_what_another_organization_has_does_not_exist_and_what_one_makes_is_ones
     assert state(client) == before
 
 
-async def test_of_a_client_that_leaves_before_its_end_a_body_is_incomplete_and_no_key_is_stored(control):
+async def test_a_client_leaving_during_its_body_creates_no_key(control):
     pieces = iter([{"type": "http.request", "body": b'{"name":', "more_body": True}, {"type": "http.disconnect"}])
 
     async def receive():

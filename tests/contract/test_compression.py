@@ -32,7 +32,7 @@ def client(shared_lake, opened):
 
 
 @examples_at_once("accepted", "is_compressed")
-def test_gzip_is_sent_to_those_who_like_it_as_much_as_plain_bytes(accepted, is_compressed):
+def test_gzip_is_sent_if_preferred_at_least_as_much_as_identity(accepted, is_compressed):
     headers = [(b"host", b"x"), *((b"accept-encoding", value.encode()) for value in accepted)]
     assert wants_gzip(headers, b"x" * MIN_BYTES) == is_compressed
     assert not wants_gzip(headers, b"x" * (MIN_BYTES - 1))
@@ -61,7 +61,7 @@ def test_large_answers_are_a_fraction_of_their_size(client):
     assert int(answer.headers["content-length"]) * 6 < len(answer.content)
 
 
-def test_a_page_of_another_site_is_told_both_headers_that_answers_vary_by(lake, opened):
+def test_answers_across_origins_vary_by_encoding_and_origin(lake, opened):
     with opened(lake, cors_origins="https://app.example") as client:
         answer = client.get("/openapi.json", headers={"Origin": "https://app.example", "Accept-Encoding": "gzip"})
     assert (answer.headers["content-encoding"], answer.headers["vary"]) == ("gzip", "Accept-Encoding, Origin")
@@ -85,7 +85,7 @@ def held(lake):
     warehouse.close()
 
 
-async def test_an_answer_is_compressed_once_while_it_is_cached_and_counts_in_its_bytes(held, compressed):
+async def test_a_cached_answer_is_compressed_only_once(held, compressed):
     held, clock = held
 
     async def ask():
@@ -101,7 +101,7 @@ async def test_an_answer_is_compressed_once_while_it_is_cached_and_counts_in_its
         assert (await ask(), len(compressed)) == ((body, packed), times)
 
 
-async def test_an_answer_that_is_not_cached_is_compressed_as_it_was_given(held, compressed):
+async def test_an_uncached_answer_is_compressed_for_its_caller_alone(held, compressed):
     """Such as one whose visits were erased while it was being computed: nobody else gets it."""
     held, _ = held
     packed = await asyncio.gather(*(held.compressed(DASHBOARD, MARCH, False, body) for body in (b"[1]", b"[2]")))

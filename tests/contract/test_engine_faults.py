@@ -62,7 +62,7 @@ def workers():
 
 
 @pytest.mark.parametrize("by", ["engine", "watchdog", "engine and watchdog"])
-def test_a_query_out_of_time_is_stopped_and_the_next_one_answered(lake, by):
+def test_a_timed_out_query_is_stopped_and_the_next_one_answered(lake, by):
     if by == "engine" and duckdb.__version__.startswith("1."):
         pytest.skip("DuckDB 1.5 has no limit of its own")
     land(lake, "acme", [visit()])
@@ -96,7 +96,7 @@ def test_a_query_out_of_time_is_stopped_and_the_next_one_answered(lake, by):
     watchdog.close()
 
 
-async def test_a_query_that_waits_for_its_turn_does_not_use_up_its_time(lake, monkeypatch, workers):
+async def test_waiting_in_the_queue_does_not_use_up_a_querys_time(lake, monkeypatch, workers):
     land(lake, "acme", [visit()])
     monkeypatch.setattr(queries.warehouse, "template", with_condition("sleep_ms(300) IS NULL"))
     scopes = [Scope("acme", *DAYS, domain=f"d{number}.example") for number in range(5 * ((os.cpu_count() or 1) + 1))]
@@ -107,7 +107,7 @@ async def test_a_query_that_waits_for_its_turn_does_not_use_up_its_time(lake, mo
         assert time.monotonic() - begun > 1
 
 
-async def test_what_a_cluster_counted_of_a_dashboard_that_took_too_long_is_kept(lake, workers):
+async def test_finished_parts_of_a_timed_out_dashboard_are_kept(lake, workers):
     land(lake, "acme", [visit()])
     slow, asked, dashboard = ["geographic"], [], ENTRIES["dashboard"]
 
@@ -135,7 +135,7 @@ def test_a_query_out_of_time_is_told_what_to_do():
     assert problem_of(ClusterTimeout("x")).body["message"].endswith(" is kept for five minutes: try again.")
 
 
-def test_a_query_too_large_for_its_memory_is_an_error_and_the_next_one_is_answered(lake, opened, monkeypatch):
+def test_a_query_out_of_memory_fails_but_the_next_is_answered(lake, opened, monkeypatch):
     many = "CASE WHEN getvariable('domain') = 'large' THEN 3000000 ELSE 1 END"
     large = f"(SELECT max(a) FROM (SELECT row_number() OVER (ORDER BY hash(x)) AS a FROM range({many}) AS r(x))) > 0"
     monkeypatch.setattr(queries.warehouse, "template", with_condition(large))
@@ -215,7 +215,7 @@ def test_an_engine_that_a_file_ends_is_replaced(lake):
         assert max(took) < 10
 
 
-async def test_a_query_on_an_engine_that_ended_is_worth_asking_again_at_once_or_when_the_lake_is_back(lake, workers):
+async def test_a_query_is_asked_again_after_its_engine_ended(lake, workers):
     land(lake, "acme", [visit()])
     with closing(Warehouse(lake)) as warehouse:
         snapshot = warehouse.snapshot(Scope("acme", *DAYS))
@@ -300,7 +300,7 @@ class Sharing(Warehouse):
         return super().with_shared_visits(snapshot, entries, cancelled)
 
 
-async def test_work_that_answers_share_stops_when_all_of_them_are_abandoned(lake, workers):
+async def test_shared_work_stops_once_every_answer_is_abandoned(lake, workers):
     land(lake, "acme", [visit(country="FR")])
     scope = Scope("acme", *DAYS, country="FR")
     with closing(Sharing(lake)) as warehouse:
@@ -329,7 +329,7 @@ def ask_as_a_server(warehouse, entry, scope):
     ],
     ids=["by a server", "as rows", "as tables"],
 )
-def test_what_answers_shared_is_in_memory_until_the_last_of_them_is_there(lake, monkeypatch, ask):
+def test_shared_visits_stay_in_memory_until_the_last_answer(lake, monkeypatch, ask):
     land(lake, "acme", [visit(country="FR")])
     cursor, had = LockedEngine.cursor, []
 
@@ -458,7 +458,7 @@ def devices(domain):
     return f"/analytics/devices?{WEEK}&domain={domain}"
 
 
-def test_a_client_that_leaves_stops_its_query_and_gives_its_place_back(served):
+def test_a_leaving_client_stops_its_query_and_frees_its_slot(served):
     stopped = []
     for number in range(scaled(MAX_REQUESTS + 8, 100)):
         connection = served.begin(devices(f"ever{number}"))
@@ -487,7 +487,7 @@ def test_a_reader_who_leaves_takes_all_queries_along(served, cookie, way):
     served.wait_until("ended", domain, begun)
 
 
-def test_a_query_goes_on_until_the_last_of_those_who_wait_has_left(served):
+def test_a_query_runs_until_the_last_waiting_client_leaves(served):
     stopped = []
     for number in range(scaled(2, 100)):
         domain = f"ever{number}"
@@ -523,7 +523,7 @@ def test_a_shared_answer_survives_the_disconnect_of_one_caller(served):
         assert served.ask(devices(again)) == (200, b"[]")  # while the one before is being stopped
 
 
-def test_overload_is_shed_at_once_while_what_is_held_and_health_are_answered(served):
+def test_overload_is_shed_while_cached_answers_are_served(served):
     many = scaled(64, 200)
     assert served.ask(devices("go.example"))[0] == 200
     with ExitStack() as stack:
@@ -557,7 +557,7 @@ def timed(served, path):
     return time.monotonic() - begun
 
 
-def test_a_file_that_crashes_the_engine_fails_only_its_own_request(served, shared_lake, key_of):
+def test_a_file_that_crashes_the_engine_fails_only_its_request(served, shared_lake, key_of):
     land_fatal(shared_lake, "bad")
     bad = b"Authorization: Bearer " + key_of(shared_lake, "bad").encode()
     told, days = {"acme": [], "health": []}, itertools.count()

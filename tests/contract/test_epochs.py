@@ -59,7 +59,7 @@ def hits(client, headers=None):
 
 
 @pytest.mark.parametrize(("change", "changed"), CHANGES)
-def test_after_a_change_no_held_answer_is_given_but_those_of_other_organizations(lake, client, key_of, change, changed):
+def test_a_change_drops_only_the_organizations_cached_answers(lake, client, key_of, change, changed):
     theirs = bearer(key_of(lake, "other"))
     for name in ("acme", "other"):
         land(lake, name, STALE)
@@ -72,7 +72,7 @@ def test_after_a_change_no_held_answer_is_given_but_those_of_other_organizations
     assert (asked(client, headers=theirs), hits(client, theirs)) == (before, 1)
 
 
-def test_every_endpoint_answers_as_a_server_that_was_started_afterwards(lake, client, opened):
+def test_after_a_change_endpoints_answer_like_a_fresh_server(lake, client, opened):
     land(lake, "acme", STALE)
     held = {name: asked(client, name) for name in ENDPOINTS}
     reclassify(lake)
@@ -83,7 +83,7 @@ def test_every_endpoint_answers_as_a_server_that_was_started_afterwards(lake, cl
     assert {name for name in ENDPOINTS if told[name] != held[name]} >= must_differ
 
 
-def test_what_lands_waits_for_the_five_minutes_before_and_after_a_reclassification(lake, client):
+def test_landed_visits_wait_five_minutes_around_reclassification(lake, client):
     land(lake, "acme", STALE)
     for expected in ((10, 0, 0), (0, 7, 4)):
         assert counts(client) == expected
@@ -93,7 +93,7 @@ def test_what_lands_waits_for_the_five_minutes_before_and_after_a_reclassificati
     assert counts(client) == (0, 8, 4)
 
 
-def test_an_answer_is_held_on_where_nothing_of_the_organization_changed(lake, client):
+def test_an_answer_stays_cached_if_its_organization_is_unchanged(lake, client):
     for name in ("acme", "other"):
         land(lake, name, STALE)
     first = asked(client)
@@ -124,7 +124,7 @@ class HeldBack(Warehouse):
 
 
 @pytest.mark.parametrize(("name", "change", "changed"), [("traffic-overview", *CHANGES[0]), ("dashboard", *CHANGES[1])])
-async def test_an_answer_under_way_during_a_change_is_given_to_who_asked_before_only(lake, name, change, changed):
+async def test_an_answer_begun_before_a_change_serves_no_later_request(lake, name, change, changed):
     land(lake, "acme", STALE)
     scope = Scope("acme", date(2026, 3, 2), date(2026, 3, 8))
     with closing(Workers()) as workers, closing(HeldBack(lake)) as warehouse:
@@ -146,7 +146,7 @@ async def test_an_answer_under_way_during_a_change_is_given_to_who_asked_before_
 
 
 @pytest.mark.parametrize(("name", "times"), [("traffic-overview", 3), ("dashboard", 1)])
-def test_a_query_whose_files_are_gone_is_asked_again_with_those_of_now(lake, opened, monkeypatch, times, name):
+def test_a_query_is_retried_if_its_files_were_deleted(lake, opened, monkeypatch, times, name):
     """The files are merged, and the old ones deleted, as soon as a query was told of them; the server does neither."""
     taken, snapshots = Warehouse.snapshot, []
 

@@ -25,7 +25,7 @@ def client(shared_lake, opened):
 
 
 @pytest.mark.parametrize("name", [*WORDS, "domain"])
-def test_under_a_filter_exactly_the_visits_with_a_word_are_counted(client, name):
+def test_a_filter_counts_exactly_the_visits_with_its_value(client, name):
     for value in {word(row, name) for row in VISITS} | {"nowhere"}:
         counted = sum(word(row, name) == PARAMETERS[name].parse(str(value)) for row in VISITS)
         answer = client.get("/analytics/traffic-overview", params={"range": "30d", name: value}).json()

@@ -43,7 +43,7 @@ def logged(lake, opened):
 # Headers
 
 
-def test_every_response_has_the_standing_headers_and_a_number_of_its_own(client):
+def test_responses_have_the_standard_headers_and_a_unique_id(client):
     asked = [("GET", OVERVIEW, 200), ("GET", OVERVIEW, 200), ("GET", "/nothing", 404), ("POST", OVERVIEW, 405),
              ("GET", f"{OVERVIEW}?range=x", 400), ("GET", "/healthz", 200), ("POST", "/visits", 202)]  # fmt: skip
     answers = [client.request(method, path) for method, path, _ in asked]
@@ -76,7 +76,7 @@ def test_without_configuration_no_other_site_may_ask(client):
     assert "access-control-allow-origin" not in client.get(OVERVIEW, headers={"Origin": APP}).headers
 
 
-def test_a_configured_site_may_ask_and_read_that_it_asked_too_often_and_no_other_may(lake, opened):
+def test_only_configured_origins_may_read_answers(lake, opened):
     with opened(lake, cors_origins=f"{APP},http://localhost:3000") as client:
         for origin in (APP, EVIL):
             answers = [client.get(OVERVIEW, headers={"Origin": origin}) for _ in range(2)]  # computed, then held
@@ -100,7 +100,7 @@ def test_a_configured_site_may_ask_and_read_that_it_asked_too_often_and_no_other
 
 
 @pytest.mark.parametrize("origins", ["", APP], ids=["no sites", "one site"])
-def test_every_answer_to_a_page_of_another_site_is_json_on_every_path(lake, opened, origins):
+def test_every_answer_to_another_origin_is_json(lake, opened, origins):
     limits = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retry-after")
     statuses = Counter()
     with opened(lake, cors_origins=origins) as client:
@@ -123,7 +123,7 @@ def test_every_answer_to_a_page_of_another_site_is_json_on_every_path(lake, open
 # The log
 
 
-def test_every_request_is_one_line_that_tells_nothing_a_client_wrote(logged, tell):
+def test_each_request_logs_one_line_without_client_text(logged, tell):
     client, lines = logged
     evil = ["\r\nx", "\0", "\x1b[2J", "\u2028", "\u202e", "é", "canary", "%0d%0aSet-Cookie:%20a", "x" * 8_000]
     chance, sent = random.Random(1), 80
@@ -160,7 +160,7 @@ def test_a_line_says_what_was_asked_and_what_became_of_it(logged):
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["at"]) for line in told)
 
 
-def test_an_unforeseen_error_is_a_500_and_a_line_with_its_place_but_not_its_words(logged, monkeypatch):
+def test_an_unforeseen_error_logs_its_place_but_not_its_message(logged, monkeypatch):
     client, lines = logged
 
     def failing(*_):
@@ -205,7 +205,7 @@ def test_a_reader_of_the_log_that_left_stops_nothing():
     assert not log._thread.is_alive()
 
 
-def test_lines_that_wait_for_a_slow_reader_are_bounded_and_the_loss_is_told(monkeypatch):
+def test_log_lines_dropped_for_a_slow_reader_are_counted(monkeypatch):
     monkeypatch.setattr("service.core.logs.MAX_WAITING_LINES", 10)
     reader, writer = socket.socketpair()
     writer.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)

@@ -57,7 +57,7 @@ def create(mine, **changes):
     return mine("POST", PATH, 201, json=HOOK | changes)
 
 
-def test_a_hook_is_created_and_each_of_its_secrets_shown_once_and_only_where_it_is_made(mine):
+def test_a_hooks_secret_is_shown_only_when_it_is_created(mine):
     made = create(mine)
     assert list(made) == [*FIELDS, "secret"]
     assert re.fullmatch(r"hook_[0-9a-f]{20}", made["id"])
@@ -176,7 +176,7 @@ def test_neither_secrets_nor_urls_are_in_the_log_or_the_metrics(lake, opened, re
     assert "traffic_hook_pending 0.0" in metrics
 
 
-def test_the_secret_is_in_control_sqlite_only_which_others_cannot_read(lake, opened):
+def test_a_secret_is_only_in_the_private_control_sqlite(lake, opened):
     with opened(lake) as client:
         made = client.post(PATH, json=HOOK).json()
     files = [path for path in lake.root.rglob("*") if path.is_file()]
@@ -186,7 +186,7 @@ def test_the_secret_is_in_control_sqlite_only_which_others_cannot_read(lake, ope
         assert db.execute("SELECT count(*) FROM hooks").fetchall() == [(1,)]
 
 
-def test_an_approval_that_a_hook_has_no_room_for_changes_nothing_and_names_it(lake, opened, receiver, monkeypatch):
+def test_an_approval_that_a_full_hook_blocks_changes_nothing(lake, opened, receiver, monkeypatch):
     monkeypatch.setattr("service.hooks.delivery.DEADLINE_SECONDS", 600)
     hanging = receiver(["hang"])
     with opened(lake, hook_networks="127.0.0.0/8") as client:

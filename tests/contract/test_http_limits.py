@@ -102,7 +102,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_too_much_or_ambiguous_is_refused_once_and_the_connection_ends(told, name):
+def test_an_oversized_or_ambiguous_request_ends_its_connection(told, name):
     sent, status, error = REFUSED[name]
     [(found, headers, body)] = told(sent)
     assert (found, json.loads(body)["error"]) == (status, error)

@@ -68,7 +68,7 @@ def test_from_finding_to_shipped_fix(asked, found):
     assert actors == {("system", "system"), ("somebody", "user")}
 
 
-def test_a_redirect_is_typed_written_as_a_link_and_polled_by_its_entity_tag(asked, approved, shared_lake):
+def test_a_redirect_is_written_as_a_link_and_polled_by_its_etag(asked, approved, shared_lake):
     for one in asked.get("/implementations/active").json():
         asked.post(f"/jobs/{one['job_id']}/implementations/{one['number']}/status", json={"status": "withdrawn"})
     links(shared_lake, "acme", [{"short_code": "gones", "target_url": "https://example.com/gones"}])
@@ -121,14 +121,14 @@ def test_an_implementation_that_is_none_does_not_exist(asked, approved):
         assert asked.post(f"{path}/status", json={"status": "shipped"}).status_code == 404
 
 
-def test_what_the_status_does_not_allow_is_409_with_status_and_version(asked, approved):
+def test_an_action_the_status_forbids_is_409_with_the_version(asked, approved):
     response = act(asked, approved, "review")
     assert response.status_code == 409
     assert list(response.json()) == ["error", "message", "status", "version"]
     assert (response.json()["status"], response.json()["version"]) == ("approved", 2)
 
 
-def test_a_write_is_done_for_this_version_or_any_and_for_another_one_it_is_412(asked, found):
+def test_a_write_with_another_version_in_if_match_is_412(asked, found):
     before = asked.get(found).json()
     for header in ('"2"', '"0"', "1", 'W/"1"', '"1", "2"', "x", '""', '"' + "9" * 30 + '"'):
         for path, body in ((f"{found}/actions", {"action_id": "review"}), (f"{found}/implementations", TEXT)):

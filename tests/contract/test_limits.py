@@ -73,9 +73,7 @@ def test_sixty_requests_are_answered_and_the_next_is_429(asked, clock):
     assert body["message"] == "Wait 45 s: 60 requests per minute are answered for each source address."
 
 
-def test_the_limit_stands_before_all_else_and_its_four_headers_are_on_every_kind_of_response_once(
-    asked, clock, monkeypatch
-):
+def test_every_response_has_each_rate_limit_header_once(asked, clock, monkeypatch):
     monkeypatch.setattr(warehouse, "template", lambda _: "SELECT error('out of order')")
     asks = [("/jobs", "HEAD", 200), ("/nothing", "GET", 404), ("/analytics/devices?range=x", "GET", 400),
             ("/analytics/devices", "POST", 405), ("/openapi.json", "GET", 200), ("/jobs/job_x", "GET", 404),
@@ -131,7 +129,7 @@ bursts = st.tuples(
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.lists(bursts, min_size=1, max_size=12))
-def test_the_log_does_what_a_naive_model_does_and_no_window_holds_more_than_sixty(script):
+def test_the_rate_limiter_agrees_with_a_naive_model(script):
     clock, model, tick = Clock(), Model(), 0
     limiter = RateLimiter((), clock, lambda: clock.now + 1_000_000)
     for source, count, pause in script:
@@ -173,7 +171,7 @@ def test_whatever_a_clock_says_a_429_tells_to_wait(start, pause, later):
         assert wait == math.ceil(milliseconds / 1_000)
 
 
-def test_millions_of_forged_sources_cost_little_memory_and_no_other_caller(tell, monkeypatch):
+def test_millions_of_forged_sources_need_little_memory(tell, monkeypatch):
     """A sixteenth of the sources and of the memory, or with TRAFFIC_FAULTS=all ten millions of sources in all of it."""
     part = 1 if SHARE == "all" else 16
     monkeypatch.setattr(limits, "MAX_SOURCES", limits.MAX_SOURCES // part)
@@ -200,7 +198,7 @@ def test_millions_of_forged_sources_cost_little_memory_and_no_other_caller(tell,
     tell(made_up_sources=sources, remembered=len(limiter), kilobytes=held >> 10)
 
 
-def test_a_source_is_forgotten_when_another_comes_once_nothing_of_it_is_counted():
+def test_an_expired_source_is_forgotten_when_another_comes():
     clock = Clock(0)
     limiter = RateLimiter((), clock)
     for source in ("a", "b"):
@@ -228,13 +226,13 @@ def source(peer, *lines, trusted=TRUSTED):
 
 
 @examples_at_once("peer", "expected")
-def test_a_source_is_an_ipv4_address_or_the_64_of_an_ipv6_address(peer, expected):
+def test_a_source_is_an_ipv4_address_or_an_ipv6_slash_64(peer, expected):
     assert source(peer) == source(peer, trusted=()) == expected
 
 
 @pytest.mark.parametrize("peer", [V4, "::ffff:198.51.100.7", "192.0.2.2", "11.0.0.1", V6, "testclient", "", None])
 @pytest.mark.parametrize("line", ["203.0.113.1", "10.0.0.1", "203.0.113.1, 10.0.0.2", "", "nonsense", V6])
-def test_a_peer_that_is_not_trusted_is_not_believed_and_by_default_no_peer_is(peer, line):
+def test_forwarded_addresses_of_untrusted_peers_are_ignored(peer, line):
     assert source(peer, line) == source(peer)
     assert source("127.0.0.1", line, trusted=()) == "127.0.0.1"
 

@@ -84,7 +84,7 @@ def test_a_new_link_resolves_a_target_at_once(client, shared_lake):
         assert overview["total_visits"] == visits
 
 
-def test_links_of_another_organization_are_neither_read_nor_changed(client, stored):
+def test_links_of_other_organizations_cannot_be_read_or_changed(client, stored):
     put(client, "*/sale")
     other = as_("other")
     assert client.get("/links/*/sale", headers=other).status_code == 404
@@ -108,7 +108,7 @@ def test_bodies_and_paths_that_have_no_place_here_are_refused(client):
         assert client.get(path).status_code == 404
 
 
-def test_a_change_waits_for_other_programs_and_no_other_request_waits_for_it(client, shared_lake, stored, monkeypatch):
+def test_a_change_waiting_for_a_lock_does_not_block_requests(client, shared_lake, stored, monkeypatch):
     monkeypatch.setattr(link_endpoints, "MAX_WAITING_EDITS", 2)
     put(client, "*/first")
     with ThreadPoolExecutor(5) as pool:

@@ -106,7 +106,7 @@ def test_the_days_of_a_query(days, query, first, last):
     ("start", "end"),
     [("2026-03-16", "2026-03-17"), ("2026-03-02", "2026-03-01"), (TODAY - timedelta(3_700), "2999-01-01")],
 )
-def test_a_start_after_the_last_day_or_3700_days_before_it_is_refused(refusal, start, end):
+def test_a_period_that_is_reversed_or_over_3700_days_is_refused(refusal, start, end):
     assert "start_date" in refusal(start_date=start, end_date=end)["error"]
 
 
@@ -151,7 +151,7 @@ def test_what_takes_no_effect_is_ignored(asked, query):
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
-def test_a_parameter_given_twice_or_with_more_than_2048_characters_is_refused(asked, refusal, name):
+def test_a_repeated_or_overlong_parameter_is_refused(asked, refusal, name):
     days = {"start_date": "2026-03-01", "end_date": "2026-03-02"}
     value = {"range": "7d", "traffic_type": "ai", "status": "404", **days}.get(name, "a")
     response = asked.get("/analytics/bot-traffic", params=[*(days | {name: value}).items(), (name, value)])
@@ -160,7 +160,7 @@ def test_a_parameter_given_twice_or_with_more_than_2048_characters_is_refused(as
     assert name in refusal("bot-traffic", **days | {name: "x" * 2_049})["error"]
 
 
-def test_domain_is_compared_in_lower_case_and_short_code_with_case(total):
+def test_domain_ignores_case_and_short_code_does_not(total):
     assert total(domain="B.Example") == total(domain="b.example") == 1
     assert [total(short_code=code) for code in ("Sale", "sale", "SALE")] == [3, 4, 0]
     assert total(short_code="Sale", domain="b.EXAMPLE") == 1
@@ -179,7 +179,7 @@ def test_any_text_is_a_value_that_nothing_has(asked, total, name):
 
 
 @examples_at_once("written")
-def test_a_target_is_found_however_scheme_host_port_and_slash_are_written(total, written):
+def test_target_urls_are_normalized_before_they_are_compared(total, written):
     assert total(target_url=written) == total(short_code="Sale") == 3  # on every domain
     assert total(target_url=written, domain="b.example") == 1
 
@@ -193,13 +193,13 @@ def test_of_a_target_the_visits_of_its_newest_link_count(total):
 
 
 @examples_at_once("written")
-def test_an_unknown_target_gives_zeros_and_never_unfiltered_visits(answer, total, written):
+def test_an_unknown_target_counts_no_visits(answer, total, written):
     assert total(target_url=written) == total(target_url=written, short_code="Sale") == 0
     for endpoint in ("top-links", "domain-breakdown"):
         assert answer(endpoint, {"target_url": written}) == []
 
 
-def test_domain_breakdown_ignores_short_code_even_one_that_is_not_a_value_but_not_target_url(answer):
+def test_domain_breakdown_ignores_short_code_but_not_target_url(answer):
     def domains(query):
         return {row["domain"]: row["visits"] for row in answer("domain-breakdown", query)}
 
@@ -231,14 +231,14 @@ def test_bot_traffic_takes_a_traffic_type_in_any_case(answer, word, found):
         assert {row["bot_category"] for row in rows} == found, spelling
 
 
-def test_bot_traffic_knows_every_traffic_type_that_other_answers_name(answer):
+def test_bot_traffic_takes_every_traffic_type_of_other_answers(answer):
     filters = {row["filter"]: row["values"] for row in answer("filter-values", {})}
     values = [row["traffic_type"] for row in answer("traffic-value-breakdown", {})]
     assert set(filters["traffic_type"]) == set(values) == set(BOT_CATEGORIES)
     assert answer("bot-traffic", {}) == answer("bot-traffic", {"traffic_type": ""})
 
 
-def test_an_unknown_traffic_type_is_refused_with_the_allowed_ones(refusal):
+def test_the_refusal_of_a_traffic_type_lists_the_allowed_ones(refusal):
     body = refusal("bot-traffic", traffic_type="robots")
     assert "traffic_type" in body["error"]
     words = {*BOT_CATEGORIES, "assistant", "training-crawler", "coding-agent", "ai-referral", "other", "ai"}
@@ -280,12 +280,15 @@ def test_another_method_is_405_with_what_is_allowed(asked, path, allowed):
             problem(response)
 
 
-def test_no_answer_tells_a_version_and_head_is_get_without_a_body(asked):
+def test_head_is_get_without_a_body(asked):
     for path in ("/analytics/devices", "/jobs", "/agent-hooks"):
         head, get = asked.head(path), asked.get(path)
         assert (head.status_code, head.content) == (200, b"")
         assert head.headers["content-length"] == str(len(get.content))
         assert (set(head.headers), head.headers["content-type"]) == (set(get.headers), get.headers["content-type"])
+
+
+def test_no_answer_reveals_a_version(asked):
     for path in ("/analytics/devices", "/nothing", "/healthz"):
         headers = asked.get(path).headers
         assert not [name for name in headers if "version" in name or name in ("server", "x-powered-by")]
@@ -308,7 +311,7 @@ def test_a_base_path_prefixes_all_routes(lake, opened):
 
 
 @pytest.mark.parametrize("name", ["traffic-overview", "weekly-trend-weeks"])
-def test_a_dashboard_of_which_one_member_fails_is_500_and_tells_nothing_of_the_cause(client, monkeypatch, name):
+def test_a_dashboard_with_a_failing_member_hides_the_cause(client, monkeypatch, name):
     def template(asked):
         return "SELECT error('out of order')" if asked == name else catalog.template(asked)
 
@@ -351,7 +354,7 @@ def test_a_query_that_runs_too_long_is_500_with_advice(lake, opened, monkeypatch
 # The dashboard
 
 
-def test_all_members_of_the_dashboard_see_the_same_visits_while_others_land(lake, client, monkeypatch):
+def test_dashboard_members_see_the_same_visits_while_others_land(lake, client, monkeypatch):
     land(lake, "acme", [visit()])
     turn = threading.Lock()
     left = iter(range(3))

@@ -126,7 +126,7 @@ def look(port, kinds):
         slow.look(held)
 
 
-def test_slow_clients_are_cut_off_in_time_and_cost_others_nothing(filled, serving):
+def test_slow_clients_are_cut_off_without_cost_to_others(filled, serving):
     resource.setrlimit(resource.RLIMIT_NOFILE, (4_096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     lake, header = filled
     body = reported(header, b"Content-Length: 100") + b"[" * 10
@@ -218,7 +218,7 @@ def test_an_abandoned_body_closes_its_connection_silently(port_and_header):
         assert rest_on(connection) == b""
 
 
-def test_a_body_that_comes_on_and_on_after_its_answer_is_not_read_for_long(shared_lake, serving):
+def test_a_body_that_keeps_coming_after_its_answer_is_cut_off(shared_lake, serving):
     with hurried(serving, shared_lake, LINGER_SECONDS=0.2) as (port, _):
         for framing in (b"Content-Length: 1000000", CHUNKED):
             with connected(port, "127.4.0.7") as connection:
@@ -230,7 +230,7 @@ def test_a_body_that_comes_on_and_on_after_its_answer_is_not_read_for_long(share
                 assert time.monotonic() - begun < 15
 
 
-def test_who_is_idle_is_closed_in_silence_and_who_comes_again_in_time_is_not(port_and_header):
+def test_only_an_idle_connection_is_closed_and_silently(port_and_header):
     with connected(port_and_header[0], "127.4.0.4") as connection:
         for _ in range(3):
             connection.sendall(request(b"/healthz"))

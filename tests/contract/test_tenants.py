@@ -46,7 +46,7 @@ def client(shared_lake, with_provider):
     return with_provider
 
 
-def test_the_other_organization_would_be_seen_if_one_could_see_it(client):
+def test_the_canary_shows_in_its_own_organizations_answers(client):
     client.post("/settings/api-keys", json={"name": CANARY}, headers=as_("other"))
     told = {path: client.get(path, headers=as_("other")).text for path in PATHS}
     blind = [path for path, text in told.items() if CANARY not in text]
@@ -73,7 +73,7 @@ def test_no_question_shows_a_word_of_another_organization(client, tell):
     tell(questions=len(asked), hostile_values=len(values), canaries=0)
 
 
-def test_an_answer_without_a_filter_is_never_that_of_another_organization(client):
+def test_unfiltered_answers_never_come_from_another_organization(client):
     for _ in range(2):
         for organization, seen in (("other", True), ("acme", False)):
             told = client.get("/analytics/dashboard", headers=as_(organization)).text

@@ -80,9 +80,7 @@ def kept(lake, organization="acme"):
 
 @pytest.mark.parametrize("kind", [None, "text/plain", "application/json", "nonsense"])
 @pytest.mark.parametrize("is_array", [False, True])
-def test_visits_are_lines_or_an_array_whatever_their_type_in_chunks_and_beside_any_parameter(
-    asked, shared_lake, kind, is_array
-):
+def test_visits_may_be_lines_or_an_array_of_any_content_type(asked, shared_lake, kind, is_array):
     one, two = name(), name()
     rows = [row(one), json.dumps({"url": f"https://go.example{two}"}), row(one)]
     whole = (f"[{','.join(rows)}]" if is_array else "\n".join(rows)).encode()
@@ -117,7 +115,7 @@ def test_bad_rows_are_refused_by_place_and_the_good_ones_stay(asked, shared_lake
     assert {path: kept(shared_lake)[path] for path in (one, two, "/", "x")} == {one: 2, two: 2, "/": 0, "x": 0}
 
 
-def test_where_every_row_is_refused_the_request_is_and_the_reasons_are_answered(asked):
+def test_a_request_without_valid_visits_is_refused_with_reasons(asked):
     response = send(asked, row("x"), "nonsense")
     assert response.status_code == 400
     assert response.json() == {
@@ -336,9 +334,7 @@ def wait_at(gate, senders):
     until(lambda: gate.groups == [1] and gate.receiver._commits.count_pending("") == senders)
 
 
-def test_visits_are_acknowledged_when_they_are_durable_and_those_that_wait_land_together(
-    client, lake, gate, monkeypatch
-):
+def test_visits_that_wait_are_made_durable_together(client, lake, gate, monkeypatch):
     transactions = []
     monkeypatch.setattr(pending, "enqueue", lambda *args, keep=pending.enqueue: transactions.append(1) or keep(*args))
     first = gate.begin(client, row("/first"))
@@ -376,7 +372,7 @@ async def test_small_posts_past_a_limit_take_turns(lake, monkeypatch):
 FULL = {"error": "Nothing was stored: the disk is full or fails.", "message": "Retry later."}
 
 
-def test_where_the_disk_fails_nothing_is_acknowledged_and_reads_go_on(client, lake, monkeypatch):
+def test_a_failing_disk_acknowledges_nothing_but_serves_reads(client, lake, monkeypatch):
     assert send(client, row("/before")).status_code == 202
     full = sqlite3.OperationalError("database or disk is full")
 
@@ -404,7 +400,7 @@ def test_where_the_disk_fails_nothing_is_acknowledged_and_reads_go_on(client, la
     assert kept(lake) == {"/before": 1, "/after": 1}
 
 
-def test_no_visit_is_acknowledged_into_a_lake_that_was_moved_away(client, lake):
+def test_no_visit_is_acknowledged_after_the_lake_moved_away(client, lake):
     assert send(client, row("/before")).status_code == 202
     away = lake.root.with_name("away")
     lake.root.rename(away)
@@ -431,7 +427,7 @@ def test_of_a_group_that_cannot_be_kept_no_visit_is_acknowledged(client, lake, g
 
 
 @pytest.mark.parametrize("place", ["data.ingest.live.pending.enqueue", "data.ingest.live.Classifier"])
-def test_after_an_unforeseen_failure_is_a_500_the_next_visits_are_taken(client, lake, monkeypatch, place):
+def test_visits_are_accepted_again_after_an_unforeseen_failure(client, lake, monkeypatch, place):
     with monkeypatch.context() as patch:
         patch.setattr(place, lambda *_: 1 / 0)
         response = send(client, row("/lost"))
@@ -509,7 +505,7 @@ def test_of_a_body_that_ends_early_nothing_is_taken(served, how):
 
 
 @pytest.mark.parametrize("size", [100, 200_000])
-def test_the_body_of_a_refused_request_is_not_taken_for_the_next_one(served, size):
+def test_a_refused_requests_body_is_not_read_as_the_next_request(served, size):
     caller, lake = served
     path, smuggled = name(), name()
     inner = head(caller, b"Content-Length: %d" % len(row(smuggled))) + row(smuggled).encode()
@@ -524,7 +520,7 @@ def test_the_body_of_a_refused_request_is_not_taken_for_the_next_one(served, siz
     assert kept(lake)[smuggled] == 0
 
 
-def test_many_senders_at_once_are_all_acknowledged_and_every_visit_is_answered_once(served, tell):
+def test_visits_of_many_concurrent_senders_are_each_counted_once(served, tell):
     """Beside them, others send the same and leave at once, half of them with a reset."""
     caller, lake = served
     paths = {f"/many-{sender}-{turn}-{number}" for sender in range(12) for turn in range(4) for number in range(5)}
