@@ -35,7 +35,7 @@ WHOLE = Counter({("/a", "a.example"): 1, ("/b", "a.example"): 1})
 
 
 @pytest.mark.parametrize("first", ["", "b.example", "a.example"])
-def test_a_log_whose_visits_were_erased_lands_again_with_its_right_domain(lake, load, first):
+def test_an_erased_log_lands_again_with_the_right_domain(lake, load, first):
     load(line("/a", 4) if not first else LOG, Options("acme", first, "combined"))  # one of them has grown since
     erase(lake, domain=first or None, no_domain=None if first else True)
     summary = load(LOG, again=True)
@@ -47,7 +47,7 @@ def test_a_log_whose_visits_were_erased_lands_again_with_its_right_domain(lake, 
 
 
 @pytest.mark.parametrize(("first", "dry_run"), [("", False), ("b.example", True), ("a.example", False)])
-def test_while_visits_of_its_days_and_domain_are_there_it_is_refused_and_names_the_erase(lake, load, first, dry_run):
+def test_importing_again_is_refused_until_its_visits_are_erased(lake, load, first, dry_run):
     load(LOG, Options("acme", first, "combined"))
     load(line("/other", 9), name="other.log")
     flag = f"--domain {first}" if first else "--no-domain"
@@ -61,7 +61,7 @@ def test_while_visits_of_its_days_and_domain_are_there_it_is_refused_and_names_t
     assert len(rows_of(lake)) == (1 if dry_run else 3)
 
 
-def test_visits_of_other_days_and_domains_do_not_stand_in_the_way(lake, load):
+def test_visits_of_other_days_and_domains_do_not_block_an_import(lake, load):
     load(line("/day", 6), name="day.log")
     load(line("/domain", 4), Options("acme", "b.example", "combined"), name="domain.log")
     load(line("/organization", 4), Options("other", "a.example", "combined"), name="organization.log")
@@ -69,7 +69,7 @@ def test_visits_of_other_days_and_domains_do_not_stand_in_the_way(lake, load):
     assert load(LOG).already_imported
 
 
-def test_logs_that_share_a_day_land_again_in_one_run_and_copies_of_them_once(lake, load, tmp_path):
+def test_logs_sharing_a_day_land_again_once_in_one_run(lake, load, tmp_path):
     load(line("/old", 3) + line("/shared", 4), name="access.log.1")
     load(LOG)
     erase(lake, domain="a.example")
@@ -94,7 +94,7 @@ def test_a_log_whose_lines_name_hosts_needs_room_for_these(lake, load):
     assert domains(lake) == {("/a", "go.example"): 1}
 
 
-def test_erasures_of_links_and_visitors_in_its_days_are_told_without_a_hash(today, lake, load):
+def test_reported_erasures_do_not_name_the_visitor(today, lake, load):
     load(LOG)
     for criteria in (
         {"short_code": "a"},
@@ -110,7 +110,7 @@ def test_erasures_of_links_and_visitors_in_its_days_are_told_without_a_hash(toda
     assert load(LOG, Options("other", log_format="combined"), dry_run=True).erasures == []
 
 
-def test_a_crash_changes_nothing_the_next_run_lands_all_once_and_a_rebuilt_manifest_knows_it(lake, load, tmp_path):
+def test_importing_again_survives_a_crash_and_a_rebuild(lake, load, tmp_path):
     load(LOG)
     erase(lake, domain="a.example")
     with failing_at("data.store.landing", "move_durably", 2):

@@ -59,7 +59,7 @@ def test_combinations_lead_back_to_every_column(rows, width):
     assert len(parts[0]) == len({row[:width] for row in rows})
 
 
-def test_combinations_of_as_many_words_as_a_block_can_hold_stay_apart():
+def test_combinations_of_the_most_words_in_a_block_stay_distinct():
     most = 800_000  # of lines that can be read, none of them shorter than twenty bytes
     columns = [pa.array([0, most, most], pa.int32()), pa.array([most, 0, most], pa.int32()), pa.array([0, most, most])]
     numbers, parts = composite_key(*columns)

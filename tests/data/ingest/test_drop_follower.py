@@ -58,7 +58,7 @@ def place(tmp_path, lake):
     return Place(tmp_path / "drop", lake)
 
 
-def test_whole_contents_count_once_whatever_they_are_called_and_how_they_are_compressed(place):
+def test_equal_contents_count_once_despite_name_and_compression(place):
     place.drop("b.log", lines("/1", "/2"))
     place.drop("b-again.log.gz", gzip.compress(lines("/1", "/2").encode()))
     place.drop("deep/b.log.zst", pa.compress(lines("/1", "/2").encode(), "zstd", asbytes=True))
@@ -85,7 +85,7 @@ def test_what_was_imported_before_counts_once(place, load):
     assert load(lines("/2"), options).already_imported
 
 
-def test_a_key_that_grows_is_continued_and_one_that_is_written_anew_is_new(place):
+def test_a_grown_object_is_continued_and_a_rewritten_one_is_new(place):
     for body in (lines("/1") + lines("/2")[:-1], lines("/1", "/2", "/3")):
         place.drop("1", body)
         place.follow()
@@ -98,7 +98,7 @@ def test_a_key_that_grows_is_continued_and_one_that_is_written_anew_is_new(place
     assert paths(place.lake) == Counter(("/1", "/2", "/3", "/4", "/5"))
 
 
-def test_a_followed_log_that_begins_like_an_object_leaves_that_one_known(place, tmp_path):
+def test_a_log_that_begins_like_an_object_leaves_that_known(place, tmp_path):
     place.drop("1", lines("/1"))
     place.follow()
     log = tmp_path / "access.log"
@@ -121,7 +121,7 @@ def test_two_followers_at_once_land_each_content_once(place):
     assert place.objects() == 15
 
 
-def test_after_a_rebuild_objects_are_known_by_the_files_alone_and_grow_on(place):
+def test_objects_are_known_and_can_grow_after_a_rebuild(place):
     place.drop("1", lines("/1"))
     place.follow()
     place.drop("1", lines("/1", "/2"))
@@ -136,7 +136,7 @@ def test_after_a_rebuild_objects_are_known_by_the_files_alone_and_grow_on(place)
             assert place.follow(again).objects == 0
 
 
-def test_what_was_erased_does_not_return_and_a_backup_knows_what_was_read(place, tmp_path):
+def test_erased_objects_do_not_return_even_in_a_backup(place, tmp_path):
     place.drop("1", lines("/1"))
     place.follow()
     Eraser(place.lake).run("acme", Criteria(domain="go.example"))
@@ -167,7 +167,7 @@ def test_what_is_not_a_log_is_refused_once_and_the_others_land(place):
     assert follower.totals.visits == 3
 
 
-def test_a_place_out_of_reach_is_told_once_and_one_object_does_not_hold_up_the_others(place):
+def test_an_unreadable_object_does_not_hold_up_the_others(place):
     for number in range(5):
         place.drop(str(number), lines(f"/{number}"))
     follower = place.follower()
@@ -200,9 +200,7 @@ def test_a_place_out_of_reach_is_told_once_and_one_object_does_not_hold_up_the_o
     assert "is not a folder any more" in place.told[-1]
 
 
-def test_a_place_that_is_not_a_folder_is_refused_and_a_file_that_was_just_written_is_left_until_it_rests(
-    place, tmp_path
-):
+def test_a_file_just_written_is_left_until_it_rests(place, tmp_path):
     place.drop("1", lines("/1"), rests=False)
     assert place.follow().objects == 0
     os.utime(place.folder / "1", (1, 1))

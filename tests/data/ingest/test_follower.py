@@ -305,7 +305,7 @@ def test_every_line_lands_once_whatever_becomes_of_its_file(site, what, transcri
             pytest.fail(f"{what}: step {number}, {step}: {site.paths()} {site.told}")
 
 
-def test_a_follower_that_is_to_stop_ends_after_a_block_and_the_next_one_goes_on(site, monkeypatch):
+def test_a_stopping_follower_ends_after_a_block(site, monkeypatch):
     monkeypatch.setattr("data.ingest.tail.BLOCK_BYTES", 50_000)
     paths, told = [f"/{number}" for number in range(1000)], []
     site.write(lines(*paths))
@@ -357,7 +357,7 @@ def test_no_address_reaches_the_disk(lake, tmp_path):
     assert b"198.51.100" not in told
 
 
-def test_a_log_truncated_while_it_is_read_is_not_mistaken_for_the_old_one(site, monkeypatch):
+def test_a_log_truncated_while_read_is_not_taken_for_the_old_one(site, monkeypatch):
     site.grow("/a")
     read = Tail.read
 

@@ -58,7 +58,7 @@ def landed(lake, *columns, organization="acme", domain=None):
 # Agents
 
 
-def test_every_visit_is_verified_contradicted_or_left_as_it_was_with_lists_and_no_visit_without(lake, load):
+def test_visits_are_verified_only_where_lists_were_fetched(lake, load):
     summary = load(LOG, proxies=PROXIES)
     assert landed(lake, *SAID) == UNCHECKED
     assert summary.contradicted == Counter()
@@ -74,7 +74,7 @@ def test_every_visit_is_verified_contradicted_or_left_as_it_was_with_lists_and_n
     assert visitors(lake, "again.example") == before
 
 
-def test_only_the_proxies_that_are_known_are_passed_over_also_in_a_dry_run(lake, load, tmp_path):
+def test_only_known_proxies_are_exempt_from_verification(lake, load, tmp_path):
     fetch_lists(lake)
     (tmp_path / "access.log").write_text(LOG)
     summary = Importer(lake).run(tmp_path / "access.log", ACME, dry_run=True)
@@ -174,7 +174,7 @@ ADDRESSES = {
 PEOPLE = "".join(line(path, ip, CHROME) for path, ip in ADDRESSES.items()) + line("/bot", "81.2.69.8")
 
 
-def test_the_country_of_a_visit_is_that_of_its_address_also_of_a_contradicted_one(lake, load, database):
+def test_the_country_of_a_visit_comes_from_its_address(lake, load, database):
     load(PEOPLE, countries=database(DE | {"5.5.5.0/24": {"country": {"iso_code": "GB"}}}))
     known = {"/de": ("DE",), "/de-too": ("DE",), "/gb": ("GB",), "/bot": ("DE",)}
     assert landed(lake, "country") == dict.fromkeys(ADDRESSES, (None,)) | known
@@ -187,9 +187,7 @@ AFTER, NO_COUNTRY = tables(__file__)["countries_after"], tables(__file__)["no_co
 
 
 @pytest.mark.parametrize("head", ["", "a.example:443 "], ids=["combined", "vhost-combined"])
-def test_a_country_that_the_log_names_wins_over_the_database_which_is_asked_where_it_names_none(
-    lake, load, database, head
-):
+def test_a_country_in_the_log_wins_over_the_database(lake, load, database, head):
     rows = {f"/{number}": (after, "FR" if after in AFTER else None) for number, after in enumerate(AFTER + NO_COUNTRY)}
     text = "".join(
         head + line(path, "81.2.69.7", CHROME, after=f" {after}" if after else "") for path, (after, _) in rows.items()
@@ -202,9 +200,7 @@ def test_a_country_that_the_log_names_wins_over_the_database_which_is_asked_wher
     assert told == {path: (country or "DE",) for path, (_, country) in rows.items()}
 
 
-def test_a_country_from_the_log_needs_no_address_and_two_letters_of_a_user_agent_or_a_referrer_are_none(
-    lake, load, database
-):
+def test_two_letters_of_an_agent_or_referrer_are_not_a_country(lake, load, database):
     agents = ["DE", r"a \"DE\" b", r"\"DE\""]
     text = "".join(line(f"/{number}", "81.2.69.7", agent) for number, agent in enumerate(agents))
     load(text + line("/referrer", "81.2.69.7", CHROME, referrer="DE"))

@@ -106,7 +106,7 @@ def test_a_log_lands_as_an_independent_reading_of_it_says(lake, load, tmp_path):
     assert summary.without_user_agent == 1
 
 
-def test_a_day_lands_in_a_file_of_its_own_sorted_by_short_code_and_time(lake, load):
+def test_each_day_lands_in_one_file_sorted_by_code_and_time(lake, load):
     text = "".join(
         line(path, at=f"{day}/May/2015:10:00:{second:02} +0000")
         for day, path, second in [(18, "/b", 3), (17, "/b", 2), (17, "/a", 9), (17, "/b", 1), (18, "/a", 0)]
@@ -116,7 +116,7 @@ def test_a_day_lands_in_a_file_of_its_own_sorted_by_short_code_and_time(lake, lo
     assert told == [[("a", 9), ("b", 1), ("b", 2)], [("a", 0), ("b", 3)]]
 
 
-def test_a_file_of_several_blocks_lands_whole_and_progress_ends_where_all_is_done(logs, monkeypatch):
+def test_a_file_of_several_blocks_lands_whole(logs, monkeypatch):
     monkeypatch.setattr(source, "CHUNK_BYTES", 10_000)
     monkeypatch.setattr(source, "BLOCK_BYTES", 70_000)
     text, told = log_of(1500), []
@@ -126,7 +126,7 @@ def test_a_file_of_several_blocks_lands_whole_and_progress_ends_where_all_is_don
     assert told[-1] == (len(text), len(text))
 
 
-def test_a_time_outside_the_calendar_is_refused_and_stops_nothing(logs):
+def test_a_line_with_a_time_outside_the_calendar_is_refused(logs):
     times = ("01/Jan/0000:00:00:00 +0000", "31/Dec/9999:23:59:59 -1200")
     assert logs.load(line() + "".join(line("/odd", at=at) for at in times)).rejected == 2
     assert logs.paths() == {"/abc": 1}
@@ -161,7 +161,7 @@ NOT_TEXT = {
 }
 
 
-def test_logs_that_are_imported_one_after_another_are_read_by_one_reader(lake, importer, load, monkeypatch):
+def test_successive_imports_share_one_reader(lake, importer, load, monkeypatch):
     opened, reader = [], importer.reader
 
     def noted():
@@ -213,7 +213,7 @@ def test_readable_lines_land_wherever_odd_bytes_are(logs, odd):
             assert logs.paths(organization) == Counter(("/one", "/two")), organization
 
 
-def test_a_probe_with_a_browsers_name_is_a_scanner_but_a_code_of_the_links_is_not_a_probe(lake, load):
+def test_a_probe_is_a_scanner_unless_its_path_is_a_short_code(lake, load):
     links(lake, "acme", [{"short_code": "phpmyadmin", "target_url": "https://example.com/docs"}])
     load(line("/phpmyadmin") + line("/.env") + line("/robots.txt") + line("/fine"))
     names = ("agent_kind", "detection_method", "is_malicious")
@@ -246,7 +246,7 @@ def test_an_organization_may_look_like_a_number_or_an_option(lake, load, organiz
     assert [visit["organization"] for visit in landed(lake, organization)] == [organization]
 
 
-def test_the_domain_of_a_line_wins_over_that_of_the_import_and_a_line_without_a_host_is_not_counted_as_invalid(logs):
+def test_the_domain_of_a_line_wins_over_that_of_the_import(logs):
     default = Options("acme", "Default.Example:80")
     for text, options, name in (
         ("A.Example:80 " + line("/a") + "a.example " + line("/b"), replace(default, log_format="vhost-combined"), "1"),
@@ -264,7 +264,7 @@ NAMING_A_HOST = tables(__file__)["naming_a_host"]
 
 
 @pytest.mark.parametrize("log_format", NAMING_A_HOST)
-def test_a_visit_with_an_invalid_host_lands_without_a_domain_and_is_counted(logs, log_format):
+def test_a_visit_with_an_invalid_host_lands_without_a_domain(logs, log_format):
     written, header = NAMING_A_HOST[log_format]
     lines = [written.replace("HOST", host).replace("/path", f"/{place}") for place, host in enumerate(HOSTS)]
     summary = logs.load(header + "".join(lines), Options("acme", "Default.Example:80", log_format))
@@ -273,7 +273,7 @@ def test_a_visit_with_an_invalid_host_lands_without_a_domain_and_is_counted(logs
 
 
 @pytest.mark.parametrize("log_format", ["auto", "combined"])
-def test_a_log_that_names_no_host_needs_a_domain_where_it_is_asked_for(logs, log_format):
+def test_a_log_without_hosts_needs_a_domain_when_required(logs, log_format):
     options = Options("acme", log_format=log_format, needs_domain=True)
     told = r"access\.log: its lines \(combined\) name no host; .* --domain go\.example"
     for _ in range(2):
@@ -316,7 +316,7 @@ def test_assets_are_left_out_and_counted_where_it_is_asked_for(logs):
 # The same content again
 
 
-def test_a_known_content_changes_nothing_and_under_another_domain_is_refused(lake, load):
+def test_known_content_changes_nothing(lake, load):
     load(LINES, Options("acme", "a.example"))
     before = bytes_on_disk(lake)
     assert load(gzip.compress(LINES.encode()), Options("acme", "a.example"), name="access.log.1").already_imported
@@ -349,7 +349,7 @@ def test_lines_count_once_however_their_log_comes_again(logs, what, steps, there
     assert found == there, what
 
 
-def test_a_log_cut_in_the_last_user_agent_or_a_letter_of_it_counts_at_once_and_is_replaced_later(logs):
+def test_a_line_cut_in_its_user_agent_is_replaced_once_complete(logs):
     text = line("/a") + line("/b", agent=GPTBOT)
     cut = logs.load(text[: text.index("; compatible")])
     assert (cut.visits, cut.repaired) == (2, 1)
@@ -364,7 +364,7 @@ def test_a_log_cut_in_the_last_user_agent_or_a_letter_of_it_counts_at_once_and_i
     assert logs.column("user_agent")["/c"] == "Яндекс"
 
 
-def test_of_a_gzip_file_cut_short_what_can_be_read_lands_and_the_whole_one_completes_it(lake, load, tmp_path):
+def test_a_whole_gzip_file_completes_a_truncated_one(lake, load, tmp_path):
     packed = gzip.compress(log_of(400).encode())
     for size in (3, 12, 60, len(packed) // 2):
         cut = load(packed[:size], name="cut.gz")
@@ -377,7 +377,7 @@ def test_of_a_gzip_file_cut_short_what_can_be_read_lands_and_the_whole_one_compl
 
 
 @pytest.mark.parametrize("long", ["\0" * 500_000 + "\n", line("/long", agent="Ж" * 100_000)])  # as after a crash
-def test_a_line_longer_than_a_block_is_refused_and_does_not_make_a_grown_log_count_twice(logs, monkeypatch, long):
+def test_an_overlong_line_does_not_make_a_grown_log_count_twice(logs, monkeypatch, long):
     monkeypatch.setattr(source, "CHUNK_BYTES", 10_000)
     monkeypatch.setattr(source, "BLOCK_BYTES", 1 << 17)
     text = line("/a") + long + line("/b")
@@ -386,7 +386,7 @@ def test_a_line_longer_than_a_block_is_refused_and_does_not_make_a_grown_log_cou
     assert logs.paths() == {"/a": 1, "/b": 1, "/c": 1}
 
 
-def test_visits_are_the_same_in_however_many_batches_their_requests_come(importer, monkeypatch):
+def test_visits_do_not_depend_on_the_size_of_batches(importer, monkeypatch):
     agents = (f"agent/{number % 900}" for number in range(5000))
     many = (line(f"/{n % 700}", f"192.0.2.{n % 250}", agent=agent) for n, agent in enumerate(agents))
     text = "".join([*many, *GARBLED]).encode()
@@ -412,7 +412,7 @@ CONTENT = "".join(GARBLED).encode()
     packed=st.lists(st.sampled_from([bytes, gzip.compress]), min_size=5, max_size=5),
 )
 @tried(3)
-def test_a_log_imported_in_five_steps_cut_anywhere_is_the_log_imported_at_once(
+def test_a_log_imported_in_five_pieces_equals_one_import(
     shared_lake, shared_importer, names, tmp_path, cuts, log_format, packed
 ):
     organization, log = names(), tmp_path / "access.log"
@@ -432,7 +432,7 @@ def test_a_log_imported_in_five_steps_cut_anywhere_is_the_log_imported_at_once(
 ANY_SALTS = {Path("salts.sqlite"): ""}  # those of long ago go with every run
 
 
-def test_a_dry_run_and_a_file_of_which_no_line_can_be_read_write_nothing(lake, load):
+def test_dry_runs_and_unreadable_files_write_nothing(lake, load):
     load(line("/before"), Options("other"))
     before = bytes_on_disk(lake) | ANY_SALTS
     for log_format in ("auto", "combined", "vhost-combined", "common"):
@@ -447,7 +447,7 @@ def test_a_dry_run_and_a_file_of_which_no_line_can_be_read_write_nothing(lake, l
     assert (told.visits, told.rejects, told.categories) == (done.visits, done.rejects, done.categories)
 
 
-def test_refused_lines_are_noted_by_number_in_the_whole_file_and_reason_alone(lake, load):
+def test_refused_lines_are_noted_by_number_and_reason(lake, load):
     assert load(line("/0")).rejects_file is None
     assert list(lake.rejects.iterdir()) == []
     text = line("/a") + "203.0.113.99 garbage\n" + line("/b") + line("/c", ip="203.0.113.98", at="203.0.113.97")
@@ -469,7 +469,7 @@ def test_lines_are_parsed_while_the_rules_are_loaded(lake, load, monkeypatch):
     assert load(LINES, by=Importer(lake)).visits == 12
 
 
-def test_rules_that_cannot_be_loaded_end_an_import_before_anything_lands(lake, load, monkeypatch):
+def test_unloadable_rules_end_an_import_before_anything_lands(lake, load, monkeypatch):
     def rules():
         raise ValueError("agents.toml, row 1: field 'token' is missing")
 
@@ -484,9 +484,7 @@ DAYS = "".join(line(f"/{day}", at=f"{day}/May/2015:10:05:03 +0000") for day in r
 
 
 @examples("place", "call", "after", "is_landed")
-def test_a_crash_leaves_the_old_answers_or_all_new_ones_and_the_next_run_lands_all_once(
-    lake, importer, load, place, call, after, is_landed
-):
+def test_a_crash_leaves_an_import_undone_or_complete(lake, importer, load, place, call, after, is_landed):
     load(line("/before"))
     module, _, name = place.rpartition(".")
     target = lake.manifest if module == "manifest" else module
@@ -503,7 +501,7 @@ def test_a_crash_leaves_the_old_answers_or_all_new_ones_and_the_next_run_lands_a
 # Who came: visitors and addresses
 
 
-def test_a_visitor_is_an_address_and_a_user_agent_on_a_day_for_an_organization(logs):
+def test_a_visitor_is_an_address_and_user_agent_on_one_day(logs):
     logs.load(
         line("/first")
         + line("/again", at="17/May/2015:23:59:59 +0000")
@@ -520,7 +518,7 @@ def test_a_visitor_is_an_address_and_a_user_agent_on_a_day_for_an_organization(l
     assert len({*told.values(), *logs.column("visitor", "other").values()}) == 6
 
 
-def test_a_visitor_cannot_be_recognised_once_the_salt_is_gone_which_is_for_its_owner_only(lake, load):
+def test_a_visitor_is_not_recognized_once_the_salt_is_gone(lake, load):
     now = datetime(2026, 3, 1, tzinfo=UTC)
     load(line("/one"), by=Importer(lake, lambda: now))
     assert stat.S_IMODE(lake.salts.stat().st_mode) == 0o600

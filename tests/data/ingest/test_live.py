@@ -183,7 +183,7 @@ FORMS = ("absolute", "path", "url", "sparse")
 
 @given(st.lists(st.tuples(REQUESTS, st.sampled_from(FORMS)), min_size=1, max_size=80))
 @some
-def test_a_request_becomes_the_same_visit_from_json_as_from_a_log(twins, reported):
+def test_a_request_gives_the_same_visit_from_json_and_from_a_log(twins, reported):
     requests, forms = zip(*reported, strict=True)
     assert_same(twins, requests, forms, "vhost-combined")
 
@@ -197,7 +197,7 @@ def test_a_request_without_domain_or_address_is_the_same_too(twins, reported):
     assert_same(twins, requests, [form for _, form, _ in reported], "combined")
 
 
-def test_requests_with_every_kind_of_answer_become_the_same_visits_too(twins):
+def test_requests_with_every_kind_of_answer_give_equal_visits(twins):
     """So that the comparison above is not one of nothing with nothing."""
     forms = [FORMS[number % 4] for number in range(len(EVERYTHING))]
     visits = assert_same(twins, EVERYTHING, forms, "vhost-combined")
@@ -317,7 +317,7 @@ def test_senders_that_land_together_are_told_apart(lake, intake):
     ],
     ids=["too old", "of a clock that was ahead"],
 )
-def test_a_salt_that_is_too_old_or_of_a_clock_that_was_ahead_is_used_no_longer(lake, moments, visits):
+def test_salts_too_old_or_from_the_future_are_not_used(lake, moments, visits):
     """P33, in the memory of a server."""
     clock = [NOW + moments[0]]
     intake = LiveIngest(lake, now=lambda: clock[0])
@@ -341,9 +341,7 @@ def test_lists_count_a_minute_after_they_came(lake):
 
 
 @pytest.mark.parametrize(("fetched", "confidence"), [(True, "verified"), (False, "high")])
-def test_a_list_that_is_damaged_is_named_once_and_keeps_no_visit_away_and_those_read_last_count(
-    lake, caplog, fetched, confidence
-):
+def test_a_damaged_list_is_named_once_and_stops_no_visit(lake, caplog, fetched, confidence):
     clock, broken = [FETCHED], lake.ip_lists / "broken.json"
     if fetched:
         fetch_lists(lake)

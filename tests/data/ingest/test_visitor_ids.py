@@ -32,7 +32,7 @@ def test_every_day_has_its_own_random_salt_of_256_bits(path, tmp_path):
     assert {stat.S_IMODE(file.stat().st_mode) for file in tmp_path.glob("salts.sqlite*")} == {0o600}
 
 
-def test_a_salt_stays_the_same_for_48_hours_however_often_it_is_asked_for(path):
+def test_a_salt_stays_the_same_for_48_hours(path):
     first = daily_salts(path, [DAY], NOW)
     assert daily_salts(path, [DAY, NEXT], NOW + LIFETIME)[DAY] == first[DAY]
     assert timedelta(hours=48) == LIFETIME
@@ -49,7 +49,7 @@ def test_a_deleted_salt_is_gone_from_the_bytes_of_the_file(path):
 
 
 @pytest.mark.parametrize(("ahead", "stays"), [(TOLERANCE, True), (timedelta(minutes=6), False), (LIFETIME, False)])
-def test_a_salt_of_a_clock_that_was_ahead_is_as_one_that_is_too_old(path, ahead, stays):
+def test_a_salt_from_the_future_counts_as_too_old(path, ahead, stays):
     """P33: otherwise it would outlive its 48 hours by so much."""
     made = daily_salts(path, [DAY], NOW + ahead)[DAY]
     delete_old_salts(path, NOW)
@@ -79,7 +79,7 @@ def test_damaged_salts_are_named_and_not_replaced_by_others(path, content, is_wr
     assert len(daily_salts(path, [DAY], NOW)) == 1
 
 
-def test_many_hashes_are_the_first_64_bits_of_sha256_of_salt_organization_address_and_agent():
+def test_visitor_hashes_are_the_first_64_bits_of_sha256():
     salts = ["ab" * 32, "01" * 32]
     visitors = [(number % 2, f"203.0.113.{number}", f"Agent\u00e9/{number}" * (number % 9)) for number in range(500)]
     days, clients = [day for day, *_ in visitors], ["\0".join(client).encode() for _, *client in visitors]

@@ -189,7 +189,7 @@ def test_no_links_make_no_redirects(tmp_path, name):
         pass
 
 
-def test_a_dollar_sign_is_the_only_thing_that_the_http_block_must_know(tmp_path):
+def test_only_dollar_signs_need_a_line_in_the_http_block(tmp_path):
     assert "geo" not in nginx_map([link("a")]).text
     assert (
         '\n# The http block needs this line, once: geo $traffic_dollar { default "$"; }\n'

@@ -101,7 +101,7 @@ def test_the_console_format_of_caddy_is_named(log, log_format):
 
 
 @pytest.mark.parametrize("log_format", VISITS)
-def test_a_real_log_is_known_by_itself_and_lands_exactly_these_visits(log, log_format):
+def test_a_real_log_is_recognized_and_lands_exactly_its_visits(log, log_format):
     summary = log.load((LOGS / f"{log_format}.log").read_bytes())
     assert summary.log_format == log_format
     assert log.facts() == VISITS[log_format]
@@ -128,7 +128,7 @@ def test_a_real_log_is_read_alike_in_blocks_and_in_steps(log, log_format, monkey
     assert sorted(log.facts(), key=str) == sorted(VISITS[log_format], key=str)
 
 
-def test_a_log_of_directives_alone_is_not_an_error_and_gets_its_format_later(log):
+def test_a_log_with_only_directives_gets_its_format_later(log):
     text = (LOGS / "w3c.log").read_text("utf-8")
     head = "".join(text.splitlines(keepends=True)[:4])
     begun = log.load(head)
@@ -183,7 +183,7 @@ OWN = pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
 
 
 @OWN
-def test_a_file_of_ones_own_is_known_by_its_columns_and_lands_exactly_these_visits(log, write):
+def test_a_custom_file_is_recognized_by_its_columns(log, write):
     summary = log.load(write(ROWS))
     assert summary.log_format == ("csv" if write is as_csv else "ndjson")
     assert sorted(log.facts(), key=str) == sorted(LANDED, key=str)
@@ -239,7 +239,7 @@ def test_what_a_file_does_not_name_is_a_get_that_went_well(log, write):
 
 
 @examples("content", "columns", "problem")
-def test_a_missing_column_is_named_with_those_there_are_and_the_remedy(log, content, columns, problem):
+def test_a_missing_column_is_named_with_the_remedy(log, content, columns, problem):
     log_format = "ndjson" if content.startswith("{") else "csv"
     for asked in (log_format, *(["auto"] if columns else [])):
         with pytest.raises(BadInput, match=re.escape(f"{log.path}: column {problem}")):
@@ -261,7 +261,7 @@ def test_a_name_may_hold_what_json_paths_escape(log):
 # Parquet
 
 
-def test_a_parquet_file_is_imported_once_whatever_its_row_groups_and_of_one_that_grew_only_the_rest(log, monkeypatch):
+def test_a_parquet_file_is_imported_once_whatever_its_row_groups(log, monkeypatch):
     monkeypatch.setattr(parquet_lines, "_ROWS", 2)
     rows = [{"time": 1772618703 + number, "path": f"/{number}"} for number in range(8)]
     grown, rows = rows, rows[:7]
@@ -296,7 +296,7 @@ def test_a_parquet_file_cut_short_is_damaged(log):
         log.load(parquet(ROWS)[:-20])
 
 
-def test_columns_of_a_parquet_file_that_a_service_writes_are_known_by_their_names(log):
+def test_a_parquet_file_of_a_known_service_is_recognized(log):
     line = json.loads((LOGS / "cloudflare.log").read_text("utf-8").splitlines()[1])
     assert log.load(parquet([line])).log_format == "cloudflare"
     assert log.facts() == VISITS["cloudflare"][:1]
@@ -338,7 +338,7 @@ def test_a_grown_log_of_json_may_end_in_another_object(log):
 
 
 @pytest.mark.parametrize("log_format", VISITS)
-def test_neither_garbage_nor_a_byte_order_mark_nor_carriage_returns_hide_the_format(log, log_format):
+def test_garbage_and_byte_order_marks_do_not_hide_the_format(log, log_format):
     lines = (LOGS / f"{log_format}.log").read_text("utf-8").splitlines()
     lines[0:0] = lines[-1:-1] = ["garbage", '{"a": 1}']
     content = b"\xef\xbb\xbf" + "".join(f"{line}\r\n" for line in lines).encode()
@@ -346,7 +346,7 @@ def test_neither_garbage_nor_a_byte_order_mark_nor_carriage_returns_hide_the_for
     assert log.facts() == VISITS[log_format]
 
 
-def test_what_no_format_explains_is_told_with_all_there_are_and_the_way_out(log):
+def test_an_unknown_format_is_refused_naming_the_known_ones(log):
     with pytest.raises(BadInput, match=f"known formats are {', '.join(FORMATS)}.*--log-format.*--columns"):
         log.load('{"when": 1772618703, "what": "/"}\n')
 
@@ -361,7 +361,7 @@ def test_flags_that_do_not_go_together_are_bad_input(log, given, told):
 
 
 @OWN
-def test_an_address_of_a_file_of_ones_own_reaches_neither_the_disk_nor_an_error(log, write):
+def test_addresses_in_custom_files_do_not_reach_the_disk(log, write):
     row = {"time": "2026-03-04T10:05:03Z", "ip": "198.51.100.77", "path": "/x"}
     rows = [row, row | {"time": "198.51.100.77"}, row | {"path": "198.51.100.77"}]
     summary = log.load(write(rows), "csv" if write is as_csv else "ndjson")
@@ -411,7 +411,7 @@ def counted(visits):
     return facts, Counter(Counter(visit["visitor"] for visit in visits).values())
 
 
-def test_the_same_requests_are_the_same_visits_in_every_format_and_in_many_blocks(log, monkeypatch):
+def test_equal_requests_give_equal_visits_in_every_format(log, monkeypatch):
     monkeypatch.setattr(source, "CHUNK_BYTES", 700)
     monkeypatch.setattr(source, "BLOCK_BYTES", 2_000)
     log.load("".join(map(combined, REQUESTS)), "combined")

@@ -52,7 +52,7 @@ def ask(port, path, **headers):
     httpx2.get(f"http://127.0.0.1:{port}{path}", headers={"Host": "go.example.com", **headers}, trust_env=False)
 
 
-def test_requests_to_a_real_haproxy_land_with_their_headers_bytes_and_utc_times(lake, tmp_path):
+def test_requests_to_a_real_haproxy_land_with_headers_and_times(lake, tmp_path):
     outside = f"log {tmp_path}/socket len 8192 local0"
     with rsyslogd(tmp_path) as log, serving("haproxy", tmp_path, INSIDE, outside, **ZONE) as port:
         # HAProxy drops what rsyslog does not take yet.

@@ -117,12 +117,12 @@ def test_a_request_line_is_split_or_left_empty_but_never_refused(read, log_forma
         assert told == (None, *expected), request_line
 
 
-def test_undecodable_bytes_and_nuls_become_the_replacement_character(read):
+def test_undecodable_bytes_become_the_replacement_character(read):
     (found,) = read("combined", COMBINED.encode().replace(b"abc", b"caf\xe9").replace(b"Mozilla", b"Moz\0illa"))
     assert (found["target"], found["user_agent"][:8]) == ("/caf\ufffd?q=1", "Moz\ufffdilla")
 
 
-def test_every_line_is_answered_for_once_but_for_empty_ones_and_carriage_returns_are_not_text(read):
+def test_every_line_that_is_not_empty_is_answered_once(read):
     found = read("combined", "\n".join([COMBINED, "garbage", f"{COMBINED}\r\n\n\r", COMBINED, GARBAGE]))
     assert [row["reason"] is None for row in found] == [True, False, True, True, True]
     assert [found[place] for place in (0, 2, 3)] == [FORMAT_LINES["combined"][1]] * 3
@@ -176,7 +176,7 @@ def test_an_nginx_log_format_that_cannot_be_read_is_bad_input(nginx_log_format, 
 # Directives
 
 
-def test_directives_are_not_requests_and_may_stand_before_the_lines(read):
+def test_directives_are_not_read_as_requests(read):
     assert read("w3c", f"#Version: 1.0\n{FORMAT_LINES['w3c'][0].partition(chr(10))[0]}\n#Remark: 203.0.113.9") == []
     for log_format in ("w3c", "cloudfront"):
         text, facts = FORMAT_LINES[log_format]
@@ -242,7 +242,7 @@ def test_no_format_explains_a_line_of_another(read, log_format):
 
 
 @pytest.mark.parametrize("log_format", REQUIRED_CHARACTERS)
-def test_no_line_without_the_required_character_of_a_format_is_of_it(read, log_format):
+def test_lines_without_the_required_character_do_not_match(read, log_format):
     text = "\n".join(text for text, _ in FORMAT_LINES.values())
     assert None in [row["reason"] for row in read(log_format, text)]
     for other in ("", "("):
@@ -250,7 +250,7 @@ def test_no_line_without_the_required_character_of_a_format_is_of_it(read, log_f
         assert None not in [row["reason"] for row in read(log_format, without)]
 
 
-def test_formats_whose_required_character_a_log_lacks_are_not_tried(reader, monkeypatch):
+def test_formats_whose_required_character_is_absent_are_skipped(reader, monkeypatch):
     tried, read = [], reader.read
 
     def noted(lines, log_format, context):
@@ -277,9 +277,7 @@ def test_formats_whose_required_character_a_log_lacks_are_not_tried(reader, monk
         *((lines, None) for lines in (["garbage"], ["", "\r", "x"], ['{"a": 1}', "plain words"])),
     ],
 )
-def test_the_format_is_the_one_of_most_lines_at_the_beginning_and_none_is_refused_naming_what_is_known(
-    detected, lines, log_format
-):
+def test_the_format_is_that_of_most_lines_at_the_beginning(detected, lines, log_format):
     if log_format:
         assert detected(*lines) == log_format
     else:

@@ -222,7 +222,7 @@ def test_no_reason_repeats_what_was_sent(text, place, damage):
 
 @given(REPORTED)
 @some
-def test_whatever_is_told_becomes_facts_in_good_order_or_a_reason(row):
+def test_every_reported_row_becomes_valid_facts_or_a_reason(row):
     facts = outcome(json.dumps(row).encode())
     if isinstance(facts, str):
         return
@@ -288,7 +288,7 @@ def test_what_stands_between_two_lines_belongs_to_its_row_alone():
     assert [why if isinstance(why := outcome(row), str) else None for row in rows] == [None, *wrong, None]
 
 
-def test_rows_of_an_array_that_are_not_objects_are_refused_one_by_one():
+def test_array_rows_that_are_not_objects_are_refused_singly():
     rows = split_rows(b"[" + A + b',7,"x",null,[],{},["\xff"],' + B + b"]")
     assert [type(outcome(row)) for row in rows] == [ReportedVisit, str, str, str, str, str, str, ReportedVisit]
 
@@ -308,7 +308,7 @@ def test_a_body_of_millions_of_rows_is_told_by_its_first_ones(body):
 
 
 @pytest.mark.parametrize(("start", "between", "end"), [(b"[", b",", b"]"), (b"", b"\n", b""), (b"", b"\n\n", b"\n")])
-def test_more_rows_than_may_come_at_once_are_refused_whatever_they_are(start, between, end):
+def test_too_many_rows_are_refused_whatever_they_contain(start, between, end):
     for row in (A, b"0", b'{"a":",,,,"}'):
         assert len(split_rows(start + between.join([row] * MAX_ROWS) + end)) == MAX_ROWS
         with pytest.raises(TooManyRows):

@@ -176,14 +176,14 @@ def test_a_damaged_or_missing_file_and_a_folder_are_refused(tmp_path, content, t
         identify(tmp_path, ())
 
 
-def test_a_last_line_without_newline_is_a_block_of_its_own_and_reading_can_start_at_a_later_line(tmp_path):
+def test_a_last_line_without_newline_is_a_separate_block(tmp_path):
     path = write(tmp_path, b"one\ntwo\nthr")
     for start, first in ((0, (1, b"one\ntwo\n", True)), (4, (2, b"two\n", True))):
         told = [(block.first_line, block.text, block.finished) for block in blocks(path, identify(path, ()), start)]
         assert told == [first, (3, b"thr", False)]
 
 
-def test_a_line_longer_than_a_block_is_not_held_and_moves_no_line_number(tmp_path, monkeypatch):
+def test_an_overlong_line_shifts_no_line_number(tmp_path, monkeypatch):
     monkeypatch.setattr(source, "BLOCK_BYTES", 1 << 17)
     monkeypatch.setattr(source, "CHUNK_BYTES", 10_000)
     path = write(tmp_path, b"one\n" + b"x" * 1_000_000 + b"\nthree\nfour")
@@ -196,7 +196,7 @@ def test_a_line_longer_than_a_block_is_not_held_and_moves_no_line_number(tmp_pat
     assert source.MAX_LINE_BYTES < len(lines[2]) <= 1 << 17
 
 
-def test_a_file_that_changed_since_it_was_identified_is_refused_and_what_it_gained_is_left_for_the_next_time(tmp_path):
+def test_a_file_changed_since_it_was_identified_is_refused(tmp_path):
     path = write(tmp_path, b"one\ntwo\n")
     content = identify(path, ())
     for after in (b"one\nTWO\n", b"one\n", b""):
@@ -262,7 +262,7 @@ def test_every_block_knows_the_last_fields_before_it(tmp_path, monkeypatch, pack
         assert (header, found) == (b"#Fields: a", fields)
 
 
-def test_fields_are_known_behind_a_byte_order_mark_and_a_line_that_no_block_holds(tmp_path, monkeypatch):
+def test_fields_are_found_after_a_bom_and_an_overlong_line(tmp_path, monkeypatch):
     monkeypatch.setattr(source, "CHUNK_BYTES", 10_000)
     monkeypatch.setattr(source, "BLOCK_BYTES", 1 << 17)
     path = write(tmp_path, b"\xef\xbb\xbf#Fields: a\n" + b"x" * 500_000 + b"\n#Fields: b\nlast")
