@@ -56,13 +56,13 @@ def test_logs_cover_their_days_and_those_between_them_but_no_gap(lake, tmp_path,
     assert covered(lake) == days
 
 
-def test_the_log_of_another_domain_says_nothing_and_one_with_domains_all(lake, tmp_path):
+def test_only_logs_of_the_domain_or_of_all_domains_cover_it(lake, tmp_path):
     imported(lake, tmp_path / "a.log", at(3), at(4, 13))
     imported(lake, tmp_path / "b.log", at(3), at(6, 13), domain="other.example")
     assert (covered(lake), covered(lake, "other.example"), covered(lake, "")) == ([3, 4], [3, 4, 5, 6], [3, 4, 5, 6])
 
 
-def test_reports_cover_the_time_in_which_they_come_in_but_no_long_pause(lake):
+def test_reports_cover_their_time_but_not_long_pauses(lake):
     reported(lake, at(3), at(3, 11))  # and nothing more for 13 hours
     reported(lake, *(at(day, hour) for day in (4, 5) for hour in (0, 12)))
     reported(lake, at(9), at(9, 12))

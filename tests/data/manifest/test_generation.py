@@ -60,7 +60,7 @@ def root(lake):
     return lake.root
 
 
-def test_every_change_raises_the_number_and_its_copy_and_nothing_else_does(lake):
+def test_only_changes_raise_the_generation_and_its_copy(lake):
     land(lake, "acme", [visit()])
     assert numbers(lake.root) == (1, 1)
     wait(lake)
@@ -93,7 +93,7 @@ WRITERS = {
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-def test_over_an_older_manifest_every_program_that_writes_refuses_and_names_the_remedy(lake, tmp_path, writer):
+def test_every_writer_refuses_an_older_manifest(lake, tmp_path, writer):
     (tmp_path / "new.log").write_text(log("new", 9))
     land(lake, "acme", [visit(visited_at=MOMENT, path=path) for path in ("/a", "/b")])
     land(lake, "acme", [visit(visited_at=MOMENT, path="/c")])
@@ -112,7 +112,7 @@ def test_over_an_older_manifest_every_program_that_writes_refuses_and_names_the_
     assert not (tmp_path / "backup").exists()
 
 
-def test_reading_goes_on_and_readers_are_notified_until_a_rebuild_counts_all_and_is_ahead_of_both(root):
+def test_an_older_manifest_is_readable_until_a_rebuild(root):
     for path in root.rglob("*.parquet"):
         os.utime(path)  # so that they are hashed again
         path.chmod(0o600)
@@ -132,14 +132,14 @@ def test_reading_goes_on_and_readers_are_notified_until_a_rebuild_counts_all_and
 
 
 @pytest.mark.parametrize(("is_lost", "copied", "now"), [(False, 0, 2), (True, 7, 8)])
-def test_a_manifest_that_is_ahead_or_lost_is_not_a_reason_to_go_back(lake, is_lost, copied, now):
+def test_a_rebuild_never_lowers_the_generation(lake, is_lost, copied, now):
     land(lake, "acme", [visit()])
     (lake.root / "generation").write_text(f"{copied}\n")
     with rebuilt(lake, is_lost):
         assert numbers(lake.root) == (now, now)
 
 
-def test_an_older_manifest_beside_the_log_of_a_newer_one_is_noticed(lake, tmp_path):
+def test_an_older_manifest_beside_a_newer_log_is_noticed(lake, tmp_path):
     land(lake, "acme", [visit(visited_at=MOMENT, path="/known")])
     database_of(lake.manifest).rows("PRAGMA wal_checkpoint(TRUNCATE)")
     older = tmp_path / "older.sqlite"
@@ -172,7 +172,7 @@ def test_a_manifest_without_its_number_is_damaged(lake):
 
 
 @pytest.mark.parametrize("content", [b"", b"12", b"x\n", b"-7\n", b"9" * 30 + b"\n", b"\xff\n", None])
-def test_a_copy_that_cannot_be_read_counts_as_absent_and_the_next_change_brings_it_up(lake, content):
+def test_the_next_change_replaces_an_unreadable_copy(lake, content):
     land(lake, "acme", [visit()])
     (lake.root / "generation").unlink()
     if content is not None:
@@ -181,7 +181,7 @@ def test_a_copy_that_cannot_be_read_counts_as_absent_and_the_next_change_brings_
     assert copy_of(lake.root) == 2
 
 
-def test_a_copy_that_cannot_be_written_is_logged_once_and_fails_no_change_and_never_falls(lake, caplog):
+def test_an_unwritable_copy_is_logged_once_and_fails_no_change(lake, caplog):
     (lake.root / "generation").mkdir()
     for _ in range(3):
         wait(lake)
@@ -195,7 +195,7 @@ def test_a_copy_that_cannot_be_written_is_logged_once_and_fails_no_change_and_ne
     assert copy_of(lake.root) == 9
 
 
-def test_changes_of_others_while_it_is_checked_are_not_an_older_manifest(lake, monkeypatch):
+def test_changes_during_the_check_are_not_an_older_manifest(lake, monkeypatch):
     """Whatever is read first, another program may change the manifest before the second."""
     with opened(lake.root) as other:
         for module, name in ((GenerationCopy, "number"), (SharedDatabase, "rows")):
@@ -241,7 +241,7 @@ def test_leftovers_of_a_kill_refuse_no_reader(lake, monkeypatch, place, is_there
     assert len(set(numbers(lake.root))) == 1
 
 
-def test_a_backup_has_no_copy_and_is_not_an_older_manifest_where_it_is_restored(lake, tmp_path):
+def test_a_restored_backup_is_not_an_older_manifest(lake, tmp_path):
     land(lake, "acme", [visit(visited_at=MOMENT, path="/known")])
     back_up(lake, tmp_path / "backup")
     land(lake, "acme", [visit(visited_at=MOMENT, path="/later")])

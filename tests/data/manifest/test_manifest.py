@@ -72,7 +72,7 @@ def live(manifest, start=DAY, end=DAY, organization="acme"):
     return manifest.files.live(organization, start, end)
 
 
-def test_of_a_manifest_that_cannot_be_written_a_copy_is_brought_to_the_newest_version(tmp_path, older):
+def test_a_copy_of_a_read_only_manifest_is_upgraded(tmp_path, older):
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     with closing(open_database_read_only(older, NEWER, scratch)) as db:
@@ -89,7 +89,7 @@ def test_while_another_process_creates_it_opening_waits(tmp_path, monkeypatch):
         assert not other.in_transaction
 
 
-def test_a_new_manifest_is_of_the_newest_version_keeps_what_there_is_and_is_not_copied(tmp_path, caplog):
+def test_a_new_manifest_has_the_newest_version(tmp_path, caplog):
     for expected in ([], ["acme"]):
         with closing(Manifest(tmp_path / "manifest.sqlite")) as manifest:
             assert manifest.organizations.names() == expected
@@ -109,7 +109,7 @@ def test_a_manifest_of_a_newer_program_is_refused_and_left_alone(tmp_path):
     assert version_of(path) == NEWEST + 1
 
 
-def test_a_file_that_is_not_a_database_or_a_folder_is_named_as_damaged(tmp_path):
+def test_a_manifest_that_is_not_a_database_is_reported_damaged(tmp_path):
     (tmp_path / "file").write_bytes(b"these are not the bytes of a database" * 100)
     (tmp_path / "folder").mkdir()
     for name in ("file", "folder"):
@@ -127,7 +127,7 @@ def test_a_batch_whose_files_cannot_be_placed_is_not_there(manifest):
     assert land(manifest)
 
 
-def test_a_batch_and_its_files_are_told_as_they_were_given_once_by_another_process_too(tmp_path, manifest):
+def test_a_batch_and_its_files_are_recorded_once_as_given(tmp_path, manifest):
     with closing(Manifest(tmp_path / "manifest.sqlite")) as other:
         (batch,) = land(other)
     with pytest.raises(sqlite3.IntegrityError):  # the same content again
@@ -156,7 +156,7 @@ def test_a_content_without_visits_may_have_many_domains(manifest):
     assert [batch.domain for batch in manifest.logs.batches("acme")] == ["", "a.example"]
 
 
-def test_batches_of_an_organization_and_domain_come_longest_first(manifest):
+def test_batches_of_a_domain_come_longest_first(manifest):
     for number, size in enumerate((50, 2000, 700)):
         commit(manifest, changed(BATCH, sha256=str(number), size=size))
     commit(manifest, changed(BATCH, domain="a.example"))
@@ -165,7 +165,7 @@ def test_batches_of_an_organization_and_domain_come_longest_first(manifest):
     assert manifest.logs.batches("other", "") == []
 
 
-def test_live_files_are_those_of_one_organization_and_the_days_asked_for_both_ends_included(manifest):
+def test_live_files_are_of_the_organization_and_days_asked_for(manifest):
     other = replace(FILE, organization="other", path="visits/organization=other/day=2026-03-01/1.parquet")
     land(manifest, files=[other], organization="other")
     assert (live(manifest), live(manifest, organization="other")) == ([], [other])
@@ -179,7 +179,7 @@ def test_live_files_are_those_of_one_organization_and_the_days_asked_for_both_en
     assert live(manifest, days[3], days[0]) == []
 
 
-def test_a_continuation_replaces_the_file_of_its_unfinished_line_and_leaves_those_of_others(manifest):
+def test_a_continuation_replaces_only_its_own_unfinished_file(manifest):
     unfinished, of_another = (file_of(name=str(batch), unfinished_of=batch) for batch in (5, 6))
     finished = file_of(name="7")
     (first,) = land(manifest, changed(BATCH, id=5), [FILE, unfinished])
@@ -213,7 +213,7 @@ def test_a_read_waits_for_no_long_read_and_no_write(manifest):
 # Copies before a migration
 
 
-def test_an_older_manifest_is_brought_to_the_newest_version_and_copied_beside_itself_before(tmp_path, older, caplog):
+def test_an_older_manifest_is_copied_and_then_upgraded(tmp_path, older, caplog):
     with closing(Manifest(older)) as manifest:
         assert live(manifest) == [FILE]
         assert database_of(manifest).rows("SELECT * FROM more") == []
@@ -251,7 +251,7 @@ def test_a_migration_that_fails_changes_nothing(tmp_path, older, monkeypatch, re
         assert db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'more'").fetchone() == (0,)
 
 
-def test_programs_that_bring_it_up_to_date_at_the_same_time_copy_it_once(tmp_path, older, caplog):
+def test_simultaneous_upgrades_copy_the_manifest_once(tmp_path, older, caplog):
     with ThreadPoolExecutor(8) as pool:
         for manifest in pool.map(Manifest, [older] * 8):
             manifest.close()
@@ -260,7 +260,7 @@ def test_programs_that_bring_it_up_to_date_at_the_same_time_copy_it_once(tmp_pat
 
 
 @pytest.mark.parametrize("what", ["moved", "deleted", "replaced"])
-def test_nothing_is_written_into_a_manifest_that_is_no_longer_in_its_place(tmp_path, manifest, what):
+def test_a_moved_or_replaced_manifest_is_not_written_to(tmp_path, manifest, what):
     path, away = tmp_path / "manifest.sqlite", tmp_path / "away"
     land(manifest)
     path.rename(away)

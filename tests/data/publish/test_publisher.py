@@ -98,7 +98,7 @@ def test_the_log_tells_no_more_of_visits_than_their_number(lake, there, publish)
     assert "timestamp_ntz" in log
 
 
-def test_what_was_erased_is_in_no_object_when_the_copy_has_followed(lake, there, publish):
+def test_erased_visits_leave_every_object_of_the_copy(lake, there, publish):
     land(lake, "acme", [at(2, path="/canary", user_agent="canary", domain="gone.example"), at(2)])
     links(lake, "acme", [{"short_code": "a", "target_url": "https://x.example/"}])
     publish()
@@ -115,7 +115,7 @@ def test_what_was_erased_is_in_no_object_when_the_copy_has_followed(lake, there,
     assert [copy.due_since for copy in lake.manifest.copies.of()] == [None]
 
 
-def test_replaced_files_stay_for_readers_until_the_lake_deletes_them_too(lake, there, publish):
+def test_replaced_files_stay_published_until_deleted_in_the_lake(lake, there, publish):
     for path in ("/a", "/b"):
         land(lake, "acme", [at(2, path=path)])
     publish()
@@ -173,9 +173,7 @@ def test_an_erasure_during_a_publication_is_followed_by_the_next(lake, there, pu
     assert [copy.due_since for copy in lake.manifest.copies.of()] == [None]
 
 
-def test_a_file_that_is_replaced_and_deleted_meanwhile_is_published_as_what_replaced_it(
-    lake, there, publish, monkeypatch
-):
+def test_a_file_replaced_while_publishing_gives_way_to_the_new(lake, there, publish, monkeypatch):
     for path in ("/a", "/b"):
         land(lake, "acme", [at(2, path=path)])
     intact_path = type(lake).intact_path
@@ -222,7 +220,7 @@ def test_after_many_versions_readers_begin_with_a_checkpoint(lake, there, publis
     assert_whole(lake, there)
 
 
-def test_that_a_copy_is_still_what_the_manifest_says_is_recorded_every_two_minutes(lake, there):
+def test_a_current_copy_is_recorded_every_two_minutes(lake, there):
     land(lake, "acme", [at(2)])
     recorded = []
     for minutes in (0, 1, 3):

@@ -44,7 +44,7 @@ def land_open_day(lake, name):
         land(lake, "acme", [at(NOW.day, path=f"/{name}/{number}", **CRAWLER)])
 
 
-def test_each_visit_is_found_once_after_every_change_published_or_not(lake, publish, found):
+def test_each_visit_is_found_once_after_every_change(lake, publish, found):
     assert found() == (0, 0)
     land(lake, "acme", [at(2, path="/a", domain="gone.example"), at(2, path="/b", **CRAWLER)])
     land(lake, "acme", [at(5, **CRAWLER)])
@@ -65,7 +65,7 @@ def test_each_visit_is_found_once_after_every_change_published_or_not(lake, publ
         assert found() == (sum(expected), 0)
 
 
-def test_a_merged_file_is_read_as_what_it_was_made_of_until_it_is_published(lake, publish, found):
+def test_an_unpublished_merge_is_read_from_its_published_sources(lake, publish, found):
     land_open_day(lake, "a")
     publish()
     merge(lake)
@@ -79,7 +79,7 @@ def test_a_merged_file_is_read_as_what_it_was_made_of_until_it_is_published(lake
     assert found() == (1, 0)
 
 
-def test_a_merged_file_is_not_read_as_what_it_was_made_of_once_anything_was_changed(lake, publish, found):
+def test_a_changed_merge_is_not_read_from_its_published_sources(lake, publish, found):
     land_open_day(lake, "a")
     land(lake, "acme", [at(2, domain="gone.example")])
     publish()
@@ -88,7 +88,7 @@ def test_a_merged_file_is_not_read_as_what_it_was_made_of_once_anything_was_chan
     assert found() == (0, 1)
 
 
-def test_what_was_erased_is_not_found_although_it_is_still_published(lake, there, publish, found, monkeypatch):
+def test_erased_visits_are_not_found_while_still_published(lake, there, publish, found, monkeypatch):
     land(lake, "acme", [at(2, path="/canary", domain="gone.example"), at(2)])
     publish()
     with monkeypatch.context() as patch:
@@ -102,7 +102,7 @@ def test_what_was_erased_is_not_found_although_it_is_still_published(lake, there
     assert found() == (1, 0)
 
 
-def test_a_line_that_was_read_again_is_not_found_as_it_was_before(lake, publish, found, tmp_path):
+def test_a_line_read_again_is_found_only_in_its_new_form(lake, publish, found, tmp_path):
     line = f'203.0.113.7 - - [10/Mar/2026:10:05:03 +0000] "GET /a HTTP/1.1" 200 5316 "-" "{CHROME}"\n'
     log = tmp_path / "access.log"
     log.write_text(line.removesuffix('37.36"\n'))

@@ -117,7 +117,7 @@ def test_a_backup_holds_what_counts_and_nothing_else(lake, tmp_path):
     assert [path.name for path in tmp_path.iterdir() if "copy" in path.name] == ["copy"]
 
 
-def test_a_copied_back_lake_is_sound_answers_as_the_other_and_goes_on_where_it_was(lake, tmp_path):
+def test_a_restored_lake_gives_the_same_answers_and_goes_on(lake, tmp_path):
     back_up(lake, tmp_path / "copy")
     shutil.copytree(tmp_path / "copy", tmp_path / "restored")
     log = tmp_path / "again.log"
@@ -140,7 +140,7 @@ def test_a_copied_back_lake_is_sound_answers_as_the_other_and_goes_on_where_it_w
         assert verify_lake(lake).visits == 181
 
 
-def test_keys_open_the_copied_back_lake_and_databases_are_as_readable_as_before(lake, tmp_path):
+def test_keys_open_a_restored_lake(lake, tmp_path):
     (lake.root / "manifest.sqlite").chmod(0o640)
     with open_store(ApiKeys, lake) as control:
         key = control.create_key("other", "new")
@@ -151,7 +151,7 @@ def test_keys_open_the_copied_back_lake_and_databases_are_as_readable_as_before(
         assert owner(control, key) == "other"
 
 
-def test_neither_addresses_nor_salts_nor_dead_files_are_in_the_backup(lake, tmp_path):
+def test_a_backup_has_no_addresses_salts_or_dead_files(lake, tmp_path):
     days = [date(2026, 1, 1 + day) for day in range(6)]
     salts = daily_salts(lake.salts, days, datetime.now(UTC))
     dead = {
@@ -170,7 +170,7 @@ def test_neither_addresses_nor_salts_nor_dead_files_are_in_the_backup(lake, tmp_
     assert [path for path in dead if Path(path).stem.encode() in manifest] == []
 
 
-def test_what_was_struck_off_before_is_not_in_the_copied_manifest_either(lake, tmp_path):
+def test_deleted_rows_are_not_in_the_copied_manifest(lake, tmp_path):
     many = packed([visit(path=f"/{random.randbytes(100).hex()}") for _ in range(6_000)])
     pending.enqueue(lake.manifest, [("acme", many)], datetime.now(UTC))
     pending.flush_all(lake)
@@ -203,7 +203,7 @@ def test_an_empty_folder_with_a_strange_name_becomes_the_backup(lake, tmp_path):
 
 
 @examples("where", "reason")
-def test_a_folder_that_cannot_be_it_is_refused_and_nothing_changes(lake, tmp_path, where, reason):
+def test_an_unsuitable_backup_folder_is_refused_unchanged(lake, tmp_path, where, reason):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thing").write_text("thing")
     (tmp_path / "file").write_text("file")
@@ -265,7 +265,7 @@ def test_a_full_disk_is_told_and_leaves_no_backup(lake, tmp_path):
         assert sorted(path.name for path in tmp_path.iterdir()) == ["lake", "whole"]
 
 
-def test_a_file_erased_while_others_are_copied_is_not_in_the_backup(lake, tmp_path):
+def test_a_file_erased_during_the_backup_is_not_in_it(lake, tmp_path):
     files = lake.manifest.files.live("acme")
     doomed = [files[0], files[-1]]  # one is copied by then, one is not
     left = list(doomed)
@@ -311,7 +311,7 @@ def test_after_some_attempts_a_backup_gives_up(lake, tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["lake"]
 
 
-def test_links_that_are_replaced_meanwhile_are_copied_as_they_were(lake, tmp_path):
+def test_links_replaced_during_a_backup_are_copied_as_they_were(lake, tmp_path):
     before = links_path(lake)
     rows = [{"short_code": "sale", "target_url": "https://acme.example/other"}]
     back_up(lake, tmp_path / "copy", lambda done, total: before == links_path(lake) and links(lake, "acme", rows))

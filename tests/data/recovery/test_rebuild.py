@@ -148,7 +148,7 @@ def test_every_visit_and_answer_is_what_it_was(root, filled, history):
 
 
 @pytest.mark.parametrize("history", [compacted, all_erased])
-def test_an_older_copy_put_back_hides_newer_visits_until_it_is_rebuilt(root, history):
+def test_an_older_manifest_hides_newer_visits_until_a_rebuild(root, history):
     with opened(root) as lake:
         wait(lake, "waiting")
         older = kept_manifest(root)
@@ -235,7 +235,7 @@ def test_the_manifest_of_a_newer_program_is_left_alone(root):
     assert (root / "manifest.sqlite").read_bytes() == content
 
 
-def test_a_manifest_that_cannot_be_read_now_is_not_taken_for_lost(root):
+def test_an_unreadable_manifest_is_not_taken_for_lost(root):
     with opened(root) as lake:
         wait(lake, "waiting")
     content = (root / "manifest.sqlite").read_bytes()
@@ -247,7 +247,7 @@ def test_a_manifest_that_cannot_be_read_now_is_not_taken_for_lost(root):
     assert rebuilt(root).pending == 2
 
 
-def test_erased_visits_do_not_come_back_from_a_file_that_a_killed_merge_left(root):
+def test_erased_visits_do_not_return_from_a_killed_merge(root):
     with opened(root) as lake:
         kill_at_commit(Compactor(lake).run, "data.store.rewriting", "data.manifest.manifest")
         erase(lake, short_code="gone")
@@ -339,7 +339,7 @@ def test_a_log_that_was_imported_again_counts_once_and_whole(lake, tmp_path, mon
 
 
 @pytest.mark.parametrize("is_merged", [False, True])
-def test_visits_that_waited_in_an_older_manifest_count_once_beside_those_that_came_later(lake, is_merged):
+def test_pending_visits_of_an_older_manifest_count_once(lake, is_merged):
     """Two of them had their file already, together with one that the older manifest does not know."""
     wait(lake, "a", "b")
     older = kept_manifest(lake.root)

@@ -99,7 +99,7 @@ REGISTERED = {
 
 
 @pytest.mark.parametrize(("write", "reason"), REGISTERED.values(), ids=REGISTERED)
-def test_a_file_that_holds_something_else_than_its_visits_is_named_though_its_bytes_are_known(lake, write, reason):
+def test_a_file_with_other_content_is_named_despite_its_hash(lake, write, reason):
     file = files(lake)[0]
     path = lake.root / file.path
     write(path)
@@ -114,7 +114,7 @@ def test_a_file_that_holds_something_else_than_its_visits_is_named_though_its_by
 # Sound
 
 
-def test_a_sound_lake_has_no_trouble_nor_has_an_empty_one_and_progress_is_told_in_bytes_up_to_the_end(lake, tmp_path):
+def test_sound_and_empty_lakes_have_no_findings(lake, tmp_path):
     told = []
     with opened(tmp_path / "new", create=True) as empty:
         size = sum(path.stat().st_size for path in (lake.root / "visits").glob("organization=[!_]*/*/*"))
@@ -223,7 +223,7 @@ def zeroed(path, table):
         file.write(b"\xff" * size)
 
 
-def test_a_damaged_or_emptied_database_is_named_and_may_be_absent(lake):
+def test_a_damaged_or_emptied_database_is_named(lake):
     daily_salts(lake.salts, [date(2026, 3, 1)], datetime.now(UTC))
     assert damaged(lake) == {}
     zeroed(lake.root / "control.sqlite", "keys")
@@ -238,7 +238,7 @@ def test_a_damaged_or_emptied_database_is_named_and_may_be_absent(lake):
         assert damaged(lake) == {}
 
 
-def test_a_manifest_whose_index_is_wrong_is_named_and_files_are_checked(lake):
+def test_a_manifest_with_a_wrong_index_is_named(lake):
     flip(lake.root / files(lake)[0].path)
     turn_an_index(lake.root / "manifest.sqlite")
     lake.manifest.close()
@@ -282,7 +282,7 @@ def test_a_dead_file_is_neither_checked_nor_an_orphan(lake):
     assert (found.files, found.findings, found.unknown) == (DAYS, [], 0)
 
 
-def test_a_file_that_is_erased_while_others_are_checked_does_no_harm(lake):
+def test_a_file_erased_during_verification_is_not_a_finding(lake):
     *_, last = files(lake)
 
     def erase(done, total):
