@@ -91,9 +91,7 @@ QUERIES = st.text(max_size=60) | st.just("") | SOURCES.map(lambda value: f"utm_s
 
 @given(user_agent=USER_AGENTS, method=METHODS, referrer=REFERRERS, query=QUERIES)
 @settings(max_examples=250, deadline=None)
-def test_of_any_request_the_first_sign_decides_and_the_last_is_a_person(
-    classifier, user_agent, method, referrer, query
-):
+def test_the_first_sign_decides_and_the_last_is_a_person(classifier, user_agent, method, referrer, query):
     check(classifier, Request.from_log(user_agent, method, referrer, query))
 
 
@@ -108,7 +106,7 @@ def test_the_evidence_of_every_crawler_is_a_web_address(signs):
 
 
 @examples_at_once("field")
-def test_a_request_with_lone_surrogates_is_classified_however_it_was_made(classifier, field):
+def test_a_request_with_lone_surrogates_is_classified(classifier, field):
     check(classifier, Request(CHROME, "GET", "", "")._replace(**{field: "utm_source=\ud800"}))
 
 
@@ -119,7 +117,7 @@ def rules(found):
     return [sign.rule for sign in found]
 
 
-def test_an_agent_that_a_tagged_link_of_an_ai_product_leads_shows_every_sign_in_order(signs):
+def test_an_agent_from_a_tagged_ai_link_shows_signs_in_order(signs):
     found = signs(GPTBOT, "HEAD", AI_REFERRER, AI_QUERY)
     automata = [sign.rule for sign in found if sign.classification.device_type == "bot"]
     assert automata[:2] == ['agents.toml: "GPTBot"', 'crawler-user-agents: "GPTBot"']
@@ -136,7 +134,7 @@ def test_an_agent_that_a_tagged_link_of_an_ai_product_leads_shows_every_sign_in_
     assert rules(found) == [*automata, *rules(referrals), "no sign of automation or of an AI product"]
 
 
-def test_a_campaign_that_is_a_host_of_an_ai_product_names_the_row_of_the_host(signs):
+def test_a_campaign_naming_an_ai_host_shows_the_row_of_the_host(signs):
     campaigns = {row.utm_source for row in load(Campaign, "campaigns")}
     ai_hosts = [row.host for row in load(Referrer, "referrers") if row.referrer_type == "ai"]
     host = next(host for host in ai_hosts if re.fullmatch(r"[a-z.-]+", host) and host not in campaigns)
@@ -212,7 +210,7 @@ def test_the_example_of_a_heuristic_is_decided_by_its_own_row(classifier, signs,
 
 
 @pytest.mark.parametrize("row", NOT_CRAWLERS, ids=[row.pattern for row in NOT_CRAWLERS])
-def test_a_pattern_that_is_left_out_is_one_of_the_package_and_meets_a_person(classifier, signs, row):
+def test_an_excluded_pattern_is_in_the_package_and_fits_a_person(classifier, signs, row):
     known = {crawler["pattern"] for crawler in crawleruseragents.CRAWLER_USER_AGENTS_DATA}
     assert row.pattern in known, f"delete the row {row.pattern!r} of notcrawlers.toml: the package has it no more"
     assert re2.search(row.pattern, row.example), f"the example of {row.pattern!r} does not show why it is left out"
@@ -224,7 +222,7 @@ def test_a_pattern_that_is_left_out_is_one_of_the_package_and_meets_a_person(cla
 
 
 @examples("filler", "longest")
-def test_a_user_agent_that_is_too_long_costs_what_the_longest_costs(classifier, filler, longest):
+def test_an_overlong_user_agent_costs_no_more_than_the_longest(classifier, filler, longest):
     """Of however many characters only the beginning may be looked at. No string is asked about twice."""
     number = itertools.count()
 

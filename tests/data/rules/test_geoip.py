@@ -37,13 +37,13 @@ NO_DATABASE = "{} is not a valid country database in MaxMind's format: "
 
 
 @pytest.mark.parametrize("record", PUBLISHED.values(), ids=PUBLISHED)
-def test_the_country_of_an_address_is_in_the_database_of_every_publisher(database, record):
+def test_databases_of_every_publisher_name_the_country(database, record):
     countries = database({HERE: record})
     told = [countries.lookup(address) for address in ("81.2.69.0", "81.2.69.255", "2a01:4f8::1", "2A01:4F8:CAFE::1")]
     assert told == ["DE"] * 4
 
 
-def test_an_address_that_the_database_does_not_hold_and_what_is_none_have_no_country(database):
+def test_unknown_and_invalid_addresses_have_no_country(database):
     countries = database({HERE: MAXMIND})
     for address in (
         "81.2.68.255", "81.2.70.0", "2a01:4f9::1", "10.0.0.1", "127.0.0.1", "::1", "255.255.255.255", "", "-", "nobody",
@@ -53,7 +53,7 @@ def test_an_address_that_the_database_does_not_hold_and_what_is_none_have_no_cou
 
 
 @pytest.mark.parametrize("ip_version", [4, 6])
-def test_a_database_of_ipv4_knows_no_ipv6_but_ipv4_addresses_written_as_ipv6(database, ip_version):
+def test_an_ipv4_database_knows_ipv4_addresses_written_as_ipv6(database, ip_version):
     countries = database({"81.2.69.0/24": MAXMIND}, ip_version)
     asked = ("81.2.69.7", "2a01:4f8::1", "81.2.69.8", "::ffff:81.2.69.7", "81.2.69.1:80")
     assert [countries.lookup(address) for address in asked] == ["DE", None, "DE", "DE", "DE"]
@@ -102,7 +102,7 @@ def test_what_is_not_a_database_is_refused_naming_it(tmp_path, file, database):
             CountryDatabase(file)
 
 
-def test_a_database_whose_type_is_damaged_is_read_and_of_no_known_publisher(file, database):
+def test_a_database_with_a_damaged_type_has_no_known_publisher(file, database):
     database({HERE: MAXMIND})
     content = bytearray(file.read_bytes())
     content[content.index(b"database_type") + len(b"database_type")] ^= 0b110_00000  # text becomes bytes
@@ -113,7 +113,7 @@ def test_a_database_whose_type_is_damaged_is_read_and_of_no_known_publisher(file
 
 @settings(deadline=None, max_examples=40)
 @given(data=st.data())
-def test_a_database_whose_description_is_damaged_is_refused_or_read(tmp_path_factory, data):
+def test_a_database_with_damaged_metadata_is_refused_or_read(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("damaged") / "countries.mmdb"
     country_database(path, {"81.2.69.0/24": {"country": "DE"}}, 4)
     content = bytearray(path.read_bytes())

@@ -71,7 +71,7 @@ def test_every_network_of_a_list_is_read_in_its_order(form, networks):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_network_is_read_once_without_bits_of_a_host_and_an_address_is_a_network_of_one(form):
+def test_a_network_is_read_once_and_without_host_bits(form):
     for networks in (OLD, OLD + OLD, ["20.42.10.177/28", "2603:1030::7/48"]):
         assert parse_networks(written(networks, form), form) == OLD
     assert parse_networks(b"\xef\xbb\xbf" + written(OLD, form), form) == OLD  # a byte order mark is not part of it
@@ -180,7 +180,7 @@ NOISE = st.recursive(
     | NOISE.map(lambda value: json.dumps({"prefixes": [{"ipv4Prefix": value}], "hooks": [value]}).encode())
 )
 @settings(deadline=None)
-def test_whatever_is_published_gives_networks_of_the_open_internet_or_is_refused(form, body):
+def test_a_published_list_gives_public_networks_or_is_refused(form, body):
     with suppress(BadInput):
         networks = parse_networks(body, form)
         assert networks
@@ -202,14 +202,14 @@ def test_a_list_is_kept_as_it_was_fetched_with_its_time_in_utc(lake):
     }
 
 
-def test_a_list_fetched_again_replaces_the_one_before_even_a_damaged_one(lake):
+def test_a_list_fetched_again_replaces_even_a_damaged_one(lake):
     (lake.ip_lists / "gptbot.json").write_bytes(b"{")
     for networks, moment in ((OLD, NOW), ([ip_network("20.42.11.0/24")], LATER)):
         list(refresh(lake, [list_of()], lambda row, networks=networks: prefixes(*networks), moment))
         assert snapshots(lake) == {"gptbot": FetchedList("gptbot", moment.replace(microsecond=0), networks)}
 
 
-def test_lists_are_told_of_one_after_the_other_and_one_that_fails_stops_no_other(lake):
+def test_a_list_that_fails_does_not_stop_the_others(lake):
     bodies = {"one": prefixes(*OLD), "two": ERROR_PAGE, "three": prefixes("20.42.11.0/24")}
     asked = []
     outcomes = iter(refresh(lake, map(list_of, bodies), lambda row: asked.append(row.name) or bodies[row.name], NOW))
@@ -244,7 +244,7 @@ def test_a_damaged_snapshot_is_named(lake, content):
     assert str(damage.value) == f"{file} cannot be read; delete it, or run `traffic agents refresh`."
 
 
-def test_a_folder_in_the_place_of_a_snapshot_or_one_of_deep_lists_is_named(lake):
+def test_an_unreadable_snapshot_is_named(lake):
     (lake.ip_lists / "gptbot.json").mkdir()
     with pytest.raises(LakeDamaged, match=r"gptbot\.json cannot be read"):
         snapshots(lake)
@@ -254,7 +254,7 @@ def test_a_folder_in_the_place_of_a_snapshot_or_one_of_deep_lists_is_named(lake)
         snapshots(lake)
 
 
-def test_a_list_is_read_from_a_file_of_its_name_whatever_its_suffix_and_one_that_is_not_there_is_named(lake, tmp_path):
+def test_a_list_is_read_from_a_file_with_its_name_and_any_suffix(lake, tmp_path):
     names = {"gptbot": "gptbot.json", "meta": "meta.csv", "amazon": "amazon.tar.html"}
     for name in names.values():
         (tmp_path / name).write_bytes(prefixes(*OLD))

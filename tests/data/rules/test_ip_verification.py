@@ -64,7 +64,7 @@ SETS = st.lists(networks_near(IPv4Network, 32) | networks_near(IPv6Network, 128)
 
 @given(networks=SETS, numbers=st.lists(st.integers(0, 2**128 - 1), max_size=4))
 @settings(deadline=None, max_examples=100)
-def test_an_address_is_in_a_set_where_it_is_in_any_of_its_networks(networks, numbers):
+def test_an_address_is_in_a_set_if_any_network_contains_it(networks, numbers):
     asked = {*numbers, 0, 2**32 - 1, 2**128 - 1}
     for network in networks:
         first, last = int(network.network_address), int(network.broadcast_address)
@@ -94,7 +94,7 @@ def test_an_address_is_inside_outside_or_tells_nothing(verifier, lists, agents, 
 
 
 @pytest.mark.parametrize("hour", [0, 23])
-def test_a_list_verifies_on_all_days_and_contradicts_on_thirty_before_and_after_it_if_no_other_is_older(verifier, hour):
+def test_a_list_contradicts_only_within_thirty_days(verifier, hour):
     """The hour at which it was fetched does not count."""
     asked = verifier(home=HOME, fetched=FETCHED.replace(hour=hour))
     for days in (-10_000, -31, -30, -29, -1, 0, 1, 29, 30, 31, 10_000):
@@ -112,7 +112,7 @@ def test_a_list_verifies_on_all_days_and_contradicts_on_thirty_before_and_after_
 PRIVATE, NO_ADDRESSES = tables(__file__)["private"], tables(__file__)["no_addresses"]
 
 
-def test_an_address_that_is_not_of_the_open_internet_or_is_none_tells_nothing(verifier):
+def test_private_and_invalid_addresses_prove_nothing(verifier):
     asked = verifier(home=[*HOME, ip_network("10.0.0.0/8"), ip_network("fe80::/64")])
     reasons = {address: f"{address} is not a public IP address" for address in PRIVATE}
     reasons |= {address: f"{address!r} is not a valid IP address" for address in NO_ADDRESSES}
@@ -121,7 +121,7 @@ def test_an_address_that_is_not_of_the_open_internet_or_is_none_tells_nothing(ve
         assert told == {address: (None, reason) for address, reason in reasons.items()}
 
 
-def test_an_address_of_a_known_proxy_or_of_the_operators_own_tells_nothing(verifier):
+def test_addresses_of_proxies_prove_nothing(verifier):
     known = [ip_network(proxy.network) for proxy in load(Proxy, "proxies")]
     own = [ip_network(network) for network in ("5.5.5.0/24", "20.42.10.128/25", "2a01:4f8::/32")]
     addresses = [str(address) for network in known for address in (network[0], network[-1])]
@@ -141,7 +141,7 @@ CONTRADICTED = bot_classification("other", "Served", "contradicted", method="ip_
 LIBRARY = bot_classification("library")
 
 
-def test_a_classification_is_verified_inside_and_keeps_but_its_claim_outside(verifier):
+def test_an_agent_is_verified_inside_and_contradicted_outside(verifier):
     asked = verifier(home=HOME)
     assert asked.verify(CRAWLER, "20.42.10.7", DAY) == CRAWLER._replace(
         confidence="verified", detection_method="ip_range"
@@ -156,7 +156,7 @@ def test_a_classification_is_verified_inside_and_keeps_but_its_claim_outside(ver
             assert asked.verify(says, address, DAY) == says
 
 
-def test_addresses_matter_exactly_for_agents_of_which_a_list_is_here_and_every_way_to_verify_one_is_told(verifier):
+def test_only_agents_with_a_fetched_list_can_be_verified(verifier):
     def telling(**networks):
         asked = verifier(**networks)
         return [row.agent for row in AGENTS if asked.can_verify(CRAWLER._replace(agent=row.agent))]
@@ -179,7 +179,7 @@ AT_HOME = bot_classification(
 REFERRED = Classification("ai_referral", "referral", "Claude", *[None] * 4, "mobile", "iOS", "Mobile Safari")
 
 
-def test_a_browsers_name_from_the_addresses_of_an_agent_is_that_agent_and_from_elsewhere_a_persons():
+def test_a_browser_at_the_addresses_of_an_agent_is_that_agent():
     def shipped(fetched=FETCHED, proxies=()):
         """A verifier of the shipped tables: ChatGPT-User comes from HOME."""
         return Verifier({"openai-chatgpt-user": FetchedList("openai-chatgpt-user", fetched, HOME)}, proxies)
@@ -199,7 +199,7 @@ def test_a_browsers_name_from_the_addresses_of_an_agent_is_that_agent_and_from_e
 # The tables that are shipped
 
 
-def test_every_list_that_identifies_is_documented_for_an_agent_of_an_assistant():
+def test_identifying_lists_belong_to_agents_of_assistants():
     agents = load(Agent, "agents")
     identified = [identified_agent(row.name, agents) for row in load(IpList, "ip_lists") if row.identifies]
     assert {agent.agent for agent in identified} == {
@@ -208,7 +208,7 @@ def test_every_list_that_identifies_is_documented_for_an_agent_of_an_assistant()
     assert {agent.agent_kind for agent in identified} == {"assistant_fetch", "agentic_browser"}
 
 
-def test_every_list_has_a_name_for_a_file_a_safe_address_and_an_agent_that_names_it():
+def test_every_list_has_a_file_name_an_https_url_and_an_agent():
     rows = load(IpList, "ip_lists")
     names = [row.name for row in rows]
     assert [name for name, count in Counter(names).items() if count > 1] == []
@@ -218,7 +218,7 @@ def test_every_list_has_a_name_for_a_file_a_safe_address_and_an_agent_that_names
     assert named == set(names)
 
 
-def test_rows_of_one_agent_agree_on_how_it_is_verified_and_a_server_has_a_list():
+def test_rows_of_one_agent_agree_on_its_verification():
     told = {}
     for row in load(Agent, "agents"):
         told.setdefault(row.agent, set()).add((row.verify, row.server_side))
@@ -228,7 +228,7 @@ def test_rows_of_one_agent_agree_on_how_it_is_verified_and_a_server_has_a_list()
     assert [agent for agent, ways in from_servers.items() if not any(way.startswith("ip:") for way in ways)] == []
 
 
-def test_proxies_are_networks_of_the_open_internet_that_do_not_overlap():
+def test_proxies_are_public_networks_that_do_not_overlap():
     networks = sorted((ip_network(row.network) for row in load(Proxy, "proxies")), key=lambda n: (n.version, n))
     assert [str(network) for network in networks if not network.is_global] == []
     pairs = pairwise(networks)

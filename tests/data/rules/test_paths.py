@@ -34,21 +34,21 @@ def by_path(kind, confidence):
     return Classification("other_bot", kind, None, None, None, confidence, "path", "bot", None, None)
 
 
-def test_the_table_knows_at_least_22_families_of_probes_each_with_evidence():
+def test_the_table_knows_at_least_22_families_of_probes():
     assert len({row.family for row in SCANNERS}) == len(SCANNERS) >= 22
     assert {row.confidence for row in SCANNERS} == {"medium"}
     assert {(row.confidence, row.agent_kind) for row in PROGRAMS} == {("low", "other")}
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.family for row in ROWS])
-def test_the_example_of_a_row_is_decided_by_its_own_row_also_with_a_browsers_name(classifier, told, row):
+def test_the_example_of_a_row_is_decided_by_that_row(classifier, told, row):
     first = next(classifier.matches(Request.from_log(CHROME, path=row.example)))
     assert (first.rule, first.evidence) == (f"probes.toml: {row.family}", row.evidence)
     assert told(row.example) == first.classification == by_path(row.agent_kind, row.confidence)
 
 
 @examples_at_once("word")
-def test_one_ordinary_word_may_be_a_short_code_and_is_not_a_probe(told, word):
+def test_one_ordinary_word_is_not_a_probe(told, word):
     assert {told(path).bot_category for path in (f"/{word}", f"/{word}/")} == {"human"}
 
 
@@ -58,19 +58,19 @@ def test_files_that_programs_fetch_are_bots_of_low_confidence(told, path):
     assert told(path, GOOGLEBOT).bot_category == "search_crawler"
 
 
-def test_people_referred_by_an_ai_product_libraries_and_unknown_bots_that_probe_are_scanners(told):
+def test_people_and_unknown_bots_that_probe_are_scanners(told):
     for user_agent, referrer in ((CHROME, "https://chatgpt.com/"), ("curl/8.5.0", ""), ("some-script", ""), ("", "")):
         found = told("/.env", user_agent, referrer)
         assert (found.agent_kind, found.ai_source, found.detection_method) == ("scanner", None, "path")
     assert told("/.env", "curl/8.5.0").agent == "curl"
 
 
-def test_an_agent_that_the_tables_name_keeps_its_classification_when_it_probes(told):
+def test_a_known_agent_keeps_its_class_when_it_probes(told):
     for user_agent in (GOOGLEBOT, "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"):
         assert told("/wp-login.php", user_agent) == told("/launch", user_agent)
 
 
-def test_an_agent_that_is_contradicted_by_its_address_stays_contradicted(told):
+def test_a_contradicted_agent_that_probes_stays_contradicted(told):
     contradicted = told("/launch", GOOGLEBOT)._replace(confidence="contradicted", detection_method="ip_range")
     assert classify_path(contradicted, PROBE) == contradicted
 
@@ -97,6 +97,6 @@ def test_the_example_of_an_attack_is_matched_by_its_own_row(paths, row):
 
 
 @pytest.mark.parametrize("is_attack", [True, False], ids=["attacks", "words of people"])
-def test_an_attack_in_a_query_is_seen_however_it_is_written_and_words_of_people_are_none(paths, is_attack):
+def test_attacks_in_queries_are_told_from_ordinary_words(paths, is_attack):
     for query in tables(__file__)["attacks" if is_attack else "words of people"]:
         assert paths.is_attack(query) is is_attack, query

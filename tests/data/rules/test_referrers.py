@@ -31,7 +31,7 @@ def place(places):
 
 
 @examples_at_once("referrer", "host", "path")
-def test_an_address_names_a_host_and_a_path_and_what_is_not_one_neither(referrer, host, path):
+def test_a_referrer_names_a_host_and_a_path_or_neither(referrer, host, path):
     assert host_and_path(referrer) == (host and (host, path))
 
 
@@ -89,5 +89,5 @@ def test_a_place_is_found_by_the_row_of_its_host_and_path(what, rows, asked):
 
 
 @examples_at_once("referrer", "referrer_type", "ai_source")
-def test_places_are_known_by_their_hosts_and_their_lookalikes_are_not(place, referrer, referrer_type, ai_source):
+def test_referrers_are_known_by_host_and_lookalikes_are_not(place, referrer, referrer_type, ai_source):
     assert place(referrer) == (referrer_type, ai_source)

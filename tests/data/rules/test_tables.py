@@ -86,7 +86,7 @@ def test_the_example_of_an_agent_is_classified_as_its_row_says(classifier):
     assert {one.detection_method for one in told.values()} == {"user_agent"}
 
 
-def test_exactly_the_rows_of_ai_products_name_an_ai_source_and_no_agent_is_verified_before_it_was_seen():
+def test_exactly_the_rows_of_ai_products_name_an_ai_source():
     assert [row.token for row in AGENTS if (row.agent_kind in AI_KINDS) != (row.ai_source is not None)] == []
     for row in REFERRERS:
         assert (row.referrer_type == "ai") == (row.ai_source is not None) == (row.confidence is not None), row.host
@@ -95,7 +95,7 @@ def test_exactly_the_rows_of_ai_products_name_an_ai_source_and_no_agent_is_verif
     assert [row.token for row in AGENTS if row.confidence not in {"high", "medium", "low"}] == []
 
 
-def test_no_row_stands_twice_and_hosts_are_bare_and_no_spammer_is_a_known_referrer():
+def test_tables_have_no_duplicate_rows():
     for row_type, *names in (
         (Agent, "token", "exact"), (Heuristic, "name"), (Heuristic, "pattern"), (NotCrawler, "pattern"),
         (Referrer, "host"), (Spammer, "host"),
@@ -108,7 +108,7 @@ def test_no_row_stands_twice_and_hosts_are_bare_and_no_spammer_is_a_known_referr
     assert set(hosts) & set(spammers) == set()
 
 
-def test_campaigns_are_written_as_they_are_compared_names_have_one_spelling_and_every_row_was_checked_lately():
+def test_campaigns_are_written_as_they_are_compared():
     for row in CAMPAIGNS:
         assert row.utm_source == row.utm_source.strip().lower().removeprefix("www.")
     sources = {row.ai_source for rows in (AGENTS, REFERRERS, CAMPAIGNS) for row in rows if row.ai_source}
@@ -131,7 +131,7 @@ def test_good_rows_are_loaded_as_written(table, row_type):
 
 
 @pytest.mark.parametrize("row_type", GOOD)
-def test_a_row_without_a_required_field_with_an_unknown_one_or_of_another_table_is_refused(table, row_type):
+def test_rows_with_missing_or_unknown_fields_are_refused(table, row_type):
     good, file = GOOD[row_type], FILES[row_type]
     optional = {"ai_source"} if row_type is Agent else set()
     for name in good.keys() - optional:
@@ -156,7 +156,7 @@ def test_a_field_of_another_shape_is_refused(table, row_type, name, values):
             table(row_type, good, good, good | {name: value})
 
 
-def test_optional_fields_may_be_left_out_and_ways_to_verify_are_kept_in_their_order(table):
+def test_ways_to_verify_keep_their_order_and_may_be_left_out(table):
     ways = '["ip:openai-gptbot", "dns:a.example", "signature:chatgpt.com"]'
     (row,) = table(Agent, GOOD[Agent] | {"verify": ways, "server_side": "true"})
     assert row.verify == ("ip:openai-gptbot", "dns:a.example", "signature:chatgpt.com")
@@ -166,7 +166,7 @@ def test_optional_fields_may_be_left_out_and_ways_to_verify_are_kept_in_their_or
 
 
 @examples_at_once("row_type", "name", "word", "known")
-def test_a_word_that_is_not_one_of_the_known_is_refused_naming_them(table, row_type, name, word, known):
+def test_an_unknown_word_is_refused_naming_the_known_ones(table, row_type, name, word, known):
     row_type = BY_NAME[row_type]
     with pytest.raises(ValueError, match=rf"^{FILES[row_type]}\.toml, row 1: {name} is '{word}', not one of .*{known}"):
         table(row_type, GOOD[row_type] | {name: f'"{word}"'})
@@ -179,7 +179,7 @@ def test_a_word_that_is_not_one_of_the_known_is_refused_naming_them(table, row_t
         *((Proxy, "network", value, lambda: Verifier({})) for value in ("192.0.2.0/33", "192.0.2.1/24", "example.com")),
     ],
 )
-def test_a_pattern_or_network_that_is_none_is_refused_by_those_who_use_it(table, row_type, field, value, use):
+def test_an_invalid_pattern_or_network_is_refused(table, row_type, field, value, use):
     good = GOOD[row_type]
     for refusing in (lambda: table(row_type, good, good | {field: f'"{value}"'}), use):
         with pytest.raises(ValueError, match=rf"^{FILES[row_type]}\.toml, row 2: {field} is not valid: "):
@@ -203,9 +203,7 @@ def test_an_invalid_pattern_is_one_sentence_without_noise(pattern, error, capfd)
     assert capfd.readouterr() == ("", "")
 
 
-def test_the_version_of_the_rules_is_twelve_digits_and_changes_with_every_table_and_rule_package(
-    classifier, monkeypatch
-):
+def test_the_rules_version_changes_with_every_table_and_package(classifier, monkeypatch):
     before, read, version = rules_version(), reference._bytes_of, reference.metadata.version
     assert re.fullmatch("[0-9a-f]{12}", before)
     assert before == classifier.rules_version
