@@ -25,15 +25,15 @@ OF_VERSION_1 = (
 """Files with these columns exist, so that they may not change any more."""
 
 
-def test_visits_of_version_1_have_the_columns_that_files_of_it_have():
+def test_visits_of_version_1_have_its_columns():
     assert ", ".join(f"{field.name}: {field.type}" for field in visits_schema(1)) == OF_VERSION_1
 
 
-def test_the_classifier_fills_the_columns_of_a_classification_in_their_order():
+def test_the_classifier_fills_its_columns_in_order():
     assert columns_filled_by("classification") == Classification._fields
 
 
-def test_each_column_is_declared_once_and_those_of_later_versions_are_told_from_those_that_older_files_have():
+def test_each_column_is_declared_once_with_its_version():
     assert len({column.name for column in COLUMNS}) == len(COLUMNS) == len(VISITS)
     assert visits_schema(0) == pa.schema([])
     assert visits_schema(SCHEMA_VERSION) == VISITS

@@ -31,7 +31,7 @@ def names(files):
     return tuple(sorted(file.path.rpartition("/")[2] for file in files))
 
 
-def test_the_files_of_an_import_know_their_day_and_batch_and_the_last_one_all_of_it(lake, load):
+def test_files_of_an_import_record_their_day_and_batch(lake, load):
     load(line("/a", 1) + line("/b", 2))
     (batch,) = lake.manifest.logs.batches("acme", "")
     first, last = sorted(footers(lake), key=lambda footer: footer.day)
@@ -41,7 +41,7 @@ def test_the_files_of_an_import_know_their_day_and_batch_and_the_last_one_all_of
     assert batch.visits == 2
 
 
-def test_an_import_that_was_killed_before_its_commit_is_overwritten_by_the_next_one(lake, load):
+def test_files_of_a_killed_import_are_overwritten_by_the_next(lake, load):
     kill_at_commit(lambda: load(line("/a", 1) + line("/b", 2)), "data.store.landing", "data.manifest.manifest")
     left = {path.name for path in lake.root.glob("visits/organization=acme/*/*")}
     assert len(left) == 2
@@ -50,7 +50,7 @@ def test_an_import_that_was_killed_before_its_commit_is_overwritten_by_the_next_
     assert set(names(lake.manifest.files.live("acme"))) == left
 
 
-def test_live_visits_record_which_rows_they_were_and_a_killed_move_is_overwritten(lake):
+def test_live_visits_record_which_rows_they_were(lake):
     enqueue(lake.manifest, [("acme", packed([visit()]))], NOW)
     kill_at_commit(lambda: flush_all(lake), "data.store.landing", "data.manifest.pending")
     enqueue(lake.manifest, [("acme", packed([visit(path="/more")]))], NOW + timedelta(seconds=1))
@@ -65,7 +65,7 @@ def test_live_visits_record_which_rows_they_were_and_a_killed_move_is_overwritte
     )  # fmt: skip
 
 
-def test_a_file_that_replaces_others_names_them_and_has_their_batches(lake):
+def test_a_replacing_file_names_the_files_it_replaces(lake):
     for path in ("/a", "/b"):
         land(lake, "acme", [visit(path=path, user_agent="GPTBot/1.2", short_code=path[1:])])
     batches = {record.id for footer in footers(lake) for record in footer.batches}
@@ -102,7 +102,7 @@ def test_where_nothing_is_left_one_file_without_visits_says_so(lake, way):
     assert {batch.id for batch in footer.batches} == batches
 
 
-def test_the_line_that_replaces_an_unfinished_one_names_its_file_even_if_it_has_no_visit(lake, load):
+def test_a_completed_line_names_the_unfinished_file_it_replaces(lake, load):
     begun = line("/a") + line("/cut")[:-2]
     load(begun)
     (unfinished,) = [file for file in lake.manifest.files.live("acme") if file.unfinished_of]
@@ -111,7 +111,7 @@ def test_the_line_that_replaces_an_unfinished_one_names_its_file_even_if_it_has_
     assert [footer.replaces for footer in [*footers(lake), *records] if footer.replaces] == [names([unfinished])]
 
 
-def test_ranges_of_rows_are_joined_unless_a_long_pause_or_another_session_lies_between_them():
+def test_ranges_are_joined_unless_a_pause_or_session_parts_them():
     one, two = 7 << SESSION_BITS, 9 << SESSION_BITS
     first = PendingRange(one, one + 5, "2026-03-01T00:00:00Z", "2026-03-01T01:00:00Z")
     next_ = PendingRange(one + 8, one + 9, "2026-03-01T13:00:00Z", "2026-03-01T14:00:00Z")

@@ -78,7 +78,7 @@ def test_an_unwritable_folder_is_bad_input(tmp_path):
         Lake(tmp_path / "lake", create=True)
 
 
-def test_a_folder_of_another_machine_is_told_and_a_local_one_is_fine_beside_it(tmp_path):
+def test_a_network_file_system_is_recognized(tmp_path):
     here, mounts = tmp_path.stat().st_dev, tmp_path / "mountinfo"
 
     def mount(kind, device):
@@ -125,7 +125,7 @@ def test_a_dictionary_is_read_as_what_it_holds(tmp_path):
     assert (span.min, span.max, span.null_count) == ("a.example", "b.example", 1)
 
 
-def test_columns_that_are_the_same_in_every_row_are_not_compressed(tmp_path):
+def test_constant_columns_are_not_compressed(tmp_path):
     values = {"method": ["GET"] * 500, "utm_term": [None] * 500, "country": ["DE", "FR"] * 250}
     visits = {name: pa.array(texts, pa.string()).dictionary_encode() for name, texts in values.items()}
     visits["path"] = pa.array([f"/{number}" for number in range(500)])
@@ -137,7 +137,7 @@ def test_columns_that_are_the_same_in_every_row_are_not_compressed(tmp_path):
     assert pq.read_table(tmp_path / "file").select([*values]).to_pydict() == values
 
 
-def test_a_seed_file_stays_as_it_is_and_a_lost_or_damaged_one_is_made_again(lake, reopened):
+def test_only_a_lost_or_damaged_seed_file_is_written_again(lake, reopened):
     seed = Path(lake.seed_visits)
     before, written_at = seed.read_bytes(), seed.stat().st_mtime_ns
     reopened()
@@ -161,7 +161,7 @@ def test_landed_visits_are_read_back_day_by_day_after_the_seed(lake):
     assert paths == {DAY: [["/a", "/b"]], LATER: [["/c"]]}
 
 
-def test_a_landed_file_lies_in_its_folder_as_it_was_hashed_with_statistics_of_what_queries_choose_by(lake, landed):
+def test_a_landed_file_has_statistics_of_the_filter_columns(lake, landed):
     assert landed.parent == lake.root / "visits/organization=acme/day=2026-03-04"
     assert pq.ParquetFile(landed).schema_arrow.equals(VISITS)
     (file,) = lake.manifest.files.live("acme", DAY, DAY)
@@ -171,7 +171,7 @@ def test_a_landed_file_lies_in_its_folder_as_it_was_hashed_with_statistics_of_wh
     assert chosen == {"visited_at", "domain", "short_code", "bot_category", "rules_version"}
 
 
-def test_nothing_staged_is_left_or_visible_after_it_was_discarded(lake):
+def test_discarding_a_landing_removes_its_staged_files(lake):
     landing = Landing(lake, "acme")
     for _ in range(2):  # the last file is written when the batch is complete
         landing.stage(pa.Table.from_pylist([visit()], VISITS_OF_DAYS))
@@ -181,7 +181,7 @@ def test_nothing_staged_is_left_or_visible_after_it_was_discarded(lake):
     assert lake.visit_files("acme", DAY, DAY) == [lake.seed_visits]
 
 
-def test_a_visit_file_with_other_bytes_or_none_is_named_and_others_are_served(lake, landed):
+def test_a_changed_or_missing_visit_file_is_named(lake, landed):
     content = landed.read_bytes()
     altered = content[:50] + bytes([content[50] ^ 1]) + content[51:]
     for changed in (altered, content[:-1], b"", content + b"\0", None):
@@ -196,7 +196,7 @@ def test_a_visit_file_with_other_bytes_or_none_is_named_and_others_are_served(la
     assert lake.visit_files("other", DAY, DAY) == [lake.seed_visits]
 
 
-def test_a_file_that_was_only_touched_or_is_restored_from_a_copy_is_fine_and_remembered(lake, landed):
+def test_a_touched_or_restored_file_is_accepted(lake, landed):
     (before,) = lake.manifest.files.live("acme", DAY, DAY)
     os.utime(landed, ns=(5, 7_000))
     assert lake.visit_files("acme", DAY, DAY) == [lake.seed_visits, str(landed)]
@@ -221,14 +221,14 @@ def test_a_lake_moved_to_another_folder_still_answers(lake, landed, reopened, tm
 # Schema versions
 
 
-def test_a_file_tells_the_schema_version_of_its_visits_and_one_that_tells_none_is_of_version_1(lake, landed, tmp_path):
+def test_a_file_names_the_schema_version_of_its_visits(lake, landed, tmp_path):
     assert version_of(pq.read_metadata(landed)) == version_of(pq.read_metadata(lake.seed_visits)) == SCHEMA_VERSION
     assert [file.schema_version for file in lake.manifest.files.live("acme")] == [SCHEMA_VERSION]
     write_parquet([VISITS.empty_table()], VISITS, tmp_path / "file")
     assert version_of(pq.read_metadata(tmp_path / "file")) == 1
 
 
-def test_a_column_that_was_not_given_is_null_in_the_file_and_their_order_does_not_matter(tmp_path):
+def test_columns_that_were_not_given_are_null_in_the_file(tmp_path):
     given = pa.table({"path": ["/a"], "visited_at": pa.array([datetime(2026, 3, 1)], pa.timestamp("us"))})
     write_visits(given, tmp_path / "file", footer_of("acme", DAY))
     (row,) = pq.read_table(tmp_path / "file").cast(VISITS).to_pylist()
@@ -236,7 +236,7 @@ def test_a_column_that_was_not_given_is_null_in_the_file_and_their_order_does_no
 
 
 @pytest.mark.parametrize("name", ["seed_visits", "seed_links"])
-def test_a_seed_with_other_columns_is_written_anew_when_the_lake_is_opened(lake, reopened, name):
+def test_opening_a_lake_replaces_a_seed_with_other_columns(lake, reopened, name):
     path = Path(getattr(lake, name))
     columns, older = pq.read_schema(path), pq.read_schema(path).remove(2)
     write_parquet([older.empty_table()], older, path)
@@ -333,14 +333,14 @@ def test_a_lock_that_takes_long_is_waited_for_with_a_warning(lake, monkeypatch, 
     ]
 
 
-def test_files_of_organizations_are_rewritten_side_by_side_but_not_beside_those_of_all(lake):
+def test_a_rewrite_of_all_organizations_excludes_those_of_one(lake):
     with lake.rewrite_lock(organization="acme"):
         assert [may_rewrite(lake, name) for name in ("other", "acme", None)] == [True, False, False]
     with lake.rewrite_lock():
         assert [may_rewrite(lake, name) for name in ("other", "acme", None)] == [False] * 3
 
 
-def test_who_waits_to_rewrite_files_of_all_organizations_is_not_overtaken(lake):
+def test_a_waiting_rewrite_of_all_organizations_is_not_overtaken(lake):
     with lake.rewrite_lock(organization="acme"):
         waiting = wait_for(lake.rewrite_lock)
         while may_rewrite(lake, "other"):

@@ -25,7 +25,7 @@ def codes(lake):
     return [link.short_code for link in links_of(lake, "acme")]
 
 
-def test_links_are_read_after_the_seed_and_stay_for_a_day_once_they_are_replaced(lake):
+def test_replaced_links_stay_for_a_day(lake):
     links(lake, "acme", A)
     first = links_path(lake)
     assert link_files(lake, "acme") == [lake.seed_links, str(first)]
@@ -67,7 +67,7 @@ def test_a_failed_import_leaves_the_links_that_were_there(lake, step, is_done, e
     assert list(lake.staging.iterdir()) == []
 
 
-def test_what_a_killed_import_left_is_not_read_and_goes_with_the_next(lake):
+def test_links_left_by_a_killed_import_are_not_read(lake):
     links(lake, "acme", A)
     links(lake, "other", B)
     left = links_path(lake).with_name(links_path(lake, "other").name)
@@ -86,7 +86,7 @@ def test_without_their_manifest_the_links_imported_last_count(lake):
         assert codes(again) == ["b"]
 
 
-def test_without_their_manifest_damaged_links_are_known_by_their_name(lake):
+def test_damaged_links_are_recognized_by_name_after_a_rebuild(lake):
     links(lake, "acme", A)
     path = links_path(lake)
     links(lake, "other", B)
@@ -112,7 +112,7 @@ def stored(lake, urls):
     return LinkIndex(lake).links("acme")
 
 
-def test_the_newest_link_to_a_url_is_found_however_both_are_spelled(lake):
+def test_the_newest_link_to_a_url_is_found_in_any_spelling(lake):
     newest = {normalized_url(url): f"c{number}" for number, url in enumerate(URLS)}
     index = stored(lake, URLS)
     assert 100 < len(newest) < len(URLS) / 5
@@ -120,7 +120,7 @@ def test_the_newest_link_to_a_url_is_found_however_both_are_spelled(lake):
         assert index.short_code_of(url) == newest.get(normalized_url(url)), url
 
 
-def test_a_url_is_looked_up_without_normalizing_those_of_the_links(lake, monkeypatch):
+def test_looking_up_a_url_does_not_normalize_those_of_links(lake, monkeypatch):
     split, counts = link_index.urlsplit, []
     monkeypatch.setattr(link_index, "urlsplit", lambda url: (counts.append(url), split(url))[1])
     for count in (1, 300):

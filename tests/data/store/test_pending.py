@@ -55,7 +55,7 @@ def test_a_flush_moves_20000_visits_at_a_time(lake):
     assert sorted(file.visits for file in files_of(lake)) == [5_000, 20_000, 20_000]
 
 
-def test_what_waits_is_counted_from_the_oldest_on_and_seen_by_other_processes(lake, reopened):
+def test_pending_visits_are_counted_and_seen_by_other_processes(lake, reopened):
     assert lake.manifest.pending.backlog() == (0, None)
     assert pending.flush_all(lake) == 0
     assert lake.manifest.organizations.names() == []
@@ -72,7 +72,7 @@ def test_every_commit_waits_for_the_disk(lake):
     assert database_of(lake.manifest)._writer.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
-def test_what_waited_lands_once_organizations_apart_and_waits_no_longer(lake):
+def test_pending_visits_land_once_with_organizations_apart(lake):
     keep(lake, "/a", "/b", "/a")
     pending.enqueue(lake.manifest, [("other", some("/a")), ("third", some("/b", "/c"))], NOW)
     keep(lake, "/c", day=5)
@@ -103,7 +103,7 @@ def test_every_column_lands_as_it_was_kept(lake):
     assert sorted(rows_of(lake), key=str) == sorted(expected, key=str)
 
 
-def test_visits_of_many_senders_lie_in_one_file_sorted_by_short_code_and_time(lake):
+def test_visits_of_many_senders_land_sorted_in_one_file(lake):
     for code, second in (("b", 3), (None, 0), ("a", 9), ("b", 1), ("a", 2)):
         row = visit(short_code=code, visited_at=datetime(2026, 3, 4, 0, 0, second))
         pending.enqueue(lake.manifest, [("acme", packed([row]))], NOW)
@@ -155,7 +155,7 @@ def test_only_a_piece_of_the_visits_is_unpacked_at_once(lake, monkeypatch):
     assert [len(lake.manifest.files.live(name)) for name in ("acme", "other")] == [1, 1]
 
 
-def test_what_fails_halfway_stays_done_the_rest_waits_and_what_one_commit_kept_is_moved_whole(lake, monkeypatch):
+def test_a_flush_that_fails_halfway_keeps_what_was_done(lake, monkeypatch):
     keep(lake, "/0", "/1", "/2")  # more than is moved in one transaction
     for number in range(3, 7):
         keep(lake, f"/{number}")
@@ -176,7 +176,7 @@ STEPS = st.lists(
 
 @given(STEPS, st.integers(1, 12))
 @tried(10)
-def test_what_is_kept_and_flushed_in_any_order_is_the_same_multiset(lake, steps, most):
+def test_visits_survive_any_order_of_enqueues_and_flushes(lake, steps, most):
     names, kept = count(), {"acme": Counter(paths(lake)), "other": Counter(paths(lake, "other"))}
     unique = len(kept["acme"]) + len(kept["other"])
     with pytest.MonkeyPatch.context() as patch:
@@ -265,7 +265,7 @@ def test_a_failure_of_the_manifest_leaves_all_waiting(three_files, monkeypatch, 
     assert_all_wait_and_then_land_once(three_files)
 
 
-def test_while_commits_go_on_failing_files_stay_and_the_next_flush_writes_over_them(three_files, monkeypatch):
+def test_the_next_flush_overwrites_files_of_failed_commits(three_files, monkeypatch):
     with failing_writer(three_files, monkeypatch, "COMMIT", times=9), pytest.raises(sqlite3.OperationalError):
         pending.flush_all(three_files)
     assert_all_wait_and_then_land_once(three_files, left=3)
@@ -336,7 +336,7 @@ def test_flushers_at_the_same_time_move_every_visit_once(lake, reopened, monkeyp
     assert strays(lake) == ([], set())
 
 
-def test_visits_of_one_organization_are_written_before_those_of_the_next_are_unpacked(lake, monkeypatch):
+def test_organizations_are_unpacked_and_written_in_turn(lake, monkeypatch):
     for organization in ("acme", "other"):
         keep(lake, "/", organization=organization)
     steps = []
@@ -350,9 +350,7 @@ def test_visits_of_one_organization_are_written_before_those_of_the_next_are_unp
     assert steps == ["unpacked", "written"] * 2
 
 
-def test_who_comes_second_leaves_nothing_behind_and_takes_no_later_visit_for_one_of_its_own(
-    lake, reopened, monkeypatch
-):
+def test_a_second_flush_leaves_nothing_and_takes_no_later_visit(lake, reopened, monkeypatch):
     keep(lake, "/old")
     rows = lake.manifest.pending
     move = rows.land
@@ -379,7 +377,7 @@ SECRETS = ("canary-user", "canary-password", "canary-query", "canary-part", "can
            "canary-referrer-query")  # fmt: skip
 
 
-def test_no_address_and_no_more_than_is_kept_of_a_request_reaches_the_disk(lake, monkeypatch):
+def test_addresses_and_secrets_of_requests_do_not_reach_the_disk(lake, monkeypatch):
     intake = LiveIngest(lake, now=lambda: NOW)
     whole = {
         "url": "https://canary-user:canary-password@go.example/canary-path?q=canary-query&utm_source=x#canary-part",

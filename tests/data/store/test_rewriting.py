@@ -218,7 +218,7 @@ def long_texts(made, tmp_path):
         yield lake
 
 
-def test_visits_with_long_texts_are_merged_in_ranges_if_memory_does_not_suffice(long_texts, monkeypatch):
+def test_long_texts_are_merged_in_ranges_when_memory_is_short(long_texts, monkeypatch):
     """Anybody on the internet can send them, and without this, nothing of that day would ever be merged."""
     monkeypatch.setattr(engines, "MIN_MEMORY", 14 << 20)
     before = rows_of(long_texts)
@@ -245,7 +245,7 @@ def test_many_visits_are_merged_in_ranges(lake, monkeypatch, visits, ranges):
     assert len(rows_of(lake)) == 2
 
 
-def test_visits_with_long_texts_are_erased_from_if_memory_does_not_suffice(long_texts, monkeypatch):
+def test_long_texts_are_erased_when_memory_is_short(long_texts, monkeypatch):
     Compactor(long_texts, lambda: NOW).run()
     before = rows_of(long_texts)
     monkeypatch.setattr(engines, "MIN_MEMORY", 15 << 20)
@@ -258,7 +258,7 @@ def test_visits_with_long_texts_are_erased_from_if_memory_does_not_suffice(long_
     assert rows_of(long_texts) == [row for row in before if row["visitor"] != 1]
 
 
-def test_visits_with_long_texts_are_reclassified_if_memory_does_not_suffice(long_texts, monkeypatch):
+def test_long_texts_are_reclassified_when_memory_is_short(long_texts, monkeypatch):
     Compactor(long_texts, lambda: NOW).run()
     before = rows_of(long_texts)
     expected = Reclassifier(long_texts, lambda: NOW).run(["acme"], dry_run=True)

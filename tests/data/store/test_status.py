@@ -84,7 +84,7 @@ def test_every_organization_and_all_of_them_are_summed_up(lake):
     assert found.total == replace(acme, files=7, visits=11, bytes=size, pending_visits=4, unjudged_days=4)
 
 
-def test_a_visit_of_an_unfinished_line_makes_no_day_unmerged_and_today_is_a_day_of_utc(lake):
+def test_an_unfinished_line_does_not_make_a_day_unmerged(lake):
     for _ in range(2):
         land(lake, "acme", at(0) + at(2))
     for now, files in ((NOW, 2), ("2026-03-11T08:59:59+09:00", 2), ("2026-03-11T09:00:00+09:00", 0)):
@@ -95,7 +95,7 @@ def test_a_visit_of_an_unfinished_line_makes_no_day_unmerged_and_today_is_a_day_
     assert status_of(lake, NOW).total.unmerged_days == 0
 
 
-def test_dead_files_are_counted_apart_and_an_organization_without_visits_left_is_still_known(lake):
+def test_dead_files_are_counted_apart(lake):
     land(lake, "acme", at(3, 2, 1))
     land(lake, "other", at(3))
     (other,) = lake.manifest.files.live("other")
@@ -139,7 +139,7 @@ def test_the_oldest_salt_is_told_by_its_age_only(lake):
     ],
     ids=["salts", "pending", "retention"],
 )
-def test_the_latest_time_that_a_clock_which_was_ahead_recorded_is_told(lake, record):
+def test_the_latest_time_recorded_by_a_fast_clock_is_reported(lake, record):
     ahead = NOW + timedelta(days=365)
     record(lake, ahead)
     assert status_of(lake, NOW).clock_was_at == ahead
@@ -185,7 +185,7 @@ def test_ten_thousand_files_are_not_touched(lake, monkeypatch):
     assert (total.first_day, total.last_day) == (days[0], days[-1])
 
 
-def test_when_lists_of_agents_were_refreshed_and_whether_visits_are_of_other_rules_is_told(lake):
+def test_the_status_names_when_lists_were_last_refreshed(lake):
     for name, days in (("one", 3), ("two", 2)):
         row = IpList(name, "One", "https://one.example", "text", evidence="", checked=date(2026, 3, 1))
         list(refresh(lake, [row], lambda row: b"8.8.8.0/24", NOW - timedelta(days)))
@@ -196,7 +196,7 @@ def test_when_lists_of_agents_were_refreshed_and_whether_visits_are_of_other_rul
         assert status_of(lake, NOW).reclassify_due == is_due
 
 
-def test_a_status_waits_for_no_writer_and_a_manifest_that_cannot_be_read_is_named(lake):
+def test_a_status_does_not_wait_for_a_writer(lake):
     land(lake, "acme", at(1))
     with closing(Lake(lake.root).manifest) as other, database_of(other).transaction() as db:
         db.execute("DELETE FROM files")

@@ -37,7 +37,7 @@ def rows(path):
     return [row["path"] for row in pq.ParquetFile(path).read().to_pylist()]
 
 
-def test_a_file_is_moved_and_logged_when_it_is_a_day_old_by_the_file_system(lake, caplog):
+def test_an_unknown_file_is_moved_when_a_day_old(lake, caplog):
     land(lake, "acme", [visit()])
     path = unregister(lake)
     content = path.read_bytes()
@@ -68,7 +68,7 @@ def test_a_file_of_the_future_counts_as_old(lake):
 @pytest.mark.parametrize(
     "work", [clear_unknown, lambda lake: discard_unknown(lake, unknown.unknown_files(lake))], ids=["clear", "discard"]
 )
-def test_a_file_that_an_import_registers_between_being_listed_and_being_touched_stays(lake, monkeypatch, work):
+def test_a_file_registered_after_being_listed_stays(lake, monkeypatch, work):
     land(lake, "acme", [visit()])
     row = database_of(lake.manifest).rows("SELECT * FROM files")[0]
     path = unregister(lake)
@@ -98,7 +98,7 @@ def left(lake):
 
 
 @pytest.mark.parametrize("lost", ["nothing", "a file", "a row"])
-def test_what_a_killed_merge_left_goes_at_once_while_its_sources_are_live_and_else_is_kept(lake, left, lost):
+def test_files_of_a_killed_merge_go_while_its_sources_are_live(lake, left, lost):
     if lost == "a row":
         unregister(lake)
     elif lost == "a file":
@@ -130,7 +130,7 @@ def test_erased_visits_survive_in_no_unknown_file_and_others_do(lake, is_moved):
     assert (rows(path), read_visit_file(path).footer) == ([], footer)
 
 
-def test_an_unknown_file_that_cannot_be_read_is_named_by_an_erasure(lake):
+def test_an_erasure_names_an_unknown_file_that_it_cannot_read(lake):
     land(lake, "acme", [visit()])
     path = unregister(lake)
     path.write_bytes(path.read_bytes()[:-9])
