@@ -69,7 +69,7 @@ SCOPE = Scope("acme", date(2026, 2, 20), TODAY)
 ALL = [name for name in ENTRIES if ENTRIES[name].shape != "parts"]  # whose members are these
 
 
-def test_every_answer_is_the_same_and_every_visit_keeps_every_column(lake, tmp_path):
+def test_merging_changes_no_answer_and_no_column(lake, tmp_path):
     """Of a sample of three past days and today, in 60 files that share its visits out."""
     with opened(tmp_path / "source", create=True) as source:
         Sample(visits=600, last_day=TODAY, days=4, links=30).write(tmp_path / "access.log")
@@ -108,7 +108,7 @@ def test_every_answer_is_the_same_and_every_visit_keeps_every_column(lake, tmp_p
         assert (lake.root / file.path).parent.name == f"day={file.day}"
 
 
-def test_a_merged_file_is_sorted_by_short_code_and_time_and_keeps_values_at_the_edge_of_their_kind(lake):
+def test_a_merged_file_is_sorted_and_keeps_extreme_values(lake):
     for code, second in (("b", 3), (None, 1), ("a", 9), ("b", 1), ("a", 2), (None, 5)):
         land(lake, "acme", [visit(short_code=code, visited_at=datetime(1970, 1, 1, 0, 0, second))])
     at = {"visited_at": datetime(1970, 1, 1)}
@@ -125,7 +125,7 @@ def test_a_merged_file_is_sorted_by_short_code_and_time_and_keeps_values_at_the_
 # How many files
 
 
-def test_a_past_day_becomes_one_judged_file_and_then_nothing_is_left_to_do(lake):
+def test_a_past_day_becomes_one_judged_file(lake):
     assert (compact(lake), Compactor(lake).sweep()) == (CompactionResult(), 0)
     for day, files in ((3, 1), (4, 2), (5, 9)):
         land_files(lake, day, files)
@@ -161,7 +161,7 @@ def test_of_an_open_day_the_smaller_files_are_merged(lake):
     assert sum(paths(lake).values()) == sum(sizes)
 
 
-def test_a_past_day_to_which_visits_still_come_is_left_until_none_came_for_a_while(lake):
+def test_a_past_day_with_fresh_visits_waits_to_be_merged(lake):
     patient = Compactor(lake, lambda: NOW, timedelta(minutes=10))
     land_files(lake, 4, 3)
     assert patient.run() == CompactionResult()
@@ -197,7 +197,7 @@ def day_by_day(monkeypatch):
     monkeypatch.setattr(merge_plan, "VISITS_AT_ONCE", 0)
 
 
-def test_organizations_are_merged_each_for_itself_no_more_than_asked_for_and_those_of_most_files_first(lake):
+def test_organizations_with_most_files_are_merged_first(lake):
     files = {"a": 2, "b": 4, "c": 3, "d": 1}
     for organization, number in files.items():
         land_files(lake, 1, number, organization)
@@ -213,7 +213,7 @@ def test_organizations_are_merged_each_for_itself_no_more_than_asked_for_and_tho
 
 
 @pytest.mark.usefixtures("day_by_day")
-def test_a_run_opens_one_engine_for_all_days_and_its_progress_ends_where_all_is_done(lake, monkeypatch):
+def test_a_run_opens_one_engine_for_all_days(lake, monkeypatch):
     for day in (2, 3, 4):
         land_files(lake, day, 2)
     told, engines, connect = [], [], duckdb.connect
@@ -252,7 +252,7 @@ def test_small_past_days_of_one_organization_are_merged_at_once():
         assert [*chain(*concurrent_groups(groups, most))] == groups
 
 
-def test_a_file_of_an_unfinished_line_stays_apart_and_is_replaced_when_its_log_has_grown(lake, load):
+def test_a_merge_keeps_the_file_of_an_unfinished_line_apart(lake, load):
     whole = line("/a") + line("/b")
     load(whole + line("/cut")[:-8])
     load(line("/other"), name="other.log")
@@ -293,7 +293,7 @@ def assert_as_before_or_done(two_days, done):
 
 
 @pytest.mark.parametrize(("damage", "threads"), [("flipped", 1), ("flipped", 2), ("missing", 1)])
-def test_a_damaged_file_is_named_once_the_other_days_are_merged_and_its_day_is_left(two_days, damage, threads):
+def test_a_damaged_file_is_named_once_other_days_are_merged(two_days, damage, threads):
     lake, before, _ = two_days
     (broken, *_) = files_on(lake, 4)
     path = lake.root / broken.path
@@ -313,7 +313,7 @@ def test_a_damaged_file_is_named_once_the_other_days_are_merged_and_its_day_is_l
 
 
 @pytest.mark.parametrize("damage", ["overwritten", "replaced meanwhile"])
-def test_of_days_that_would_be_merged_at_once_one_that_cannot_be_holds_up_no_other(lake, monkeypatch, damage):
+def test_a_day_that_cannot_be_merged_holds_up_no_other(lake, monkeypatch, damage):
     for day in (3, 4, 5):
         land_files(lake, day, 2)
     (broken, *_) = files_on(lake, 4)
@@ -339,7 +339,7 @@ def test_of_days_that_would_be_merged_at_once_one_that_cannot_be_holds_up_no_oth
     assert numbers(lake) == {3: 1, 4: 2 if damage == "overwritten" else 1, 5: 1}
 
 
-def test_a_damaged_file_is_named_though_the_day_that_is_merged_beside_it_was_changed(two_days, monkeypatch):
+def test_a_damaged_file_is_named_when_another_day_has_changed(two_days, monkeypatch):
     lake, read = two_days[0], compacting.readable
     changed, damaged = (files_on(lake, day)[0] for day in (4, 5))
 
@@ -382,7 +382,7 @@ def test_a_merge_that_is_interrupted_counts_for_nothing(two_days, monkeypatch, t
     assert_as_before_or_done(two_days, 0)
 
 
-def test_an_interruption_between_two_runs_or_at_the_end_of_one_does_nothing(two_days, monkeypatch):
+def test_an_interruption_outside_a_merge_does_nothing(two_days, monkeypatch):
     lake = two_days[0]
     compactor, exchange = Compactor(lake, lambda: NOW), lake.manifest.replace
 
@@ -400,7 +400,7 @@ def test_an_interruption_between_two_runs_or_at_the_end_of_one_does_nothing(two_
 # Others at work
 
 
-def test_during_another_rewrite_a_merge_waits_or_where_it_may_not_does_nothing(two_days, reopened):
+def test_a_merge_waits_for_another_rewrite_or_does_nothing(two_days, reopened):
     (lake, before, _), told = two_days, []
     with reopened().rewrite_lock():
         assert compact(lake, wait=False) == CompactionResult()
@@ -427,9 +427,7 @@ def replaced_by_a_copy(lake):
     ],
     ids=["replaced", "landed"],
 )
-def test_files_that_are_replaced_or_land_meanwhile_are_left_to_the_next_run(
-    two_days, monkeypatch, change, merged, left, landed
-):
+def test_files_that_change_during_a_merge_wait_for_the_next_run(two_days, monkeypatch, change, merged, left, landed):
     lake, _, told = two_days
     exchange = lake.manifest.replace
 
@@ -478,7 +476,7 @@ def put(lake, name, age=timedelta(0)):
     return name
 
 
-def test_a_sweep_deletes_what_is_dead_past_its_grace_orphaned_or_abandoned_and_nothing_else(lake):
+def test_a_sweep_deletes_only_dead_orphaned_and_abandoned_files(lake):
     second = timedelta(seconds=1)
     for files, at in ((3, NOW - READERS_GRACE), (2, NOW - READERS_GRACE + second)):  # of the second some may be read
         land_files(lake, 4, files)
@@ -514,7 +512,7 @@ def test_a_sweep_deletes_what_is_dead_past_its_grace_orphaned_or_abandoned_and_n
     assert sum(paths(lake).values()) == 6
 
 
-def test_what_died_or_was_staged_while_the_clock_was_ahead_is_swept_at_once_or_a_day_later(lake):
+def test_files_dated_by_a_fast_clock_are_swept_within_a_day(lake):
     land_files(lake, 4, 3)
     compact(lake)
     date_ahead(lake)
@@ -551,7 +549,7 @@ def test_what_an_import_stages_or_places_meanwhile_is_not_swept(lake, reopened, 
     assert paths(lake) == {f"/{number}": 1 for number in range(4)}
 
 
-def test_a_dead_file_that_is_gone_already_is_struck_off_and_a_sweep_that_was_stopped_goes_on(lake):
+def test_a_stopped_sweep_resumes_despite_a_missing_file(lake):
     land_files(lake, 4, 3)
     gone, *_ = names(lake)
     compact(lake, NOW - READERS_GRACE)
@@ -563,7 +561,7 @@ def test_a_dead_file_that_is_gone_already_is_struck_off_and_a_sweep_that_was_sto
     assert (len(listing(lake) & names(lake)), sum(paths(lake).values())) == (1, 3)
 
 
-def test_a_staged_file_that_goes_while_it_is_looked_at_stops_no_sweep(lake, monkeypatch):
+def test_a_staged_file_that_vanishes_does_not_stop_a_sweep(lake, monkeypatch):
     put(lake, ".staging/moved-meanwhile.parquet")
     put(lake, ".staging/abandoned.parquet", 2 * ABANDONED_AFTER)
     is_file = Path.is_file

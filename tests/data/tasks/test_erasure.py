@@ -132,7 +132,7 @@ def goes(row, criteria):
 
 @given(batches=st.lists(st.lists(VISIT, min_size=1, max_size=25), min_size=1, max_size=3), criteria=CRITERIA)
 @tried(6)
-def test_what_is_left_is_what_a_filter_leaves_in_the_order_it_had(shared_lake, names, batches, criteria):
+def test_an_erasure_leaves_what_a_filter_leaves_in_order(shared_lake, names, batches, criteria):
     name = names()
     for batch in batches:
         land(shared_lake, name, [row | {"path": f"/{number}"} for number, row in enumerate(batch)])
@@ -163,7 +163,7 @@ def test_a_dry_run_and_nothing_to_erase_change_nothing_on_disk(lake):
     assert (files_of(lake), lake.manifest.organizations.epoch("acme")) == (files, 0)
 
 
-def test_files_are_told_with_the_hashes_of_their_bytes_and_progress_by_the_days_that_are_looked_at(lake):
+def test_an_erasure_reports_files_with_the_hashes_of_their_bytes(lake):
     land(lake, "acme", [visit(visited_at=at(day), short_code=code) for day in (3, 4, 5) for code in "ab"])
     before, told = [(sha256_of(lake.root / file.path), 2) for file in files_of(lake)], []
     criteria = Criteria("a", before=date(2026, 3, 5))
@@ -196,7 +196,7 @@ def test_files_stay_longer_than_a_query_runs_and_go_then(lake):
         assert warehouse.answer(overview, warehouse.snapshot(scope))["total_visits"] == 1
 
 
-def test_earlier_dead_files_of_these_days_go_with_them_and_no_others(lake):
+def test_an_erasure_takes_dead_files_of_its_days_with_it(lake):
     for name in ("acme", "other"):
         for _ in range(2):
             land(lake, name, [visit(visited_at=at(day), short_code="a") for day in (3, 4)])
@@ -211,7 +211,7 @@ def test_earlier_dead_files_of_these_days_go_with_them_and_no_others(lake):
     assert {path: dead_files(lake)[path] for path in moved} == dict.fromkeys(moved, NOW + erasing.GRACE)
 
 
-def test_the_write_ahead_log_is_emptied_unless_the_manifest_has_a_reader(lake):
+def test_the_write_ahead_log_is_emptied_unless_there_is_a_reader(lake):
     land(lake, "acme", [visit()])
     log = lake.root / "manifest.sqlite-wal"
     with closing(sqlite3.connect(lake.root / "manifest.sqlite")) as reader:
@@ -228,7 +228,7 @@ def test_the_write_ahead_log_is_emptied_unless_the_manifest_has_a_reader(lake):
 # Damage
 
 
-def test_a_damaged_file_that_must_be_read_ends_the_run_and_what_was_done_before_stays(lake):
+def test_a_damaged_file_ends_an_erasure_and_keeps_what_was_done(lake):
     for day in (3, 4, 5):
         land(lake, "acme", [visit(visited_at=at(day), short_code=code, path=f"/{day}{code}") for code in "ab"])
     damaged = lake.root / files_of(lake)[1].path
@@ -259,7 +259,7 @@ def line(path="/abc", day=17, agent="Mozilla/5.0", referrer="-", host="go.exampl
     )
 
 
-def test_erased_visits_do_not_come_back_with_their_log_and_a_grown_log_adds_only_its_new_lines(lake, load):
+def test_erased_visits_do_not_return_with_their_log(lake, load):
     log = line("/gone") + line("/kept") + line("/gone", day=18)
     load(log)
     assert erase_and_delete(lake, short_code="gone").visits == 2
@@ -274,7 +274,7 @@ def test_erased_visits_do_not_come_back_with_their_log_and_a_grown_log_adds_only
 
 
 @pytest.mark.parametrize(("cut", "criteria"), [(6, {"short_code": "cut"}), (1, {})])
-def test_the_visit_of_an_unfinished_line_does_not_come_back_with_the_end_of_its_line(lake, load, cut, criteria):
+def test_a_deleted_unfinished_line_does_not_return_once_complete(lake, load, cut, criteria):
     whole = line("/kept") + line("/cut")
     assert load(whole[:-cut]).visits == 2
     erase_and_delete(lake, **criteria)
@@ -305,7 +305,7 @@ def test_an_erasure_leaves_the_lock_of_a_living_engine(lake):
     engine.close()
 
 
-def test_an_unfinished_line_that_stays_is_replaced_by_what_it_grows_to(lake, load):
+def test_an_unfinished_line_that_stays_is_replaced_once_complete(lake, load):
     whole = line("/a") + line("/cut")
     load(whole[:-2])
     erase(lake, short_code="a")
@@ -315,7 +315,7 @@ def test_an_unfinished_line_that_stays_is_replaced_by_what_it_grows_to(lake, loa
     assert paths(lake) == ["/cut", "/new"]
 
 
-def test_a_file_that_is_written_anew_still_holds_its_unfinished_line(lake):
+def test_a_rewritten_file_keeps_its_unfinished_line(lake):
     land(lake, "acme", [visit(short_code=code) for code in "ab"])
     with database_of(lake.manifest).transaction() as db:
         ((batch,),) = db.execute("SELECT id FROM batches").fetchall()
@@ -401,7 +401,7 @@ def strewn(lake, load):
 
 
 @pytest.mark.parametrize("criteria", [{"domain": "canary.example"}, {"before": date(2015, 5, 19)}])
-def test_nothing_of_erased_visits_or_whole_days_is_left_in_any_byte_of_the_folder(lake, strewn, criteria):
+def test_erased_visits_leave_no_byte_in_the_folder(lake, strewn, criteria):
     there = traces(lake.root)
     for place, files in strewn.items():
         assert files & there.keys(), place
@@ -415,7 +415,7 @@ def test_nothing_of_erased_visits_or_whole_days_is_left_in_any_byte_of_the_folde
         assert (len(left), {pq.read_metadata(path).num_rows for path in left}) == (1 + 2, {0})
 
 
-def test_visits_that_wait_for_a_file_are_erased_even_if_another_program_moves_them(lake, monkeypatch):
+def test_pending_visits_are_erased_even_if_others_move_them(lake, monkeypatch):
     """Who finds that somebody else has moved some of them ends, whatever else there is."""
     enqueue(lake.manifest, [("acme", packed(CANARIES))], NOW)
     flush, calls = erasing.flush_all, count()
@@ -426,7 +426,7 @@ def test_visits_that_wait_for_a_file_are_erased_even_if_another_program_moves_th
     assert traces(lake.root) == {}
 
 
-def test_what_is_being_staged_when_the_files_are_deleted_is_left_alone(lake):
+def test_files_staged_during_the_deletion_are_left_alone(lake):
     land(lake, "acme", [visit()])
     erased = erase(lake)
     fresh = lake.staging / f"{uuid.uuid4()}.parquet"
@@ -489,7 +489,7 @@ def test_no_log_lands_and_no_file_is_written_anew_meanwhile(lake, monkeypatch, o
     assert rewritable == [False]
 
 
-def test_erasures_beside_imports_and_compactions_lose_nothing_else(lake, tmp_path):
+def test_erasures_beside_imports_and_merges_lose_nothing_else(lake, tmp_path):
     days, log, erased, done = [17, 18, 19], tmp_path / "a.log", [], threading.Event()
     for number in range(4):
         moments = [datetime(2015, 5, day, number) for day in days]

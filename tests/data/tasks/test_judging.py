@@ -92,7 +92,7 @@ def some_day(random):
     [(range(4), 1, 10**6), ((4,), 16, 10**6), ((5, 6), 1, 0)],
     ids=["at once", "in ranges", "day by day"],
 )
-def test_every_visit_of_past_days_gets_the_signals_that_a_recount_gives_it(lake, monkeypatch, seeds, ranges, most):
+def test_visits_of_past_days_get_the_signals_of_a_recount(lake, monkeypatch, seeds, ranges, most):
     monkeypatch.setattr(compaction, "_RANGES", (ranges,))
     monkeypatch.setattr(merge_plan, "VISITS_AT_ONCE", most)
     links(lake, "acme", [{"short_code": f"p{number}", "target_url": "https://shop.example/"} for number in range(3)])
@@ -127,7 +127,7 @@ def test_the_recount_sees_every_signal_in_some_of_these_days():
 # Whom a signal spares
 
 
-def test_a_hundred_of_one_office_keep_their_class_beside_a_scanner_of_another_name(lake):
+def test_an_office_of_a_hundred_stays_human_beside_a_scanner(lake):
     office = [at(number, path=f"/p{number}", visitor=7) for number in range(100)]
     land(lake, "acme", [*office, *(probe(number, visitor=8, path=f"/.env{number}") for number in range(50))])
     judge(lake)
@@ -149,7 +149,7 @@ LOGIN = [("/wp-admin", 301), ("/wp-admin/", 302), ("/wp-login.php", 200)]
     ([("/.env", 301), ("/.git/config", 302)], False),
     ([("/.env", 301), ("/.git/config", 302), ("/backup.sql", 301)], True),
 ])  # fmt: skip
-def test_who_gets_what_a_domain_has_is_not_a_scanner_and_who_asks_for_what_it_lacks_is_one(lake, asked, is_probed):
+def test_asking_for_paths_a_domain_lacks_makes_a_probe(lake, asked, is_probed):
     land(lake, "acme", [probe(number, path=path, status=status) for number, (path, status) in enumerate(asked)])
     others = [probe(number, path="/.env", status=200, domain="other.example", visitor=2) for number in range(2)]
     land(lake, "acme", [at(60), *others])
@@ -157,7 +157,7 @@ def test_who_gets_what_a_domain_has_is_not_a_scanner_and_who_asks_for_what_it_la
     assert ("probed" in told(lake, "visitor")[1]) is is_probed
 
 
-def test_errors_are_missing_pages_that_one_visitor_alone_asks_for_and_none_of_ones_own_links(lake):
+def test_errors_are_missing_pages_that_only_one_visitor_asks_for(lake):
     links(lake, "acme", [{"short_code": "own", "target_url": "https://shop.example/"}])
     gone = [at(n, path="/gone", status=404, visitor=visitor) for visitor in (1, 2, 3) for n in range(6)]
     own = [at(n, path="/own", short_code="own", status=404, visitor=4) for n in range(6)]
@@ -179,7 +179,7 @@ def test_a_browser_is_outdated_from_a_day_on(lake):
     assert told(lake) == {"/3": set(), "/4": {"outdated"}}
 
 
-def test_a_stale_browser_without_the_files_that_others_load_is_not_a_persons_and_one_with_a_file_is(lake):
+def test_an_old_browser_that_loads_no_files_is_stale(lake):
     stale = OLD.replace("Chrome/79", "Chrome/130")
     paths = "/", "/a.css", "/a.js"
     files = [at(0, path=path, user_agent=f"{NEW} {n}", visitor=n) for n in range(5, 10) for path in paths]
@@ -192,7 +192,7 @@ def test_a_stale_browser_without_the_files_that_others_load_is_not_a_persons_and
     assert signals[1] == {"stale"}
 
 
-def test_an_attack_in_the_query_of_a_log_or_of_a_live_visit_is_a_probe_of_its_visitor(lake, tmp_path):
+def test_an_attack_in_a_query_marks_its_visitor_as_probing(lake, tmp_path):
     examples = [row.example.replace(" ", "%20") for row in load_table(Attack, "attacks")]
     paths = [f"/{number}?{query}" for number, query in enumerate(examples)] + ["/b?utm_source=mail&q=union+square"]
     asked = [*enumerate([*paths, "/beside"]), (0, "/beside")]  # each by a visitor of its own, but for the last
@@ -223,7 +223,7 @@ def versions(lake):
     return [file.behaviour_version for file in lake.manifest.files.live("acme")]
 
 
-def test_a_past_day_is_judged_once_and_again_after_a_late_visit_which_puts_answers_out_of_date_and_today_never(lake):
+def test_a_past_day_is_judged_once_and_again_after_a_late_visit(lake):
     land(lake, "acme", [probe(0), visit(visited_at=datetime(2026, 3, 5, 7), user_agent=OLD, path="/now")])
     for judged in (1, 0):
         assert judge(lake).judged == judged
@@ -239,7 +239,7 @@ def test_a_past_day_is_judged_once_and_again_after_a_late_visit_which_puts_answe
     assert judge(lake, TODAY + timedelta(days=1)).judged == 1
 
 
-def test_an_erasure_and_the_loss_of_the_manifest_leave_signals_and_a_judged_day_as_they_are(lake):
+def test_signals_survive_an_erasure_and_the_loss_of_the_manifest(lake):
     land(lake, "acme", [probe(0), at(3, path="/kept"), at(4, path="/b", short_code="b", domain="b.example")])
     judge(lake)
     Eraser(lake).run("acme", Criteria(domain="go.example", short_code=None))
@@ -250,7 +250,7 @@ def test_an_erasure_and_the_loss_of_the_manifest_leave_signals_and_a_judged_day_
         assert (versions(again), told(again)) == ([BEHAVIOUR_VERSION], {"/b": {"probed"}})
 
 
-def test_a_reclassified_day_is_judged_again_and_keeps_what_was_seen_of_its_queries(lake):
+def test_a_reclassified_day_is_judged_again(lake):
     land(lake, "acme", [at(0, path="/a", signals=1, rules_version="old"), at(1, path="/b", rules_version="old")])
     judge(lake)
     assert Reclassifier(lake).run(["acme"]).partitions == 1
@@ -268,7 +268,7 @@ def test_a_day_judged_by_an_older_version_stays_judged(lake, monkeypatch):
     assert versions(lake) == [7]
 
 
-def test_the_visit_of_an_unfinished_line_is_judged_apart_and_expires_alone(lake):
+def test_the_visit_of_an_unfinished_line_is_judged_apart(lake):
     for row in (probe(0), at(1, path="/last")):
         land(lake, "acme", [row])
     with database_of(lake.manifest).transaction() as db:

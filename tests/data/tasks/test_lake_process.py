@@ -67,7 +67,7 @@ def test_a_day_is_merged_and_judged_and_no_other(lake):
         assert files(lake) == [(3, 1, False), (4, 2, True)]
 
 
-def test_a_past_day_that_still_receives_visits_is_merged_elsewhere_and_not_judged(lake, monkeypatch):
+def test_a_past_day_that_still_receives_visits_is_not_judged(lake, monkeypatch):
     monkeypatch.setattr("data.tasks.compaction.MAX_VISITS_IN_SERVER", 1)
     for number in range(MAX_OPEN_FILES):
         land(lake, "acme", [visit(visited_at=DAY, visitor=number)])
@@ -84,9 +84,7 @@ def test_a_damaged_file_is_named(lake):
     assert len(files(lake)) == 3
 
 
-def test_a_process_that_is_killed_is_reported_and_its_call_made_again_an_hour_later_and_others_at_once(
-    lake, slow_start, monkeypatch
-):
+def test_a_call_whose_process_was_killed_waits_an_hour(lake, slow_start, monkeypatch):
     merging = LakeProcess(lake)
     told = "^the process of merge_day acme 2026-03-04 ended with -9, probably for lack of memory.$"
     with pytest.raises(TrafficError, match=told):

@@ -169,7 +169,7 @@ def are_unfinished(lake):
     return sorted(file.unfinished_of is not None for file in files_of(lake))
 
 
-def test_under_rules_that_visits_were_classified_by_nothing_is_rewritten(lake, load, under):
+def test_reclassifying_under_the_same_rules_rewrites_nothing(lake, load, under):
     load(line() + line(agent=GPTBOT, day=18))
 
     def is_left_alone():
@@ -184,7 +184,7 @@ def test_under_rules_that_visits_were_classified_by_nothing_is_rewritten(lake, l
         assert is_left_alone()
 
 
-def test_history_learns_what_a_probe_is_and_which_codes_are_links(lake, load, under):
+def test_reclassifying_finds_probes_but_spares_short_codes(lake, load, under):
     links(lake, "acme", [{"short_code": "abc", "target_url": "https://example.com/"}])
     with under(with_other_rows):
         load(line("/wp-login.php") + line("/abc"))
@@ -234,9 +234,7 @@ some = tried(3)
     order=st.lists(st.sampled_from(ALL_RULES), min_size=2, max_size=3, unique=True),
 )
 @some
-def test_reclassified_history_is_what_an_import_under_the_new_rules_gives(
-    shared_lake, import_into, under, names, lines, order
-):
+def test_reclassified_history_equals_an_import_under_new_rules(shared_lake, import_into, under, names, lines, order):
     old, new = names(), names()
     with under(order[0]):
         import_into(shared_lake, "".join(lines), old, "combined")
@@ -309,9 +307,7 @@ def expected(rules, row):
     rules=st.sampled_from((with_new_rows, with_other_rows)),
 )
 @some
-def test_every_visit_is_classified_as_it_would_be_alone_and_keeps_its_place(
-    shared_lake, under, names, monkeypatch, files, rules
-):
+def test_every_visit_is_reclassified_as_if_alone(shared_lake, under, names, monkeypatch, files, rules):
     monkeypatch.setattr(reclassification, "MAX_VISITS", 5)
     organization = names()
     for rows in files:
@@ -342,7 +338,7 @@ def test_only_files_with_a_visit_of_other_rules_are_rewritten(lake, classifier):
     assert {row["rules_version"] for row in rows_of(lake)} == {classifier.rules_version}
 
 
-def test_a_landed_file_keeps_its_order_even_where_it_is_not_sorted(lake, monkeypatch):
+def test_reclassifying_keeps_the_order_of_an_unsorted_file(lake, monkeypatch):
     land(lake, "acme", [visit(path=f"/{number}", visited_at=datetime(2026, 3, 4, 1)) for number in range(30)])
     before = [row["path"] for row in rows_of(lake)]
     monkeypatch.setattr(reclassification, "MAX_VISITS", 10)
@@ -366,7 +362,7 @@ RENAMED = {"agent": "Another", "confidence": "high", "detection_method": "user_a
         (CONTRADICTED, with_a_renamed_agent, CONTRADICTED),
     ],
 )
-def test_an_agent_stays_verified_or_contradicted_and_is_what_the_rules_say(lake, under, before, others, after):
+def test_a_reclassified_agent_stays_verified_or_contradicted(lake, under, before, others, after):
     land(lake, "acme", [visit(**before)])
     with under(others):
         result = reclassify(lake)
@@ -424,7 +420,7 @@ TOLD_BY_WHAT_IS_NOT_KEPT = [
 """The query, user agent and referrer of a request, and columns of its visit."""
 
 
-def test_what_a_part_of_a_request_told_that_is_not_kept_stays_under_rules_that_say_the_same(lake, load, under):
+def test_classes_from_parts_of_requests_not_kept_survive(lake, load, under):
     count = len(TOLD_BY_WHAT_IS_NOT_KEPT)
     for_each = enumerate(TOLD_BY_WHAT_IS_NOT_KEPT)
     load("".join(line(f"/{n}{query}", agent=agent, referrer=sent) for n, (query, agent, sent, _) in for_each))
@@ -437,7 +433,7 @@ def test_what_a_part_of_a_request_told_that_is_not_kept_stays_under_rules_that_s
         assert rows[f"/{number}"].items() >= (columns | {"rules_version": rules.rules_version}).items(), number
 
 
-def test_a_referral_that_only_a_path_told_stays_one_when_the_product_gets_another_name(lake, load, under):
+def test_a_referral_known_by_its_path_follows_a_renamed_product(lake, load, under):
     load(line("/grok", referrer="https://x.com/i/grok") + line("/copilot", referrer="https://github.com/copilot"))
     with under(with_a_renamed_source):
         reclassify(lake)
@@ -460,7 +456,7 @@ def test_an_unreadable_request_line_stays_unreadable(lake, load, under):
 # The run, and imports before and after it
 
 
-def test_a_log_stays_known_and_its_unfinished_last_line_is_replaced_when_it_has_grown(lake, load, under):
+def test_a_log_stays_known_after_a_reclassification(lake, load, under):
     log, other = line("/a") + line("/b", agent=NEWTHING), line("/other", second=4)
     load(log[: log.index(" Newthing")])
     load(other[:-1])
@@ -497,7 +493,7 @@ def test_a_dry_run_tells_the_same_and_changes_nothing_on_disk(lake, load, under)
     }
 
 
-def test_an_organization_that_is_not_named_stays_as_it_is_and_progress_ends_where_all_is_done(lake, load, under):
+def test_only_named_organizations_are_reclassified(lake, load, under):
     names, told = ("acme", "other", "third"), []
     for name in names:
         load(line(agent=NEWTHING) + line(agent=GPTBOT, day=18), name)
@@ -512,7 +508,7 @@ def test_an_organization_that_is_not_named_stays_as_it_is_and_progress_ends_wher
 
 
 @pytest.mark.parametrize("is_of_old_rules", [True, False])
-def test_a_damaged_file_ends_the_run_and_what_was_done_before_stays(lake, classifier, is_of_old_rules):
+def test_a_damaged_file_ends_a_run_but_keeps_what_was_done(lake, classifier, is_of_old_rules):
     current = {} if is_of_old_rules else {"rules_version": classifier.rules_version}
     for day, version in ((3, {}), (4, {}), (4, current), (5, {})):
         land(lake, "acme", [visit(user_agent=GPTBOT, visited_at=datetime(2026, 3, day), **version)])

@@ -74,7 +74,7 @@ def test_every_organization_ends_alone_and_its_epoch_moves_once(lake):
         assert [lake.manifest.organizations.epoch(name) for name in NAMES] == [1, 1, 0]
 
 
-def test_files_of_old_days_go_shortly_by_any_sweep_with_earlier_dead_ones_of_them_and_no_others(lake):
+def test_files_of_expired_days_are_deleted_by_the_next_sweep(lake):
     for _ in range(2):
         fill(lake, "acme", 1, 8)
     Compactor(lake, lambda: NOW).run()
@@ -110,7 +110,7 @@ def test_a_second_run_writes_nothing_new(lake):
             assert state() == before
 
 
-def test_it_does_not_wait_for_an_import_and_takes_what_that_lands_the_next_time(lake):
+def test_retention_does_not_wait_for_an_import(lake):
     fill(lake, "acme", 1)
     with opened(lake.root) as other, other.import_lock():
         assert apply_retention(lake, 3, NOW).ended == [ExpiredVisits("acme", 1, 2, 1)]
@@ -136,7 +136,7 @@ def test_a_file_that_an_import_ends_meanwhile_is_left_to_it(lake, monkeypatch):
     assert set(dead_files(lake).values()) == {SHORTLY}
 
 
-def test_a_failure_leaves_an_organization_whole_and_the_next_run_finishes(lake):
+def test_a_failed_retention_is_finished_by_the_next_run(lake):
     for name in ("acme", "other"):
         fill(lake, name, 1, 2, 9)
     with failing_at(lake.manifest, "replace", 2):
@@ -169,7 +169,7 @@ def unknown_copy(lake, organization, folder="unknown"):
 
 
 @pytest.mark.parametrize("folder", ["unknown", "visits"])
-def test_unknown_files_of_old_days_lose_their_visits_but_not_what_they_record(lake, folder):
+def test_expired_unknown_files_lose_visits_but_keep_records(lake, folder):
     fill(lake, "acme", 9)
     young = unknown_copy(lake, "acme", folder)
     fill(lake, "acme", 1)
@@ -184,7 +184,7 @@ def test_unknown_files_of_old_days_lose_their_visits_but_not_what_they_record(la
     assert [read_visit_file(path).footer for path in copies] == footers
 
 
-def test_unknown_files_of_organizations_without_others_expire_and_one_that_cannot_be_read_is_deleted(lake):
+def test_unreadable_unknown_files_of_old_days_are_deleted(lake):
     fill(lake, "acme", 1)
     copy = unknown_copy(lake, "acme")
     moved = Path(str(copy).replace("=acme", "=lost"))
@@ -199,7 +199,7 @@ def test_unknown_files_of_organizations_without_others_expire_and_one_that_canno
 # A clock that may be ahead
 
 
-def test_visits_in_unknown_files_speak_for_the_clock_and_against_it(lake):
+def test_visits_in_unknown_files_count_as_evidence_of_the_clock(lake):
     fill(lake, "acme", 1)
     old = unknown_copy(lake, "acme")
     with database_of(lake.manifest).transaction() as db:
@@ -211,7 +211,7 @@ def test_visits_in_unknown_files_speak_for_the_clock_and_against_it(lake):
     assert clock_problem(lake, NOW) == ""
 
 
-def test_a_clock_is_doubted_more_than_a_day_after_the_newest_visit_and_the_last_run(lake):
+def test_a_clock_a_day_ahead_of_all_records_is_doubted(lake):
     assert clock_problem(lake, NOW) == ""
     fill(lake, "acme", 1, 8)
     fill(lake, "other", 9)
@@ -225,7 +225,7 @@ def test_a_clock_is_doubted_more_than_a_day_after_the_newest_visit_and_the_last_
     assert clock_problem(lake, NOW + timedelta(days=2.6)).endswith("and old days were last deleted on 2026-03-11")
 
 
-def test_visits_and_runs_in_the_future_do_not_speak_for_the_clock(lake):
+def test_visits_and_runs_in_the_future_do_not_support_the_clock(lake):
     fill(lake, "acme", 5, 31)
     apply_retention(lake, 3, NOW + timedelta(days=300), dry_run=True)
     assert "never deleted" in clock_problem(lake, NOW)
@@ -260,7 +260,7 @@ def test_without_a_terminal_a_run_a_day_later_must_agree(lake, hours, deletes):
 
 
 @pytest.mark.parametrize("cut", [1, 6])
-def test_the_visit_of_an_unfinished_line_does_not_come_back_with_the_end_of_its_line(lake, tmp_path, cut):
+def test_a_deleted_unfinished_line_does_not_return_once_complete(lake, tmp_path, cut):
     log, first = tmp_path / "a.log", datetime(2026, 3, 1, 12)
     whole = line("/a", when=first) + line("/cut", when=first)
     for text, there in ((whole[:-cut], {1: 2}), (whole, {}), (whole + line("/new", when=datetime(2026, 3, 9)), {9: 1})):
