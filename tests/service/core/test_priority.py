@@ -35,12 +35,12 @@ def test_queries_and_the_threads_of_their_engine_go_after_others(lake):
         assert {niceness(thread) for thread in started | (threads() - before)} == {niceness() + NICENESS}
 
 
-def test_an_engine_that_cannot_be_opened_fails_where_it_is_opened(lake):
+def test_an_error_on_opening_an_engine_reaches_the_caller(lake):
     with closing(Workers()) as workers, pytest.raises(ZeroDivisionError):
         workers.open_engine(lambda: 1 // 0)
 
 
-def test_where_the_system_forbids_priorities_queries_run_at_the_usual_one(monkeypatch):
+def test_queries_run_at_normal_priority_where_setting_is_denied(monkeypatch):
     def forbidden(*_):
         raise PermissionError(1, "Operation not permitted")
 

@@ -69,7 +69,7 @@ async def test_beside_another_an_organization_has_half_of_the_slots():
     await mine[1]
 
 
-async def test_of_two_organizations_the_one_with_fewer_slots_goes_first():
+async def test_the_organization_with_fewer_slots_goes_first():
     scheduler = Scheduler(4)
     for organization in "aab":
         await scheduler.acquire(organization)
@@ -100,7 +100,7 @@ async def test_who_leaves_while_waiting_or_at_its_turn_keeps_no_place():
     assert not scheduler._queues
 
 
-async def test_a_place_is_given_back_when_the_query_ends_not_when_its_client_leaves():
+async def test_a_slot_is_held_until_the_query_ends():
     lane, begun, end, unheard = Pool(1, "test"), asyncio.Event(), threading.Event(), []
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _, context: unheard.append(context))

@@ -12,7 +12,7 @@ from tests.support.tables import examples
 IDENTITY = {"TRAFFIC_JWT_ISSUER": "https://login.example/", "TRAFFIC_JWT_AUDIENCE": "traffic"}
 
 
-def test_without_any_variable_or_with_empty_ones_there_are_the_documented_defaults():
+def test_unset_and_empty_variables_give_the_defaults():
     found = read_settings({})
     assert found == read_settings({known.variable: " " for known in SETTINGS}) == Settings()
     assert (found.lake, found.port, found.pages, found.skip_assets) == (Path("data/lake"), 8000, True, False)
@@ -39,7 +39,7 @@ def test_a_bad_value_is_refused_by_the_name_of_its_variable(variable, value):
 
 
 @pytest.mark.parametrize("missing", ["TRAFFIC_JWKS", *IDENTITY, "TRAFFIC_PUBLIC_URL"])
-def test_an_identity_provider_and_signing_in_there_need_issuer_audience_keys_and_a_public_url(missing):
+def test_incomplete_identity_provider_settings_are_refused(missing):
     given = {"TRAFFIC_JWKS": "keys.json", **IDENTITY}
     client = {"TRAFFIC_OIDC_CLIENT_ID": "dashboard", "TRAFFIC_PUBLIC_URL": "https://traffic.example"}
     assert read_settings(given).jwks == "keys.json"

@@ -39,7 +39,7 @@ def names_of(columns):
     return [column.name for column in columns]
 
 
-def test_columns_are_left_out_from_the_right_the_first_visits_and_percentage_last():
+def test_columns_are_dropped_from_the_right_and_key_ones_last():
     left_out = {width: fit([ROW], width)[1] for width in (200, 80, 60, 40, 30)}
     assert left_out == {
         200: [],
@@ -51,10 +51,13 @@ def test_columns_are_left_out_from_the_right_the_first_visits_and_percentage_las
     assert names_of(fit([ROW], 15)[0]) == ["short_code"]
 
 
-def test_numbers_are_right_aligned_and_never_shortened_and_without_a_terminal_nothing_is():
+def test_numbers_are_right_aligned_and_never_truncated():
     for width in range(25, 200):
         cells = {column.name: column for column in fit([ROW], width)[0]}
         assert (cells["visits"].is_number, cells["visits"].cells) == (True, ("1,234,567",))
+
+
+def test_nothing_is_truncated_without_a_terminal():
     columns, left_out = fit([ROW], None)
     assert left_out == []
     assert [column.cells[0] for column in columns] == [text_of(value) for value in ROW.values()]

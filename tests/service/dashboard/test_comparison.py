@@ -48,7 +48,7 @@ def rows_of(page, anchor):
     return [[cell.text for cell in cells_of(row)] for row in body.all("tr")]
 
 
-def test_rows_and_the_csv_beside_them_show_both_periods_and_the_change(compared):
+def test_compared_rows_and_csv_show_both_periods_and_the_change(compared):
     page = compared.read(f"people?{WEEK}&compare=before")
     rows = [["Sweden", "12", "6", "↑ 100.0 % more", "SE"], ["Denmark", "6", "0", "★ new", "DK"]]
     assert rows_of(page, "geographic") == rows
@@ -64,7 +64,7 @@ def test_rows_and_the_csv_beside_them_show_both_periods_and_the_change(compared)
 
 
 @pytest.mark.parametrize("path", ["", "ai", "agents", "people", "paths", "domains", "link?short_code=SE", "ai/ChatGPT"])
-def test_every_compared_number_is_that_of_the_answer_for_its_period(compared, shared_lake, path):
+def test_compared_numbers_equal_the_answer_for_each_period(compared, shared_lake, path):
     page = compared.read(f"{path}{'&' if '?' in path else '?'}{WEEK}&compare=before")
     shown = {name: rows for (name, _), rows in tables(page).items() if rows and "before" in rows[0]}
     assert shown
@@ -85,7 +85,7 @@ def test_every_compared_number_is_that_of_the_answer_for_its_period(compared, sh
         assert compared.get(csv_link).text.splitlines()[0].endswith(",before,change"), name
 
 
-def test_the_comparison_is_one_click_is_kept_by_links_and_forms_and_can_be_taken_back(compared):
+def test_a_comparison_is_kept_by_links_and_can_be_switched_off(compared):
     plain = compared.read(f"people?{WEEK}")
     assert not plain.all("table", class_="rows comparing")
     (link,) = (one for one in plain.all("a") if one.text == "Compare rows with the period before")
@@ -107,7 +107,7 @@ def test_days_that_nothing_covers_are_not_compared(lake, acme):
     assert not page.all("table", class_="rows comparing")
 
 
-def test_the_rows_of_an_answer_that_may_be_cut_are_as_many_as_its_sql_has_at_most():
+def test_the_row_limits_of_comparisons_match_their_sql():
     limits = {name: re.search(r"(?:LIMIT|<=) (\d+)", template(name)) for name in COMPARED}
     assert {name: int(found[1]) for name, found in limits.items() if found} == MAX_ROWS
     now, before = (Scope("acme", date(2026, 3, day), date(2026, 3, day)) for day in (14, 13))

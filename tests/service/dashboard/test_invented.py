@@ -58,7 +58,7 @@ def click(browser, path, query=""):
     return browser.post(action, address=address)
 
 
-def test_the_page_lists_made_up_addresses_and_is_one_click_from_the_page_ai(lake, acme):
+def test_the_ai_page_links_to_the_list_of_invented_links(lake, acme):
     for query, days, filters, paths in (
         ("", 30, {}, MADE_UP),
         ("?range=7d", 7, {}, MADE_UP[:2]),
@@ -77,7 +77,7 @@ def test_the_page_lists_made_up_addresses_and_is_one_click_from_the_page_ai(lake
     assert "at an address that no link has and for which no request succeeded" in nothing
 
 
-def test_one_click_makes_one_approved_job_at_its_redirect_however_often_it_is_clicked(lake, acme, jobs):
+def test_repeated_clicks_create_one_approved_job(lake, acme, jobs):
     action, address = buttons(acme, "?range=7d")["/pricing-2026"]
     answers = [acme.post(action, address=address) for _ in range(3)]
     (job,) = jobs.of("acme")
@@ -97,7 +97,7 @@ def test_one_click_makes_one_approved_job_at_its_redirect_however_often_it_is_cl
     assert ("pricing-2026", target) in {(link.short_code, link.target_url) for link in links_of(lake, "acme")}
 
 
-def test_what_the_detector_found_before_or_finds_after_a_claim_is_the_same_job(lake, acme, jobs):
+def test_a_claim_and_a_detection_of_one_path_share_a_job(lake, acme, jobs):
     lake.manifest.behaviour.switch("acme", on=False)  # so that no day waits to be judged
     with closing(Warehouse(lake)) as warehouse:
         found = detect(warehouse, DETECTORS["invented_link"], "acme", NOW.date())
@@ -112,7 +112,7 @@ def test_what_the_detector_found_before_or_finds_after_a_claim_is_the_same_job(l
     assert states == {(MADE_UP[0], "invented_link"): "approved", (MADE_UP[2], "broken_link"): "approved"}
 
 
-def test_of_an_address_whose_job_is_closed_the_page_shows_the_job_and_no_button(acme, jobs):
+def test_an_address_with_a_closed_job_has_no_button(acme, jobs):
     click(acme, "/only-fetched")
     (job,) = jobs.of("acme")
     jobs.act("acme", job.id, "dismiss", ANNA, NOW)
@@ -120,7 +120,7 @@ def test_of_an_address_whose_job_is_closed_the_page_shows_the_job_and_no_button(
     assert [row.one("a", href=f"/app/jobs/{job.id}").text for row in rows_of(acme)[2:]] == ["dismissed"]
 
 
-def test_viewers_see_rows_but_claim_none_and_no_claim_is_of_a_missing_row(lake, browsing, acme, jobs, monkeypatch):
+def test_a_claim_beyond_a_limit_or_of_a_missing_row_is_refused(acme, jobs, monkeypatch):
     action, address = buttons(acme)["/pricing-2026"]
     assert acme.post(action, address="0" * 64).status_code == 400
     monkeypatch.setattr("service.jobs.findings.MAX_OPEN_JOBS", 0)
@@ -129,7 +129,11 @@ def test_viewers_see_rows_but_claim_none_and_no_claim_is_of_a_missing_row(lake, 
     for path in ("invented-links", "export/invented-links.csv"):
         assert acme.get(path).status_code == 400
     assert acme.post(action, address=address).status_code == 400
-    monkeypatch.undo()
+    assert jobs.of("acme") == []
+
+
+def test_viewers_see_invented_links_but_cannot_claim_them(lake, browsing, acme, jobs):
+    action, address = buttons(acme)["/pricing-2026"]
     with browsing(lake, role="viewer") as viewer:
         assert len(rows_of(viewer)) == 3
         assert buttons(viewer) == {}

@@ -61,14 +61,14 @@ def test_links_are_sorted_by_every_column(browser, field, order):
     assert shown(page) == expected(sorted_by=field, ascending=order == "ascending")
 
 
-def test_every_link_is_on_one_of_the_pages_that_follow_each_other(browser):
+def test_every_link_is_on_exactly_one_page_of_the_list(browser):
     rows = followed(browser, browser.read("links"))
     assert rows == [row for skipped in (0, 100, 200, 300) for row in expected(skipped=skipped)]
     assert len({(row["short_code"], row["domain"]) for row in rows}) == len(rows) > 250
 
 
 @pytest.mark.parametrize("search", ["CODE-77", "item-7", "to.example", "nowhere"])
-def test_a_search_finds_links_by_code_domain_and_target_in_whatever_case(browser, search):
+def test_link_search_ignores_case_in_code_domain_and_target(browser, search):
     page = browser.read(f"links?search={search}")
     rows = expected(search=search)
     assert rows == (followed(browser, page)[:100] if rows else [])
@@ -99,10 +99,13 @@ def test_the_form_keeps_filters_and_order(browser):
     assert kept == {"range": "7d", "domain": "go.example", "sort": "domain", "order": "descending"}
 
 
-def test_a_target_with_several_short_codes_says_so_and_a_day_without_visits_still_lists_the_links(browser):
+def test_a_target_with_several_short_codes_says_so(browser):
     page = browser.read("links?target_url=https://SHOP.example/Item-1")
     assert "3 short codes lead to this target; these are the visits of code-5, the newest." in page.text
     assert [row["short_code"] for row in shown(page)] == ["code-5"]
     assert "short codes lead" not in browser.read("links?target_url=https://shop.example/Item-83").text
+
+
+def test_a_day_without_visits_still_lists_the_links(browser):
     page = browser.read("links?start_date=2026-02-01&end_date=2026-02-02")
     assert (len(shown(page)), "of 250 links" in page.text) == (100, True)

@@ -85,7 +85,7 @@ def test_the_numbers_of_a_report_are_those_of_the_api(report, api, flags, query)
     assert [shown[name] for name in FOUR] == [str(overview[name]) for name in FOUR]
 
 
-def test_a_report_is_one_small_file_that_refers_to_nothing_outside_itself(report):
+def test_a_report_is_one_small_self_contained_file(report):
     text = report("--range", "90d", "--domain", "go.example").out
     assert len(gzip.compress(text.encode(), 6)) <= MAX_BYTES
     page = read(text)
@@ -113,7 +113,7 @@ def test_the_text_has_the_numbers_and_no_line_too_long(report, api):
     assert max(map(len, text.splitlines())) <= 120
 
 
-def test_an_organization_without_visits_of_these_days_gets_an_empty_report(report):
+def test_days_without_visits_give_an_empty_report(report):
     days = ["--start-date", "2020-01-01", "--end-date", "2020-01-31"]
     assert "No comparison" in report(*days).out
     assert "No visits" in report("--format", "text", *days).out

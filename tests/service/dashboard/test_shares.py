@@ -102,7 +102,7 @@ def total(page):
     return tile_values(page)["total_visits"]
 
 
-def test_a_share_opens_without_a_session_and_shows_the_numbers_of_the_api(share, reader, shared_lake, opened):
+def test_a_share_shows_the_numbers_of_the_api_without_a_session(share, reader, shared_lake, opened):
     page = reader.read(share())
     with opened(shared_lake) as client:
         dashboard = client.get(f"/analytics/dashboard?{SCOPE}").json()
@@ -125,7 +125,7 @@ def test_a_share_is_fixed_to_days_domain_and_link(share, reader, fields, visits,
     assert page.one("p", class_="lead").text.startswith(lead)
 
 
-def test_the_days_of_a_range_move_those_of_dates_stay_and_a_share_expires_after_its_own(lake, browsing):
+def test_a_share_of_a_range_moves_and_a_share_of_dates_stays(lake, browsing):
     now = [NOW]
     land(lake, "acme", visits_of("go.example", "launch", 1, days=(1,)))
     with browsing(lake, clock=lambda: now[0]) as browser:
@@ -142,7 +142,7 @@ def test_the_days_of_a_range_move_those_of_dates_stay_and_a_share_expires_after_
             assert [total(browser.read(path)) for path in (rolling, dates)] == shown
 
 
-def test_no_parameter_widens_a_share_and_every_one_of_the_catalog_is_tried(share, reader):
+def test_a_share_refuses_every_parameter_of_the_catalog(share, reader):
     path, tried = share(), tables_of(__file__)["test_no_parameter_widens_a_share"]
     assert [name for name in PARAMETERS if f"{name}=" not in " ".join(tried)] == []
     for query in tried:
@@ -170,7 +170,7 @@ def test_a_share_shows_nothing_from_outside_of_its_filters(share, reader):
     assert not re.search(r"1[0-5] Mar|Feb", read(empty.text).text)
 
 
-def test_nothing_leads_from_a_share_to_other_pages_and_it_takes_no_writes(share, reader):
+def test_a_share_leads_to_no_other_page_and_takes_no_writes(share, reader):
     path = share()
     page = reader.read(path)
     assert {one["href"] for one in page.all("a")} == {"#main"}
@@ -191,9 +191,7 @@ def test_a_share_says_nothing_to_operators(lake, acme):
     assert "Countries are unknown" in text
 
 
-def test_a_share_sets_no_cookie_gives_no_session_and_is_the_same_for_a_user_signed_in_elsewhere(
-    share, reader, stranger, shared_lake
-):
+def test_a_share_gives_no_session(share, reader, stranger, shared_lake):
     path = share()
     response = reader.get(path)
     assert "set-cookie" not in response.headers
@@ -250,7 +248,7 @@ def test_a_share_that_cannot_be_is_not_made(browser, shares, fields, problem):
     assert len(shares.shares_of("acme")) == before
 
 
-def test_the_list_says_what_is_shared_by_whom_and_when_it_was_used(share, browser, reader, shares):
+def test_the_list_of_shares_names_their_creator_and_last_use(share, browser, reader, shares):
     path = share(name="in the list", days="30", embedders="https://app.example")
     (before,) = [share for share in shares.shares_of("acme") if share.name == "in the list"]
     assert before.last_used_at is None
@@ -265,7 +263,7 @@ def test_the_list_says_what_is_shared_by_whom_and_when_it_was_used(share, browse
         assert word in row.text
 
 
-def test_only_the_hash_of_a_secret_is_stored_and_nothing_of_it_is_logged(lake, logged):
+def test_the_secret_of_a_share_is_neither_stored_nor_logged(lake, logged):
     with logged() as (browser, stream):
         browser.enter(link_of(lake))
         path = path_in(browser.post("settings/shares", name="name of it").text)
@@ -279,7 +277,7 @@ def test_only_the_hash_of_a_secret_is_stored_and_nothing_of_it_is_logged(lake, l
     assert ("name of it" in dump, secret in dump) == (True, False)
 
 
-def test_a_share_is_not_indexed_sends_its_address_nowhere_and_is_embedded_by_named_origins_only(share, reader):
+def test_a_share_is_neither_indexed_nor_embedded_by_default(share, reader):
     for path in (share(), share(embedders=" , "), "share/wrong", "sign-in"):
         response = reader.get(path)
         headers = response.headers
@@ -291,6 +289,9 @@ def test_a_share_is_not_indexed_sends_its_address_nowhere_and_is_embedded_by_nam
             assert read(response.text).one("meta", name="robots")["content"] == "noindex"
             assert headers["referrer-policy"] == "no-referrer"
             assert headers["cache-control"] == "private, no-store"
+
+
+def test_only_named_origins_can_embed_a_share(share, reader):
     path = share(embedders="https://app.example, HTTP://127.0.0.1:8080 https://app.example")
     for address, status in ((path, 200), (f"{path}?range=90d", 400)):
         response = reader.get(address)
@@ -301,7 +302,7 @@ def test_a_share_is_not_indexed_sends_its_address_nowhere_and_is_embedded_by_nam
         assert "x-frame-options" not in response.headers
 
 
-def test_the_page_with_a_new_link_is_not_compressed_and_for_embedding_it_comes_with_its_frame(browser):
+def test_a_new_share_for_embedding_comes_with_its_iframe(browser):
     headers = {**OURS, "Accept-Encoding": "gzip"}
     response = browser.post("settings/shares", headers=headers, name="x", embedders="https://app.example")
     assert "content-encoding" not in response.headers
@@ -319,7 +320,7 @@ def test_a_backup_has_the_shares_and_verify_knows_them(shared_lake, shares, tmp_
     copy.manifest.close()
 
 
-def test_a_page_is_rendered_again_only_when_its_numbers_change_as_when_some_are_erased(lake, acme, monkeypatch):
+def test_a_share_is_rendered_again_only_when_its_numbers_change(lake, acme, monkeypatch):
     rendered = []
     monkeypatch.setattr(
         Renderer, "render", lambda *given, render=Renderer.render: rendered.append(given[1]) or render(*given)

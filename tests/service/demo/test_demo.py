@@ -43,7 +43,7 @@ def test_a_detector_finds_what_is_planted_in_the_demo(demo, today, job_type):
     assert sum(visits for _, _, visits in days) >= 4
 
 
-def test_of_three_repairs_the_log_says_that_two_helped_one_beside_its_control_and_one_changed_nothing(demo):
+def test_the_demo_shows_two_effective_and_one_useless_repair(demo):
     with closing(ControlDatabase(demo._lake)) as control:
         jobs = Jobs(control)
         shipped = {job.path: job for job in jobs.of("demo") if job.implementation_status == "shipped"}
@@ -70,7 +70,7 @@ def test_planted_problems_are_the_same_every_day_and_before_it(tmp_path):
     assert 500 < len(lines) < 2_500
 
 
-def test_every_invented_link_that_is_found_in_the_demo_is_in_the_list_with_the_same_numbers(demo, today):
+def test_detected_invented_links_match_the_list_in_the_demo(demo, today):
     scope = Scope("demo", today - timedelta(28), today - timedelta(1))
     rows = demo.answer(ENTRIES["invented-links"], demo.snapshot(scope))
     listed = {row["path"]: (row["domain"], row["agent_fetches"], row["ai_referrals"]) for row in rows}

@@ -16,7 +16,7 @@ def lines():
     return list(Sample(3_000, date(2026, 3, 10), days=5, links=20).lines())
 
 
-def test_a_last_day_that_is_not_over_has_fewer_visits_and_none_in_the_future(lines):
+def test_an_unfinished_last_day_has_no_visits_in_the_future(lines):
     until_six = list(Sample(3_000, date(2026, 3, 10), days=5, links=20, last_second=6 * 3_600).lines())
     assert len(lines) == len(until_six) == 3_000
     clocks = [re.search(r"\[10/Mar/2026:(\S+) ", line) for line in until_six]
@@ -26,12 +26,12 @@ def test_a_last_day_that_is_not_over_has_fewer_visits_and_none_in_the_future(lin
     assert today[-1] < "06:00:00"
 
 
-def test_what_is_missing_by_itself_is_asked_of_every_host_or_by_scanners(lines):
+def test_only_common_and_scanned_paths_are_missing_in_a_sample(lines):
     missing = set(re.findall(r'"GET ([^ ?]+)\S* HTTP/1.1" 404 ', "\n".join(lines)))
     assert missing == {"/robots.txt", "/favicon.ico", "/wp-login.php", "/.env", "/sitemap.xml"}
 
 
-def test_people_come_from_the_whole_world_and_agents_from_a_few_data_centers(lines):
+def test_people_come_from_everywhere_and_agents_from_few_places(lines):
     people, agents = (
         Counter(SampleCountries().lookup(line.split()[1]) for line in lines if word in line)
         for word in ("Safari/", "GPTBot")

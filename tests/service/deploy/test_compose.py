@@ -86,7 +86,7 @@ def ask(port, host, path, **headers):
     return httpx2.get(f"http://127.0.0.1:{port}{path}", headers=headers, trust_env=False, timeout=60)
 
 
-def test_its_services_count_one_visit_from_the_log_of_caddy_to_the_api(deployment, key_of):
+def test_the_composed_services_count_a_visit_end_to_end(deployment, key_of):
     deployment.configure()
     with deployment.started_caddy(), deployment.started("traffic", lambda: accepts(deployment.monitor)):
         answer = ask(deployment.links, "go.localhost", "/launch", **{"User-Agent": "GPTBot/1.2"})
@@ -102,7 +102,7 @@ def test_its_services_count_one_visit_from_the_log_of_caddy_to_the_api(deploymen
     assert (answer.json()["total_visits"], answer.json()["ai_training_requests"]) == (1, 1)
 
 
-def test_visits_count_once_when_caddy_rotates_its_log_while_follow_is_down(deployment):
+def test_visits_count_once_when_caddy_rotates_during_downtime(deployment):
     """The rotated file is found by its name, and may be read as the first one might."""
     deployment.configure(**{"100MiB": "1MiB"})
     logs, requests = deployment.root / "logs", 1

@@ -156,11 +156,11 @@ def test_a_linter_finds_nothing_in_the_dockerfile():
 
 
 @pytest.mark.parametrize("path", ["data/lake", "data/lake/control.sqlite", ".git", "tests", "data/logs/__pycache__"])
-def test_visits_and_what_is_not_the_program_stay_out_of_the_build(path):
+def test_only_the_program_is_in_the_build_context(path):
     assert any(map(ignored, [path, *map(str, PurePath(path).parents)]))
 
 
-def test_the_steps_of_the_dockerfile_install_a_server_that_is_healthy(image, tell):
+def test_the_dockerfile_installs_a_healthy_server(image, tell):
     assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", image.user)  # a number: not root, also for those who check that
     assert not (image.root / "src").exists()
     monitor = free_port()
@@ -189,8 +189,11 @@ def test_an_installed_program_imports_answers_and_reports(program, tmp_path):
     assert "GPTBot" in report or "OpenAI" in report
 
 
-def test_an_installed_program_says_its_version_and_completes_its_commands(program):
+def test_the_installed_program_says_its_version(program):
     assert program("--version") == f"traffic {version('traffic-analytics')}\n"
+
+
+def test_the_installed_program_completes_its_commands(program):
     asked = {"_TRAFFIC_COMPLETE": "complete_bash", "COMP_WORDS": "traffic que", "COMP_CWORD": "1"}  # as bash asks
     assert program(**asked).split() == ["query"]
 

@@ -27,7 +27,7 @@ def test_prometheus_accepts_its_configuration_and_the_alerts():
     assert "14 rules found" in checked(installed("promtool"), "check", "config", DEPLOY / "prometheus.yml")
 
 
-def test_each_alert_fires_for_a_server_in_trouble_and_none_for_one_that_is_fine(tmp_path):
+def test_each_alert_fires_only_for_an_unhealthy_server(tmp_path):
     shutil.copy(DEPLOY / "alerts.yml", tmp_path / "rules.yml")
     shutil.copy(Path(__file__).with_name("alerts.yml"), tmp_path / "tests.yml")
     checked(installed("promtool"), "test", "rules", tmp_path / "tests.yml")
@@ -35,7 +35,7 @@ def test_each_alert_fires_for_a_server_in_trouble_and_none_for_one_that_is_fine(
     assert tested == set(re.findall(r"alert: (\w+)", (tmp_path / "rules.yml").read_text()))
 
 
-def test_alerts_and_panels_of_dashboards_name_metrics_that_a_server_has(lake, serving, key_of):
+def test_alerts_and_panels_name_existing_metrics(lake, serving, key_of):
     with serving(lake, monitor_port=0) as server, httpx2.Client(trust_env=False, verify=False, timeout=60) as client:
         client.get(f"{server.address}/analytics/devices", headers={"Authorization": f"Bearer {key_of(lake)}"})
         families = [*text_string_to_metric_families(client.get(f"{server.monitor}/metrics").text)]
@@ -49,7 +49,7 @@ def test_alerts_and_panels_of_dashboards_name_metrics_that_a_server_has(lake, se
         assert len({panel["id"] for panel in panels}) == len({panel["title"] for panel in panels}) == len(panels) > 3
 
 
-def test_the_dashboard_of_visits_names_fields_of_the_one_endpoint_that_it_asks(lake, opened):
+def test_the_grafana_dashboard_names_existing_fields(lake, opened):
     bot = {"bot_category": "ai_assistant", "agent_kind": "assistant", "ai_source": "ChatGPT", "agent": "ChatGPT-User"}
     land(lake, "acme", [visit(short_code="launch", referrer="www.example.org"), visit(operator="OpenAI", **bot)])
     targets = targets_of(DEPLOY / "grafana/analytics.json")
