@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from data.hosts import normalized_address
-from data.ingest.dictionary import composite_key, dictionary_encoded, map_distinct
+from data.ingest.dictionary import composite_key, dictionary_encoded
 from data.rules.ip_lists import Network, parse_address
 from data.rules.ip_verification import Networks, known_proxies
 
@@ -38,7 +38,10 @@ class ClientAddresses:
     """Tells clients from proxies: those of LOCAL or, instead of them, `proxies`; and those of proxies.toml."""
 
     def __init__(self, proxies: Iterable[Network] = ()) -> None:
-        self._proxies = Networks([*known_proxies(), *(tuple(proxies) or LOCAL)])
+        networks = [*known_proxies(), *(tuple(proxies) or LOCAL)]
+        self._proxies = Networks(networks)
+        starts = {r"\.".join([*str(one).split(".")[: one.prefixlen // 8], ""]) for one in networks if one.version == 4}
+        self._may_be_proxy = ":|^(?:{})".format("|".join(sorted(starts)))  # tells most clients without parsing them
         self.client = lru_cache(1 << 14)(self._client_uncached)
 
     def resolved(self, requests: pa.Table) -> pa.Table:
@@ -65,23 +68,24 @@ class ClientAddresses:
         requests, own = requests.drop_columns(["scheme", "forwarded_proto"]), requests
         if not known:
             return requests
-        texts = [own["scheme"], own["forwarded_proto"]]  # a line that is not a request has no address either
-        texts += [pc.fill_null(own[name], "") for name in ("ip", "forwarded")]
-        columns = map(dictionary_encoded, texts)
-        schemes = map_distinct(self._scheme, *columns)
-        return requests.append_column("scheme", pa.array(schemes.values, pa.string()).take(schemes.indices))
+        columns = [dictionary_encoded(pc.fill_null(own[name], _NO_TEXT)) for name in ("ip", "forwarded")]
+        pairs = composite_key(*(column.indices for column in columns))
+        peers, chains = (column.dictionary.take(part) for column, part in zip(columns, pairs.parts, strict=True))
+        may_be = pc.or_(pc.not_equal(chains, _NO_TEXT), pc.match_substring_regex(peers, self._may_be_proxy))
+        found = [*map(self._is_behind_proxy, *(texts.filter(may_be).to_pylist() for texts in (peers, chains)))]
+        is_behind = pc.replace_with_mask(pa.repeat(False, len(may_be)), may_be, pa.array(found, pa.bool_()))
+        scheme = pc.if_else(is_behind.take(pairs.indices), own["forwarded_proto"], own["scheme"])
+        return requests.append_column("scheme", scheme)
 
-    def _scheme(self, own: str | None, forwarded_proto: str | None, peer: str, forwarded: str) -> str | None:
-        """Return the scheme by which the client asked; None if that is not known.
+    def _is_behind_proxy(self, peer: str, forwarded: str) -> bool:
+        """Whether the scheme of the server is that of a proxy's connection.
 
-        The server's own scheme is that of the nearest proxy where there is one: the peer is a proxy, or the server has
-        replaced it by an address of the chain. Without a chain, an address of this machine is a client's: a local test.
+        The peer is a proxy, or the server has replaced it by an address of the chain. Without a chain, an address of
+        this machine is a client's: a local test.
         """
         if not forwarded:
-            is_behind = peer.startswith("unix:") or (self._is_proxy(peer) and not peer.startswith(("127.", "::1")))
-        else:
-            is_behind = parse_address(peer) is None or self._is_proxy(peer) or peer in _hops(forwarded)
-        return forwarded_proto if is_behind else own
+            return peer.startswith("unix:") or (self._is_proxy(peer) and not peer.startswith(("127.", "::1")))
+        return parse_address(peer) is None or self._is_proxy(peer) or peer in _hops(forwarded)
 
     def _client_uncached(self, peer: str, forwarded: str) -> str:
         """Return the address of the client in its one spelling; "" where the log has none.

@@ -20,6 +20,7 @@ from data.ingest.visitor_ids import daily_salts, visitor_hash
 from data.links.index import NO_LINKS, IndexedLinks, LinkIndex
 from data.local_time import local_day, utc_offset
 from data.logs.reported import Submission
+from data.logs.request_facts import NO_RECORD, request_facts
 from data.manifest.clock import is_recent
 from data.manifest.organizations import ZoneChanged
 from data.rules.bots import readable_user_agent
@@ -158,6 +159,8 @@ class LiveIngest:
             domain, path, query = fact.target
             user_agent, classification, is_claim = self._user_agent(fact.user_agent)
             by_referral, origin, signals = self._referral(fact.method, fact.referrer, query)
+            if fact.record is not NO_RECORD:
+                signals = (signals or 0) | (request_facts(fact.record) or 0) or None
             origin = origin.for_domain(domain, links.domains)
             ip, country, visitor = fact.ip, fact.country, None
             if ip:

@@ -17,6 +17,7 @@ from msgspec import Meta
 
 from data.errors import BadInput
 from data.hosts import HOST_RULE, normalized_address, normalized_host
+from data.logs.request_facts import NO_RECORD, RequestRecord
 from data.text import ShortTextCache
 
 MAX_CLOCK_SKEW: Final = timedelta(days=1)
@@ -53,6 +54,17 @@ class Reported(msgspec.Struct, forbid_unknown_fields=True, gc=False):
         Annotated[int, Meta(ge=0, le=MAX_BYTES_SENT)] | None,
         Meta(description="size of the response, where your server knows it"),
     ] = None
+    scheme: Annotated[
+        str | None, Meta(description="https or http, as the client asked; of headers, only facts are stored")
+    ] = None
+    sec_fetch_mode: Annotated[
+        str | None,
+        Meta(description='the Sec-Fetch-Mode header; "": it was not sent, null: not known; so the next ones'),
+    ] = None
+    sec_fetch_dest: Annotated[str | None, Meta(description="the Sec-Fetch-Dest header")] = None
+    sec_purpose: Annotated[str | None, Meta(description="the Sec-Purpose header")] = None
+    accept_language: Annotated[str | None, Meta(description="the Accept-Language header")] = None
+    signature_agent: Annotated[str | None, Meta(description="the Signature-Agent header")] = None
 
 
 JsonObject = bytes | msgspec.Raw
@@ -97,8 +109,10 @@ class ReportedVisit(msgspec.Struct, frozen=True, gc=False):
     referrer: str  # without query and fragment
     country: str  # ISO 3166-1 alpha-2
     bytes_sent: int | None
+    record: RequestRecord = NO_RECORD
 
 
+_NO_TEXTS: Final = NO_RECORD[:7]
 _DECODER: Final = msgspec.json.Decoder(Reported)
 _ARRAY: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _LINE: Final = re.compile(rb"\S[^\n]*")
@@ -167,7 +181,16 @@ def parse_reported(row: JsonObject, now: datetime) -> ReportedVisit:
         _clean(reported.referrer or "").partition("#")[0].partition("?")[0],
         _country(reported.country or ""),
         reported.bytes_sent,
+        _record(reported),
     )
+
+
+def _record(reported: Reported) -> RequestRecord:
+    texts = (
+        reported.scheme, reported.sec_fetch_mode, reported.sec_fetch_dest, reported.sec_purpose, None,
+        reported.accept_language, reported.signature_agent,
+    )  # fmt: skip
+    return NO_RECORD if texts == _NO_TEXTS else RequestRecord(*texts)
 
 
 def _clean(text: str) -> str:

@@ -37,6 +37,9 @@ class RequestRecord(NamedTuple):
     verified_bot: str | None = None  # the category of a bot that the edge verified
 
 
+NO_RECORD: Final = RequestRecord()
+
+
 def request_facts(record: RequestRecord) -> int | None:
     """The bits of the facts that a record tells; None if it tells nothing."""
     mode, dest = record.fetch_mode, record.fetch_dest

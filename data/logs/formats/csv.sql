@@ -31,6 +31,12 @@ SELECT
     parsed.referrer,
     parsed.user_agent,
     parsed.country,
+    parsed.scheme,
+    parsed.fetch_mode,
+    parsed.fetch_dest,
+    parsed.purpose,
+    parsed.accept_language,
+    parsed.signature_agent,
     fits AND reported_target(parsed) <> '' AS is_complete,
     CASE WHEN fits THEN 'no url or path that begins with /'
         ELSE 'number of cells differs from the header' END AS reject_reason,

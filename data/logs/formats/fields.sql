@@ -63,6 +63,7 @@ CREATE MACRO unquoted(cell) AS
     CASE WHEN starts_with(cell, '"') THEN replace(cell[2:-2], '""', '"') ELSE cell END;
 -- A request from a custom file: `texts` are its values, `names` their fields (FIELD_NAMES in columns.py).
 CREATE MACRO named(texts, names, name) AS non_empty(texts[list_position(names, name)]);
+CREATE MACRO header_named(texts, names, name) AS dash_as_empty(texts[list_position(names, name)]);
 CREATE MACRO parse_reported(texts, names) AS {
     'visited_at': parse_time(named(texts, names, 'time')),
     'ip': coalesce(named(texts, names, 'ip'), ''),
@@ -75,7 +76,13 @@ CREATE MACRO parse_reported(texts, names) AS {
     'bytes_sent': named(texts, names, 'bytes_sent'),
     'user_agent': escape_backslashes(named(texts, names, 'user_agent')),
     'referrer': coalesce(named(texts, names, 'referrer'), ''),
-    'country': country_of(named(texts, names, 'country'))
+    'country': country_of(named(texts, names, 'country')),
+    'scheme': named(texts, names, 'scheme'),
+    'fetch_mode': header_named(texts, names, 'sec_fetch_mode'),
+    'fetch_dest': header_named(texts, names, 'sec_fetch_dest'),
+    'purpose': header_named(texts, names, 'sec_purpose'),
+    'accept_language': header_named(texts, names, 'accept_language'),
+    'signature_agent': header_named(texts, names, 'signature_agent')
 };
 CREATE MACRO reported_domain(parsed) AS
     CASE WHEN parsed['address']['host'] <> '' THEN parsed['address']['host'] ELSE parsed['domain'] END;

@@ -83,6 +83,12 @@ def test_a_scheme_is_told_by_the_proxy_in_front(clients, peer, forwarded, scheme
     assert clients.resolved(pa.table(request))["scheme"].to_pylist() == [scheme]
 
 
+def test_any_network_may_be_one_of_proxies():
+    request = {"ip": [CLIENT], "forwarded": [""], "scheme": ["own"], "forwarded_proto": ["told"]}
+    for network in (ip_network("0.0.0.0/0"), ip_network("198.51.0.0/16")):
+        assert ClientAddresses([network]).resolved(pa.table(request))["scheme"].to_pylist() == ["told"]
+
+
 def test_the_scheme_of_an_edge_or_a_program_is_its_word(clients):
     request = pa.table({"ip": ["10.0.0.1"], "forwarded": [CLIENT], "scheme": ["https"]})
     assert clients.resolved(request)["scheme"].to_pylist() == ["https"]

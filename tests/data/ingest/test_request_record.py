@@ -8,9 +8,13 @@ from pathlib import Path
 import pytest
 
 from data.ingest.importer import Options
+from data.ingest.live import LiveIngest
 from data.logs.nginx_log_format import parse_nginx_log_format
+from data.logs.reported import Submission
 from data.signals import BITS
+from data.store.pending import flush_all
 from tests.support.forks import ROOT
+from tests.support.lakes import rows_of
 from tests.support.tables import tables
 
 FORMAT_LINES = tables(Path(__file__).parents[1] / "logs/test_lines.py")["formats"]
@@ -118,6 +122,46 @@ def test_a_line_has_the_facts_that_its_format_carries(facts, log_format, changes
         assert part in line
         line = line.replace(part, other, 1)
     assert facts(f"{line}\n", log_format=log_format) == [wanted]
+
+
+# Reported visits
+
+REPORTED = [
+    ({}, ""),
+    ({"scheme": "https", "sec_fetch_mode": "navigate"}, "https fetch_sent navigation"),
+    ({"scheme": "http", "sec_fetch_mode": "", "sec_fetch_dest": "", "accept_language": ""},
+     "plain_http fetch_absent language_absent"),
+    ({"sec_purpose": "prefetch", "sec_fetch_dest": "image"}, "fetch_sent page_part loaded_ahead"),
+    ({"signature_agent": '"https://chatgpt.com"', "accept_language": None}, "signed"),
+    ({"query": "?id=1'+union+select+1--", "scheme": "https"}, "attacked https"),
+]  # fmt: skip
+
+
+def reported(number, told):
+    query = told.get("query", "")
+    fields = {name: text for name, text in told.items() if name != "query"}
+    return json.dumps({"time": 1772618703 + number, "path": f"/{number}{query}", "ip": "10.0.0.1"} | fields)
+
+
+def test_an_ndjson_file_has_the_facts_of_its_fields(facts):
+    lines = [reported(number, told) for number, (told, _) in enumerate(REPORTED)]
+    assert facts("".join(f"{line}\n" for line in lines), log_format="ndjson") == [wanted for _, wanted in REPORTED]
+
+
+def test_a_csv_file_has_the_facts_of_its_columns(facts):
+    head = "time,path,scheme,sec_fetch_mode,accept_language"
+    assert facts(f"{head}\n2026-03-04,/,https,,\n2026-03-05,/,http,navigate,de\n", log_format="csv") == [
+        "https fetch_absent language_absent", "plain_http fetch_sent navigation language_sent"
+    ]  # fmt: skip
+
+
+def test_live_visits_have_the_facts_of_their_fields(lake):
+    rows = [reported(number, told).encode() for number, (told, _) in enumerate(REPORTED)]
+    LiveIngest(lake).land([Submission("acme", rows)])
+    flush_all(lake)
+    signals = {visit["path"]: visit["signals"] for visit in rows_of(lake)}
+    wanted = [sum(BITS[name] for name in names.split()) or None for _, names in REPORTED]
+    assert [signals[f"/{number}"] for number in range(len(REPORTED))] == wanted
 
 
 # A site driven by Chromium and programs
