@@ -76,7 +76,7 @@ def stored(lake):
 
 
 @pytest.mark.parametrize("counted", [False, True], ids=["from visits", "from rollups"])
-def test_every_answer_is_the_recount_of_the_class_with_the_signals_of_the_day(mixed, counted):
+def test_answers_equal_a_recount_with_the_days_signals(mixed, counted):
     mixed.manifest.behaviour.switch("acme", on=False)
     landed = stored(mixed)
     assert len([row for row in landed if recount.as_seen(row) is not row]) == 16
@@ -114,7 +114,7 @@ SOME = ("traffic-overview", "ai-sources", "bot-traffic", "devices")
 """Answers of which each is another once days are judged."""
 
 
-def test_a_rollup_that_was_begun_before_the_switch_is_not_used_after_it(judged, monkeypatch):
+def test_a_rollup_begun_before_the_switch_is_not_used_after_it(judged, monkeypatch):
     expected = answers(judged, WHOLE, SOME)
     judged.manifest.behaviour.switch("acme", on=False)
     builder = RollupBuilder(judged)
@@ -129,7 +129,7 @@ def test_a_rollup_that_was_begun_before_the_switch_is_not_used_after_it(judged, 
     assert answers(judged, WHOLE, SOME) == expected
 
 
-def test_own_sql_sees_the_class_of_answers_the_class_at_landing_and_the_signals(judged):
+def test_own_sql_sees_signals_and_both_classes_of_a_visit(judged):
     text = (
         "SELECT DISTINCT bot_category, agent_kind, ai_source, agent, operator, confidence, detection_method, "
         "device_type, landed_category FROM visits_in_scope "

@@ -152,7 +152,7 @@ def test_every_bounded_answer_is_that_of_the_recount(warehouse, recounted, scope
         check_dashboard(warehouse, recounted, scope)
 
 
-def test_visits_of_a_link_are_cut_only_on_days_of_which_rollups_show_that_words_may_be_missing(warehouse, monkeypatch):
+def test_visits_are_cut_only_on_days_whose_rollups_may_be_cut(warehouse, monkeypatch):
     snapshot, entries = warehouse.snapshot(SCOPES[1]), [ENTRIES["referrers"]]
     assert snapshot.high_cardinality_days == (CROWDED, BUSY)
     assert warehouse.with_shared_visits(snapshot, entries).high_cardinality_days == (CROWDED,)
@@ -174,7 +174,7 @@ def test_visits_of_a_link_are_cut_only_on_days_of_which_rollups_show_that_words_
     ],
     ids=["few", "many", "filtered"],
 )
-def test_visits_of_open_days_are_cut_only_if_they_have_more_words_than_are_kept(
+def test_open_days_are_cut_only_if_they_have_too_many_words(
     warehouse, recounted, monkeypatch, scope, with_many_visits, with_many_words
 ):
     monkeypatch.setattr("queries.snapshot.live_rollups", lambda *_: NO_ROLLUPS)
@@ -187,7 +187,7 @@ def test_visits_of_open_days_are_cut_only_if_they_have_more_words_than_are_kept(
 
 @pytest.mark.usefixtures("fewer_words")
 @pytest.mark.parametrize("columns", CUT.values())
-def test_visits_have_many_words_if_one_kind_of_them_is_more_than_are_kept(columns):
+def test_visits_have_many_words_if_one_kind_exceeds_the_limit(columns):
     each = math.ceil((KEPT + 1) ** (1 / len(columns)))  # values of a column
     words = {name: [f"{one // each**place % each}" for one in range(KEPT + 1)] for place, name in enumerate(columns)}
     others = {name: ["one"] * (KEPT + 1) for kind in CUT.values() for name in kind}
@@ -198,7 +198,7 @@ def test_visits_have_many_words_if_one_kind_of_them_is_more_than_are_kept(column
 
 @pytest.mark.usefixtures("counted")
 @pytest.mark.parametrize("name", CUT)
-def test_a_relation_keeps_the_heaviest_words_of_a_crowded_day_and_all_words_of_others(warehouse, name):
+def test_only_crowded_days_lose_their_rarest_words(warehouse, name):
     columns = CUT[name]
     words = f"SELECT DISTINCT day, {', '.join(columns)} FROM {name}"
     found = rows(warehouse, words, warehouse.snapshot(SCOPES[0]))
@@ -210,7 +210,7 @@ def test_a_relation_keeps_the_heaviest_words_of_a_crowded_day_and_all_words_of_o
     assert rest not in kept[BUSY]
 
 
-def test_a_day_that_may_have_been_cut_serves_no_filter_by_a_word_or_domain_that_may_be_missing(warehouse):
+def test_a_cut_day_serves_no_filter_by_a_word_it_may_lack(warehouse):
     for word in CUT_WORDS:
         assert warehouse.snapshot(Scope("acme", *DAYS, **{word: "2051"})).closed_days == (QUIET,)
     assert warehouse.snapshot(Scope("acme", *DAYS, country="DE")).closed_days == (CROWDED, QUIET, BUSY)
@@ -222,7 +222,7 @@ def test_a_day_that_may_have_been_cut_serves_no_filter_by_a_word_or_domain_that_
 
 
 @pytest.mark.parametrize(("name", "number"), [*product(BOUNDED, SIZES)])
-def test_an_answer_has_a_thousand_rows_at_most_and_the_last_are_the_rest(warehouse, name, number):
+def test_an_answer_ends_with_the_rest_after_a_thousand_rows(warehouse, name, number):
     found = answer(warehouse, name, Scope(f"words-{number}", *DAYS))
     texts = [next(iter(row.values())) for row in found]
     rest = texts.count(OTHER_WORDS)

@@ -92,7 +92,7 @@ def test_a_target_out_of_reach_gives_no_answer(lake, monkeypatch):
         ("s3://bucket/lake", "/mnt/lake", ("/mnt/lake", False)),
     ],
 )
-def test_a_cluster_reads_what_is_published_unless_it_is_told_where_the_lake_is(publish, engine_lake, expected):
+def test_a_cluster_reads_the_published_copy_unless_given_a_lake(publish, engine_lake, expected):
     names = {"TRAFFIC_PUBLISH": publish, "TRAFFIC_ENGINE_LAKE": engine_lake, "TRAFFIC_ENGINE": "sc://spark.example"}
     options = cluster_options(read_settings(names))
     assert (options.folder, options.is_published) == expected

@@ -21,7 +21,7 @@ def compiler(shared_lake):
 
 
 @pytest.mark.parametrize("name", [*TEXTS, *(f"rollups/{name}" for name in relation_names())])
-def test_a_text_reads_nothing_but_its_inputs_and_parameters_and_always_filters_by_organization(compiler, name):
+def test_compiled_templates_always_filter_by_organization(compiler, name):
     text = compiler.compiled(name)
     (statement,) = sqlglot.parse(text, dialect="spark")
     ctes = {cte.alias for cte in statement.find_all(sqlglot.exp.CTE)}
@@ -36,14 +36,14 @@ def test_a_text_reads_nothing_but_its_inputs_and_parameters_and_always_filters_b
 
 
 @examples_at_once("sql", "construct")
-def test_a_construct_that_is_not_carried_is_an_error_that_names_file_and_construct(compiler, sql, construct):
+def test_the_error_names_an_unsupported_construct_and_its_file(compiler, sql, construct):
     tree = sqlglot.parse_one(sql, dialect="duckdb")
     with pytest.raises(Unsupported, match=r"queries/templates/own\.sql: ") as found:
         compiler.compile(tree, "templates/own", "all_visits")
     assert construct in str(found.value)
 
 
-def test_a_parameter_of_a_macro_takes_a_column_of_the_caller_and_leaves_those_of_the_macro_alone(compiler):
+def test_macro_parameters_take_columns_of_the_caller(compiler):
     tree = sqlglot.parse_one(
         "SELECT is_link(daily_links.domain, daily_links.short_code, FALSE) AS x FROM daily_links", dialect="duckdb"
     )

@@ -41,7 +41,7 @@ def defined(lake):
     return [sorted(sorted(re.findall(r"[\w']+|\S", repr(row))) for row in rows) for rows in found]
 
 
-def test_an_engine_that_copies_the_relations_has_what_the_prelude_defines(lake, file):
+def test_an_engine_with_copied_relations_equals_the_prelude(lake, file):
     whole = defined(lake)
     written = file.stat().st_ino
     assert defined(lake) == whole
@@ -49,7 +49,7 @@ def test_an_engine_that_copies_the_relations_has_what_the_prelude_defines(lake, 
     assert {one.name for one in lake.staging.iterdir()} == set()
 
 
-def test_what_counts_days_ahead_binds_the_same_as_what_knows_the_values_of_traffic(lake, file):
+def test_traffic_values_have_the_same_columns_after_rollups(lake, file):
     land(lake, "acme", [visit()])
     RollupBuilder(lake).run()
     with closing(duckdb.connect(file, read_only=True)) as bound:
@@ -57,7 +57,7 @@ def test_what_counts_days_ahead_binds_the_same_as_what_knows_the_values_of_traff
         assert [name for (name,) in bound.execute(columns).fetchall()] == [*TrafficValue._fields]
 
 
-def test_where_the_file_is_damaged_the_prelude_is_run_and_the_file_is_written_again(lake, file):
+def test_a_damaged_definitions_file_is_written_again(lake, file):
     whole, body = defined(lake), file.read_bytes()
     flipped = body[:70_000] + bytes(byte ^ 1 for byte in body[70_000:70_100]) + body[70_100:]
     for damage, damaged in {"cut": body[:20_000], "flipped": flipped, "empty": b"", "a folder": None}.items():
@@ -80,7 +80,7 @@ def test_the_file_replaces_those_of_other_versions(lake, file):
     assert [*file.parent.iterdir()] == [file]
 
 
-def test_an_engine_that_is_interrupted_while_it_copies_defines_nothing(lake, file, monkeypatch):
+def test_an_engine_interrupted_while_copying_defines_nothing(lake, file, monkeypatch):
     forever = "SELECT count(*) FROM range(1_000_000_000_000) WHERE $file <> ''"
     monkeypatch.setattr(definitions, "_ATTACH_READ_ONLY", forever)
     is_over = threading.Event()

@@ -140,7 +140,7 @@ def check(world: World, job_type: str, visits: list[Visit], organization: str, a
 
 
 @examples("job_type", "what", "streams", "number")
-def test_a_detector_finds_what_is_at_its_thresholds_and_nothing_below_them(world, job_type, what, streams, number):
+def test_detectors_find_nothing_below_their_thresholds(world, job_type, what, streams, number):
     visits = visits_of(streams)
     found = check(world, job_type, visits, world.organization(visits))
     assert len(found) == number
@@ -150,18 +150,18 @@ def test_a_detector_finds_what_is_at_its_thresholds_and_nothing_below_them(world
         assert finding.weight > 0
 
 
-CASES = tables(__file__)["test_a_detector_finds_what_is_at_its_thresholds_and_nothing_below_them"]
+CASES = tables(__file__)["test_detectors_find_nothing_below_their_thresholds"]
 POSITIVES = {job_type: streams for job_type, _, streams, number in reversed(CASES) if number}
 
 
-def test_every_detector_has_cases_that_are_found_cases_that_are_not_and_a_recount():
+def test_every_detector_has_positive_and_negative_cases():
     assert {(job_type, number > 0) for job_type, _, _, number in CASES} == set(product(DETECTORS, (True, False)))
     assert FINDERS.keys() == DETECTORS.keys()
     assert MEASURED.keys() == JOB_KINDS.keys()
 
 
 @pytest.mark.parametrize("job_type", DETECTORS)
-def test_the_same_days_give_the_same_findings_to_their_organization_alone(world, job_type):
+def test_findings_are_repeatable_and_only_for_their_organization(world, job_type):
     detector, stranger = DETECTORS[job_type], world.organization([])
     unidentified = visits_of([("assistant", 5, (1, 3), {"domain": None, "path": None})])
     visits = visits_of(POSITIVES[job_type]) + unidentified
@@ -181,7 +181,7 @@ def test_the_same_days_give_the_same_findings_to_their_organization_alone(world,
     assert world.found(job_type, organization, AS_OF + timedelta(29)) == []
 
 
-def test_at_most_a_hundred_are_found_of_each_type_the_heaviest_first(world):
+def test_at_most_a_hundred_findings_per_type_the_heaviest_first(world):
     paths = [{"path": f"/{number:03}", "status": 404} for number in range(101)]
     streams: list[Stream] = [("assistant", 10, (1, 2), columns) for columns in paths]
     streams += [("assistant", 1, (1, 1), paths[100])]
@@ -211,7 +211,7 @@ def planted() -> list[Visit]:
     )
 
 
-def test_all_detectors_read_visits_once_unless_these_are_too_many_to_keep(world, monkeypatch):
+def test_detectors_share_visits_unless_there_are_too_many(world, monkeypatch):
     organization = world.organization(planted())
     found = {job_type: world.found(job_type, organization) for job_type in DETECTORS}
     shared = share_detected(world.warehouse, organization, AS_OF)
@@ -224,7 +224,7 @@ def test_all_detectors_read_visits_once_unless_these_are_too_many_to_keep(world,
         assert detect(world.warehouse, detector, organization, AS_OF, shared=shared) == found[job_type] != []
 
 
-def test_an_operator_gets_the_same_rows_when_he_runs_the_files_as_his_own_queries(world):
+def test_detector_files_give_the_same_rows_as_own_queries(world):
     organization = world.organization(planted())
     with closing(OwnSql(world.lake, organization)) as own_sql:
         for job_type, detector in DETECTORS.items():
@@ -293,7 +293,7 @@ def test_a_subject_of_other_columns_is_refused(world, subject):
         measure_all(world.warehouse, DETECTORS["broken_link"], "acme", [subject], *days_before(AS_OF))
 
 
-def test_few_types_of_jobs_want_more_events_are_judged_by_answers_or_are_closed_by_a_rate():
+def test_special_job_types_are_exactly_those_listed():
     def having(flag):
         return {kind.type for kind in JOB_KINDS.values() if getattr(kind, flag)}
 
@@ -305,7 +305,7 @@ def test_few_types_of_jobs_want_more_events_are_judged_by_answers_or_are_closed_
 # The house
 
 
-def test_a_detector_reads_visits_once_unless_it_needs_failing_paths_as_well(world):
+def test_detectors_without_failing_paths_read_visits_once(world):
     snapshot = world.warehouse.snapshot(Scope(world.organization([visit()]), *days_before(AS_OF)))
     for detector in DETECTORS.values():
         sql = template(detector.entry.name)
@@ -317,7 +317,7 @@ def test_the_28_days_end_the_day_before():
     assert days_before(date(2026, 3, 1)) == (date(2026, 2, 1), date(2026, 2, 28))
 
 
-def test_every_file_is_of_a_detector_and_every_detector_has_its_files():
+def test_the_files_of_detectors_are_exactly_those_they_name():
     entries = {entry.name for detector in DETECTORS.values() for entry in (detector.entry, detector.measure)}
     assert entries | {GUESSES.name, REDIRECTED.name, CRAWLER_PLAN.measure.name} == {f"jobs/{name}" for name in FILES}
 

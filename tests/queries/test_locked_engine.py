@@ -46,7 +46,7 @@ def total(warehouse, snapshot):
     return warehouse.answer(OVERVIEW, snapshot)["total_visits"]
 
 
-def test_an_engine_in_the_background_keeps_no_footers_and_leaves_the_other_cores(lake):
+def test_a_background_engine_caches_no_footers_and_leaves_cores(lake):
     kept, threads = [], []
     for in_background in (False, True):
         with closing(Warehouse(lake, in_background=in_background)) as warehouse:
@@ -60,7 +60,7 @@ def test_an_engine_in_the_background_keeps_no_footers_and_leaves_the_other_cores
     assert threads[1] == (1,)
 
 
-def test_freed_memory_is_returned_after_a_query_whatever_engines_ended_before_it(lake):
+def test_memory_is_still_freed_after_another_engine_ended(lake):
     def threads():
         return len([*Path("/proc/self/task").iterdir()])
 
@@ -73,7 +73,7 @@ def test_freed_memory_is_returned_after_a_query_whatever_engines_ended_before_it
         assert threads() == with_it
 
 
-def test_a_dashboard_sets_its_variables_once_to_read_what_its_answers_share_and_once_for_them_all(warehouse, times_set):
+def test_a_dashboard_sets_its_variables_only_twice(warehouse, times_set):
     warehouse.answer(ENTRIES["dashboard"], warehouse.snapshot(ACME))
     warehouse.tables(ENTRIES["dashboard"], warehouse.snapshot(BEE))
     assert times_set == ["acme", "acme", "bee", "bee"]
@@ -87,7 +87,7 @@ def test_no_snapshot_is_answered_with_the_variables_of_another(warehouse, times_
     assert times_set == ["acme", "bee", "acme"]
 
 
-def test_a_text_is_parsed_once_for_cursors_with_variables_of_their_own(warehouse):
+def test_sql_is_parsed_once_for_cursors_with_different_variables(warehouse):
     text = "SELECT getvariable('scope').organization"
     statements, rows = [], []
     for scope in (ACME, BEE):
@@ -98,7 +98,7 @@ def test_a_text_is_parsed_once_for_cursors_with_variables_of_their_own(warehouse
     assert rows == [("acme",), ("bee",)]
 
 
-def test_queries_at_once_have_cursors_of_their_own_the_newest_are_kept_and_none_beyond_the_engine(warehouse):
+def test_concurrent_queries_have_separate_cursors(warehouse):
     acme = warehouse.snapshot(ACME)
     with warehouse._engine.cursor(acme, is_kept=True) as one, warehouse._engine.cursor(acme, is_kept=True) as other:
         assert one is not other
@@ -112,7 +112,7 @@ def test_queries_at_once_have_cursors_of_their_own_the_newest_are_kept_and_none_
     assert warehouse._engine._idle == []
 
 
-def test_a_query_out_of_time_leaves_no_cursor_and_the_next_one_is_answered(lake):
+def test_a_timed_out_query_leaves_no_cursor(lake):
     with closing(Warehouse(lake, seconds=0.3)) as warehouse:
         acme = warehouse.snapshot(ACME)
         for _ in range(2):
@@ -122,7 +122,7 @@ def test_a_query_out_of_time_leaves_no_cursor_and_the_next_one_is_answered(lake)
             assert total(warehouse, acme) == 2
 
 
-def test_a_kept_cursor_is_cancelled_like_another_and_a_replaced_engine_leaves_none(warehouse):
+def test_a_kept_cursor_is_dropped_when_cancelled_or_replaced(warehouse):
     acme, cancelled = warehouse.snapshot(ACME), threading.Event()
     assert total(warehouse, acme) == 2
     threading.Timer(0.1, lambda: warehouse.stop(cancelled)).start()

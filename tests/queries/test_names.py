@@ -54,7 +54,7 @@ def test_no_host_has_two_names():
     assert len({row[:2] for row in ROWS}) == len(ROWS) > 50
 
 
-def test_names_belong_to_the_relations_but_not_to_the_version_of_rollups(monkeypatch):
+def test_changed_names_keep_the_version_of_rollups(monkeypatch):
     assert sql_text("names/referrer_sources") in prelude()
     before = rollup_version(behaviour=True)
     rollup_version.cache_clear()

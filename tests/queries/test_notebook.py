@@ -105,7 +105,7 @@ def test_an_invalid_value_is_refused_as_by_the_api(reader):
         reader.query("devices", organization="acme", range="5d")
 
 
-def test_own_sql_reads_the_visits_of_its_scope_and_of_no_other_organization(root, reader):
+def test_own_sql_reads_only_the_visits_of_its_scope(root, reader):
     select = "SELECT path FROM visits_in_scope ORDER BY path"
     assert reader.sql(select, organization="acme")["path"].to_pylist() == ["/", "/", "/other"]
     assert reader.sql(select, organization="acme", short_code="sale")["path"].to_pylist() == ["/", "/"]
@@ -124,7 +124,7 @@ def test_a_folder_without_a_lake_is_refused_and_stays_as_it_is(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_walk_in_the_manual_leads_from_a_log_to_a_chart_of_what_the_lines_say(tmp_path):
+def test_the_manuals_example_leads_from_a_log_to_a_chart(tmp_path):
     today = datetime.now(UTC).date()
     Sample(900, today - timedelta(1), 20, links=30).write(tmp_path / "access.log")
     walk = "".join((ROOT / "queries/notebooks.md").read_text("utf-8").partition("lake.close()\n```\n")[:2])

@@ -155,7 +155,7 @@ def test_what_only_reads_is_answered(lake, own_sql, sql):
     assert own_sql.sql(sql.format(lake=lake.root), SCOPE).rows
 
 
-def test_the_refusal_does_not_tell_whether_another_organization_exists(lake, own_sql):
+def test_a_refusal_does_not_reveal_which_organizations_exist(lake, own_sql):
     def refusal(organization):
         with pytest.raises(QueryFailed) as refused:
             own_sql.sql(f"FROM read_parquet('{lake.root}/visits/organization={organization}/*/*.parquet')", SCOPE)
@@ -168,7 +168,7 @@ def test_the_refusal_does_not_tell_whether_another_organization_exists(lake, own
         OwnSql(lake, "../bee")
 
 
-def test_own_sql_answers_every_relation_and_template_as_the_warehouse_does(lake, warehouse, own_sql):
+def test_own_sql_answers_every_template_as_the_warehouse_does(lake, warehouse, own_sql):
     snapshot = warehouse.snapshot(SCOPE)
     assert snapshot.closed_days  # rollups too
     for entry in LEAVES.values():
@@ -194,7 +194,7 @@ def test_own_sql_out_of_time_is_stopped(lake):
 
 
 @examples("sql", "told")
-def test_what_would_take_too_much_memory_is_refused_in_a_sentence_and_the_next_is_answered(lake, sql, told):
+def test_own_sql_too_large_for_memory_is_refused_in_one_sentence(lake, sql, told):
     with opened(lake, memory="20MB") as own_sql:
         for read in (own_sql.sql, own_sql.table):
             with pytest.raises(QueryFailed, match=rf"^{told}: read fewer columns, rows or days, or shorter texts\.$"):
@@ -209,7 +209,7 @@ def test_values_of_every_type_are_those_that_the_engine_makes(own_sql, sql):
     assert repr(own_sql.sql(sql, SCOPE).rows) == repr(expected)
 
 
-def test_a_process_that_hangs_is_killed_and_the_next_question_is_answered_by_another(lake):
+def test_a_hanging_process_is_killed_and_replaced(lake):
     with opened(lake, seconds=0.1) as own_sql:
         assert own_sql.sql("SELECT 1", SCOPE).rows == [(1,)]
         os.kill(own_sql._process.pid, signal.SIGSTOP)
@@ -219,7 +219,7 @@ def test_a_process_that_hangs_is_killed_and_the_next_question_is_answered_by_ano
 
 
 @pytest.mark.parametrize("seconds", [None, 0, 0.2], ids=["before its first question", "idle", "at a question"])
-def test_of_a_process_that_was_killed_one_sentence_tells_and_the_next_answers(lake, seconds):
+def test_a_killed_process_is_reported_in_one_sentence(lake, seconds):
     with opened(lake) as own_sql:
         if seconds is not None:
             own_sql.sql("SELECT 1", SCOPE)
@@ -249,7 +249,7 @@ only_linux = pytest.mark.skipif(not Path("/proc").exists(), reason="only Linux h
 
 
 @only_linux
-def test_the_process_ends_with_the_one_that_asks_in_the_middle_of_a_question(lake):
+def test_the_process_ends_with_its_parent_even_during_a_query(lake):
     command = [sys.executable, "-c", _ASKING.format(root=str(lake.root))]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as asking:
         process = Path("/proc", asking.stdout.readline().strip())
@@ -409,7 +409,7 @@ def test_no_parameter_of_a_template_is_ever_taken_for_sql(warehouse, untouched):
     print(f"hostile parameters: {len(texts)} in {len(LEAVES)} templates, 0 taken for SQL")
 
 
-def test_the_limits_are_set_and_each_engine_spills_into_a_folder_of_its_own(lake):
+def test_each_engine_has_limits_and_a_separate_spill_folder(lake):
     asked = ("memory_limit", "max_temp_directory_size", "temp_directory", "lock_configuration",
              "enable_external_access", "python_enable_replacements",
              "autoinstall_known_extensions", "autoload_known_extensions")  # fmt: skip
@@ -435,7 +435,7 @@ SELECT max(place) FROM (
 """
 
 
-def test_a_query_too_large_for_its_memory_fails_alone_and_leaves_nothing(lake):
+def test_a_query_too_large_for_its_memory_leaves_no_files(lake):
     with opened(lake, memory="8MB", seconds=60) as own_sql:
         for _ in range(2):
             with pytest.raises(QueryFailed, match=r"^it needs more memory than 8MB: "):
@@ -444,7 +444,7 @@ def test_a_query_too_large_for_its_memory_fails_alone_and_leaves_nothing(lake):
     assert not list(lake.staging.glob("engine*"))
 
 
-def test_a_query_short_of_memory_spills_into_the_folder_of_its_engine(lake):
+def test_a_query_short_of_memory_spills_into_its_engines_folder(lake):
     spilled = set()
     with opened(lake, memory="60MB", seconds=60) as own_sql, ThreadPoolExecutor(1) as pool:
         found = pool.submit(own_sql.sql, SPILLING, SCOPE)

@@ -47,7 +47,7 @@ def test_every_word_has_its_place_in_the_scope(scoped):
     [("Go.Example:443", "go.example"), ("bücher.example.", "xn--bcher-kva.example"),
      ("Go.Example/launch?x=1", "go.example/launch?x=1"), ("❤.Example", "❤.example")],
 )  # fmt: skip
-def test_a_domain_is_asked_for_as_visits_have_it_and_before_hosts_were_validated_had_it(scoped, given, expected):
+def test_a_domain_matches_its_normalized_and_older_spelling(scoped, given, expected):
     assert scoped(domain=given).domain == expected
 
 
@@ -56,7 +56,7 @@ def test_visits_without_a_domain_are_those_of_the_domain_unknown(scoped):
 
 
 @examples_at_once("name", "given", "expected")
-def test_a_word_is_compared_with_case_but_for_countries_and_hosts(scoped, name, given, expected):
+def test_filters_match_case_except_for_countries_and_hosts(scoped, name, given, expected):
     assert scoped(**{name: given}) == Scope("acme", date(2026, 2, 14), TODAY, **{name: expected})
 
 
@@ -66,7 +66,7 @@ def test_pages_prefix_the_names_that_campaigns_may_carry():
     assert all(row.page_name == name for name, row in PARAMETERS.items() if name not in prefixed)
 
 
-def test_a_short_code_that_no_visit_has_stands_for_an_unknown_target(scoped):
+def test_an_unknown_target_becomes_a_short_code_without_visits(scoped):
     assert scoped(target_url="https://elsewhere.example").short_code == NO_LINK == ""
     assert scoped(DOMAINS, target_url="https://elsewhere.example", short_code="a").short_code == NO_LINK
     assert scoped(DOMAINS, short_code="a").short_code is None
@@ -78,7 +78,7 @@ def test_days_over_a_year_end_and_a_leap_day(scoped):
     assert scoped(start_date="2024-02-29", end_date="2024-02-29").start_date == date(2024, 2, 29)
 
 
-def test_an_error_names_the_parameter_and_the_remedy_always_in_the_same_words(scoped):
+def test_an_error_names_the_parameter_and_the_remedy(scoped):
     for words in ({"range": "x"}, {"traffic_type": "x"}, {"start_date": "x", "end_date": "2026-01-01"}):
         with pytest.raises(InvalidParameter) as caught:
             scoped(BOTS, **words)
@@ -115,7 +115,7 @@ words = st.one_of(
     max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(st.dictionaries(st.sampled_from([*PARAMETERS]), words), st.sampled_from([DEVICES, BOTS, DOMAINS]))
-def test_any_words_give_a_scope_or_a_refusal_that_names_one_of_them(scoped, given, entry):
+def test_any_parameters_give_a_scope_or_a_refusal_naming_one(scoped, given, entry):
     refused = None
     try:
         scope = scoped(entry, **given)

@@ -206,7 +206,7 @@ def all_rows(lake: Lake) -> list[tuple]:
 
 
 @pytest.mark.parametrize("scope", SCOPES, ids=lambda scope: "-".join(scope.filters.values()) or scope.organization)
-def test_every_relation_has_the_same_rows_from_rollups_as_from_visits(reopened, scope):
+def test_relations_have_the_same_rows_from_rollups_and_visits(reopened, scope):
     served = reopened.snapshot(scope)
     counted = replace(served, sources=one_source("all_visits"))
     from_rollups = [name for name, source in served.sources.items() if source != "all_visits"]
@@ -217,7 +217,7 @@ def test_every_relation_has_the_same_rows_from_rollups_as_from_visits(reopened, 
         assert rows(reopened, sql, served) == rows(reopened, sql, counted), name
 
 
-def test_a_relation_reads_only_the_kinds_of_files_that_have_rows_for_a_scope(read_only, reopened, warehouse):
+def test_a_relation_reads_only_files_with_rows_for_the_scope(read_only, reopened, warehouse):
     def files_read(warehouse, scope):
         ((_, plan),) = rows(warehouse, "EXPLAIN FROM daily_devices", warehouse.snapshot(scope))
         return plan.count("READ_PARQUET")
@@ -253,7 +253,7 @@ SERVED = {
 }
 
 
-def test_a_filter_that_is_not_declared_makes_every_relation_read_all_visits():
+def test_relations_read_all_visits_for_undeclared_filters():
     for field in (field.name for field in fields(Scope) if field.default is None):
         served = {name for name in relation_names() if source_of(name, {field}) == "uncovered_visits"}
         assert served == SERVED.get(field, set())
@@ -270,7 +270,7 @@ def test_a_filter_by_a_word_takes_no_link_away(lake, warehouse):
 # What a lake has of rollups, and for how long
 
 
-def test_the_version_of_rollups_is_that_of_the_definitions_whatever_is_said_of_them(monkeypatch):
+def test_comments_do_not_change_the_version_of_rollups(monkeypatch):
     version: Callable[[], str] = partial(rollup_version.__wrapped__, behaviour=True)
     monkeypatch.setattr("queries.prelude.sql_text", lambda name: f"-- More.\n{sql_text(name)}  -- again")
     assert version() == rollup_version(behaviour=True) != rollup_version(behaviour=False)
@@ -286,7 +286,7 @@ def test_other_convicting_signals_give_rollups_another_version(monkeypatch):
 
 
 @pytest.mark.parametrize("found", ["missing", "damaged", "of other columns"])
-def test_the_empty_rollup_of_a_lake_is_written_where_it_is_not_as_it_should_be(lake, warehouse, found):
+def test_a_missing_or_damaged_empty_rollup_is_written_again(lake, warehouse, found):
     path = seed_path(lake)
     schema, written = pq.read_schema(path), path.stat().st_mtime_ns
     Warehouse(lake).close()
@@ -309,7 +309,7 @@ def test_closed_days_are_answered_without_a_look_at_their_visits(read_only):
     assert answers(warehouse, snapshot=replace(snapshot, files=visit_files(lake, []))) == before
 
 
-def test_rows_of_a_rollup_lie_uncompressed_by_domain_day_and_words(read_only):
+def test_rows_of_a_rollup_are_uncompressed_and_sorted(read_only):
     file = pq.ParquetFile(rollup_of_february(read_only[0]))
     assert {file.metadata.row_group(0).column(n).compression for n in range(file.metadata.num_columns)} == {
         "UNCOMPRESSED"
@@ -323,7 +323,7 @@ def test_rows_of_a_rollup_lie_uncompressed_by_domain_day_and_words(read_only):
         assert stored == sorted(stored)
 
 
-def test_a_large_relation_is_sorted_and_padded_a_row_group_at_a_time(read_only, tmp_path):
+def test_a_large_relation_is_written_one_row_group_at_a_time(read_only, tmp_path):
     schema, numbers = pq.read_schema(seed_path(read_only[0])), range(5 * ROW_GROUP - 1)
     codes = pa.table({"short_code": [str(number * 7_919 % len(numbers)) for number in numbers]})
     relations = [
@@ -353,7 +353,7 @@ def test_days_that_are_not_over_are_not_counted_ahead(lake, warehouse, few_relat
     assert RollupBuilder(lake, quiet_period=timedelta(hours=1)).run() == 0  # all has landed just now
 
 
-def test_days_that_landed_while_the_clock_was_ahead_are_counted_ahead_once(lake, few_relations):
+def test_days_dated_by_a_clock_running_ahead_are_counted_once(lake, few_relations):
     date_ahead(lake)
     assert RollupBuilder(lake, quiet_period=timedelta(hours=1)).run() == 3
     assert RollupBuilder(lake).run() == 0
@@ -363,7 +363,7 @@ def test_days_that_landed_while_the_clock_was_ahead_are_counted_ahead_once(lake,
     assert database_of(lake.manifest).rows(unchecked, [format_time(datetime.now(UTC))]) == [(0,)]
 
 
-def test_late_visits_open_their_day_alone_and_a_later_run_closes_it(counted):
+def test_late_visits_reopen_only_their_day_until_the_next_run(counted):
     lake, warehouse = counted
     days, old = closed(warehouse), rollups(lake)
     land(lake, "acme", some(date(2026, 2, 5), visitor=5) + some(date(2026, 2, 13)))
@@ -375,14 +375,14 @@ def test_late_visits_open_their_day_alone_and_a_later_run_closes_it(counted):
     assert answers(warehouse) == recounted(warehouse)
 
 
-def test_rollups_are_the_same_whether_visits_are_read_once_or_by_each_relation(lake, read_only, monkeypatch):
+def test_rollups_are_the_same_if_each_relation_reads_visits(lake, read_only, monkeypatch):
     monkeypatch.setattr("queries.rollups.MAX_VISITS_IN_MEMORY", 0)
     monkeypatch.setattr("queries.rollups.CHUNK_VISITS", 5 * len(some(DAYS[0])))
     RollupBuilder(lake).run()
     assert all_rows(lake) == all_rows(read_only[0])
 
 
-def test_a_month_of_more_visits_than_a_server_counts_is_counted_by_a_process(lake, read_only, monkeypatch):
+def test_a_month_too_large_for_a_server_is_counted_in_a_process(lake, read_only, monkeypatch):
     process, day = LakeProcess(lake), len(some(DAYS[0]))
     for most, months, code in ((day, 1, None), (2 * day, 2, 0)):
         monkeypatch.setattr("queries.rollups.MAX_VISITS_IN_SERVER", most)
@@ -431,9 +431,7 @@ def test_what_is_too_old_to_be_kept_leaves_its_rollup(counted):
     assert {str(path.relative_to(lake.root)) for path in old if "2026-01" in str(path)} <= set(retained.dead)
 
 
-def test_a_rollup_that_is_not_what_was_written_or_of_other_definitions_is_not_read_and_made_anew(
-    counted, few_relations
-):
+def test_an_altered_or_outdated_rollup_is_ignored_and_rebuilt(counted, few_relations):
     lake, warehouse = counted
     before = answers(warehouse, FEW)
 
@@ -453,7 +451,7 @@ def test_a_rollup_that_is_not_what_was_written_or_of_other_definitions_is_not_re
     assert [closed(warehouse), closed(warehouse)] == [13, 13]
 
 
-def test_damage_that_the_disk_does_not_tell_of_is_found_by_a_look_at_the_bytes(counted):
+def test_silent_damage_of_a_rollup_is_found_in_its_bytes(counted):
     lake, warehouse = counted
     path = rollup_of_february(lake)
     flip(path)
@@ -468,7 +466,7 @@ def test_damage_that_the_disk_does_not_tell_of_is_found_by_a_look_at_the_bytes(c
     assert closed(warehouse) == 0
 
 
-def test_replaced_rollups_stay_for_their_readers_and_go_after_a_day_and_unknown_ones_at_once(counted, few_relations):
+def test_replaced_rollups_are_deleted_after_the_grace_of_readers(counted, few_relations):
     lake, warehouse = counted
     unknown = rollups(lake)[0].with_name("unknown.parquet")
     unknown.write_bytes(b"")
@@ -484,7 +482,7 @@ def test_replaced_rollups_stay_for_their_readers_and_go_after_a_day_and_unknown_
     assert all(path.exists() for path in rollups(lake))
 
 
-def test_a_day_that_was_changed_while_it_was_counted_is_not_closed(lake, warehouse, monkeypatch, few_relations):
+def test_a_day_changed_while_it_is_counted_is_not_closed(lake, warehouse, monkeypatch, few_relations):
     """Landing waits for nobody: the unfinished last line of a log may end under the count."""
     file = next(file for file in lake.manifest.files.live("acme") if file.day == DAYS[0])
 
@@ -511,9 +509,7 @@ def test_a_damaged_month_stops_no_other(lake, warehouse, few_relations):
     assert len(rollups(lake)) == 2
 
 
-def test_months_are_looked_for_by_one_query_and_again_once_all_that_were_found_are_built_by_one_engine(
-    lake, monkeypatch, few_relations
-):
+def test_one_query_finds_all_months_to_build(lake, monkeypatch, few_relations):
     engines, connect = [], duckdb.connect
     monkeypatch.setattr(duckdb, "connect", lambda: engines.append(connect()) or engines[-1])
     database, asked = database_of(lake.manifest), []
@@ -531,7 +527,7 @@ def test_months_are_looked_for_by_one_query_and_again_once_all_that_were_found_a
     assert (looks(), len(asked)) == (1, 2)
 
 
-def test_the_months_that_are_found_are_those_whose_files_are_not_counted(lake, few_relations):
+def test_months_with_uncounted_files_are_the_ones_to_build(lake, few_relations):
     """Of each organization by its own zone and behaviour, after each thing that may happen to a month."""
     builder = RollupBuilder(lake, lambda: datetime(2026, 2, 19, 11, tzinfo=UTC))
     manifest, found = lake.manifest, []
@@ -566,13 +562,13 @@ def test_the_months_that_are_found_are_those_whose_files_are_not_counted(lake, f
     assert found == [4, 0, 1, 1, 1, 2, 0]
 
 
-def test_without_patience_for_others_nothing_happens_while_they_rewrite(lake, few_relations):
+def test_a_builder_that_does_not_wait_skips_a_locked_lake(lake, few_relations):
     with lake.rewrite_lock():
         assert RollupBuilder(lake).run(wait=False) == 0
     assert RollupBuilder(lake).run(wait=False, limit=1) == 1
 
 
-def test_answers_and_dashboards_stay_with_their_snapshots_while_days_are_landed_and_counted(counted):
+def test_answers_keep_to_their_snapshot_during_landing(counted):
     """Readers, a counter and an importer at once: every answer is one of those before or after a landing."""
     lake, warehouse = counted
     counts, stop, errors = set(), threading.Event(), []
@@ -616,7 +612,7 @@ def test_another_tenants_rollup_shows_nothing(read_only):
 
 
 @pytest.mark.parametrize("number", [3, 15])
-def test_a_dashboard_under_a_filter_that_reads_its_visits_once_equals_its_parts(read_only, number):
+def test_a_filtered_dashboard_on_shared_visits_equals_its_parts(read_only, number):
     _, warehouse = read_only
     snapshot = warehouse.snapshot(SCOPES[number])
     assert "shared_visits" in warehouse.with_shared_visits(snapshot, [DASHBOARD]).in_memory
@@ -628,7 +624,7 @@ def test_a_dashboard_under_a_filter_that_reads_its_visits_once_equals_its_parts(
     assert found[0]["overview"]["total_visits"] > 3
 
 
-def test_a_dashboard_counts_its_visits_period_by_period_if_they_are_too_many(read_only, monkeypatch):
+def test_a_dashboard_counts_too_many_visits_period_by_period(read_only, monkeypatch):
     monkeypatch.setattr("queries.shared_visits.MAX_SHARED_VISITS", 40)
     _, warehouse = read_only
     snapshot = warehouse.snapshot(SCOPES[3])
@@ -640,7 +636,7 @@ def test_a_dashboard_counts_its_visits_period_by_period_if_they_are_too_many(rea
 
 
 @pytest.mark.parametrize("most", [MAX_SHARED_VISITS, 3])
-def test_a_dashboard_that_reads_the_visits_of_days_without_rollups_once_equals_its_parts(counted, monkeypatch, most):
+def test_a_dashboard_on_uncovered_visits_equals_its_parts(counted, monkeypatch, most):
     lake, warehouse = counted
     monkeypatch.setattr("queries.shared_visits.MAX_SHARED_VISITS", most)
     assert not warehouse.with_shared_visits(warehouse.snapshot(SHORT), [DASHBOARD]).in_memory
@@ -653,7 +649,7 @@ def test_a_dashboard_that_reads_the_visits_of_days_without_rollups_once_equals_i
     assert warehouse.answer(DASHBOARD, shared) == parts_of_dashboard(warehouse, snapshot)
 
 
-def test_what_rollups_serve_is_not_read_into_memory_nor_columns_that_are_not_asked_for(read_only):
+def test_only_needed_columns_not_in_rollups_are_kept_in_memory(read_only):
     _, warehouse = read_only
     snapshot = warehouse.snapshot(SCOPES[7])
     assert warehouse.with_shared_visits(snapshot, [ENTRIES["geographic"]]) == snapshot
@@ -666,7 +662,7 @@ def test_what_rollups_serve_is_not_read_into_memory_nor_columns_that_are_not_ask
     }  # fmt: skip
 
 
-def test_an_answer_finds_what_it_reads_in_the_visits_that_are_shared(read_only):
+def test_answers_from_shared_visits_equal_those_from_files(read_only):
     _, warehouse = read_only
     snapshot = warehouse.snapshot(SCOPES[10])
     for entry in (entry for entry in LEAVES.values() if entry.takes_short_code):

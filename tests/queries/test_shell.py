@@ -94,7 +94,7 @@ def test_the_shell_gives_the_same_rows(warehouse, prepared):
 
 
 @pytest.mark.parametrize("prepared", ["all"], indirect=True)
-def test_detectors_and_measures_have_something_to_show_in_the_shell(prepared):
+def test_detectors_and_measures_return_rows_in_the_shell(prepared):
     names = ("broken_link", "broken_link.measure", "blocked_agent", "server_errors")
     assert [name for name in names if not prepared.in_shell[f"jobs/{name}"]] == []
 

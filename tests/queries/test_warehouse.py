@@ -176,7 +176,7 @@ def test_a_lake_may_lie_in_a_folder_of_any_plain_name(tmp_path):
 
 
 @pytest.mark.parametrize("folder", ["organization=other/lake", "day=2020-01-01/lake", "a*b", "a?b", "[a] b"])
-def test_a_lake_in_a_folder_named_like_a_partition_or_a_pattern_is_counted_or_refused(tmp_path, folder):
+def test_a_lake_whose_path_looks_like_a_pattern_is_not_misread(tmp_path, folder):
     visits_of_a_lake_at(tmp_path / "a b")  # which a pattern would match
     with suppress(BadInput):
         assert visits_of_a_lake_at(tmp_path / folder) == 1
@@ -190,7 +190,7 @@ def visits_of_a_lake_at(folder: Path) -> int:
 
 
 @pytest.mark.parametrize("place", [0, 100, -1, None])
-def test_a_file_with_an_altered_byte_or_that_is_missing_is_named_and_nothing_served(lake, warehouse, place):
+def test_an_altered_or_missing_file_is_named_in_the_error(lake, warehouse, place):
     organization = f"damaged-{place}"
     land(lake, organization, [visit()])
     (file,) = lake.root.glob(f"visits/organization={organization}/*/*.parquet")
@@ -239,7 +239,7 @@ def test_the_split_of_categories_is_the_same_in_sql(warehouse):
 # The catalogue
 
 
-def test_the_catalogue_has_the_contracts_routes_and_every_template_and_says_what_each_is():
+def test_the_catalogue_has_exactly_the_contracts_routes():
     assert [entry.name for entry in CATALOG] == CONTRACT
     assert list(ENDPOINTS) == CONTRACT[:-1]
     assert CACHE_STATS.name == "cache-stats"
@@ -262,7 +262,7 @@ def test_every_relation_is_used_by_a_template():
 
 
 @pytest.mark.parametrize("name", relation_names())
-def test_a_relation_is_one_view_of_what_is_counted_under_its_own_name(name):
+def test_a_relation_reads_only_rows_stored_under_its_name(name):
     sql = sql_text(f"relations/{name}")
     assert re.findall(r"CREATE \w+ (\w+)", sql) == [f"{name}_counted", f"{name}_stored", name]
     of_itself = re.findall(r"(?:visits_to_count|visits_to_count_from|rollup_rows|parts_of)\('(\w+)'[,)]", sql)
@@ -283,7 +283,7 @@ def test_nothing_is_defined_twice():
 # Traffic values
 
 
-def test_values_are_read_without_rounding_missing_ones_are_zero_and_a_file_that_cannot_be_read_is_named(tmp_path):
+def test_values_are_read_exactly_and_missing_ones_are_zero(tmp_path):
     assert load_traffic_values() == [TrafficValue(category, 0, "USD") for category in BOT_CATEGORIES]
     path = tmp_path / "values.toml"
     path.write_text('currency = "EUR"\n[value_per_visit]\nhuman = 0.0001\nai_referral = 1000000\nother_bot = 1.10')
@@ -297,7 +297,7 @@ def test_values_are_read_without_rounding_missing_ones_are_zero_and_a_file_that_
 
 
 @examples_at_once("text", "culprit")
-def test_a_file_of_values_that_cannot_be_used_is_refused_with_the_reason(tmp_path, text, culprit):
+def test_an_invalid_file_of_values_is_refused_with_the_reason(tmp_path, text, culprit):
     (tmp_path / "values.toml").write_text(text)
     with pytest.raises(BadInput, match=re.escape(culprit)):
         load_traffic_values(tmp_path / "values.toml")
