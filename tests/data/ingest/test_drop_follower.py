@@ -200,11 +200,14 @@ def test_an_unreadable_object_does_not_hold_up_the_others(place):
     assert "is not a folder any more" in place.told[-1]
 
 
-def test_a_file_just_written_is_left_until_it_rests(place, tmp_path):
+def test_a_file_just_written_is_left_until_it_rests(place):
     place.drop("1", lines("/1"), rests=False)
     assert place.follow().objects == 0
     os.utime(place.folder / "1", (1, 1))
     assert place.follow().visits == 1
+
+
+def test_a_drop_that_is_not_a_folder_is_refused(tmp_path):
     with pytest.raises(BadInput, match="is not a folder"):
         open_drop(str(tmp_path / "missing"))
 

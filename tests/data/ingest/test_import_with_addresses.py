@@ -200,13 +200,16 @@ def test_a_country_in_the_log_wins_over_the_database(lake, load, database, head)
     assert told == {path: (country or "DE",) for path, (_, country) in rows.items()}
 
 
-def test_two_letters_of_an_agent_or_referrer_are_not_a_country(lake, load, database):
+def test_two_letters_of_an_agent_or_referrer_are_not_a_country(lake, load):
     agents = ["DE", r"a \"DE\" b", r"\"DE\""]
     text = "".join(line(f"/{number}", "81.2.69.7", agent) for number, agent in enumerate(agents))
     load(text + line("/referrer", "81.2.69.7", CHROME, referrer="DE"))
     assert set(landed(lake, "country").values()) == {(None,)}
-    load(line("/a", "-", CHROME, after=' "FR"'), Options("other"), countries=database(DE))
-    assert landed(lake, "country", "visitor", organization="other") == {"/a": ("FR", None)}
+
+
+def test_a_country_in_the_log_needs_no_address(lake, load, database):
+    load(line("/a", "-", CHROME, after=' "FR"'), countries=database(DE))
+    assert landed(lake, "country", "visitor") == {"/a": ("FR", None)}
 
 
 def test_a_database_that_is_damaged_in_a_record_stops_no_import(lake, load, database, tmp_path):

@@ -521,9 +521,13 @@ def test_a_visitor_is_an_address_and_user_agent_on_one_day(logs):
 def test_a_visitor_is_not_recognized_once_the_salt_is_gone(lake, load):
     now = datetime(2026, 3, 1, tzinfo=UTC)
     load(line("/one"), by=Importer(lake, lambda: now))
-    assert stat.S_IMODE(lake.salts.stat().st_mode) == 0o600
     load(line("/two"), by=Importer(lake, lambda: now + timedelta(hours=49)))
     assert len({visit["visitor"] for visit in landed(lake)}) == 2
+
+
+def test_only_the_owner_can_read_the_salts(lake, load):
+    load(line())
+    assert stat.S_IMODE(lake.salts.stat().st_mode) == 0o600
 
 
 CANARIES = ("198.51.100.23", "2001:db8:cafe::23", "2001:DB8:CAFE::24", "canary-198-51-100-25.example.net")

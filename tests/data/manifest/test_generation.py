@@ -190,6 +190,9 @@ def test_an_unwritable_copy_is_logged_once_and_fails_no_change(lake, caplog):
     (lake.root / "generation").rmdir()
     wait(lake)
     assert copy_of(lake.root) == 4
+
+
+def test_the_copy_of_the_generation_never_falls(lake):
     for number in (9, 8):
         GenerationCopy(lake.root).raise_to(number)
     assert copy_of(lake.root) == 9

@@ -141,14 +141,19 @@ def test_a_restored_lake_gives_the_same_answers_and_goes_on(lake, tmp_path):
 
 
 def test_keys_open_a_restored_lake(lake, tmp_path):
-    (lake.root / "manifest.sqlite").chmod(0o640)
     with open_store(ApiKeys, lake) as control:
         key = control.create_key("other", "new")
         back_up(lake, tmp_path / "copy")  # while the database is open
-    for name, mode in (("control.sqlite", 0o600), ("manifest.sqlite", 0o640)):
-        assert stat.S_IMODE((tmp_path / "copy" / name).stat().st_mode) == mode
     with opened(tmp_path / "copy") as restored, open_store(ApiKeys, restored) as control:
         assert owner(control, key) == "other"
+
+
+def test_a_backup_keeps_the_file_modes_of_databases(lake, tmp_path):
+    (lake.root / "manifest.sqlite").chmod(0o640)
+    with open_store(ApiKeys, lake):
+        back_up(lake, tmp_path / "copy")
+    for name, mode in (("control.sqlite", 0o600), ("manifest.sqlite", 0o640)):
+        assert stat.S_IMODE((tmp_path / "copy" / name).stat().st_mode) == mode
 
 
 def test_a_backup_has_no_addresses_salts_or_dead_files(lake, tmp_path):

@@ -119,6 +119,9 @@ def test_the_words_of_a_campaign_are_read_from_the_query(query, expected):
 
 def test_the_words_of_a_campaign_are_cut():
     assert utm_values("utm_source=" + "x" * 5000)[0] == "x" * 256
+
+
+def test_only_the_beginning_of_a_long_query_is_read():
     assert utm_values("a&" * 50_000 + "utm_source=late") == (None,) * 5
 
 
@@ -186,6 +189,9 @@ def test_safari_on_a_phone_has_one_name_in_every_app():
     for rest in (" Version/17.5 Mobile/15E148 Safari/604.1", " Mobile/15E148", " Mobile/15E148 Safari/604.1"):
         assert browser_of(ON_IPHONE + rest) == "Mobile Safari"
     assert browser_of("MobileSafari/8617.2.4.10.8 CFNetwork/1492.0.1 Darwin/23.3.0") == "Mobile Safari"
+
+
+def test_other_browsers_have_the_names_of_ua_parser():
     assert browser_of(CHROME) == "Chrome"
     assert browser_of("Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0") == "Firefox"
 

@@ -75,6 +75,10 @@ def test_a_network_is_read_once_and_without_host_bits(form):
     for networks in (OLD, OLD + OLD, ["20.42.10.177/28", "2603:1030::7/48"]):
         assert parse_networks(written(networks, form), form) == OLD
     assert parse_networks(b"\xef\xbb\xbf" + written(OLD, form), form) == OLD  # a byte order mark is not part of it
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_address_is_read_as_a_network_of_one(form):
     assert parse_networks(written(["20.42.10.177"], form), form) == [ip_network("20.42.10.177/32")]
 
 

@@ -92,6 +92,9 @@ def test_exactly_the_rows_of_ai_products_name_an_ai_source():
         assert (row.referrer_type == "ai") == (row.ai_source is not None) == (row.confidence is not None), row.host
     assert len({row.agent for row in AGENTS if row.agent_kind in AI_KINDS}) >= 60
     assert [row.token for row in AGENTS if row.agent_kind == "referral"] == []
+
+
+def test_agents_in_tables_have_a_confidence_below_verified():
     assert [row.token for row in AGENTS if row.confidence not in {"high", "medium", "low"}] == []
 
 
@@ -102,6 +105,9 @@ def test_tables_have_no_duplicate_rows():
     ):  # fmt: skip
         keys = [tuple(str(getattr(row, name)).lower() for name in names) for row in ROWS[row_type]]
         assert len(set(keys)) == len(keys), (row_type, names)
+
+
+def test_hosts_are_bare_and_spammers_are_not_referrers():
     hosts, spammers = ([row.host for row in ROWS[row_type]] for row_type in (Referrer, Spammer))
     assert [host for host in hosts if not re.fullmatch(r"(android-app://)?[a-z0-9.*/-]+", host)] == []
     assert [host for host in spammers if not re.fullmatch(r"[a-z0-9-]+(\.[a-z0-9-]+)+", host)] == []
@@ -111,9 +117,15 @@ def test_tables_have_no_duplicate_rows():
 def test_campaigns_are_written_as_they_are_compared():
     for row in CAMPAIGNS:
         assert row.utm_source == row.utm_source.strip().lower().removeprefix("www.")
+
+
+def test_names_of_sources_and_operators_have_one_spelling():
     sources = {row.ai_source for rows in (AGENTS, REFERRERS, CAMPAIGNS) for row in rows if row.ai_source}
     for names in (sources, {row.operator for row in AGENTS}):
         assert len({name.lower() for name in names}) == len(names)
+
+
+def test_every_row_was_checked_since_2026():
     checked = [row.checked for row_type, rows in ROWS.items() if row_type not in (IpList, Proxy) for row in rows]
     assert all(type(day) is date and day >= date(2026, 1, 1) for day in checked)
 

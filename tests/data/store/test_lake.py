@@ -221,9 +221,12 @@ def test_a_lake_moved_to_another_folder_still_answers(lake, landed, reopened, tm
 # Schema versions
 
 
-def test_a_file_names_the_schema_version_of_its_visits(lake, landed, tmp_path):
+def test_a_file_names_the_schema_version_of_its_visits(lake, landed):
     assert version_of(pq.read_metadata(landed)) == version_of(pq.read_metadata(lake.seed_visits)) == SCHEMA_VERSION
     assert [file.schema_version for file in lake.manifest.files.live("acme")] == [SCHEMA_VERSION]
+
+
+def test_a_file_without_a_schema_version_has_version_1(tmp_path):
     write_parquet([VISITS.empty_table()], VISITS, tmp_path / "file")
     assert version_of(pq.read_metadata(tmp_path / "file")) == 1
 

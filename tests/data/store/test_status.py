@@ -191,6 +191,9 @@ def test_the_status_names_when_lists_were_last_refreshed(lake):
         list(refresh(lake, [row], lambda row: b"8.8.8.0/24", NOW - timedelta(days)))
     (lake.ip_lists / "broken.json").write_text("[]")
     assert status_of(lake, NOW).agents_refreshed_at == NOW - timedelta(2)
+
+
+def test_visits_of_other_rules_are_due_for_reclassification(lake):
     for rules, is_due in ((rules_version(), False), ("000000000000", True)):
         land(lake, "acme", [{**row, "rules_version": rules} for row in at(1)])
         assert status_of(lake, NOW).reclassify_due == is_due
@@ -201,6 +204,9 @@ def test_a_status_does_not_wait_for_a_writer(lake):
     with closing(Lake(lake.root).manifest) as other, database_of(other).transaction() as db:
         db.execute("DELETE FROM files")
         assert status_of(lake, NOW).total.files == 1
+
+
+def test_the_status_names_a_lake_whose_manifest_is_damaged(lake):
     with database_of(lake.manifest).transaction() as db:
         db.execute("DROP TABLE epochs")
     with pytest.raises(LakeDamaged, match=str(lake.root)):
