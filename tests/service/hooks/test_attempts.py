@@ -14,7 +14,7 @@ from service.hooks.records import EVENTS, HookChanges
 from tests.service.hooks.outboxes import FAILS, FAILURE, GONE, JOB, SILENCE, TAKEN, TAKES
 
 
-def test_a_message_is_one_row_for_each_active_hook_that_subscribes_and_none_after_a_rollback(outbox):
+def test_a_message_is_queued_for_each_active_subscribed_hook(outbox):
     approved, _ = outbox.hook()
     every, _ = outbox.hook(events=EVENTS)
     outbox.hook(events=["job.created"])
@@ -34,7 +34,7 @@ def test_a_message_is_one_row_for_each_active_hook_that_subscribes_and_none_afte
     assert outbox.sender.pending() == pending
 
 
-def test_a_message_has_links_and_the_job_with_ten_rows_of_evidence_or_as_many_as_fit():
+def test_a_message_has_the_job_and_at_most_ten_rows_of_evidence():
     now = datetime(2026, 11, 22, 2, 37, 28, 9, tzinfo=UTC)
     job = JOB | {"evidence": {"rows": [{"n": n} for n in range(30)], "untrusted": []}}
     told = json.loads(message("acme", "job.created", job, now, "https://stats.example/base"))
@@ -68,7 +68,7 @@ def assert_ended(outbox, hook, reason, caplog):
     assert f"{hook.id} of acme is disabled: {reason}" in caplog.text
 
 
-def test_a_message_is_delivered_after_an_error_and_verified_by_the_standards_own_library(outbox, receiver):
+def test_a_retried_message_passes_standard_verification(outbox, receiver):
     hook, secret = outbox.waiting(there := receiver(FAILS, TAKES))
     assert len(outbox.run_until_dead(hook)) == 2
     delivery = outbox.only(hook)
@@ -83,7 +83,7 @@ def test_a_message_is_delivered_after_an_error_and_verified_by_the_standards_own
     assert outbox.sender.pending() == 0
 
 
-def test_attempts_fall_on_the_schedule_over_76_hours_and_then_the_message_is_dead(outbox, receiver):
+def test_a_message_is_dead_after_all_scheduled_attempts(outbox, receiver):
     hook, _ = outbox.waiting(there := receiver(FAILS))
     times = outbox.run_until_dead(hook)
     assert len(times) == len(SCHEDULE) == 10
@@ -122,7 +122,7 @@ def test_410_ends_the_hook(outbox, receiver, caplog):
     assert "canary" not in caplog.text
 
 
-def test_a_hook_that_fails_often_for_five_days_is_disabled_and_can_be_activated(outbox, caplog):
+def test_a_hook_that_fails_for_five_days_is_disabled(outbox, caplog):
     hook, _ = outbox.hook()
     began = outbox.clock()
     for number in range(DISABLED_FAILURES + 5):
@@ -189,7 +189,7 @@ def test_organizations_take_turns_and_so_do_the_hooks_of_one(outbox):
     assert turn(2) == ["new5", "acme2"]
 
 
-def test_a_receiver_that_does_not_answer_pauses_its_hook_with_all_its_messages(outbox):
+def test_an_unresponsive_receiver_pauses_its_hook(outbox):
     hook, _ = outbox.waiting(count=3)
     outbox.finish(outbox.claim(), SILENCE)
     paused = outbox.health(hook).paused_until
@@ -208,7 +208,7 @@ def test_a_receiver_that_does_not_answer_pauses_its_hook_with_all_its_messages(o
     assert outbox.claim() is not None
 
 
-def test_a_receiver_that_answers_three_messages_with_an_error_pauses_its_hook_until_it_takes_one(outbox, receiver):
+def test_three_error_responses_pause_a_hook_until_a_success(outbox, receiver):
     hook, _ = outbox.waiting(there := receiver(*[FAILS] * 5, TAKES), 20)
     for attempts, planned in ((3, SCHEDULE[1]), (4, SCHEDULE[2]), (5, SCHEDULE[3])):
         outbox.send_all()
@@ -222,7 +222,7 @@ def test_a_receiver_that_answers_three_messages_with_an_error_pauses_its_hook_un
     assert len(delivered) >= 15
 
 
-def test_a_message_that_is_refused_again_and_again_delays_no_other_and_they_keep_their_order(outbox, receiver):
+def test_a_repeatedly_refused_message_delays_no_other(outbox, receiver):
     hook, _ = outbox.waiting(there := receiver(*[FAILS] * 4, TAKES))
     for _ in range(4):
         outbox.clock.now = outbox.only(hook).next_attempt_at
@@ -273,7 +273,7 @@ def test_what_a_clock_that_ran_ahead_has_written_is_due(outbox):
 # How much waits
 
 
-def test_what_the_service_finds_about_a_job_replaces_what_it_found_before(outbox):
+def test_a_new_finding_replaces_the_waiting_message_of_its_job(outbox):
     hook, _ = outbox.hook(events=EVENTS)
 
     def found(event, **job):
@@ -308,7 +308,7 @@ def test_what_is_under_way_or_was_delivered_is_not_replaced(outbox):
     assert [one.event for one in outbox.hooks.deliveries("acme", hook.id)] == ["job.updated", "job.created"]
 
 
-def test_what_a_person_does_beyond_100_messages_is_refused_naming_the_hook(outbox):
+def test_user_actions_are_refused_while_100_messages_wait(outbox):
     hook, _ = outbox.waiting(count=MAX_PENDING)
     outbox.hook(events=["job.approved", "job.created"])
     pending = outbox.sender.pending()
@@ -324,7 +324,7 @@ def test_what_a_person_does_beyond_100_messages_is_refused_naming_the_hook(outbo
         outbox.hooks.replay("acme", hook.id, delivered.id)
 
 
-def test_a_paused_hook_with_100_messages_is_disabled_and_blocks_nothing(outbox, caplog):
+def test_a_paused_hook_with_100_messages_is_disabled(outbox, caplog):
     hook, _ = outbox.waiting(count=MAX_PENDING)
     outbox.finish(outbox.claim(), SILENCE)
     assert outbox.enqueue() == 0
@@ -360,7 +360,7 @@ def test_a_dead_message_can_be_replayed_for_30_days(outbox, receiver):
     assert outbox.hooks.deliveries("acme", hook.id) == []
 
 
-def test_of_a_hook_that_is_sent_much_the_newest_finished_messages_are_kept(outbox, monkeypatch):
+def test_only_the_newest_finished_messages_of_a_hook_are_kept(outbox, monkeypatch):
     monkeypatch.setattr("service.hooks.attempts.MAX_FINISHED", 3)
     hook, _ = outbox.hook()
     outbox.enqueue(job=JOB | {"id": "job_waiting"})
@@ -372,7 +372,7 @@ def test_of_a_hook_that_is_sent_much_the_newest_finished_messages_are_kept(outbo
     assert kept == ["job_4", "job_3", "job_2", "job_waiting"]
 
 
-def test_nothing_takes_more_steps_because_many_messages_wait_or_are_kept(outbox):
+def test_the_cost_of_sending_does_not_grow_with_the_queue(outbox):
     database = outbox.hooks.database
     hooks = {name: outbox.hook(organization=name)[0] for name in ("acme", "fails", "takes")}
 
@@ -405,7 +405,7 @@ def test_nothing_takes_more_steps_because_many_messages_wait_or_are_kept(outbox)
     assert steps() <= few + 10
 
 
-def test_a_hook_that_is_disabled_or_deleted_meanwhile_gets_no_further_attempt(outbox):
+def test_a_disabled_or_deleted_hook_gets_no_further_attempt(outbox):
     hook, _ = outbox.waiting(count=2)
     claimed = outbox.claim()
     outbox.hooks.change("acme", hook.id, HookChanges(active=False))
@@ -420,7 +420,7 @@ def test_a_hook_that_is_disabled_or_deleted_meanwhile_gets_no_further_attempt(ou
     assert outbox.claim() is None
 
 
-def test_during_a_rotation_both_secrets_verify_and_after_24_hours_the_new_one_only(outbox, receiver):
+def test_a_rotated_secret_stays_valid_for_24_hours(outbox, receiver):
     there = receiver()
     hook, old = outbox.hook(there.url)
     rotated, new = outbox.hooks.rotate("acme", hook.id)

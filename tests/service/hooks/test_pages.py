@@ -25,7 +25,7 @@ def hook(hooks):
     return hooks.create("acme", "Chat", URL)[0]
 
 
-def test_a_hook_is_created_its_secret_and_a_rotated_one_are_shown_once_and_the_old_one_signs_along(acme, hooks):
+def test_the_secret_of_a_hook_is_shown_only_once(acme, hooks):
     def made(path, **fields):
         response = acme.post(path, **fields)
         assert response.status_code == 200
@@ -89,7 +89,7 @@ def test_a_hook_is_deleted_only_when_that_is_confirmed(acme, hooks, hook):
     assert acme.get(path).status_code == 404
 
 
-def test_a_disabled_hook_has_a_banner_and_can_be_made_active_again(acme, hooks, hook):
+def test_a_disabled_hook_has_a_banner_and_can_be_reactivated(acme, hooks, hook):
     with hooks.database.transaction() as connection:
         deactivate(connection, hook.id, "the receiver answered 410", NOW)
     notices = [one.text for one in acme.read("settings/agent-hooks").all("p", class_="notice bad")]

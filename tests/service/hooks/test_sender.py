@@ -42,7 +42,7 @@ asyncio.run(one.deliver(one.claim()))
 """
 
 
-def test_a_sender_that_is_killed_between_sending_and_recording_leads_to_the_same_message_again(outbox, receiver):
+def test_a_sender_killed_before_recording_sends_again(outbox, receiver):
     hook, secret = outbox.waiting(there := receiver())
     run = subprocess.run([sys.executable, "-c", KILLED, str(outbox.lake.root)], check=False, timeout=300)
     assert run.returncode == -signal.SIGKILL
@@ -56,7 +56,7 @@ def test_a_sender_that_is_killed_between_sending_and_recording_leads_to_the_same
     assert outbox.only(hook).status == "delivered"
 
 
-def test_several_senders_share_the_outbox_and_send_everything_once(outbox, receiver):
+def test_several_senders_send_each_message_once(outbox, receiver):
     there = receiver()
     for _ in range(10):
         outbox.hook(there.url)
@@ -129,7 +129,7 @@ def test_a_sender_survives_what_goes_wrong(outbox, receiver, caplog, monkeypatch
     assert "canary" not in caplog.text
 
 
-def test_the_receiver_of_the_documents_takes_messages_once_and_refuses_others(outbox, tmp_path):
+def test_the_documented_receiver_accepts_each_message_once(outbox, tmp_path):
     (text,) = re.findall(r"^```python\n(.*?)^```", HOOKS.read_text("utf-8"), re.DOTALL | re.MULTILINE)
     assert len(text.strip().splitlines()) <= 25
     with socket.create_server(("127.0.0.1", 0)) as free:

@@ -113,7 +113,7 @@ ROWS = [
 ]
 
 
-def test_every_line_gets_the_answer_of_the_classifier_at_its_place(classify, classifier, tmp_path):
+def test_every_line_is_answered_in_order_by_the_classifier(classify, classifier, tmp_path):
     file = tmp_path / "requests.jsonl"
     file.write_bytes(split_lines(ROWS))
     found = classify("--jsonl", file)
@@ -145,7 +145,7 @@ NO_REQUESTS = [
 ]
 
 
-def test_lines_that_are_not_requests_are_answered_with_an_error_at_their_place(classify, tmp_path):
+def test_invalid_lines_are_answered_with_an_error_in_order(classify, tmp_path):
     file = tmp_path / "requests.jsonl"
     file.write_bytes(b"".join(line + b"\n" + split_lines([{"user_agent": GPTBOT}]) for line in NO_REQUESTS))
     found = classify("--jsonl", file)
@@ -168,7 +168,7 @@ def test_lines_that_are_not_requests_are_answered_with_an_error_at_their_place(c
 # What the address says
 
 
-def test_an_address_confirms_or_contradicts_an_agent_and_says_nothing_of_a_person(classify, lake):
+def test_an_address_confirms_or_contradicts_only_agents(classify, lake):
     listed(lake)
     inside = ["132.196.86.7", "::ffff:132.196.86.7"]
     outside = ["8.8.8.8", "2001:4860:4860::8888"]
@@ -183,7 +183,7 @@ def test_an_address_confirms_or_contradicts_an_agent_and_says_nothing_of_a_perso
     assert {says.bot_category for says in told[len(addresses) :]} == {"human"}
 
 
-def test_an_old_list_or_one_of_an_agent_with_other_addresses_contradicts_no_agent(classify, lake):
+def test_an_old_or_incomplete_address_list_contradicts_no_agent(classify, lake):
     listed(lake, days_ago=40)
     listed(lake, "anthropic-bots", "160.79.104.0/23")
     rows = [
@@ -216,7 +216,7 @@ def landed(lake, rows, targets):
     return [{name: found[number][name] for name in KEYS} for number in range(len(rows))]
 
 
-def test_a_log_is_classified_as_its_lines_are_whose_paths_are_not_queries(classify, lake):
+def test_a_log_and_its_lines_are_classified_alike(classify, lake):
     crawlers = crawleruseragents.CRAWLER_USER_AGENTS_DATA
     rows = [{"user_agent": instance} for row in crawlers for instance in row["instances"][:1]]
     rows += [json.loads(line) for file in CORPUS for line in file.read_bytes().splitlines()]

@@ -77,7 +77,7 @@ def log(tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_ends_well_when_asked_to_and_everything_finished_has_landed(lake, follow, log, number):
+def test_a_signal_ends_follow_after_all_complete_lines_landed(lake, follow, log, number):
     log.write_text(line("/a"))
     process = follow(log, every="600")
     until(lambda: paths(lake), process)
@@ -94,7 +94,7 @@ def test_it_ends_well_when_asked_to_and_everything_finished_has_landed(lake, fol
     assert len(told) == 3
 
 
-def test_where_there_is_no_terminal_a_line_says_what_landed_once_a_minute(lake, follow, log):
+def test_without_a_terminal_progress_is_one_line_a_minute(lake, follow, log):
     log.touch()
     process = follow(log)
     for number in range(3):
@@ -168,7 +168,7 @@ class Writer(threading.Thread):
         file.close()
 
 
-def test_a_process_killed_again_and_again_loses_and_doubles_nothing(lake, follow, log):
+def test_a_repeatedly_killed_follow_loses_and_doubles_nothing(lake, follow, log):
     choice, ends = random.Random(3), []
     writer = Writer(log)
     writer.start()

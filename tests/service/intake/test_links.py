@@ -75,7 +75,7 @@ def test_links_are_added_and_changed_and_others_stay(imported, lake, tmp_path):
     assert found == [("a", "x", NAIVE), ("b", "y", later), ("c", "x", NAIVE), ("d", "x", later)]
 
 
-def test_links_that_are_not_in_the_file_are_removed_where_it_replaces(imported, lake, tmp_path):
+def test_replacing_removes_links_that_are_not_in_the_file(imported, lake, tmp_path):
     imported(FIRST)
     text = "short_code,domain,target_url\na,,https://x.example\nb,go.example,https://x.example\n"
     for dry_run, left in ((True, 3), (False, 2)):
@@ -84,7 +84,7 @@ def test_links_that_are_not_in_the_file_are_removed_where_it_replaces(imported, 
     assert [(link.short_code, link.domain) for link in links_of(lake, "acme")] == [("a", ""), ("b", "go.example")]
 
 
-def test_a_given_time_changes_a_link_and_damaged_links_are_not_added_to_but_replaced(imported, lake, tmp_path):
+def test_damaged_links_can_only_be_replaced(imported, lake, tmp_path):
     imported(FIRST)
     text = "short_code,target_url,created_at\na,https://x.example,2020-01-01\nb,https://x.example,2026-01-01T00:00Z\n"
     assert change(lake, tmp_path, text) == codes("", "a", "bc", "")
@@ -103,7 +103,7 @@ def test_links_that_are_added_at_the_same_time_are_all_there(lake):
     assert len(links_of(lake, "acme")) == 12
 
 
-def test_edits_are_made_one_after_the_other_and_tell_each_link_before_and_after(imported, lake):
+def test_edits_are_applied_in_order_and_return_before_and_after(imported, lake):
     imported(FIRST)
     a = next(link for link in links_of(lake, "acme") if link.short_code == "a")
     new, same = (new_link(code, "", url, LATER) for code, url in (("new", "https://n.example"), ("a", a.target_url)))
@@ -148,7 +148,7 @@ GOOD = "short_code,target_url,domain,created_at\nkept,https://shop.example/,,202
      (b"short_code,target_url\na,https://shop.example/\xe9\n", "line 2: the byte 0xe9 is not UTF-8")],
     ids=itertools.count(1),
 )  # fmt: skip
-def test_a_file_with_a_mistake_is_refused_by_its_line_and_changes_nothing(imported, lake, text, told):
+def test_a_file_with_a_mistake_is_refused_with_its_line(imported, lake, text, told):
     before = imported(GOOD)
     with pytest.raises(BadInput, match=told) as caught:
         imported(text)
@@ -158,7 +158,7 @@ def test_a_file_with_a_mistake_is_refused_by_its_line_and_changes_nothing(import
     assert not list(lake.staging.glob("links-*"))
 
 
-def test_an_organization_that_cannot_be_and_a_file_that_is_not_there_are_refused(imported, tmp_path):
+def test_an_invalid_organization_or_a_missing_file_is_refused(imported, tmp_path):
     for organization in ("_seed", "a/b", "", "ä"):
         with pytest.raises(BadInput, match="organization"):
             imported(GOOD, organization)

@@ -58,7 +58,7 @@ def shipped(jobs, only):
     return job_id
 
 
-def test_a_damaged_file_does_not_repeat_the_run_of_its_organization(detection, shipped, ran, lake, only, caplog):
+def test_a_damaged_file_does_not_repeat_a_detection_run(detection, shipped, ran, lake, only, caplog):
     (file,) = files_of(lake)
     (lake.root / file.path).write_bytes(b"damaged")
     while detection.run_next():
@@ -68,7 +68,7 @@ def test_a_damaged_file_does_not_repeat_the_run_of_its_organization(detection, s
     assert f"the outcome of {shipped} was not measured" in caplog.text
 
 
-def test_an_organization_whose_run_fails_does_not_keep_the_others_waiting(detection, shipped, ran, jobs):
+def test_a_failing_organization_does_not_delay_the_others(detection, shipped, ran, jobs):
     with jobs.database.transaction() as connection:  # nobody can write this; it stands for any bug of ours
         connection.execute("UPDATE implementations SET shipped_at = 'never'")
     with pytest.raises(ValueError, match="never"):
@@ -79,9 +79,7 @@ def test_an_organization_whose_run_fails_does_not_keep_the_others_waiting(detect
         detection.run_next()
 
 
-def test_measures_are_cancelled_like_detectors_and_a_run_that_is_interrupted_is_not_noted(
-    detection, shipped, jobs, lake, only, ran
-):
+def test_an_interrupted_detection_run_is_not_recorded(detection, shipped, jobs, lake, only, ran):
     cancelled = threading.Event()
     cancelled.set()
     with closing(Warehouse(lake, [])) as warehouse:
@@ -107,7 +105,7 @@ def found(lake, kind="referral_drop"):
         return Detection(warehouse, lake, None, "acme").find(DETECTORS[kind], NOW.date())
 
 
-def test_days_are_compared_when_all_of_them_are_judged_or_behaviour_is_off(lake):
+def test_days_are_compared_once_all_are_judged(lake):
     fewer_sent(lake)
     assert found(lake) == []
     Compactor(lake, lambda: NOW).run()
@@ -118,7 +116,7 @@ def test_days_are_compared_when_all_of_them_are_judged_or_behaviour_is_off(lake)
     assert len(found(lake)) == 1
 
 
-def test_days_are_not_compared_when_the_log_of_some_of_them_is_missing(lake):
+def test_days_are_not_compared_when_a_log_is_missing(lake):
     lake.manifest.behaviour.switch("acme", on=False)
     for days in (range(10, 30), range(8)):
         fewer_sent(lake, days)
@@ -157,7 +155,7 @@ def test_the_daily_run_waits_until_past_days_are_judged(lake, jobs, only, daily,
     assert (ran()[0], only().type) == (NOW.date(), "server_errors")
 
 
-def test_the_daily_run_waits_three_hours_after_the_last_day_that_was_judged(lake, daily, clock, ran):
+def test_the_daily_run_waits_three_hours_after_the_last_day(lake, daily, clock, ran):
     failing(lake, 1, 2)
     assert not daily.run_next()
     clock.now += timedelta(hours=2)
@@ -183,7 +181,7 @@ def in_process(lake, jobs, monkeypatch):
     return opened
 
 
-def test_an_organization_with_many_visits_has_a_process_of_its_own(in_process, jobs, only):
+def test_an_organization_with_many_visits_runs_in_a_process(in_process, jobs, only):
     daily = in_process()
     assert [daily.run_next(), daily.run_next(), daily.failures] == [True, False, 0]
     assert only().type == "server_errors"
@@ -196,7 +194,7 @@ def test_an_organization_with_many_visits_has_a_process_of_its_own(in_process, j
      ("much", False, "the process of detect_jobs acme much ended with 1: ")],  # before it can note its run
     ids=["damaged", "memory", "engine"],
 )  # fmt: skip
-def test_a_process_that_fails_is_told_of_and_not_started_again_on_that_day(
+def test_a_failed_process_is_logged_and_not_retried_that_day(
     in_process, jobs, ran, lake, caplog, memory, is_damaged, problem
 ):
     daily = in_process(memory)
@@ -215,9 +213,7 @@ def test_a_process_that_is_interrupted_changes_nothing(in_process, jobs, ran, ca
 
 
 @pytest.mark.parametrize("runs", [[True, True, False], [True]], ids=["ends by itself", "server ends"])
-def test_one_engine_serves_all_organizations_of_a_day_and_is_closed_then_or_with_the_server(
-    detection, lake, control, ran, runs
-):
+def test_one_engine_serves_all_runs_of_a_day_and_is_closed_after(detection, lake, control, ran, runs):
     assert detection.run_next()
     engine = detection._engine
     engine.probe()

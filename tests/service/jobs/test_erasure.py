@@ -55,7 +55,7 @@ def test_nothing_that_came_from_the_visits_is_left(lake, jobs, only):
     assert sorted(row.status for row in jobs.of("acme")) == ["dismissed", "new"]
 
 
-def test_rows_about_other_links_stay_and_so_does_a_dismissal_by_a_person(jobs, only):
+def test_erasing_evidence_keeps_other_rows_and_dismissals(jobs, only):
     jobs.upsert(broken(rows=[{**ROW, "path": "/gone", "short_code": code} for code in ("gone", "kept", "left")]), NOW)
     assert erase_evidence(jobs.database, "acme", Criteria(short_code="gone"), LATER) == ErasedEvidence(1, 1, 0)
     job = only()
@@ -66,7 +66,7 @@ def test_rows_about_other_links_stay_and_so_does_a_dismissal_by_a_person(jobs, o
     assert jobs.upsert(broken(), LATER) == "ignored"
 
 
-def test_a_closed_job_stays_closed_and_a_job_by_hand_stays_as_it_is(lake, jobs):
+def test_erasing_evidence_keeps_closed_and_manual_jobs(lake, jobs):
     jobs.upsert(broken(), NOW)
     (found,) = jobs.of("acme")
     jobs.act("acme", found.id, "approve_fix", ANNA, NOW)

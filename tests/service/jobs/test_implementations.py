@@ -52,7 +52,7 @@ def test_a_job_without_a_path_takes_a_rule_from_any_path():
             checked(job, changes)
 
 
-def test_content_addresses_and_notes_have_a_limit_and_json_a_depth():
+def test_the_fields_of_an_implementation_have_limits():
     with pytest.raises(BadInput, match="content is not JSON"):
         checked(implementation_type="patch", content_type="application/json", content="[" * 100_000)
     page = {"implementation_type": "edge_page", "content_type": "text/html"}

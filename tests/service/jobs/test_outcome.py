@@ -87,12 +87,12 @@ JUDGED = [
 
 
 @pytest.mark.parametrize(("before", "after", "others", "kind", "told"), JUDGED)
-def test_an_outcome_is_judged_by_the_answer_or_by_the_rate_of_days_beside_others(before, after, others, kind, told):
+def test_an_outcome_is_judged_by_status_or_by_rates(before, after, others, kind, told):
     found = judged(before, after, others, **kind)
     assert f"{found.status} by {found.judged_by}{', resolved' * found.resolves}" == told
 
 
-def test_days_after_it_was_found_are_a_baseline_without_the_burst_that_made_it_be_found():
+def test_a_baseline_excludes_the_burst_that_was_detected():
     burst = [(30, 30)] * 7 + [(3, 30)] * 21
     long_ago, just_now = SHIPPED - timedelta(20), SHIPPED - timedelta(13)
     assert judged(burst, [(3, 30)] * 28, found_on=long_ago).before == Measure(20, 60, 600)
@@ -111,7 +111,7 @@ def test_only_covered_days_count_and_too_few_are_not_measured():
         assert judged(BAD, GOOD, covered=few).status == "not_measurable"
 
 
-def test_the_baseline_ends_before_the_approval_and_the_days_until_it_was_shipped_count_nowhere():
+def test_days_from_approval_to_shipping_count_nowhere():
     found = judged(BAD, GOOD[:7], approved_on=SHIPPED - timedelta(20))
     assert (found.status, found.before, found.after) == ("improved", Measure(28, 294, 840), Measure(7, 3, 210))
     assert found.until == SHIPPED + timedelta(29)
@@ -181,7 +181,7 @@ def test_a_burst_before_that_were_all_visits_is_not_measurable():
     assert judged([(9, 9)] * 7 + [(0, 0)] * 21, [(0, 9)] * 28).status == "not_measurable"
 
 
-def test_an_interval_holds_the_ratio_of_steady_rates_and_narrows_with_days():
+def test_an_interval_narrows_with_more_days():
     steady = [DayCount(SHIPPED, *one) for one in [(10, 100), (12, 100), (8, 100)] * 10]
     half = [DayCount(SHIPPED, day.events // 2, day.visits) for day in steady]
     (low, high), (wide_low, wide_high) = ratio_interval(steady, half), ratio_interval(steady[:6], half[:6])

@@ -47,9 +47,7 @@ def buttons(page):
     return [one["value"] for one in page.one("main").all("button", value=True)]
 
 
-def test_the_list_has_the_open_jobs_a_count_for_each_status_and_without_any_how_they_are_found(
-    jobs, acme, opened, lake
-):
+def test_the_list_has_open_jobs_and_a_count_for_each_status(jobs, acme, opened, lake):
     page = acme.read("jobs")
     assert [code.text for code in page.all("code")] == ["traffic jobs detect --org acme"]
     assert "once a day" in page.text
@@ -102,7 +100,7 @@ def test_the_page_of_a_job_has_the_numbers_of_its_record(acme, jobs, job):
     assert len(history) == len(record.history)
 
 
-def test_the_page_of_a_silent_source_has_its_numbers_and_no_evidence(acme, lake, jobs):
+def test_the_page_of_a_silent_source_shows_no_evidence(acme, lake, jobs):
     reported(lake, *usual(NOW - timedelta(hours=7)))
     update_silences(lake, jobs, NOW)
     (job,) = jobs.of("acme")
@@ -112,7 +110,7 @@ def test_the_page_of_a_silent_source_has_its_numbers_and_no_evidence(acme, lake,
     assert "Evidence" not in main
 
 
-def test_unknown_jobs_are_not_found_and_those_of_others_are_not_listed(lake, browsing, job):
+def test_unknown_and_foreign_jobs_are_not_shown(lake, browsing, job):
     with browsing(lake, "rival") as rival:
         for path in ("jobs/job_00000000000000000000", "jobs/%00"):
             assert rival.get(path).status_code == 404
@@ -156,7 +154,7 @@ def test_an_editor_decides_and_the_history_names_the_session(acme, jobs, job):
     assert act(acme, job, "<b>nothing", 2).status_code == 400
 
 
-def test_a_job_goes_from_review_to_approval_to_shipping_to_resolution(acme, jobs, job):
+def test_a_job_can_be_taken_from_review_to_resolution(acme, jobs, job):
     for version, action, status in ((1, "review", "reviewed"), (2, "add_redirect", "approved")):
         assert act(acme, job, action, version).status_code == 303
         assert jobs.record("acme", job.id).status == status
@@ -180,7 +178,7 @@ def test_a_job_goes_from_review_to_approval_to_shipping_to_resolution(acme, jobs
     assert act(acme, job, "resolve", 5).status_code == 303
 
 
-def test_an_approved_job_asks_where_to_redirect_its_path_and_offers_guesses(lake, acme, jobs, job):
+def test_an_approved_job_offers_redirect_targets(lake, acme, jobs, job):
     links(lake, "acme", [{"short_code": "gones", "target_url": "https://example.com/gones"}])
     assert acme.read(f"jobs/{job.id}").all("input", name="redirect_to") == []
     act(acme, job, "approve_fix", 1)
@@ -196,7 +194,7 @@ def test_an_approved_job_asks_where_to_redirect_its_path_and_offers_guesses(lake
     assert '"to":"https://example.com/gones"' in implementation.text
 
 
-def test_a_refused_implementation_is_kept_in_the_form_and_one_may_be_elsewhere(acme, jobs, job):
+def test_a_refused_implementation_is_kept_in_the_form(acme, jobs, job):
     act(acme, job, "approve_fix", 1)
     kind, content = "patch application/json", '{"type": "<other>"}'
     fields = {"version": 2, "kind": kind, "content": content, "url": "", "note": "why"}
@@ -214,7 +212,7 @@ def test_a_refused_implementation_is_kept_in_the_form_and_one_may_be_elsewhere(a
     assert acme.read(f"jobs/{job.id}").one("a", href=url)["rel"] == "noreferrer noopener nofollow"
 
 
-def test_a_job_that_was_changed_meanwhile_is_shown_anew_and_not_decided(acme, jobs, job):
+def test_a_decision_about_an_outdated_job_is_refused(acme, jobs, job):
     jobs.act("acme", job.id, "review", ANNA, NOW)
     for version in (1, "", "x", "9" * 30):
         response = act(acme, job, "approve_fix", version, note="my reasons")
@@ -255,7 +253,7 @@ def shipped(lake, jobs, job):
     return job
 
 
-def test_a_shipped_job_shows_the_days_before_and_after_that_were_measured(lake, acme, shipped):
+def test_a_shipped_job_shows_its_measured_days(lake, acme, shipped):
     page = acme.read(f"jobs/{shipped.id}")
     subject = {"domain": "go.example.com", "path": "/gone"}
     days = (date(2026, 2, 23), date(2026, 3, 14))
@@ -272,9 +270,7 @@ def test_a_shipped_job_shows_the_days_before_and_after_that_were_measured(lake, 
     assert marked.one("th").one("data")["value"] == "2026-03-09"
 
 
-def test_the_chart_of_a_rate_has_beside_each_day_what_the_rates_of_the_control_would_give_and_runs_no_detector(
-    acme, jobs, shipped, monkeypatch
-):
+def test_the_chart_of_a_rate_shows_the_control_beside_each_day(acme, jobs, shipped, monkeypatch):
     table = acme.read(f"jobs/{shipped.id}").one("table", data_entry="jobs/broken_link.measure")
     assert "control" not in table.text
     period, control = Measure(5, 30, 60), (Measure(28, 30, 60), Measure(7, 1, 4))

@@ -37,7 +37,7 @@ def visits_of(what, days):
 
 
 @pytest.mark.parametrize("what", ERRORS)
-def test_a_repair_closes_a_job_and_a_burst_a_flood_and_a_season_do_not(lake, jobs, what):
+def test_only_a_real_repair_closes_a_job(lake, jobs, what):
     lake.manifest.behaviour.switch("acme", on=False)  # otherwise only judged days count
     land(lake, "acme", visits_of(what, range(-28, 0)))
     with closing(Warehouse(lake)) as warehouse:
@@ -56,7 +56,7 @@ def test_a_repair_closes_a_job_and_a_burst_a_flood_and_a_season_do_not(lake, job
     assert found.outcome.control_before.days >= 28
 
 
-def test_false_alarms_of_unrepaired_findings_are_counted_by_detector(lake, jobs, only, monkeypatch):
+def test_false_improvements_are_counted_by_detector(lake, jobs, only, monkeypatch):
     days = [(FIRST + day * DAY, day) for day in range(DAYS)]
     steady = [one for at, day in days for one in people(at, 4 + day % 3, "/steady", 12)]
     ending = [one for at, day in days for one in people(at, 5 if day < 35 else 0, "/ending", 12)]

@@ -49,7 +49,7 @@ def exported(jobs, lake):
     return {f"/{link.short_code}": link.target_url for link in files}
 
 
-def test_a_redirect_from_a_short_code_is_a_link_at_once_and_stays_one(jobs, lake, approve):
+def test_a_redirect_from_a_short_code_becomes_a_link(jobs, lake, approve):
     links(lake, "acme", [{"short_code": "gone", "target_url": "https://old.example/", "domain": "go.example.com"}])
     job_id = approve("/gone", short_code="gone")
     attached = jobs.attach("acme", job_id, TO_TARGET, ANNA, NOW)
@@ -63,9 +63,7 @@ def test_a_redirect_from_a_short_code_is_a_link_at_once_and_stays_one(jobs, lake
 
 
 @pytest.mark.parametrize("short_code", [None, "old", "guide"])
-def test_the_newest_redirect_from_any_other_path_is_exported_from_shipping_to_withdrawal(
-    jobs, lake, approve, short_code
-):
+def test_the_newest_shipped_redirect_of_a_path_is_exported(jobs, lake, approve, short_code):
     job_id, path, newer = approve("/café/old", short_code=short_code), "/caf%C3%A9/old", "https://example.com/new"
     jobs.attach("acme", job_id, TO_TARGET, ANNA, NOW)
     assert (links_of(lake, "acme"), exported(jobs, lake)) == ([], {})
@@ -201,7 +199,7 @@ def test_an_organization_has_a_maximum_of_shipped_redirects(jobs, approve, monke
     assert [one.path for one in jobs.redirects("acme")] == ["/guide/older"]
 
 
-def test_guesses_are_the_three_living_links_and_paths_that_are_spelled_most_like_it(jobs, lake, approve):
+def test_guesses_are_the_three_most_similar_live_targets(jobs, lake, approve):
     def answered(path, times, **columns):
         at = {"domain": "go.example.com", "status": 200, "visited_at": datetime(2026, 3, 10, 9)} | columns
         return [visit(path=path, **at)] * times
@@ -237,9 +235,7 @@ def test_guesses_are_the_three_living_links_and_paths_that_are_spelled_most_like
     [(0, 3, 28, True), (0, 2, 28, False),  # once or twice may be chance
      (1, 3, 28, False), (0, 3, 13, False)],  # it worked already, or it is not known whether it did
 )  # fmt: skip
-def test_a_redirect_that_the_log_answers_is_shipped_and_the_history_says_by_what(
-    jobs, lake, approve, before, since, covered, is_shipped
-):
+def test_a_redirect_seen_in_the_log_is_marked_as_shipped(jobs, lake, approve, before, since, covered, is_shipped):
     job_id = approve("/gone")
     jobs.attach("acme", job_id, TO_TARGET, ANNA, NOW)
 

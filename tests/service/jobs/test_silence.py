@@ -58,7 +58,7 @@ def rows(moments, source="follow"):
         ([], False),
     ],
 )  # fmt: skip
-def test_six_whole_hours_are_silent_if_each_of_four_weeks_had_ten_visits_in_them(moments, is_silent):
+def test_six_hours_are_silent_after_four_weeks_with_visits(moments, is_silent):
     assert bool(silences(rows(moments), "UTC", MONDAY)) is is_silent
 
 
@@ -72,20 +72,20 @@ def test_hours_of_weeks_before_are_those_of_local_clocks():
             assert bool(found) is (hour == first), (zone, hour)
 
 
-def test_objects_that_are_delivered_once_a_day_may_be_twelve_hours_late():
+def test_daily_deliveries_may_be_twelve_hours_late():
     for hours, is_silent in ((24, False), (30, False), (36, True)):
         moments = [MONDAY - hours * HOUR - day * 24 * HOUR for day in range(30) for _ in range(10)]
         assert bool(silences(rows(moments, "drop"), "UTC", MONDAY)) is is_silent, hours
 
 
-def test_a_source_that_is_silent_stays_so_in_hours_without_visits_and_for_months():
+def test_a_silence_lasts_through_quiet_hours_and_for_months():
     moments = [at for at in usual(MONDAY - 20 * HOUR) if at.hour < 17]
     for ago in (HOUR, 12 * HOUR, WEEK, 20 * WEEK):
         (silence,) = silences(rows(moments), "UTC", MONDAY + ago)
         assert silence.since == MONDAY - 19 * HOUR
 
 
-def test_a_silence_is_one_job_which_is_resolved_when_visits_arrive_and_the_next_silence_is_another(lake, jobs, only):
+def test_a_silence_is_one_job_that_is_resolved_by_new_visits(lake, jobs, only):
     reported(lake, *usual(NOW - 7 * HOUR))
     update_silences(lake, jobs, NOW)
     update_silences(lake, jobs, NOW + HOUR)
@@ -110,7 +110,7 @@ def test_reports_that_wait_for_their_file_are_not_silence(lake, jobs):
     assert jobs.of("acme") == []
 
 
-def test_a_followed_log_is_counted_line_by_line_and_an_imported_one_is_not_a_source(lake, jobs, tmp_path):
+def test_a_followed_log_is_a_source_and_an_imported_one_is_not(lake, jobs, tmp_path):
     now = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     texts = [line(f"/{number}", when=at) for number, at in enumerate(sorted(usual(now - 7 * HOUR)))]
     (tmp_path / "old.log").write_text("".join(texts))
@@ -160,13 +160,13 @@ def test_a_folder_without_new_objects_is_a_job_until_one_is_read(lake, jobs, onl
     assert only().status == "resolved"
 
 
-def test_hours_of_more_than_five_weeks_are_forgotten_when_visits_arrive(lake):
+def test_arrivals_older_than_five_weeks_are_deleted(lake):
     reported(lake, *usual(NOW - 10 * WEEK), now=NOW - 10 * WEEK)
     reported(lake, NOW - 6 * WEEK, NOW - HOUR)
     assert database_of(lake.manifest).rows("SELECT hour, visits FROM arrivals") == [((NOW - HOUR - EPOCH) // HOUR, 1)]
 
 
-def test_a_server_finds_silences_by_itself_and_counts_them_in_its_metrics(lake, serving):
+def test_a_server_counts_silent_sources_in_its_metrics(lake, serving):
     now = datetime.now(UTC)
     reported(lake, *usual(now - 8 * HOUR), now=now)
     with serving(lake, monitor_port=0) as server, httpx2.Client(trust_env=False, timeout=60) as client:

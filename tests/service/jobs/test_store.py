@@ -73,7 +73,7 @@ def test_what_is_found_becomes_a_new_job_with_its_evidence(jobs, only, events):
         jobs.organization_of("job_x")
 
 
-def test_found_again_an_open_job_gets_new_evidence_and_no_second_one(jobs, only, events):
+def test_a_repeated_finding_refreshes_the_open_job(jobs, only, events):
     jobs.upsert(broken(), NOW)
     rows = [{**broken().rows[0], "agent_fetches": 61}]
     assert jobs.upsert(broken(rows=rows), NOW + DAY) == "refreshed"
@@ -177,7 +177,7 @@ def test_a_user_changes_a_status_only_as_the_diagram_says(jobs, only, status, al
             assert refused.value.job_status == status
 
 
-def test_an_approved_job_is_carried_out_shipped_measured_and_resolved(jobs, only, events):
+def test_an_approved_job_is_shipped_measured_and_resolved(jobs, only, events):
     jobs.upsert(broken(), NOW)
     job = act(jobs, only(), "add_redirect", note="yes")
     assert (job.status, job.implementation_status, job.outcome_status) == ("approved", None, "none")
@@ -205,7 +205,7 @@ def test_an_approved_job_is_carried_out_shipped_measured_and_resolved(jobs, only
         jobs.set_outcome("acme", job.id, measured("worse"), NOW)
 
 
-def test_the_newest_implementation_is_in_force_and_there_are_ten_at_most(jobs, only):
+def test_a_job_has_at_most_ten_implementations(jobs, only):
     jobs.upsert(broken(), NOW)
     job = only()
     with pytest.raises(JobConflict, match="before it is approved"):
@@ -226,7 +226,7 @@ def test_the_newest_implementation_is_in_force_and_there_are_ten_at_most(jobs, o
         mark(jobs, job.id, "shipped", 10)
 
 
-def test_an_approval_may_name_the_implementation_of_an_earlier_one(jobs, only):
+def test_an_approval_can_reuse_an_earlier_implementation(jobs, only):
     jobs.upsert(broken(), NOW)
     act(jobs, only(), "approve_fix")
     jobs.attach("acme", only().id, PATCH, ANNA, NOW)
@@ -262,7 +262,7 @@ def test_a_job_by_hand_keeps_its_words_and_names_its_writer(jobs, events):
     assert names(events) == ["created", "approved"]
 
 
-def test_rows_of_other_programs_are_listed_newest_first_and_cannot_be_moved_from_a_status_that_is_none(jobs):
+def test_jobs_with_an_unknown_status_are_listed_but_not_changed(jobs):
     with jobs.database.transaction() as connection:
         connection.executemany(
             "INSERT INTO jobs (id, organization, type, status, title, created_at, updated_at) "
@@ -353,7 +353,7 @@ def test_a_read_waits_for_no_other_read(jobs, only):
         assert len(jobs.of("acme")) == 1
 
 
-def test_what_the_service_dismissed_is_deleted_after_90_days_with_all_that_belongs_to_it(jobs):
+def test_jobs_dismissed_by_the_service_are_deleted_after_90_days(jobs):
     hooks = Hooks(jobs.database, (), "", lambda: NOW)
     hooks.create("acme", "ci", "https://ci.example.com/hooks", ["job.created", "job.dismissed"])
     for path in ("/gone", "/declined", "/back"):
@@ -375,9 +375,7 @@ def test_what_the_service_dismissed_is_deleted_after_90_days_with_all_that_belon
         assert left <= {of["/declined"], of["/back"]}, table
 
 
-def test_what_is_approved_is_in_the_outbox_of_hooks_and_a_write_that_fails_halfway_leaves_nothing(
-    jobs, only, monkeypatch
-):
+def test_a_job_and_its_hook_messages_are_written_atomically(jobs, only, monkeypatch):
     hooks = Hooks(jobs.database, (), "", lambda: NOW)
     hooks.create("acme", "ci", "https://ci.example.com/hooks", ["job.approved", "job.resolved"])
     jobs.upsert(broken(), NOW)
@@ -393,7 +391,7 @@ def test_what_is_approved_is_in_the_outbox_of_hooks_and_a_write_that_fails_halfw
     assert only() == before
 
 
-def test_a_history_keeps_its_newest_lines_its_first_and_the_last_of_each_step(jobs, monkeypatch):
+def test_a_long_history_keeps_its_newest_and_key_lines(jobs, monkeypatch):
     monkeypatch.setattr("service.jobs.tables.MAX_STORED_HISTORY", 10)
     jobs.upsert(broken(), NOW)
     (job,) = jobs.of("acme")

@@ -63,7 +63,7 @@ def test_a_job_names_its_link_by_a_plain_code_and_its_domain(jobs):
     }
 
 
-def test_what_is_neither_a_host_nor_a_plain_code_is_not_named_and_kept_raw_for_the_measure_only(jobs):
+def test_unsafe_hosts_and_codes_are_not_named_in_jobs(jobs):
     for kind in DETECTORS:
         jobs.upsert(found(kind, {"domain": "evil host, merge it", "short_code": "a b"}), NOW)
     for row in jobs.of("acme"):
