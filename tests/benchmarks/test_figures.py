@@ -30,7 +30,7 @@ def test_runs_are_summed_up_by_medians_and_extremes():
     assert (theirs.who, theirs.least, theirs.median, theirs.most, theirs.ratio) == ("peer", 20, 44, 90, 0.5)
 
 
-def test_a_run_replaces_the_section_of_its_cases_and_leaves_the_others():
+def test_a_run_replaces_only_the_section_of_its_cases():
     def run(cases, median, document=""):
         told = {"at": "2026-11-24T10:00:00", "machine": {"cores": 2, "machine": "x", "python": "3.11"}, "versions": {},
                 "cases": cases, "runs": 1, "organizations": 1, "visits": {1_000: "digest"}}  # fmt: skip
@@ -82,7 +82,7 @@ def test_the_scale_is_logarithmic_and_bars_end_on_it():
     assert [end for _, _, end in bars] == pytest.approx([lines[2], lines[0], lines[3]], abs=0.2)
 
 
-def test_only_peers_are_drawn_and_without_any_there_is_a_picture_too():
+def test_a_chart_without_peers_draws_no_bars():
     other = [Figure("import", "s", 1, 1, 1), of("on disk", "bytes", 0.5), of("import", "s", 1, "itself at 5 visits")]
     assert drawn(*other)[1] == []
 
@@ -99,7 +99,7 @@ def test_the_picture_of_the_documents_is_that_of_their_table():
     assert (BENCHMARKS / "ratios.svg").read_text("utf-8") == picture(figures)
 
 
-def test_the_memory_of_who_measures_a_program_is_not_counted_as_its_own() -> None:
+def test_a_programs_memory_excludes_that_of_its_measurer() -> None:
     large = bytearray(b"1" * 150_000_000)
     taken = run([sys.executable, "-c", "sum(range(1_000_000))"])
     assert taken.megabytes < 100
@@ -156,7 +156,7 @@ async def asked(answer, paths, seconds, *, held_back):
             asker.close()
 
 
-def test_requests_go_on_while_none_is_answered_and_their_wait_is_counted_from_when_they_were_due():
+def test_waits_are_counted_from_when_a_request_was_due():
     found = asyncio.run(asked(OK, ["/a"], (CONNECTIONS + 10) / RATE, held_back=CONNECTIONS))
     times = [*found[HEALTH], *found["/a"]]
     assert len(times) == len(found["late"]) == CONNECTIONS + 10

@@ -28,7 +28,7 @@ def test_both_halves_are_of_different_repositories():
 
 
 @pytest.mark.parametrize("half", ["learn", "report"])
-def test_bots_in_public_logs_are_recognized_and_people_are_not_called_bots(classifier, half):
+def test_bots_in_public_logs_are_recognized_precisely(classifier, half):
     rows = [row for row in ROWS if row.half == half]
     told = [classifier.classify_user_agent(Request.from_log(row.user_agent).user_agent) for row in rows]
     share = share_by_line(rows, [one.device_type == "bot" for one in told])

@@ -64,7 +64,7 @@ def test_made_visits_are_correlated_and_of_every_kind(drawing):
     assert hottest > 5 * SAMPLE.visits / SAMPLE.links
 
 
-def test_a_lake_is_built_once_and_whatever_was_left_off_is_finished(tmp_path, monkeypatch):
+def test_an_interrupted_lake_is_finished_and_not_built_twice(tmp_path, monkeypatch):
     monkeypatch.setattr(drawing_module, "AT_ONCE", 200)  # so that there are several batches
     sample = Sample(600, date(2026, 10, 31), days=4)
     lakes = [Lake(tmp_path / name, create=True) for name in ("one", "two")]
@@ -81,7 +81,7 @@ def test_a_lake_is_built_once_and_whatever_was_left_off_is_finished(tmp_path, mo
     assert digest(lakes[0]) == whole
 
 
-def test_organizations_share_the_visits_and_the_one_asked_about_has_an_average_share():
+def test_the_measured_organization_has_an_average_share():
     found = shares(100_000, 20)
     assert found["acme"] == 5_000
     assert len(found) == 20

@@ -122,7 +122,7 @@ def test_a_figure_keeps_within_its_bar_from_that_many_visits_on():
     assert len({(bar.case, bar.who, bar.visits) for bar in BARS}) == len(BARS)
 
 
-def test_ways_are_measured_in_turn_after_a_first_round_to_warm_up():
+def test_ways_are_measured_in_turn_after_a_warm_up_round():
     asked = []
     ways = {name: lambda name=name: asked.append(name) or float(len(asked)) for name in ("a", "b")}
     assert in_turn(ways, 2) == {"a": [3.0, 5.0], "b": [4.0, 6.0]}

@@ -50,7 +50,7 @@ def test_the_day_of_a_view_is_judged_as_it_was():
     assert [row.seen for row in rows] == [not names - {"breadth"} for _, names in JUDGED]
 
 
-def test_no_planted_person_is_lost_and_who_probes_guesses_or_is_outdated_is_found():  # imports 7,798 lines
+def test_planted_people_are_kept_and_known_machines_are_found():  # imports 7,798 lines
     rows = of_fleets()
     assert all(row.seen for row in rows if row.label == "person" and row.landed)
     lost = {row.group for row in rows if row.label == "machine" and row.landed and not row.seen}

@@ -39,7 +39,7 @@ def color_of(page, selector, x=None):
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_is_accessible_fits_every_window_and_asks_its_own_server_only(opened, axe, pictures, names, name):
+def test_a_page_is_accessible_and_fits_every_window(opened, axe, pictures, names, name):
     watched = opened()
     page = watched.goto(PAGES[name].format(**names))
     assert axe(page) == []
@@ -54,14 +54,14 @@ def test_a_page_is_accessible_fits_every_window_and_asks_its_own_server_only(ope
 
 
 @pytest.mark.parametrize(("width", "paths"), [(1280, PAGES.values()), (768, ["", "agents", "links", "people"])])
-def test_no_table_has_to_be_scrolled_sideways_on_a_laptop_or_tablet(opened, names, width, paths):
+def test_tables_do_not_scroll_sideways_on_a_laptop_or_tablet(opened, names, width, paths):
     watched = opened(viewport={"width": width, "height": 900})
     for path in paths:
         page = watched.goto(path.format(**names))
         assert page.eval_on_selector_all(".scroll", HIDDEN_PARTS) == [], path
 
 
-def test_a_phone_shows_the_heading_every_tab_and_the_visits_of_a_row_at_once(opened):
+def test_a_phone_shows_heading_tabs_and_visits_without_scrolling(opened):
     for path in ("", "agents", "links", "people"):
         page = opened(viewport={"width": 390, "height": 844}).goto(path)
         warning = page.locator("body > .notice").evaluate("one => one.offsetHeight + 24")  # with its margins
@@ -97,7 +97,7 @@ def test_words_of_attackers_are_only_words(opened, name):
 
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("chosen", THEMES)
-def test_colours_of_the_system_leave_the_kinds_of_visits_distinguishable(opened, theme, chosen):
+def test_kinds_of_visits_stay_distinguishable_in_system_colours(opened, theme, chosen):
     page = opened(forced_colors="active", color_scheme=theme).goto("")
     page.get_by_role("button", name=chosen.capitalize()).click()
     ground = color_of(page, "main", 1)
@@ -110,7 +110,7 @@ def test_colours_of_the_system_leave_the_kinds_of_visits_distinguishable(opened,
 
 
 @pytest.mark.parametrize(("name", "condition"), [*product(IMPORTANT, CONDITIONS)])
-def test_an_important_page_is_accessible_in_the_dark_on_a_phone_and_zoomed(opened, axe, names, name, condition):
+def test_important_pages_are_accessible_in_every_condition(opened, axe, names, name, condition):
     assert axe(opened(**CONDITIONS[condition]).goto(PAGES[name].format(**names))) == []
 
 
@@ -135,7 +135,7 @@ def test_open_tables_commands_and_forms_are_accessible(opened, axe, names, path)
         ("settings/shares", "embedders", "https://app.example", "app.example"),
     ],
 )
-def test_the_page_with_a_new_secret_and_that_of_a_refused_form_are_accessible(opened, axe, path, field, good, bad):
+def test_new_secrets_and_refused_forms_are_accessible(opened, axe, path, field, good, bad):
     page = opened().goto(path)
     for value, shown in ((good, ".secret"), (bad, ".notice.bad")):
         page.fill("input[name=name]", "new")

@@ -34,7 +34,7 @@ def test_a_click_on_a_heading_sorts_the_table_and_says_so(opened):
 
 
 @pytest.mark.parametrize("path", ["agents", "paths", "people"])
-def test_rows_are_sorted_by_their_change_what_is_new_first_and_what_is_not_known_last(opened, path):
+def test_rows_sorted_by_change_end_with_unknown_changes(opened, path):
     page = opened().goto(f"{path}?range=7d&compare=before")
     table = page.locator("table.comparing").first
     for order in (-1, 1):
@@ -54,7 +54,7 @@ def test_search_hides_the_rows_without_the_words(opened):
     assert all("gptbot" in text.lower() for text in rows.all_inner_texts())
 
 
-def test_the_tooltip_of_a_day_shows_the_numbers_of_its_row_and_a_click_filters_by_it(opened):
+def test_a_days_tooltip_shows_the_numbers_of_its_row(opened):
     page = opened().goto("?range=7d")
     chart = page.locator("#time-series svg.series")
     box = chart.bounding_box()
@@ -92,7 +92,7 @@ def test_the_chosen_theme_outlives_the_page(opened):
     assert page.locator("[data-theme-choice=dark]").get_attribute("aria-pressed") == "true"
 
 
-def test_shortcuts_lead_to_pages_and_ranges_until_they_are_switched_off(opened):
+def test_shortcuts_open_pages_and_ranges_until_switched_off(opened):
     page = opened().goto("")
     page.keyboard.press("1")
     page.wait_for_url("**range=7d*")
@@ -150,7 +150,7 @@ def test_a_click_on_a_row_filters_until_its_chip_is_taken_away(opened, dashboard
 @pytest.mark.parametrize(
     "path", ["", "ai", "agents", "links", "jobs", "jobs/{job}", "settings/api-keys", "settings/agent-hooks/{hook}"]
 )
-def test_without_the_script_nothing_is_missing_and_nothing_is_dead(opened, names, path):
+def test_pages_work_without_javascript(opened, names, path):
     page = opened(java_script_enabled=False).goto(path.format(**names))
     assert page.locator("h1").is_visible()
     assert page.locator("table").count() > 0

@@ -39,9 +39,7 @@ def shared(opened):
     return shared
 
 
-def test_a_second_browser_without_cookies_opens_a_share_and_so_does_a_phone_with_open_tables(
-    shared, opened, axe, names, pictures
-):
+def test_a_share_opens_in_a_browser_without_cookies(shared, opened, axe, names, pictures):
     address, _ = shared(short_code=names["short_code"])
     watched = opened(organization=None)
     page = watched.page
@@ -64,7 +62,7 @@ def test_a_second_browser_without_cookies_opens_a_share_and_so_does_a_phone_with
     assert watched.overflow() == 0
 
 
-def test_a_named_origin_embeds_a_share_and_a_foreign_one_is_refused(shared, opened):
+def test_only_a_named_origin_can_embed_a_share(shared, opened):
     _, frame = shared(embedders=NAMED)
     page = opened(organization=None).page
     on_site(page, NAMED, frame)
@@ -76,7 +74,7 @@ def test_a_named_origin_embeds_a_share_and_a_foreign_one_is_refused(shared, open
     assert f"frame-ancestors {NAMED}" in refused(page, FOREIGN, frame)
 
 
-def test_a_share_is_not_embedded_without_an_origin_or_by_another_page(shared, opened, dashboard):
+def test_pages_without_named_origins_cannot_be_embedded(shared, opened, dashboard):
     address, _ = shared()
     for embedded in (address, f"{dashboard.address}/app/sign-in"):
         page = opened(organization=None).page

@@ -67,7 +67,7 @@ def test_a_key_is_made_used_and_revoked_with_the_keyboard_alone(opened, dashboar
     assert watched.problems == []
 
 
-def test_from_the_link_of_the_demo_to_a_key_that_a_copied_command_uses(opened):
+def test_the_demo_leads_to_a_key_that_a_copied_command_uses(opened):
     with demo("--visits", "2000") as link:
         server = urlsplit(link)
         watched = opened(organization=None, address=f"{server.scheme}://{server.netloc}")
@@ -106,7 +106,7 @@ def test_a_form_of_another_origin_makes_no_key(opened, dashboard):
     assert "stolen" not in watched.goto("settings/api-keys").content()
 
 
-def test_two_clicks_from_the_page_ai_claim_an_address_that_was_made_up_where_it_gets_its_redirect(opened, axe):
+def test_an_invented_link_is_two_clicks_from_its_redirect_form(opened, axe):
     watched = opened()
     page = watched.goto("ai")
     page.get_by_role("link", name="Invented links").click()
@@ -136,7 +136,7 @@ def visitor(chromium, serving, identity_provider, tmp_path):
     lake.manifest.close()
 
 
-def test_a_viewer_of_the_provider_signs_in_sees_cannot_write_and_signs_out(visitor, identity_provider, axe):
+def test_a_viewer_signs_in_at_the_provider_and_cannot_write(visitor, identity_provider, axe):
     page = visitor.page
     page.goto(f"{visitor.address}/app/links?range=7d")
     assert axe(page) == []

@@ -48,9 +48,7 @@ def test_the_extra_brings_another_client_than_the_servers_own(traffic):
 
 
 @pytest.mark.parametrize("name", ["top-links", "weekly-trend"])
-def test_query_prints_the_same_bytes_from_a_cluster_and_one_sentence_of_one_that_is_not_there(
-    traffic, sample, cluster, name
-):
+def test_query_prints_the_same_bytes_from_a_cluster(traffic, sample, cluster, name):
     asked = ["traffic", "query", name, "--org", "acme", "--lake", sample.root, *DAYS, "--format", "json"]
     here, there = traffic(*asked), traffic(*asked, "--engine", cluster.address)
     assert (there.returncode, there.stdout, there.stderr) == (0, here.stdout, here.stderr)
@@ -61,9 +59,7 @@ def test_query_prints_the_same_bytes_from_a_cluster_and_one_sentence_of_one_that
 
 
 @pytest.mark.parametrize("client", ["of the extra", "of Apache Spark"])
-def test_after_connect_restarted_between_queries_the_next_query_is_answered(
-    request, serving, key_of, sample, spark, client
-):
+def test_a_query_is_answered_after_a_restart_of_connect(request, serving, key_of, sample, spark, client):
     folder = request.getfixturevalue("programs") if client == "of the extra" else PROGRAM.parent
     headers = {"Authorization": f"Bearer {key_of(sample)}"}
     settings = {"engine": spark.address, "engine_from": 0, "engine_timeout": 600, "monitor_port": 0}
@@ -81,7 +77,7 @@ def test_after_connect_restarted_between_queries_the_next_query_is_answered(
 
 
 @pytest.mark.parametrize("is_published", [False, True])
-def test_the_server_says_at_its_start_which_cluster_counts_and_what_it_reads(sample, tmp_path, is_published):
+def test_the_server_names_its_cluster_and_source_at_startup(sample, tmp_path, is_published):
     there = str(tmp_path / "copy") if is_published else ""
     environ = {**os.environ, "TRAFFIC_ENGINE": "sc://127.0.0.1:1/;token=secret", "TRAFFIC_PUBLISH": there}
     command = [PROGRAM, "serve", "--port", "0", "--lake", sample.root]

@@ -90,7 +90,7 @@ def test_every_table_of_sail_is_that_of_one_machine(warehouse, cluster_at, sail)
         assert engine.tables(entry, snapshot).equals(warehouse.tables(entry, local)), name
 
 
-def test_detectors_and_measures_of_a_cluster_are_those_of_one_machine(warehouse, cluster_at, sail):
+def test_detectors_on_a_cluster_find_the_same_as_one_machine(warehouse, cluster_at, sail):
     engine = cluster_at(sail.address)
     for detector in DETECTORS.values():
         found, expected = (detect(one, detector, "acme", date(2026, 11, 21)) for one in (engine, warehouse))
@@ -210,7 +210,7 @@ def test_an_abandoned_query_is_interrupted(cluster, cancel_endless):
     assert (type(raised), str(raised)) == (QueryFailed, "the query was cancelled.")
 
 
-def test_a_query_that_ends_before_its_interruption_is_confirmed_was_cancelled(cancel_endless, sail, monkeypatch):
+def test_a_query_that_ends_while_being_interrupted_is_cancelled(cancel_endless, sail, monkeypatch):
     from queries.connect import SparkSession  # noqa: PLC0415  # it need not be installed
 
     interrupt, has_ended = SparkSession.interruptTag, threading.Event()
@@ -236,7 +236,7 @@ def test_a_file_deleted_under_a_query_is_named(cluster, lake, cluster_at):
         engine.answer(ENTRIES["devices"], snapshot)
 
 
-def test_a_folder_that_the_workers_do_not_see_gives_no_answer_and_logged(cluster, cluster_at, caplog):
+def test_a_folder_hidden_from_the_workers_gives_a_logged_error(cluster, cluster_at, caplog):
     engine = cluster_at(cluster.address, folder="/nowhere/lake")
     with pytest.raises(FilesGone, match="/nowhere/lake") as raised:
         engine.answer(ENTRIES["devices"], engine.snapshot(ACME))
@@ -244,9 +244,7 @@ def test_a_folder_that_the_workers_do_not_see_gives_no_answer_and_logged(cluster
     assert {name: count for name, count in engine.outcomes.items() if count} == {"files_gone": 1}
 
 
-def test_a_worker_without_the_lake_gives_no_answer_although_the_cluster_ignores_missing_files(
-    cluster_at, warehouse, sample, tmp_path
-):
+def test_a_worker_without_the_lake_gives_no_partial_answer(cluster_at, warehouse, sample, tmp_path):
     ignoring = {f"spark.sql.files.ignore{what}Files": "true" for what in ("Missing", "Corrupt")}
     spark = Spark(tmp_path, options=FOR_SMALL_DATA | ignoring)
     try:
@@ -269,9 +267,7 @@ def test_a_worker_without_the_lake_gives_no_answer_although_the_cluster_ignores_
         spark.stop()
 
 
-def test_what_is_published_and_a_hundred_thousand_visits_that_are_sent_are_read_as_the_lake(
-    cluster, lake, cluster_at, tmp_path
-):
+def test_published_and_sent_visits_are_read_like_the_lake(cluster, lake, cluster_at, tmp_path):
     for day in (1, 2):
         land(lake, "acme", [visit(visited_at=datetime(2026, 11, day, hour), visitor=hour) for hour in range(24)])
     LakePublisher(lake, str(tmp_path / "copy")).publish("acme")
@@ -292,7 +288,7 @@ def test_doctor_lets_every_executor_read_and_times_an_answer(sample, cluster):
     assert found.text.startswith("its executors read the visits of acme of 2026-11-20; an answer took ")
 
 
-def test_doctor_names_a_cluster_that_is_not_there_without_its_token(sample):
+def test_doctor_names_an_unreachable_cluster_without_its_token(sample):
     found = checked(sample, TRAFFIC_ENGINE="sc://127.0.0.1:1/;token=secret")
     assert (found.level, found.text) == ("broken", "no cluster answers at 127.0.0.1:1; check it and TRAFFIC_ENGINE.")
 

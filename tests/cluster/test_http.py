@@ -67,7 +67,7 @@ def test_every_endpoint_of_sail_answers_the_same_bytes(asking, sample, sail):
         assert all_bodies(client, SAMPLE_DAYS) == expected
 
 
-def test_every_endpoint_of_spark_answers_the_same_bytes_while_an_executor_is_killed_and_after(asking, spark, real):
+def test_endpoints_answer_the_same_while_an_executor_is_killed(asking, spark, real):
     """The executor is killed under the dashboard, whose answers are half of all; the others are asked afterwards."""
     lake, days = real
     with asking(lake) as client:
@@ -82,7 +82,7 @@ def test_every_endpoint_of_spark_answers_the_same_bytes_while_an_executor_is_kil
             assert asked.result() == expected
 
 
-def test_without_the_cluster_small_answers_go_on_and_large_ones_when_it_is_back(asking, sample, spark):
+def test_only_large_answers_wait_for_a_lost_cluster(asking, sample, spark):
     def asked(client, name, days=SAMPLE_DAYS):
         return client.get(f"/analytics/{name}", params=days)
 
@@ -101,9 +101,7 @@ def test_without_the_cluster_small_answers_go_on_and_large_ones_when_it_is_back(
         assert asked(client, "browsers").status_code == 200
 
 
-def test_while_the_cluster_hangs_others_are_answered_and_it_is_not_waited_for_longer_than_allowed(
-    asking, sample, spark, tell
-):
+def test_other_requests_are_answered_while_the_cluster_hangs(asking, sample, spark, tell):
     with asking(sample, engine=spark.address, engine_from=300, engine_timeout=60) as client:
         cached = client.get("/analytics/devices", params=SAMPLE_DAYS)
         assert cached.status_code == 200
@@ -120,7 +118,7 @@ def test_while_the_cluster_hangs_others_are_answered_and_it_is_not_waited_for_lo
         assert {one.result().status_code for one in asked} == {503}
 
 
-def test_what_a_client_that_left_asked_is_interrupted_on_the_cluster(asking, sample, spark):
+def test_a_leaving_clients_query_is_interrupted_on_the_cluster(asking, sample, spark):
     with asking(sample, engine=spark.address, engine_from=0, engine_timeout=600) as client:
         client.get("/analytics/traffic-overview", params=SMALL).raise_for_status()  # it is connected
         interrupted = spark.interrupted()

@@ -127,7 +127,7 @@ def test_a_month_that_the_cluster_did_not_finish_is_not_stored(counting, sail):
         assert not list(lake.staging.glob("*.parquet"))
 
 
-def test_compact_counts_judged_days_with_the_cluster_of_the_environment(landed, sail, tmp_path):
+def test_compact_counts_days_with_the_configured_cluster(landed, sail, tmp_path):
     counted = []
     for number, address in enumerate(["", sail.address, "sc://127.0.0.1:1"]):
         folder = shutil.copytree(landed, tmp_path / str(number))

@@ -25,7 +25,7 @@ SPOILT = (
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_the_search_finds_an_address_in_a_compressed_column_and_in_a_database(address, lake):
+def test_the_search_finds_addresses_in_columns_and_databases(address, lake):
     assert_no_address(lake.root)
     with database_of(lake.manifest).transaction() as db:
         db.execute("INSERT INTO epochs VALUES (?, 1)", [f"x{address}x"])
@@ -38,7 +38,7 @@ def test_the_search_finds_an_address_in_a_compressed_column_and_in_a_database(ad
     assert any(found_in(content, [address.encode()]) for content in inflated(path.read_bytes()))
 
 
-def test_a_server_and_an_import_that_are_given_nonsense_leave_no_address(program, tell, tmp_path):
+def test_a_server_and_an_import_given_nonsense_leave_no_address(program, tell, tmp_path):
     nothing(tmp_path)
     spoilt = f"{ADDRESSES[0]} is not a line\n{line('/a/x', address=ADDRESSES[1] + ':')}"
     (tmp_path / "a.log").write_text(log("a", 60) + spoilt)

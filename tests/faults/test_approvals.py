@@ -16,7 +16,7 @@ KILLS = 1
 PATH, BODY = f"/jobs/{JOB}/actions", b'{"action_id": "approve_fix"}'
 
 
-def test_a_server_killed_at_any_write_has_approved_with_one_message_or_not_at_all(program, traceable, tell, tmp_path):
+def test_an_approval_and_its_message_survive_a_kill_as_one(program, traceable, tell, tmp_path):
     undisturbed = tmp_path / "undisturbed"
     undisturbed.mkdir()
     undecided_job(undisturbed)

@@ -33,7 +33,7 @@ ROLES = (("import_logs", "a"), ("import_logs", "b"), ("send",), ("send",), ("mai
          ("reclassify",), ("forget",), ("read",), ("read",))  # fmt: skip
 
 
-def test_all_programs_at_work_and_killed_at_random_lose_double_and_halve_nothing(program, tell, tmp_path):
+def test_programs_killed_at_random_lose_and_double_nothing(program, tell, tmp_path):
     """Importers, senders, compactors, a reclassifier, retention and readers: each batch is there as a whole or not at
     all for every reader, and in the end every acknowledged one is there once.
     """
@@ -80,7 +80,7 @@ CHURN_SECONDS = scaled(2, 300)
 CLIENTS = 3
 
 
-def test_no_request_fails_while_files_are_merged_and_deleted_without_grace(program, tell, tmp_path):
+def test_no_request_fails_while_merged_files_are_deleted(program, tell, tmp_path):
     """Every answer counts whole batches."""
     nothing(tmp_path)
     stop, totals, statuses = threading.Event(), [], []
@@ -132,7 +132,7 @@ def answers_of(folder):
         return answers(lake, SCOPE, ENTRIES)
 
 
-def test_a_log_imported_by_several_at_once_that_are_killed_counts_once_whatever_its_name(program, tell, tmp_path):
+def test_a_log_counts_once_after_killed_concurrent_imports(program, tell, tmp_path):
     text, logs, once = log("a", LINES, days=3), tmp_path / "logs", tmp_path / "once"
     for folder in (logs, once):
         folder.mkdir()
@@ -202,7 +202,7 @@ class Load:
 
 
 @pytest.mark.parametrize("number", TIMES, ids=lambda number: number.name)
-def test_a_server_that_ends_under_load_keeps_every_visit_it_acknowledged(number, program, tell, tmp_path):
+def test_a_server_ended_under_load_keeps_acknowledged_visits(number, program, tell, tmp_path):
     nothing(tmp_path)
     choice, load = random.Random(23), Load()
     for _ in range(TIMES[number]):

@@ -107,7 +107,7 @@ def set_time_back(path, stat):
         os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
 
 
-def test_every_answer_is_right_or_names_the_file_that_is_not_what_was_written(filled, tell):
+def test_every_answer_is_right_or_names_the_corrupt_file(filled, tell):
     choice = random.Random(6)
     names = [name for name, entry in ENTRIES.items() if entry.shape != "parts"]
     paths = [filled.root / file.path for file in filled.manifest.files.live("acme")]
@@ -172,7 +172,7 @@ def test_every_answer_about_links_is_right_or_names_their_file(filled, tell):
     ],
     ids=["merge", "reclassify", "erase"],
 )
-def test_rot_that_leaves_no_trace_is_found_before_its_file_is_rewritten(filled, rewrite, tell):
+def test_silent_rot_is_found_before_its_file_is_rewritten(filled, rewrite, tell):
     """Otherwise the new file would have a valid checksum of changed visits."""
     paths, choice = [filled.root / file.path for file in filled.manifest.files.live("acme", DAY, DAY)], random.Random(9)
     for path in choice.choices(paths, k=COPIES):

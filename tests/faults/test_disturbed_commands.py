@@ -27,7 +27,7 @@ def trial(request, program, traceable, tmp_path_factory):
     return Trial(request.param, program, tmp_path_factory.mktemp("trial"))
 
 
-def test_a_kill_loses_and_doubles_nothing_and_the_next_run_finishes(trial, tell):
+def test_the_next_run_after_a_kill_finishes_without_loss(trial, tell):
     codes = [
         trial.inject(f"{call.name}:signal=KILL:when={call.number}").code
         for call in some(trial.calls, SAMPLED, seed=trial.victim.name)
@@ -37,7 +37,7 @@ def test_a_kill_loses_and_doubles_nothing_and_the_next_run_finishes(trial, tell)
     assert codes.count(-signal.SIGKILL) > len(codes) // 2
 
 
-def test_a_disk_that_fails_or_is_full_acknowledges_nothing_and_the_next_run_finishes(trial, tell):
+def test_the_next_run_after_a_failing_disk_finishes_without_loss(trial, tell):
     """A run of all tests tries one thing with each command: a limit of sizes, a call that fails, or a failing commit.
 
     Such a commit stays in the write-ahead log, where the next program finds it: it names no file that was deleted.
@@ -68,7 +68,7 @@ def commits_of_files(calls):
             yield call
 
 
-def test_lines_that_could_not_be_read_are_noted_even_if_the_import_was_killed(program, traceable, tmp_path):
+def test_rejected_lines_are_kept_even_if_the_import_was_killed(program, traceable, tmp_path):
     grown_log(tmp_path)
     words = ("in_order", "traffic", "import", "a.log", *INTO)
     shutil.copytree(tmp_path, tmp_path / "undisturbed")

@@ -88,9 +88,7 @@ def test_the_intake_tells_of_visits_that_are_synced(program, traceable, tell, tm
 
 
 @pytest.mark.parametrize("name", ["follow", "compact", "reclassify", "erase", "retain"])
-def test_what_replaces_visits_is_synced_before_they_go_and_before_that_is_told(
-    name, program, traceable, tell, tmp_path
-):
+def test_replacements_are_synced_before_old_visits_are_deleted(name, program, traceable, tell, tmp_path):
     (victim,) = [victim for victim in VICTIMS if victim.name == name]
     victim.prepare(tmp_path)
     run = program.trace(tmp_path, "in_order", victim.function, *victim.words, options=("-y", "-s", "1000"))
@@ -134,7 +132,7 @@ def test_the_server_answers_when_what_it_was_sent_is_synced(program, traceable, 
     [("import", "a.log", "--domain", "go.example"), ("keys", "create", "--name", "test")],
     ids=lambda words: words[0],
 )
-def test_the_folder_of_a_new_lake_is_synced_before_anything_in_it_is_acknowledged(words, program, traceable, tmp_path):
+def test_a_new_lakes_folder_is_synced_before_acknowledging(words, program, traceable, tmp_path):
     (tmp_path / "a.log").write_text(log("a", 4))
     run = program.trace(tmp_path, "in_order", "traffic", *words, "--org", "acme", "--lake", "new/lake")
     assert run.code == 0

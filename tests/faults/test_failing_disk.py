@@ -57,7 +57,7 @@ WAYS = {
 }
 
 
-def test_a_server_reads_on_refuses_what_it_cannot_keep_and_resumes(program, traceable, tell, tmp_path):
+def test_a_server_with_a_failing_disk_serves_reads_and_recovers(program, traceable, tell, tmp_path):
     """In every way, one after the other: what one of them leaves behind is there when the next one comes."""
     nothing(tmp_path)
     answers = {}
@@ -91,7 +91,7 @@ def test_a_server_reads_on_refuses_what_it_cannot_keep_and_resumes(program, trac
     tell(reports=len(answers), refused=len(answers) - len(taken), lost=0, doubled=0, failed_reads=0)
 
 
-def test_commands_that_only_read_go_on_with_a_full_disk_and_others_name_it(program, tmp_path):
+def test_only_commands_that_write_fail_on_a_full_disk(program, tmp_path):
     nothing(tmp_path)
     with opened(tmp_path / "lake") as lake:
         land(lake, "acme", [visit()])
@@ -169,7 +169,7 @@ WRITES = (("/settings/api-keys", b'{"name": "late"}'), ("/visits", b'{"path": "/
 @pytest.mark.parametrize(
     "slow", [locked, injected("fsync,fdatasync", f"delay_enter={FOREVER}")], ids=["locked", "stalled"]
 )
-def test_while_a_lock_is_held_or_the_disk_stalls_only_who_writes_waits(slow, program, traceable, tell, tmp_path):
+def test_only_writers_wait_for_a_lock_or_a_stalled_disk(slow, program, traceable, tell, tmp_path):
     nothing(tmp_path)
     settings = identity.settings_of(tmp_path)
     with (

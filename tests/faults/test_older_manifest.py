@@ -173,7 +173,7 @@ def lose(world, way, kept):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_programs_that_go_on_lose_double_and_bring_back_nothing_after_a_rebuild(way, tell, tmp_path, caplog):
+def test_programs_lose_and_double_nothing_after_a_rebuild(way, tell, tmp_path, caplog):
     refused = questions = visits = 0
     for seed in range(REBUILDS):
         (folder := tmp_path / str(seed)).mkdir()

@@ -35,7 +35,7 @@ COUNTED = (
 """What the readers are asked, as the program itself counts it."""
 
 
-def test_three_engines_read_what_the_lake_counts_after_every_change(lake, bucket, name, spark_session):
+def test_three_engines_agree_with_the_lake_after_every_change(lake, bucket, name, spark_session):
     publisher, table = LakePublisher(lake, name), f"{name}/acme/visits"
     for number in range(3):
         land(lake, "acme", [
@@ -70,7 +70,7 @@ def test_three_engines_read_what_the_lake_counts_after_every_change(lake, bucket
         assert [*verify_copies(lake)] == []
 
 
-def test_a_bucket_that_is_down_keeps_the_erasure_due_and_no_credentials_are_told(lake, bucket, name):
+def test_an_erasure_stays_due_while_the_bucket_is_down(lake, bucket, name):
     land(lake, "acme", [at(2, visitor=42), at(2, visitor=43)])
     LakePublisher(lake, name).publish("acme")
     bucket.stop()
@@ -210,9 +210,7 @@ def test_a_store_that_answers_slowly_is_published_whole(lake, bucket, name, monk
     assert [*verify_copies(lake)] == []
 
 
-def test_a_store_that_takes_too_long_is_out_of_reach_and_what_it_got_is_not_sent_again(
-    lake, bucket, name, monkeypatch, tell
-):
+def test_a_slow_store_times_out_and_keeps_what_it_received(lake, bucket, name, monkeypatch, tell):
     land(lake, "acme", [at(2)])
     LakePublisher(lake, name).publish("acme")
     for number in range(40):

@@ -72,7 +72,7 @@ STEPS = {
 }
 
 
-def test_sail_answers_as_one_machine_after_every_change_before_and_after_it_is_published(lake, publish, engine):
+def test_sail_answers_like_one_machine_after_every_change(lake, publish, engine):
     land(lake, "acme", [at(2, short_code="x", domain="gone.example"), at(2, short_code="y")])
     land(lake, "other", [at(2, short_code="theirs")])
     with closing(Warehouse(lake)) as warehouse:
@@ -84,7 +84,7 @@ def test_sail_answers_as_one_machine_after_every_change_before_and_after_it_is_p
         assert asked(engine, "other") == asked(warehouse, "other")  # which is not published
 
 
-def test_every_endpoint_answers_the_same_bytes_while_the_server_publishes(serving, key_of, lake, name, sail):
+def test_endpoints_answer_the_same_while_the_server_publishes(serving, key_of, lake, name, sail):
     land_open_day(lake, "a")
     headers = {"Authorization": f"Bearer {key_of(lake)}"}
 
@@ -102,7 +102,7 @@ def test_every_endpoint_answers_the_same_bytes_while_the_server_publishes(servin
     assert found == bodies()
 
 
-def test_rollups_that_a_cluster_counts_from_what_is_published_answer_as_those_of_one_machine(lake, publish, engine):
+def test_rollups_of_a_published_lake_answer_like_one_machine(lake, publish, engine):
     for day in (2, 3):
         land(lake, "acme", [at(day, visitor=visitor, short_code=f"s{visitor}") for visitor in range(9)])
     publish()
@@ -113,7 +113,7 @@ def test_rollups_that_a_cluster_counts_from_what_is_published_answer_as_those_of
     assert engine.outcomes["answered"] > 10
 
 
-def test_too_many_visits_that_are_not_published_give_no_answer_rather_than_in_part(lake, publish, engine, monkeypatch):
+def test_too_many_unpublished_visits_give_no_partial_answer(lake, publish, engine, monkeypatch):
     monkeypatch.setattr(cluster_sources, "MAX_SENT_ROWS", FILES)
     land_open_day(lake, "a")
     publish()
@@ -125,7 +125,7 @@ def test_too_many_visits_that_are_not_published_give_no_answer_rather_than_in_pa
     assert asked(engine)[0]["total_visits"] == 3 * FILES
 
 
-def test_what_is_erased_between_listing_and_answering_gives_no_answer(lake, publish, engine):
+def test_visits_erased_before_the_answer_give_no_answer(lake, publish, engine):
     land(lake, "acme", [at(2, short_code="x", domain="gone.example"), at(2, short_code="y")])
     publish()
     snapshot = engine.snapshot(Scope("acme", date(2026, 3, 1), date(2026, 3, 20)))
@@ -138,7 +138,7 @@ def test_what_is_erased_between_listing_and_answering_gives_no_answer(lake, publ
     assert asked(engine)[0]["total_visits"] == 1
 
 
-def test_objects_that_stood_for_a_merged_file_and_were_deleted_since_give_no_answer(lake, publish, engine):
+def test_deleted_objects_of_a_merged_file_give_no_answer(lake, publish, engine):
     land(lake, "acme", [at(2, domain="gone.example")])
     merge(lake)
     land_open_day(lake, "a")
@@ -155,7 +155,7 @@ def test_objects_that_stood_for_a_merged_file_and_were_deleted_since_give_no_ans
         engine.answer(ASKED[0], snapshot)
 
 
-def test_an_object_that_the_log_names_and_that_is_not_there_is_no_answer(lake, name, publish, engine):
+def test_a_missing_object_named_in_the_log_gives_no_answer(lake, name, publish, engine):
     land(lake, "acme", [at(2)])
     publish()
     target = open_target(name)

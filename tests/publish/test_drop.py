@@ -100,7 +100,7 @@ def test_a_disturbed_bucket_loses_and_repeats_nothing(how, lake, bucket, name, m
     assert paths(lake) == Counter(asked)
 
 
-def test_a_kill_while_a_bucket_is_followed_loses_and_repeats_nothing(bucket, forks, tmp_path, tell):
+def test_a_kill_while_following_a_bucket_loses_nothing(bucket, forks, tmp_path, tell):
     """At system calls, as tests/faults kills who follows a folder."""
     if reason := why_not():
         pytest.skip(reason)
@@ -117,7 +117,7 @@ def test_a_kill_while_a_bucket_is_followed_loses_and_repeats_nothing(bucket, for
     assert codes.count(-signal.SIGKILL) > KILLS // 2
 
 
-def test_the_command_reads_a_bucket_once_and_names_what_is_wrong_without_keys(lake, bucket, name, monkeypatch):
+def test_following_a_bucket_once_names_errors_without_keys(lake, bucket, name, monkeypatch):
     open_target(name).put("1", content("/1"))
 
     def run(place):
