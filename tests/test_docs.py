@@ -55,7 +55,7 @@ def test_the_generated_parts_of_a_document_are_up_to_date(path):
     assert generated(TEXTS[path]) == TEXTS[path], "run: uv run python -m tests.support.docs"
 
 
-def test_every_document_is_checked_and_every_generated_part_stands_in_one():
+def test_every_document_and_every_generated_block_is_checked():
     folders = [ROOT / name for name in ("data", "queries", "service", "tests", "benchmarks")]
     found = {*ROOT.glob("*.md"), *(path for folder in folders for path in folder.rglob("*.md"))}
     assert found == {*DOCUMENTS} | WRITTEN_BY_A_PROGRAM
@@ -67,7 +67,7 @@ def test_readme_fits_on_a_page():
     assert len(TEXTS[README].encode()) <= MAX_README_BYTES
 
 
-def test_every_endpoint_setting_format_and_rule_table_is_documented():
+def test_endpoints_settings_formats_and_rules_are_documented():
     data, queries, service = (
         "".join(TEXTS[path] for path in (floor, *(room for room in ROOMS if FLOOR_OF_ROOM[room] == floor)))
         for floor in FLOORS
@@ -213,7 +213,7 @@ def test_every_dependency_has_its_reason_beside_it():
     assert [wanted for group in groups for wanted in group if not reasons.get(wanted)] == []
 
 
-def test_every_package_has_an_exact_version_and_an_installed_program_needs_these_byte_for_byte():
+def test_every_package_is_pinned_by_version_and_hash():
     """With what builds it; no package is without a hash, and no address of an index is in the file."""
     assert all(re.match(r"[\w.-]+==[\w.!+]+( ;.*)?$", pin) for pin in PINS)
     assert {re.match(r"[\w-]+", line)[0].lower() for line in DEPENDENCIES} <= {pin.partition("==")[0] for pin in PINS}
@@ -265,7 +265,7 @@ def test_each_floor_is_reached_from_the_readme_and_leads_back():
 
 
 @pytest.mark.parametrize("path", ROOMS, ids=name_of)
-def test_a_room_is_reached_from_its_floor_or_its_folder_and_leads_back(path):
+def test_each_room_and_its_floor_link_to_each_other(path):
     """By the README beside it, or the one of the floor."""
     above = path.parent / "README.md"
     if path == above or above not in TEXTS:

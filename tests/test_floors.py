@@ -82,7 +82,7 @@ def circles(imports: dict[str, set[str]]) -> list[set[str]]:
 
 
 @pytest.mark.parametrize("floor", FLOORS)
-def test_a_file_imports_only_its_own_floor_lower_ones_and_the_libraries_of_its_floor(floor):
+def test_a_file_imports_only_what_its_floor_may_use(floor):
     lower = FLOORS[: FLOORS.index(floor) + 1]
     known = {*sys.stdlib_module_names, *lower, *LIBRARIES[floor].split()}
     assert files_of(floor)
@@ -112,7 +112,7 @@ def drawn_lines() -> dict[str, int]:
     return lines
 
 
-def test_a_file_imports_only_its_own_room_and_what_is_drawn_below_it():
+def test_a_file_imports_only_its_room_and_those_drawn_below():
     lines = drawn_lines()
     modules = modules_by_name().keys() - {*FLOORS}
     assert {part_of(name) for name in modules} == lines.keys()
@@ -130,7 +130,7 @@ def test_a_floor_does_not_import_its_own_public_names():
 
 
 @pytest.mark.parametrize("way", drawings()[1:], ids=lambda way: way[0][1][0])
-def test_each_step_of_a_drawn_way_is_imported_by_the_one_it_is_drawn_under(way):
+def test_each_drawn_step_is_imported_by_the_step_above(way):
     above = []
     for indentation, (module, *_) in way:
         above = [(other, name) for other, name in above if other < indentation]
@@ -150,7 +150,7 @@ def test_only_its_room_has_the_database_of_the_manifest():
     assert taken <= {"data.manifest.database.MIGRATIONS"}
 
 
-def test_duckdb_answers_from_one_engine_and_counts_ahead_in_another():
+def test_duckdb_is_used_only_in_the_listed_modules():
     holders = [
         name_of(path) for path in FILES if path.is_relative_to(ROOT / "queries") and "duckdb" in imports_of(path)
     ]
@@ -170,13 +170,13 @@ def test_only_a_cluster_needs_the_packages_of_its_extra():
     assert importing == {"queries.engine": {"queries.cluster"}}  # when it is asked for
 
 
-def test_of_the_queries_floor_the_service_uses_the_public_names_only():
+def test_the_service_uses_only_public_names_of_the_queries():
     public = {f"queries.{name.rpartition('.')[2]}" for name in imports_of(Path(queries.__file__))}
     used = {path: {name for name in imports_of(path) if name.startswith("queries")} for path in files_of("service")}
     assert {name_of(path): found - public for path, found in used.items() if found - public} == {}
 
 
-def test_the_command_line_answers_without_the_engine_and_the_web_stack():
+def test_the_command_line_starts_without_engine_and_web_stack():
     slow = ("duckdb", "starlette", "uvicorn", "jwt", "re2")
     code = f"import sys, service.commands; print([name for name in {slow} if name in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -101,7 +101,7 @@ def told():
 
 @by_the_newer
 @pytest.mark.parametrize("counted_ahead", [False, True])
-def test_the_older_lake_answers_as_before_with_seeds_that_are_written_anew(lake, told, counted_ahead):
+def test_an_older_lake_answers_as_before_with_new_seeds(lake, told, counted_ahead):
     assert versions(lake) == {SCHEMA_VERSION - 1}
     assert pq.read_schema(lake.seed_visits).equals(VISITS)
     assert version_of(pq.read_metadata(lake.seed_visits)) == SCHEMA_VERSION
@@ -157,7 +157,7 @@ def test_the_new_column_is_asked_of_old_and_new_visits_alike(lake):
 
 
 @by_this
-def test_a_program_whose_visits_have_one_more_column_goes_on_with_the_lake(tmp_path):
+def test_a_program_with_one_more_column_continues_the_lake(tmp_path):
     lake = written(tmp_path / "lake")
     (tmp_path / ANSWERS).write_text(json.dumps(answers(lake)))
     lake.manifest.close()
@@ -187,7 +187,7 @@ lake.manifest.close()
 
 
 @by_this
-def test_what_the_newer_program_wrote_is_refused_in_one_sentence_and_nothing_of_it_is_lost(tmp_path):
+def test_data_of_a_newer_program_is_refused_but_not_lost(tmp_path):
     written(tmp_path / "lake").manifest.close()
     subprocess.run([sys.executable, "-c", WRITER, tmp_path / "lake"], cwd=ROOT, check=True)
     lake = Lake(tmp_path / "lake")
@@ -212,7 +212,7 @@ def test_what_the_newer_program_wrote_is_refused_in_one_sentence_and_nothing_of_
 
 
 @by_this
-def test_a_hook_for_an_event_of_a_newer_program_is_refused_in_one_sentence(tmp_path):
+def test_a_hook_for_an_unknown_event_is_refused_in_one_sentence(tmp_path):
     with closing(ControlDatabase(Lake(tmp_path / "lake", create=True))) as control:
         hooks = Hooks(control)
         hook, _ = hooks.create("acme", "Ours", "https://example.com/", ["job.created"])

@@ -78,7 +78,7 @@ def zoned(tmp_path_factory):
 
 
 @pytest.mark.parametrize("organization", ZONES)
-def test_answers_have_the_days_and_hours_of_an_organizations_zone(organization, zoned, capfdbinary):
+def test_answers_use_days_and_hours_of_the_organizations_zone(organization, zoned, capfdbinary):
     lake, visits = zoned
     for first, last in [(dt.date(2026, 3, 1), dt.date(2026, 4, 7)), *[(day, day) for day in DAYS_OF_CHANGES]]:
         scope = Scope(organization, first, last)
@@ -94,7 +94,7 @@ def test_an_answer_over_a_log_equals_its_recount(name, log, days, request, capfd
     assert asked(name, lake, scope, capfdbinary) == encode(recount(name, visits, scope))
 
 
-def test_every_line_of_the_real_log_is_a_visit_and_its_bytes_are_those_that_goaccess_counts(real):
+def test_visits_and_bytes_of_the_real_log_agree_with_goaccess(real):
     lake, visits = real
     assert len(visits) == 10_000
     repeats = Counter(
@@ -106,9 +106,7 @@ def test_every_line_of_the_real_log_is_a_visit_and_its_bytes_are_those_that_goac
     assert landed == 2_747_282_740  # general.bandwidth of GoAccess 1.7, --log-format COMBINED
 
 
-def test_six_hundred_links_by_one_old_browser_in_twenty_minutes_are_not_people_unless_behaviour_is_off(
-    tmp_path, capfdbinary
-):
+def test_six_hundred_links_in_twenty_minutes_are_not_people(tmp_path, capfdbinary):
     log, lake = tmp_path / "access.log", tmp_path / "lake"
     day = dt.datetime.now(dt.UTC).date() - dt.timedelta(1)
     agent = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/79.0.3945.88 Safari/537.36"
@@ -126,9 +124,7 @@ def test_six_hundred_links_by_one_old_browser_in_twenty_minutes_are_not_people_u
     assert people == {"on": (0, 600), "off": (600, 600)}
 
 
-def test_in_the_real_log_no_visitor_with_probes_is_a_person_no_probe_a_link_and_every_own_host_internal(
-    real, capfdbinary
-):
+def test_probes_of_the_real_log_are_neither_people_nor_links(real, capfdbinary):
     lake, visits = real
     probe = re.compile(r"(?i)/wp-(login|admin)|/admin\.php|/administrator/index|fckeditor|/robots\.txt|/sitemap")
     probes = [visit for visit in visits if probe.search(visit["path"])]
@@ -146,7 +142,7 @@ def test_in_the_real_log_no_visitor_with_probes_is_a_person_no_probe_a_link_and_
     assert {row["referrer_type"] for row in own} == {"internal"}
 
 
-def test_the_real_log_imported_in_two_steps_counts_each_line_once(real, tmp_path, capfdbinary):
+def test_a_real_log_imported_in_two_steps_counts_lines_once(real, tmp_path, capfdbinary):
     whole = gzip.decompress(REAL_LOG.read_bytes())
     head = b"".join(whole.splitlines(keepends=True)[:6_000])
     (tmp_path / "head.log").write_bytes(head)

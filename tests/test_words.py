@@ -100,7 +100,7 @@ def test_no_type_of_data_and_queries_has_the_name_of_another():
     assert homonyms(classes + found) == {}
 
 
-def test_no_two_classes_have_the_same_name_and_each_word_of_the_glossary_is_one():
+def test_class_names_are_unique_and_cover_the_glossary():
     classes = definitions(ast.ClassDef)
     assert homonyms(classes) == {}
     assert GLOSSARY.keys() - {name.strip("_") for name, _ in classes} == set()
@@ -166,7 +166,7 @@ def test_a_bound_is_called_max():
     assert [one for one in constants if one[0].strip("_").startswith(("MOST", "LONGEST", "LARGEST"))] == []
 
 
-def test_words_of_the_dialect_and_homonyms_are_found_and_those_of_the_field_let_pass():
+def test_dialect_and_homonyms_are_found_and_field_terms_pass():
     dialect = ("Told", "_told", "Place", "places", "_Held", "Landed", "says", "came", "aims", "met")
     field = ("Finding", "classify", "placeholder", "_landing", "holds_lock", "replace_files")
     assert tuple(filter(is_dialect, dialect + field)) == dialect
