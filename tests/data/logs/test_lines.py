@@ -274,15 +274,16 @@ def test_formats_whose_required_character_is_absent_are_skipped(reader, monkeypa
         ([COMBINED.replace("- -", "face frank")], "combined"),
         ([GARBAGE] * 3, "combined"),
         ([COMMON] * SAMPLE_LINES + [COMBINED] * 2 * SAMPLE_LINES, "common"),
-        *((lines, None) for lines in (["garbage"], ["", "\r", "x"], ['{"a": 1}', "plain words"])),
     ],
 )
 def test_the_format_is_that_of_most_lines_at_the_beginning(detected, lines, log_format):
-    if log_format:
-        assert detected(*lines) == log_format
-    else:
-        with pytest.raises(BadInput, match="combined, vhost-combined, common"):
-            detected(*lines)
+    assert detected(*lines) == log_format
+
+
+@pytest.mark.parametrize("lines", [["garbage"], ["", "\r", "x"], ['{"a": 1}', "plain words"]])
+def test_lines_of_no_format_are_refused_naming_the_formats(detected, lines):
+    with pytest.raises(BadInput, match="combined, vhost-combined, common"):
+        detected(*lines)
 
 
 # Anything

@@ -187,13 +187,19 @@ def test_expired_unknown_files_lose_visits_but_keep_records(lake, folder):
 def test_unreadable_unknown_files_of_old_days_are_deleted(lake):
     fill(lake, "acme", 1)
     copy = unknown_copy(lake, "acme")
+    copy.write_bytes(copy.read_bytes()[:-9])
+    assert apply_retention(lake, 3, NOW).ended == [ExpiredVisits("acme", 1, 2, 2)]
+    assert not copy.exists()
+
+
+def test_unknown_files_of_an_organization_without_others_expire(lake):
+    fill(lake, "acme", 1)
+    copy = unknown_copy(lake, "acme")
     moved = Path(str(copy).replace("=acme", "=lost"))
     moved.parent.mkdir(parents=True)
-    shutil.copy(copy, moved)
-    copy.write_bytes(copy.read_bytes()[:-9])
-    assert apply_retention(lake, 3, NOW).ended == [ExpiredVisits("acme", 1, 2, 2), ExpiredVisits("lost", 1, 2, 1)]
+    copy.rename(moved)
+    assert apply_retention(lake, 3, NOW).ended == [ExpiredVisits("acme", 1, 2, 1), ExpiredVisits("lost", 1, 2, 1)]
     assert read_visit_file(moved).visits == 0
-    assert not copy.exists()
 
 
 # A clock that may be ahead
