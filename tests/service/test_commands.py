@@ -125,7 +125,7 @@ def test_a_template_of_your_own_may_give_any_common_type(query, tmp_path, form):
     assert run.out
 
 
-def test_help_loads_neither_the_engine_nor_the_web_server_and_a_query_no_web_server(filled):
+def test_help_and_queries_do_not_load_the_web_server(filled):
     script = (
         "import sys; from service.commands import app\n"
         "for words in (['--help'], ['serve', '--help'], ['keys', 'list', '--help'], ['query', '--help'],\n"
@@ -155,7 +155,7 @@ def test_a_key_that_is_printed_may_ask_until_it_is_revoked(lake):
         assert owner(control, key) is None
 
 
-def test_views_are_sql_text_and_say_where_visits_are_when_they_are_made_and_when_they_are_used(filled):
+def test_views_are_sql_that_says_which_days_have_visits(filled):
     options = ("--org", "acme", "--lake", filled.root)
     run = program("views", *options, *DAY_FLAGS, "--domain", "it's.example")
     assert (run.code, run.err) == (0, "")
@@ -199,7 +199,7 @@ def test_help_shows_an_example(command):
     assert not re.search(r"<(str|int|float|path)\b", run.out)  # a value is called by what it is
 
 
-def test_the_version_is_that_of_the_project_and_of_its_newest_changes():
+def test_the_version_matches_the_project_and_the_changelog():
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert program("--version").out == f"traffic {version}\n"
     headings = re.findall(r"^## (.*)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
@@ -223,7 +223,7 @@ def test_an_unknown_command_or_an_impossible_value_is_one_line(words):
 
 
 @examples("command", "told")
-def test_what_cannot_be_done_is_refused_in_one_line_and_changes_nothing(filled, tmp_path, command, told):
+def test_impossible_commands_are_refused_in_one_line(filled, tmp_path, command, told):
     before = filled.manifest.organizations.names(), filled.manifest.files.live("acme")
     files = {"access.log": lines("/sale"), "letter.txt": "Dear reader,\nthis is not a log.\n" * 40}
     for name, text in files.items():
@@ -237,7 +237,7 @@ def test_what_cannot_be_done_is_refused_in_one_line_and_changes_nothing(filled, 
 
 
 @examples("command")
-def test_a_lake_that_is_mistyped_or_a_file_is_refused_and_not_made(tmp_path, command):
+def test_a_mistyped_lake_is_refused_and_not_created(tmp_path, command):
     folder, file = tmp_path / "folder", tmp_path / "file"
     folder.mkdir()
     file.write_text(lines("/sale"))
@@ -250,7 +250,7 @@ def test_a_lake_that_is_mistyped_or_a_file_is_refused_and_not_made(tmp_path, com
 
 
 @examples("command")
-def test_an_organization_that_the_lake_does_not_have_is_refused_and_nothing_changes(filled, tmp_path, command):
+def test_an_unknown_organization_is_refused(filled, tmp_path, command):
     before = filled.manifest.files.live("acme")
     words = [word.replace("%FOLDER%", str(tmp_path / "new")) for word in command]
     others = ("_seed", "a/b", "[a]*") if command[0] in ("query", "erase") else ()
@@ -277,7 +277,7 @@ def test_ctrl_c_while_duckdb_works_ends_with_130(monkeypatch, filled):
     assert program("views", "--org", "acme", "--lake", filled.root) == (130, "", "traffic: stopped.\n")
 
 
-def test_demo_serves_a_sample_that_its_own_line_asks_and_leaves_nothing_behind(tmp_path, forks):
+def test_demo_serves_a_sample_and_leaves_nothing_behind(tmp_path, forks):
     environ = ENVIRON | {"TMPDIR": str(tmp_path), "TRAFFIC_LAKE": str(tmp_path / "mine"), "TRAFFIC_PORT": "0",
                          "TRAFFIC_HOOK_NETWORKS": "127.0.0.0/8"}  # fmt: skip
     read, write = os.pipe()

@@ -83,7 +83,7 @@ def test_two_at_the_same_time_and_readers_all_come_to_an_end(lake, forks):
     assert strays(lake) == ([], set())
 
 
-def test_a_server_looks_reported_visits_up_in_it_and_a_backup_contains_it(traffic, lake, opened, tmp_path):
+def test_a_server_looks_up_visits_in_the_country_database(traffic, lake, opened, tmp_path):
     country_database(tmp_path / "a.mmdb", {"5.5.5.0/24": {"country": {"iso_code": "DE"}}})
     traffic("countries", tmp_path / "a.mmdb")
     with opened(lake) as client:
@@ -95,7 +95,7 @@ def test_a_server_looks_reported_visits_up_in_it_and_a_backup_contains_it(traffi
     assert copied.read_bytes() == lake.country_database.read_bytes()
 
 
-def test_a_disk_that_fails_is_broken_and_one_that_is_slow_or_nearly_full_a_warning(lake, monkeypatch):
+def test_disk_checks_tell_failures_from_warnings(lake, monkeypatch):
     seconds = iter(range(100))
     check = check_sync(lake, lambda: next(seconds))
     assert (check.level, "1,000.0 ms" in check.text) == ("warning", True)
@@ -125,11 +125,11 @@ def test_the_address_and_the_proxies_fit_together(variables, level, words):
     assert words in check.text
 
 
-def test_a_log_is_old_if_the_default_range_of_queries_does_not_include_it():
+def test_a_log_is_old_if_it_is_outside_the_default_range():
     assert timedelta(days=RANGES[DEFAULT_RANGE]) == OLD
 
 
-def test_a_log_that_landed_without_a_domain_is_erased_and_lands_again_with_one(lake, traffic, tmp_path, monkeypatch):
+def test_a_log_without_a_domain_can_be_imported_again_with_one(lake, traffic, tmp_path, monkeypatch):
     monkeypatch.setattr(erasure, "GRACE", timedelta(0))
     log = tmp_path / "access.log"
     log.write_text(line("/a", at="04/Mar/2026:10:05:03 +0000"))
@@ -145,7 +145,7 @@ def test_a_log_that_landed_without_a_domain_is_erased_and_lands_again_with_one(l
     assert [(row["domain"], row["path"]) for row in rows_of(lake)] == [("go.example", "/a")]
 
 
-def test_the_help_names_every_format_and_shows_how_logs_are_described(traffic):
+def test_the_help_names_every_log_format(traffic):
     told = " ".join(traffic("import", "--help").out.split())
     assert [name for name in (*FORMATS, "$remote_addr [$time_local]", "time=ts,ip=") if name not in told] == []
 
@@ -178,7 +178,7 @@ def test_a_mail_is_sent_at_will_as_often_as_wanted(mail):
     assert "refused every recipient" in refused_all.err
 
 
-def test_it_waits_until_no_query_reads_the_files_and_keeps_a_record_of_what_was_removed(lake, traffic, monkeypatch):
+def test_retention_waits_for_running_queries_and_is_recorded(lake, traffic, monkeypatch):
     for name, ages in (("acme", (40, 40, 39, 2)), ("other", (400, 0)), ("young", (1,))):
         moments = [datetime.now(UTC).replace(tzinfo=None) - timedelta(days=age) for age in ages]
         land(lake, name, [visit(visited_at=moment) for moment in moments])
@@ -204,7 +204,7 @@ def test_it_waits_until_no_query_reads_the_files_and_keeps_a_record_of_what_was_
     assert slept == []
 
 
-def test_the_command_that_a_server_prints_makes_a_link_to_that_server(traffic, lake, serving):
+def test_the_printed_command_makes_a_link_to_the_server(traffic, lake, serving):
     with serving(lake, base_path="/v1") as server:
         assert server.monitor is None  # which is only there with a port of its own
         line = server.process.stderr.readline()

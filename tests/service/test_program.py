@@ -65,14 +65,14 @@ def test_commands_import_no_package_that_they_do_not_use(imported, run):
     assert run(sys.executable, "-c", f"{CAUGHT}import pyspark", "--help")[2]  # which needs them
 
 
-def test_a_warning_is_printed_without_the_line_of_the_source_that_gave_it(imported, run):
+def test_a_warning_is_printed_without_its_source_line(imported, run):
     _, message, has_imported = run(PROGRAM, "robots", "plan", *imported[1])
     first, *rest = message.splitlines()
     assert first.startswith("acme has no visits from ")
     assert (len(rest), has_imported) == (1, False)
 
 
-def test_ctrl_c_while_a_command_starts_ends_it_without_a_traceback():
+def test_ctrl_c_during_startup_ends_without_a_traceback():
     program = (
         "import os, signal, sys, service.program\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # which tests in the background ignore
@@ -87,7 +87,7 @@ def test_ctrl_c_while_a_command_starts_ends_it_without_a_traceback():
 
 
 @pytest.mark.parametrize(("command", "closed", "code"), [("import", "<&- >&- 2>&-", 0), ("query", ">&-", 1)])
-def test_streams_that_the_caller_closed_end_nothing_in_a_traceback(imported, words, tmp_path, command, closed, code):
+def test_closed_streams_cause_no_traceback(imported, words, tmp_path, command, closed, code):
     log, lake = words
     more = [*log, *lake, "--lake", tmp_path] if command == "import" else ["traffic-overview", *lake]
     line = " ".join(map(str, [PROGRAM, command, *more]))
@@ -95,7 +95,7 @@ def test_streams_that_the_caller_closed_end_nothing_in_a_traceback(imported, wor
     assert (done.returncode, "Traceback" in done.stderr) == (code, False), done  # an answer that is lost is an error
 
 
-def test_garbage_is_collected_in_commands_but_not_among_what_was_imported():
+def test_garbage_collection_skips_imported_modules():
     state = "lambda: print(gc.isenabled(), gc.get_freeze_count() > 10_000)"
     program = f"import gc, service.program, service.commands; service.commands.main = {state}; service.program.main()"
     done = ended(sys.executable, "-c", program)
@@ -121,7 +121,7 @@ def ended_by(end, **how):
 
 
 @examples("end", "code", "error")
-def test_a_command_ends_after_its_threads_and_what_was_registered_for_the_end(end, code, error):
+def test_a_command_ends_after_its_threads_and_exit_handlers(end, code, error):
     assert ended_by(end) == (code, ["thread", "at exit", ""], error)
 
 

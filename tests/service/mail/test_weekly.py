@@ -55,7 +55,7 @@ def warnings(caplog):
 
 
 @examples("zone", "now", "monday")
-def test_a_week_is_due_from_six_on_the_monday_after_it_in_the_zone(zone, now, monday):
+def test_a_week_is_due_from_six_on_the_next_monday_in_its_zone(zone, now, monday):
     first_day = date.fromisoformat(monday)
     assert Week.due(zone, datetime.fromisoformat(now).replace(tzinfo=UTC)) == (first_day, first_day + timedelta(days=6))
 
@@ -117,7 +117,7 @@ def test_a_failed_mail_is_sent_later_with_one_warning(weekly, caplog, monkeypatc
     assert [tuple(one.rcpt_tos) for one in mailbox.mails] == [("x@y.example",), TO["acme"]]
 
 
-def test_a_refused_recipient_is_named_and_the_others_get_the_mail_once(weekly, caplog):
+def test_a_refused_recipient_does_not_stop_the_others(weekly, caplog):
     mailbox = Mailbox(refused=["anna@acme.example"])
     with smtp_server(mailbox) as port:
         mail = weekly(port)

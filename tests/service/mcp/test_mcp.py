@@ -144,7 +144,7 @@ def rows_of(result):
     return json.loads(rows)
 
 
-def test_answers_are_those_of_the_api_for_this_organization_and_texts_of_strangers_are_announced_as_data(asked):
+def test_mcp_answers_match_the_api_and_are_announced_as_data(asked):
     tools, results, transport = asked
     assert all(tool.annotations.read_only_hint for tool in tools.values())
     assert {*tools} == {"query", "classify", "links", "jobs", "job"} | ({"run_sql"} if transport == "stdio" else set())
@@ -222,14 +222,14 @@ def key(filled, key_of):
 
 
 @examples("body", "status", "code")
-def test_a_message_gets_its_status_and_one_that_is_refused_an_error_of_json_rpc(client, key, body, status, code):
+def test_a_refused_message_gets_a_json_rpc_error(client, key, body, status, code):
     response = client.post("/mcp", content=body.replace("%PAD%", "x" * 70_000), headers=key("acme"))
     assert response.status_code == status
     assert code is None or response.json()["error"]["code"] == code
 
 
 @pytest.mark.parametrize("count", [0, 3, MAX_ENCODED_ROWS + 1])
-async def test_many_links_are_cut_to_what_fits_and_are_not_encoded_on_the_event_loop(count):
+async def test_many_links_are_truncated_off_the_event_loop(count):
     threads = set()
 
     class Encoded(str):
@@ -250,7 +250,7 @@ async def test_many_links_are_cut_to_what_fits_and_are_not_encoded_on_the_event_
 
 
 @pytest.mark.parametrize("count", [3, 1_000])
-async def test_the_lists_of_an_object_are_cut_to_the_same_length_until_it_fits(count):
+async def test_the_lists_of_an_object_are_truncated_to_one_length(count):
     row = {"referrer": "https://example.com/" + "x" * 150, "visits": 7}
     lists = {name: [row] * count for name in ("referrers", "campaigns", "links")}
 
@@ -269,7 +269,7 @@ async def test_the_lists_of_an_object_are_cut_to_the_same_length_until_it_fits(c
 
 
 @pytest.mark.parametrize("count", [1, 60, 90, 200])
-def test_an_answer_that_is_cut_says_how_many_tokens_all_of_it_takes(count):
+def test_a_truncated_answer_says_how_many_tokens_it_needs(count):
     rows = [{"path": "/" + "x" * 180, "visits": number} for number in range(count)]
     for answer in (rows, {"paths": rows}):
         meaning, found = text_of("Paths.", answer).split("\n")
@@ -280,9 +280,7 @@ def test_an_answer_that_is_cut_says_how_many_tokens_all_of_it_takes(count):
 
 
 @pytest.mark.parametrize("transport", ["stdio", "http"])
-async def test_one_session_reads_missing_paths_and_jobs_with_evidence_patch_and_outcome_and_writes_nothing(
-    filled, ask, transport
-):
+async def test_an_mcp_session_reads_paths_and_jobs_and_writes_nothing(filled, ask, transport):
     def stored():
         with open_store(Jobs, filled) as jobs:
             return [jobs.record("missing", job.id) for job in jobs.of("missing")]

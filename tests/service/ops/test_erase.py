@@ -134,7 +134,7 @@ def test_it_waits_until_no_query_reads_the_files(lake, erase, monkeypatch):
     assert slept == []
 
 
-def test_what_was_stopped_while_it_waited_is_finished_by_the_next_run(lake, erase, monkeypatch):
+def test_an_interrupted_erasure_is_finished_by_the_next_run(lake, erase, monkeypatch):
     fill(lake)
     before = lake.manifest.files.live("acme")
 

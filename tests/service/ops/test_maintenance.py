@@ -111,7 +111,7 @@ def live(lake):
     return {file.path: file for file in lake.manifest.files.live("acme")}
 
 
-def test_tasks_of_one_interval_stand_together_and_each_says_what_it_does():
+def test_tasks_are_sorted_by_interval_and_described():
     assert [task.every for task in TASKS] == sorted(task.every for task in TASKS)
     assert all(task.what.endswith(".") for task in TASKS)
 
@@ -144,7 +144,7 @@ def test_what_has_landed_is_published_within_a_minute(lake, made, clock, monkeyp
 # When visits get their files
 
 
-def test_visits_get_their_file_when_the_oldest_has_waited_ten_seconds(lake, clock, chores, monkeypatch):
+def test_visits_are_flushed_once_the_oldest_is_ten_seconds_old(lake, clock, chores, monkeypatch):
     assert timedelta(seconds=10) == FLUSH_AFTER
     keep(lake, "/a")
     keep(lake, "/b", at=NOW + timedelta(seconds=9))
@@ -242,9 +242,7 @@ def test_everything_that_is_due_is_done(lake, control, clock, hasty, broken, cap
     assert f"{broken} is not what was written" in problem
 
 
-def test_past_days_are_merged_and_files_looked_at_again_and_again_while_counting_never_ends(
-    lake, control, clock, hasty, broken, monkeypatch, caplog
-):
+def test_endless_counting_does_not_stop_merges_or_file_checks(lake, control, clock, hasty, broken, monkeypatch, caplog):
     merges = Counter()
     monkeypatch.setattr(upkeep.Compactor, "run", lambda *_, are_past, **__: merges.update([are_past]) or NO_MERGE)
     monkeypatch.setattr(upkeep.RollupBuilder, "run", lambda *_, **__: 1)
@@ -274,7 +272,7 @@ def test_salts_are_forgotten_when_they_are_48_hours_old(lake, clock, chores):
 
 
 @pytest.mark.parametrize(("seconds", "steps"), [(0, 1), (600, 3)])
-def test_a_turn_of_a_task_ends_after_its_time_or_when_nothing_is_left(chores, monkeypatch, seconds, steps):
+def test_a_turn_ends_after_its_time_or_when_nothing_is_left(chores, monkeypatch, seconds, steps):
     monkeypatch.setattr(upkeep, "TURN_SECONDS", seconds)
     left = [True, True, False]
     assert asyncio.run(chores._take_turn(lambda _: left.pop(0))) == (steps < 3)
@@ -304,7 +302,7 @@ def test_salts_are_forgotten_while_detectors_run_for_long(lake, control, clock, 
     assert started.is_set()
 
 
-def test_files_that_landed_while_the_clock_was_ahead_are_checked_again(lake, chores):
+def test_files_that_landed_with_the_clock_ahead_are_rechecked(lake, chores):
     land(lake, "acme", [visit()])
     links(lake, "acme", [{"short_code": "a", "target_url": "https://shop.example"}])
     date_ahead(lake)
@@ -314,7 +312,7 @@ def test_files_that_landed_while_the_clock_was_ahead_are_checked_again(lake, cho
     assert lake.manifest.links.all_live(before=now - timedelta(minutes=1)) == []
 
 
-def test_old_days_are_deleted_by_themselves_once_a_run_a_day_later_agrees_with_the_clock(lake, made, clock, caplog):
+def test_old_days_are_deleted_once_the_clock_is_confirmed(lake, made, clock, caplog):
     for day in (1, 13):
         land(lake, "acme", [visit(visited_at=datetime(2026, 3, day), path=f"/{day}")])
     chores = made(5)
@@ -326,7 +324,7 @@ def test_old_days_are_deleted_by_themselves_once_a_run_a_day_later_agrees_with_t
     assert said == ["the clock says 2026-03-16", "the clock says 2026-03-17"]
 
 
-def test_days_of_one_organization_are_merged_at_a_time_unless_others_rewrite_its_files(lake, chores):
+def test_days_are_not_merged_while_their_files_are_rewritten(lake, chores):
     for organization, day in itertools.product(("acme", "other"), (3, 3, 4, 4)):
         land(lake, organization, [visit(visited_at=datetime(2026, 3, day))])
     other = type(lake)(lake.root)
@@ -348,9 +346,7 @@ PAST, OPEN, MANY = datetime(2026, 3, 3), NOW.replace(tzinfo=None), MAX_OPEN_FILE
     ("day", "files", "most", "code"),
     [(PAST, 2, 1, 0), (PAST, 1, 1, None), (OPEN, MANY, MANY - 1, 0), (OPEN, MANY, MANY, None)],
 )
-def test_days_of_more_visits_than_a_server_merges_are_merged_by_a_process(
-    lake, chores, monkeypatch, day, files, most, code
-):
+def test_days_with_too_many_visits_are_merged_by_a_process(lake, chores, monkeypatch, day, files, most, code):
     monkeypatch.setattr("data.tasks.compaction.MAX_VISITS_IN_SERVER", most)
     for _ in range(files):
         land(lake, "acme", [visit(visited_at=day)])
@@ -381,7 +377,7 @@ def look(chores, most=20):
     return findings
 
 
-def test_a_file_is_checked_when_its_last_check_is_over_24_hours_ago_and_not_served_from_then_on(lake, clock, chores):
+def test_a_file_is_checked_daily_and_not_served_if_damaged(lake, clock, chores):
     assert timedelta(hours=24) == CHECK_AFTER
     for name in ("/a", "/b", "/c"):
         land(lake, "acme", [visit(path=name)])
@@ -402,7 +398,7 @@ def test_a_file_is_checked_when_its_last_check_is_over_24_hours_ago_and_not_serv
 
 
 @pytest.mark.parametrize("damage", ["changed", "missing", "looked at before"])
-def test_one_damaged_file_does_not_keep_the_others_from_being_looked_at(lake, clock, chores, damage):
+def test_one_damaged_file_does_not_stop_checks_of_the_others(lake, clock, chores, damage):
     for name in ("/a", "/b"):
         land(lake, "acme", [visit(path=name)])
     first, second = live(lake).values()
@@ -448,7 +444,7 @@ ERRORS = {
 
 
 @examples("place")
-def test_each_error_of_a_failing_chore_is_told_once_and_stops_no_other(
+def test_each_error_of_a_chore_is_logged_once_and_stops_no_other(
     lake, control, clock, hasty, broken, monkeypatch, caplog, place
 ):
     if place != "data.manifest.pending.Pending.backlog":
@@ -487,7 +483,7 @@ def test_a_trouble_that_went_and_comes_again_is_told_again(lake, control, clock,
 
 
 @pytest.mark.parametrize("busy", ["flush", "merge"])
-def test_an_end_waits_for_what_is_under_way_and_flushes_what_came_meanwhile(lake, made, hasty, monkeypatch, busy):
+def test_shutdown_waits_for_running_work_and_flushes_new_visits(lake, made, hasty, monkeypatch, busy):
     if busy == "flush":
         keep(lake, "/a", at=NOW - FLUSH_AFTER)
     else:
@@ -521,16 +517,14 @@ def test_an_end_waits_for_what_is_under_way_and_flushes_what_came_meanwhile(lake
     assert (waits(lake), paths(lake)) == (0, {**expected, "/b": 1})
 
 
-def test_an_end_ends_the_processes_in_which_files_are_merged_and_months_counted(chores):
+def test_shutdown_ends_the_maintenance_processes(chores):
     asyncio.run(chores.end())
     for process in (chores._process, chores._merging_process):
         with pytest.raises(Conflict, match="merge_day was interrupted"):
             process.run(merge_day, "acme", "2026-03-03", NOW.isoformat(), "0")
 
 
-def test_an_end_on_a_full_disk_comes_and_what_waits_gets_its_file_at_the_next_one(
-    lake, control, clock, monkeypatch, caplog
-):
+def test_visits_unflushed_on_a_full_disk_are_flushed_later(lake, control, clock, monkeypatch, caplog):
     with failing(monkeypatch, "data.store.landing.write_parquet", OSError(28, "No space left on device")):
         working(lake, control, clock, lambda: True, lambda: keep(lake, "/a"))
     assert caplog.messages == ["[Errno 28] No space left on device"]

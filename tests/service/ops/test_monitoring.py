@@ -12,7 +12,7 @@ from tests.support.clock import Clock
 from tests.support.visits import land, visit
 
 
-def test_it_answers_without_token_and_limit_and_tells_what_was_asked(lake, serving, key_of):
+def test_metrics_need_no_token_and_count_requests(lake, serving, key_of):
     land(lake, "acme", [visit()])
     key = {"Authorization": f"Bearer {key_of(lake)}"}
     with serving(lake, monitor_port=0) as server, httpx2.Client(trust_env=False, verify=False, timeout=60) as client:
@@ -37,7 +37,7 @@ def test_it_answers_without_token_and_limit_and_tells_what_was_asked(lake, servi
     assert values["process_resident_memory_bytes",] > 1 << 20
 
 
-async def test_health_is_found_out_at_most_once_a_second_and_never_believed_longer():
+async def test_health_is_cached_for_at_most_a_second():
     clock, probes, failure = Clock(), [], RuntimeError()
     is_broken = False
 
@@ -61,7 +61,7 @@ async def test_health_is_found_out_at_most_once_a_second_and_never_believed_long
     assert len(probes) == 3
 
 
-async def test_what_blocks_is_found_out_in_a_thread_and_the_rest_is_not():
+async def test_only_blocking_metrics_are_read_in_a_thread():
     """The event loop serves everybody: it waits for no database."""
     threads = {}
 

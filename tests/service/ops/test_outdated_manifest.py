@@ -45,7 +45,7 @@ def test_a_server_answers_and_what_it_cannot_keep_is_503(outdated, opened):
             assert answer.headers["Retry-After"] == "5"
 
 
-def test_over_a_lake_that_was_replaced_a_server_answers_503_and_keeps_nothing(lake, opened):
+def test_a_server_of_a_replaced_lake_answers_503(lake, opened):
     land(lake, "acme", [visit(path="/known", domain="go.example")])
     overview = f"/analytics/traffic-overview?{MARCH}"
     with opened(lake) as client:
@@ -75,7 +75,7 @@ COMMANDS = tables(__file__)["commands"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_that_writes_refuses_until_the_manifest_is_rebuilt(outdated, traffic, tmp_path, monkeypatch, command):
+def test_writing_commands_refuse_until_the_manifest_is_rebuilt(outdated, traffic, tmp_path, monkeypatch, command):
     for module in ("erasure", "retention"):
         monkeypatch.setattr(f"data.tasks.{module}.GRACE", timedelta(0))
     (tmp_path / "access.log").write_text(log("new", 3))
@@ -89,7 +89,7 @@ def test_a_command_that_writes_refuses_until_the_manifest_is_rebuilt(outdated, t
         assert traffic(*words).code == 0
 
 
-def test_a_log_that_had_grown_counts_once_when_the_operator_says_so(lake, traffic, tmp_path):
+def test_a_grown_log_counts_once_after_a_rebuild(lake, traffic, tmp_path):
     """The number of changes is missing, which would refuse the second import."""
     path = tmp_path / "access.log"
     lake.manifest.close()

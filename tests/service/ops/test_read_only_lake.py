@@ -138,7 +138,7 @@ def read_only(copied_midway, tmp_path_factory, relations):
 
 
 @pytest.mark.parametrize("made", MADE)
-def test_a_lake_that_cannot_be_written_is_read_and_stays_as_it_is(read_only, expected, made):
+def test_a_read_only_lake_is_read_and_left_unchanged(read_only, expected, made):
     lake, before, (top_links, overview, views, verify, status, copy, *own) = read_only[made.__name__]
     assert bytes_in(lake) == before
     assert [top_links.json, overview.json] == expected

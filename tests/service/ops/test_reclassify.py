@@ -29,7 +29,7 @@ def log_of(name, number_of_lines, day=1):
     )
 
 
-def test_imports_beside_a_reclassification_lose_and_double_nothing(lake, forks, tmp_path):
+def test_imports_during_a_reclassification_lose_nothing(lake, forks, tmp_path):
     for part in range(2):  # visits of other rules, those of every day in two files
         rows = [
             visit(visited_at=datetime(2026, 1, 1 + day, part, 5), user_agent=agent, path=f"/{part}/{number}")

@@ -112,10 +112,13 @@ def test_an_invalid_url_is_an_error_like_others(url):
 # Connections
 
 
-def test_a_server_on_ipv6_is_reached_and_of_several_addresses_the_first_that_answers(receiver, named):
+def test_a_server_on_ipv6_is_reached(receiver):
     there = receiver(host="::1")
     assert posted(there.url) == 204
     assert there.requests[0].headers["host"] == f"[::1]:{there.port}"
+
+
+def test_the_first_address_that_answers_is_used(receiver, named):
     there = receiver(host="127.0.0.3")
     named(["127.0.0.2", "::1", "127.0.0.3"])
     assert posted(f"http://hooks.example:{there.port}/") == 204
@@ -134,7 +137,7 @@ def deaf():
         yield listener.getsockname()[1]
 
 
-def test_an_address_that_accepts_no_connection_leaves_time_for_the_next(named):
+def test_an_unreachable_address_leaves_time_for_the_next(named):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         closed = listener.getsockname()[1]
     assert posted(f"http://127.0.0.1:{closed}/") == "connection_failed"
@@ -144,7 +147,7 @@ def test_an_address_that_accepts_no_connection_leaves_time_for_the_next(named):
         assert posted(f"http://hooks.example:{port}/", seconds=SECONDS) == "connection_failed"
 
 
-def test_a_handshake_redirects_and_name_servers_that_do_not_answer_are_part_of_the_deadline(receiver, monkeypatch):
+def test_the_deadline_covers_tls_redirects_and_name_resolution(receiver, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         assert posted(f"https://127.0.0.1:{silent.getsockname()[1]}/", seconds=SECONDS) == "timed_out"
     there = receiver(moved("/newer"), ["hang"])
@@ -224,7 +227,7 @@ def test_a_network_of_ones_own_takes_no_other_address(receiver, named):
     assert there.connections == 0
 
 
-def test_a_name_that_means_another_address_a_moment_later_leads_nowhere_else(receiver, named):
+def test_dns_rebinding_does_not_reach_an_internal_address(receiver, named):
     there = receiver(host="127.0.0.2")
     with socket.create_server(("127.0.0.1", there.port)) as inner:
         asked = named(["127.0.0.2"], ["127.0.0.1"], ["127.0.0.2", "127.0.0.1"])
@@ -251,7 +254,7 @@ def test_neither_guarded_nor_http_requests_use_a_proxy(receiver, monkeypatch):
     assert (proxy.connections, there.connections) == (0, 2)
 
 
-def test_an_https_address_is_reached_through_the_proxy_of_the_environment(receiver, authority, monkeypatch):
+def test_https_goes_through_the_proxy_of_the_environment(receiver, authority, monkeypatch):
     monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
     there = receiver(OK, tls=authority.context("login.example"))
     with tunnel(there.port) as (port, asked):
@@ -291,15 +294,20 @@ def copy(source, target):
         target.shutdown(socket.SHUT_WR)
 
 
-def test_a_proxy_that_refuses_is_named_as_the_cause_and_none_is_asked_for_addresses_of_no_proxy(receiver, monkeypatch):
-    proxy, there = receiver(["HTTP/1.0 300 Multiple Choices\r\n\r\n"]), receiver(["no TLS"])
+def test_a_refusing_proxy_is_named_as_the_cause(receiver, monkeypatch):
+    proxy = receiver(["HTTP/1.0 300 Multiple Choices\r\n\r\n"])
     monkeypatch.setenv("https_proxy", f"127.0.0.1:{proxy.port}")
     with pytest.raises(OutgoingError, match="the proxy answered with HTTP status 300"):
         fetched("https://login.example/keys")
+
+
+def test_the_proxy_is_bypassed_for_addresses_of_no_proxy(receiver, monkeypatch):
+    proxy, there = receiver(["no proxy"]), receiver(["no TLS"])
+    monkeypatch.setenv("https_proxy", f"127.0.0.1:{proxy.port}")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with pytest.raises(OutgoingError, match="SSL"):
         fetched(f"https://127.0.0.1:{there.port}/keys")
-    assert (proxy.connections, there.connections) == (1, 1)
+    assert (proxy.connections, there.connections) == (0, 1)
 
 
 def moved(location):
@@ -314,7 +322,7 @@ def test_a_download_follows_redirects_to_safe_addresses(receiver):
 
 
 @examples("location", "reason")
-def test_a_download_is_led_neither_in_circles_nor_to_unsafe_addresses(receiver, location, reason):
+def test_a_download_follows_neither_loops_nor_unsafe_redirects(receiver, location, reason):
     there = receiver(moved(location))
     with pytest.raises(OutgoingError, match=reason):
         asyncio.run(download(there.url, 60, 100))

@@ -50,14 +50,14 @@ def test_what_a_server_answers_is_taken_or_refused_in_time(monkeypatch, script, 
             assert b"Subject: x" in server.received
 
 
-def test_a_port_that_is_closed_or_a_name_that_is_unknown_is_named_as_the_cause():
+def test_an_unreachable_mail_server_is_named_as_the_cause():
     with pytest.raises(MailFailed, match=r"the mail server 127\.0\.0\.1:1 could not be used \(.*refused"):
         sent(1)
     with pytest.raises(MailFailed, match=r"the mail server a\.\.example:1 could not be used"):
         sent(1, "a..example")
 
 
-def test_an_interruption_ends_the_conversation_and_all_that_follow():
+def test_an_interruption_fails_the_current_and_later_mails():
     started_at, mail_of = time.monotonic(), (EmailMessage(), "a@b.example", ("c@d.example",))
     with ScriptedServer({"greeting": "hang"}) as server, ThreadPoolExecutor() as threads:
         mailer = Mailer(SmtpServer("127.0.0.1", server.port, tls=False))
@@ -94,7 +94,7 @@ def test_without_starttls_a_password_is_not_sent():
     assert PASSWORD not in str(failed.value) + repr(SmtpServer("h", 1, tls=False, **USER))
 
 
-def test_a_wrong_certificate_gets_no_password_but_a_mail_without_one_where_tls_is_offered(authority):
+def test_a_mail_server_with_a_bad_certificate_gets_no_password(authority):
     mailbox, context = Mailbox(), authority.context("other.example")
     for tls, options in ((True, {"tls": context}), (False, {"tls_context": context, "require_starttls": True})):
         with smtp_server(mailbox, **options) as port:

@@ -118,7 +118,7 @@ async def test_a_dashboard_is_held_no_longer_than_its_oldest_member(answers, eng
     assert engine.computed["traffic-overview", "acme"] == 1
 
 
-async def test_the_epoch_is_read_once_for_all_requests_of_a_turn_and_again_in_the_next(answers, engine):
+async def test_the_epoch_is_read_once_per_turn_of_the_event_loop(answers, engine):
     await answers.body(OVERVIEW, MINE)
     engine.epochs = 0
     for turn in range(3):
@@ -143,7 +143,7 @@ async def test_a_failure_reaches_all_who_wait_and_is_not_cached(answers, engine)
     assert sum(engine.computed.values()) == 2
 
 
-async def test_places_are_given_back_after_answers_failures_and_departures(answers, engine):
+async def test_slots_are_released_after_answers_failures_and_cancels(answers, engine):
     for year, failure in ((2020, None), (2021, RuntimeError("out of order")), (2022, None)):
         engine.failure = failure
         scopes = [Scope("acme", date(year, 1, day), END) for day in range(1, 32)]
@@ -181,9 +181,7 @@ async def test_who_leaves_takes_along_an_entry_asked_for_twice(answers, engine):
     assert asyncio.all_tasks() == before
 
 
-async def test_past_the_last_place_a_request_is_refused_before_its_parts_begin_but_held_and_shared_answers_go_on(
-    answers, engine
-):
+async def test_only_new_computations_are_refused_at_capacity(answers, engine):
     assert MAX_REQUESTS == 32
     await answers.body(DEVICES, MINE)
     engine.open.clear()
@@ -235,7 +233,7 @@ steps = st.lists(
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(steps)
-def test_what_is_served_is_never_older_than_five_minutes_and_never_anothers(script):
+def test_a_cached_answer_is_never_stale_or_foreign(script):
     async def play():
         answers = AnswerCache(clock := Clock(0.0))
         for organization, number, pause in script:

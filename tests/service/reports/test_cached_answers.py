@@ -35,7 +35,7 @@ def asker(shared_lake, serving, key_of):
         yield Client(server.port, key_of(shared_lake))
 
 
-def test_a_cached_answer_has_the_bytes_and_headers_of_the_computed_one(asker):
+def test_cached_and_computed_answers_have_the_same_bytes(asker):
     with asker.connected() as connection:
         for path in (OVERVIEW, DASHBOARD, LARGE):
             source = next(Client.sources)
@@ -56,7 +56,7 @@ def test_a_cached_answer_has_the_bytes_and_headers_of_the_computed_one(asker):
      ((b"Authorization: Bearer x",), {}, 401), ((b"Authorization: Bearer x", b"Authorization: Bearer x"), {}, 401),
      ((b"A: b", b"Cookie: c", b"Cookie: d"), {}, 200)],
 )  # fmt: skip
-def test_whatever_is_special_about_a_request_a_connection_stays_in_step(asker, lines, how, status):
+def test_a_connection_stays_in_step_after_unusual_requests(asker, lines, how, status):
     with asker.connected() as connection:
         *_, body = ask(asker, connection, OVERVIEW)
         told, headers, again = ask(asker, connection, OVERVIEW, *lines, **how)
@@ -70,7 +70,7 @@ def test_whatever_is_special_about_a_request_a_connection_stays_in_step(asker, l
             assert ask(asker, connection, OVERVIEW)[::2] == (200, body)
 
 
-def test_cached_answers_in_one_packet_wait_for_a_slow_one_before_them(asker):
+def test_pipelined_cached_answers_wait_for_a_slow_one(asker):
     slow = DASHBOARD.replace(b"2026-03-02", b"2016-03-09")
     with asker.connected() as connection:
         held = [ask(asker, connection, path).body for path in (OVERVIEW, DASHBOARD)]
@@ -109,9 +109,7 @@ def watched(asker, changes):
     return changed_at, [moment for one in told for moment in one]
 
 
-def test_no_answer_asked_for_after_an_erasure_or_reclassification_returned_rests_on_what_was(
-    shared_lake, asker, key_of, tell
-):
+def test_no_answer_after_an_erasure_shows_erased_visits(shared_lake, asker, key_of, tell):
     """Rules find automata among people, then domains are erased one after the other, beside the server's process."""
     letters = "abcde"
     land(shared_lake, "other", [visit(), *(visit(domain=f"{letter}.example") for letter in letters)])

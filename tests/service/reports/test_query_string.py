@@ -25,14 +25,14 @@ def test_a_query_string_is_read_as_forms_are():
         assert parse_parameters(query, parameters_of(DEVICES)) == read
 
 
-def test_the_scope_of_a_query_string_is_that_of_the_caller_and_the_day(lake):
+def test_the_scope_depends_on_the_caller_and_the_day(lake):
     targets = LinkIndex(lake)
     for organization, day in product(("acme", "globex"), (date(2026, 5, 1), date(2026, 5, 2))):
         scope = parse_scope(b"range=7d&domain=a.example", DEVICES, organization, day, targets)
         assert scope == Scope(organization, day - timedelta(days=6), day, domain="a.example")
 
 
-def test_a_query_string_that_names_a_target_has_no_scope_without_the_links(lake):
+def test_a_target_in_a_query_string_has_no_scope_without_links(lake):
     for query in (b"target_url=https://a.example/", b"target%5Furl=https://a.example/", b"target_url=" + b"a" * 600):
         assert parse_scope(query, DEVICES, "acme", date(2026, 5, 1), LinkIndex(lake)) is None
 

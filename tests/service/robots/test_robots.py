@@ -50,7 +50,7 @@ def test_a_plan_is_judged_by_what_its_agents_still_get(lake, today, since, outco
 
 
 @pytest.mark.parametrize("server", ["nginx", "caddy"])
-def test_a_web_server_refuses_the_agents_of_a_plan_and_serves_others(traffic, lake, today, tmp_path, server):
+def test_a_web_server_refuses_only_the_agents_of_a_plan(traffic, lake, today, tmp_path, server):
     crawlers = (("GPTBot", "OpenAI"), ("OAI-SearchBot", "OpenAI"), ("Crawler\x1b[31m/x", "Nobody"))
     yesterday = noon(today) - timedelta(days=1)
     land(lake, "acme", [visit(visited_at=yesterday, **GPTBOT | {"agent": agent, "operator": operator})

@@ -57,7 +57,7 @@ async def test_a_response_is_one_head_and_one_body_as_long_as_declared(messages,
         assert await asyncio.to_thread(theirs.makefile("rb").read) == received
 
 
-async def test_a_client_that_left_while_its_responses_waited_is_sent_nothing_more():
+async def test_a_disconnected_client_is_sent_nothing_more():
     class Client(asyncio.Protocol):
         def pause_writing(self):
             flow.pause_writing()
@@ -79,7 +79,7 @@ async def test_a_client_that_left_while_its_responses_waited_is_sent_nothing_mor
     assert (first.response_complete, second.response_complete, second.disconnected) == (True, False, True)
 
 
-def test_a_head_is_the_status_line_and_the_headers_without_control_characters():
+def test_a_response_head_refuses_control_characters():
     headers = [(b"content-length", b"0"), (b"x-name", b"caf\xe9\tau lait")]
     expected = b"HTTP/1.1 204 No Content\r\ncontent-length: 0\r\nx-name: caf\xe9\tau lait\r\n\r\n"
     assert encode_head(204, headers) == expected

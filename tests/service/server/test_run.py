@@ -36,7 +36,7 @@ def connected(port):
     return socket.create_connection(("127.0.0.1", port), timeout=60)
 
 
-def test_a_bad_setting_or_a_port_in_use_is_one_line_and_exit_code_2(tmp_path, forks):
+def test_a_bad_setting_or_a_used_port_is_one_line_and_code_2(tmp_path, forks):
     with socket.create_server(("127.0.0.1", 0)) as used:
         port = str(used.getsockname()[1])
         for flags in (("--port", "70000"), ("--host", "no.such.host.invalid"), ("--port", port)):
@@ -47,7 +47,7 @@ def test_a_bad_setting_or_a_port_in_use_is_one_line_and_exit_code_2(tmp_path, fo
 
 
 @pytest.mark.parametrize(("number", "base"), [(signal.SIGTERM, ""), (signal.SIGINT, "/v1")])
-def test_a_signal_lets_the_request_under_way_be_answered_and_ends_with_0(lake, serving, key_of, number, base):
+def test_a_signal_ends_the_server_after_its_running_requests(lake, serving, key_of, number, base):
     key = b"Authorization: Bearer " + key_of(lake).encode()
     with serving(lake, "--base-path", f"{base}/", is_installed=not base) as server, connected(server.port) as idle:
         assert server.address.endswith(f":{server.port}{base}")
@@ -158,7 +158,7 @@ def test_a_second_signal_ends_at_once_despite_waiting_requests(lake, serving, ke
         assert server.process.wait(5) == -signal.SIGTERM
 
 
-def test_a_second_port_answers_as_long_as_the_first_and_a_little_longer(lake, serving, key_of):
+def test_the_monitor_port_outlives_the_main_port(lake, serving, key_of):
     with socket.create_server(("127.0.0.1", 0)) as free:
         monitor = free.getsockname()[1]
 
@@ -247,7 +247,7 @@ def test_posts_that_nginx_sends_on_idle_connections_are_answered(lake, serving, 
     assert kept == pool
 
 
-def test_an_idle_connection_of_a_trusted_proxy_outlives_those_of_others(lake, serving):
+def test_an_idle_proxy_connection_outlives_others(lake, serving):
     assert limits.PROXY_IDLE_TIMEOUT_SECONDS > 60 > limits.IDLE_TIMEOUT_SECONDS
     with hurried(serving, lake, proxies="127.8.1.1", **HURRIED | {"PROXY_IDLE_TIMEOUT_SECONDS": 3.0}) as (port, _):
         proxy, other = (
