@@ -83,7 +83,7 @@ def walking(serving, lake, key, at):
         yield Walker(client, key)
 
 
-def test_a_finding_leads_to_a_fix_that_improves_the_log(lake, tmp_path, today, serving, capsys, key_of):
+def test_a_finding_leads_to_a_fix_and_a_measured_improvement(lake, tmp_path, today, serving, capsys, key_of):
     noon = datetime(today.year, today.month, today.day, 12, tzinfo=UTC) - timedelta(days=10)
     import_problems(lake, tmp_path, noon)  # they end the day before
     Compactor(lake, lambda: noon).run()

@@ -230,7 +230,7 @@ def test_a_body_that_keeps_coming_after_its_answer_is_cut_off(shared_lake, servi
                 assert time.monotonic() - begun < 15
 
 
-def test_only_an_idle_connection_is_closed_and_silently(port_and_header):
+def test_an_idle_connection_is_closed_without_an_answer(port_and_header):
     with connected(port_and_header[0], "127.4.0.4") as connection:
         for _ in range(3):
             connection.sendall(request(b"/healthz"))

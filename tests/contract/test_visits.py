@@ -335,7 +335,7 @@ def wait_at(gate, senders):
     until(lambda: gate.groups == [1] and gate.receiver._commits.count_pending("") == senders)
 
 
-def test_visits_that_wait_are_made_durable_together(client, lake, gate, monkeypatch):
+def test_waiting_visits_are_made_durable_together(client, lake, gate, monkeypatch):
     transactions = []
     monkeypatch.setattr(pending, "enqueue", lambda *args, keep=pending.enqueue: transactions.append(1) or keep(*args))
     first = gate.begin(client, row("/first"))

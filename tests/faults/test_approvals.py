@@ -16,7 +16,7 @@ KILLS = 1
 PATH, BODY = f"/jobs/{JOB}/actions", b'{"action_id": "approve_fix"}'
 
 
-def test_an_approval_and_its_message_survive_a_kill_as_one(program, traceable, tell, tmp_path):
+def test_a_kill_never_separates_an_approval_from_its_message(program, traceable, tell, tmp_path):
     undisturbed = tmp_path / "undisturbed"
     undisturbed.mkdir()
     undecided_job(undisturbed)

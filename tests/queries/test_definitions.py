@@ -49,7 +49,7 @@ def test_an_engine_with_copied_relations_equals_the_prelude(lake, file):
     assert {one.name for one in lake.staging.iterdir()} == set()
 
 
-def test_traffic_values_have_the_same_columns_after_rollups(lake, file):
+def test_rollups_define_the_columns_of_traffic_values(lake, file):
     land(lake, "acme", [visit()])
     RollupBuilder(lake).run()
     with closing(duckdb.connect(file, read_only=True)) as bound:
