@@ -20,8 +20,8 @@ from data.text import plural
 from data.visits import VISITS_OF_DAYS
 
 MAX_VISITS_PER_TRANSACTION: Final = 20_000
-"""The number of visits that are moved in one transaction, which limits memory: with distinct texts, 60 MB at most, and
-112 MB with 50,000, which took as much processor time."""
+"""The number of visits that are moved in one transaction, which limits memory: with distinct texts, to about 60 MB,
+where 50,000 take 112."""
 PIECE_VISITS: Final = 5_000
 """About as many visits are unpacked at once: as Python objects they take many times the memory of a table."""
 _ORDER: Final = [(name, "ascending") for name in ("day", "short_code", "visited_at")]
