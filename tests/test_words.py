@@ -136,9 +136,21 @@ def test_texts_say_is_not_a():
     assert [(text, file) for text, file in texts if said.search(text)] == []
 
 
-def test_names_of_tests_are_plain_english():
+@cache
+def functions_of_tests() -> list[str]:
+    """Names of all functions in the folder of tests."""
     texts = (path.read_text("utf-8") for path in (ROOT / "tests").rglob("*.py"))
-    names = [name for text in texts for name in re.findall(r"^ *(?:async )?def (\w+)\(", text, re.MULTILINE)]
+    return [name for text in texts for name in re.findall(r"^ *(?:async )?def (\w+)\(", text, re.MULTILINE)]
+
+
+def test_names_of_tests_have_at_most_60_characters():
+    names = [name for name in functions_of_tests() if name.startswith("test_")]
+    assert len(names) > 1_000
+    assert [name for name in names if len(name) > 60] == []
+
+
+def test_names_of_tests_are_plain_english():
+    names = functions_of_tests()
     assert len(names) > 1_000
     says_no = re.compile(r"(?<!there)_(is|are)_no_(?!longer)")
     assert [name for name in names if says_no.search(name) or PRONOUN.search(name)] == []
