@@ -40,8 +40,9 @@ class ClientAddresses:
     def __init__(self, proxies: Iterable[Network] = ()) -> None:
         networks = [*known_proxies(), *(tuple(proxies) or LOCAL)]
         self._proxies = Networks(networks)
-        starts = {r"\.".join([*str(one).split(".")[: one.prefixlen // 8], ""]) for one in networks if one.version == 4}
-        self._may_be_proxy = ":|^(?:{})".format("|".join(sorted(starts)))  # tells most clients without parsing them
+        octets = (str(one).split(".")[: min(one.prefixlen // 8, 3)] for one in networks if one.version == 4)
+        starts = sorted({r"\.".join([*whole, ""]) for whole in octets})
+        self._may_be_proxy = f":|^(?:{'|'.join(starts)})"  # tells most clients without parsing them
         self.client = lru_cache(1 << 14)(self._client_uncached)
 
     def resolved(self, requests: pa.Table) -> pa.Table:

@@ -85,7 +85,7 @@ def test_a_scheme_is_told_by_the_proxy_in_front(clients, peer, forwarded, scheme
 
 def test_any_network_may_be_one_of_proxies():
     request = {"ip": [CLIENT], "forwarded": [""], "scheme": ["own"], "forwarded_proto": ["told"]}
-    for network in (ip_network("0.0.0.0/0"), ip_network("198.51.0.0/16")):
+    for network in map(ip_network, ("0.0.0.0/0", "198.51.0.0/16", "198.51.100.6/31", f"{CLIENT}/32")):
         assert ClientAddresses([network]).resolved(pa.table(request))["scheme"].to_pylist() == ["told"]
 
 
