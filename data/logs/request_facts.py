@@ -11,6 +11,7 @@ _PARTS: Final = frozenset(
     )
 )  # fmt: skip
 """Values of `Sec-Fetch-Dest` of what a page loads. Evidence: https://www.w3.org/TR/fetch-metadata/#sec-fetch-dest-header"""
+_SCORES: Final = frozenset(map(str, range(1, 100)))
 _ENCRYPTED: Final = frozenset(("https", "wss", "h2", "grpcs"))
 _PLAIN: Final = frozenset(("http", "ws"))
 """Schemes, and the types that an AWS load balancer logs instead.
@@ -44,7 +45,7 @@ def request_facts(record: RequestRecord) -> int | None:
     """The bits of the facts that a record tells; None if it tells nothing."""
     mode, dest = record.fetch_mode, record.fetch_dest
     purpose = (record.purpose or "").lower()
-    score = int(record.bot_score) if record.bot_score and record.bot_score.isdecimal() else 0
+    score = int(record.bot_score) if record.bot_score in _SCORES else 0
     is_fetch_sent = bool(mode or dest)
     is_opened = mode == "navigate" and dest in {None, "document", "empty"}  # empty: passed on by a service worker
     facts = {

@@ -63,6 +63,8 @@ def test_fetch_metadata_tell_pages_from_their_parts(mode, dest, facts):
         ("30", 0),
         ("", 0),
         ("x", 0),
+        ("100", 0),
+        ("9" * 5_000, 0),  # more digits than Python makes an integer of
     ],
 )
 def test_a_bot_score_counts_below_thirty(score, fact):
