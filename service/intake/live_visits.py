@@ -1,8 +1,10 @@
 """Receives live visits. They are classified in turns between organizations, stored together, and then acknowledged."""
 
+import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Annotated, Final
 
 from msgspec import Meta, Struct, to_builtins
@@ -56,6 +58,8 @@ class VisitReceiver:
         self._commits = GroupCommit[PreparedVisits, IngestResult](
             lambda _, batch: self._store(batch), self._pool.executor
         )
+        self._large_bodies: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        """By organization. Parsed, a body takes ten times its bytes, so only one of them is at a time."""
         self._without_turn = 0
         """Number of visits that wait to be stored, or are being stored, without having taken a turn."""
         self.accepted = 0
@@ -80,25 +84,32 @@ class VisitReceiver:
 
     async def _land(self, body: bytes, caller: Caller) -> IngestResult:
         organization, is_share = caller.turn
-        if len(body) <= SMALL_BYTES:
-            rows = _split(body)
-        else:
-            rows = await self._pool.compute(organization, is_share, lambda: _split(body))
-        while True:
+        is_large = len(body) > SMALL_BYTES
+        async with self._large_bodies[organization] if is_large else nullcontext():
+            rows = await self._pool.compute(organization, is_share, lambda: _split(body)) if is_large else _split(body)
             prepared = PreparedVisits(Submission(organization, rows))
-            try:
-                takes_turns = len(rows) > SMALL or self._without_turn + len(rows) > MAX_WITHOUT_TURN
-                while takes_turns and not prepared.is_complete:
-                    await self._pool.compute(organization, is_share, lambda: self._prepare(prepared))  # noqa: B023
-            except STORAGE_ERRORS as error:
-                raise StorageUnavailable(error) from error
-            unprepared = 0 if prepared.is_complete else len(rows)
+            await self._prepare_in_turns(prepared, is_share)
+        while True:
+            unprepared = 0 if prepared.is_complete else len(prepared.submission.rows)
             self._without_turn += unprepared
             try:
-                with suppress(ZoneChanged):  # then they are dated in the new zone
-                    return await self._commits.add("", prepared)
+                return await self._commits.add("", prepared)
+            except ZoneChanged:  # then they are dated in the new zone
+                prepared = PreparedVisits(prepared.submission)
             finally:
                 self._without_turn -= unprepared
+            await self._prepare_in_turns(prepared, is_share)
+
+    async def _prepare_in_turns(self, prepared: PreparedVisits, is_share: bool) -> None:
+        """Prepare visits step by step, unless they are few enough to do that while they are stored."""
+        organization, rows = prepared.submission.organization, prepared.submission.rows
+        if len(rows) <= SMALL and self._without_turn + len(rows) <= MAX_WITHOUT_TURN:
+            return
+        try:
+            while not prepared.is_complete:
+                await self._pool.compute(organization, is_share, lambda: self._prepare(prepared))
+        except STORAGE_ERRORS as error:
+            raise StorageUnavailable(error) from error
 
     def _prepare(self, prepared: PreparedVisits) -> None:
         with self._warning():

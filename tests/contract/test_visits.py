@@ -370,6 +370,18 @@ async def test_small_posts_past_a_limit_take_turns(lake, monkeypatch):
     assert kept(lake) == {"/small": 1_000}
 
 
+async def test_large_bodies_of_one_organization_are_parsed_in_turn(lake, monkeypatch):
+    steps, prepare, caller = [], LiveIngest.prepare, Caller("acme", "editor", "key", is_key=True)
+    monkeypatch.setattr(LiveIngest, "prepare", lambda *both: steps.append(both[1]) or prepare(*both))
+    receiver = receiving.VisitReceiver(lambda: LiveIngest(lake), lambda _: False)
+    body = "\n".join(row(f"/{number}", user_agent=f"agent {number}") for number in range(9_000)).encode()
+    landed = await asyncio.gather(*(receiver._land(body, caller) for _ in range(3)))
+    await receiver.close()
+    assert sum(one.accepted for one in landed) == 27_000
+    assert [prepared for prepared, _ in itertools.groupby(steps)] == [*dict.fromkeys(steps)]
+    assert len(steps) > 3  # each took several
+
+
 FULL = {"error": "Nothing was stored: the disk is full or fails.", "message": "Retry later."}
 
 
