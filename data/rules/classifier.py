@@ -85,7 +85,7 @@ class Classifier:
         self._device_rules = DeviceRules()
         self._releases = BrowserReleases()
         self._find_referrer = ShortTextCache(1 << 14, self._find_referrer_uncached)
-        self.classify_user_agent = ShortTextCache(1 << 16, self._classify_user_agent)
+        self.classify_user_agent = ShortTextCache(1 << 14, self._classify_user_agent)
         """Classifies by the (unescaped) user agent alone: a bot, or a person with a device."""
         self._classify_any_build = ShortTextCache(1 << 14, self._apply_rules)
         self._classify_referral = ShortTextCache(

@@ -57,7 +57,7 @@ class Verifier:
         self._identifying = {name: identified_agent(name, rows) for name in identifying}
         self._of_agents = Networks(network for name in identifying for network in snapshots[name].networks)
         self._proxies = Networks([*known_proxies(), *proxies])
-        self._client_address = lru_cache(1 << 16)(self._client_address_uncached)
+        self._client_address = lru_cache(1 << 14)(self._client_address_uncached)
 
     def can_verify(self, classification: Classification) -> bool:
         """Whether an address can matter: there is a list for this agent, or for a person one that identifies agents."""
