@@ -1,4 +1,4 @@
-"""Resolves the client of each logged request, its address and scheme, past the proxies in front of the server."""
+"""Resolves the address, scheme and protocol of the client of each logged request, past proxies before the server."""
 
 import re
 from collections import Counter
@@ -32,6 +32,7 @@ LOCAL: Final = tuple(
 _LOCAL: Final = Networks(LOCAL)
 _NO_TEXT: Final = pa.scalar("", pa.string())
 _FORWARDED_FOR: Final = re.compile(r'(?i)(?:^|[;,\s])for="?([^;,"]*)')
+_FORWARDED_PROTO: Final = re.compile(r'(?i)(?:^|[;,\s])proto="?([a-z]+)')
 
 
 class ClientAddresses:
@@ -48,9 +49,10 @@ class ClientAddresses:
     def resolved(self, requests: pa.Table) -> pa.Table:
         """The requests of a log format with the client's address as `ip`, without `forwarded`.
 
-        If the log is that of a server, which has a `forwarded_proto`, `scheme` becomes that of the client's connection.
+        In the log of a server, which has a `forwarded_proto`, `scheme` and `protocol` become those of the client's own
+        connection: behind a proxy, what the proxy says of the scheme, and no protocol.
         """
-        requests = self._with_scheme(requests)
+        requests = self._of_own_connection(requests)
         peers, forwarded = requests["ip"], requests["forwarded"]
         requests = requests.drop_columns("forwarded")
         is_chain = pc.or_(pc.not_equal(forwarded, _NO_TEXT), pc.match_substring(peers, ","))
@@ -62,28 +64,43 @@ class ClientAddresses:
         clients = pa.array(map(self.client, *parts), pa.string())
         return requests.set_column(requests.schema.get_field_index("ip"), "ip", clients.take(pairs.indices))
 
-    def _with_scheme(self, requests: pa.Table) -> pa.Table:
+    def _of_own_connection(self, requests: pa.Table) -> pa.Table:
+        """The requests with the scheme and protocol of the client's connection, not of that of the nearest proxy."""
         if "forwarded_proto" not in requests.schema.names:
             return requests
-        known = [name for name in ("scheme", "forwarded_proto") if requests[name].null_count < len(requests)]
-        requests, own = requests.drop_columns(["scheme", "forwarded_proto"]), requests
-        if not known:
-            return requests
-        columns = [dictionary_encoded(pc.fill_null(own[name], _NO_TEXT)) for name in ("ip", "forwarded")]
+        columns = [dictionary_encoded(requests[name]) for name in ("ip", "forwarded")]
         pairs = composite_key(*(column.indices for column in columns))
         peers, chains = (column.dictionary.take(part) for column, part in zip(columns, pairs.parts, strict=True))
-        may_be = pc.or_(pc.not_equal(chains, _NO_TEXT), pc.match_substring_regex(peers, self._may_be_proxy))
+        is_chain = pc.or_(pc.not_equal(chains, _NO_TEXT), pc.match_substring(peers, ","))
+        may_be = pc.or_(is_chain, pc.match_substring_regex(peers, self._may_be_proxy))
         found = [*map(self._is_behind_proxy, *(texts.filter(may_be).to_pylist() for texts in (peers, chains)))]
-        is_behind = pc.replace_with_mask(pa.repeat(False, len(may_be)), may_be, pa.array(found, pa.bool_()))
-        scheme = pc.if_else(is_behind.take(pairs.indices), own["forwarded_proto"], own["scheme"])
-        return requests.append_column("scheme", scheme)
+        scheme, told = requests["scheme"], requests["forwarded_proto"]
+        requests = requests.drop_columns(["scheme", "forwarded_proto"])
+        if any(found):
+            is_behind = pc.replace_with_mask(pa.repeat(False, len(may_be)), may_be, pa.array(found, pa.bool_()))
+            in_chain = pa.array(map(self._scheme_in, chains.to_pylist()), pa.string()).take(pairs.indices)
+            is_behind = is_behind.take(pairs.indices)
+            scheme = pc.if_else(is_behind, pc.coalesce(told, in_chain), scheme)
+            protocol = pc.if_else(is_behind, _NO_TEXT, requests["protocol"])
+            requests = requests.set_column(requests.schema.get_field_index("protocol"), "protocol", protocol)
+        return requests if scheme.null_count == len(scheme) else requests.append_column("scheme", scheme)
+
+    def _scheme_in(self, chain: str) -> str | None:
+        """The scheme by which the client reached the first proxy, as `Forwarded` has it; None if it does not."""
+        for hop in reversed(chain.split(",")) if "=" in chain else ():
+            address, scheme = _FORWARDED_FOR.search(hop), _FORWARDED_PROTO.search(hop)
+            if address is None or not self._is_proxy(address[1].strip()):  # what is left of it may be made up
+                return scheme[1].lower() if scheme else None
+        return None
 
     def _is_behind_proxy(self, peer: str, forwarded: str) -> bool:
-        """Whether the scheme of the server is that of a proxy's connection.
+        """Whether the scheme and the protocol of the server are those of a proxy's connection.
 
         The peer is a proxy, or the server has replaced it by an address of the chain. Without a chain, an address of
         this machine is a client's: a local test.
         """
+        if "," in peer:
+            return self._is_proxy(peer.rpartition(",")[2].strip())
         if not forwarded:
             return peer.startswith("unix:") or (self._is_proxy(peer) and not peer.startswith(("127.", "::1")))
         return parse_address(peer) is None or self._is_proxy(peer) or peer in _hops(forwarded)

@@ -14,6 +14,8 @@ SELECT
     '' AS referrer,
     '' AS user_agent,
     '' AS country,
+    CAST(NULL AS VARCHAR) AS scheme,
+    CAST(NULL AS VARCHAR) AS forwarded_proto,
     len(parts) = 3 AND NOT names_a_host(head, first, second) AS is_complete,
     '' AS reject_reason,
     FALSE AS is_repaired

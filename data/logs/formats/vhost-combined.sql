@@ -14,6 +14,8 @@ SELECT
     referrer,
     user_agent,
     country_after(parts) AS country,
+    CAST(NULL AS VARCHAR) AS scheme,
+    CAST(NULL AS VARCHAR) AS forwarded_proto,
     len(parts) >= 6 AND names_a_host(head, first, second) AS is_complete,
     '' AS reject_reason,
     len(parts) = 6 AS is_repaired

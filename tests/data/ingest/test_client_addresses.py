@@ -63,6 +63,9 @@ def test_named_proxies_take_the_place_of_local_networks():
     assert clients.client(CDN, CLIENT) == CLIENT
 
 
+SCHEMES = {"scheme": ["own"], "forwarded_proto": ["told"]}
+
+
 @pytest.mark.parametrize(
     ("peer", "forwarded", "scheme"),
     [
@@ -76,15 +79,36 @@ def test_named_proxies_take_the_place_of_local_networks():
         ("unix:", "", "told"),
         ("unix:", CLIENT, "told"),
         ("", CLIENT, "told"),
+        (f"{CLIENT}, 10.0.0.1", "", "told"),
+        (f"10.0.0.1, {CLIENT}", "", "own"),
     ],
 )
-def test_a_scheme_is_told_by_the_proxy_in_front(clients, peer, forwarded, scheme):
-    request = {"ip": [peer], "forwarded": [forwarded], "scheme": ["own"], "forwarded_proto": ["told"]}
-    assert clients.resolved(pa.table(request))["scheme"].to_pylist() == [scheme]
+def test_behind_a_proxy_its_word_counts(clients, peer, forwarded, scheme):
+    request = {"ip": [peer], "forwarded": [forwarded], "protocol": ["HTTP/2"], **SCHEMES}
+    found = clients.resolved(pa.table(request))
+    assert found["scheme"].to_pylist() == [scheme]
+    assert found["protocol"].to_pylist() == ["HTTP/2" if scheme == "own" else ""]
+
+
+@pytest.mark.parametrize(
+    ("forwarded", "scheme"),
+    [
+        (f"for={CLIENT};proto=https", "https"),
+        (f'by=a;Proto="HTTPS";For="{CLIENT}:80"', "https"),
+        (f"for={FORGED};proto=http, for={CLIENT};proto=https, for=10.0.0.2;proto=http", "https"),
+        (f"for={FORGED};proto=https, for={CLIENT}", None),
+        ("for=10.0.0.3;proto=https", None),
+        ("for=unknown;proto=https", "https"),
+    ],
+)
+def test_forwarded_tells_the_scheme_of_its_client(clients, forwarded, scheme):
+    request = {"ip": ["10.0.0.1"], "forwarded": [forwarded], "protocol": ["HTTP/1.1"], "scheme": ["http"]}
+    found = clients.resolved(pa.table(request | {"forwarded_proto": pa.array([None], pa.string())}))
+    assert (found["scheme"].to_pylist() if "scheme" in found.schema.names else [None]) == [scheme]
 
 
 def test_any_network_may_be_one_of_proxies():
-    request = {"ip": [CLIENT], "forwarded": [""], "scheme": ["own"], "forwarded_proto": ["told"]}
+    request = {"ip": [CLIENT], "forwarded": [""], "protocol": ["HTTP/1.1"], **SCHEMES}
     for network in map(ip_network, ("0.0.0.0/0", "198.51.0.0/16", "198.51.100.6/31", f"{CLIENT}/32")):
         assert ClientAddresses([network]).resolved(pa.table(request))["scheme"].to_pylist() == ["told"]
 
