@@ -19,7 +19,7 @@ ALLOWED = {
     "data/manifest/kinds.py:rows": "as rows, with the table of a kind of files",
     "data/manifest/database.py:rows": "hands on what its callers give it, and they are looked at here",
     "data/logs/formats.py:read": "the name of a format of ours and the SQL file of that name",
-    "data/logs/nginx_log_format.py:": "names of variables, constants of that file",
+    "data/logs/line_layout.py:": "names of variables, constants of that file",
     "queries/shell.py:script": "a script for DuckDB's own shell: names of ours, and values as literals",
     "queries/compiler/names.py:_schema_of": "queries of ours, written again to be described",
     "queries/locked_engine.py:describe": "the same queries, which are described and not run",

@@ -22,7 +22,7 @@ from data.ingest.pipeline import Rules, Tenant, VisitBuilder
 from data.logs import formats
 from data.logs.columns import ColumnNames
 from data.logs.format_names import FORMATS
-from data.logs.nginx_log_format import NginxLogFormat
+from data.logs.line_layout import LineLayout
 from data.logs.reported import MAX_CLOCK_SKEW
 from data.logs.source import Block, Source
 from data.rules.paths import ASSET_PATTERN
@@ -41,7 +41,7 @@ class Options:
     log_format: str = "auto"
     short_code_pattern: str = SHORT_CODE_PATTERN
     columns: ColumnNames = field(default_factory=ColumnNames)
-    nginx_log_format: NginxLogFormat | None = None
+    layout: LineLayout | None = None
     skip_assets: bool = False  # whether requests for images, styles, scripts and fonts are left out
     needs_domain: bool = False  # whether a log whose lines name no host is refused without `domain`
 
@@ -54,9 +54,9 @@ class Options:
         if self.log_format not in known:
             raise BadInput(
                 f"{self.log_format!r} is not a known log format; use one of {', '.join(known)}. "
-                "A Parquet file is read as ndjson, a log of nginx's own format with --log-format."
+                "A Parquet file is read as ndjson, a log of your own format of nginx or Apache with --log-format."
             )
-        if self.nginx_log_format and (self.log_format != "auto" or self.columns.renamed):
+        if self.layout and (self.log_format != "auto" or self.columns.renamed):
             raise BadInput("--log-format describes the whole line; omit --format and --columns.")
         if self.columns.renamed and self.log_format not in ("auto", *formats.NAMED_COLUMN_FORMATS):
             raise BadInput(
@@ -66,14 +66,14 @@ class Options:
     @property
     def flag(self) -> str:
         """The command-line flag that is also needed to import later lines of this log; '' when none is needed."""
-        if self.nginx_log_format:
+        if self.layout:
             return "--log-format"
         return "--columns" if self.columns.renamed else ""
 
     @property
     def reader(self) -> str:
         """The format of the lines, followed by its flag if it needs one; auto when it is to be detected."""
-        log_format = formats.NGINX_LOG_FORMAT if self.nginx_log_format else self.log_format
+        log_format = self.layout.server if self.layout else self.log_format
         return log_format if log_format == "auto" else self.with_flag(log_format)
 
     def with_flag(self, log_format: str) -> str:
@@ -159,7 +159,7 @@ class BlockReader:
 
     def _context(self, block: Block, options: Options) -> formats.FormatContext:
         latest = (self._now() + MAX_CLOCK_SKEW).astimezone(UTC).replace(tzinfo=None)
-        return formats.FormatContext(block.header, block.fields, options.columns, options.nginx_log_format, latest)
+        return formats.FormatContext(block.header, block.fields, options.columns, options.layout, latest)
 
 
 class ReaderPool:

@@ -4,7 +4,8 @@ A format's SQL selects from the relation `lines` (number, line) the columns numb
 visited_at (UTC), method, target, protocol, status (0: none was sent), bytes_sent (text), referrer, user_agent, country,
 is_complete, reject_reason and is_repaired, and any other column of a visit that it has, with its type.
 A format that has more of the request adds columns of RequestRecord (data/logs/request_facts.py), NULL where they are
-not logged. That of a server adds `forwarded_proto` (X-Forwarded-Proto) to `scheme`, since its own may be a proxy's.
+not logged. That of a server has `scheme` and `forwarded_proto` (X-Forwarded-Proto), since its own scheme and protocol
+may be a proxy's.
 `ip` is the address that connected, or where a log lacks it, a chain like `forwarded`: the addresses that came with the
 request, of which each proxy added one at the right end.
 `reject_reason` may explain why a line is not complete. Missing text is ''. When a request line cannot be parsed,
@@ -24,7 +25,7 @@ import pyarrow.compute as pc
 from data.errors import BadInput
 from data.logs.columns import FIELD_NAMES, ColumnNames, columns_in_header, columns_in_objects
 from data.logs.format_names import FORMATS
-from data.logs.nginx_log_format import VARIABLES, VARIABLES_TYPE, NginxLogFormat
+from data.logs.line_layout import VARIABLES, VARIABLES_TYPE, LineLayout
 from data.logs.reported import MAX_BYTES_SENT
 from data.logs.source import BOM, MAX_LINE_BYTES
 from data.sql import read_sql
@@ -42,9 +43,6 @@ REQUIRED_CHARACTERS: Final = {
     "nginx-json": "{", "ndjson": "{",
 }  # fmt: skip
 """A character that every line of a format contains: logs without it need not be parsed to rule the format out."""
-
-NGINX_LOG_FORMAT: Final = "nginx"
-"""The format of logs described by nginx's log_format directive. It cannot be detected from the lines."""
 
 IN_FUTURE: Final = "more than a day in the future"
 """The reason of a line whose time is later than FormatContext.latest."""
@@ -64,7 +62,7 @@ class FormatContext:
     header: bytes = b""  # the first line of their file
     fields: bytes = b""  # the last line before them that begins with #Fields:
     columns: ColumnNames = field(default_factory=ColumnNames)
-    nginx_log_format: NginxLogFormat | None = None
+    layout: LineLayout | None = None
     latest: datetime = datetime.max  # (naive, UTC) a later time is an error
 
     def parameters(self, name: str) -> dict[str, Any]:
@@ -79,8 +77,8 @@ class FormatContext:
             names = columns_in_header(self.header)
             positions = self.columns.positions(names)
             return {"fields": list(FIELD_NAMES), "positions": positions, "width": len(names)}
-        if name == NGINX_LOG_FORMAT and self.nginx_log_format:
-            return {"pattern": self.nginx_log_format.pattern, "names": list(self.nginx_log_format.names)}
+        if self.layout and name == self.layout.server:
+            return {"pattern": self.layout.pattern, "names": list(self.layout.names)}
         return {}
 
 
@@ -184,8 +182,8 @@ class LineReader:
         if not best:
             raise BadInput(
                 f"no known log format matches its first {plural(len(sample), 'line')}; known formats are "
-                f"{', '.join(FORMATS)}. "
-                "Describe lines like nginx's with --log-format; name columns of JSON, CSV or Parquet with --columns."
+                f"{', '.join(FORMATS)}. Describe lines of nginx or Apache with --log-format; "
+                "name columns of JSON, CSV or Parquet with --columns."
             )
         return best
 

@@ -1,69 +1,151 @@
-"""Compiles an nginx log_format description into a regular expression (RE2) for its lines.
+"""Compiles the layout of a log's lines, a log_format of nginx or a LogFormat of Apache, into an RE2 pattern.
 
-formats/nginx.sql and its macros in formats/fields.sql map the variables to the columns of a request.
+The macros in formats/fields.sql map the variables of nginx to the columns of a request. Directives of Apache are named
+after the variable that has the same value.
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import re2
 
 from data.errors import BadInput
 
 VARIABLES: Final = (
-    "time_iso8601", "time_local", "msec", "remote_addr", "http_x_forwarded_for", "proxy_add_x_forwarded_for",
-    "http_forwarded", "http_x_real_ip", "http_cf_connecting_ip", "http_true_client_ip", "request", "request_method",
-    "request_uri", "uri", "args", "server_protocol", "status", "http_referer", "http_user_agent", "host", "http_host",
-    "server_name", "http_cf_ipcountry", "geoip_country_code", "geoip2_data_country_code", "body_bytes_sent",
-    "bytes_sent", "scheme", "http_x_forwarded_proto", "http_sec_fetch_mode", "http_sec_fetch_dest", "http_sec_purpose",
-    "http_purpose", "http_x_purpose", "http_x_moz", "http_x_firefox_ai", "http_accept_language",
-    "http_signature_agent", "http_signature_input",
+    "time_iso8601", "time_local", "msec", "remote_addr", "realip_remote_addr", "http_x_forwarded_for",
+    "proxy_add_x_forwarded_for", "http_forwarded", "http_x_real_ip", "http_cf_connecting_ip", "http_true_client_ip",
+    "request", "request_method", "request_uri", "uri", "args", "server_protocol", "status", "http_referer",
+    "http_user_agent", "host", "http_host", "server_name", "http_cf_ipcountry", "geoip_country_code",
+    "geoip2_data_country_code", "body_bytes_sent", "bytes_sent", "scheme", "https", "ssl_protocol",
+    "http_x_forwarded_proto", "http_sec_fetch_mode", "http_sec_fetch_dest", "http_sec_purpose", "http_purpose",
+    "http_x_purpose", "http_x_moz", "http_x_firefox_ai", "http_accept_language", "http_signature_agent",
+    "http_signature_input",
 )  # fmt: skip
-"""The variables that are used. Others are matched and ignored."""
-VARIABLES_TYPE: Final = f"CREATE TYPE nginx_variables AS STRUCT({', '.join(f'{name} VARCHAR' for name in VARIABLES)});"
+"""The variables of nginx that are used. Others are matched and ignored."""
+VARIABLES_TYPE: Final = f"CREATE TYPE layout_variables AS STRUCT({', '.join(f'{name} VARCHAR' for name in VARIABLES)});"
 """The type of a line's variables; those that are not logged are NULL."""
 
+_ANY: Final = "(.*?)"
+_QUOTED: Final = r"((?:[^\"\\]|\\.)*)"
+"""Text between quotes, of which those inside are escaped."""
+_LOCAL: Final = r"(\d\d/[A-Za-z]{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4})"
+_ISO: Final = r"(\d{4}-\d\d-\d\dT[0-9:.]+(?:Z|[+-]\d\d:?\d\d))"
+_NUMBER: Final = r"(\d+(?:\.\d+)?)"
+_NGINX_SHAPES: Final = {"time_local": _LOCAL, "time_iso8601": _ISO, "msec": _NUMBER}
+"""Patterns of variables with a fixed shape, so that no text in another field can be mistaken for them."""
 _REQUIRED: Final = {"time": ("time_local", "time_iso8601", "msec"), "request": ("request", "request_uri", "uri")}
 """What a log must hold, and the variables of which one says it."""
-_SHAPES: Final = {
-    "time_local": r"\d\d/[A-Za-z]{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}",
-    "time_iso8601": r"\d{4}-\d\d-\d\dT[0-9:.]+(?:Z|[+-]\d\d:?\d\d)",
-    "msec": r"\d+(?:\.\d+)?",
-}
-"""Exact patterns of variables with a fixed shape, so that no text in another field can be mistaken for them."""
-_VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})", re.ASCII)
+
+_APACHE: Final = {
+    "h": ("remote_addr", _ANY), "a": ("remote_addr", _ANY), "{c}a": ("realip_remote_addr", _ANY),
+    "t": ("time_local", rf"\[{_LOCAL}\]"), "{%d/%b/%Y:%H:%M:%S %z}t": ("time_local", _LOCAL),
+    "{%Y-%m-%dT%H:%M:%S%z}t": ("time_iso8601", _ISO), "{%FT%T%z}t": ("time_iso8601", _ISO),
+    "{sec}t": ("msec", _NUMBER), "{msec}t": ("msec", _NUMBER), "{usec}t": ("msec", _NUMBER),
+    "r": ("request", _ANY), "m": ("request_method", _ANY), "U": ("uri", r"([^?]*?)"), "q": ("args", r"(?:\?(.*?))?"),
+    "H": ("server_protocol", _ANY), "s": ("status", _ANY), "v": ("server_name", _ANY), "V": ("host", _ANY),
+    "b": ("body_bytes_sent", _ANY), "B": ("body_bytes_sent", _ANY), "O": ("bytes_sent", _ANY),
+    "{REQUEST_SCHEME}x": ("scheme", _ANY), "{HTTPS}x": ("https", _ANY), "{SSL_PROTOCOL}x": ("ssl_protocol", _ANY),
+}  # fmt: skip
+"""The variable that a directive of Apache has the value of, and its pattern; `%{Name}i` is `$http_name`.
+
+Evidence: https://httpd.apache.org/docs/2.4/mod/mod_log_config.html#formats and mod_ssl.html#logformats
+"""
+_APACHE_REQUIRED: Final = {"time": ("%t", "%{%FT%T%z}t", "%{sec}t"), "request": ("%r", "%U")}
+_VARIABLE: Final = re.compile(r"\$(?:(\w+)|\{(\w+)\})", re.ASCII)
+_DIRECTIVE: Final = re.compile(r"%(!?\d+(?:,\d+)*)?[<>]?(\{[^}]*\})?(\^[A-Za-z]{2}|[A-Za-z%])")
 
 
 @dataclass(frozen=True)
-class NginxLogFormat:
-    """A compiled log_format: an RE2 pattern with one group for each of `names`, in this order."""
+class LineLayout:
+    """The layout of a log's lines: an RE2 pattern with one group for each of `names`, in this order."""
 
+    server: str
+    """nginx or apache: the name of the log's format."""
     pattern: str
     names: tuple[str, ...]
 
 
-def parse_nginx_log_format(text: str) -> NginxLogFormat:
-    """Compile a description such as `$remote_addr [$time_local] "$request" $status`.
+class _Piece(NamedTuple):
+    """A variable in a description, with the literal text before it."""
 
-    Raises BadInput when it lacks the time or the request, or when two variables have no text between them.
+    before: str
+    written: str
+    name: str
+    pattern: str
+
+
+def parse_layout(text: str) -> LineLayout:
+    r"""Compile a description: `$remote_addr [$time_local] "$request" $status` of nginx, `%h %t "%r" %>s` of Apache.
+
+    Quotes may be written as `\"`, as in Apache's configuration. Raises BadInput when it lacks the time or the request,
+    or when two variables have no text between them.
     """
-    text = text.replace("\\t", "\t")  # as nginx reads it
-    pattern, names, end, before = "", [], 0, ""
-    for match in _VARIABLE.finditer(text):
-        name, literal = match[1] or match[2], text[end : match.start()]
-        if before and not literal:
+    text = text.replace(r"\t", "\t").replace(r"\"", '"')  # as the servers read it
+    is_apache = not _VARIABLE.search(text) and _DIRECTIVE.search(text) is not None
+    pieces, rest = _pieces_of_apache(text) if is_apache else _pieces_of_nginx(text)
+    pattern, names, last = "", list[str](), None
+    for number, piece in enumerate(pieces, 1):
+        shape, after = piece.pattern, pieces[number].before if number < len(pieces) else rest
+        if last and not piece.before and shape == _ANY == last.pattern:
             raise BadInput(
-                f"--log-format has ${before} and ${name} next to each other, so their boundary is ambiguous; "
-                "add the text between them."
+                f"--log-format has {last.written} and {piece.written} next to each other, so their boundary is "
+                "ambiguous; add the text between them."
             )
-        shape = _SHAPES.get(name, ".*?")
-        is_new = name in VARIABLES and name not in names
-        pattern += re2.escape(literal) + (f"({shape})" if is_new else f"(?:{shape})")
-        names += [name] if is_new else []
-        end, before = match.end(), name
+        if is_apache and shape == _ANY and piece.before.endswith('"') and after.startswith('"'):
+            shape = _QUOTED
+        is_new = piece.name in VARIABLES and piece.name not in names
+        pattern += re2.escape(piece.before) + (shape if is_new else _without_group(shape))
+        names += [piece.name] if is_new else []
+        last = piece
     for what, wanted in _REQUIRED.items():
         if not set(names) & set(wanted):
-            *others, last = (f"${name}" for name in wanted)
-            raise BadInput(f"--log-format has no {what}: add {', '.join(others)} or {last}.")
-    return NginxLogFormat(f"^{pattern}{re2.escape(text[end:])}$", tuple(names))
+            *others, best = _APACHE_REQUIRED[what] if is_apache else (f"${name}" for name in wanted)
+            raise BadInput(f"--log-format has no {what}: add {', '.join(others)} or {best}.")
+    return LineLayout("apache" if is_apache else "nginx", f"^{pattern}{re2.escape(rest)}$", tuple(names))
+
+
+def _pieces_of_nginx(text: str) -> tuple[list[_Piece], str]:
+    """The variables of a log_format, and the text after the last."""
+    pieces, end = list[_Piece](), 0
+    for match in _VARIABLE.finditer(text):
+        name = match[1] or match[2]
+        pieces.append(_Piece(text[end : match.start()], f"${name}", name, _NGINX_SHAPES.get(name, _ANY)))
+        end = match.end()
+    return pieces, text[end:]
+
+
+def _pieces_of_apache(text: str) -> tuple[list[_Piece], str]:
+    """The directives of a LogFormat, and the text after the last."""
+    pieces, before = list[_Piece](), ""
+    for literal, match in _split(text):
+        before += literal
+        if match is None:
+            break
+        statuses, parameter, letter = match.groups()
+        if letter == "%":
+            before += "%"
+            continue
+        directive = re.sub(r"^\{(begin|end):", "{", parameter or "") + letter
+        name, pattern = _APACHE.get(directive, ("", _ANY))
+        if letter == "i" and parameter:
+            name = f"http_{parameter[1:-1].lower().replace('-', '_')}"
+        # with a list of statuses, the value of others is a dash, which would say that nothing was sent
+        pieces.append(_Piece(before, match[0], "" if statuses else name, pattern))
+        before = ""
+    return pieces, before
+
+
+def _split(text: str) -> Iterator[tuple[str, re.Match[str] | None]]:
+    """The directives of a LogFormat, each with the text before it; None with the text after the last."""
+    end = 0
+    for match in _DIRECTIVE.finditer(text):
+        yield text[end : match.start()], match
+        end = match.end()
+    yield text[end:], None
+
+
+def _without_group(shape: str) -> str:
+    """A pattern of _APACHE or _NGINX_SHAPES whose text is matched and ignored."""
+    return re.sub(r"(?<!\\)\((?!\?)", "(?:", shape, count=1)

@@ -58,6 +58,40 @@ CREATE MACRO nginx_purpose(v) AS coalesce(non_empty(v['http_sec_purpose']), non_
 CREATE MACRO nginx_country(v) AS country_of(
     coalesce(non_empty(v['http_cf_ipcountry']), non_empty(v['geoip_country_code']),
         non_empty(v['geoip2_data_country_code'])));
+-- Without TLS, $https is '' and Apache's %{HTTPS}x is off; the protocol of TLS is '' or a dash.
+CREATE MACRO nginx_scheme(v) AS coalesce(non_empty(v['scheme']),
+    CASE WHEN v['https'] = 'on' THEN 'https' WHEN v['https'] IN ('', 'off') THEN 'http' END,
+    CASE WHEN v['ssl_protocol'] IN ('', '-') THEN 'http' WHEN v['ssl_protocol'] IS NOT NULL THEN 'https' END);
+-- The requests in lines whose variables, as `v`, were read; `source` is the name of their relation.
+CREATE MACRO nginx_requests(source) AS TABLE
+SELECT
+    number,
+    bytes,
+    nginx_domain(v) AS domain,
+    coalesce(v.remote_addr, v.realip_remote_addr, '') AS ip,
+    nginx_forwarded(v) AS forwarded,
+    nginx_time(v) AS visited_at,
+    request.method,
+    request.target,
+    request.protocol,
+    status_of(nullif(v.status, '')) AS status,
+    coalesce(non_empty(v.body_bytes_sent), v.bytes_sent) AS bytes_sent,
+    coalesce(non_empty(v.http_referer), '') AS referrer,
+    coalesce(non_empty(v.http_user_agent), '') AS user_agent,
+    nginx_country(v) AS country,
+    nginx_scheme(v) AS scheme,
+    non_empty(v.http_x_forwarded_proto) AS forwarded_proto,
+    dash_as_empty(v.http_sec_fetch_mode) AS fetch_mode,
+    dash_as_empty(v.http_sec_fetch_dest) AS fetch_dest,
+    nginx_purpose(v) AS purpose,
+    dash_as_empty(v.http_x_firefox_ai) AS firefox_ai,
+    dash_as_empty(v.http_accept_language) AS accept_language,
+    dash_as_empty(v.http_signature_agent) AS signature_agent,
+    dash_as_empty(v.http_signature_input) AS signature_input,
+    is_complete,
+    '' AS reject_reason,
+    FALSE AS is_repaired
+FROM (SELECT *, nginx_request(v) AS request FROM query_table(source));
 
 CREATE MACRO unquoted(cell) AS
     CASE WHEN starts_with(cell, '"') THEN replace(cell[2:-2], '""', '"') ELSE cell END;

@@ -1,37 +1,8 @@
--- Logs described by nginx's log_format directive.
--- Parameters, from nginx_log_format.py: pattern, a regular expression; names, the names of its groups.
-SELECT
-    number,
-    bytes,
-    nginx_domain(v) AS domain,
-    coalesce(v.remote_addr, '') AS ip,
-    nginx_forwarded(v) AS forwarded,
-    nginx_time(v) AS visited_at,
-    request.method,
-    request.target,
-    request.protocol,
-    status_of(nullif(v.status, '')) AS status,
-    coalesce(non_empty(v.body_bytes_sent), v.bytes_sent) AS bytes_sent,
-    coalesce(non_empty(v.http_referer), '') AS referrer,
-    coalesce(non_empty(v.http_user_agent), '') AS user_agent,
-    nginx_country(v) AS country,
-    v.scheme,
-    non_empty(v.http_x_forwarded_proto) AS forwarded_proto,
-    dash_as_empty(v.http_sec_fetch_mode) AS fetch_mode,
-    dash_as_empty(v.http_sec_fetch_dest) AS fetch_dest,
-    nginx_purpose(v) AS purpose,
-    dash_as_empty(v.http_x_firefox_ai) AS firefox_ai,
-    dash_as_empty(v.http_accept_language) AS accept_language,
-    dash_as_empty(v.http_signature_agent) AS signature_agent,
-    dash_as_empty(v.http_signature_input) AS signature_input,
-    fits AS is_complete,
-    '' AS reject_reason,
-    FALSE AS is_repaired
-FROM (
-    SELECT *, nginx_request(v) AS request
-    FROM (
-        SELECT number, strlen(line) AS bytes, CAST(regexp_extract(line, $pattern, $names) AS nginx_variables) AS v,
-            regexp_matches(line, $pattern) AS fits
-        FROM lines
-    )
+-- Lines that a log_format of nginx describes. Parameters, from line_layout.py: pattern, a regular expression, and names
+-- of its groups.
+WITH matched AS (
+    SELECT number, strlen(line) AS bytes, CAST(regexp_extract(line, $pattern, $names) AS layout_variables) AS v,
+        regexp_matches(line, $pattern) AS is_complete
+    FROM lines
 )
+SELECT * FROM nginx_requests('matched')

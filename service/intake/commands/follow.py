@@ -21,7 +21,7 @@ from service.intake.commands.importing import (
     ColumnsOption,
     DomainOption,
     FormatOption,
-    NginxLogFormatOption,
+    LayoutOption,
     importer_of,
     judge_past_days,
     options_of,
@@ -45,7 +45,7 @@ def follow(
     organization: OrganizationOption,
     domain: DomainOption = "",
     log_format: FormatOption = "auto",
-    nginx_log_format: NginxLogFormatOption = "",
+    layout: LayoutOption = "",
     columns: ColumnsOption = "",
     short_code_pattern: Annotated[str, flag("short_code_pattern")] = SHORT_CODE_PATTERN,
     skip_assets: Annotated[bool, flag("skip_assets")] = False,
@@ -75,7 +75,7 @@ def follow(
 
     drop = _drop_of(log, once)
     console = messages()
-    options = options_of(organization, domain, log_format, nginx_log_format, columns, short_code_pattern, skip_assets)
+    options = options_of(organization, domain, log_format, layout, columns, short_code_pattern, skip_assets)
     opened = Lake(lake, create=True)
     importer = importer_of(opened, trusted_proxies, geoip)
     console.print(f"Lake: {opened.root}")

@@ -29,7 +29,7 @@ DomainOption = Annotated[str, typer.Option(help="domain of lines that name no ho
 FormatOption = Annotated[
     str, typer.Option("--format", help=f"auto, or one of {', '.join(FORMATS)}; for Parquet files: ndjson")
 ]
-NginxLogFormatOption = Annotated[
+LayoutOption = Annotated[
     str,
     typer.Option(
         "--log-format",
@@ -51,7 +51,7 @@ def import_logs(
     organization: OrganizationOption,
     domain: DomainOption = "",
     log_format: FormatOption = "auto",
-    nginx_log_format: NginxLogFormatOption = "",
+    layout: LayoutOption = "",
     columns: ColumnsOption = "",
     short_code_pattern: Annotated[str, flag("short_code_pattern")] = SHORT_CODE_PATTERN,
     skip_assets: Annotated[bool, flag("skip_assets")] = False,
@@ -75,7 +75,7 @@ def import_logs(
 
     Example: traffic import /var/log/nginx/access.log* --org acme --domain go.example.com
     """
-    options = options_of(organization, domain, log_format, nginx_log_format, columns, short_code_pattern, skip_assets)
+    options = options_of(organization, domain, log_format, layout, columns, short_code_pattern, skip_assets)
     summaries = []
     with ExitStack() as stack:
         is_made_up = dry_run and is_new(lake)
@@ -112,7 +112,7 @@ def options_of(
     organization: str,
     domain: str,
     log_format: str,
-    nginx_log_format: str,
+    layout: str,
     columns: str,
     short_code_pattern: str,
     skip_assets: bool,
@@ -120,10 +120,10 @@ def options_of(
     """The import options given by the flags. Raises BadInput."""
     from data.ingest.importer import Options
     from data.logs.columns import columns_from
-    from data.logs.nginx_log_format import parse_nginx_log_format
+    from data.logs.line_layout import parse_layout
 
     names = columns_from(columns)
-    nginx = parse_nginx_log_format(nginx_log_format) if nginx_log_format else None
+    nginx = parse_layout(layout) if layout else None
     return Options(
         organization, domain.lower(), log_format, short_code_pattern, names, nginx, skip_assets, needs_domain=True
     )

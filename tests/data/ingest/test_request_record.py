@@ -9,7 +9,7 @@ import pytest
 
 from data.ingest.importer import Options
 from data.ingest.live import LiveIngest
-from data.logs.nginx_log_format import parse_nginx_log_format
+from data.logs.line_layout import parse_layout
 from data.logs.reported import Submission
 from data.signals import BITS
 from data.store.pending import flush_all
@@ -82,14 +82,50 @@ def test_an_nginx_log_format_has_the_facts_of_its_variables(facts):
         f'198.51.100.7 [01/Mar/2026:10:05:0{number} +0000] "GET / HTTP/1.1" 200 "Chrome" {rest}\n'
         for number, (rest, _) in enumerate(NGINX_FACTS)
     ]
-    found = facts("".join(lines), nginx_log_format=parse_nginx_log_format(NGINX))
+    found = facts("".join(lines), layout=parse_layout(NGINX))
     assert found == [wanted for _, wanted in NGINX_FACTS]
 
 
+APACHE = (
+    '%h %t "%r" %>s "%{User-Agent}i" %{HTTPS}x "%{Sec-Fetch-Mode}i" "%{Sec-Purpose}i" "%{Accept-Language}i" '
+    '"%{Signature-Agent}i"'
+)
+APACHE_FACTS = [
+    ('on "navigate" "-" "de, en;q=0.5" "-"', "https fetch_sent navigation language_sent"),
+    ('on "navigate" "prefetch;prerender" "de" "-"', "https fetch_sent navigation loaded_ahead language_sent"),
+    (r'off "-" "-" "-" "\"https://chatgpt.com\""', "plain_http fetch_absent language_absent signed"),
+]
+
+
+def test_a_log_format_of_apache_has_the_facts_of_its_directives(facts):
+    lines = [
+        f'198.51.100.7 [01/Mar/2026:10:05:0{number} +0000] "GET / HTTP/1.1" 200 "Chrome" {rest}\n'
+        for number, (rest, _) in enumerate(APACHE_FACTS)
+    ]
+    assert facts("".join(lines), layout=parse_layout(APACHE)) == [wanted for _, wanted in APACHE_FACTS]
+
+
+@pytest.mark.parametrize(
+    ("directive", "logged", "wanted"),
+    [
+        ("%{SSL_PROTOCOL}x", "TLSv1.3", "https"),
+        ("%{SSL_PROTOCOL}x", "-", "plain_http"),
+        ("%{REQUEST_SCHEME}x", "https", "https"),
+        ("$https", "on", "https"),
+        ("$https", "", "plain_http"),
+        ("$ssl_protocol", "TLSv1.2", "https"),
+    ],
+)
+def test_a_layout_that_names_tls_tells_the_scheme(facts, directive, logged, wanted):
+    layout = f'%h %t "%r" "{directive}"' if "%" in directive else f'$remote_addr [$time_local] "$request" "{directive}"'
+    line = f'198.51.100.7 [01/Mar/2026:10:05:03 +0000] "GET / HTTP/1.1" "{logged}"\n'
+    assert facts(line, layout=parse_layout(layout)) == [wanted]
+
+
 def test_an_nginx_log_format_without_headers_has_no_facts(logs):
-    told = parse_nginx_log_format('$remote_addr [$time_local] "$request" $status "$http_user_agent" "$http_cookie"')
+    told = parse_layout('$remote_addr [$time_local] "$request" $status "$http_user_agent" "$http_cookie"')
     line = '198.51.100.7 [01/Mar/2026:10:05:03 +0000] "GET / HTTP/1.1" 200 "Chrome" "-"\n'
-    logs.load(line, Options("acme", domain="go.example.com", nginx_log_format=told))
+    logs.load(line, Options("acme", domain="go.example.com", layout=told))
     assert [visit["signals"] for visit in logs.visits()] == [None]
 
 

@@ -18,7 +18,7 @@ from data.logs import parquet_lines, source
 from data.logs.columns import FIELD_NAMES, columns_from
 from data.logs.format_names import FORMATS
 from data.logs.formats import LineReader
-from data.logs.nginx_log_format import parse_nginx_log_format
+from data.logs.line_layout import parse_layout
 from tests.data.conftest import Logs
 from tests.support.tables import examples, examples_at_once, tables
 from tests.support.user_agents import CHROME
@@ -31,9 +31,9 @@ FACTS = ("visited_at", "domain", "path", "short_code", "method", "status", "refe
 class Log(Logs):
     """A log that is imported again and again."""
 
-    def load(self, content, log_format="auto", columns="", nginx_log_format="", organization="acme"):
-        told = parse_nginx_log_format(nginx_log_format) if nginx_log_format else None
-        options = Options(organization, log_format=log_format, columns=columns_from(columns), nginx_log_format=told)
+    def load(self, content, log_format="auto", columns="", layout="", organization="acme"):
+        told = parse_layout(layout) if layout else None
+        options = Options(organization, log_format=log_format, columns=columns_from(columns), layout=told)
         return super().load(content, options)
 
     def facts(self, organization="acme"):
@@ -322,7 +322,7 @@ def test_a_grown_log_wants_the_same_flag_again(log, content, given):
     (flag,) = given
     begun = content[: content.rindex("\n", 0, -1) + 1]
     log.load(begun, **given)
-    with pytest.raises(BadInput, match=f"give the same --{flag.replace('nginx_log_format', 'log-format')} to import"):
+    with pytest.raises(BadInput, match=f"give the same --{flag.replace('layout', 'log-format')} to import"):
         log.load(content)
     assert log.load(content, **given).continued
     assert {visit["path"] for visit in log.visits()} == {"/a", "/b"}

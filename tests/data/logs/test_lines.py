@@ -19,7 +19,7 @@ from data.logs.formats import (
     LineReader,
     split_lines,
 )
-from data.logs.nginx_log_format import parse_nginx_log_format
+from data.logs.line_layout import parse_layout
 from data.logs.request_facts import RequestRecord
 from data.logs.source import MAX_LINE_BYTES
 from tests.faults.trials import tried
@@ -156,20 +156,70 @@ def test_the_manual_tells_fastly_to_log_what_is_read():
 # A notation of nginx
 
 
-def by(nginx_log_format):
-    return FormatContext(nginx_log_format=parse_nginx_log_format(nginx_log_format))
+def by(layout):
+    return FormatContext(layout=parse_layout(layout))
 
 
-@examples("nginx_log_format", "line", "given")
-def test_an_nginx_log_format_reads_what_it_says(read, nginx_log_format, line, given):
-    (found,) = read("nginx", line, by(nginx_log_format))
+@examples("layout", "line", "given")
+def test_an_nginx_log_format_reads_what_it_says(read, layout, line, given):
+    (found,) = read("nginx", line, by(layout))
     assert found["reason"] == given if isinstance(given, str) else found == FACTS | given
 
 
-@examples_at_once("nginx_log_format", "problem")
-def test_an_nginx_log_format_that_cannot_be_read_is_bad_input(nginx_log_format, problem):
+@examples_at_once("layout", "problem")
+def test_an_nginx_log_format_that_cannot_be_read_is_bad_input(layout, problem):
     with pytest.raises(BadInput) as refused:
-        parse_nginx_log_format(nginx_log_format)
+        parse_layout(layout)
+    assert f"--log-format {problem}" in str(refused.value)
+
+
+APACHE = r"%h %l %u %t \"%r\" %>s %b \"%{Referer}i\" \"%{User-Agent}i\""
+APACHE_LINE = '203.0.113.7 - - [04/Mar/2026:10:05:03 +0000] "GET /abc?q=1 HTTP/1.1" 302 5316 "https://t.co/x" "Mozilla"'
+BARE = {"referrer": "", "user_agent": "", "status": 200, "protocol": "", "bytes_sent": None}
+OF_APACHE = [
+    (APACHE, APACHE_LINE, {"user_agent": "Mozilla"}),
+    (f"%v:%p {APACHE}", f"go.example.com:443 {APACHE_LINE}", {"domain": "go.example.com", "user_agent": "Mozilla"}),
+    ("%{sec}t %m %U%q", "1772618703 GET /abc?q=1", BARE | {"ip": ""}),
+    ("%{usec}t %m %U%q", "1772618703000000 POST /abc", BARE | {"ip": "", "method": "POST", "target": "/abc"}),
+    ("%{begin:%FT%T%z}t %a %r", "2026-03-04T11:05:03+0100 203.0.113.7 GET /abc?q=1", BARE),
+    ("[%{%d/%b/%Y:%H:%M:%S %z}t] %{c}a %r", "[04/Mar/2026:10:05:03 +0000] 203.0.113.7 GET /abc?q=1", BARE),
+    ("%{c}a %a %t %r", "10.0.0.1 203.0.113.7 [04/Mar/2026:10:05:03 +0000] GET /abc?q=1", BARE),
+    (
+        '%t %h "%{X-Forwarded-For}i" "%r" %D %T',
+        '[04/Mar/2026:10:05:03 +0000] 10.0.0.1 "203.0.113.9, 10.0.0.2" "GET /abc?q=1" 413 0',
+        BARE | {"ip": "10.0.0.1", "forwarded": "203.0.113.9, 10.0.0.2"},
+    ),
+    ('%t %h "%r" 100%%', '[04/Mar/2026:10:05:03 +0000] 203.0.113.7 "GET /abc?q=1" 100%', BARE),
+    (
+        '%t %h "%{User-Agent}i" "%r"',
+        r'[04/Mar/2026:10:05:03 +0000] 203.0.113.7 "a \" \"GET /x\" \\" "GET /abc?q=1"',
+        BARE | {"user_agent": r"a \" \"GET /x\" \\"},
+    ),
+    ('%t %h "%!200{User-Agent}i" "%r"', '[04/Mar/2026:10:05:03 +0000] 203.0.113.7 "-" "GET /abc?q=1"', BARE),
+    (APACHE, "garbage", "not in the apache format"),
+]
+
+
+@pytest.mark.parametrize(("layout", "line", "given"), OF_APACHE)
+def test_a_log_format_of_apache_reads_what_it_says(read, layout, line, given):
+    (found,) = read("apache", line, by(layout))
+    assert (
+        found["reason"] == given if isinstance(given, str) else found == FACTS | {"domain": "", "country": ""} | given
+    )
+
+
+@pytest.mark.parametrize(
+    ("layout", "problem"),
+    [
+        ("%h %r", "has no time: add %t, %{%FT%T%z}t or %{sec}t."),
+        ("%t %{%H:%M}t", "has no request: add %r or %U."),
+        ("%{%c}t %r", "has no time"),
+        ("%t %r%>s", "has %r and %>s next to each other"),
+    ],
+)
+def test_a_log_format_of_apache_that_cannot_be_read_is_bad_input(layout, problem):
+    with pytest.raises(BadInput) as refused:
+        parse_layout(layout)
     assert f"--log-format {problem}" in str(refused.value)
 
 
@@ -305,7 +355,7 @@ def test_whatever_a_line_holds_every_reader_answers_for_it(reader, lines):
     table = split_lines("\n".join(lines).encode(), 2)
     usual, _, _ = tables(__file__)["test_an_nginx_log_format_reads_what_it_says"][-1]
     directive = FORMAT_LINES["w3c"][0].partition("\n")[0].encode()
-    guide = FormatContext(b"time,path", directive, nginx_log_format=parse_nginx_log_format(usual))
+    guide = FormatContext(b"time,path", directive, layout=parse_layout(usual))
     for log_format in (*FORMATS, "nginx"):
         requests = reader.read(table, log_format, guide)
         numbers = requests["number"].to_pylist()

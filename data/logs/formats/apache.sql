@@ -1,0 +1,8 @@
+-- Lines that a LogFormat of Apache describes. Parameters, from line_layout.py: pattern, a regular expression, and names
+-- of its groups.
+WITH matched AS (
+    SELECT number, strlen(line) AS bytes, CAST(regexp_extract(line, $pattern, $names) AS layout_variables) AS v,
+        regexp_matches(line, $pattern) AS is_complete
+    FROM lines
+)
+SELECT * FROM nginx_requests('matched')
