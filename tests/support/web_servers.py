@@ -1,4 +1,4 @@
-"""A real nginx, Caddy or HAProxy that serves a configuration of a test."""
+"""A real nginx, Apache, Caddy or HAProxy that serves a configuration of a test."""
 
 import os
 import shutil
@@ -52,7 +52,26 @@ frontend web
 """
 
 
-CONFIGURATIONS = {"nginx": NGINX, "caddy": CADDY, "haproxy": HAPROXY}
+APACHE = """
+ServerRoot {folder}
+DefaultRuntimeDir {folder}
+PidFile {folder}/pid
+ErrorLog {folder}/error.log
+ServerName 127.0.0.1
+Listen 127.0.0.1:{port}
+LoadModule mpm_event_module /usr/lib/apache2/modules/mod_mpm_event.so
+LoadModule alias_module /usr/lib/apache2/modules/mod_alias.so
+LoadModule ssl_module /usr/lib/apache2/modules/mod_ssl.so
+User daemon
+Group daemon
+{outside}
+<VirtualHost *>
+{inside}
+</VirtualHost>
+"""
+
+
+CONFIGURATIONS = {"nginx": NGINX, "apache2": APACHE, "caddy": CADDY, "haproxy": HAPROXY}
 
 
 def installed(name):
@@ -61,6 +80,7 @@ def installed(name):
     if not program:
         package = {
             "nginx": "nginx-light",
+            "apache2": "apache2-bin",
             "promtool": "prometheus",
             "rsyslogd": "rsyslog",
             "systemd-analyze": "systemd",
@@ -77,6 +97,9 @@ def commands(name, folder, configuration):
         return [*run, "-c"], run
     if name == "nginx":
         run = [program, "-p", folder, "-e", folder / "error.log", "-c", configuration]
+        return [*run, "-t"], run
+    if name == "apache2":
+        run = [program, "-X", "-f", configuration]
         return [*run, "-t"], run
     options = ["--config", configuration, "--adapter", "caddyfile"]
     return [program, "validate", *options], [program, "run", *options]
