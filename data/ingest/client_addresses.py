@@ -30,6 +30,8 @@ LOCAL: Final = tuple(
 """Networks that are not routed on the internet: a connection from there is taken for that of a proxy."""
 
 _LOCAL: Final = Networks(LOCAL)
+_OTHER_STARTS: Final = "0|:|[0-9a-f]{1,3}:|unix:"
+"""Of IPv6 addresses whose first group has fewer than four digits or none, and of sockets of this machine."""
 _NO_TEXT: Final = pa.scalar("", pa.string())
 _FORWARDED_FOR: Final = re.compile(r'(?i)(?:^|[;,\s])for="?([^;,"]*)')
 _FORWARDED_PROTO: Final = re.compile(r'(?i)(?:^|[;,\s])proto="?([a-z]+)')
@@ -41,9 +43,7 @@ class ClientAddresses:
     def __init__(self, proxies: Iterable[Network] = ()) -> None:
         networks = [*known_proxies(), *(tuple(proxies) or LOCAL)]
         self._proxies = Networks(networks)
-        octets = (str(one).split(".")[: min(one.prefixlen // 8, 3)] for one in networks if one.version == 4)
-        starts = sorted({r"\.".join([*whole, ""]) for whole in octets})
-        self._may_be_proxy = f":|^(?:{'|'.join(starts)})"  # tells most clients without parsing them
+        self._may_be_proxy = f"(?i)^(?:{'|'.join(sorted(set(map(_start_of, networks))))}|{_OTHER_STARTS})"
         self.client = lru_cache(1 << 14)(self._client_uncached)
 
     def resolved(self, requests: pa.Table) -> pa.Table:
@@ -134,6 +134,13 @@ def most_common_local(addresses: pa.ChunkedArray) -> Counter[str]:
     text = texts[pc.index(counts, most).as_py()].as_py()
     address = parse_address(text)
     return Counter({text: most}) if address is not None and address in _LOCAL else Counter()
+
+
+def _start_of(network: Network) -> str:
+    """A pattern of how addresses of a network begin, unless by _OTHER_STARTS; it tells most others without parsing."""
+    if network.version == 6:
+        return f"{int(network.network_address) >> 112:04x}"[: network.prefixlen // 4]
+    return r"\.".join([*str(network).split(".")[: min(network.prefixlen // 8, 3)], ""])
 
 
 def _hops(text: str) -> list[str]:

@@ -123,3 +123,22 @@ def test_requests_get_the_address_of_their_client(clients):
         "number": [1, 2, 3], "ip": ["10.0.0.1", CLIENT, "10.0.0.1"], "forwarded": [CLIENT, "", f"{FORGED}, {OTHER}"]
     })  # fmt: skip
     assert clients.resolved(requests).to_pydict() == {"number": [1, 2, 3], "ip": [CLIENT, CLIENT, OTHER]}
+
+
+@pytest.mark.parametrize(
+    ("network", "address"),
+    [
+        ("fc00::/7", "FD12::5"),
+        ("fe80::/10", "febf::1"),
+        ("2400:cb00::/32", "2400:CB00::1"),
+        ("2001:db8::/29", "2001:dbf::1"),
+        ("64:ff9b::/96", "0064:ff9b::c000:201"),
+        ("::/0", "2001:db8::1"),
+        ("203.0.113.0/24", "::ffff:203.0.113.9"),
+        ("203.0.112.0/20", "203.0.127.255"),
+        ("192.0.0.0/3", "223.1.1.1"),
+    ],
+)
+def test_every_address_of_a_network_is_told_by_its_start(network, address):
+    request = {"ip": [address], "forwarded": [""], "protocol": ["HTTP/1.1"], **SCHEMES}
+    assert ClientAddresses([ip_network(network)]).resolved(pa.table(request))["scheme"].to_pylist() == ["told"]
