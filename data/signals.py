@@ -80,6 +80,11 @@ REQUEST_FACTS: Final = tuple(
             ("edge_automated", "the network in front of the server was sure that a program sent it"),
             ("edge_suspected", "the network in front of the server thought that a program may have sent it"),
             ("edge_verified", "the network in front of the server verified a known bot"),
+            ("from_hosting", "its address is in a network of a hosting provider or cloud"),
+            ("from_cdn", "its address is in a network of a content delivery network"),
+            ("from_vpn", "its address is one of a listed VPN"),
+            ("from_relay", "its address is one of a private relay"),
+            ("from_tor", "its address is an exit of Tor"),
         ),
         start=8,
     )

@@ -16,7 +16,7 @@ FLOORS = ("data", "queries", "service")
 HOUSE = (ROOT / "HOUSE.md").read_text("utf-8")
 """Its drawings are what the imports are compared with."""
 LIBRARIES = {
-    "data": "cachetools crawleruseragents duckdb idna maxminddb msgspec obstore pyarrow re2 tomli ua_parser",
+    "data": "cachetools crawleruseragents duckdb idna iporigin maxminddb msgspec obstore pyarrow re2 tomli ua_parser",
     "queries": "duckdb grpc pyarrow pyspark sqlglot tomli",
     "service": "aiosmtplib cachetools h11 httptools jinja2 jwt markupsafe msgspec orjson prometheus_client protego "
     "pyarrow rich starlette typer uvicorn uvloop",

@@ -28,6 +28,7 @@ from data.rules.classifier import Classifier, Origin, Request, combine
 from data.rules.geoip import CountryDatabase
 from data.rules.ip_lists import Network
 from data.rules.ip_verification import Verifier
+from data.rules.networks import network_fact
 from data.rules.paths import PROBE, path_kind
 from data.signals import BITS
 from data.store import pending
@@ -164,6 +165,7 @@ class LiveIngest:
             origin = origin.for_domain(domain, links.domains)
             ip, country, visitor = fact.ip, fact.country, None
             if ip:
+                signals = (signals or 0) | network_fact(ip) or None
                 country = country or (self._countries.lookup(ip) or "" if self._countries else "")
                 visitor = visitor_hash(salts[day], organization, ip, user_agent)
                 if is_claim:

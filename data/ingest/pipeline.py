@@ -50,6 +50,7 @@ from data.logs.request_facts import RequestRecord, request_facts
 from data.rules.bots import readable_user_agent
 from data.rules.classifier import Classifier, Request, combine
 from data.rules.ip_verification import Verifier
+from data.rules.networks import network_fact
 from data.rules.paths import PROBE, path_kind
 from data.signals import BITS
 from data.sql import read_sql
@@ -124,7 +125,7 @@ class VisitBuilder:
         columns["visitor"] = self._visitors(encoded, tenant.organization, zone).take(order)
         columns["country"] = self._countries(encoded["country"], encoded["ip"]).take(order)
         attacked = targets["signals"].take(encoded["target"].indices)
-        columns["signals"] = _with_facts(attacked, requests).take(order)
+        columns["signals"] = _with_facts(attacked, requests, encoded["ip"]).take(order)
         for indices, distinct in [
             (encoded["domain"].indices, {"domain": encoded["domain"].dictionary}),
             (encoded["user_agent"].indices, {"user_agent": or_null(encoded["user_agent"].dictionary)}),
@@ -225,20 +226,20 @@ def _sort_order(*keys: pa.Array) -> pa.Array:
     return order
 
 
-def _with_facts(signals: pa.Array, requests: pa.Table) -> pa.Array:
-    """The signals of each row, or null, with the facts of the texts that its log has, of which rows share most."""
+def _with_facts(signals: pa.Array, requests: pa.Table, addresses: DictionaryColumn) -> pa.Array:
+    """The signals of each row, or null, with the facts of its address and of the texts that its log has."""
+    networks = pa.array(map(network_fact, addresses.dictionary.to_pylist()), pa.int64()).take(addresses.indices)
+    all_bits = pc.bit_wise_or(pc.fill_null(signals, 0), networks)
     names = [name for name in RequestRecord._fields if name in requests.schema.names]
     names = [name for name in names if requests[name].null_count < len(requests)]
-    if not names:
-        return signals
+    if names:
 
-    def facts_of(*texts: str | None) -> int | None:
-        return request_facts(RequestRecord(**dict(zip(names, texts, strict=True))))
+        def facts_of(*texts: str | None) -> int:
+            return request_facts(RequestRecord(**dict(zip(names, texts, strict=True)))) or 0
 
-    facts = map_distinct(facts_of, *(dictionary_encoded(requests[name]) for name in names))
-    told = pa.array(facts.values, pa.int64()).take(facts.indices)
-    both = pc.bit_wise_or(*(pc.fill_null(bits, 0) for bits in (signals, told)))
-    return pc.if_else(pc.equal(both, 0), None, both)
+        facts = map_distinct(facts_of, *(dictionary_encoded(requests[name]) for name in names))  # rows share most
+        all_bits = pc.bit_wise_or(all_bits, pa.array(facts.values, pa.int64()).take(facts.indices))
+    return pc.if_else(pc.equal(all_bits, 0), None, all_bits)
 
 
 def _verified(verifier: Verifier, by_agent: Classification, ip: str | None, day: date | None) -> Classification:

@@ -140,7 +140,7 @@ OTHERS = [
     ("w3c", {" cs-host": " cs(Sec-Fetch-Mode)", "go.example.com": "navigate"}, "fetch_sent navigation"),
     ("alb", {}, "https"),
     ("alb", {"https 2026": "ws 2026"}, "plain_http"),
-    ("alb", {"203.0.113.7": "104.16.0.9"}, ""),
+    ("alb", {"203.0.113.7": "104.16.0.9"}, "from_cdn"),
     ("traefik", {"{": '{"RequestScheme": "https", '}, "https"),
     ("traefik", {"{": '{"RequestScheme": "http", ', '"203.0.113.7"': '"198.51.100.7"', "203.": "10."}, ""),
     ("traefik", {"{": '{"request_Accept-Language": "REDACTED", "request_Sec-Purpose": "", '}, "language_sent"),

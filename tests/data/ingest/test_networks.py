@@ -1,0 +1,57 @@
+"""The kinds of networks that addresses belong to, and where visits land with them."""
+
+import json
+
+import pytest
+
+from data.ingest.importer import Options
+from data.ingest.live import LiveIngest
+from data.logs.reported import Submission
+from data.rules.networks import network_fact
+from data.signals import BITS
+from data.store.pending import flush_all
+from tests.support.lakes import rows_of
+
+KINDS = [
+    ("52.95.110.1", "from_hosting"),  # in https://ip-ranges.amazonaws.com/ip-ranges.json
+    ("2a01:4f8::1", "from_hosting"),  # Hetzner Online
+    ("104.16.0.9", "from_cdn"),  # in https://www.cloudflare.com/ips-v4
+    ("104.28.28.0", "from_relay"),  # in https://mask-api.icloud.com/egress-ip-ranges.csv
+    ("2.58.241.66", "from_vpn"),  # ProtonVPN
+    ("185.220.101.1", "from_tor"),  # in https://check.torproject.org/torbulkexitlist
+    ("66.249.66.1", ""),  # of Googlebot: crawlers are told by lists of their own
+    ("198.51.100.7", ""),
+    ("127.0.0.1", ""),
+    ("", ""),
+    ("unknown", ""),
+]
+
+
+@pytest.mark.parametrize(("address", "fact"), KINDS)
+def test_an_address_has_the_kind_of_its_network(address, fact):
+    assert network_fact(address) == BITS.get(fact, 0)
+
+
+def test_visits_of_a_log_land_with_the_kinds_of_their_networks(logs):
+    lines = [
+        f'{address or "-"} - - [01/Mar/2026:10:05:{number:02} +0000] "GET /{number} HTTP/1.1" 200 1 "-" "Chrome"\n'
+        for number, (address, _) in enumerate(KINDS)
+    ]
+    logs.load("".join(lines), Options("acme", domain="go.example.com"))
+    found = {int(visit["path"][1:]): visit["signals"] for visit in logs.visits()}
+    assert found == {number: BITS.get(fact) for number, (_, fact) in enumerate(KINDS)}
+
+
+def test_a_network_counts_beside_facts_of_the_request(logs):
+    line = '52.95.110.1 - - [01/Mar/2026:10:05:00 +0000] "GET /?id=1\'+union+select+1-- HTTP/1.1" 200 1 "-" "Chrome"\n'
+    logs.load(line, Options("acme", domain="go.example.com"))
+    assert [visit["signals"] for visit in logs.visits()] == [BITS["attacked"] | BITS["from_hosting"]]
+
+
+def test_live_visits_land_with_the_kinds_of_their_networks(lake):
+    kinds = [(address, fact) for address, fact in KINDS if address[:1].isdigit()]
+    rows = [json.dumps({"path": f"/{number}", "ip": address}).encode() for number, (address, _) in enumerate(kinds)]
+    LiveIngest(lake).land([Submission("acme", rows)])
+    flush_all(lake)
+    found = {int(visit["path"][1:]): visit["signals"] for visit in rows_of(lake)}
+    assert found == {number: BITS.get(fact) for number, (_, fact) in enumerate(kinds)}
