@@ -11,6 +11,14 @@ _PARTS: Final = frozenset(
     )
 )  # fmt: skip
 """Values of `Sec-Fetch-Dest` of what a page loads. Evidence: https://www.w3.org/TR/fetch-metadata/#sec-fetch-dest-header"""
+_CLASSES: Final = {
+    "badHost": "edge_suspected", "scan": "edge_suspected", "searchEngine": "edge_verified",
+    "monitoringService": "edge_verified", "tor": "from_tor",
+}  # fmt: skip
+"""What classes of addresses at Cloudflare tell; noRecord and allowlist tell nothing.
+
+Evidence: https://developers.cloudflare.com/logs/logpush/logpush-job/datasets/zone/http_requests/#clientipclass
+"""
 _SCORES: Final = frozenset(map(str, range(1, 100)))
 _ENCRYPTED: Final = frozenset(("https", "wss", "h2", "grpcs"))
 _PLAIN: Final = frozenset(("http", "ws"))
@@ -36,6 +44,7 @@ class RequestRecord(NamedTuple):
     signature_input: str | None = None
     bot_score: str | None = None  # Cloudflare's, from 1 (a program for certain) to 99; 0: not computed
     verified_bot: str | None = None  # the category of a bot that the edge verified
+    address_class: str | None = None  # Cloudflare's; see _CLASSES
 
 
 NO_RECORD: Final = RequestRecord()
@@ -46,6 +55,7 @@ def request_facts(record: RequestRecord) -> int | None:
     mode, dest = record.fetch_mode, record.fetch_dest
     purpose = (record.purpose or "").lower()
     score = int(record.bot_score) if record.bot_score in _SCORES else 0
+    told = _CLASSES.get(record.address_class or "")
     is_fetch_sent = bool(mode or dest)
     is_opened = mode == "navigate" and dest in {None, "document", "empty"}  # empty: passed on by a service worker
     facts = {
@@ -61,7 +71,8 @@ def request_facts(record: RequestRecord) -> int | None:
         "language_sent": bool(record.accept_language),
         "signed": bool(record.signature_agent or record.signature_input),
         "edge_automated": score == 1,
-        "edge_suspected": 2 <= score < 30,
-        "edge_verified": bool(record.verified_bot),
+        "edge_suspected": 2 <= score < 30 or told == "edge_suspected",
+        "edge_verified": bool(record.verified_bot) or told == "edge_verified",
+        "from_tor": told == "from_tor",
     }
     return sum(BITS[name] for name, is_so in facts.items() if is_so) or None

@@ -8,7 +8,8 @@ WITH objects AS (
         "ClientRequestPath": "VARCHAR", "ClientRequestUserAgent": "VARCHAR", "ClientRequestReferer": "VARCHAR",
         "ClientRequestProtocol": "VARCHAR", "ClientCountry": "VARCHAR",
         "EdgeResponseBodyBytes": "VARCHAR", "EdgeResponseBytes": "VARCHAR",
-        "ClientRequestScheme": "VARCHAR", "BotScore": "VARCHAR", "VerifiedBotCategory": "VARCHAR", "RequestHeaders": {
+        "ClientRequestScheme": "VARCHAR", "BotScore": "VARCHAR", "VerifiedBotCategory": "VARCHAR",
+        "ClientIPClass": "VARCHAR", "RequestHeaders": {
             "sec-fetch-mode": "VARCHAR", "sec-fetch-dest": "VARCHAR", "sec-purpose": "VARCHAR",
             "accept-language": "VARCHAR", "signature-agent": "VARCHAR"}}')) AS v
     FROM lines
@@ -35,6 +36,7 @@ SELECT
     v.ClientRequestScheme AS scheme,
     v.BotScore AS bot_score,
     v.VerifiedBotCategory AS verified_bot,
+    v.ClientIPClass AS address_class,
     nullif(v.RequestHeaders['sec-fetch-mode'], '') AS fetch_mode,
     nullif(v.RequestHeaders['sec-fetch-dest'], '') AS fetch_dest,
     v.RequestHeaders['sec-purpose'] AS purpose,
