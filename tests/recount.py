@@ -98,6 +98,7 @@ CONVICTING = ("probed", "outdated", "errors", "no_assets", "stale", "sweep")
 FACTS = (
     "https", "plain_http", "fetch_absent", "fetch_sent", "navigation", "page_part", "loaded_ahead", "link_preview",
     "language_absent", "language_sent", "signed", "edge_automated", "edge_suspected", "edge_verified",
+    "from_hosting", "from_cdn", "from_vpn", "from_relay", "from_tor",
 )  # fmt: skip
 LANDED = ("attacked", *FACTS)
 BITS: Final = {
