@@ -5,7 +5,6 @@ after the variable that has the same value.
 """
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -118,11 +117,10 @@ def _pieces_of_nginx(text: str) -> tuple[list[_Piece], str]:
 
 def _pieces_of_apache(text: str) -> tuple[list[_Piece], str]:
     """The directives of a LogFormat, and the text after the last."""
-    pieces, before = list[_Piece](), ""
-    for literal, match in _split(text):
-        before += literal
-        if match is None:
-            break
+    pieces, before, end = list[_Piece](), "", 0
+    for match in _DIRECTIVE.finditer(text):
+        before += text[end : match.start()]
+        end = match.end()
         statuses, parameter, letter = match.groups()
         if letter == "%":
             before += "%"
@@ -134,16 +132,7 @@ def _pieces_of_apache(text: str) -> tuple[list[_Piece], str]:
         # with a list of statuses, the value of others is a dash, which would say that nothing was sent
         pieces.append(_Piece(before, match[0], "" if statuses else name, pattern))
         before = ""
-    return pieces, before
-
-
-def _split(text: str) -> Iterator[tuple[str, re.Match[str] | None]]:
-    """The directives of a LogFormat, each with the text before it; None with the text after the last."""
-    end = 0
-    for match in _DIRECTIVE.finditer(text):
-        yield text[end : match.start()], match
-        end = match.end()
-    yield text[end:], None
+    return pieces, before + text[end:]
 
 
 def _without_group(shape: str) -> str:
