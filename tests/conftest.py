@@ -32,7 +32,6 @@ from service.app.application import create_app
 from service.core.control_database import ControlDatabase
 from service.core.pages import rendering
 from service.core.settings import read_settings, setting
-from service.server.run import GC_THRESHOLDS
 from tests.support.block_readers import reuse_engines
 from tests.support.control import open_store
 from tests.support.described import describe_once
@@ -381,12 +380,9 @@ def pytest_collection(session):
 
 
 def pytest_collection_finish():
-    """Leave what was collected out of garbage collection: to look through nine thousand tests takes 0.4 s each time.
-
-    What tests make is looked through as rarely as by a server.
-    """
+    """Leave what was collected out of garbage collection: to look through nine thousand tests takes 0.4 s each time."""
     gc.freeze()
-    gc.set_threshold(*GC_THRESHOLDS)
+    gc.set_threshold(50_000, 20, 100)  # rarely, as nobody waits for an answer meanwhile
 
 
 def pytest_unconfigure():
