@@ -33,7 +33,7 @@ LayoutOption = Annotated[
     str,
     typer.Option(
         "--log-format",
-        help="the log_format of nginx: "
+        help="the log_format of nginx, or the LogFormat of Apache: "
         """'$remote_addr [$time_local] "$request" $status "$http_referer" "$http_user_agent"'""",
     ),
 ]
@@ -123,9 +123,9 @@ def options_of(
     from data.logs.line_layout import parse_layout
 
     names = columns_from(columns)
-    nginx = parse_layout(layout) if layout else None
+    described = parse_layout(layout) if layout else None
     return Options(
-        organization, domain.lower(), log_format, short_code_pattern, names, nginx, skip_assets, needs_domain=True
+        organization, domain.lower(), log_format, short_code_pattern, names, described, skip_assets, needs_domain=True
     )
 
 
