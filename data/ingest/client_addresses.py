@@ -68,7 +68,7 @@ class ClientAddresses:
         """The requests with the scheme and protocol of the client's connection, not of that of the nearest proxy."""
         if "forwarded_proto" not in requests.schema.names:
             return requests
-        columns = [dictionary_encoded(requests[name]) for name in ("ip", "forwarded")]
+        columns = [dictionary_encoded(pc.fill_null(requests[name], _NO_TEXT)) for name in ("ip", "forwarded")]
         pairs = composite_key(*(column.indices for column in columns))
         peers, chains = (column.dictionary.take(part) for column, part in zip(columns, pairs.parts, strict=True))
         is_chain = pc.or_(pc.not_equal(chains, _NO_TEXT), pc.match_substring(peers, ","))

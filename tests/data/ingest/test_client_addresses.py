@@ -107,6 +107,13 @@ def test_forwarded_tells_the_scheme_of_its_client(clients, forwarded, scheme):
     assert (found["scheme"].to_pylist() if "scheme" in found.schema.names else [None]) == [scheme]
 
 
+def test_lines_without_an_address_keep_scheme_and_protocol(clients):
+    requests = {"ip": [None, "10.0.0.1"], "forwarded": ["", ""], "protocol": ["HTTP/2"] * 2}
+    found = clients.resolved(pa.table(requests | {name: 2 * value for name, value in SCHEMES.items()}))
+    assert found["scheme"].to_pylist() == ["own", "told"]
+    assert found["protocol"].to_pylist() == ["HTTP/2", ""]
+
+
 def test_any_network_may_be_one_of_proxies():
     request = {"ip": [CLIENT], "forwarded": [""], "protocol": ["HTTP/1.1"], **SCHEMES}
     for network in map(ip_network, ("0.0.0.0/0", "198.51.0.0/16", "198.51.100.6/31", f"{CLIENT}/32")):
