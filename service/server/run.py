@@ -53,8 +53,6 @@ class _Server(uvicorn.Server):
         """Start, then call on_ready."""
         await super().startup(sockets)
         if self.started:
-            gc.collect()
-            gc.freeze()  # what is there after the start stays: later searches for garbage leave it out
             self._on_ready()
 
     @contextlib.contextmanager
@@ -145,10 +143,15 @@ def serve_on(
     middleware.metrics.add(ObservedMetric("traffic_connections", "Open connections.", lambda: len(slots)))
     limits = ConnectionLimits(middleware, slots)
 
+    def ready() -> None:
+        gc.collect()
+        gc.freeze()  # what is there after the start stays: later searches for garbage leave it out
+        on_ready()
+
     async def serve() -> None:
         config = _config(middleware, limits.protocol(), "on", SHUTDOWN_SECONDS)
         async with _serve_monitoring(monitor):
-            await _MainServer(config, on_ready, limits).serve([listener])
+            await _MainServer(config, ready, limits).serve([listener])
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve())
