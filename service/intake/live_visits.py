@@ -59,7 +59,7 @@ class VisitReceiver:
             lambda _, batch: self._store(batch), self._pool.executor
         )
         self._large_bodies: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        """By organization. Parsed, a body takes ten times its bytes, so only one of them is at a time."""
+        """By organization: one large body at a time is parsed and prepared, or several would be held half done."""
         self._without_turn = 0
         """Number of visits that wait to be stored, or are being stored, without having taken a turn."""
         self.accepted = 0
