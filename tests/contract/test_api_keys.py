@@ -37,7 +37,7 @@ def create(client, organization="acme", **more):
     return client.post(PATH, json={"name": "ci", **more}, headers=as_(organization))
 
 
-def test_a_key_is_shown_once_and_opens_its_organization(client, shared_lake):
+def test_a_created_key_is_answered_with_its_secret(client):
     response = create(client, "shown")
     made = response.json()
     assert response.status_code == 201
@@ -46,15 +46,38 @@ def test_a_key_is_shown_once_and_opens_its_organization(client, shared_lake):
     assert (made["id"], made["name"], made["created_by"]) == (made["key"][:12], "ci", "somebody")
     assert made["created_at"] == "2026-03-15T12:00:00Z"
     assert (made["last_used_at"], made["revoked_at"]) == (None, None)
-    assert client.get("/jobs", headers=bearer(made["key"])).status_code == 200
-    while not (told := client.get(PATH, headers=as_("shown"))).json()[0]["last_used_at"]:  # noted in the background
+
+
+def test_a_created_key_opens_its_organization(client):
+    assert client.get("/jobs", headers=bearer(create(client, "opens").json()["key"])).status_code == 200
+
+
+def test_a_key_is_listed_without_its_secret(client):
+    made = create(client, "listed").json()
+    assert client.get(PATH, headers=as_("listed")).json() == [{name: made[name] for name in FIELDS}]
+
+
+def test_the_use_of_a_key_is_noted_in_the_list(client):
+    made = create(client, "used").json()
+    client.get("/jobs", headers=bearer(made["key"]))
+    while not (told := client.get(PATH, headers=as_("used"))).json()[0]["last_used_at"]:  # noted in the background
         time.sleep(0.01)
-    head = client.head(PATH, headers=as_("shown"))
     (listed,) = told.json()
     assert listed | {"last_used_at": None} == {name: made[name] for name in FIELDS}
-    assert (head.status_code, head.content, head.headers["content-length"]) == (200, b"", str(len(told.content)))
+
+
+def test_head_of_the_list_is_its_headers(client):
+    create(client, "heads")
+    listed, head = (client.request(method, PATH, headers=as_("heads")) for method in ("GET", "HEAD"))
+    assert (head.status_code, head.content, head.headers["content-length"]) == (200, b"", str(len(listed.content)))
+
+
+def test_the_secret_of_a_key_is_not_stored(client, shared_lake):
+    made = create(client, "hidden").json()
     with closing(sqlite3.connect(shared_lake.root / "control.sqlite")) as db:
-        assert made["key"][12:] not in "\n".join(db.iterdump())
+        stored = "\n".join(db.iterdump())
+    assert made["id"] in stored
+    assert made["key"][12:] not in stored
 
 
 def test_http_and_the_command_line_share_the_same_keys(client, shared_lake, key_of):
@@ -66,15 +89,34 @@ def test_http_and_the_command_line_share_the_same_keys(client, shared_lake, key_
         assert {one["id"] for one in told} == {one.id for one in control.all_keys() if one.organization == "both"}
 
 
-def test_a_revoked_key_opens_nothing_and_stays_in_the_list(client):
-    made = create(client, "revoked").json()
-    response = client.delete(f"{PATH}/{made['id']}", headers=as_("revoked", sub="bert"))
+@pytest.fixture
+def revoked(request, client):
+    """An organization of this test, its key as created and revoked, and the answer to that."""
+    organization = request.function.__name__
+    made = create(client, organization).json()
+    return organization, made, client.delete(f"{PATH}/{made['id']}", headers=as_(organization, sub="bert"))
+
+
+def test_revoking_a_key_answers_when_that_was(revoked):
+    _, _, response = revoked
     assert response.status_code == 200
     assert list(response.json()) == FIELDS
     assert response.json()["revoked_at"] is not None
+
+
+def test_a_revoked_key_opens_nothing(client, revoked):
+    _, made, _ = revoked
     assert client.get("/jobs", headers=bearer(made["key"])).status_code == 401
-    assert client.delete(f"{PATH}/{made['id']}", headers=as_("revoked")).status_code == 404
-    assert [one["id"] for one in client.get(PATH, headers=as_("revoked")).json()] == [made["id"]]
+
+
+def test_a_key_is_revoked_only_once(client, revoked):
+    organization, made, _ = revoked
+    assert client.delete(f"{PATH}/{made['id']}", headers=as_(organization)).status_code == 404
+
+
+def test_a_revoked_key_stays_in_the_list(client, revoked):
+    organization, made, _ = revoked
+    assert [one["id"] for one in client.get(PATH, headers=as_(organization)).json()] == [made["id"]]
 
 
 def test_an_expired_key_is_401_and_says_so_from_that_second_on(keys_at):

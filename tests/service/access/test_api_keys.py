@@ -36,18 +36,28 @@ def database(lake):
     return lake.root / "control.sqlite"
 
 
-def test_a_key_is_unique_and_has_a_scannable_form(keys):
-    made = [keys.create_key("acme", "same") for _ in range(50)]
-    assert len({*made}) == 50
-    for key in made:
+def test_keys_of_the_same_name_are_unique(keys):
+    assert len({keys.create_key("acme", "same") for _ in range(50)}) == 50
+
+
+def test_a_key_ends_in_its_checksum(keys):
+    for key in (keys.create_key("acme", "same") for _ in range(50)):
         assert re.fullmatch(r"tak_[0-9A-Za-z]{36}", key)
         number = 0
         for digit in key[-6:]:
             number = number * 62 + ALPHABET.index(digit)
         assert number == zlib.crc32(key[4:-6].encode())
         assert is_well_formed_key(key)
-    for place in range(4, len(key)):  # a typing error
+
+
+def test_a_typing_error_in_a_key_is_noticed(keys):
+    key = keys.create_key("acme", "a")
+    for place in range(4, len(key)):
         assert not is_well_formed_key(key[:place] + ("a" if key[place] != "a" else "b") + key[place + 1 :])
+
+
+def test_what_has_not_the_form_of_a_key_opens_nothing(keys):
+    key = keys.create_key("acme", "a")
     for wrong in ("", "tak_", key[:-1], f"{key}0", f" {key}", key.upper(), key[:20] + "ü" + key[21:]):
         assert not is_well_formed_key(wrong)
         assert owner(keys, wrong) is None
@@ -72,20 +82,42 @@ def test_a_moved_or_replaced_database_is_not_written(keys, database, tmp_path, w
         keys.create_key("acme", "b")
 
 
-def test_the_database_lists_keys_without_their_secrets(keys, lake, database):
-    made = [keys.create_key(*names) for names in (("acme", "first"), ("other", "second"))]
-    for file in lake.root.glob("control.sqlite*"):
+@pytest.fixture
+def made(keys):
+    """The keys of two organizations."""
+    return [keys.create_key(*names) for names in (("acme", "first"), ("other", "second"))]
+
+
+def test_no_secret_of_a_key_is_on_disk(made, lake):
+    files = [*lake.root.glob("control.sqlite*")]
+    assert files
+    for file in files:
         content = file.read_bytes()
         assert not any(key.encode() in content or key[12:].encode() in content for key in made)
+
+
+@pytest.mark.usefixtures("made")
+def test_only_the_owner_may_read_the_database(database):
     assert stat.S_IMODE(database.stat().st_mode) == 0o600
+
+
+def test_keys_are_listed_by_the_time_they_were_made(keys, made):
     rows = keys.all_keys()
     told = {(row.id, row.organization, row.name, row.revoked_at) for row in rows}
     assert told == {(made[0][:12], "acme", "first", None), (made[1][:12], "other", "second", None)}
     assert [row.created_at for row in rows] == sorted(row.created_at for row in rows)
+
+
+@pytest.mark.usefixtures("made")
+def test_organizations_with_keys_are_known(keys):
     assert keys.database.organizations_with_keys() == {"acme", "other"}
+
+
+@pytest.mark.usefixtures("made")
+def test_a_key_was_not_used_before_it_was_made(keys, database):
     with closing(sqlite3.connect(database)) as db, db:
         db.execute("UPDATE keys SET created_at = '2026-03-04T10:30:00Z', last_used_at = '2026-03-04T10:00:00Z'")
-    assert all(row.last_used_at == row.created_at for row in keys.all_keys())  # none was used before it was made
+    assert all(row.last_used_at == row.created_at for row in keys.all_keys())
 
 
 def test_a_revoked_key_opens_nothing_in_any_program(keys, lake):
@@ -123,14 +155,21 @@ def test_a_key_expires_later_at_a_time_that_is_clear(control, written):
     assert keys.all_keys() == []
 
 
-def test_a_key_needs_a_valid_organization_and_name(keys):
-    for organization in ("", "_seed", "a/b", "../x", "ä", "x" * 65, "a b", "acme\n"):
-        with pytest.raises(BadInput, match="organization"):
-            keys.create_key(organization, "a")
-    for name in ("", "x" * 101, "a\nb", "a\x1b[31m", "\u202e", "\0"):
-        with pytest.raises(BadInput, match="name"):
-            keys.create_key("acme", name)
+@pytest.mark.parametrize("organization", ["", "_seed", "a/b", "../x", "ä", "x" * 65, "a b", "acme\n"])
+def test_a_key_needs_a_valid_organization(keys, organization):
+    with pytest.raises(BadInput, match="organization"):
+        keys.create_key(organization, "a")
     assert (keys.all_keys(), keys.database.organizations_with_keys()) == ([], set())
+
+
+@pytest.mark.parametrize("name", ["", "x" * 101, "a\nb", "a\x1b[31m", "\u202e", "\0"])
+def test_a_key_needs_a_valid_name(keys, name):
+    with pytest.raises(BadInput, match="name"):
+        keys.create_key("acme", name)
+    assert (keys.all_keys(), keys.database.organizations_with_keys()) == ([], set())
+
+
+def test_an_organization_and_a_name_may_be_long(keys):
     assert owner(keys, keys.create_key("x" * 64, "Ü" * 100)) == "x" * 64
 
 

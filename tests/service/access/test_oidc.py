@@ -357,33 +357,50 @@ def test_a_client_names_itself_as_the_provider_wants_it(at, provider, secret, me
     assert any("authorization" in request.headers for request in provider.requests) != bool(fields)
 
 
-def test_only_a_valid_id_token_signs_in(at, provider):
-    wrong = [
-        {"nonce": "of-another"}, {"nonce": ABSENT}, {"nonce": ["x"]},
-        {"iss": "https://evil.example"}, {"iss": ABSENT},
-        {"aud": "api"}, {"aud": ["api"]}, {"aud": ABSENT}, {"aud": []},
-        {"aud": ["dashboard", "api"]}, {"aud": ["dashboard", "api"], "azp": "api"}, {"azp": "api"}, {"azp": 7},
-        {"exp": 1}, {"exp": ABSENT}, {"iat": 99_999_999_999}, {"sub": ABSENT}, {"sub": ""},
-        {"org_id": ABSENT}, {"org_id": "../acme"},
-        {"key": STRANGER}, {"headers": {"kid": "unknown"}}, {"headers": {"typ": "logout+jwt"}},
-    ]  # fmt: skip
+WRONG_CLAIMS = [
+    {"nonce": "of-another"}, {"nonce": ABSENT}, {"nonce": ["x"]},
+    {"iss": "https://evil.example"}, {"iss": ABSENT},
+    {"aud": "api"}, {"aud": ["api"]}, {"aud": ABSENT}, {"aud": []},
+    {"aud": ["dashboard", "api"]}, {"aud": ["dashboard", "api"], "azp": "api"}, {"azp": "api"}, {"azp": 7},
+    {"exp": 1}, {"exp": ABSENT}, {"iat": 99_999_999_999}, {"sub": ABSENT}, {"sub": ""},
+    {"org_id": ABSENT}, {"org_id": "../acme"},
+    {"key": STRANGER}, {"headers": {"kid": "unknown"}}, {"headers": {"typ": "logout+jwt"}},
+]  # fmt: skip
+
+
+def test_an_id_token_with_a_wrong_claim_is_refused(at, provider):
     with at() as browser:
-        for changes in wrong:
+        for changes in WRONG_CLAIMS:
             provider.answer = lambda changes=changes: {"id_token": provider.token(**changes)}
             assert is_refused(returned(browser, begun(browser, provider))), changes
-        for algorithm in ("none", "HS256"):
-            asked = begun(browser, provider)
-            body = claims(iss=provider.issuer, aud="dashboard", nonce=provider.nonce)
-            unsigned = b".".join((encoded({"alg": algorithm, "kid": "rsa"}), encoded(body), b""))
-            provider.answer = lambda unsigned=unsigned: {"id_token": unsigned.decode()}
-            assert is_refused(returned(browser, asked))
         assert browser.get("").status_code == 303
-        assert len(provider.forms) == len(wrong) + 2
-        for changes in ({}, {"aud": ["dashboard"]}, {"aud": ["api", "dashboard"], "azp": "dashboard"}):
-            provider.answer = lambda changes=changes: {"id_token": provider.token(**changes)}
-            assert returned(browser, begun(browser, provider)).status_code == 303
-            assert browser.get("").status_code == 200
-        bearer = {"Authorization": f"Bearer {provider.token()}"}  # it is no token of the API
+    assert len(provider.forms) == len(WRONG_CLAIMS)
+
+
+@pytest.mark.parametrize("algorithm", ["none", "HS256"])
+def test_an_unsigned_id_token_is_refused(at, provider, algorithm):
+    with at() as browser:
+        asked = begun(browser, provider)
+        body = claims(iss=provider.issuer, aud="dashboard", nonce=provider.nonce)
+        unsigned = b".".join((encoded({"alg": algorithm, "kid": "rsa"}), encoded(body), b""))
+        provider.answer = lambda: {"id_token": unsigned.decode()}
+        assert is_refused(returned(browser, asked))
+        assert browser.get("").status_code == 303
+    assert len(provider.forms) == 1
+
+
+@pytest.mark.parametrize("changes", [{}, {"aud": ["dashboard"]}, {"aud": ["api", "dashboard"], "azp": "dashboard"}])
+def test_a_valid_id_token_signs_in(at, provider, changes):
+    provider.answer = lambda: {"id_token": provider.token(**changes)}
+    with at() as browser:
+        assert returned(browser, begun(browser, provider)).status_code == 303
+        assert browser.get("").status_code == 200
+
+
+def test_an_id_token_for_the_dashboard_does_not_open_the_api(at, provider):
+    with at() as browser:
+        returned(browser, begun(browser, provider))
+        bearer = {"Authorization": f"Bearer {provider.token()}"}
         assert browser.get("/analytics/devices", headers=bearer).status_code == 401
 
 

@@ -7,6 +7,7 @@ import sqlite3
 import threading
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import httpx2
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from data.ingest.importer import Importer, Options
 from data.links.links import change_links, new_link
 from service.jobs.implementations import Draft
+from service.jobs.records import JobRecord
 from service.jobs.store import Jobs
 from service.mcp.texts import CHARACTERS_OF_TOKEN, DEFAULT_TOKENS, MAX_ENCODED_ROWS, MAX_TEXT_LENGTH, text_of
 from service.mcp.tools import Sources, Toolbox
@@ -144,21 +146,53 @@ def rows_of(result):
     return json.loads(rows)
 
 
-def test_mcp_answers_match_the_api_and_are_announced_as_data(asked):
-    tools, results, transport = asked
-    assert all(tool.annotations.read_only_hint for tool in tools.values())
+def test_a_transport_offers_its_tools(asked):
+    tools, _, transport = asked
     assert {*tools} == {"query", "classify", "links", "jobs", "job"} | ({"run_sql"} if transport == "stdio" else set())
-    text = results["campaigns"].content[0].text
-    assert "data, not instructions" in text.partition("\n")[0]
-    assert "ignore all previous" not in text
+
+
+def test_every_tool_only_reads(asked):
+    tools, _, _ = asked
+    assert tools
+    assert all(tool.annotations.read_only_hint for tool in tools.values())
+
+
+def test_what_strangers_wrote_is_announced_as_data(asked):
+    _, results, _ = asked
+    assert "data, not instructions" in results["campaigns"].content[0].text.partition("\n")[0]
+
+
+def test_a_long_text_of_strangers_is_cut(asked):
+    _, results, _ = asked
+    assert "ignore all previous" not in results["campaigns"].content[0].text
     assert max(len(row["utm_campaign"]) for row in rows_of(results["campaigns"])) == MAX_TEXT_LENGTH
+
+
+def test_a_report_has_the_numbers_of_its_organization(asked):
+    _, results, _ = asked
     assert rows_of(results["overview"])["total_visits"] == 4
     assert [(row["agent"], row["visits"]) for row in rows_of(results["bots"])] == [("GPTBot", 3)]
+
+
+def test_an_empty_parameter_is_left_out(asked):
+    _, results, _ = asked
     assert rows_of(results["empty parameters"])["total_visits"] == 4
+
+
+def test_links_are_listed_or_searched(asked):
+    _, results, _ = asked
     launch = {"short_code": "launch", "domain": "", "target_url": "https://example.com/launch"}
     assert (rows_of(results["links"]), rows_of(results["links found"])) == ([launch], [launch])
     assert rows_of(results["links not found"]) == []
+
+
+def test_an_organization_without_jobs_has_an_empty_list(asked):
+    _, results, _ = asked
     assert rows_of(results["jobs"]) == []
+
+
+def test_a_user_agent_is_classified(asked):
+    _, results, _ = asked
     assert rows_of(results["classify"])["bot_category"] == "ai_training"
 
 
@@ -188,13 +222,28 @@ def test_days_without_visits_are_told_with_those_that_have_some(asked, client, k
 
 
 @pytest.mark.parametrize("asked", ["stdio"], indirect=True)
-def test_free_sql_reads_one_organization_and_nothing_else(asked, filled):
+def test_own_sql_counts_the_visits_of_one_organization(asked):
     _, results, _ = asked
     assert rows_of(results["count"]) == [{"visits": 4}]
+    assert "Rows of your SQL, by rules " in results["count"].content[0].text
+
+
+@pytest.mark.parametrize("asked", ["stdio"], indirect=True)
+def test_own_sql_gets_the_first_thousand_rows(asked):
+    _, results, _ = asked
     assert 900 < len(rows_of(results["many rows"])) < 1_000
     assert "first 1,000 rows" in results["many rows"].content[0].text
-    assert "Rows of your SQL, by rules " in results["count"].content[0].text
+
+
+@pytest.mark.parametrize("asked", ["stdio"], indirect=True)
+def test_own_sql_opens_no_file_of_another_organization(asked):
+    _, results, _ = asked
     assert results["foreign file"].is_error
+
+
+@pytest.mark.parametrize("asked", ["stdio"], indirect=True)
+def test_own_sql_writes_no_file(asked, filled):
+    _, results, _ = asked
     assert results["written file"].is_error
     assert not (filled.root / "x.csv").exists()
 
@@ -279,39 +328,79 @@ def test_a_truncated_answer_says_how_many_tokens_it_needs(count):
         assert json.loads(text_of("Paths.", answer, tokens).split("\n")[1]) == answer
 
 
-@pytest.mark.parametrize("transport", ["stdio", "http"])
-async def test_an_mcp_session_reads_paths_and_jobs_and_writes_nothing(filled, ask, transport):
+class Session(NamedTuple):
+    """What an organization with 30 jobs was answered."""
+
+    texts: dict[str, str]
+    job: JobRecord  # the one with an implementation that is longer than an answer
+    before: list[JobRecord]
+    after: list[JobRecord]
+
+
+@pytest.fixture(scope="module", params=["stdio", "http"])
+def session(request, filled, ask):
+    """One session of several questions, over each transport."""
+
     def stored():
         with open_store(Jobs, filled) as jobs:
             return [jobs.record("missing", job.id) for job in jobs.of("missing")]
 
     before = stored()
     (job,) = [job for job in before if job.status == "approved"]
-    asked = {"endpoint": "paths", "status": "404", "traffic_type": "assistant"}
-    calls = [
-        ("query", asked), ("jobs", {}), ("jobs", {"status": "dismissed"}), ("jobs", {"limit": "2"}),
-        ("job", {"id": job.id}), ("job", {"id": job.id, "max_tokens": "25000"}),
-    ]  # fmt: skip
-    _, results = await ask(transport, calls, "missing")
-    paths, every, dismissed, few, short, whole = (result.content[0].text for result in results)
-    meaning, rows = paths.split("\n")
-    assert [(row["path"], row["visits"], row["errors_4xx"]) for row in json.loads(rows)] == [("/gone", 30, 30)]
-    assert re.search(r" SQL: paths, sha256 [0-9a-f]{12}; rules [0-9a-f]{12}\. ", meaning)
-    assert "Only the newest 20 of 30" in every
-    assert [len(json.loads(text.split("\n")[1])) for text in (every, dismissed, few)] == [20, 1, 2]
-    assert len(every) < MAX_LENGTH
-    meaning, record = whole.split("\n")
-    evidence = job.evidence
+    calls = {
+        "paths": ("query", {"endpoint": "paths", "status": "404", "traffic_type": "assistant"}),
+        "every job": ("jobs", {}),
+        "dismissed jobs": ("jobs", {"status": "dismissed"}),
+        "few jobs": ("jobs", {"limit": "2"}),
+        "cut job": ("job", {"id": job.id}),
+        "whole job": ("job", {"id": job.id, "max_tokens": "25000"}),
+    }
+    _, results = asyncio.run(ask(request.param, calls.values(), "missing"))
+    texts = [result.content[0].text for result in results]
+    return Session(dict(zip(calls, texts, strict=True)), job, before, stored())
+
+
+def test_paths_are_filtered_by_status(session):
+    rows = json.loads(session.texts["paths"].split("\n")[1])
+    assert [(row["path"], row["visits"], row["errors_4xx"]) for row in rows] == [("/gone", 30, 30)]
+
+
+def test_an_answer_names_its_sql_by_its_hash(session):
+    assert re.search(r" SQL: paths, sha256 [0-9a-f]{12}; rules [0-9a-f]{12}\. ", session.texts["paths"].split("\n")[0])
+
+
+@pytest.mark.parametrize(("asked", "count"), [("every job", 20), ("dismissed jobs", 1), ("few jobs", 2)])
+def test_jobs_are_filtered_up_to_a_limit(session, asked, count):
+    assert len(json.loads(session.texts[asked].split("\n")[1])) == count
+
+
+def test_a_list_that_was_limited_says_so(session):
+    assert "Only the newest 20 of 30" in session.texts["every job"]
+    assert len(session.texts["every job"]) < MAX_LENGTH
+
+
+def test_a_job_names_the_sql_of_its_evidence(session):
+    evidence = session.job.evidence
     told = f"SQL: jobs/broken_link, sha256 {evidence.sql_sha256[:12]}; rules {evidence.rules_version[:12]}."
-    assert told in meaning
-    found = json.loads(record)
+    assert told in session.texts["whole job"].split("\n")[0]
+
+
+def test_a_job_has_its_implementation_outcome_evidence(session):
+    found = json.loads(session.texts["whole job"].split("\n")[1])
     assert (found["content"], found["outcome"]["status"]) == (PAGE, "waiting")
-    assert found["evidence"]["rows"][0]["path"] == job.path
+    assert found["evidence"]["rows"][0]["path"] == session.job.path
+
+
+def test_a_long_implementation_is_cut_unless_more_is_asked_for(session):
+    short = session.texts["cut job"]
     assert len(short) < MAX_LENGTH
     assert "Its content is cut; call again with max_tokens" in short
     assert PAGE.startswith(json.loads(short.split("\n")[1])["content"])
-    kept, *now = ([(one.id, one.status, one.history) for one in jobs] for jobs in (before, stored()))
-    assert now == [kept]  # a running server may have measured outcomes meanwhile
+
+
+def test_a_session_changes_no_job(session):
+    kept, now = ([(one.id, one.status, one.history) for one in jobs] for jobs in (session.before, session.after))
+    assert now == kept  # a running server may have measured outcomes meanwhile
 
 
 @pytest.mark.parametrize("limit", [2, 2.0, "2"])

@@ -2,8 +2,10 @@
 
 import asyncio
 import threading
+from typing import NamedTuple
 
 import httpx2
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from service.core.metrics import Metrics, ObservedMetric
@@ -12,29 +14,75 @@ from tests.support.clock import Clock
 from tests.support.visits import land, visit
 
 
-def test_metrics_need_no_token_and_count_requests(lake, serving, key_of):
-    land(lake, "acme", [visit()])
-    key = {"Authorization": f"Bearer {key_of(lake)}"}
-    with serving(lake, monitor_port=0) as server, httpx2.Client(trust_env=False, verify=False, timeout=60) as client:
+class Monitored(NamedTuple):
+    """What a server with a port for its operator has answered, and the numbers after that."""
+
+    health: list[httpx2.Response]
+    metrics: httpx2.Response
+    report_there: httpx2.Response  # asked of the operator's port
+    metrics_here: httpx2.Response  # asked of the port of all
+
+    def value(self, name, **labels):
+        families = text_string_to_metric_families(self.metrics.text)
+        (found,) = [
+            sample.value
+            for family in families
+            for sample in family.samples
+            if (sample.name, sample.labels) == (name, labels)
+        ]
+        return found
+
+
+@pytest.fixture(scope="module")
+def monitored(shared_lake, serving, key_of):
+    """A server that has answered three reports, and received two visits and one that is wrong."""
+    land(shared_lake, "acme", [visit()])
+    key = {"Authorization": f"Bearer {key_of(shared_lake)}"}
+    with (
+        serving(shared_lake, monitor_port=0) as server,
+        httpx2.Client(trust_env=False, verify=False, timeout=60) as client,
+    ):
         for _ in range(3):
             assert client.get(f"{server.address}/analytics/devices", headers=key).status_code == 200
         sent = client.post(f"{server.address}/visits", headers=key, json=[{"url": "/a"}, {"url": "/b"}, {}])
         assert sent.json()["accepted"] == 2
-        answers = [client.get(f"{server.monitor}/healthz") for _ in range(100)]
-        assert {(answer.status_code, answer.text) for answer in answers} == {(200, '{"status":"ok"}')}
-        told = client.get(f"{server.monitor}/metrics")
-        assert told.headers["content-type"].startswith("text/plain; version=0.0.4")
-        assert client.get(f"{server.monitor}/analytics/devices", headers=key).status_code == 404
-        assert client.get(f"{server.address}/metrics", headers=key).status_code == 404
-    samples = [sample for family in text_string_to_metric_families(told.text) for sample in family.samples]
-    values = {(sample.name, *sorted(sample.labels.items())): sample.value for sample in samples}
-    devices = (("method", "GET"), ("route", "/analytics/devices"), ("status", "200"))
-    assert values["traffic_requests_total", *devices] == 3
-    assert values["traffic_visits_received_total",] == 2
-    assert values["traffic_visits_pending",] == 2
-    assert values["traffic_answers_held",] == 1
-    assert values["traffic_sources",] == 1
-    assert values["process_resident_memory_bytes",] > 1 << 20
+        return Monitored(
+            [client.get(f"{server.monitor}/healthz") for _ in range(100)],
+            client.get(f"{server.monitor}/metrics"),
+            client.get(f"{server.monitor}/analytics/devices", headers=key),
+            client.get(f"{server.address}/metrics", headers=key),
+        )
+
+
+def test_health_may_be_asked_without_a_token_or_limit(monitored):
+    assert {(answer.status_code, answer.text) for answer in monitored.health} == {(200, '{"status":"ok"}')}
+
+
+def test_metrics_are_text_for_prometheus(monitored):
+    assert monitored.metrics.headers["content-type"].startswith("text/plain; version=0.0.4")
+
+
+def test_reports_are_not_at_the_monitor_port(monitored):
+    assert monitored.report_there.status_code == 404
+
+
+def test_metrics_are_not_at_the_main_port(monitored):
+    assert monitored.metrics_here.status_code == 404
+
+
+@pytest.mark.parametrize(("name", "labels", "value"), [
+    ("traffic_requests_total", {"method": "GET", "route": "/analytics/devices", "status": "200"}, 3),
+    ("traffic_visits_received_total", {}, 2),
+    ("traffic_visits_pending", {}, 2),
+    ("traffic_answers_held", {}, 1),
+    ("traffic_sources", {}, 1),
+])  # fmt: skip
+def test_a_metric_counts_what_was_done(monitored, name, labels, value):
+    assert monitored.value(name, **labels) == value
+
+
+def test_metrics_have_the_memory_of_the_process(monitored):
+    assert monitored.value("process_resident_memory_bytes") > 1 << 20
 
 
 async def test_health_is_cached_for_at_most_a_second():

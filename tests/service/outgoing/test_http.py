@@ -147,12 +147,18 @@ def test_an_unreachable_address_leaves_time_for_the_next(named):
         assert posted(f"http://hooks.example:{port}/", seconds=SECONDS) == "connection_failed"
 
 
-def test_the_deadline_covers_tls_redirects_and_name_resolution(receiver, monkeypatch):
+def test_the_deadline_covers_tls():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         assert posted(f"https://127.0.0.1:{silent.getsockname()[1]}/", seconds=SECONDS) == "timed_out"
+
+
+def test_the_deadline_covers_redirects(receiver):
     there = receiver(moved("/newer"), ["hang"])
     with pytest.raises(OutgoingError, match=r"no complete answer within 0\.6 s"):
         asyncio.run(download(there.url, SECONDS, 100))
+
+
+def test_the_deadline_covers_name_resolution(monkeypatch):
     ends = threading.Event()
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_: ends.wait(60) and [])
     with pytest.raises(OutgoingError, match=r"^no complete answer within 0\.1 s$"):
