@@ -44,21 +44,30 @@ def test_columns_are_stacked_in_proportion_to_their_visits():
     assert [heights(root, kind) for kind in ("people", "ai", "other")] == [[100.0], [50.0], [25.0]]
     starts = [re.match(r"M1 ([\d.]+)", classes(root, kind)[0].get("d"))[1] for kind in ("people", "ai", "other")]
     assert starts == ["200", "100", "50"]
+
+
+def test_a_kind_without_visits_has_no_column():
     root = parsed(series([day("2026-11-22", people=7)], [day("2026-11-21", people=1)], ["2026-11-22"]))
     assert heights(root, "people") == [175.0]
     assert texts(root, "label") == ["22 Nov"]
     assert classes(root, "ai") + classes(root, "other") == []
+
+
+def test_the_largest_number_stays_within_the_chart():
     root = parsed(series([day("2026-11-01", people=2**62)], None, []))
     assert 0 < heights(root, "people")[0] <= charts.HEIGHT
     assert texts(root, "scale")[-1] == "6,000,000T"
 
 
-def test_columns_and_labels_keep_the_given_order():
+def test_days_are_drawn_from_left_to_right():
     root = parsed(series(november(5, people=1), None, []))
     [people] = classes(root, "people")
     assert re.findall(r"M(\d+)", people.get("d")) == ["1", "11", "21", "31", "41"]
     assert (root.get("data-count"), root.find("{*}svg").get("viewBox")) == ("5", "0 0 50 200")
     assert texts(root, "label") == ["1 Nov", "2 Nov", "3 Nov", "4 Nov", "5 Nov"]
+
+
+def test_columns_keep_the_given_order():
     root = parsed(charts.columns([("Monday", 4), ("Tuesday", 0), ("Wednesday", 2)], "ai"))
     assert texts(root, "label") == ["Monday", "Tuesday", "Wednesday"]
     assert heights(root, "ai") == [200.0, 100.0]
@@ -81,21 +90,30 @@ def test_days_without_visits_get_a_scale_from_0_to_1():
     assert classes(root, "people") + classes(root, "previous") == []
 
 
-def test_partial_missing_and_future_days_are_hatched():
+def test_a_partial_day_is_hatched_as_high_as_its_column():
     root = parsed(series([*november(3, people=4), day("2026-11-04", people=2)], None, ["2026-11-04"]))
     [today] = classes(root, "partial")
     assert (today.get("x"), today.get("width"), today.get("height")) == ("75%", "25%", "100")
     assert (today.get("fill"), float(today.get("y"))) == ("url(#hatch)", charts.TOP + charts.HEIGHT - 100)
+
+
+def test_every_partial_week_is_hatched():
     weeks = [day(f"2026-11-{number:02}", people=number) for number in (2, 9, 16)]
     root = parsed(series(weeks, None, {"2026-11-02", "2026-11-16"}))
     assert [one.get("x") for one in classes(root, "partial")] == ["0%", "66.67%"]
     assert [one.get("id") for one in root.findall(".//{*}pattern")] == ["hatch", "void"]
+
+
+def test_missing_and_future_days_are_hatched_otherwise():
     root = parsed(charts.time_series(november(4, people=4), None, [], partial=[1], ahead=[3], missing=[2]))
     shown = [[one.get(name) for name in ("class", "x", "height", "fill")] for one in root.iter() if one.get("fill")]
     assert shown == [
         ["partial", "25%", "200", "url(#hatch)"], ["ahead", "75%", "200", "url(#void)"],
         ["missing", "50%", "200", "url(#void)"],
     ]  # fmt: skip
+
+
+def test_a_partial_day_outside_of_the_chart_is_not_hatched():
     assert classes(parsed(series(november(3, people=4), None, ["2026-11-22"])), "partial") == []
 
 
@@ -126,15 +144,26 @@ def test_labels_over_time_are_few_and_readable_for_any_range(unit, count, labels
 def test_a_bar_is_as_wide_as_its_percentage(percentage, width):
     track, *parts = parsed(charts.bar(percentage, "ai"))
     assert (track.get("class"), tuple(part.get("width") for part in parts)) == ("track", width)
+
+
+def test_a_split_bar_of_nothing_is_its_track():
     assert len(list(parsed(charts.split_bar(0, 0, 0)))) == 1
 
 
-def test_labels_and_names_in_charts_are_escaped():
-    label = '"><script>alert(1)</script>'
-    root = parsed(charts.columns([(label, 1)], "people"))
-    assert texts(root, "label") == [label]
+SCRIPT = '"><script>alert(1)</script>'
+
+
+def test_a_label_of_a_column_is_escaped():
+    root = parsed(charts.columns([(SCRIPT, 1)], "people"))
+    assert texts(root, "label") == [SCRIPT]
     assert not list(root.iter("script"))
-    assert "<script>" not in charts.bar(5, label)
+
+
+def test_a_class_of_a_bar_is_escaped():
+    assert "<script>" not in charts.bar(5, SCRIPT)
+
+
+def test_a_name_on_the_map_is_escaped():
     root, _ = parsed(f"<p>{world_map({'SG': 1}, {'SG': '<script>'})}</p>")
     assert [use[0].text for use in root if use.get("class")] == ["<script>: 1"]
 
@@ -146,11 +175,14 @@ def test_a_split_bar_is_divided_in_order_and_says_its_numbers():
     assert parts == [("people", "0", "12.5"), ("ai", "12.5", "25"), ("other", "37.5", "62.5")]
 
 
-def test_a_sparkline_runs_from_left_to_right_and_ends_in_its_dot():
+def test_a_sparkline_runs_from_left_to_right_to_its_dot():
     [line, dot] = list(parsed(charts.sparkline([0, 5, 10])))
     assert line.get("points") == "4,17 40,10 76,3"
     assert (dot.get("cx"), dot.get("cy")) == ("76", "3")
-    assert next(iter(parsed(charts.sparkline([7])))).get("points") == "4,3 76,3"  # of one week
+
+
+def test_a_sparkline_of_one_week_is_level():
+    assert next(iter(parsed(charts.sparkline([7])))).get("points") == "4,3 76,3"
 
 
 def test_small_multiples_are_sorted_by_their_sum():

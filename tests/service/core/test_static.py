@@ -12,6 +12,7 @@ from service.dashboard import panels
 from service.dashboard.navigation import NAMED
 
 FOLDER = Path(service.core.pages.__file__).parent
+SERVICE = FOLDER.parents[1]
 STATIC = FOLDER / "static"
 COUNTRIES = Path(__file__).parents[3] / "queries" / "names" / "countries.sql"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -45,7 +46,9 @@ def test_the_script_inserts_no_html_and_cannot_be_closed_early():
 
 
 def test_templates_have_no_inline_style_or_script():
-    for path in sorted((FOLDER / "templates").glob("*.html")):
+    templates = sorted(SERVICE.rglob("templates/*.html"))
+    assert len(templates) > 20
+    for path in templates:
         text = path.read_text("utf-8")
         if path.name == "report.html":  # a file of its own, which loads nothing and therefore has its style inside
             assert text.count("<style>") == 1
@@ -55,18 +58,40 @@ def test_templates_have_no_inline_style_or_script():
         assert not re.findall(r"\sstyle=|\son\w+=|<style|<script", text), path.name
 
 
-def test_the_map_file_has_every_country_and_names_its_source():
-    header = (STATIC / "map.svg").read_text("utf-8").partition("-->")[0]
-    for fact in ("Natural Earth", "public domain", "world-atlas 2.0.2", "d3-geo 3.1.2", "make_map.mjs"):
-        assert fact in header
-    root = ElementTree.parse(STATIC / "map.svg").getroot()
-    drawn = [element.get("id") for element in root]
+MAP = STATIC / "map.svg"
+
+
+@pytest.fixture(scope="module")
+def world():
+    """The map as a tree of shapes, each with the code of its country."""
+    return ElementTree.parse(MAP).getroot()
+
+
+@pytest.mark.parametrize(
+    "fact", ["Natural Earth", "public domain", "world-atlas 2.0.2", "d3-geo 3.1.2", "make_map.mjs"]
+)
+def test_the_map_file_names_its_source(fact):
+    assert fact in MAP.read_text("utf-8").partition("-->")[0]
+
+
+def test_the_map_has_every_country_once(world):
+    drawn = [element.get("id") for element in world]
     codes = set(re.findall(r"\('([A-Z]{2})', '", COUNTRIES.read_text("utf-8")))
     assert len(codes) > 240
     assert len(drawn) == len(set(drawn))
     assert codes - set(drawn) == {"AQ"}
-    _, _, width, height = map(int, root.get("viewBox").split())
-    for circle in root.findall(f"{SVG}circle"):
+
+
+def test_small_countries_are_circles_within_the_map(world):
+    _, _, width, height = map(int, world.get("viewBox").split())
+    circles = world.findall(f"{SVG}circle")
+    assert circles
+    for circle in circles:
         assert 0 <= int(circle.get("cx")) <= width
         assert 0 <= int(circle.get("cy")) <= height
-    assert not [path.get("id") for path in root.findall(f"{SVG}path") if re.search(r"[^mlz\d\s-]", path.get("d"))]
+
+
+def test_countries_are_drawn_by_relative_lines(world):
+    paths = world.findall(f"{SVG}path")
+    assert paths
+    assert not [path.get("id") for path in paths if re.search(r"[^mlz\d\s-]", path.get("d"))]

@@ -171,42 +171,76 @@ def test_every_endpoint_has_a_page(responses):
     }  # fmt: skip
 
 
-def test_the_page_of_a_platform_shows_only_its_rows(browser, api, internal):
-    links = internal("source-links")
-    for source in ("ChatGPT", "Claude Code"):
-        shown = tables(browser.read(f"ai/{source}"))
-        assert {name for name, _ in shown} >= {"ai-sources", "ai-to-human-conversion", "weekly-trend", "source-links"}
-        for (name, part), rows in shown.items():
-            answer = links if name == "source-links" else api(name)
-            answer = answer[part] if part else answer
-            key = "tool" if "tool" in answer[0] else "ai_source"
-            assert rows == as_cells([row for row in answer if row[key] == source], rows[0])
-    panel = browser.read("ai/ChatGPT").one("section", id="source-links")
-    assert [code.text for code in panel.all("code")] == ["traffic query source-links --org acme"]
-    assert browser.csv("export/source-links.csv") == as_cells(links)
-    page = browser.read("run/source-links")
-    assert "FROM daily_link_sources" in page.one("pre").text
-    assert "curl" not in page.text
+@pytest.mark.parametrize("source", ["ChatGPT", "Claude Code"])
+def test_the_page_of_a_platform_shows_only_its_rows(browser, api, internal, source):
+    shown = tables(browser.read(f"ai/{source}"))
+    assert {name for name, _ in shown} >= {"ai-sources", "ai-to-human-conversion", "weekly-trend", "source-links"}
+    for (name, part), rows in shown.items():
+        answer = internal(name) if name == "source-links" else api(name)
+        answer = answer[part] if part else answer
+        key = "tool" if "tool" in answer[0] else "ai_source"
+        assert rows == as_cells([row for row in answer if row[key] == source], rows[0])
+
+
+def test_the_page_of_a_platform_without_visits_says_so(browser):
     unknown = browser.read("ai/%3Cb%3ENobody")
     assert unknown.all("section") == []
     assert "No visits by this platform in this period." in unknown.text
 
 
-def test_the_cost_of_blocking_a_crawler_is_shown(browser):
-    assert browser.read("ai").all("a", href="/app/robots")
+def test_a_panel_without_a_route_names_only_its_command(browser):
+    panel = browser.read("ai/ChatGPT").one("section", id="source-links")
+    assert [code.text for code in panel.all("code")] == ["traffic query source-links --org acme"]
+
+
+def test_a_panel_without_a_route_has_its_csv(browser, internal):
+    assert browser.csv("export/source-links.csv") == as_cells(internal("source-links"))
+
+
+def test_a_panel_without_a_route_has_its_sql(browser):
+    page = browser.read("run/source-links")
+    assert "FROM daily_link_sources" in page.one("pre").text
+    assert "curl" not in page.text
+
+
+@pytest.fixture
+def crawler(browser):
+    """The first crawler of the page about robots: its name, its fetches, and the people that it may have sent."""
     row = browser.read("robots").all("tr")[1]
-    chosen = row.one("input")["value"]
     fetches, _, people = row.all("td", class_="number")
+    return row.one("input")["value"], fetches.text.replace(",", ""), people.text.replace(",", "")
+
+
+def test_the_page_about_ai_leads_to_that_about_robots(browser):
+    assert browser.read("ai").all("a", href="/app/robots")
+
+
+def test_the_cost_of_blocking_a_crawler_is_shown(browser, crawler):
+    chosen, fetches, people = crawler
     page = browser.read(f"robots?block={quote(chosen)}")
-    shown = [page.one("data", data_field=name)["value"] for name in ("saved", "at_risk")]
-    assert shown == [fetches.text.replace(",", ""), people.text.replace(",", "")]
-    assert "User-agent: " in page.text
+    assert [page.one("data", data_field=name)["value"] for name in ("saved", "at_risk")] == [fetches, people]
+
+
+def test_the_lines_that_block_a_crawler_are_shown(browser, crawler):
+    assert "User-agent: " in browser.read(f"robots?block={quote(crawler[0])}").text
+
+
+def test_a_crawler_that_was_not_seen_is_named(browser):
     assert "'Nobody' was not seen in these days" in browser.read("robots?block=Nobody").text
-    made = browser.read(browser.post(f"robots?block={quote(chosen)}", **{"as": "caddy"}).headers["location"])
+
+
+def test_blocking_a_crawler_becomes_a_job_with_its_file(browser, crawler):
+    made = browser.read(browser.post(f"robots?block={quote(crawler[0])}", **{"as": "caddy"}).headers["location"])
     assert "Keep AI crawlers out" in made.text
     assert "respond @blocked_agents 403" in made.text
+
+
+def test_a_job_about_robots_needs_a_crawler(browser):
     assert "choose crawlers and a file first" in browser.post("robots", **{"as": "caddy"}).text
-    assert browser.post(f"robots?block={quote(chosen)}", **{"as": "x"}).status_code == 400
+
+
+def test_a_job_about_robots_needs_a_known_file(browser, crawler):
+    assert browser.post(f"robots?block={quote(crawler[0])}", **{"as": "x"}).status_code == 400
 
 
 # What was read
@@ -635,45 +669,92 @@ def test_without_script_every_link_and_form_works(browser):
     assert len(seen) > 25
 
 
-def test_every_page_obeys_its_content_security_policy(browser, responses):
+@pytest.fixture(scope="module")
+def every_page(application, shared_lake, responses):
+    """What an editor gets for every page, and for one that does not exist, with what is in it."""
+    application.cookies.clear()
+    browser = Browser(application)
+    browser.enter(link_of(shared_lake))
     others = (browser.get(path) for path in ("link?short_code=launch", "run/top-links", "nothing"))
-    for response in (*responses.values(), *others):
+    return [(response, read(response.text)) for response in (*responses.values(), *others)]
+
+
+def test_the_content_security_policy_starts_with_nothing():
+    assert "default-src 'none'" in CONTENT_SECURITY_POLICY
+    assert "require-trusted-types-for 'script'" in CONTENT_SECURITY_POLICY
+
+
+def test_every_page_has_the_same_headers(every_page):
+    for response, _ in every_page:
         assert response.headers["content-security-policy"] == CONTENT_SECURITY_POLICY
-        assert "default-src 'none'" in CONTENT_SECURITY_POLICY
-        assert "require-trusted-types-for 'script'" in CONTENT_SECURITY_POLICY
         assert response.headers["cache-control"] == "private, no-store"
         assert response.headers["cross-origin-opener-policy"] == "same-origin"
         assert response.headers["referrer-policy"] == "no-referrer"
-        page = read(response.text)
+
+
+def test_no_page_has_style_or_handlers_inline(every_page):
+    for _, page in every_page:
         everything = page.all()
         assert [one.tag for one in everything if "style" in one.attributes] == []
         assert [name for one in everything for name in one.attributes if name.startswith("on")] == []
         assert page.all("style") == []
-        charts = page.all("svg", class_=True)  # are hidden from screen readers, or have a name
-        assert {one.attributes.get("role") or one["aria-hidden"] for one in charts} <= {"true", "img"}
+
+
+def test_the_policy_allows_the_script_of_a_page_by_its_hash(every_page):
+    for response, _ in every_page:
         (script,) = re.findall(r"<script[^>]*>(.*?)</script>", response.text, re.DOTALL)
         digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
         assert f"script-src 'sha256-{digest}';" in response.headers["content-security-policy"]
+
+
+def test_a_page_loads_only_its_style_sheet(every_page):
+    for _, page in every_page:
         assert loaded_by(page) == {"/app/static/" + STYLESHEET}
+
+
+def test_a_chart_has_a_name_or_is_hidden_from_screen_readers(every_page):
+    for _, page in every_page:
+        charts = page.all("svg", class_=True)
+        assert {one.attributes.get("role") or one["aria-hidden"] for one in charts} <= {"true", "img"}
+
+
+def test_ids_of_a_page_are_unique_and_those_it_names_exist(every_page):
+    for _, page in every_page:
         ids = [one["id"] for one in page.all(id=True)]
         assert len(ids) == len(set(ids))
         named = {one["aria-labelledby"] for one in page.all(aria_labelledby=True)}
         assert named | {one["list"] for one in page.all(list=True)} <= set(ids)
+
+
+def test_a_table_of_countries_has_a_map(every_page):
+    maps = 0
+    for _, page in every_page:
         countries = [one for one in page.all("a", href=True) if "/export/geographic.csv" in one["href"]]
         assert len(page.all("svg", class_="map")) == len(countries)
+        maps += len(countries)
+    assert maps
 
 
-def test_a_panel_and_its_csv_have_the_same_rows(browser, api):
+def test_a_csv_file_is_named_by_organization_report_and_days(browser):
     response = browser.get("export/top-links.csv?range=90d&domain=go.example")
     assert response.headers["content-type"] == "text/csv; charset=utf-8"
     name = "acme-top-links-2025-12-16-2026-03-15.csv"
     assert response.headers["content-disposition"] == f'attachment; filename="{name}"'
+
+
+def test_a_csv_file_has_the_rows_of_the_api(browser, api):
     query = "range=90d&domain=go.example"
     assert browser.csv(f"export/top-links.csv?{query}") == as_cells(api(f"top-links?{query}"))
+
+
+def test_a_csv_file_has_one_part_of_an_answer_of_several(browser, api):
     rows = browser.csv("export/weekly-trend.csv?part=byPlatform")
     assert [row["visits"] for row in rows] == [str(row["visits"]) for row in api("weekly-trend")["byPlatform"]]
-    assert browser.get("export/weekly-trend.csv").status_code == 400
-    assert browser.get("export/nothing.csv").status_code == 404
+
+
+@pytest.mark.parametrize(("name", "status"), [("weekly-trend", 400), ("nothing", 404)])
+def test_a_csv_file_of_no_table_is_refused(browser, name, status):
+    assert browser.get(f"export/{name}.csv").status_code == status
 
 
 def test_a_panel_tells_the_lines_that_print_the_same(browser):

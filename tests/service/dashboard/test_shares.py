@@ -13,6 +13,7 @@ from queries import PARAMETERS
 from service.core.pages.rendering import CONTENT_SECURITY_POLICY, Renderer
 from service.dashboard.shares import ShareStore
 from tests.conftest import NOW
+from tests.support.clock import Clock
 from tests.support.control import dump_of, open_store
 from tests.support.page_reading import (
     OURS,
@@ -125,21 +126,35 @@ def test_a_share_is_fixed_to_days_domain_and_link(share, reader, fields, visits,
     assert page.one("p", class_="lead").text.startswith(lead)
 
 
-def test_a_share_of_a_range_moves_and_a_share_of_dates_stays(lake, browsing):
-    now = [NOW]
+@pytest.fixture
+def timed(lake, browsing):
+    """An editor of acme, whose only visit was yesterday, and the clock of their server."""
     land(lake, "acme", visits_of("go.example", "launch", 1, days=(1,)))
-    with browsing(lake, clock=lambda: now[0]) as browser:
-        rolling = path_in(browser.post("settings/shares", name="x", range="7d").text)
-        dates = path_in(browser.post("settings/shares", name="x", start_date="2026-03-10", end_date="2026-03-15").text)
-        brief = path_in(browser.post("settings/shares", name="brief", days="2").text)
-        for age, status in ((timedelta(days=2, seconds=-1), 200), (timedelta(days=2), 404)):
-            now[0] = NOW + age
-            assert browser.get(brief).status_code == status
-        row = browser.read("settings/shares").row("brief")
-        assert ("expired" in row.text, row.all("form")) == (True, [])
-        for days, shown in ((0, ["1", "1"]), (7, ["0", "1"])):
-            now[0] = NOW + timedelta(days=days)
-            assert [total(browser.read(path)) for path in (rolling, dates)] == shown
+    clock = Clock(NOW)
+    with browsing(lake, clock=clock) as browser:
+        yield browser, clock
+
+
+@pytest.mark.parametrize(("fields", "later"), [
+    ({"range": "7d"}, "0"),
+    ({"start_date": "2026-03-10", "end_date": "2026-03-15"}, "1"),
+], ids=["range", "dates"])  # fmt: skip
+def test_a_share_of_a_range_moves_but_dates_stay(timed, fields, later):
+    browser, clock = timed
+    path = path_in(browser.post("settings/shares", name="x", **fields).text)
+    assert total(browser.read(path)) == "1"
+    clock.now = NOW + timedelta(days=7)
+    assert total(browser.read(path)) == later
+
+
+def test_a_share_ends_after_its_days(timed):
+    browser, clock = timed
+    brief = path_in(browser.post("settings/shares", name="brief", days="2").text)
+    for age, status in ((timedelta(days=2, seconds=-1), 200), (timedelta(days=2), 404)):
+        clock.now = NOW + age
+        assert browser.get(brief).status_code == status
+    row = browser.read("settings/shares").row("brief")
+    assert ("expired" in row.text, row.all("form")) == (True, [])
 
 
 def test_a_share_refuses_every_parameter_of_the_catalog(share, reader):
@@ -215,7 +230,7 @@ def test_a_wrong_secret_is_like_any_unknown_path(reader, share):
         assert (wrong.status_code, wrong.text) == (404, unknown.text) or (secret, wrong.status_code) == ("..", 303)
 
 
-def test_a_revoked_share_shows_nothing_from_then_on(share, browser, reader, shares):
+def test_a_revoked_share_shows_nothing_from_then_on(share, browser, reader):
     path = share(name="to be revoked")
     assert reader.get(path).status_code == 200
     form = browser.read("settings/shares").row("to be revoked").one("form")
@@ -223,11 +238,19 @@ def test_a_revoked_share_shows_nothing_from_then_on(share, browser, reader, shar
     assert (response.status_code, response.headers["location"]) == (303, "/app/settings/shares")
     gone, unknown = reader.get(path), reader.get("share/x")
     assert (gone.status_code, gone.text) == (404, unknown.text)
-    row = browser.read("settings/shares").row("to be revoked")
+
+
+def test_a_revoked_share_stays_in_the_list(share, browser):
+    share(name="once shared")
+    browser.post(browser.read("settings/shares").row("once shared").one("form")["action"])
+    row = browser.read("settings/shares").row("once shared")
     assert ("revoked" in row.text, row.all("form")) == (True, [])
+
+
+def test_a_share_that_another_program_revokes_shows_nothing(share, reader, shares):
     path = share()
     assert reader.get(path).status_code == 200
-    assert shares.revoke(shares.share(path.rpartition("/")[2]).id, "acme")  # by another process
+    assert shares.revoke(shares.share(path.rpartition("/")[2]).id, "acme")
     assert reader.get(path).status_code == 404
 
 

@@ -31,16 +31,27 @@ def test_only_common_and_scanned_paths_are_missing_in_a_sample(lines):
     assert missing == {"/robots.txt", "/favicon.ico", "/wp-login.php", "/.env", "/sitemap.xml"}
 
 
-def test_people_come_from_everywhere_and_agents_from_few_places(lines):
-    people, agents = (
-        Counter(SampleCountries().lookup(line.split()[1]) for line in lines if word in line)
-        for word in ("Safari/", "GPTBot")
-    )
+def countries_of(lines, word):
+    """How often the visits with a word in their user agent come from each country."""
+    return Counter(SampleCountries().lookup(line.split()[1]) for line in lines if word in line)
+
+
+def test_people_come_from_many_countries(lines):
+    people = countries_of(lines, "Safari/")
     assert len(people) > 25
     assert max(people, key=people.__getitem__) == "US"
     assert 0.15 < people["US"] / people.total() < 0.35
     assert set(people) <= set(re.findall(r"'([A-Z]{2})'", sql_text("names/countries")))
-    assert set(agents) <= {"US", "IE", "DE", "SG"}
-    addresses = ["198.19.64.1", "198.19.64.200", "2001:db8:40ff::1"]  # each has the same country each time
+
+
+def test_agents_come_from_few_countries(lines):
+    assert set(countries_of(lines, "GPTBot")) <= {"US", "IE", "DE", "SG"}
+
+
+def test_the_addresses_of_a_network_have_one_country():
+    addresses = ["198.19.64.1", "198.19.64.200", "2001:db8:40ff::1"]
     assert [SampleCountries().lookup(address) for address in addresses] == ["DE"] * 3
+
+
+def test_the_last_part_of_the_address_of_an_agent_decides():
     assert [SampleCountries().lookup(f"198.18.7.{host}") for host in (0, 49, 50, 63)] == ["US", "US", "IE", "SG"]
