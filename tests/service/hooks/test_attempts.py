@@ -14,19 +14,34 @@ from service.hooks.records import EVENTS, HookChanges
 from tests.service.hooks.outboxes import FAILS, FAILURE, GONE, JOB, SILENCE, TAKEN, TAKES
 
 
-def test_a_message_is_queued_for_each_active_subscribed_hook(outbox):
+@pytest.fixture
+def subscribed(outbox):
+    """Of five hooks, the two of acme that are told of an approval: one of it alone, one of every event."""
     approved, _ = outbox.hook()
     every, _ = outbox.hook(events=EVENTS)
     outbox.hook(events=["job.created"])
     outbox.hook(active=False)
     outbox.hooks.create("other", "other", "https://other.example/")
+    return approved, every
+
+
+def test_a_message_is_queued_for_each_active_subscribed_hook(outbox, subscribed):
     assert outbox.enqueue() == 2
-    one, other = outbox.only(approved), outbox.only(every)
+    one, other = map(outbox.only, subscribed)
     assert one.id != other.id
-    assert [outbox.enqueue(event) for event in EVENTS] == [2, 2, *[1] * 7]
     assert {claimed.body for claimed in (outbox.claim(), outbox.claim())} == {
         message("acme", "job.approved", JOB, outbox.clock(), "")
     }
+
+
+@pytest.mark.usefixtures("subscribed")
+def test_a_hook_for_every_event_is_told_of_each(outbox):
+    assert [outbox.enqueue(event) for event in EVENTS] == [2, 2, *[1] * 7]
+
+
+@pytest.mark.usefixtures("subscribed")
+def test_a_transaction_that_fails_queues_no_message(outbox):
+    outbox.enqueue()
     pending = outbox.sender.pending()
     with suppress(ZeroDivisionError), outbox.hooks.database.transaction() as connection:
         assert enqueue(connection, "acme", "job.approved", JOB, outbox.clock()) == 2
@@ -34,10 +49,11 @@ def test_a_message_is_queued_for_each_active_subscribed_hook(outbox):
     assert outbox.sender.pending() == pending
 
 
-def test_a_message_has_the_job_and_at_most_ten_rows_of_evidence():
-    now = datetime(2026, 11, 22, 2, 37, 28, 9, tzinfo=UTC)
-    job = JOB | {"evidence": {"rows": [{"n": n} for n in range(30)], "untrusted": []}}
-    told = json.loads(message("acme", "job.created", job, now, "https://stats.example/base"))
+AT = datetime(2026, 11, 22, 2, 37, 28, 9, tzinfo=UTC)
+
+
+def test_a_message_has_event_time_job_and_addresses():
+    told = json.loads(message("acme", "job.created", JOB, AT, "https://stats.example/base"))
     data, path = told.pop("data"), "https://stats.example/base/jobs/job_0123456789abcdef0123"
     assert told == {"type": "job.created", "timestamp": "2026-11-22T02:37:28Z"}
     assert data.pop("links") == {
@@ -46,11 +62,22 @@ def test_a_message_has_the_job_and_at_most_ten_rows_of_evidence():
         "implementations": f"{path}/implementations",
         "dashboard": path.replace("/jobs/", "/app/jobs/"),
     }
-    first_rows = {"rows": [{"n": n} for n in range(10)], "untrusted": []}
-    assert data == {"organization": "acme", "job": JOB | {"evidence": first_rows}}
-    assert json.loads(message("acme", "job.created", JOB, now, ""))["data"]["links"]["self"] == f"/jobs/{JOB['id']}"
+    assert data == {"organization": "acme", "job": JOB}
+
+
+def test_without_a_public_address_a_message_has_paths():
+    assert json.loads(message("acme", "job.created", JOB, AT, ""))["data"]["links"]["self"] == f"/jobs/{JOB['id']}"
+
+
+def test_a_message_has_at_most_ten_rows_of_evidence():
+    job = JOB | {"evidence": {"rows": [{"n": n} for n in range(30)], "untrusted": []}}
+    told = json.loads(message("acme", "job.created", job, AT, ""))["data"]["job"]
+    assert told == JOB | {"evidence": {"rows": [{"n": n} for n in range(10)], "untrusted": []}}
+
+
+def test_a_long_message_has_fewer_rows():
     job = JOB | {"evidence_rows": 9, "evidence": {"rows": [{"n": n, "path": "x" * 4_000} for n in range(9)]}}
-    body = message("acme", "job.created", job, now, "")
+    body = message("acme", "job.created", job, AT, "")
     assert len(body) <= MAX_MESSAGE_BYTES
     told = json.loads(body)["data"]["job"]
     assert ([row["n"] for row in told["evidence"]["rows"]], told["evidence_rows"]) == ([0, 1, 2, 3], 9)
@@ -122,25 +149,40 @@ def test_410_ends_the_hook(outbox, receiver, caplog):
     assert "canary" not in caplog.text
 
 
-def test_a_hook_that_fails_for_five_days_is_disabled(outbox, caplog):
+def failed_for_five_days(outbox):
+    """A hook, and how often its messages failed in the five days after the first time."""
     hook, _ = outbox.hook()
-    began = outbox.clock()
-    for number in range(DISABLED_FAILURES + 5):
-        outbox.clock.now = began + timedelta(days={0: 0, DISABLED_FAILURES + 4: 5}.get(number, 4))
+    began, times = outbox.clock(), DISABLED_FAILURES + 5
+    for number in range(times):
+        outbox.clock.now = began + timedelta(days={0: 0, times - 1: 5}.get(number, 4))
         assert outbox.enqueue() == 1
         outbox.hooks.database.rows("UPDATE hooks SET paused_until = NULL")
         outbox.finish(outbox.claim(), FAILURE)
+    return hook, times
+
+
+def test_a_hook_that_fails_for_five_days_is_disabled(outbox, caplog):
+    hook, times = failed_for_five_days(outbox)
     assert_ended(outbox, hook, "Every attempt failed for 5 days.", caplog)
-    assert outbox.health(hook).consecutive_failures == DISABLED_FAILURES + 5
+    assert outbox.health(hook).consecutive_failures == times
+
+
+def test_a_hook_that_is_activated_again_starts_anew(outbox):
+    hook, _ = failed_for_five_days(outbox)
     again = outbox.hooks.change("acme", hook.id, HookChanges(active=True))
     assert (again.active, again.disabled_reason, again.consecutive_failures) == (True, None, 0)
     assert outbox.enqueue() == 1
     outbox.finish(outbox.claim(), FAILURE)
     assert outbox.health(hook).active
-    for _ in range(DISABLED_FAILURES - 2):  # a few in a long time
+
+
+def test_a_few_failures_in_a_long_time_disable_no_hook(outbox):
+    hook, _ = outbox.hook()
+    for _ in range(DISABLED_FAILURES - 1):
         outbox.enqueue()
-        outbox.clock.now += timedelta(days=1)
         outbox.finish(outbox.claim(), FAILURE)
+        outbox.clock.now += timedelta(days=1)
+    assert outbox.health(hook).consecutive_failures == DISABLED_FAILURES - 1
     assert outbox.health(hook).active
 
 

@@ -52,18 +52,24 @@ def test_a_job_without_a_path_takes_a_rule_from_any_path():
             checked(job, changes)
 
 
-def test_the_fields_of_an_implementation_have_limits():
+def test_deeply_nested_content_is_not_json():
     with pytest.raises(BadInput, match="content is not JSON"):
         checked(implementation_type="patch", content_type="application/json", content="[" * 100_000)
+
+
+@pytest.mark.parametrize("letter", ["x", "é", "\U0001f600"])
+def test_content_is_limited_in_bytes(letter):
     page = {"implementation_type": "edge_page", "content_type": "text/html"}
-    for letter in ("x", "é", "\U0001f600"):
-        most = MAX_CONTENT_BYTES // len(letter.encode())
-        assert checked(**page, content=letter * most)
-        with pytest.raises(TooLarge, match="content"):
-            checked(**page, content=letter * (most + 1))
-    url = "https://git.example.com/"
-    assert checked(implementation_type="manual", url=url.ljust(MAX_URL_LENGTH, "x"), note="x" * 2_000) is None
-    with pytest.raises(TooLarge, match="url"):
-        checked(implementation_type="manual", url=url.ljust(MAX_URL_LENGTH + 1, "x"))
-    with pytest.raises(TooLarge, match="note"):
-        checked(implementation_type="manual", note="x" * 2_001)
+    most = MAX_CONTENT_BYTES // len(letter.encode())
+    assert checked(**page, content=letter * most)
+    with pytest.raises(TooLarge, match="content"):
+        checked(**page, content=letter * (most + 1))
+
+
+@pytest.mark.parametrize(
+    ("field", "start", "most"), [("url", "https://git.example.com/", MAX_URL_LENGTH), ("note", "", 2_000)]
+)
+def test_the_url_and_the_note_are_limited_in_letters(field, start, most):
+    assert checked(implementation_type="manual", **{field: start.ljust(most, "x")}) is None
+    with pytest.raises(TooLarge, match=field):
+        checked(implementation_type="manual", **{field: start.ljust(most + 1, "x")})

@@ -52,7 +52,7 @@ def act(jobs, job, action, now=NOW, **how):
     return jobs.act("acme", job.id, action, ANNA, now, **how)
 
 
-def test_what_is_found_becomes_a_new_job_with_its_evidence(jobs, only, events):
+def test_what_is_found_becomes_a_new_job_with_its_evidence(jobs, only):
     assert jobs.upsert(broken(), NOW) == "created"
     job = only()
     assert job.id.startswith("job_")
@@ -64,11 +64,23 @@ def test_what_is_found_becomes_a_new_job_with_its_evidence(jobs, only, events):
     assert job.evidence.replay == f"traffic jobs replay {job.id}"
     assert job.evidence.scope.start_date == date(2026, 2, 15)
     assert job.evidence.rows[0]["first_seen"] == "2026-03-01T10:00:00Z"
-    offered = [(action.id, action.is_default) for action in job.actions]
+
+
+def test_a_new_job_offers_the_actions_of_its_type(jobs, only):
+    jobs.upsert(broken(), NOW)
+    offered = [(action.id, action.is_default) for action in only().actions]
     assert offered == [("add_redirect", True), ("review", False), ("dismiss", False)]
+
+
+def test_hooks_are_told_of_a_new_job_without_its_history(jobs, events):
+    jobs.upsert(broken(), NOW)
     assert names(events) == ["created"]
     assert "history" not in events[0][1]
-    assert jobs.organization_of(job.id) == "acme"
+
+
+def test_the_organization_of_a_job_is_found_by_its_id(jobs, only):
+    jobs.upsert(broken(), NOW)
+    assert jobs.organization_of(only().id) == "acme"
     with pytest.raises(JobNotFound):
         jobs.organization_of("job_x")
 
@@ -82,11 +94,21 @@ def test_a_repeated_finding_refreshes_the_open_job(jobs, only, events):
     assert job.evidence.rows[0]["agent_fetches"] == 61
     assert job.last_detected_at == NOW + DAY
     assert names(events) == ["created"]
+
+
+def test_the_database_holds_one_open_job_for_a_finding(jobs):
+    jobs.upsert(broken(), NOW)
     with jobs.database.transaction() as connection, pytest.raises(sqlite3.IntegrityError):
         connection.execute(
             "INSERT INTO jobs (id, organization, type, status, title, created_at, updated_at, fingerprint) "
             "SELECT 'x', organization, type, 'approved', title, created_at, updated_at, fingerprint FROM jobs"
         )
+
+
+def test_a_decision_about_another_version_is_refused(jobs, only):
+    for _ in range(2):
+        jobs.upsert(broken(), NOW)
+    job = only()
     with pytest.raises(JobChanged) as refused:
         act(jobs, job, "review", version=3)
     assert (refused.value.job_status, refused.value.version, only()) == ("new", 2, job)
@@ -205,20 +227,38 @@ def test_an_approved_job_is_shipped_measured_and_resolved(jobs, only, events):
         jobs.set_outcome("acme", job.id, measured("worse"), NOW)
 
 
-def test_a_job_has_at_most_ten_implementations(jobs, only):
+def test_nothing_is_attached_before_a_job_is_approved(jobs, only):
     jobs.upsert(broken(), NOW)
-    job = only()
     with pytest.raises(JobConflict, match="before it is approved"):
-        jobs.attach("acme", job.id, PATCH, ANNA, NOW)
-    act(jobs, job, "approve_fix")
+        jobs.attach("acme", only().id, PATCH, ANNA, NOW)
+
+
+@pytest.fixture
+def job(jobs, only):
+    """An approved job with as many implementations as it may have."""
+    jobs.upsert(broken(), NOW)
+    act(jobs, only(), "approve_fix")
     for number in range(1, 11):
-        jobs.attach("acme", job.id, structs.replace(PATCH, note=f"try {number}"), ANNA, NOW)
-    assert (only().implementation.number, only().implementation.note) == (10, "try 10")
+        jobs.attach("acme", only().id, structs.replace(PATCH, note=f"try {number}"), ANNA, NOW)
+    return only()
+
+
+def test_a_job_has_at_most_ten_implementations(jobs, job):
+    assert (job.implementation.number, job.implementation.note) == (10, "try 10")
     with pytest.raises(JobConflict, match="10 implementations"):
         jobs.attach("acme", job.id, PATCH, ANNA, NOW)
+
+
+def test_only_the_newest_implementation_can_be_shipped(jobs, job):
     with pytest.raises(JobConflict, match="does not wait for implementation 9"):
         mark(jobs, job.id, "shipped", 9)
+
+
+def test_an_older_implementation_can_be_withdrawn(jobs, job):
     assert mark(jobs, job.id, "withdrawn", 9).implementation_status == "attached"
+
+
+def test_a_shipped_implementation_can_be_withdrawn_for_good(jobs, job):
     mark(jobs, job.id, "shipped", 10)
     withdrawn = mark(jobs, job.id, "withdrawn", 10)
     assert (withdrawn.implementation_status, withdrawn.outcome_status) == ("withdrawn", "none")

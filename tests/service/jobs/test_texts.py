@@ -81,13 +81,19 @@ def test_a_path_that_is_encoded_already_stays_the_same_path():
     assert sanitized([None, 3, "a b"]) == [None, 3, "a%20b"]
 
 
-def test_an_editors_text_has_a_limit_and_is_unicode_without_nul():
-    for text in ("a\0b", "\ud800"):
-        with pytest.raises(BadInput, match="Unicode"):
-            check_text("note", text, 10)
-    assert check_text("note", "x" * 10 + "", 10)
+@pytest.mark.parametrize("text", ["a\0b", "\ud800"])
+def test_an_editors_text_is_unicode_without_nul(text):
+    with pytest.raises(BadInput, match="Unicode"):
+        check_text("note", text, 10)
+
+
+def test_an_editors_text_has_a_limit():
+    assert check_text("note", "x" * 10, 10)
     with pytest.raises(TooLarge, match="11"):
         check_text("note", "x" * 11, 10)
-    for line in ("", "  ", "a\nb", "a\x1bb", "\u202ea"):
-        with pytest.raises(BadInput):
-            check_line("title", line, 10)
+
+
+@pytest.mark.parametrize("line", ["", "  ", "a\nb", "a\x1bb", "\u202ea"])
+def test_an_editors_line_is_printable(line):
+    with pytest.raises(BadInput):
+        check_line("title", line, 10)
