@@ -67,26 +67,54 @@ def test_readme_fits_on_a_page():
     assert len(TEXTS[README].encode()) <= MAX_README_BYTES
 
 
-def test_endpoints_settings_formats_and_rules_are_documented():
-    data, queries, service = (
-        "".join(TEXTS[path] for path in (floor, *(room for room in ROOMS if FLOOR_OF_ROOM[room] == floor)))
-        for floor in FLOORS
-    )
-    assert [entry.name for entry in CATALOG if f"| `{entry.name}` |" not in queries] == []
-    assert [setting.variable for setting in SETTINGS if f"`{setting.variable}`" not in service] == []
-    assert [name for name in FORMATS if f"`{name}`" not in data] == []
-    assert [path.name for path in (ROOT / "data/rules").glob("*.toml") if f"({path.name})" not in data] == []
+@cache
+def manual_of(name):
+    """All documents of a floor."""
+    floor = ROOT / name / "README.md"
+    return "".join(TEXTS[path] for path in (floor, *(room for room in ROOMS if FLOOR_OF_ROOM[room] == floor)))
 
 
-def test_settings_metrics_and_commands_that_documents_name_exist():
-    code, said = "".join(path.read_text("utf-8") for path in (ROOT / "service").rglob("*.py")), "".join(TEXTS.values())
+def test_every_endpoint_is_documented():
+    assert [entry.name for entry in CATALOG if f"| `{entry.name}` |" not in manual_of("queries")] == []
+
+
+def test_every_setting_is_documented():
+    assert [setting.variable for setting in SETTINGS if f"`{setting.variable}`" not in manual_of("service")] == []
+
+
+def test_every_log_format_is_documented():
+    assert [name for name in FORMATS if f"`{name}`" not in manual_of("data")] == []
+
+
+def test_every_table_of_rules_is_documented():
+    tables = [path.name for path in (ROOT / "data/rules").glob("*.toml")]
+    assert tables
+    assert [name for name in tables if f"({name})" not in manual_of("data")] == []
+
+
+SAID = "".join(TEXTS.values())
+
+
+@pytest.fixture(scope="module")
+def code():
+    """The code of the service."""
+    return "".join(path.read_text("utf-8") for path in (ROOT / "service").rglob("*.py"))
+
+
+def test_settings_that_documents_and_code_name_exist(code):
     variables = {setting.variable for setting in SETTINGS} | {"TRAFFIC_TYPES"}  # which is a table of the program
     variables |= {"TRAFFIC_FAULTS", "TRAFFIC_TESTS", "TRAFFIC_PICTURES"}
-    assert {*re.findall(r"\bTRAFFIC_[A-Z_]+[A-Z]\b", said + code)} - variables == set()
-    metrics = {*re.findall(r"`(traffic_\w+?)(?:_total)?`", said)}
+    assert {*re.findall(r"\bTRAFFIC_[A-Z_]+[A-Z]\b", SAID + code)} - variables == set()
+
+
+def test_metrics_that_documents_name_exist(code):
+    metrics = {*re.findall(r"`(traffic_\w+?)(?:_total)?`", SAID)}
     assert metrics
     assert metrics - {*re.findall(r'"(traffic_[a-z_]+)",\s+"[A-Z]', code)} == set()
-    assert {*re.findall(r"`(?:uv run )?traffic ([a-z][a-z-]*)", said)} - PROGRAM.commands.keys() == set()
+
+
+def test_commands_that_documents_name_exist():
+    assert {*re.findall(r"`(?:uv run )?traffic ([a-z][a-z-]*)", SAID)} - PROGRAM.commands.keys() == set()
 
 
 @pytest.mark.parametrize("line", [line for line in SHOWN if "traffic " in line])
@@ -213,20 +241,38 @@ def test_every_dependency_has_its_reason_beside_it():
     assert [wanted for group in groups for wanted in group if not reasons.get(wanted)] == []
 
 
-def test_every_package_is_pinned_by_version_and_hash():
-    """With what builds it; no package is without a hash, and no address of an index is in the file."""
+_, *LINES = REQUIREMENTS.read_text("utf-8").splitlines()
+LISTED = [line.removesuffix(" \\") for line in LINES if not line.startswith(" ")]
+"""The packages of the file that pip reads, each with its version; their hashes are in the lines between."""
+
+
+def test_every_pin_is_one_version():
+    assert PINS
     assert all(re.match(r"[\w.-]+==[\w.!+]+( ;.*)?$", pin) for pin in PINS)
+
+
+def test_every_dependency_is_pinned():
     assert {re.match(r"[\w-]+", line)[0].lower() for line in DEPENDENCIES} <= {pin.partition("==")[0] for pin in PINS}
-    _, *lines = REQUIREMENTS.read_text("utf-8").splitlines()
-    listed = [line.removesuffix(" \\") for line in lines if not line.startswith(" ")]
-    assert {line.partition(" ")[0] for line in listed} <= {pin.partition(" ")[0] for pin in PINS}
+
+
+def test_requirements_have_the_pinned_versions():
+    assert {line.partition(" ")[0] for line in LISTED} <= {pin.partition(" ")[0] for pin in PINS}
+
+
+def test_requirements_have_every_dependency_and_what_builds_it():
     wanted = [*DEPENDENCIES, *PROJECT["build-system"]["requires"]]
-    names = {line.partition("==")[0] for line in listed}
+    names = {line.partition("==")[0] for line in LISTED}
     assert {re.match(r"[\w-]+", one)[0].lower().replace("_", "-") for one in wanted} <= names
+
+
+def test_what_builds_the_program_is_a_group_of_dependencies():
     assert PROJECT["dependency-groups"]["build"] == PROJECT["build-system"]["requires"]
+
+
+def test_requirements_have_hashes_but_no_address_of_an_index():
     of_a_hash = re.compile(r" {4}--hash=sha256:[0-9a-f]{64}( \\)?")
-    assert all(of_a_hash.fullmatch(line) for line in lines if line.startswith(" "))
-    assert all(next_line.startswith(" ") for line, next_line in pairwise([*lines, ""]) if "==" in line)
+    assert all(of_a_hash.fullmatch(line) for line in LINES if line.startswith(" "))
+    assert all(next_line.startswith(" ") for line, next_line in pairwise([*LINES, ""]) if "==" in line)
 
 
 def test_the_changelog_has_a_line_for_this_version():

@@ -105,20 +105,40 @@ def test_a_bar_with_enough_is_kept_by_either(ours, quiet, is_missed):
     assert bool(missed(figures)) == is_missed
 
 
-def test_a_figure_keeps_within_its_bar_from_that_many_visits_on():
-    def told(ratio, visits):
-        return beside("cold dashboard", "ms", {OURS: [ratio] * 3, MERGE_TREE: [1.0] * 3}, visits)
+def cold(ratio, visits):
+    """Figures of a cold dashboard that took so much of the time of a peer."""
+    return beside("cold dashboard", "ms", {OURS: [ratio] * 3, MERGE_TREE: [1.0] * 3}, visits)
 
-    kept, too_slow, small = told(0.04, 20_000_000), told(0.06, 20_000_000), told(0.06, 1_000_000)
+
+def test_a_bar_counts_from_that_many_visits_on():
+    kept, too_slow, small = cold(0.04, 20_000_000), cold(0.06, 20_000_000), cold(0.06, 1_000_000)
     assert missed([*kept, *too_slow, *small]) == [too_slow[1]]
-    for visits, most in ((1_000_000, 1.5), (20_000_000, 1)):  # a bar of larger lakes comes first
-        assert bar_of(beside("cold dashboard", "ms", {OURS: [1.0], REFRESHED: [1.0]}, visits)[1]).most == most
-    assert row_of(too_slow[1])[-3:] == ("0.06", "≤ 0.05", "missed")
+
+
+@pytest.mark.parametrize(("visits", "most"), [(1_000_000, 1.5), (20_000_000, 1)])
+def test_the_bar_of_the_largest_lakes_comes_first(visits, most):
+    assert bar_of(beside("cold dashboard", "ms", {OURS: [1.0], REFRESHED: [1.0]}, visits)[1]).most == most
+
+
+def test_the_row_of_a_missed_bar_says_so():
+    assert row_of(cold(0.06, 20_000_000)[1])[-3:] == ("0.06", "≤ 0.05", "missed")
+
+
+def test_an_aim_fails_no_run():
     slow_start = figure("exec to first 200", "s", [2.0], 20_000_000)
     assert str(bar_of(slow_start)) == "aim ≤ 1"
-    assert missed([slow_start]) == []  # an aim fails nobody
+    assert missed([slow_start]) == []
+
+
+def test_a_bar_in_its_own_unit_can_be_missed():
     assert missed([figure("server memory afterwards", "MB", [401.0], 20_000_000)])
+
+
+def test_a_bar_for_every_size_can_be_missed():
     assert missed(beside("import", "s", {OURS: [1.1], GOACCESS: [2.0]}))
+
+
+def test_a_case_has_one_bar_for_each_peer_and_size():
     assert len({(bar.case, bar.who, bar.visits) for bar in BARS}) == len(BARS)
 
 

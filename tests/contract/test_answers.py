@@ -151,20 +151,39 @@ def test_dashboard_members_equal_the_answers_of_their_endpoints(ask):
     assert all(dashboard.values())
 
 
-def test_cache_stats_counts_only_the_organizations_own_requests(ask):
-    _, mine = ask.organization()
-    _, others = ask.organization()
-    unused = {"entries": 0, "hits": 0, "misses": 0, "hit_rate": None, "evictions": 0, "bytes": 0, "ttl_seconds": 300,
-              "oldest_age_seconds": None}  # fmt: skip
+UNUSED = {
+    "entries": 0, "hits": 0, "misses": 0, "hit_rate": None, "evictions": 0, "bytes": 0, "ttl_seconds": 300,
+    "oldest_age_seconds": None,
+}  # fmt: skip
+"""The statistics of an answer that was never asked for."""
+
+
+@pytest.fixture
+def mine(ask):
+    """The headers of an organization without visits."""
+    return ask.organization()[1]
+
+
+@pytest.fixture
+def statistics(ask, mine):
+    """The statistics of that organization, by what they are about."""
 
     def statistics(**query):
         return {row["scope"]: row for row in ask.get("/analytics/cache-stats", mine, **query)}
 
-    before = statistics()
-    assert list(before) == ["total", *ENDPOINTS]
-    for scope, row in before.items():
-        assert written(row) == written({"scope": scope} | unused)
-    sizes = {}
+    return statistics
+
+
+def test_cache_stats_have_a_row_for_each_endpoint(statistics):
+    found = statistics()
+    assert list(found) == ["total", *ENDPOINTS]
+    for scope, row in found.items():
+        assert written(row) == written({"scope": scope} | UNUSED)
+
+
+def test_cache_stats_counts_only_the_organizations_own_requests(ask, mine, statistics):
+    _, others = ask.organization()
+    before, sizes = statistics(), {}
     for headers, query in [
         (mine, {}),  # a miss
         (mine, {"range": "30d", "unknown": "x", "traffic_type": "x"}),  # the same question
@@ -179,14 +198,25 @@ def test_cache_stats_counts_only_the_organizations_own_requests(ask):
     after = statistics()
     age = after["total"]["oldest_age_seconds"]
     used = {"entries": 2, "hits": 3, "misses": 2, "hit_rate": 60, "bytes": 2 * sum(sizes.values())}
-    used = unused | used | {"oldest_age_seconds": age}
+    used = UNUSED | used | {"oldest_age_seconds": age}
     assert isinstance(age, int)
     assert after == before | {scope: {"scope": scope} | used for scope in ("total", "devices")}
 
+
+def test_cache_stats_count_a_dashboard_and_its_members(ask, mine, statistics):
     for hits in (0, 1):
         ask.client.get("/analytics/dashboard", headers=mine)
-        held = statistics(range="7d", domain="any.example")
+        held = statistics()
         assert (held["dashboard"]["hits"], held["dashboard"]["misses"], held["browsers"]["misses"]) == (hits, 1, 1)
+
+
+def test_cache_stats_depend_on_no_parameter(ask, mine, statistics):
+    ask.client.get("/analytics/dashboard", headers=mine)
+    held = statistics(range="7d", domain="any.example")
+    assert (held["dashboard"]["hits"], held["dashboard"]["misses"], held["browsers"]["misses"]) == (0, 1, 1)
+
+
+def test_cache_stats_refuse_a_wrong_parameter(ask, mine):
     assert ask.client.get("/analytics/cache-stats", params={"range": "1d"}, headers=mine).status_code == 400
 
 

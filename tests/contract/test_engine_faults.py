@@ -62,7 +62,7 @@ def workers():
 
 
 @pytest.mark.parametrize("by", ["engine", "watchdog", "engine and watchdog"])
-def test_a_timed_out_query_is_stopped_and_the_next_one_answered(lake, by):
+def test_the_next_query_after_one_that_was_stopped_is_answered(lake, by):
     if by == "engine" and duckdb.__version__.startswith("1."):
         pytest.skip("DuckDB 1.5 has no limit of its own")
     land(lake, "acme", [visit()])
@@ -79,6 +79,8 @@ def test_a_timed_out_query_is_stopped_and_the_next_one_answered(lake, by):
             assert warehouse.answer(OVERVIEW, snapshot)["total_visits"] == 1
     assert max(took) < 5
 
+
+def test_a_cancelled_query_is_interrupted_until_it_has_ended():
     class Deaf:
         heard = 0
 
@@ -215,31 +217,47 @@ def test_an_engine_that_a_file_ends_is_replaced(lake):
         assert max(took) < 10
 
 
-async def test_a_query_is_asked_again_after_its_engine_ended(lake, workers):
+@pytest.fixture
+def ended(lake):
+    """A warehouse over one visit whose engine has ended."""
     land(lake, "acme", [visit()])
     with closing(Warehouse(lake)) as warehouse:
-        snapshot = warehouse.snapshot(Scope("acme", *DAYS))
         warehouse._engine._duckdb = Ended()
+        yield warehouse
+
+
+def test_the_query_after_an_engine_that_ended_is_answered(ended):
+    snapshot = ended.snapshot(Scope("acme", *DAYS))
+    with pytest.raises(EngineLost):
+        ended.answer(OVERVIEW, snapshot)
+    assert ended.answer(OVERVIEW, snapshot)["total_visits"] == 1
+
+
+async def test_a_request_asks_again_after_its_engine_ended(ended, workers):
+    answers = Answers(ended, AnswerCache(), workers)
+    assert b'"total_visits":1,' in await answers.body(OVERVIEW, Scope("acme", *DAYS))
+
+
+def test_an_engine_is_replaced_as_soon_as_its_lake_is_back(ended, lake):
+    snapshot = ended.snapshot(Scope("acme", *DAYS))
+    aside = lake.root.rename(f"{lake.root}-aside")
+    for _ in range(3):
         with pytest.raises(EngineLost):
-            warehouse.answer(OVERVIEW, snapshot)
-        assert warehouse.answer(OVERVIEW, snapshot)["total_visits"] == 1
-        warehouse._engine._duckdb = Ended()
-        answers = Answers(warehouse, AnswerCache(), workers)
-        assert b'"total_visits":1,' in await answers.body(OVERVIEW, Scope("acme", *DAYS))
-        aside = lake.root.rename(f"{lake.root}-aside")
-        warehouse._engine._duckdb = Ended()
-        for _ in range(3):
-            with pytest.raises(EngineLost):
-                warehouse.probe()
-        aside.rename(lake.root)
-        with pytest.raises(EngineLost):
-            warehouse.probe()
-        cursors = set()
+            ended.probe()
+    aside.rename(lake.root)
+    with pytest.raises(EngineLost):
+        ended.probe()
+    ended.probe()
+    assert ended.answer(OVERVIEW, snapshot)["total_visits"] == 1
+
+
+def test_a_health_check_keeps_its_cursor_for_the_next(lake):
+    cursors = set()
+    with closing(Warehouse(lake)) as warehouse:
         for _ in range(3):
             warehouse.probe()
             cursors |= {idle.cursor for idle in warehouse._engine._idle}
-        assert len(cursors) == 1  # a health check keeps its cursor for the next
-        assert warehouse.answer(OVERVIEW, snapshot)["total_visits"] == 1
+    assert len(cursors) == 1
 
 
 # Leaving, step by step

@@ -6,7 +6,7 @@ from contextlib import closing
 from datetime import date, datetime, time, timedelta
 from importlib import resources
 from itertools import count, product
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
@@ -156,29 +156,75 @@ POSITIVES = {job_type: streams for job_type, _, streams, number in reversed(CASE
 
 def test_every_detector_has_positive_and_negative_cases():
     assert {(job_type, number > 0) for job_type, _, _, number in CASES} == set(product(DETECTORS, (True, False)))
+
+
+def test_every_detector_is_recounted():
     assert FINDERS.keys() == DETECTORS.keys()
+
+
+def test_what_a_job_measures_is_recounted():
     assert MEASURED.keys() == JOB_KINDS.keys()
 
 
-@pytest.mark.parametrize("job_type", DETECTORS)
-def test_findings_are_repeatable_and_only_for_their_organization(world, job_type):
-    detector, stranger = DETECTORS[job_type], world.organization([])
+class Case(NamedTuple):
+    """An organization in which a detector finds something, beside visits without what identifies a subject."""
+
+    job_type: str
+    organization: str
+    visits: list[Visit]
+    found: list[Finding]
+
+
+@pytest.fixture(scope="module", params=DETECTORS)
+def positive(world, request):
+    """A case of each detector. No test adds visits to it."""
     unidentified = visits_of([("assistant", 5, (1, 3), {"domain": None, "path": None})])
-    visits = visits_of(POSITIVES[job_type]) + unidentified
+    visits = visits_of(POSITIVES[request.param]) + unidentified
     organization = world.organization(visits)
-    found = world.found(job_type, organization)
-    assert found == world.found(job_type, organization) == world.found_in_memory(job_type, organization) != []
-    assert world.found(job_type, stranger) == world.found_in_memory(job_type, stranger) == []
-    assert measure_all(world.warehouse, detector, stranger, [found[0].subject], *days_before(AS_OF))[0] == []
-    snapshot = world.warehouse.snapshot(Scope(organization, *days_before(AS_OF)))
-    assert world.warehouse.answer(detector.measure, snapshot) == []  # of no subject
+    found = world.found(request.param, organization)
+    assert found != []
+    return Case(request.param, organization, visits, found)
+
+
+def test_findings_are_repeatable(world, positive):
+    job_type, organization, _, found = positive
+    assert found == world.found(job_type, organization) == world.found_in_memory(job_type, organization)
+
+
+def test_a_stranger_has_no_findings(world, positive):
+    stranger = world.organization([])
+    assert world.found(positive.job_type, stranger) == world.found_in_memory(positive.job_type, stranger) == []
+
+
+def test_of_a_strangers_subject_nothing_is_measured(world, positive):
+    subjects, stranger = [positive.found[0].subject], world.organization([])
+    assert measure_all(world.warehouse, DETECTORS[positive.job_type], stranger, subjects, *days_before(AS_OF))[0] == []
+
+
+def test_without_a_subject_nothing_is_measured(world, positive):
+    snapshot = world.warehouse.snapshot(Scope(positive.organization, *days_before(AS_OF)))
+    assert world.warehouse.answer(DETECTORS[positive.job_type].measure, snapshot) == []
+
+
+def test_an_unidentified_subject_is_measured_as_recounted(world, positive):
+    job_type, organization, visits, _ = positive
+    detector = DETECTORS[job_type]
     unknown = dict.fromkeys(detector.subject)
     told = measure_all(world.warehouse, detector, organization, [unknown], *days_before(AS_OF))
     assert told == [measured(job_type, owned(visits, organization), organization, unknown)]
+
+
+@pytest.mark.parametrize("job_type", DETECTORS)
+def test_visits_of_today_change_no_finding(world, job_type):
+    organization = world.organization(visits_of(POSITIVES[job_type]))
+    found = world.found(job_type, organization)
     today: list[Stream] = [(kind, 300, (0, 0), columns) for kind, _, _, columns in POSITIVES[job_type]]
     land(world.lake, organization, visits_of(today))
-    assert world.found(job_type, organization) == found  # yesterday's
-    assert world.found(job_type, organization, AS_OF + timedelta(29)) == []
+    assert world.found(job_type, organization) == found != []
+
+
+def test_nothing_is_found_four_weeks_later(world, positive):
+    assert world.found(positive.job_type, positive.organization, AS_OF + timedelta(29)) == []
 
 
 def test_at_most_a_hundred_findings_per_type_the_heaviest_first(world):

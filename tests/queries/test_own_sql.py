@@ -178,11 +178,17 @@ def test_own_sql_answers_every_template_as_the_warehouse_does(lake, warehouse, o
         assert rows == ([expected] if isinstance(expected, dict) else expected)
 
 
-def test_rows_past_the_limit_are_left_out_and_that_is_said(own_sql):
-    for max_rows, expected in ((2, True), (3, False), (4, False), (None, False)):
-        found = own_sql.sql("FROM range(3) AS numbers(number)", SCOPE, max_rows)
-        assert found == (["number"], [(0,), (1,), (2,)][:max_rows], expected)
-    assert own_sql.sql("FROM range(100000000000)", SCOPE, max_rows=1).rows == [(0,)]  # the others are never made
+@pytest.mark.parametrize(("max_rows", "is_cut"), [(2, True), (3, False), (4, False), (None, False)])
+def test_rows_past_the_limit_are_left_out_and_that_is_said(own_sql, max_rows, is_cut):
+    found = own_sql.sql("FROM range(3) AS numbers(number)", SCOPE, max_rows)
+    assert found == (["number"], [(0,), (1,), (2,)][:max_rows], is_cut)
+
+
+def test_rows_past_the_limit_are_never_made(own_sql):
+    assert own_sql.sql("FROM range(100000000000)", SCOPE, max_rows=1).rows == [(0,)]
+
+
+def test_a_table_has_the_rows_of_all_its_batches(own_sql):
     assert own_sql.table("FROM range(70000) AS numbers(number)", SCOPE)["number"].to_pylist() == [*range(70_000)]
 
 

@@ -283,17 +283,23 @@ def test_nothing_is_defined_twice():
 # Traffic values
 
 
-def test_values_are_read_exactly_and_missing_ones_are_zero(tmp_path):
+def test_visits_are_worth_nothing_as_shipped():
     assert load_traffic_values() == [TrafficValue(category, 0, "USD") for category in BOT_CATEGORIES]
+
+
+def test_values_are_read_exactly_and_missing_ones_are_zero(tmp_path):
     path = tmp_path / "values.toml"
     path.write_text('currency = "EUR"\n[value_per_visit]\nhuman = 0.0001\nai_referral = 1000000\nother_bot = 1.10')
     set_values = {"human": 1, "ai_referral": 10**10, "other_bot": 11_000}
     expected = [TrafficValue(category, set_values.get(category, 0), "EUR") for category in BOT_CATEGORIES]
     assert load_traffic_values(path) == expected
+
+
+@pytest.mark.parametrize("name", ["absent", "binary"])
+def test_an_unreadable_file_of_values_is_named(tmp_path, name):
     (tmp_path / "binary").write_bytes(b'currency = "\xff"')
-    for name in ("absent", "binary"):
-        with pytest.raises(BadInput, match=name):
-            load_traffic_values(tmp_path / name)
+    with pytest.raises(BadInput, match=name):
+        load_traffic_values(tmp_path / name)
 
 
 @examples_at_once("text", "culprit")

@@ -165,18 +165,27 @@ def test_batches_of_a_domain_come_longest_first(manifest):
     assert manifest.logs.batches("other", "") == []
 
 
-def test_live_files_are_of_the_organization_and_days_asked_for(manifest):
+def test_live_files_are_of_the_organization_asked_for(manifest):
     other = replace(FILE, organization="other", path="visits/organization=other/day=2026-03-01/1.parquet")
     land(manifest, files=[other], organization="other")
     assert (live(manifest), live(manifest, organization="other")) == ([], [other])
     assert live(manifest, organization="othe%") == []
+
+
+def test_live_files_are_of_the_days_asked_for(manifest):
     days = [date(2025, 12, 31), date(2026, 1, 1), date(2026, 1, 2), date(2026, 10, 1)]
     land(manifest, files=[file_of(day) for day in days])
-    assert manifest.organizations.names() == ["acme", "other"]
     assert [file.day for file in live(manifest, days[1], days[2])] == days[1:3]
     assert [file.day for file in live(manifest, days[0], days[3])] == days
     assert live(manifest, date(2026, 1, 3), date(2026, 9, 30)) == []
     assert live(manifest, days[3], days[0]) == []
+
+
+def test_organizations_are_those_whose_logs_landed(manifest):
+    for name in ("other", "acme"):
+        path = f"visits/organization={name}/day=2026-03-01/1.parquet"
+        land(manifest, files=[replace(FILE, organization=name, path=path)], organization=name)
+    assert manifest.organizations.names() == ["acme", "other"]
 
 
 def test_a_continuation_replaces_only_its_own_unfinished_file(manifest):

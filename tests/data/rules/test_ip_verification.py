@@ -141,34 +141,54 @@ CONTRADICTED = bot_classification("other", "Served", "contradicted", method="ip_
 LIBRARY = bot_classification("library")
 
 
-def test_an_agent_is_verified_inside_and_contradicted_outside(verifier):
-    asked = verifier(home=HOME)
-    assert asked.verify(CRAWLER, "20.42.10.7", DAY) == CRAWLER._replace(
-        confidence="verified", detection_method="ip_range"
-    )
-    assert asked.verify(CRAWLER, "5.5.5.5", DAY) == CONTRADICTED
+def test_an_agent_within_its_networks_is_verified(verifier):
+    told = verifier(home=HOME).verify(CRAWLER, "20.42.10.7", DAY)
+    assert told == CRAWLER._replace(confidence="verified", detection_method="ip_range")
+
+
+def test_an_agent_outside_of_its_networks_is_contradicted(verifier):
+    assert verifier(home=HOME).verify(CRAWLER, "5.5.5.5", DAY) == CONTRADICTED
     assert CONTRADICTED == ("other_bot", "other", None, "Served", None, "contradicted", "ip_range", "bot", None, None)
-    for address in ("-", "10.0.0.1", "104.16.0.1"):
-        assert asked.verify(CRAWLER, address, DAY) == CRAWLER
-    others = (HUMAN_CLASSIFICATION, CRAWLER._replace(agent="Unknown"), CRAWLER._replace(agent="Named"), LIBRARY)
-    for says in others:  # people and agents without lists stay who they are
-        for address in ("20.42.10.7", "5.5.5.5"):
-            assert asked.verify(says, address, DAY) == says
 
 
-def test_only_agents_with_a_fetched_list_can_be_verified(verifier):
-    def telling(**networks):
-        asked = verifier(**networks)
-        return [row.agent for row in AGENTS if asked.can_verify(CRAWLER._replace(agent=row.agent))]
+@pytest.mark.parametrize("address", ["-", "10.0.0.1", "104.16.0.1"])
+def test_an_address_that_proves_nothing_leaves_an_agent_as_it_is(verifier, address):
+    assert verifier(home=HOME).verify(CRAWLER, address, DAY) == CRAWLER
 
-    assert telling() == telling(other=HOME) == []
-    assert telling(annex=ANNEX) == ["Spread", "Roaming twice"]
-    assert telling(home=HOME) == ["Served", "Spread", "Roaming", "Roaming twice"]
+
+@pytest.mark.parametrize(
+    "says", [HUMAN_CLASSIFICATION, CRAWLER._replace(agent="Unknown"), CRAWLER._replace(agent="Named"), LIBRARY]
+)
+def test_people_and_agents_without_lists_stay_who_they_are(verifier, says):
     asked = verifier(home=HOME)
-    assert not asked.can_verify(HUMAN_CLASSIFICATION)
-    assert asked.verification_methods("Served") == ("ip:home", "dns:bot.example")
-    assert asked.verification_methods("Named") == ("dns:bot.example", "signature:agent.example")
-    assert [asked.verification_methods(agent) for agent in ("Unknown", "Nobody's", None)] == [(), (), ()]
+    for address in ("20.42.10.7", "5.5.5.5"):
+        assert asked.verify(says, address, DAY) == says
+
+
+@pytest.mark.parametrize(("lists", "agents"), [
+    ({}, []),
+    ({"other": HOME}, []),
+    ({"annex": ANNEX}, ["Spread", "Roaming twice"]),
+    ({"home": HOME}, ["Served", "Spread", "Roaming", "Roaming twice"]),
+], ids=["none", "another", "annex", "home"])  # fmt: skip
+def test_only_agents_with_a_fetched_list_can_be_verified(verifier, lists, agents):
+    asked = verifier(**lists)
+    assert [row.agent for row in AGENTS if asked.can_verify(CRAWLER._replace(agent=row.agent))] == agents
+
+
+def test_people_cannot_be_verified_by_lists_of_crawlers(verifier):
+    assert not verifier(home=HOME).can_verify(HUMAN_CLASSIFICATION)
+
+
+@pytest.mark.parametrize(("agent", "methods"), [
+    ("Served", ("ip:home", "dns:bot.example")),
+    ("Named", ("dns:bot.example", "signature:agent.example")),
+    ("Unknown", ()),
+    ("Nobody's", ()),
+    (None, ()),
+])  # fmt: skip
+def test_an_agent_can_be_verified_as_its_row_says(verifier, agent, methods):
+    assert verifier(home=HOME).verification_methods(agent) == methods
 
 
 # Agents behind a browser's name
@@ -208,14 +228,22 @@ def test_identifying_lists_belong_to_agents_of_assistants():
     assert {agent.agent_kind for agent in identified} == {"assistant_fetch", "agentic_browser"}
 
 
-def test_every_list_has_a_file_name_an_https_url_and_an_agent():
-    rows = load(IpList, "ip_lists")
-    names = [row.name for row in rows]
+IP_LISTS = load(IpList, "ip_lists")
+
+
+def test_names_of_lists_are_unique_and_name_files():
+    names = [row.name for row in IP_LISTS]
     assert [name for name, count in Counter(names).items() if count > 1] == []
     assert [name for name in names if not name.replace("-", "").isalnum() or not name.islower()] == []
-    assert [row.url for row in rows if not row.url.startswith("https://")] == []
+
+
+def test_every_list_is_fetched_over_https():
+    assert [row.url for row in IP_LISTS if not row.url.startswith("https://")] == []
+
+
+def test_every_list_is_that_of_an_agent():
     named = {way.removeprefix("ip:") for row in load(Agent, "agents") for way in row.verify if way.startswith("ip:")}
-    assert named == set(names)
+    assert named == {row.name for row in IP_LISTS}
 
 
 def test_rows_of_one_agent_agree_on_its_verification():

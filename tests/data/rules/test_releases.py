@@ -52,13 +52,22 @@ def test_a_version_superseded_on_a_leap_day_ages_on_march_1(releases, monkeypatc
     assert releases.outdated_since("Mozilla/5.0 (X11) Chrome/79.0.1.1 leap") == date(2022, 3, 1)
 
 
-def test_releases_of_browsers_are_unique_and_in_order():
+def test_every_browser_with_releases_has_a_lifetime():
     assert {row.browser for row in LIFETIMES} == {row.browser for row in RELEASES}
+
+
+def test_a_version_of_a_browser_is_released_once():
     assert len({(row.browser, row.version) for row in RELEASES}) == len(RELEASES)
+
+
+def test_releases_of_a_browser_are_in_order():
     for before, row in pairwise(RELEASES):
         if before.browser == row.browser:
             assert (before.version, before.superseded) < (row.version, row.superseded)
             assert (before.build < row.build) or not row.build
+
+
+def test_a_release_was_checked_when_it_was_superseded():
     assert all(row.superseded <= row.checked for row in RELEASES)
 
 
