@@ -48,7 +48,8 @@ class Lake(LakeFolders):
         self.is_read_only = has_manifest and (is_read_only(at) or not (must_write or has_room(at)))
         if self.is_read_only and must_write:
             raise BadInput(
-                f"the lake at {root} is read-only here; only query, views, verify, status and backup work on it."
+                f"the lake at {root} is read-only here, and this command opens it for writing; "
+                "use a copy of it, which `traffic backup` makes."
             )
         super().__init__(at, Path(tempfile.mkdtemp(prefix="traffic-")) if self.is_read_only else at)
         if self.is_read_only:

@@ -29,12 +29,12 @@ def run_read_only(folder: Path, relations: Path, *commands: tuple[str, ...]) -> 
     mounts = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--mount"]
     mounted = [*mounts, "sh", "-c", _MOUNTED, str(folder)]
     if shutil.which("unshare") and subprocess.run([*mounted, "true"], capture_output=True, check=False).returncode == 0:
-        ran = subprocess.run([*mounted, *program], capture_output=True, check=True)
+        ran = subprocess.run([*mounted, *program], stdin=subprocess.DEVNULL, capture_output=True, check=True)
     elif os.geteuid() == 0:
         pytest.skip("unshare(1) cannot mount a folder read-only here, and root may write in spite of all rights")
     else:
         with _without_rights(folder):
-            ran = subprocess.run(program, capture_output=True, check=True)
+            ran = subprocess.run(program, stdin=subprocess.DEVNULL, capture_output=True, check=True)
     return [Run(*run) for run in json.loads(ran.stdout)]
 
 

@@ -11,8 +11,9 @@ from data import Lake
 from data.ingest.importer import Importer, Options
 from data.recovery.rebuild import Rebuild
 from tests.faults.lakes import log
+from tests.service.ops.every_command import EVERY, GOES_ON, REFUSED, places, words
+from tests.service.outgoing.mail_servers import Mailbox, smtp_server
 from tests.support.lakes import kept_manifest, put_back
-from tests.support.tables import tables
 from tests.support.visits import land, visit
 
 MARCH = "start_date=2026-03-01&end_date=2026-03-31"
@@ -23,7 +24,13 @@ NOTHING_KEPT = {
 
 
 @pytest.fixture
-def outdated(lake):
+def at(lake, tmp_path):
+    """What commands work with, in the lake and beside it."""
+    return places(lake, tmp_path)
+
+
+@pytest.fixture
+def outdated(lake, at):
     """A closed lake with a visit that its manifest does not know, as it is an older one."""
     land(lake, "acme", [visit(path="/known", domain="go.example", short_code="sale")])
     older = kept_manifest(lake.root)
@@ -68,25 +75,35 @@ def test_the_metrics_and_the_log_of_a_server_say_so(outdated, serving, capfd):
         assert client.get(f"{server.monitor}/healthz").status_code == 200
         while not (told := [line for line in capfd.readouterr().out.splitlines() if "traffic rebuild" in line]):
             pass
-    assert "is older than the files of the lake (change 1 of 2)" in json.loads(told[0])["message"]
+    assert "is older than the files of the lake (change 2 of 3)" in json.loads(told[0])["message"]
 
 
-COMMANDS = tables(__file__)["commands"]
+REFUSAL = "until all programs are stopped and `traffic rebuild` is run"
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_writing_commands_refuse_until_the_manifest_is_rebuilt(outdated, traffic, tmp_path, monkeypatch, command):
+@pytest.mark.parametrize("command", [name for name, row in EVERY.items() if row.outdated == REFUSED])
+def test_writing_commands_refuse_until_the_manifest_is_rebuilt(outdated, at, traffic, monkeypatch, command):
     for module in ("erasure", "retention"):
         monkeypatch.setattr(f"data.tasks.{module}.GRACE", timedelta(0))
-    (tmp_path / "access.log").write_text(log("new", 3))
-    places = {"log": tmp_path / "access.log", "backup": tmp_path / "backup"}
-    words = [command, *(word.format(**places) for word in COMMANDS[command])]
-    run = traffic(*words)
+    run = traffic(*words(command, at))
     assert run.code == 1, run
-    assert "until all programs are stopped and `traffic rebuild` is run" in run.err.splitlines()[-1]
+    assert REFUSAL in run.err.splitlines()[-1]
     assert Rebuild(outdated.root).run().visits == 2
     if command != "follow":  # which goes on
-        assert traffic(*words).code == 0
+        assert traffic(*words(command, at)).code == 0
+
+
+@pytest.mark.filterwarnings("ignore:acme has no visits from")
+@pytest.mark.parametrize("command", [name for name, row in EVERY.items() if row.outdated not in (REFUSED, GOES_ON)])
+def test_other_commands_work_and_change_no_visit(outdated, at, traffic, monkeypatch, command):
+    before = {path: path.read_bytes() for path in outdated.root.glob("visits/*/*/*.parquet")}
+    with smtp_server(Mailbox()) as port:
+        monkeypatch.setenv("TRAFFIC_SMTP", f"smtp://127.0.0.1:{port}")
+        monkeypatch.setenv("TRAFFIC_MAIL_FROM", "traffic@acme.example")
+        run = traffic(*words(command, at))
+    assert run.code == EVERY[command].outdated, run
+    assert "nothing is written" not in run.err
+    assert {path: path.read_bytes() for path in outdated.root.glob("visits/*/*/*.parquet")} == before
 
 
 def test_a_grown_log_counts_once_after_a_rebuild(lake, traffic, tmp_path):

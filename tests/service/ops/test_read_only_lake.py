@@ -1,9 +1,7 @@
 """A lake that cannot be written, such as a mounted snapshot: what reads it changes no byte, the rest says why not."""
 
 import hashlib
-import itertools
 import json
-import shlex
 import shutil
 from contextlib import closing
 from datetime import UTC, date, datetime
@@ -23,11 +21,12 @@ from queries import ENTRIES, RollupBuilder, Scope, Warehouse, template
 from service.access.api_keys import ApiKeys
 from service.core.encoding import encode
 from tests.faults.lakes import log
+from tests.service.ops.every_command import EVERY, REFUSED, places, words
+from tests.service.outgoing.mail_servers import Mailbox, smtp_server
 from tests.support.control import open_store
 from tests.support.lakes import opened
 from tests.support.read_only import run_read_only
 from tests.support.runs import Run
-from tests.support.tables import tables
 from tests.support.visits import links, packed, visit
 
 SCOPE = Scope("acme", date(2025, 12, 1), date(2026, 6, 1))
@@ -90,10 +89,21 @@ def answers(folder):
 
 
 MADE = [shutil.copytree, without_shared_memory, closed, backup]
-REFUSED = "refused"
-"""The lake that is only asked for what it must refuse."""
-COMMANDS = tables(__file__)["commands"]
-"""By name of the lake, or else those that read; SQL of one's own, in a process, only where even empty files lack."""
+READING = [
+    f"query top-links {DAYS} --format json",
+    f"query traffic-overview {DAYS} --format json",
+    f"views {DAYS}",
+    "verify",
+    "status --format json",
+    "backup {folder}/backup-of-{made}",
+]
+"""What each of these lakes is asked."""
+OWN_SQL = f"query {{folder}}/own.sql {DAYS} --format json"
+"""Asked in a process, so only where even empty files are missing: of a backup."""
+
+
+ALL = "every_command"
+"""The lake that every command is tried with."""
 
 
 class ReadOnly(NamedTuple):
@@ -113,28 +123,31 @@ def expected(copied_midway, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def read_only(copied_midway, tmp_path_factory, relations):
-    """Every lake by what made it, once all commands have run in one process that could not write into any of them."""
+    """Every lake by what made it, and one for all commands, once they have run while nobody could write into any."""
     folder = tmp_path_factory.mktemp("read_only")
     (folder / "own.sql").write_text("SELECT count(*) AS visits FROM visits_in_scope")
-    (folder / "a.log").write_text(log("c", 3))
-    (folder / "links.csv").write_text("short_code,target_url\na,https://shop.example\n")
-    (folder / "openai-gptbot.json").write_text("{}")
     lakes = {made.__name__: folder / "lakes" / made.__name__ / "lake" for made in MADE}
     for made, lake in zip(MADE, lakes.values(), strict=True):
         lake.parent.mkdir(parents=True)
         made(copied_midway, lake)
-    lakes[REFUSED] = folder / "lakes" / REFUSED
-    shutil.copytree(copied_midway, lakes[REFUSED])
+    lakes[ALL] = folder / "lakes" / ALL
+    shutil.copytree(copied_midway, lakes[ALL])
+    with opened(lakes[ALL]) as lake:
+        at = places(lake, folder)
     commands = {
-        name: [
-            [*shlex.split(command.format(folder=folder, name=name, days=DAYS)), "--lake", str(lake)]
-            for command in COMMANDS.get(name, COMMANDS["read"])
+        made.__name__: [
+            command.format(folder=folder, made=made.__name__).split()
+            for command in (*READING, *[OWN_SQL] * (made == backup))
         ]
-        for name, lake in lakes.items()
-    }
+        for made in MADE
+    } | {ALL: [words(name, at) for name in EVERY]}
     before = {name: bytes_in(lake) for name, lake in lakes.items()}
-    runs = iter(run_read_only(folder / "lakes", relations, *itertools.chain.from_iterable(commands.values())))
-    return {name: ReadOnly(lake, before[name], [next(runs) for _ in commands[name]]) for name, lake in lakes.items()}
+    with_lake = [[*one, "--lake", str(lakes[name])] for name, some in commands.items() for one in some]
+    with smtp_server(Mailbox()) as port, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRAFFIC_SMTP", f"smtp://127.0.0.1:{port}")
+        patch.setenv("TRAFFIC_MAIL_FROM", "traffic@acme.example")
+        runs = iter(run_read_only(folder / "lakes", relations, *with_lake))
+    return {name: ReadOnly(lakes[name], before[name], [next(runs) for _ in some]) for name, some in commands.items()}
 
 
 @pytest.mark.parametrize("made", MADE)
@@ -152,11 +165,21 @@ def test_a_read_only_lake_is_read_and_left_unchanged(read_only, expected, made):
         assert len(shell.execute(template("top-links")).fetchall()) == len(expected[0])
 
 
-def test_what_must_write_says_that_the_lake_is_read_only(read_only):
-    lake, before, runs = read_only[REFUSED]
-    for code, out, err in runs:
-        assert (code, out) == (2, ""), err
-        assert err.splitlines() == [
-            f"traffic: the lake at {lake} is read-only here; only query, views, verify, status and backup work on it."
-        ]
+@pytest.mark.parametrize("command", EVERY)
+def test_a_command_works_or_says_that_the_lake_is_read_only(read_only, command):
+    lake, _, runs = read_only[ALL]
+    run = dict(zip(EVERY, runs, strict=True))[command]
+    if EVERY[command].read_only != REFUSED:
+        assert run.code == EVERY[command].read_only, run.err
+        assert "is read-only here" not in run.err
+    else:
+        assert (run.code, run.out) == (2, ""), run.err
+        assert run.err == (
+            f"traffic: the lake at {lake} is read-only here, and this command opens it for writing; "
+            "use a copy of it, which `traffic backup` makes.\n"
+        )
+
+
+def test_no_command_changes_a_read_only_lake(read_only):
+    lake, before, _ = read_only[ALL]
     assert bytes_in(lake) == before

@@ -1,0 +1,111 @@
+"""Every command of `traffic`: what it does over a lake that cannot be written, and under an outdated manifest.
+
+Without a row here, a command fails tests/service/ops/test_every_command.py.
+"""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from data.store.lake import Lake
+from service.access.api_keys import ApiKeys
+from service.jobs.store import Jobs
+from tests.faults.lakes import log
+from tests.service.jobs.findings import broken
+from tests.support.addresses import country_database
+from tests.support.control import open_store
+from tests.support.visits import links
+
+REFUSED: Final = "refused"
+"""Instead of an exit code: the command says why it cannot work, and changes nothing."""
+GOES_ON: Final = "goes on"
+"""Instead of an exit code: it serves until it is stopped, so that another test asks it."""
+
+
+class Row(NamedTuple):
+    """A command with arguments that let it end, in which the names of places() stand in braces."""
+
+    words: str
+    read_only: int | str
+    """How it ends over a lake that cannot be written."""
+    outdated: int | str
+    """How it ends under a manifest that is older than the files."""
+
+
+EVERY: Final = {
+    "serve": Row("--port 0", REFUSED, GOES_ON),
+    "sign-in": Row("--org acme", REFUSED, 0),
+    "import": Row("{log} --org acme --domain go.example", REFUSED, REFUSED),
+    "follow": Row("{log} --org acme --domain go.example", REFUSED, REFUSED),
+    "query": Row("top-links {days}", 0, 0),
+    "views": Row("{days}", 0, 0),
+    "report": Row("{days}", 0, 0),
+    "mail": Row("--org acme --to ops@acme.example", 0, 0),
+    "mcp": Row("--org acme", 0, 0),
+    "classify": Row("--user-agent GPTBot", REFUSED, 0),
+    "countries": Row("{countries}", REFUSED, 0),
+    "reclassify": Row("", REFUSED, REFUSED),
+    "compact": Row("", REFUSED, REFUSED),
+    "erase": Row("--org acme --short-code sale --yes", REFUSED, REFUSED),
+    "retain": Row("--days 1 --yes --trust-clock", REFUSED, REFUSED),
+    "verify": Row("", 0, 1),
+    "rebuild": Row("--yes", 1, 0),
+    "publish": Row("{copy}", REFUSED, REFUSED),
+    "backup": Row("{backup}", 0, REFUSED),
+    "status": Row("", 0, 0),
+    "doctor": Row("", 1, 1),
+    "agents refresh": Row("--from {lists}", REFUSED, 0),
+    "behaviour on": Row("--org acme", REFUSED, REFUSED),
+    "behaviour off": Row("--org acme", REFUSED, REFUSED),
+    "behaviour explain": Row("{days}", 0, 0),
+    "hooks list": Row("--org acme", REFUSED, 0),
+    "jobs list": Row("--org acme", REFUSED, 0),
+    "jobs show": Row("{job}", REFUSED, 0),
+    "jobs detect": Row("--org acme", REFUSED, 0),
+    "jobs replay": Row("{job}", REFUSED, 0),
+    "jobs placebo": Row("--org acme", REFUSED, 0),
+    "keys create": Row("--org acme --name another", REFUSED, 0),
+    "keys list": Row("", REFUSED, 0),
+    "keys revoke": Row("{key}", REFUSED, 0),
+    "links import": Row("{links} --org acme", REFUSED, REFUSED),
+    "links add": Row("more https://shop.example --org acme", REFUSED, REFUSED),
+    "links remove": Row("sale --org acme --yes", REFUSED, REFUSED),
+    "links list": Row("--org acme", REFUSED, 0),
+    "links export": Row("--org acme --format csv", REFUSED, 0),
+    "robots plan": Row("--org acme", 0, 0),
+    "robots check": Row("{robots} --org acme", 0, 0),
+    "zone set": Row("Europe/Berlin --org berlin", REFUSED, REFUSED),
+    "zone show": Row("--org acme", 0, 0),
+}
+"""By the name of the command."""
+WITHOUT_LAKE: Final = {"demo"}
+"""Commands that open no lake which is there."""
+
+
+def places(lake: Lake, folder: Path) -> dict[str, str]:
+    """Put into a lake and beside it what commands work with; the values of the names in braces."""
+    with open_store(ApiKeys, lake) as keys, open_store(Jobs, lake) as jobs:
+        key = keys.create_key("acme", "test")
+        jobs.upsert(broken(), datetime.now(UTC))
+        (job,) = jobs.of("acme")
+    links(lake, "acme", [{"short_code": "sale", "target_url": "https://shop.example"}])
+    (folder / "lists").mkdir()
+    for name, text in {
+        "new.log": log("new", 3),
+        "links.csv": "short_code,target_url\na,https://shop.example\n",
+        "robots.txt": "User-agent: *\nDisallow:\n",
+        "lists/openai-gptbot.json": '{"prefixes": [{"ipv4Prefix": "20.42.10.0/24"}]}',
+    }.items():
+        (folder / name).write_text(text)
+    country_database(folder / "countries.mmdb", {"20.42.10.0/24": {"country": {"iso_code": "US"}}})
+    return {
+        "log": f"{folder}/new.log", "links": f"{folder}/links.csv", "robots": f"{folder}/robots.txt",
+        "lists": f"{folder}/lists", "countries": f"{folder}/countries.mmdb", "copy": f"{folder}/copy",
+        "backup": f"{folder}/backup", "job": job.id, "key": key[:12],
+        "days": "--org acme --start-date 2025-12-01 --end-date 2026-06-01",
+    }  # fmt: skip
+
+
+def words(name: str, at: dict[str, str]) -> list[str]:
+    """The words of a command line, where its names in braces stand for these."""
+    return [*name.split(), *EVERY[name].words.format(**at).split()]
