@@ -18,8 +18,8 @@ VARIABLES: Final = (
     "request", "request_method", "request_uri", "uri", "args", "server_protocol", "status", "http_referer",
     "http_user_agent", "host", "http_host", "server_name", "http_cf_ipcountry", "geoip_country_code",
     "geoip2_data_country_code", "body_bytes_sent", "bytes_sent", "scheme", "https", "ssl_protocol",
-    "http_x_forwarded_proto", "http_sec_fetch_mode", "http_sec_fetch_dest", "http_sec_purpose", "http_purpose",
-    "http_x_purpose", "http_x_moz", "http_x_firefox_ai", "http_accept_language", "http_signature_agent",
+    "http_x_forwarded_proto", "http_sec_fetch_mode", "http_sec_fetch_dest", "http_sec_fetch_site", "http_sec_purpose",
+    "http_purpose", "http_x_purpose", "http_x_moz", "http_x_firefox_ai", "http_accept_language", "http_signature_agent",
     "http_signature_input",
 )  # fmt: skip
 """The variables of nginx that are used. Others are matched and ignored."""

@@ -37,6 +37,7 @@ class RequestRecord(NamedTuple):
     scheme: str | None = None  # of the client's own connection
     fetch_mode: str | None = None  # Sec-Fetch-Mode
     fetch_dest: str | None = None  # Sec-Fetch-Dest
+    fetch_site: str | None = None  # Sec-Fetch-Site
     purpose: str | None = None  # Sec-Purpose, or its older names
     firefox_ai: str | None = None  # X-Firefox-Ai
     accept_language: str | None = None
@@ -56,12 +57,13 @@ def request_facts(record: RequestRecord) -> int | None:
     purpose = (record.purpose or "").lower()
     score = int(record.bot_score) if record.bot_score in _SCORES else 0
     told = _CLASSES.get(record.address_class or "")
-    is_fetch_sent = bool(mode or dest)
+    fetch = (mode, dest, record.fetch_site)
+    is_fetch_sent = any(fetch)
     is_opened = mode == "navigate" and dest in {None, "document", "empty"}  # empty: passed on by a service worker
     facts = {
         "https": record.scheme in _ENCRYPTED,
         "plain_http": record.scheme in _PLAIN,
-        "fetch_absent": not is_fetch_sent and (mode is not None or dest is not None),
+        "fetch_absent": not is_fetch_sent and fetch != (None, None, None),
         "fetch_sent": is_fetch_sent,
         "navigation": dest == "document" if mode is None else is_opened,
         "page_part": dest in _PARTS or mode in {"cors", "websocket"},

@@ -8,8 +8,9 @@ WITH objects AS (
             "host": "VARCHAR", "uri": "VARCHAR",
             "headers": {"User-Agent": ["VARCHAR"], "Referer": ["VARCHAR"], "Cf-Ipcountry": ["VARCHAR"],
                 "X-Forwarded-For": ["VARCHAR"], "X-Forwarded-Proto": ["VARCHAR"],
-                "Sec-Fetch-Mode": ["VARCHAR"], "Sec-Fetch-Dest": ["VARCHAR"], "Sec-Purpose": ["VARCHAR"],
-                "Purpose": ["VARCHAR"], "X-Purpose": ["VARCHAR"], "X-Moz": ["VARCHAR"], "X-Firefox-Ai": ["VARCHAR"],
+                "Sec-Fetch-Mode": ["VARCHAR"], "Sec-Fetch-Dest": ["VARCHAR"], "Sec-Fetch-Site": ["VARCHAR"],
+                "Sec-Purpose": ["VARCHAR"], "Purpose": ["VARCHAR"], "X-Purpose": ["VARCHAR"], "X-Moz": ["VARCHAR"],
+                "X-Firefox-Ai": ["VARCHAR"],
                 "Accept-Language": ["VARCHAR"], "Signature-Agent": ["VARCHAR"], "Signature-Input": ["VARCHAR"]},
             "tls": {"version": "VARCHAR"}}}')) AS v
     FROM lines
@@ -38,6 +39,7 @@ SELECT
     headers['X-Forwarded-Proto'][1] AS forwarded_proto,
     caddy_header(headers, 'Sec-Fetch-Mode') AS fetch_mode,
     caddy_header(headers, 'Sec-Fetch-Dest') AS fetch_dest,
+    caddy_header(headers, 'Sec-Fetch-Site') AS fetch_site,
     coalesce(headers['Sec-Purpose'][1], headers['Purpose'][1], headers['X-Purpose'][1], caddy_header(headers, 'X-Moz'))
         AS purpose,
     caddy_header(headers, 'X-Firefox-Ai') AS firefox_ai,

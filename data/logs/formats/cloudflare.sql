@@ -10,7 +10,7 @@ WITH objects AS (
         "EdgeResponseBodyBytes": "VARCHAR", "EdgeResponseBytes": "VARCHAR",
         "ClientRequestScheme": "VARCHAR", "BotScore": "VARCHAR", "VerifiedBotCategory": "VARCHAR",
         "ClientIPClass": "VARCHAR", "RequestHeaders": {
-            "sec-fetch-mode": "VARCHAR", "sec-fetch-dest": "VARCHAR", "sec-purpose": "VARCHAR",
+            "sec-fetch-mode": "VARCHAR", "sec-fetch-dest": "VARCHAR", "sec-fetch-site": "VARCHAR", "sec-purpose": "VARCHAR",
             "accept-language": "VARCHAR", "signature-agent": "VARCHAR"}}')) AS v
     FROM lines
 ), parsed AS (
@@ -39,6 +39,7 @@ SELECT
     v.ClientIPClass AS address_class,
     nullif(v.RequestHeaders['sec-fetch-mode'], '') AS fetch_mode,
     nullif(v.RequestHeaders['sec-fetch-dest'], '') AS fetch_dest,
+    nullif(v.RequestHeaders['sec-fetch-site'], '') AS fetch_site,
     v.RequestHeaders['sec-purpose'] AS purpose,
     nullif(v.RequestHeaders['accept-language'], '') AS accept_language,
     v.RequestHeaders['signature-agent'] AS signature_agent,

@@ -34,6 +34,7 @@ SELECT
     parsed.scheme,
     parsed.fetch_mode,
     parsed.fetch_dest,
+    parsed.fetch_site,
     parsed.purpose,
     parsed.accept_language,
     parsed.signature_agent,

@@ -83,6 +83,7 @@ SELECT
     non_empty(v.http_x_forwarded_proto) AS forwarded_proto,
     dash_as_empty(v.http_sec_fetch_mode) AS fetch_mode,
     dash_as_empty(v.http_sec_fetch_dest) AS fetch_dest,
+    dash_as_empty(v.http_sec_fetch_site) AS fetch_site,
     nginx_purpose(v) AS purpose,
     dash_as_empty(v.http_x_firefox_ai) AS firefox_ai,
     dash_as_empty(v.http_accept_language) AS accept_language,
@@ -114,6 +115,7 @@ CREATE MACRO parse_reported(texts, names) AS {
     'scheme': named(texts, names, 'scheme'),
     'fetch_mode': header_named(texts, names, 'sec_fetch_mode'),
     'fetch_dest': header_named(texts, names, 'sec_fetch_dest'),
+    'fetch_site': header_named(texts, names, 'sec_fetch_site'),
     'purpose': header_named(texts, names, 'sec_purpose'),
     'accept_language': header_named(texts, names, 'accept_language'),
     'signature_agent': header_named(texts, names, 'signature_agent')
@@ -143,7 +145,8 @@ WITH directives AS (
         list_position(names, 'c-country') AS country,
         coalesce(list_position(names, 'x-forwarded-for'), list_position(names, 'cs(x-forwarded-for)')) AS forwarded,
         list_position(names, 'cs-protocol') AS scheme, list_position(names, 'cs(sec-fetch-mode)') AS fetch_mode,
-        list_position(names, 'cs(sec-fetch-dest)') AS fetch_dest, list_position(names, 'cs(sec-purpose)') AS purpose,
+        list_position(names, 'cs(sec-fetch-dest)') AS fetch_dest,
+        list_position(names, 'cs(sec-fetch-site)') AS fetch_site, list_position(names, 'cs(sec-purpose)') AS purpose,
         list_position(names, 'cs(accept-language)') AS accept_language,
         list_position(names, 'cs(signature-agent)') AS signature_agent,
         coalesce(list_position(names, 'cs-version'), list_position(names, 'cs-protocol-version')) AS protocol
@@ -169,6 +172,7 @@ SELECT
     cells[scheme] AS scheme,
     dash_as_empty(cells[fetch_mode]) AS fetch_mode,
     dash_as_empty(cells[fetch_dest]) AS fetch_dest,
+    dash_as_empty(cells[fetch_site]) AS fetch_site,
     dash_as_empty(cells[purpose]) AS purpose,
     dash_as_empty(cells[accept_language]) AS accept_language,
     dash_as_empty(cells[signature_agent]) AS signature_agent,

@@ -8,8 +8,8 @@ WITH objects AS (
         "DownstreamStatus": "VARCHAR", "DownstreamContentSize": "VARCHAR", "request_Referer": "VARCHAR",
         "request_User-Agent": "VARCHAR", "request_Cf-Ipcountry": "VARCHAR", "level": "VARCHAR",
         "RequestScheme": "VARCHAR", "request_X-Forwarded-Proto": "VARCHAR", "request_Sec-Fetch-Mode": "VARCHAR",
-        "request_Sec-Fetch-Dest": "VARCHAR", "request_Sec-Purpose": "VARCHAR", "request_Accept-Language": "VARCHAR",
-        "request_Signature-Agent": "VARCHAR"}')) AS v
+        "request_Sec-Fetch-Dest": "VARCHAR", "request_Sec-Fetch-Site": "VARCHAR", "request_Sec-Purpose": "VARCHAR",
+        "request_Accept-Language": "VARCHAR", "request_Signature-Agent": "VARCHAR"}')) AS v
     FROM lines
 )
 SELECT
@@ -31,6 +31,7 @@ SELECT
     v['request_X-Forwarded-Proto'] AS forwarded_proto,
     nullif(v['request_Sec-Fetch-Mode'], '') AS fetch_mode,
     nullif(v['request_Sec-Fetch-Dest'], '') AS fetch_dest,
+    nullif(v['request_Sec-Fetch-Site'], '') AS fetch_site,
     nullif(v['request_Sec-Purpose'], '') AS purpose,
     nullif(v['request_Accept-Language'], '') AS accept_language,
     nullif(v['request_Signature-Agent'], '') AS signature_agent,

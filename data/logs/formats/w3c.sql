@@ -19,6 +19,7 @@ SELECT
     CAST(NULL AS VARCHAR) AS forwarded_proto,
     fetch_mode,
     fetch_dest,
+    fetch_site,
     purpose,
     accept_language,
     signature_agent,

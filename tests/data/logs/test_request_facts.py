@@ -54,6 +54,18 @@ def test_fetch_metadata_tell_pages_from_their_parts(mode, dest, facts):
 
 
 @pytest.mark.parametrize(
+    ("mode", "site", "fact"),
+    [
+        (None, "cross-site", "fetch_sent"),
+        ("", "none", "fetch_sent"),
+        (None, "", "fetch_absent"),
+    ],
+)
+def test_any_header_of_fetch_metadata_was_sent_or_not(mode, site, fact):
+    assert request_facts(RequestRecord(fetch_mode=mode, fetch_site=site)) == BITS[fact]
+
+
+@pytest.mark.parametrize(
     ("score", "fact"),
     [
         ("0", 0),
