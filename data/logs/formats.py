@@ -177,8 +177,6 @@ class LineReader:
                 return log_format
             if reasons.null_count > most:
                 best, most = log_format, reasons.null_count
-        if not best and "\thttp.log.access" in text:
-            raise BadInput("this is Caddy's console format; set `format json` in its `log` directive.")
         if not best:
             raise BadInput(
                 f"no known log format matches its first {plural(len(sample), 'line')}; known formats are "

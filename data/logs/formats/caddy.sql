@@ -1,8 +1,11 @@
--- Caddy's access log: JSON lines. Other loggers, such as the error log, may write to the same file.
+-- Caddy's access log: JSON lines, or those of `format console`: time (UTC), level, logger, message and JSON, between tabs.
+-- Other loggers, such as the error log, may write to the same file.
 -- It logs all request headers, so one that is not there was not sent, unless `headers` is filtered out as a whole.
 -- Evidence: https://caddyserver.com/docs/caddyfile/directives/log
-WITH objects AS (
-    SELECT number, strlen(line) AS bytes, contains(line, chr(9) || 'http.log.access') AS is_console, try(from_json(json_line(line), '{
+WITH entries AS (
+    SELECT number, line, CASE WHEN NOT starts_with(line, '{') THEN string_split(line, chr(9)) END AS console FROM lines
+), objects AS (
+    SELECT number, strlen(line) AS bytes, console, try(from_json(json_line(coalesce(console[-1], line)), '{
         "ts": "VARCHAR", "logger": "VARCHAR", "status": "VARCHAR", "size": "VARCHAR", "request": {
             "client_ip": "VARCHAR", "remote_ip": "VARCHAR", "method": "VARCHAR", "proto": "VARCHAR",
             "host": "VARCHAR", "uri": "VARCHAR",
@@ -13,11 +16,12 @@ WITH objects AS (
                 "X-Firefox-Ai": ["VARCHAR"],
                 "Accept-Language": ["VARCHAR"], "Signature-Agent": ["VARCHAR"], "Signature-Input": ["VARCHAR"]},
             "tls": {"version": "VARCHAR"}}}')) AS v
-    FROM lines
+    FROM entries
 ), parsed AS (
-    SELECT number, bytes, is_console, v, v.request, v.request.headers,
+    SELECT number, bytes, v, v.request, v.request.headers,
         checked_request(v.request.method, v.request.uri, v.request.proto) AS checked,
-        starts_with(coalesce(v.logger, 'http.log.access'), 'http.log.access') AS is_access
+        coalesce(v.ts, replace(console[1], '/', '-')) AS logged_at,
+        starts_with(coalesce(v.logger, console[3], 'http.log.access'), 'http.log.access') AS is_access
     FROM objects
 )
 SELECT
@@ -26,7 +30,7 @@ SELECT
     coalesce(request.host, '') AS domain,
     coalesce(non_empty(request.client_ip), request.remote_ip, '') AS ip,
     coalesce(array_to_string(headers['X-Forwarded-For'], ','), '') AS forwarded,
-    parse_time(v.ts) AS visited_at,
+    parse_time(logged_at) AS visited_at,
     checked.method,
     checked.target,
     checked.protocol,
@@ -46,8 +50,7 @@ SELECT
     caddy_header(headers, 'Accept-Language') AS accept_language,
     caddy_header(headers, 'Signature-Agent') AS signature_agent,
     caddy_header(headers, 'Signature-Input') AS signature_input,
-    is_access AND v.ts IS NOT NULL AND v.status IS NOT NULL AND request.uri IS NOT NULL AS is_complete,
-    CASE WHEN is_console THEN 'Caddy''s console format; set `format json`'
-        WHEN NOT is_access THEN 'not an access log entry (another logger)' END AS reject_reason,
+    is_access AND logged_at IS NOT NULL AND v.status IS NOT NULL AND request.uri IS NOT NULL AS is_complete,
+    CASE WHEN NOT is_access THEN 'not an access log entry (another logger)' END AS reject_reason,
     FALSE AS is_repaired
 FROM parsed

@@ -39,6 +39,7 @@ def facts(logs):
 CHROME_HEADERS = {
     "User-Agent": ["Chrome"], "Accept-Language": ["de"], "Sec-Fetch-Mode": ["navigate"], "Sec-Fetch-Dest": ["document"]
 }  # fmt: skip
+NOTHING_SENT = "fetch_absent language_absent"
 HTTP_PAGE = "plain_http fetch_sent navigation {}language_sent"
 CADDY = [
     ({"tls": {"version": 772}, "headers": CHROME_HEADERS}, "https fetch_sent navigation language_sent"),
@@ -47,6 +48,10 @@ CADDY = [
     ({"headers": {"Accept-Language": ["de"]}}, "plain_http fetch_absent language_sent"),
     ({"proto": "HTTP/2.0"}, ""),
     ({"proto": "HTTP/3.0", "headers": {"Sec-Fetch-Site": ["none"]}}, "fetch_sent language_absent"),
+    ({"proto": "HTTP/3.0", "tls": {"proto": "h3"}, "headers": {"Accept-Language": []}}, f"https {NOTHING_SENT}"),
+    ({"headers": CHROME_HEADERS | {"Sec-Fetch-Mode": ["navigate", "cors"]}}, HTTP_PAGE.format("")),
+    ({"headers": CHROME_HEADERS | {"Sec-Fetch-Mode": ["REDACTED"]}}, "plain_http fetch_sent language_sent"),
+    ({"headers": {"X-Forwarded-For": ["10.1.2.3"], "X-Forwarded-Proto": ["https"]}}, f"plain_http {NOTHING_SENT}"),
     ({"headers": CHROME_HEADERS | {"X-Moz": ["prefetch"]}}, HTTP_PAGE.format("loaded_ahead ")),
     ({"headers": CHROME_HEADERS | {"X-Firefox-Ai": ["1"]}}, HTTP_PAGE.format("link_preview ")),
     ({"headers": {"Signature-Agent": ['"https://chatgpt.com"']}}, "plain_http fetch_absent language_absent signed"),
@@ -65,6 +70,13 @@ def test_caddy_lines_have_the_facts_of_their_headers(facts):
         for number, (changes, _) in enumerate(CADDY)
     ]
     assert facts("".join(f"{json.dumps(line)}\n" for line in lines)) == [wanted for _, wanted in CADDY]
+
+
+def test_a_console_line_of_caddy_has_the_facts_of_its_headers(facts):
+    request = {"remote_ip": "198.51.100.7", "uri": "/", "tls": {"version": 772}, "headers": CHROME_HEADERS}
+    told = json.dumps({"request": request, "status": 200})
+    line = f"2026/11/28 02:17:21.835\t\x1b[34mINFO\x1b[0m\thttp.log.access.log0\thandled request\t{told}\n"
+    assert facts(line) == ["https fetch_sent navigation language_sent"]
 
 
 NGINX = (

@@ -88,18 +88,6 @@ def test_a_request_without_an_answer_is_a_visit_without_status(log, log_format):
     assert [(visit["path"], visit["status"]) for visit in log.visits()] == [("/slow", None)]
 
 
-CONSOLE = (
-    b"2026/11/28 02:17:21.835\t\x1b[34mINFO\x1b[0m\thttp.log.access.log0\thandled request\t"
-    b'{"request": {"remote_ip": "198.51.100.7", "proto": "HTTP/1.1", "method": "GET", "uri": "/a"}, "status": 200}\n'
-)
-
-
-@pytest.mark.parametrize("log_format", ["auto", "caddy"])
-def test_the_console_format_of_caddy_is_named(log, log_format):
-    with pytest.raises(BadInput, match=r"Caddy's console format; set `format json`"):
-        log.load(CONSOLE, log_format)
-
-
 @pytest.mark.parametrize("log_format", VISITS)
 def test_a_real_log_is_recognized_and_lands_exactly_its_visits(log, log_format):
     summary = log.load((LOGS / f"{log_format}.log").read_bytes())

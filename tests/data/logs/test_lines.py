@@ -33,6 +33,7 @@ FORMAT_LINES = {name: (text, FACTS | facts) for name, (text, facts) in tables(__
 EXAMPLES = tables(__file__)["test_a_line_gives_its_facts_or_the_reason_why_it_has_none"]
 CUSTOM = ("csv", "ndjson")
 COMBINED, VHOST, COMMON = (FORMAT_LINES[name][0] for name in ("combined", "vhost-combined", "common"))
+CONSOLE = next(text for name, text, _ in EXAMPLES if name == "caddy" and "INFO" in text)
 GARBAGE = COMBINED.replace("GET /abc?q=1 HTTP/1.1", r"\x16\x03\x01\x02\x00\x01\xFC")
 
 
@@ -323,6 +324,7 @@ def test_formats_whose_required_character_is_absent_are_skipped(reader, monkeypa
         ([COMBINED.replace("- -", "- frank")], "combined"),
         ([COMBINED.replace("- -", "face frank")], "combined"),
         ([GARBAGE] * 3, "combined"),
+        (["garbage", CONSOLE], "caddy"),
         ([COMMON] * SAMPLE_LINES + [COMBINED] * 2 * SAMPLE_LINES, "common"),
     ],
 )
