@@ -2,13 +2,14 @@
 -- Other loggers, such as the error log, may write to the same file.
 -- It logs all request headers, so one that is not there was not sent, unless `headers` is filtered out as a whole.
 -- Evidence: https://caddyserver.com/docs/caddyfile/directives/log
+-- Before Caddy 2.5, the address is remote_addr, with a port. Evidence: https://github.com/caddyserver/caddy/pull/4403
 WITH entries AS (
     SELECT number, line, CASE WHEN NOT starts_with(line, '{') THEN string_split(line, chr(9)) END AS console FROM lines
 ), objects AS (
     SELECT number, strlen(line) AS bytes, console, try(from_json(json_line(coalesce(console[-1], line)), '{
         "ts": "VARCHAR", "logger": "VARCHAR", "status": "VARCHAR", "size": "VARCHAR", "request": {
-            "client_ip": "VARCHAR", "remote_ip": "VARCHAR", "method": "VARCHAR", "proto": "VARCHAR",
-            "host": "VARCHAR", "uri": "VARCHAR",
+            "client_ip": "VARCHAR", "remote_ip": "VARCHAR", "remote_addr": "VARCHAR", "method": "VARCHAR",
+            "proto": "VARCHAR", "host": "VARCHAR", "uri": "VARCHAR",
             "headers": {"User-Agent": ["VARCHAR"], "Referer": ["VARCHAR"], "Cf-Ipcountry": ["VARCHAR"],
                 "X-Forwarded-For": ["VARCHAR"], "X-Forwarded-Proto": ["VARCHAR"],
                 "Sec-Fetch-Mode": ["VARCHAR"], "Sec-Fetch-Dest": ["VARCHAR"], "Sec-Fetch-Site": ["VARCHAR"],
@@ -28,7 +29,7 @@ SELECT
     number,
     bytes,
     coalesce(request.host, '') AS domain,
-    coalesce(non_empty(request.client_ip), request.remote_ip, '') AS ip,
+    coalesce(non_empty(request.client_ip), request.remote_ip, address_of(request.remote_addr), '') AS ip,
     coalesce(array_to_string(headers['X-Forwarded-For'], ','), '') AS forwarded,
     parse_time(logged_at) AS visited_at,
     checked.method,
