@@ -1,0 +1,59 @@
+"""Facts of the requests to a site that Chromium and programs visited, told from who sent them."""
+
+import csv
+import json
+from collections import Counter
+
+import pytest
+
+from data.signals import BITS
+from tests.support.forks import ROOT
+
+DRIVEN = ROOT.parent / "shared/data/driven/nginx"
+needs_driven = pytest.mark.skipif(not DRIVEN.exists(), reason="the logs of the driven site are not here")
+
+SPECIAL = {
+    21: {"fetch_sent", "loaded_ahead"},  # <link rel=prefetch>: no-cors, empty
+    29: {"fetch_sent", "loaded_ahead"},
+    63: {"fetch_sent"},  # an image that a service worker fetched: no-cors, empty
+    109: {"fetch_sent", "page_part", "loaded_ahead"},  # a script of a prerendered page
+}
+"""What the labels of these lines do not tell about Sec-Fetch-* and Sec-Purpose."""
+
+
+def expected(number, reading, scheme):
+    """The facts of a line of the driven site, by its label, which tells who sent it."""
+    reading = reading.removeprefix("headless:")
+    if reading == "program":
+        return {scheme, "fetch_absent", "language_absent"}
+    facts = {scheme, "language_sent"}
+    if number in SPECIAL:
+        return facts | SPECIAL[number]
+    facts |= {"loaded_ahead"} if reading.startswith("early-") else set()
+    if scheme == "plain_http" or reading == "websocket":  # browsers send no Sec-Fetch-* there
+        return facts | {"fetch_absent"}
+    is_part = reading in {"file", "fetch", "worker-script"} or reading.startswith("early-file")
+    return facts | {"fetch_sent", "page_part" if is_part else "navigation"}
+
+
+@needs_driven
+def test_a_driven_log_has_the_facts_of_who_sent_it(logs):
+    logs.load((DRIVEN / "rich.log").read_bytes())
+    lines = map(json.loads, (DRIVEN / "rich.log").read_text("utf-8").splitlines())
+    labels = csv.DictReader((DRIVEN / "rich.log.labels.csv").read_text("utf-8").splitlines())
+    wanted, found = Counter(), Counter()
+    for line, label in zip(lines, labels, strict=True):
+        scheme = "https" if line["scheme"] == "https" else "plain_http"
+        facts = expected(int(label["line"]), label["reading"], scheme)
+        wanted[line["time_iso8601"][:19], label["path"].partition("?")[0], *sorted(facts)] += 1
+    for visit in logs.visits():
+        names = sorted(name for name, bit in BITS.items() if visit["signals"] & bit and name != "attacked")
+        found[visit["visited_at"].isoformat(), visit["path"], *names] += 1
+    assert (found - wanted, wanted - found) == ({}, {})
+
+
+@needs_driven
+@pytest.mark.parametrize("name", ["norealip_rich.log", "edge_rich.log"])
+def test_a_log_behind_a_proxy_does_not_take_its_scheme(logs, name):
+    logs.load((DRIVEN / name).read_bytes())
+    assert {visit["signals"] for visit in logs.visits()} == {BITS["fetch_absent"] | BITS["language_absent"]}
