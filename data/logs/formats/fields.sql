@@ -21,6 +21,13 @@ CREATE MACRO escape_backslashes(text) AS
 -- A request header of Caddy's log; '' if it was not sent, NULL if no headers are logged.
 CREATE MACRO caddy_header(headers, name) AS CASE WHEN headers IS NOT NULL THEN coalesce(headers[name][1], '') END;
 
+-- The value of a header in lines of name:value, NULL if it was cut short; whether a header is among them, or among lines
+-- of names: '' if all are, and it is not.
+CREATE MACRO listed_value(listed, name) AS
+    nullif(regexp_extract(listed, '(?i)\n' || name || ':([^\n]*)\n', 1), '');
+CREATE MACRO is_listed(listed, lists_all, name) AS CASE
+    WHEN regexp_matches(listed, '(?i)\n' || name || '[:\n]') THEN 'listed' WHEN lists_all THEN '' END;
+
 -- Text in which HAProxy wrote some characters as # and two hexadecimal digits.
 CREATE MACRO hash_decoded(text) AS CASE WHEN contains(text, '#')
     THEN coalesce(try(url_decode(replace(replace(text, '%', '%25'), '#', '%'))), text) ELSE text END;
@@ -136,12 +143,16 @@ WITH directives AS (
     FROM directives
 ), layouts AS (
     SELECT number, len(names) AS width, list_position(names, 'date') AS date, list_position(names, 'time') AS time,
+        coalesce(list_position(names, 'timestamp'), list_position(names, 'timestamp(ms)')) AS timestamp,
         list_position(names, 'c-ip') AS ip, list_position(names, 'cs-method') AS method,
         list_position(names, 'cs-uri-stem') AS stem, list_position(names, 'cs-uri-query') AS query,
         list_position(names, 'sc-status') AS status, list_position(names, 'sc-bytes') AS bytes_sent,
-        list_position(names, 'x-host-header') AS host_header,
-        coalesce(list_position(names, 'cs-host'), list_position(names, 'cs(host)')) AS host,
-        list_position(names, 'cs(referer)') AS referrer, list_position(names, 'cs(user-agent)') AS user_agent,
+        coalesce(list_position(names, 'cs-host'), list_position(names, 'x-host-header')) AS host,
+        list_position(names, 'cs(host)') AS edge_host,
+        coalesce(list_position(names, 'cs(referer)'), list_position(names, 'cs-referer')) AS referrer,
+        coalesce(list_position(names, 'cs(user-agent)'), list_position(names, 'cs-user-agent')) AS user_agent,
+        list_position(names, 'cs-headers') AS headers, list_position(names, 'cs-header-names') AS header_names,
+        list_position(names, 'cs-headers-count') AS headers_count,
         list_position(names, 'c-country') AS country,
         coalesce(list_position(names, 'x-forwarded-for'), list_position(names, 'cs(x-forwarded-for)')) AS forwarded,
         list_position(names, 'cs-protocol') AS scheme, list_position(names, 'cs(sec-fetch-mode)') AS fetch_mode,
@@ -158,14 +169,15 @@ WITH directives AS (
 SELECT
     split.number,
     strlen(line) AS bytes,
-    cells[date] || ' ' || cells[time] AS logged_at,
+    coalesce(cells[date] || ' ' || cells[time], cells[timestamp]) AS logged_at,
     coalesce(non_empty(cells[ip]), '') AS ip,
     coalesce(non_empty(cells[forwarded]), '') AS forwarded,
-    checked_request(non_empty(cells[method]), non_empty(cells[stem]) || coalesce('?' || non_empty(cells[query]), ''),
+    checked_request(non_empty(cells[method]), non_empty(cells[stem])
+        || CASE WHEN contains(cells[stem], '?') THEN '' ELSE coalesce('?' || non_empty(cells[query]), '') END,
         cells[protocol]) AS request,
     cells[status] AS status,
     cells[bytes_sent] AS bytes_sent,
-    coalesce(non_empty(cells[host_header]), non_empty(cells[host]), '') AS domain,
+    coalesce(non_empty(cells[host]), non_empty(cells[edge_host]), '') AS domain,
     coalesce(non_empty(cells[referrer]), '') AS referrer,
     non_empty(cells[user_agent]) AS user_agent,
     country_of(cells[country]) AS country,
@@ -176,6 +188,9 @@ SELECT
     dash_as_empty(cells[purpose]) AS purpose,
     dash_as_empty(cells[accept_language]) AS accept_language,
     dash_as_empty(cells[signature_agent]) AS signature_agent,
+    non_empty(cells[headers]) AS headers,
+    non_empty(cells[header_names]) AS header_names,
+    cells[headers_count] AS headers_count,
     len(cells) = width AND stem IS NOT NULL AS is_complete,
     CASE WHEN width = 0 THEN 'no #Fields line before this line'
         WHEN len(cells) <> width THEN 'number of fields differs from the #Fields line' END AS reject_reason

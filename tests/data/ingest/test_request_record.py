@@ -1,6 +1,7 @@
 """Facts of requests that visits land with, from lines of real servers; none where a log does not have them."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -177,6 +178,37 @@ def test_a_line_has_the_facts_that_its_format_carries(facts, log_format, changes
         assert part in line
         line = line.replace(part, other, 1)
     assert facts(f"{line}\n", log_format=log_format) == [wanted]
+
+
+REAL_TIME = [
+    ("host:a%0Asec-fetch-mode:navigate%0ASec-Fetch-Dest:document%0Aaccept-language:de%0A",
+     "host%0Asec-fetch-mode%0ASec-Fetch-Dest%0Aaccept-language%0A", "4", "fetch_sent navigation language_sent"),
+    ("host:a%0Aaccept:*/*%0A", "host%0Aaccept%0A", "2", NOTHING_SENT),
+    ("host:a%0Aaccept:*/*%0A", "-", "2", NOTHING_SENT),
+    ("host:a%0A", "host%0Acookie%0A", "2", NOTHING_SENT),
+    ("host:a%0A", "-", "2", ""),
+    ("host:a%0Aacce", "host%0Aaccept%0Acook", "3", ""),
+    ("host:a%0A", "host%0A", "-", ""),
+    ("host:a%0Asec-fetch-mode:navi", "host%0Asec-fetch-mode%0Aaccept-language%0A", "3", "fetch_sent language_sent"),
+    ("-", "host%0Asec-fetch-site%0A", "2", "fetch_sent language_absent"),
+    ("host:a%0Asec-purpose:prefetch;prerender%0Asignature-agent:%22https://a.example%22%0A", "-", "3",
+     f"{NOTHING_SENT} loaded_ahead signed"),
+    ("host:a%0Ax-moz:prefetch%0Ax-firefox-ai:1%0A", "-", "4", "loaded_ahead link_preview"),
+    ("-", "-", "-", ""),
+]  # fmt: skip
+"""cs-headers, cs-header-names and cs-headers-count: absent is only what a complete list lacks."""
+
+
+def test_a_real_time_log_of_cloudfront_has_the_facts_of_headers(facts):
+    (fields,) = re.findall("^#Fields: .*", (ROOT / "data/logs/README.md").read_text("utf-8"), re.MULTILINE)
+    request = {"c-ip": "198.51.100.7", "sc-status": "302", "cs-uri-stem": "/", "cs-protocol": "https"}
+    lines = [fields]
+    for number, told in enumerate(REAL_TIME):
+        headers = dict(zip(("cs-headers", "cs-header-names", "cs-headers-count"), told, strict=False))
+        cells = {"timestamp": f"{1795832242 + number}.087"} | request | headers
+        lines.append("\t".join(cells.get(name, "-") for name in fields.split()[1:]))
+    wanted = [{"https", *names.split()} for *_, names in REAL_TIME]
+    assert [{*names.split()} for names in facts("\n".join([*lines, ""]))] == wanted
 
 
 # Reported visits
