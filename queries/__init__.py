@@ -11,12 +11,12 @@ from queries.findings import (
     Finding,
     days_before,
     detect,
-    guesses,
+    guess_targets,
     measure_all,
-    redirected,
+    redirected_days,
     share_detected,
 )
-from queries.hints import no_visits
+from queries.hints import empty_scope_hint
 from queries.locked_engine import EngineLost, FilesGone, QueryFailed, QueryTimeout
 from queries.notebook import Reader, open_lake
 from queries.own_sql import OwnSql, Rows

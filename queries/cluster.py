@@ -128,7 +128,7 @@ class Cluster:
         """
         query = Query(cancelled, MAX_COUNTING_SECONDS)
         text = self._compiled(f"rollups/{relation}")
-        return self._counted(self._patient_watchdog, query, f"rows of {relation}", text, snapshot)
+        return self._run_watched(self._patient_watchdog, query, f"rows of {relation}", text, snapshot)
 
     def count_everywhere(self, scope: Scope) -> None:
         """Count the visits in a scope CHECK_TASKS times, so that each executor reads them: none can be chosen.
@@ -138,7 +138,7 @@ class Cluster:
         live = live_files(self._lake, scope)
         snapshot = for_cluster(self._lake, snapshot_of(self._lake, scope, live), live)
         query = Query(threading.Event(), self._options.seconds)
-        table = self._counted(self._watchdog, query, "a check", _EVERYWHERE, snapshot)
+        table = self._run_watched(self._watchdog, query, "a check", _EVERYWHERE, snapshot)
         self._check_count(table["visits"][0].as_py(), CHECK_TASKS * snapshot.visits)
 
     def stop(self, cancelled: threading.Event) -> None:
@@ -163,14 +163,16 @@ class Cluster:
         """The rows of an entry with a template."""
         schema = pa.schema([(field.name, _ARROW_TYPES[field.kind.sql]) for field in entry.fields])
         query = Query(cancelled or threading.Event(), self._options.seconds)
-        return self._counted(self._watchdog, query, entry.name, self._compiled(entry.name), snapshot).cast(schema)
+        return self._run_watched(self._watchdog, query, entry.name, self._compiled(entry.name), snapshot).cast(schema)
 
-    def _counted(self, watchdog: Watchdog, query: Query, name: str, text: str, snapshot: ClusterSnapshot) -> pa.Table:
+    def _run_watched(
+        self, watchdog: Watchdog, query: Query, name: str, text: str, snapshot: ClusterSnapshot
+    ) -> pa.Table:
         """Return the rows of a query in the cluster's SQL. Logs why it failed, unless it was cancelled."""
         outcome = "failed"
         try:
             with watchdog.watching(query, query.cancelled):
-                table = self._retried(query, text, snapshot)
+                table = self._run_with_retry(query, text, snapshot)
             outcome = "answered"
             return table  # noqa: TRY300  # the outcome is counted either way
         except TrafficError as error:
@@ -184,7 +186,7 @@ class Cluster:
             with self._idle_lock:
                 self.outcomes[outcome] += 1
 
-    def _retried(self, query: Query, text: str, snapshot: ClusterSnapshot) -> pa.Table:
+    def _run_with_retry(self, query: Query, text: str, snapshot: ClusterSnapshot) -> pa.Table:
         """The rows of a text. If its session was lost, as by a restart, it is run again once."""
         try:
             return self._run(query, text, snapshot)

@@ -31,7 +31,7 @@ def define_relations(engine: duckdb.DuckDBPyConnection, lake: LakeFolders) -> No
     write_seed(lake, rollup_schema(engine))
     set_variables(engine, empty_snapshot(lake))
     file = relations_file(lake)
-    if not _copied(engine, file):
+    if not _copy_relations(engine, file):
         for text in prelude():
             engine.execute(text)
         _keep(engine, file, lake)
@@ -48,7 +48,7 @@ def relations_file(lake: LakeFolders) -> Path:
     return lake.root / "relations" / f"{hashlib.sha256(defined_by.encode()).hexdigest()[:16]}.duckdb"
 
 
-def _copied(engine: duckdb.DuckDBPyConnection, file: Path) -> bool:
+def _copy_relations(engine: duckdb.DuckDBPyConnection, file: Path) -> bool:
     """Whether the relations could be copied from a file. If not, the engine is as it was."""
     try:
         engine.execute(_ATTACH_READ_ONLY, {"file": str(file)})

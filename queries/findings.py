@@ -113,7 +113,7 @@ def measure_all(  # noqa: PLR0917  # whose visits, of what and when: called in t
     return counts
 
 
-def redirected(
+def redirected_days(
     engine: Engine,
     organization: str,
     subject: Mapping[str, str | None],
@@ -128,7 +128,9 @@ def redirected(
     return [(row["day"], row["visits"], row["first_seen"]) for row in rows]
 
 
-def guesses(engine: Engine, organization: str, subject: Mapping[str, str | None], as_of: date) -> list[dict[str, Any]]:
+def guess_targets(
+    engine: Engine, organization: str, subject: Mapping[str, str | None], as_of: date
+) -> list[dict[str, Any]]:
     """The living links and paths, at most three, that the path of a subject may have been meant for: rows of GUESSES.
 
     They were answered three times or more in the 28 days before `as_of`, or are links. Raises what `detect` raises.

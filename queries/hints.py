@@ -4,7 +4,7 @@ from data import Lake
 from queries.scope import Scope
 
 
-def no_visits(lake: Lake, scope: Scope, names: str = "start_date and end_date") -> str:
+def empty_scope_hint(lake: Lake, scope: Scope, names: str = "start_date and end_date") -> str:
     """A sentence that says which days have visits, if those of a scope have none; "" if they have some.
 
     `names` are the caller's parameters for the days.

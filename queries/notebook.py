@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Self
 from data import BadInput, Lake, check_organization
 from data.links.index import LinkIndex
 from queries.catalog import ENTRIES, Entry
-from queries.hints import no_visits
+from queries.hints import empty_scope_hint
 from queries.locked_engine import QUERY_TIMEOUT_SECONDS
 from queries.own_sql import OWN_SQL_MEMORY, OwnSql
 from queries.parameters import parameters_of, scope_from, validate
@@ -121,6 +121,6 @@ class Reader:
             raise BadInput("give both start_date and end_date, or a range.")
         values = validate(((name, str(value)) for name, value in parameters.items()), entry)
         scope = scope_from(values, organization, self.today(organization), self._targets)
-        if hint := no_visits(self._lake, scope):
+        if hint := empty_scope_hint(self._lake, scope):
             warnings.warn(hint, stacklevel=3)  # of the caller of `query` or `sql`
         return scope

@@ -54,7 +54,7 @@ def _domain(value: str) -> str:
 def _traffic_type(value: str) -> str:
     if value.lower() not in TRAFFIC_TYPES:
         raise InvalidParameter(
-            "traffic_type", f"has the unknown value {_quoted(value)}", f"Use one of {', '.join(TRAFFIC_TYPES)}."
+            "traffic_type", f"has the unknown value {_quote(value)}", f"Use one of {', '.join(TRAFFIC_TYPES)}."
         )
     return TRAFFIC_TYPES[value.lower()]
 
@@ -178,7 +178,7 @@ def scope_from(query: Mapping[str, str], organization: str, today: date, targets
         start, end = today - timedelta(days=length - 1), today
     else:
         remedy = f"Use one of {', '.join(RANGES)}; or start_date and end_date."
-        raise InvalidParameter("range", f"has the unknown value {_quoted(query['range'])}", remedy)
+        raise InvalidParameter("range", f"has the unknown value {_quote(query['range'])}", remedy)
     filters: dict[str, Any] = {name: PARAMETERS[name].parse(value) for name, value in query.items() if name in FILTERS}
     if filters.get("domain") == "unknown":
         filters = {**filters, "domain": None, "no_domain": True}
@@ -196,10 +196,10 @@ def parse_day(name: str, value: str, zone: Callable[[], str]) -> date:
             return today_in(zone(), datetime.fromisoformat(value.upper()))
     except (ValueError, OverflowError):
         pass
-    problem = f"is {_quoted(value)}, not a date"
+    problem = f"is {_quote(value)}, not a date"
     raise InvalidParameter(name, problem, "Write it like 2026-11-20 or 2026-11-20T10:00:00Z.")
 
 
-def _quoted(value: str) -> str:
+def _quote(value: str) -> str:
     """A value as an error shows it: quoted, and not too long of it."""
     return repr(value if len(value) <= MAX_SHOWN_LENGTH else f"{value[:MAX_SHOWN_LENGTH]}…")

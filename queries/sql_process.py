@@ -110,7 +110,7 @@ def _batches(engine: LockedEngine, query: OwnQuery) -> Iterator[tuple[Any, ...]]
     with engine.cursor(replace(query.snapshot, traffic_values=engine.traffic_values)) as cursor:
         columns = _check_read_only(cursor, text)
         parameters: dict[str, str] = {}
-        converted = [_converted(kind, query.is_arrow) for _, kind in columns]
+        converted = [_readable_type(kind, query.is_arrow) for _, kind in columns]
         if converted != [kind for _, kind in columns]:
             casts = ", ".join(f"CAST(#{number} AS {kind})" for number, kind in enumerate(converted, 1))
             text, parameters = f"SELECT {casts} FROM query($sql)", {"sql": text}
@@ -129,7 +129,7 @@ def _batches(engine: LockedEngine, query: OwnQuery) -> Iterator[tuple[Any, ...]]
             left = None if left is None else left - len(rows)
 
 
-def _converted(kind: str, is_arrow: bool) -> str:
+def _readable_type(kind: str, is_arrow: bool) -> str:
     """The type to which a column is cast so that Python, or Arrow, holds its values as they are."""
     return _FOREIGN_TYPE.sub(lambda found: (_IN_ARROW if is_arrow else _IN_PYTHON).get(found[0], found[0]), kind)
 

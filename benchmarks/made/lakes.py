@@ -50,7 +50,7 @@ def settle_copy(lake: Lake) -> None:
     that was not quiet for ten minutes.
     """
     now = datetime.now(UTC)
-    for file in lake.manifest.files.unchecked(now):
+    for file in lake.manifest.files.due_for_check(now):
         lake.recheck(file)
     with closing(sqlite3.connect(lake.root / "manifest.sqlite")) as db, db:
         db.execute("UPDATE files SET checked_at = ?", [format_time(now - timedelta(hours=1))])

@@ -69,7 +69,7 @@ class S3Requests:
     def versioning(self) -> str | None:
         """The state of versioning: Enabled or Suspended, "" if it was never enabled, None if the store does not say."""
         try:
-            return _parsed(self._ask("GET", "", {"versioning": ""})).findtext("Status", "")
+            return _parse_xml(self._ask("GET", "", {"versioning": ""})).findtext("Status", "")
         except (_ErrorAnswer, Xml.ParseError):
             return None
 
@@ -118,11 +118,11 @@ class S3Requests:
     def _list(self, query: Mapping[str, str]) -> Xml.Element:
         """A list of keys."""
         try:
-            return _parsed(self._ask("GET", "", query))
+            return _parse_xml(self._ask("GET", "", query))
         except Xml.ParseError:  # as of a key with a control character, which XML cannot say
             coded = {"encoding-type": "url"}
         try:
-            found = _parsed(self._ask("GET", "", {**query, **coded}))
+            found = _parse_xml(self._ask("GET", "", {**query, **coded}))
         except Xml.ParseError:
             raise self.problem("") from None
         for key in found.iterfind("*/Key") if found.findtext("EncodingType") == "url" else ():
@@ -136,7 +136,7 @@ class S3Requests:
         """The body of the answer. `key` is that in the bucket; "" for the bucket itself. Raises _ErrorAnswer."""
         for attempt in count(1):
             try:
-                return _answer(method, self._signed(method, key, query), self._timeout.total_seconds())
+                return _answer(method, self._sign(method, key, query), self._timeout.total_seconds())
             except HTTPError as error:
                 text = error.read(_PIECE_BYTES).decode("utf-8", "replace")
                 if error.code < 500 or error.code == 501 or attempt == _ATTEMPTS:
@@ -149,7 +149,7 @@ class S3Requests:
             time.sleep(0.1 * 2**attempt)
         raise AssertionError
 
-    def _signed(self, method: str, key: str, query: Mapping[str, str]) -> str:
+    def _sign(self, method: str, key: str, query: Mapping[str, str]) -> str:
         """An address with this query that is valid for a minute.
 
         obstore signs addresses of objects: this one's endpoint is that of what is asked for, with the query, and the
@@ -194,7 +194,7 @@ def _answer(method: str, address: str, timeout: float) -> bytes:
     return bytes(body)
 
 
-def _parsed(body: bytes) -> Xml.Element:
+def _parse_xml(body: bytes) -> Xml.Element:
     """The answer without its namespace."""
     root = Xml.fromstring(body)  # noqa: S314  # expat bounds what entities grow to
     for element in root.iter():

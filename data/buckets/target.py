@@ -71,13 +71,13 @@ class Folder:
 
     def put(self, key: str, body: bytes | Path) -> str | None:
         """Write an object, or replace it. Returns its version where the target keeps earlier ones; else None."""
-        with self._errors(), self._written(key, body) as partial:
+        with self._errors(), self._temporary_file(key, body) as partial:
             partial.rename(self._root / key)
         return None
 
     def put_if_absent(self, key: str, body: bytes) -> bool:
         """Write an object unless there is one of this key. Returns whether it was written."""
-        with self._errors(), self._written(key, body) as partial:
+        with self._errors(), self._temporary_file(key, body) as partial:
             try:
                 (self._root / key).hardlink_to(partial)
             except FileExistsError:
@@ -119,7 +119,7 @@ class Folder:
         """Delete the parts of uploads that were not finished."""
 
     @contextmanager
-    def _written(self, key: str, body: bytes | Path) -> Iterator[Path]:
+    def _temporary_file(self, key: str, body: bytes | Path) -> Iterator[Path]:
         """A synced file with these bytes under another name in the folder of the object, removed at the end."""
         folder = (self._root / key).parent
         make_durably(folder)

@@ -130,7 +130,7 @@ class BlockReader:
         log_format = "w3c" if log_format == "auto" else log_format  # auto: there are only directives so far
         lines = formats.split_lines(block.text, block.first_line)
         requests = self._line_reader.read(lines, log_format, self._context(block, options))
-        requests = self._clients.resolved(requests)
+        requests = self._clients.resolve(requests)
         reason, valid, rejects = requests["reason"], requests, list[tuple[int, str]]()
         if reason.null_count < len(reason):
             rejected = requests.filter(reason.is_valid()).sort_by("number")

@@ -46,7 +46,7 @@ class ClientAddresses:
         self._may_be_proxy = f"(?i)^(?:{'|'.join(sorted(set(map(_start_of, networks))))}|{_OTHER_STARTS})"
         self.client = lru_cache(1 << 14)(self._client_uncached)
 
-    def resolved(self, requests: pa.Table) -> pa.Table:
+    def resolve(self, requests: pa.Table) -> pa.Table:
         """The requests of a log format with the client's address as `ip`, without `forwarded`.
 
         In the log of a server, which has a `forwarded_proto`, `scheme` and `protocol` become those of the client's own

@@ -201,7 +201,7 @@ class VisitBuilder:
         verifiable = [index for index, value in enumerate(by_agent.values) if verifier.can_verify(value)]
         is_claim = pc.is_in(by_agent.indices, pa.array(verifiable, pa.int32()))
         claims = (encoded[name].where(is_claim) for name in ("ip", "day"))
-        by_agent = map_distinct(partial(_verified, verifier), by_agent, *claims)
+        by_agent = map_distinct(partial(_verify, verifier), by_agent, *claims)
         path_kinds = dictionary_column(targets["path_kind"], encoded["target"].indices)
         classification = map_distinct(combine, by_agent, by_referral, path_kinds)
         link_domains = self._rules.links(organization).domains
@@ -242,7 +242,7 @@ def _with_facts(signals: pa.Array, requests: pa.Table, addresses: DictionaryColu
     return pc.if_else(pc.equal(all_bits, 0), None, all_bits)
 
 
-def _verified(verifier: Verifier, by_agent: Classification, ip: str | None, day: date | None) -> Classification:
+def _verify(verifier: Verifier, by_agent: Classification, ip: str | None, day: date | None) -> Classification:
     """The classification by the user agent after checking the address, if one is given."""
     return by_agent if ip is None or day is None else verifier.verify(by_agent, ip, day)
 

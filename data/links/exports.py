@@ -106,7 +106,7 @@ def read_export(
     if not known:
         raise BadInput(f"{path} is {kind.upper()}, and the export of {format_name} is not; use --format {AUTO}.")
     if kind == "csv":
-        return _checked(path, _csv_rows(path, chain(beginning, lines), known), now, skip_invalid)
+        return _check_links(path, _csv_rows(path, chain(beginning, lines), known), now, skip_invalid)
     pages = list(_pages(path, "".join(chain(beginning, lines)), known))
     totals = [str(_member(page, shape.total)) for shape, page in pages if shape.total]
     total = max((int(number) for number in totals if number.isdecimal()), default=0)
@@ -116,7 +116,7 @@ def read_export(
         for place, link in enumerate(links.values() if isinstance(links, dict) else links, 1):
             fields = {fold_name(name): value for name, value in link.items()}
             rows.append(_ExportRow(f"page {number}, link {place}", shape, fields))
-    return _checked(path, rows, now, skip_invalid)._replace(missing=max(total - len(rows), 0))
+    return _check_links(path, rows, now, skip_invalid)._replace(missing=max(total - len(rows), 0))
 
 
 def _lines(path: Path) -> Iterator[str]:
@@ -132,7 +132,7 @@ def _lines(path: Path) -> Iterator[str]:
         raise BadInput(f"{path} cannot be read: {error.strerror}.") from error
 
 
-def _checked(path: Path, rows: Iterable[_ExportRow], now: datetime, skip_invalid: bool) -> LinkExport:
+def _check_links(path: Path, rows: Iterable[_ExportRow], now: datetime, skip_invalid: bool) -> LinkExport:
     """The links of all rows. Raises BadInput for the first that is not valid, unless invalid ones are left out."""
     export = LinkExport([], [], 0)
     places: dict[tuple[str, str], str] = {}

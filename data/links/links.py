@@ -108,7 +108,7 @@ def edit_links(lake: Lake, organization: str, edits: Sequence[LinkEdit]) -> list
     """
     check_organization(organization)
     with locked(lake.links_root, wait=True):  # others that change links wait
-        done, edited = _edited(lake, organization, edits)
+        done, edited = _apply_edits(lake, organization, edits)
         if edited is not None:
             replace_links(lake, organization, edited)
     return done
@@ -125,7 +125,7 @@ def edit_links_once(lake: Lake, organization: str, waiting: Callable[[], Mapping
         edits = waiting()
         known = lake.manifest.links.made_edits(organization)
         if left := [edit for one, edit in edits.items() if one not in known]:
-            _, edited = _edited(lake, organization, left)
+            _, edited = _apply_edits(lake, organization, left)
             if edited is not None:
                 replace_links(lake, organization, edited, edits)
             else:
@@ -136,7 +136,7 @@ def edit_links_once(lake: Lake, organization: str, waiting: Callable[[], Mapping
 _EditedLinks = list[tuple[Link | None, Link | None]]
 
 
-def _edited(lake: Lake, organization: str, edits: Sequence[LinkEdit]) -> tuple[_EditedLinks, pa.Table | None]:
+def _apply_edits(lake: Lake, organization: str, edits: Sequence[LinkEdit]) -> tuple[_EditedLinks, pa.Table | None]:
     """The link before and after each edit, and all links afterwards; None if they stay as they are."""
     stored = lake.manifest.links.live(organization)
     links = pq.ParquetFile(intact_links(lake, stored)).read().cast(LINKS) if stored else LINKS.empty_table()

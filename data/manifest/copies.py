@@ -38,7 +38,7 @@ class Copies:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def of(self, target: str = "", organization: str = "") -> list[Copy]:
+    def find(self, target: str = "", organization: str = "") -> list[Copy]:
         """The copies at one target or at all, of one organization or of all."""
         rows = self._database.rows(
             "SELECT target, organization, version, published_at, erasures, followed, due_since, problem, is_putting, "
@@ -65,14 +65,14 @@ class Copies:
 
     def begin(self, target: str, organization: str) -> Copy:
         """The copy, which is recorded before its first object is written: from then on erasures must reach it."""
-        found = self.of(target, organization)
+        found = self.find(target, organization)
         if not found:
             with self._database.transaction() as db:
                 db.execute(
                     "INSERT INTO copies (target, organization, version, erasures, followed) VALUES (?, ?, -1, 0, 0)",
                     [target, organization],
                 )
-            found = self.of(target, organization)
+            found = self.find(target, organization)
         return found[0]
 
     def record(self, copy: Copy, version: int, content: str, now: datetime) -> None:
@@ -98,7 +98,7 @@ class Copies:
 
     def record_problem(self, target: str, organization: str, problem: str) -> None:
         """Record why a copy could not be published, if it is one and that is new."""
-        if any(copy.problem != problem for copy in self.of(target, organization)):
+        if any(copy.problem != problem for copy in self.find(target, organization)):
             with self._database.transaction() as db:
                 db.execute(
                     "UPDATE copies SET problem = ? WHERE target = ? AND organization = ?",

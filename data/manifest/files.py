@@ -87,7 +87,7 @@ class Files:
         rows = self._database.rows(_SELECT_LIVE + "unfinished_of = ? AND visits > 0", [batch])
         return [_file_of(row) for row in rows]
 
-    def unchecked(self, before: datetime) -> list[RegisteredFile]:
+    def due_for_check(self, before: datetime) -> list[RegisteredFile]:
         """The live files of the kinds that are not computed again whose bytes were last verified before a time."""
         kinds = [kind for kind in KINDS if kind.is_backed_up]
         return [file for kind in kinds for file in live_of_kind(self._database, kind, before=before)]

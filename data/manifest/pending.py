@@ -121,7 +121,7 @@ class Pending:
         batches = [PendingBatch(*row) for row in rows]
         return [batch for batch in batches if session_of(batch.id) == session_of(batches[0].id)]
 
-    def of(self, organization: str = "") -> list[PendingBatch]:
+    def batches(self, organization: str = "") -> list[PendingBatch]:
         """All rows of one organization, or of all."""
         rows = self._database.rows(
             "SELECT id, organization, visits, received_at, body FROM pending WHERE ? IN ('', organization)",

@@ -32,7 +32,7 @@ def connect_read_only(path: Path, scratch: Path) -> sqlite3.Connection:
     except sqlite3.OperationalError:
         if not any(size for size, _ in _state(path)[1:]):
             return _connect(path, "mode=ro&immutable=1")
-    return _connect(_copied(path, scratch), "mode=rw")
+    return _connect(_copy_database(path, scratch), "mode=rw")
 
 
 def open_database_read_only(path: Path, migrations: Sequence[str], scratch: Path) -> sqlite3.Connection:
@@ -48,7 +48,7 @@ def open_database_read_only(path: Path, migrations: Sequence[str], scratch: Path
         db.close()
         if version == 0:
             raise LakeDamaged(f"{path} is empty; restore the lake from a backup.")
-        copy = _copied(path, scratch)
+        copy = _copy_database(path, scratch)
         migrate_copy(copy, migrations)
         return _connect(copy, "mode=rw")
     except (sqlite3.Error, OSError) as error:
@@ -68,7 +68,7 @@ def _connect(path: Path, options: str) -> sqlite3.Connection:
     return db
 
 
-def _copied(path: Path, scratch: Path) -> Path:
+def _copy_database(path: Path, scratch: Path) -> Path:
     """Copy a database and its logs, again if they change meanwhile. Raises OSError when they keep changing."""
     target = Path(tempfile.mkdtemp(dir=scratch)) / path.name
     for _ in range(_ATTEMPTS):

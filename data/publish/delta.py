@@ -146,7 +146,7 @@ class DeltaLog:
                 state = TableState(first - 1, self._listed_files())
         for version in versions:
             if version > state.version:
-                state = self._applied(state, version, self._target.get(self._key(version)) or b"")
+                state = self._next_state(state, version, self._target.get(self._key(version)) or b"")
         return replace(state, is_damaged=is_damaged)
 
     def _last_checkpoint(self) -> int | None:
@@ -192,7 +192,7 @@ class DeltaLog:
     def read_on(self, state: TableState) -> TableState:
         """The last version of those that follow an earlier one and are still there. Raises ForeignLog like `read`."""
         while body := self._target.get(self._key(state.version + 1)):
-            state = self._applied(state, state.version + 1, body)
+            state = self._next_state(state, state.version + 1, body)
         return state
 
     def write(self, state: TableState, change: TableChange, epoch: int, now: datetime) -> TableState:
@@ -250,7 +250,7 @@ class DeltaLog:
             "partitionColumns": self._partitions, "configuration": {}, "createdTime": 0,
         }  # fmt: skip
 
-    def _applied(self, state: TableState, version: int, body: bytes) -> TableState:
+    def _next_state(self, state: TableState, version: int, body: bytes) -> TableState:
         """The state after the version that follows it. Raises ForeignLog."""
         name = f"{self._target.name}/{self._key(version)}"
         try:

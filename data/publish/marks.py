@@ -45,7 +45,7 @@ def mark_target(target: ObjectStore, lake: Lake, *, again: bool) -> None:
     """Mark a target as that of a lake. Raises BadInput if it holds something else or nothing can be erased there."""
     lake.manifest.copies.mark()
     body, name = _mark_body(lake), target.name
-    found, is_ours = target.get(MARK), bool(lake.manifest.copies.of(name))
+    found, is_ours = target.get(MARK), bool(lake.manifest.copies.find(name))
     if found is None and is_ours and not again:
         _check_mark(target, lake)
     if found is None and not is_ours and any(not key.startswith(PARTIAL) for key in target.list("")):

@@ -48,7 +48,7 @@ _ATTEMPTS: Final = 5
 """Files may be replaced and deleted while they are published."""
 
 
-class Interrupted(Exception):
+class PublishInterrupted(Exception):
     """The publishing was interrupted."""
 
 
@@ -89,8 +89,9 @@ class LakePublisher:
         """Make the copy of an organization what the manifest says; None if another program publishes and `wait` is off.
 
         If anything was erased since it was last published, nothing but live files is left there. With `again`, objects
-        and logs that are missing or were changed are put again. Raises Interrupted, TargetUnavailable, ForeignLog,
-        Conflict, LakeDamaged or OutdatedManifest, and BadInput if the target holds something else or keeps versions.
+        and logs that are missing or were changed are put again. Raises PublishInterrupted, TargetUnavailable,
+        ForeignLog, Conflict, LakeDamaged or OutdatedManifest, and BadInput if the target holds something else or keeps
+        versions.
         """
         folder = self._lake.staging / "publishing"
         make_durably(folder)
@@ -123,7 +124,7 @@ class LakePublisher:
         return self._publish(copy, again)
 
     def interrupt(self) -> None:
-        """Let a `publish` that runs in another thread end with Interrupted. What it has put is not put again."""
+        """Let a `publish` that runs in another thread end with PublishInterrupted. What it has put is not put again."""
         self._is_interrupted.set()
 
     def _publish(self, copy: Copy, again: bool) -> Publication:
@@ -262,7 +263,7 @@ class LakePublisher:
     def _put(self, table: DeltaLog, file: PublishedFile, source: StoredFile) -> None:
         """Put a file of the lake. Raises Conflict if it is gone."""
         if self._is_interrupted.is_set():
-            raise Interrupted
+            raise PublishInterrupted
         try:
             self._target.put(_key(table, file), Path(self._lake.intact_path(source)))
         except LakeDamaged as error:
@@ -280,12 +281,12 @@ def follow_erasures(
 ) -> list[FollowedCopy]:
     """Let the copies of an organization, or of all, follow what was erased. What is out of reach stays due."""
     found = []
-    for copy in lake.manifest.copies.of(organization=organization):
+    for copy in lake.manifest.copies.find(organization=organization):
         problem = ""
         try:
             if copy.due_since:
                 LakePublisher(lake, copy.target, now).publish(copy.organization)
-                problem = lake.manifest.copies.of(copy.target, copy.organization)[0].upload_problem
+                problem = lake.manifest.copies.find(copy.target, copy.organization)[0].upload_problem
         except (TrafficError, OSError, sqlite3.Error) as error:
             problem = str(error)
         found.append(FollowedCopy(copy.target, copy.organization, problem))

@@ -40,7 +40,7 @@ class PublishedLake:
         `links` are paths in the lake. Raises TargetUnavailable, ForeignLog, or LakeDamaged for a file that is gone.
         """
         visit_table, link_table = tables(self._target, organization, self._lake.manifest.copies.existing_mark())
-        recorded = next((copy.version for copy in self._lake.manifest.copies.of(self.name, organization)), -1)
+        recorded = next((copy.version for copy in self._lake.manifest.copies.find(self.name, organization)), -1)
         state = self._newest(visit_table, lambda state: state.version >= recorded)
         epoch = self._lake.manifest.organizations.epoch(organization)
         is_exact = (state.version, state.epoch) == (recorded, epoch)

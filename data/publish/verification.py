@@ -28,7 +28,7 @@ class CopyFinding(NamedTuple):
 def verify_copies(lake: Lake, organization: str = "") -> Iterator[CopyFinding]:
     """Read every object of the copies of an organization, or of all, and yield what is wrong with them."""
     asked = set[str]()
-    for copy in lake.manifest.copies.of(organization=organization):
+    for copy in lake.manifest.copies.find(organization=organization):
         target = open_target(copy.target)
         if copy.due_since:
             since = f"{copy.due_since:%Y-%m-%d %H:%M} UTC"

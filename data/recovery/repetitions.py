@@ -47,11 +47,11 @@ def repetitions(
                 older = [one for one in suspects if one.footer.written_at < file.footer.written_at]
                 if file.path.name in newer and older:
                     with suppress(duckdb.Error):  # of a damaged file, which is reported when it is checked
-                        if having := [one for one in older if _repeated(engine, file, [one])]:
-                            yield Repetition(file, having, _repeated(engine, file, having))
+                        if having := [one for one in older if _count_repeated(engine, file, [one])]:
+                            yield Repetition(file, having, _count_repeated(engine, file, having))
 
 
-def _repeated(engine: duckdb.DuckDBPyConnection, file: VisitFile, others: list[VisitFile]) -> int:
+def _count_repeated(engine: duckdb.DuckDBPyConnection, file: VisitFile, others: list[VisitFile]) -> int:
     """How many visits of a file are in others, too."""
     ((rest,),) = _not_in(engine, file, others).count("*").fetchall()
     return file.visits - int(rest)

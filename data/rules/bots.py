@@ -96,7 +96,7 @@ class BotRules:
             crawler = self._crawlers[number]
             yield _crawler_match(crawler, user_agent, is_ours=_literal(crawler["pattern"]) in self._our_tokens)
         for heuristic in (self._heuristics[number] for number in sorted(self._heuristic_set.Match(lower) or ())):
-            if heuristic.unless is None or not _compiled(heuristic.unless).search(lower):
+            if heuristic.unless is None or not _compile(heuristic.unless).search(lower):
                 product = _FIRST_PRODUCT.match(user_agent)
                 classification = bot_classification(heuristic.agent_kind, product[0] if product else None)
                 yield RuleMatch(f"heuristics.toml: {heuristic.name}", heuristic.evidence, classification)
@@ -126,7 +126,7 @@ def _crawler_match(row: dict[str, Any], user_agent: str, is_ours: bool) -> RuleM
     kind = next((_KIND_OF_TAG[tag] for tag in row["tags"] if tag in _KIND_OF_TAG), "other")
     if kind == "seo" and not _SEO.search(f"{row['pattern']} {row.get('description', '')}"):
         kind = "other"  # the list also tags crawlers without a better tag as seo
-    match = _compiled(row["pattern"]).search(user_agent)
+    match = _compile(row["pattern"]).search(user_agent)
     agent = match.group(0).strip(" /(;")
     if is_ours:
         start, end = match.span()
@@ -140,7 +140,7 @@ def _crawler_match(row: dict[str, Any], user_agent: str, is_ours: bool) -> RuleM
 
 
 @cache
-def _compiled(pattern: str) -> "re2._Regexp":
+def _compile(pattern: str) -> "re2._Regexp":
     return re2.compile(pattern)  # re2's own cache is limited to 128 patterns
 
 

@@ -114,18 +114,18 @@ def _column(name: str, kind: pa.DataType, parts: Sequence[UnpackedVisits], rows:
     """One column of all visits. In each part it may be in `columns`, in `shared` or missing."""
     columns = [part.columns.get(name, ()) for part in parts]
     if all(columns):
-        return _encoded(pa.array(chain.from_iterable(columns), kind))
+        return _encode(pa.array(chain.from_iterable(columns), kind))
     shared = [part.shared.get(name) or [None] * _count(part.shared) for part in parts]
     if not any(columns):
-        values = _encoded(pa.array(chain.from_iterable(shared), kind))
+        values = _encode(pa.array(chain.from_iterable(shared), kind))
         if not pa.types.is_dictionary(values.type):
             return values.take(rows)
         return pa.DictionaryArray.from_arrays(values.indices.take(rows), values.dictionary)
     expanded = (column or _expand(part, name) for part, column in zip(parts, columns, strict=True))
-    return _encoded(pa.array(chain.from_iterable(expanded), kind))
+    return _encode(pa.array(chain.from_iterable(expanded), kind))
 
 
-def _encoded(values: pa.Array) -> pa.Array:
+def _encode(values: pa.Array) -> pa.Array:
     return values.dictionary_encode() if pa.types.is_string(values.type) else values
 
 

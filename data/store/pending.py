@@ -60,7 +60,7 @@ def flush_all(lake: Lake) -> int:
 def check_pending(manifest: Manifest, organization: str = "") -> None:
     """Check the pending visits of one organization, or of all. Raises like `flush_all`, but moves nothing."""
     unreadable = _DamagedBatches()
-    for batch in manifest.pending.of(organization):
+    for batch in manifest.pending.batches(organization):
         _read(batch, unreadable)
     _raise_for(unreadable)
 
@@ -104,7 +104,7 @@ def _flush(lake: Lake, batches: list[PendingBatch], unreadable: _DamagedBatches)
             pieces = _tables_of([*own], unreadable)
             if len(unreadable) == known:
                 landings.append(Landing(lake, organization, content, moved))
-                landings[-1].stage(_sorted(pa.concat_tables(pieces)))
+                landings[-1].stage(_sort(pa.concat_tables(pieces)))
                 zone, arrived = landings[-1].zone, landings[-1].arrived
                 landed.append(ReportedVisits(organization, zone, arrived, landings[-1].prepare_move()))
         if len(unreadable) == known:
@@ -126,7 +126,7 @@ def _tables_of(batches: list[PendingBatch], unreadable: _DamagedBatches) -> list
     return tables
 
 
-def _sorted(visits: pa.Table) -> pa.Table:
+def _sort(visits: pa.Table) -> pa.Table:
     """Visits in the order in which a file has them. Each text column gets one dictionary."""
     names = [name for name, _ in _ORDER]
     keys = visits.select(names).cast(pa.schema([VISITS_OF_DAYS.field(name) for name in names]))

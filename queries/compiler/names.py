@@ -100,11 +100,11 @@ def _write_out_by_name(union: exp.Union, describe: Describe) -> None:
         if side.is_star:
             side.set("expressions", [exp.column(name) for name in _schema_of(side, side, describe)])
         items = {item.alias_or_name: item for item in side.expressions}
-        side.set("expressions", [_typed(items.get(name), name, kind) for name, kind in types.items()])
+        side.set("expressions", [_with_type(items.get(name), name, kind) for name, kind in types.items()])
     union.set("by_name", False)
 
 
-def _typed(item: exp.Expr | None, name: str, kind: str) -> exp.Expr:
+def _with_type(item: exp.Expr | None, name: str, kind: str) -> exp.Expr:
     value = exp.null() if item is None else item.unalias()
     if isinstance(value, exp.Null | exp.Literal):
         return exp.alias_(exp.cast(value, kind, dialect="duckdb"), name, copy=False)

@@ -67,7 +67,7 @@ class Compiler:
         """
         needed: dict[str, exp.Query] = {}
         try:
-            statement = self._carried(tree, source)
+            statement = self._to_spark(tree, source)
             self._add_relations(statement, source, needed)
             own = [(cte.alias, cte.this) for cte in statement.ctes]
             statement.set("with_", None)
@@ -88,7 +88,7 @@ class Compiler:
         for name in [table.name for table in tree.find_all(exp.Table)]:
             if name in self._relations and name not in needed:
                 try:
-                    query = self._carried(self._relations[name], source)
+                    query = self._to_spark(self._relations[name], source)
                 except Unsupported as error:
                     raise Unsupported(f"the relation {name}: {error}") from error
                 self._add_relations(query, source, needed)
@@ -96,14 +96,14 @@ class Compiler:
             elif name not in self._relations and name not in INPUTS and name not in own:
                 raise Unsupported(f"the relation {name} is not known")
 
-    def _carried(self, tree: exp.Expr, source: str) -> exp.Query:
+    def _to_spark(self, tree: exp.Expr, source: str) -> exp.Query:
         """One query in Spark SQL, which reads relations by their names."""
         tree = _without_stored_rows(tree.copy())
         if not isinstance(tree, exp.Query):
             raise Unsupported(f"{tree.sql('duckdb')[:200]}: not a query")
         write_out_names(tree, self._describe)
         _name_tables(tree, source)
-        self._expanded(tree)  # in place: a query is no call of a macro
+        self._expand_macros(tree)  # in place: a query is no call of a macro
         without_needless_parens(tree)
         rewrite(tree)
         check_constructs(tree)
@@ -113,17 +113,17 @@ class Compiler:
         body: exp.Query = self._macros[macro].expression.copy()
         return body
 
-    def _expanded(self, tree: exp.Expr) -> exp.Expr:
+    def _expand_macros(self, tree: exp.Expr) -> exp.Expr:
         """The tree with the bodies of scalar macros in place of their calls."""
         calls = [call for call in tree.find_all(exp.Anonymous) if call.name in self._macros]
         for call in reversed(calls):  # find_all yields the outer before the inner
-            body = parenthesized(self._expanded(self._called(call)))
+            body = parenthesized(self._expand_macros(self._macro_body(call)))
             if call is tree:
                 return body
             call.replace(body)
         return tree
 
-    def _called(self, call: exp.Anonymous) -> exp.Expr:
+    def _macro_body(self, call: exp.Anonymous) -> exp.Expr:
         """The body of a macro with the arguments of a call in place of its parameters."""
         macro = self._macros[call.name]
         arguments = dict(zip((name.name for name in macro.this.expressions), call.expressions, strict=True))

@@ -210,7 +210,7 @@ def _metrics(parts: _Parts, limiter: RateLimiter, bodies: ReceivedBodies, clock:
     lake, sender = parts.lake, parts.sender
 
     def copy_age() -> float:
-        times = [copy.published_at for copy in lake.manifest.copies.of()]
+        times = [copy.published_at for copy in lake.manifest.copies.find()]
         return max(((clock() - at).total_seconds() if at else inf for at in times), default=0)
 
     gauge = partial(ObservedMetric, blocks=True)
@@ -229,7 +229,7 @@ def _metrics(parts: _Parts, limiter: RateLimiter, bodies: ReceivedBodies, clock:
                        lambda: parts.cluster_outcomes),
             gauge("traffic_copy_age_seconds", "Age of the oldest published copy.", copy_age),
             gauge("traffic_copies_due", "Copies that may hold erased visits.",
-                  lambda: sum(copy.due_since is not None for copy in lake.manifest.copies.of())),
+                  lambda: sum(copy.due_since is not None for copy in lake.manifest.copies.find())),
             gauge("traffic_jobs", "Jobs by status.", parts.jobs.counts, label="status"),
             gauge("traffic_silent_sources", "Sources that are silent.",
                   lambda: sum(open_silences(parts.jobs).values())),

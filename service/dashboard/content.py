@@ -155,7 +155,9 @@ class PageContent:
         spans = {name: (found[name, now[1]], found[name, then[1]]) for name, (now, then) in self._compared.items()}
         first, last = self._scope.start_date, min(self._scope.end_date, self.filters.today - timedelta(1))
         targets = {row["target_url"] for row in answers.get("top-links", ())} - {"unknown"}  # by links files
-        filled = [self._filled(panel, answers, before, source, spans.get(panel.entry.name)) for panel in self.panels]
+        filled = [
+            self._fill_panel(panel, answers, before, source, spans.get(panel.entry.name)) for panel in self.panels
+        ]
         return {
             "tiles": self.tiles(loaded),
             "panels": filled,
@@ -198,7 +200,7 @@ class PageContent:
         compared = (comparison, figures(comparison.now), figures(comparison.before)) if comparison else None
         return filled_tiles(figures(self._scope), compared, self.filters, has_links=self.links is not None)
 
-    def _filled(
+    def _fill_panel(
         self, panel: Panel, answers: Mapping[str, Any], previous: Rows | None, source: str, spans: Sequence[Rows] | None
     ) -> FilledPanel:
         rows = answers[panel.entry.name]

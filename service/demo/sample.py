@@ -182,7 +182,7 @@ class _Day:
         counts = dict.fromkeys(kinds, 0)
         for kind in self._random.choices(kinds, weights, k=count):
             counts[kind] += 1
-        lines = [*self._people(counts["people"]), *self._referred(counts["referred"])]
+        lines = [*self._people(counts["people"]), *self._referrals(counts["referred"])]
         for kind, (agents, hours) in _BOTS.items():
             lines += self._bots(agents, counts[kind], hours)
         lines.sort()
@@ -191,13 +191,13 @@ class _Day:
             yield line.replace("@", f"{self._stamp}:{clock}", 1)
 
     def _people(self, count: int) -> Iterator[tuple[int, str]]:
-        referrers = self._weighted(REFERRERS, count)
-        queries = self._weighted(CAMPAIGNS, count)
+        referrers = self._draw(REFERRERS, count)
+        queries = self._draw(CAMPAIGNS, count)
         first = self._number * (count // 8)  # a quarter of the people change from day to day
         people = self._random.choices(range(first, first + max(1, count // 2)), k=count)
         return self._requests(HUMAN_HOURS, map(self._person, people), referrers, queries, count)
 
-    def _referred(self, count: int) -> Iterator[tuple[int, str]]:
+    def _referrals(self, count: int) -> Iterator[tuple[int, str]]:
         rows = self._random.choices(AI_REFERRERS, [weight for *_, weight in AI_REFERRERS], k=count)
         people = self._random.choices(range(10**6, 10**6 + max(1, count)), k=count)
         referrers, queries = [row[0] for row in rows], [row[1] for row in rows]
@@ -207,7 +207,7 @@ class _Day:
         self, agents: tuple[tuple[str, int], ...], count: int, hours: tuple[int, ...]
     ) -> Iterator[tuple[int, str]]:
         hosts = self._random.choices(range(64), k=count)
-        names = self._weighted(agents, count)
+        names = self._draw(agents, count)
         clients = ((f"198.18.{len(name) % 256}.{host}", name) for name, host in zip(names, hosts, strict=True))
         return self._requests(hours, clients, ["-"] * count, [""] * count, count)
 
@@ -240,7 +240,7 @@ class _Day:
         """Short codes after a +, and in 3 of 100 cases a path that is not a link."""
         codes = self._random.choices(self._codes, cum_weights=self._code_weights, k=count)
         chances = self._random.choices(range(100), k=count)
-        strays = self._weighted(STRAYS, count)
+        strays = self._draw(STRAYS, count)
         burst = self._burst
         return [
             stray if chance < 3 else f"+{burst}" if burst and chance < 45 else f"+{code}"
@@ -259,7 +259,7 @@ class _Day:
         self._known[number] = ip, browser_of(platform, random, self._day)
         return self._known[number]
 
-    def _weighted(self, table: tuple[tuple[str, int], ...], count: int) -> list[str]:
+    def _draw(self, table: tuple[tuple[str, int], ...], count: int) -> list[str]:
         return self._random.choices([value for value, _ in table], [weight for _, weight in table], k=count)
 
 

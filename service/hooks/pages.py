@@ -75,7 +75,7 @@ class _HookPages:
 
     async def test(self, request: Request) -> Response:
         organization, hook_id = _editor(request), request.path_params["id"]
-        return await self._started(request, lambda: self._hooks.send_test(organization, hook_id))
+        return await self._queue_and_show(request, lambda: self._hooks.send_test(organization, hook_id))
 
     async def rotate(self, request: Request) -> Response:
         """Give a hook a new secret and show it this once."""
@@ -100,9 +100,9 @@ class _HookPages:
 
     async def replay(self, request: Request) -> Response:
         organization, ids = _editor(request), request.path_params
-        return await self._started(request, lambda: self._hooks.replay(organization, ids["id"], ids["delivery"]))
+        return await self._queue_and_show(request, lambda: self._hooks.replay(organization, ids["id"], ids["delivery"]))
 
-    async def _started(self, request: Request, work: Callable[[], object]) -> Response:
+    async def _queue_and_show(self, request: Request, work: Callable[[], object]) -> Response:
         """The hook's page after a message was put into its outbox; with the reason if it may not be."""
         try:
             await self._hooks.database.write(work)

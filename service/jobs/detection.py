@@ -26,7 +26,7 @@ from queries import (
     days_before,
     detect,
     measure_all,
-    redirected,
+    redirected_days,
     share_detected,
 )
 from service.jobs.findings import DetectedSubject, fingerprint_of
@@ -103,7 +103,7 @@ class Detection:
         if not detector.compares_days:
             return findings
         domains = {finding.subject["domain"] for finding in findings}
-        covered = {domain: self._covered(domain, *days_before(as_of)) for domain in domains}
+        covered = {domain: self._covered_days(domain, *days_before(as_of)) for domain in domains}
         return [finding for finding in findings if len(covered[finding.subject["domain"]]) == DETECTED_DAYS]
 
     def untouched(self, kind: str, as_of: date) -> list[Finding]:
@@ -152,9 +152,9 @@ class Detection:
                 "not_measurable", NO_DAYS, NO_DAYS, None, None, dates.until, "rate", looks_left=0, others=0
             )
         first, last = dates.first, max(dates.first, min(dates.until, dates.today) - timedelta(days=1))
-        known = self._covered(job.subject.get("domain"), first, last)
+        known = self._covered_days(job.subject.get("domain"), first, last)
         beside = [one.subject for one in others if one.subject != job.subject]
-        subjects = [job.subject, *(one for one in beside if self._covered(one["domain"], first, last) >= known)]
+        subjects = [job.subject, *(one for one in beside if self._covered_days(one["domain"], first, last) >= known)]
         counts = measure_all(self.engine, kind, self.organization, subjects, first, last, self.cancelled)
         own, *rest = [[DayCount(*count) for count in one] for one in counts]
         return outcome(own, rest, dates, known, kind)
@@ -177,7 +177,7 @@ class Detection:
         approved_on, end = self._day_of(approved_at), self._day_of(now)
         first, last = approved_on - timedelta(days=DAYS_WITHOUT), approved_on - timedelta(days=1)
         covered = self.lake.manifest.coverage.covered_days(self.organization, subject["domain"] or "", first, last)
-        rows = redirected(self.engine, self.organization, subject, (first, end), self.cancelled)
+        rows = redirected_days(self.engine, self.organization, subject, (first, end), self.cancelled)
         is_new = len(covered) == DAYS_WITHOUT and all(day >= approved_on for day, _, _ in rows)
         if not is_new or sum(number for _, number, _ in rows) < MIN_REDIRECTED:
             return None
@@ -190,6 +190,6 @@ class Detection:
     def _unjudged(self) -> frozenset[date]:
         return self.lake.manifest.statistics.stored_span(self.organization).unjudged
 
-    def _covered(self, domain: str | None, first: date, last: date) -> set[date]:
+    def _covered_days(self, domain: str | None, first: date, last: date) -> set[date]:
         """The days of a span that are covered for a domain, and judged."""
         return self.lake.manifest.coverage.covered_days(self.organization, domain or "", first, last) - self._unjudged

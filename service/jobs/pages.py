@@ -72,7 +72,7 @@ class _JobPages:
         """Review, approve, dismiss, resolve or reopen a job, as the form says."""
         fields = await editors_form(request)
         note = fields.get("note", "").strip() or None
-        return await self._written(request, fields, self._jobs.act, fields.get("action_id", ""), note=note)
+        return await self._write_and_show(request, fields, self._jobs.act, fields.get("action_id", ""), note=note)
 
     async def attach(self, request: Request) -> Response:
         """Attach the implementation that a form describes: a text, or the address where it is."""
@@ -88,7 +88,7 @@ class _JobPages:
             fields.get("note", "").strip() or None,
             fields["redirect_to"].strip() if "redirect_to" in fields else None,
         )
-        return await self._written(request, fields, self._jobs.add_implementation, draft)
+        return await self._write_and_show(request, fields, self._jobs.add_implementation, draft)
 
     async def set_status(self, request: Request) -> Response:
         """Note that an implementation is accepted, shipped or withdrawn."""
@@ -96,9 +96,9 @@ class _JobPages:
         if not _VERSION.fullmatch(number):
             raise NotFound
         write = self._jobs.set_implementation_status
-        return await self._written(request, fields, write, int(number), status=fields.get("status", ""))
+        return await self._write_and_show(request, fields, write, int(number), status=fields.get("status", ""))
 
-    async def _written(
+    async def _write_and_show(
         self, request: Request, fields: dict[str, str], write: Callable[..., object], what: object, **more: str | None
     ) -> Response:
         """Write, and show the job; if it cannot be written, with the reason and what was typed. Raises NotFound.
@@ -146,7 +146,7 @@ class _JobPages:
             "content": content,
             "evidence": evidence_of(job),
             "outcome": outcome_sentences(job.outcome),
-            "measure": await self._measured(session.caller, job),
+            "measure": await self._measure(session.caller, job),
             "actions": [one for one in job.actions if not one.is_default or job.status in {"new", "reviewed"}],
             "statuses": states.IMPLEMENTATION_TRANSITIONS[implementation.status] if implementation else (),
             "takes_implementation": takes_implementation,
@@ -159,7 +159,7 @@ class _JobPages:
         }
         return await self._context.renderer.response(request, "job.html", shown, status)
 
-    async def _measured(self, caller: Caller, job: JobRecord) -> dict[str, Any] | None:
+    async def _measure(self, caller: Caller, job: JobRecord) -> dict[str, Any] | None:
         """The chart and the days of a shipped job; None without a measure, or if it cannot be taken now."""
         kind, shipped_at = JOB_KINDS.get(job.type), job.implementation.shipped_at if job.implementation else None
         if kind is None or shipped_at is None:

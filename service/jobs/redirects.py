@@ -10,7 +10,7 @@ from msgspec import Meta, Struct, structs
 
 from data import BadInput
 from data.links.links import Link, new_link
-from queries import Engine, guesses
+from queries import Engine, guess_targets
 from service.core.clock import Time
 from service.jobs.implementations import EVERY_DOMAIN, RULE_TYPE, Draft, check_draft, implementation_of
 from service.jobs.records import Change, Count, Implementation, Job
@@ -117,7 +117,7 @@ def redirect_guesses(engine: Engine, job: Job, as_of: date) -> list[RedirectGues
     if job.action_id != ADD_REDIRECT or not job.path or "*" in job.path:
         return []
     domain, found = job.domain, list[RedirectGuess]()
-    for row in guesses(engine, job.organization, {"domain": domain, "path": job.path}, as_of):
+    for row in guess_targets(engine, job.organization, {"domain": domain, "path": job.path}, as_of):
         path = percent_encoded(str(row["path"]))
         target = row["target_url"] or (f"https://{domain}{path}" if domain else None)
         if target:

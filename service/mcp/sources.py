@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from data import Lake
 from data.links.index import LinkIndex
 from data.links.links import first_links
-from queries import Entry, OwnSql, Rows, Scope, Warehouse, load_traffic_values, no_visits, scope_from
+from queries import Entry, OwnSql, Rows, Scope, Warehouse, empty_scope_hint, load_traffic_values, scope_from
 from service.core.clock import Clock, utc_now
 from service.core.control_database import ControlDatabase
 from service.core.encoding import encode
@@ -79,7 +79,7 @@ def _sources(
         jobs=partial(jobs.of, organization),
         job=partial(jobs.with_content, organization),
         classify=classify,
-        hint=lambda parameters: no_visits(lake, scope_of(parameters)),
+        hint=lambda parameters: empty_scope_hint(lake, scope_of(parameters)),
     )
 
 

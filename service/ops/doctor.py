@@ -84,7 +84,7 @@ def examine(environ: Mapping[str, str], now: datetime) -> Iterator[Check]:
 
 def check_published(lake: Lake) -> Check:
     """Whether the published copies follow the lake, as they were when they were last published."""
-    published = lake.manifest.copies.of()
+    published = lake.manifest.copies.find()
     for copy in published:
         if copy.problem:
             return Check("warning", "copies", f"{copy.organization} was not published: {copy.problem}")

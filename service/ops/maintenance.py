@@ -18,7 +18,7 @@ from data import Lake, LakeDamaged, TrafficError
 from data.disk.files import RegisteredFile
 from data.ingest.visitor_ids import delete_old_salts
 from data.manifest.clock import is_recent
-from data.publish.publisher import Interrupted, LakePublisher, follow_erasures
+from data.publish.publisher import LakePublisher, PublishInterrupted, follow_erasures
 from data.store.pending import flush_all
 from data.store.rollups import damaged_rollups
 from data.tasks.compaction import Compactor
@@ -182,7 +182,7 @@ class Maintenance:
         """Verify each file once a day. A damaged file is logged once, then skipped."""
         if not self._recheck_queue:
             before = self._clock() - CHECK_AFTER
-            old = self._lake.manifest.files.unchecked(before)
+            old = self._lake.manifest.files.due_for_check(before)
             self._recheck_queue = [file for file in reversed(old) if file.path not in self._damaged_files]
         if not self._recheck_queue:
             return False
@@ -201,7 +201,7 @@ class Maintenance:
             return False
         self._to_publish = self._to_publish or self._lake.manifest.organizations.names()
         if self._to_publish:
-            with suppress(Interrupted):
+            with suppress(PublishInterrupted):
                 self._publisher.publish(self._to_publish.pop(), wait=False)
         return bool(self._to_publish)
 

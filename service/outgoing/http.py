@@ -114,10 +114,10 @@ async def request(
         events = h11.Request(method=method, target=target, headers=[*named.items()]), h11.Data(body), h11.EndOfMessage()
         message = b"".join(connection.send(event) or b"" for event in events)
         async with asyncio.timeout_at(deadline):
-            reader, writer = await _opened(parts, deadline, networks)
+            reader, writer = await _connect(parts, deadline, networks)
             try:
                 writer.write(message)
-                return await _received(connection, reader.read, max_bytes)
+                return await _receive_response(connection, reader.read, max_bytes)
             finally:
                 writer.transport.abort()
     except TimeoutError as error:
@@ -135,7 +135,7 @@ def _body_of(response: Response) -> bytes:
     return response.body
 
 
-async def _opened(
+async def _connect(
     url: SplitResult, deadline: float, networks: Sequence[Network] | None
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """A connection to the host of a URL, with TLS for https. Raises OutgoingError, OSError, ValueError."""
@@ -174,12 +174,12 @@ async def _open_tunnel(connected: socket.socket, proxy: SplitResult, target: str
     message = connection.send(h11.Request(method="CONNECT", target=target, headers=[*headers.items()]))
     await loop.sock_sendall(connected, message or b"")
     connection.send(h11.EndOfMessage())
-    response = await _received(connection, partial(loop.sock_recv, connected), 0)
+    response = await _receive_response(connection, partial(loop.sock_recv, connected), 0)
     if not 200 <= response.status < 300:
         raise OutgoingError("connection_failed", f"the proxy answered with HTTP status {response.status}")
 
 
-async def _received(connection: h11.Connection, receive: _Receive, max_bytes: int) -> Response:
+async def _receive_response(connection: h11.Connection, receive: _Receive, max_bytes: int) -> Response:
     """The response, with its body if `max_bytes` allows for any. Raises OutgoingError, OSError or ProtocolError."""
     first = await receive(_CHUNK)
     if not first:

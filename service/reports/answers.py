@@ -43,7 +43,7 @@ class Answers:
         ClientDisconnected as soon as the client disconnects.
         """
         epoch = self.state(scope.organization).epoch
-        body = self._cached(entry, scope, epoch)
+        body = self._cached_answer(entry, scope, epoch)
         if body is not None:
             return body
         self._check_capacity([entry], scope, epoch, is_share)
@@ -78,12 +78,12 @@ class Answers:
             leaves = [leaf for entry in entries.values() for leaf in template_entries(entry)]
             batch = QueryBatch(self._engine, self._workers, scope, is_share, leaves)
             for name in _longest_first(entries):
-                computing[scope, name] = self._cached_or_computed(entries[name], scope, epoch, batch)
+                computing[scope, name] = self._get_or_compute(entries[name], scope, epoch, batch)
         bodies = dict(zip(computing, await all_of(computing.values()), strict=True))
         return [bodies[scope, entry.name] for entry, scope in pairs]
 
-    async def _cached_or_computed(self, entry: Entry, scope: Scope, epoch: int, batch: QueryBatch) -> bytes:
-        return self._cached(entry, scope, epoch) or await self._compute_answer(entry, scope, epoch, batch)
+    async def _get_or_compute(self, entry: Entry, scope: Scope, epoch: int, batch: QueryBatch) -> bytes:
+        return self._cached_answer(entry, scope, epoch) or await self._compute_answer(entry, scope, epoch, batch)
 
     def statistics(self, organization: str) -> list[dict[str, Any]]:
         """The rows of cache-stats."""
@@ -105,7 +105,7 @@ class Answers:
                 raise LakeReplaced from error
         return self._states[organization]
 
-    def _cached(self, entry: Entry, scope: Scope, epoch: int) -> bytes | None:
+    def _cached_answer(self, entry: Entry, scope: Scope, epoch: int) -> bytes | None:
         """The cached answer, which counts as a hit; None if it, or one of its parts, is not cached."""
         key = CacheKey.of(entry.name, scope, epoch)
         answer = self._cache.get(key) or self._assemble(entry, key)

@@ -119,12 +119,14 @@ class AnswerCache:
         self.count(key.organization, key.name, "misses" if cached is None else "hits")
         if cached is not None:
             return cached.body
-        return await self._shared(key, is_share, compute, lambda body: self.put(key, CachedAnswer(body, self._clock())))
+        return await self._join_or_start(
+            key, is_share, compute, lambda body: self.put(key, CachedAnswer(body, self._clock()))
+        )
 
     async def compressed(self, key: CacheKey, answer: CachedAnswer, is_share: bool, compute: Compute) -> bytes:
         """The cached answer as gzip: the result of `compute`, which is then kept beside its body."""
         shared = key._replace(name=f"{key.name}.gz")  # as no entry is called
-        return answer.compressed or await self._shared(
+        return answer.compressed or await self._join_or_start(
             shared, is_share, compute, lambda compressed: self.put(key, answer._replace(compressed=compressed))
         )
 
@@ -166,7 +168,9 @@ class AnswerCache:
             )
         return rows
 
-    async def _shared(self, key: CacheKey, is_share: bool, compute: Compute, store: Callable[[bytes], None]) -> bytes:
+    async def _join_or_start(
+        self, key: CacheKey, is_share: bool, compute: Compute, store: Callable[[bytes], None]
+    ) -> bytes:
         """The result of the computation with this key that runs, or is started now and its result stored."""
         while computation := self._computation(key, is_share):
             with suppress(Overloaded):
@@ -179,7 +183,7 @@ class AnswerCache:
 
         task = asyncio.create_task(run())
         computation = self._running[key, is_share] = _Computation(task)
-        task.add_done_callback(lambda done: self._finished(key, is_share, done))
+        task.add_done_callback(lambda done: self._finish(key, is_share, done))
         return await _result(computation)
 
     def _computation(self, key: CacheKey, is_share: bool) -> _Computation | None:
@@ -187,7 +191,7 @@ class AnswerCache:
         computation = self._running.get((key, is_share))
         return None if computation is None or computation.task.cancelling() else computation
 
-    def _finished(self, key: CacheKey, is_share: bool, done: asyncio.Task[bytes]) -> None:
+    def _finish(self, key: CacheKey, is_share: bool, done: asyncio.Task[bytes]) -> None:
         # while it was being cancelled, a newer computation may have replaced it
         running = self._running.get((key, is_share))
         if running and running.task is done:

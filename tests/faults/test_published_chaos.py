@@ -82,7 +82,7 @@ def assert_nothing_is_lost(lake, store, folder, written):
     publisher.publish("acme")  # finds what the killed ones put
     later += timedelta(minutes=16)
     assert [followed.problem for followed in follow_erasures(lake, "acme", lambda: later)] == [""]
-    assert lake.manifest.copies.of()[0].due_since is None
+    assert lake.manifest.copies.find()[0].due_since is None
     publisher.publish("acme")
     assert [*verify_copies(lake)] == []
     assert batches(lake) == {f"batch-{number}": BATCH for number in range(written)}

@@ -91,7 +91,7 @@ class Bucket:
 def put_as_is(place, key, body):
     """Put an object whose key obstore would encode."""
     requests = open_target(place)._requests
-    address = requests._signed("PUT", requests._prefix + key, {})
+    address = requests._sign("PUT", requests._prefix + key, {})
     with urlopen(Request(address, data=body, method="PUT"), timeout=60) as answer:
         assert answer.status == 200
 

@@ -88,7 +88,7 @@ def test_an_erasure_stays_due_while_the_bucket_is_down(lake, bucket, name):
     finally:
         bucket.start()
     wait_until(lambda: traffic("publish", name, "--lake", lake.root).returncode == 0)  # it needs a while to be whole
-    assert [copy.due_since for copy in lake.manifest.copies.of()] == [None]
+    assert [copy.due_since for copy in lake.manifest.copies.find()] == [None]
     assert [*verify_copies(lake)] == []
 
 
@@ -240,7 +240,7 @@ def test_the_demo_publishes_and_others_read_its_rows(bucket, spark_session, tmp_
             assert process.stdout.readline().startswith("curl ")
             (folder,) = tmp_path.glob("traffic-demo-*")
             lake = Lake(folder / "lake")
-            wait_until(lambda: any(copy.version >= 0 for copy in lake.manifest.copies.of()), 90)
+            wait_until(lambda: any(copy.version >= 0 for copy in lake.manifest.copies.find()), 90)
             expected = sum(n for *_, n, _, _ in readers.by_sail(f"{name}/demo/visits", spark_session))
             assert expected == sum(file.visits for file in lake.manifest.files.live("demo"))
             lake.manifest.close()

@@ -94,7 +94,7 @@ def test_endpoints_answer_the_same_while_the_server_publishes(serving, key_of, l
             httpx2.Client(base_url=server.address, headers=headers, trust_env=False, timeout=600) as client,
         ):
             if settings:
-                wait_until(lambda: any(copy.version >= 0 for copy in lake.manifest.copies.of()), 60)
+                wait_until(lambda: any(copy.version >= 0 for copy in lake.manifest.copies.find()), 60)
                 land(lake, "acme", [at(3, short_code="late")])
             return all_bodies(client, DAYS)
 

@@ -76,7 +76,7 @@ def fit(rows: Sequence[dict[str, Any]], width: int | None) -> tuple[list[Printed
         widest = max(range(len(widths)), key=lambda index: (fitting[index].is_text, widths[index]))
         widths[widest] -= 1
     left_out = [column.name for column in columns if column not in fitting]
-    return [_wrapped(column, width) for column, width in zip(fitting, widths, strict=True)], left_out
+    return [_wrap(column, width) for column, width in zip(fitting, widths, strict=True)], left_out
 
 
 def shorten(text: str, width: int) -> str:
@@ -175,7 +175,7 @@ def _name_parts(name: str) -> list[str]:
     return re.findall(r"[^_]*_+|[^_]+", name) or [name]
 
 
-def _wrapped(column: PrintedColumn, width: int) -> PrintedColumn:
+def _wrap(column: PrintedColumn, width: int) -> PrintedColumn:
     """The column with its header and its cells in a width."""
     lines: list[str] = []
     for word in _name_parts(column.name):

@@ -18,14 +18,14 @@ class JsonResponse(Response):
     def init_headers(self, headers: Mapping[str, str] | None = None) -> None:
         """Set the headers: those given, then Content-Length and Content-Type."""
         self.raw_headers = [
-            *(_encoded(*header) for header in (headers or {}).items()),
+            *(_encode_header(*header) for header in (headers or {}).items()),
             (b"content-length", b"%d" % len(self.body)),
             (b"content-type", b"application/json"),
         ]
 
 
 @lru_cache(1_024)
-def _encoded(name: str, value: str) -> tuple[bytes, bytes]:
+def _encode_header(name: str, value: str) -> tuple[bytes, bytes]:
     return name.lower().encode("latin-1"), value.encode("latin-1")
 
 

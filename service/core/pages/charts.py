@@ -89,19 +89,21 @@ def time_series(
     other = [total - person - agent for total, person, agent in zip(totals, people, ai, strict=True)]
     shapes = _stack([("people", people), ("ai", ai), ("other", other)], scale[-1])
     if any(before):
-        shapes += _dashed(before, scale[-1])
-    hatched = [_hatched("partial", number, len(rows), _pixels(totals[number], scale[-1])) for number in sorted(partial)]
+        shapes += _dashed_line(before, scale[-1])
+    hatched = [
+        _hatching("partial", number, len(rows), _pixels(totals[number], scale[-1])) for number in sorted(partial)
+    ]
     for kind, numbers in (("ahead", ahead), ("missing", missing)):
-        hatched += [_hatched(kind, number, len(rows), HEIGHT, "void") for number in sorted(numbers)]
+        hatched += [_hatching(kind, number, len(rows), HEIGHT, "void") for number in sorted(numbers)]
     marked = [
         _MARK.format(x=_number(100 * (number + 0.5) / len(rows)), y=TOP + HEIGHT, text=text)
         for number, text in marks.items()
     ]
-    drawn = joined(_stretched(len(rows), shapes), *([_HATCHES, *hatched] if hatched else []), *marked)
+    drawn = joined(_stretch(len(rows), shapes), *([_HATCHES, *hatched] if hatched else []), *marked)
     return _frame(len(rows), scale, drawn, labels)
 
 
-def _dashed(values: Sequence[float], highest: int) -> Markup:
+def _dashed_line(values: Sequence[float], highest: int) -> Markup:
     """A dashed line through the middles of columns."""
     points = (f"{10 * i + 5},{_number(HEIGHT - _pixels(value, highest))}" for i, value in enumerate(values))
     return _PREVIOUS.format(points=" ".join(points))
@@ -114,7 +116,7 @@ def columns(values: Sequence[tuple[str, float]], kind: str) -> Markup:
     counts = [count for _, count in values]
     scale = _gridlines(ceil(max(counts)))
     labels = [(number, label, number % 3 == 0 or len(values) <= 8) for number, (label, _) in enumerate(values)]
-    return _frame(len(values), scale, _stretched(len(values), _stack([(kind, counts)], scale[-1])), labels)
+    return _frame(len(values), scale, _stretch(len(values), _stack([(kind, counts)], scale[-1])), labels)
 
 
 def measured_days(
@@ -134,8 +136,8 @@ def measured_days(
     dx, anchor = (6, "start") if x < 50 else (-6, "end")
     mark = _SHIPPED.format(x=_number(x), y=TOP + HEIGHT, dx=dx, anchor=anchor)
     shapes = _stack([("ai", events), ("other", others)], scale[-1])
-    shapes += _dashed(expected, scale[-1]) if expected else _NOTHING
-    return _frame(len(days), scale, _stretched(len(days), shapes) + mark, day_labels(dates))
+    shapes += _dashed_line(expected, scale[-1]) if expected else _NOTHING
+    return _frame(len(days), scale, _stretch(len(days), shapes) + mark, day_labels(dates))
 
 
 def bar(percentage: float | None, kind: str) -> Markup:
@@ -218,14 +220,14 @@ def _stack(series: Sequence[tuple[str, Sequence[float]]], top: int) -> Markup:
     return drawn
 
 
-def _hatched(kind: str, column: int, count: int, height: float, pattern: str = "hatch") -> Markup:
+def _hatching(kind: str, column: int, count: int, height: float, pattern: str = "hatch") -> Markup:
     """The hatching over one of so many columns."""
     share = 100 / count
     x, y = _number(share * column), _number(TOP + HEIGHT - height)
     return _HATCHED.format(kind=kind, x=x, y=y, width=_number(share), height=_number(height), id=pattern)
 
 
-def _stretched(count: int, shapes: Markup) -> Markup:
+def _stretch(count: int, shapes: Markup) -> Markup:
     """Shapes of a chart with this many columns, each ten units wide, stretched to the real width."""
     return _STRETCHED.format(top=TOP, width=10 * count, height=HEIGHT, shapes=shapes)
 

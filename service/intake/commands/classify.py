@@ -60,7 +60,7 @@ def classify(
         _explain(fields, rules)
 
 
-def _classified(fields: dict[str, str], rules: "_Rules") -> tuple["Request", "Classification"]:
+def _classify(fields: dict[str, str], rules: "_Rules") -> tuple["Request", "Classification"]:
     from data.rules.classifier import Request
 
     classifier, verifier = rules
@@ -73,7 +73,7 @@ def _explain(fields: dict[str, str], rules: "_Rules") -> None:
     """Print the classification of a request, the result of the IP verification, and every rule that matches."""
     from rich.table import Table
 
-    (request, classification), (classifier, verifier) = _classified(fields, rules), rules
+    (request, classification), (classifier, verifier) = _classify(fields, rules), rules
     table = Table(show_header=False, box=None, pad_edge=False)
     for name, value in classification._asdict().items():
         table.add_row(name, printable(value or ""))
@@ -109,7 +109,7 @@ def _classify_lines(name: str, rules: "_Rules") -> None:
     with opened as lines:
         for number, line in enumerate(lines, 1):
             try:
-                answer = _classified(_parse_line(line), rules)[1]._asdict()
+                answer = _classify(_parse_line(line), rules)[1]._asdict()
             except BadInput as error:
                 failed += 1
                 answer = {"line": number, "error": str(error)}

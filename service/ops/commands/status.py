@@ -41,7 +41,7 @@ def status(
     opened, now = Lake(lake, must_write=False), datetime.now(UTC)
     with closing(opened.manifest), read_control(opened) as control:
         lake_status, jobs = status_of(opened, now), count_by_status(control) if control else {}
-        published = opened.manifest.copies.of()
+        published = opened.manifest.copies.find()
     if output == "json":
         from service.core.encoding import encode
 

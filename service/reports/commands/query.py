@@ -59,7 +59,7 @@ def query(
 
     Example: traffic query top-links --org acme --range 90d --format csv
     """
-    from queries import ENTRIES, OwnSql, Warehouse, load_traffic_values, no_visits
+    from queries import ENTRIES, OwnSql, Warehouse, empty_scope_hint, load_traffic_values
     from service.core.encoding import plain
 
     if engine and name.endswith(".sql"):
@@ -91,7 +91,7 @@ def query(
             answer = _run_sql_file(own_sql, Path(name), scope)
             answer = plain(answer) if output == "json" else answer
     print_answer(select_columns(answer, columns), output, is_wide, is_raw)
-    if hint := no_visits(opened, scope, _DAYS):
+    if hint := empty_scope_hint(opened, scope, _DAYS):
         inform(hint)
 
 
@@ -110,7 +110,7 @@ def views(
 
     Example: traffic views --org acme > acme.sql; duckdb -init acme.sql; then .read queries/templates/devices.sql
     """
-    from queries import ENTRIES, OwnSql, Warehouse, describe, load_traffic_values, no_visits, script
+    from queries import ENTRIES, OwnSql, Warehouse, describe, empty_scope_hint, load_traffic_values, script
 
     if output and not is_described:
         raise BadInput("--format goes with --describe; without it, the output is always SQL.")
@@ -122,7 +122,7 @@ def views(
             print_answer(describe(own_sql, scope), output)
         return
     warehouse = Warehouse(opened, load_traffic_values(Path(values) if values else None))
-    hint = no_visits(opened, scope, _DAYS)
+    hint = empty_scope_hint(opened, scope, _DAYS)
     typer.echo(script(warehouse.snapshot(scope), hint))
     if hint:
         inform(hint)

@@ -85,7 +85,7 @@ SCHEMES = {"scheme": ["own"], "forwarded_proto": ["told"]}
 )
 def test_behind_a_proxy_its_word_counts(clients, peer, forwarded, scheme):
     request = {"ip": [peer], "forwarded": [forwarded], "protocol": ["HTTP/2"], **SCHEMES}
-    found = clients.resolved(pa.table(request))
+    found = clients.resolve(pa.table(request))
     assert found["scheme"].to_pylist() == [scheme]
     assert found["protocol"].to_pylist() == ["HTTP/2" if scheme == "own" else ""]
 
@@ -103,13 +103,13 @@ def test_behind_a_proxy_its_word_counts(clients, peer, forwarded, scheme):
 )
 def test_forwarded_tells_the_scheme_of_its_client(clients, forwarded, scheme):
     request = {"ip": ["10.0.0.1"], "forwarded": [forwarded], "protocol": ["HTTP/1.1"], "scheme": ["http"]}
-    found = clients.resolved(pa.table(request | {"forwarded_proto": pa.array([None], pa.string())}))
+    found = clients.resolve(pa.table(request | {"forwarded_proto": pa.array([None], pa.string())}))
     assert (found["scheme"].to_pylist() if "scheme" in found.schema.names else [None]) == [scheme]
 
 
 def test_lines_without_an_address_keep_scheme_and_protocol(clients):
     requests = {"ip": [None, "10.0.0.1"], "forwarded": ["", ""], "protocol": ["HTTP/2"] * 2}
-    found = clients.resolved(pa.table(requests | {name: 2 * value for name, value in SCHEMES.items()}))
+    found = clients.resolve(pa.table(requests | {name: 2 * value for name, value in SCHEMES.items()}))
     assert found["scheme"].to_pylist() == ["own", "told"]
     assert found["protocol"].to_pylist() == ["HTTP/2", ""]
 
@@ -117,19 +117,19 @@ def test_lines_without_an_address_keep_scheme_and_protocol(clients):
 def test_any_network_may_be_one_of_proxies():
     request = {"ip": [CLIENT], "forwarded": [""], "protocol": ["HTTP/1.1"], **SCHEMES}
     for network in map(ip_network, ("0.0.0.0/0", "198.51.0.0/16", "198.51.100.6/31", f"{CLIENT}/32")):
-        assert ClientAddresses([network]).resolved(pa.table(request))["scheme"].to_pylist() == ["told"]
+        assert ClientAddresses([network]).resolve(pa.table(request))["scheme"].to_pylist() == ["told"]
 
 
 def test_the_scheme_of_an_edge_or_a_program_is_its_word(clients):
     request = pa.table({"ip": ["10.0.0.1"], "forwarded": [CLIENT], "scheme": ["https"]})
-    assert clients.resolved(request)["scheme"].to_pylist() == ["https"]
+    assert clients.resolve(request)["scheme"].to_pylist() == ["https"]
 
 
 def test_requests_get_the_address_of_their_client(clients):
     requests = pa.table({
         "number": [1, 2, 3], "ip": ["10.0.0.1", CLIENT, "10.0.0.1"], "forwarded": [CLIENT, "", f"{FORGED}, {OTHER}"]
     })  # fmt: skip
-    assert clients.resolved(requests).to_pydict() == {"number": [1, 2, 3], "ip": [CLIENT, CLIENT, OTHER]}
+    assert clients.resolve(requests).to_pydict() == {"number": [1, 2, 3], "ip": [CLIENT, CLIENT, OTHER]}
 
 
 @pytest.mark.parametrize(
@@ -148,4 +148,4 @@ def test_requests_get_the_address_of_their_client(clients):
 )
 def test_every_address_of_a_network_is_told_by_its_start(network, address):
     request = {"ip": [address], "forwarded": [""], "protocol": ["HTTP/1.1"], **SCHEMES}
-    assert ClientAddresses([ip_network(network)]).resolved(pa.table(request))["scheme"].to_pylist() == ["told"]
+    assert ClientAddresses([ip_network(network)]).resolve(pa.table(request))["scheme"].to_pylist() == ["told"]

@@ -81,7 +81,7 @@ def test_a_bucket_that_became_versioned_leaves_an_erasure_due(store, lake, publi
     if not says:
         store.fail("GET /bucket/.versioning", "403 AccessDenied")
     assert "it keeps earlier versions of objects" in erase(lake, clock)
-    (copy,) = lake.manifest.copies.of()
+    (copy,) = lake.manifest.copies.find()
     assert copy.due_since
     assert "it keeps earlier versions of objects" in copy.problem
 
@@ -276,14 +276,14 @@ def test_a_late_put_keeps_an_erasure_due_while_it_may_appear(store, lake, publis
     problem = erase(lake, clock)
     assert "an upload that was cut off may still appear until" in problem
     assert any("may still appear until" in reason for reason in reasons(lake))
-    assert lake.manifest.copies.of()[0].settles_at
+    assert lake.manifest.copies.find()[0].settles_at
     store.apply_late()
     assert any(b"canary" in body for body in store.bodies())
     clock.passed = timedelta(minutes=16)
     assert follow_erasures(lake, "acme", clock)[0].problem == ""
     assert not any(b"canary" in body for body in store.bodies())
     assert reasons(lake) == []
-    assert lake.manifest.copies.of()[0].due_since is None
+    assert lake.manifest.copies.find()[0].due_since is None
 
 
 # Checkpoints

@@ -11,7 +11,7 @@ from data.errors import BadInput, LakeDamaged
 from data.manifest.files import READERS_GRACE
 from data.publish import publisher as publishing
 from data.publish.delta import ForeignLog
-from data.publish.publisher import Interrupted, LakePublisher, follow_erasures
+from data.publish.publisher import LakePublisher, PublishInterrupted, follow_erasures
 from data.publish.verification import verify_copies
 from data.tasks.compaction import Compactor
 from data.tasks.erasure import Criteria, Eraser
@@ -105,14 +105,14 @@ def test_erased_visits_leave_every_object_of_the_copy(lake, there, publish):
     (there / "acme/visits/day=2026-03-02/orphan.parquet").write_bytes(b"canary")  # as of a program that was killed
     before = set(published.objects_in(there))
     Eraser(lake).run("acme", Criteria(domain="gone.example"))  # its files are still on this disk
-    assert [copy.due_since is not None for copy in lake.manifest.copies.of()] == [True]
+    assert [copy.due_since is not None for copy in lake.manifest.copies.find()] == [True]
     (followed,) = follow_erasures(lake, "acme")
     assert followed == (str(there), "acme", "")
     assert_whole(lake, there)
     after = published.objects_in(there)
     assert all(path not in after for path in before if path.startswith("acme/visits/") and "json" not in path)
     assert set(published.versions_of(there / "acme/visits")) == {1}
-    assert [copy.due_since for copy in lake.manifest.copies.of()] == [None]
+    assert [copy.due_since for copy in lake.manifest.copies.find()] == [None]
 
 
 def test_replaced_files_stay_published_until_deleted_in_the_lake(lake, there, publish):
@@ -145,7 +145,7 @@ def test_a_target_out_of_reach_stays_due_until_it_is_reached(lake, there, publis
         erase(lake, domain="gone.example")
         (followed,) = follow_erasures(lake)
         assert followed.problem == f"{there} cannot be used: it does not answer."
-        (copy,) = lake.manifest.copies.of()
+        (copy,) = lake.manifest.copies.find()
         assert copy.due_since is not None
         (finding,) = verify_copies(lake)
         assert finding.place == str(there)
@@ -167,10 +167,10 @@ def test_an_erasure_during_a_publication_is_followed_by_the_next(lake, there, pu
     land(lake, "acme", [at(3)])
     monkeypatch.setattr(Folder, "put", erase_meanwhile)
     publish()
-    assert [copy.due_since is not None for copy in lake.manifest.copies.of()] == [True]
+    assert [copy.due_since is not None for copy in lake.manifest.copies.find()] == [True]
     follow_erasures(lake)
     assert_whole(lake, there)
-    assert [copy.due_since for copy in lake.manifest.copies.of()] == [None]
+    assert [copy.due_since for copy in lake.manifest.copies.find()] == [None]
 
 
 def test_a_file_replaced_while_publishing_gives_way_to_the_new(lake, there, publish, monkeypatch):
@@ -225,7 +225,7 @@ def test_a_current_copy_is_recorded_every_two_minutes(lake, there):
     recorded = []
     for minutes in (0, 1, 3):
         LakePublisher(lake, str(there), lambda: NOW + timedelta(minutes=minutes)).publish("acme")  # noqa: B023
-        recorded.append(lake.manifest.copies.of()[0].published_at)
+        recorded.append(lake.manifest.copies.find()[0].published_at)
     assert recorded == [NOW, NOW, NOW + timedelta(minutes=3)]
 
 
@@ -233,7 +233,7 @@ def test_a_publication_that_is_interrupted_goes_on_later(lake, there):
     land(lake, "acme", [at(2), at(3)])
     publisher = LakePublisher(lake, str(there))
     publisher.interrupt()
-    with pytest.raises(Interrupted):
+    with pytest.raises(PublishInterrupted):
         publisher.publish("acme")
     assert not (there / "acme").exists()
     LakePublisher(lake, str(there)).publish("acme")
@@ -261,7 +261,7 @@ def test_garbage_as_a_version_leaves_an_erasure_due(lake, there, publish, body):
     erase(lake, domain="gone.example")
     (followed,) = follow_erasures(lake, "acme")
     assert "00001.json was not written by `traffic publish`" in followed.problem
-    assert [copy.due_since is not None for copy in lake.manifest.copies.of()] == [True]
+    assert [copy.due_since is not None for copy in lake.manifest.copies.find()] == [True]
     assert "00001.json was not written by" in [*verify_copies(lake)][-1].reason
 
 
