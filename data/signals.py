@@ -1,9 +1,9 @@
 """The bits of the column `signals`: what a visit's own line, and the visits of its day, say about it.
 
-SIGNALS speak against a visit, REQUEST_FACTS repeat what its request said. Files keep what was seen; answers decide what
-it means, by the masks below, and do not read the facts yet. SQL has its bits and masks from here: as
-parameters in data/ingest and data/tasks, as a macro and a table in queries/prelude. A day is judged once it is past, in
-data/tasks/judging.py.
+SIGNALS speak against a visit, REQUEST_FACTS repeat what its request said, REASONS_ASIDE are why it may not be counted.
+Files keep what was seen; answers decide what it means, by the masks below, and do not read the facts yet. SQL has its
+bits and masks from here: as parameters in data/ingest and data/tasks, as a macro and a table in queries/prelude. A day
+is judged once it is past, in data/tasks/judging.py.
 """
 
 from typing import Final, Literal, NamedTuple
@@ -91,8 +91,24 @@ REQUEST_FACTS: Final = tuple(
 )
 """Facts of the request. Without either bit of a pair, such as `https` and `plain_http`, nothing is known of it."""
 
-BITS: Final = {signal.name: signal.bit for signal in (*SIGNALS, *REQUEST_FACTS)}
-LANDED: Final = sum(signal.bit for signal in (*SIGNALS, *REQUEST_FACTS) if signal.set_at == "landing")
-"""The bits that a visit lands with. No later day can tell them, so judging and reclassifying keep them."""
+REASONS_ASIDE: Final = (
+    Signal(
+        "file", 1 << 27, "landing", convicts=False,
+        meaning="a page loaded it as a part of itself, by its path, its `Sec-Fetch-*` or its status 101",
+    ),
+    Signal("own_address", 1 << 28, "landing", convicts=False, meaning="it came from an address of the owner"),
+    Signal("own_rule", 1 << 29, "landing", convicts=False, meaning="its user agent or path is excluded by the owner"),
+)  # fmt: skip
+"""Why a visit is set aside, which is stored and judged with, but not counted; files only where the owner says so."""
+
+_ALL: Final = (*SIGNALS, *REQUEST_FACTS, *REASONS_ASIDE)
+BITS: Final = {signal.name: signal.bit for signal in _ALL}
+LANDED: Final = sum(signal.bit for signal in _ALL if signal.set_at == "landing")
+"""The bits that a visit lands with. No later day can tell them, so judging keeps them.
+
+Reclassifying keeps them, too, but for `file` and `own_rule`, which the stored request tells again.
+"""
+OWN: Final = BITS["own_address"] | BITS["own_rule"]
+"""The bits of which one sets a visit aside, whatever is chosen of files."""
 CONVICTING: Final = sum(signal.bit for signal in SIGNALS if signal.convicts)
 """The bits of which one makes a person's visit a bot in disguise."""

@@ -289,4 +289,5 @@ def _arguments(snapshot: ClusterSnapshot) -> dict[str, Any]:
     scope = snapshot.scope
     days = {"start_date": str(scope.start_date), "end_date": str(scope.end_date)}
     filters = {name: getattr(scope, name) for name in (*FILTERS, *LISTING)}
-    return {"organization": scope.organization, **days, **filters, "behaviour": snapshot.behaviour}
+    counted = {"behaviour": snapshot.behaviour, "aside": snapshot.aside}
+    return {"organization": scope.organization, **days, **filters, **counted}

@@ -22,6 +22,7 @@ from data.manifest.clock import is_recent
 from data.manifest.files import LandedFile
 from data.manifest.rollups import Rollup
 from data.progress import Progress, ignore_progress
+from data.signals import BITS, OWN
 from data.store.engines import InterruptibleEngine, limit_memory
 from data.store.landing import new_path
 from data.store.rewriting import rewrite_each
@@ -42,6 +43,7 @@ from queries.snapshot import (
     ClusterSnapshot,
     Snapshot,
     VisitFiles,
+    counted_version,
     for_cluster,
     one_source,
     set_uncovered_files,
@@ -151,15 +153,16 @@ class RollupBuilder:
 
     def _months_to_build(self) -> list[Month]:
         """The months that contain a closed day without a rollup."""
-        versions = map(rollup_version, (False, True))
-        return [Month(*row) for row in months_to_count(self._lake, self._clock(), self._quiet_period, *versions)]
+        choices = (OWN, OWN | BITS["file"])
+        versions = [[rollup_version(behaviour, aside) for aside in choices] for behaviour in (False, True)]
+        return [Month(*row) for row in months_to_count(self._lake, self._clock(), self._quiet_period, versions)]
 
     def _files_to_count(self, organization: str, files: Sequence[LandedFile]) -> list[LandedFile]:
         """The files of closed days that have no rollup yet."""
         today = self._lake.manifest.organizations.today(organization, self._clock())
         now = datetime.now(UTC)  # checked_at is set by the system clock
         recently_landed = {file.day for file in files if is_recent(file.checked_at, self._quiet_period, now)}
-        version = rollup_version(self._lake.manifest.behaviour.is_used(organization))
+        version = counted_version(self._lake, organization)
         covered = live_rollups(self._lake, organization, version, files).days
         return [file for file in files if file.day < today and file.day not in recently_landed | covered]
 
@@ -195,7 +198,8 @@ class RollupBuilder:
             rows = _rollup_rows(engine, self._lake, replace(before, days_without_domains=without_domains), chunks)
         stored = [file for file in files if file.day in before.closed_days]
         days = source_files_by_day([*stored, *added])
-        rollup = Rollup(*month, rollup_version(before.behaviour), days, frozenset(without_domains) & days.keys())
+        version = rollup_version(before.behaviour, before.aside)
+        rollup = Rollup(*month, version, days, frozenset(without_domains) & days.keys())
         staged = new_path(self._lake)
         try:
             write_rollup(rows, rollup_schema(engine), staged)

@@ -73,8 +73,8 @@ def share_visits(
     if are_detectors and 0 < snapshot.files.visits <= MAX_SHARED_VISITS:
         named = set[str]().union(*map(_identifiers, [*texts, sql_text("prelude/7_jobs")]))
         columns = [*named.intersection(VISITS.names), *_ALWAYS_READ]
-        visits = _read(engine, snapshot, columns, "visits_in_scope", cancelled=cancelled)
-        snapshot = _with_rows(snapshot, {"visits_in_scope": _with_words_once(visits)})
+        visits = _read(engine, snapshot, columns, "visits_with_aside", cancelled=cancelled)
+        snapshot = _with_rows(snapshot, {"visits_with_aside": _with_words_once(visits)})
         with engine.cursor(snapshot, cancelled) as cursor:
             failing = cursor.table("failing_paths").to_arrow_table()
         snapshot = _with_rows(snapshot, {"failing_paths": failing})

@@ -54,6 +54,7 @@ class Snapshot:
 
     scope: Scope
     behaviour: bool  # whether signals count
+    aside: int  # the bits of signals of which one keeps a visit from being counted
     files: VisitFiles
     uncovered_files: VisitFiles  # those of days that are not closed
     rollups: tuple[str, ...]  # the empty seed first
@@ -84,6 +85,7 @@ class Snapshot:
         always = {
             "scope": {name: getattr(self.scope, name) for name in ("organization", "start_date", "end_date")},
             "behaviour": self.behaviour,
+            "aside": self.aside,
             "files": _as_variable(self.files),
             "uncovered_files": _as_variable(self.uncovered_files),
             "rollups": [*self.rollups],
@@ -121,6 +123,7 @@ def empty_snapshot(lake: LakeFolders) -> Snapshot:
     return Snapshot(
         scope=Scope("", date.max, date.max),
         behaviour=False,
+        aside=0,
         files=visit_files(lake, []),
         uncovered_files=visit_files(lake, []),
         rollups=(str(seed_path(lake)),),
@@ -151,8 +154,11 @@ def live_files(lake: Lake, scope: Scope) -> list[LandedFile]:
 
 def snapshot_of(lake: Lake, scope: Scope, live: Sequence[LandedFile]) -> Snapshot:
     """The snapshot for a scope whose visits are in these files."""
-    behaviour = lake.manifest.behaviour.is_used(scope.organization)
-    rollups = live_rollups(lake, scope.organization, rollup_version(behaviour), live)
+    behaviour, aside = (
+        lake.manifest.behaviour.is_used(scope.organization),
+        lake.manifest.exclusions.bits_aside(scope.organization),
+    )
+    rollups = live_rollups(lake, scope.organization, rollup_version(behaviour, aside), live)
     filters = scope.filters.keys()
     closed = rollups.days
     if scope.domain is not None:
@@ -163,6 +169,7 @@ def snapshot_of(lake: Lake, scope: Scope, live: Sequence[LandedFile]) -> Snapsho
     return Snapshot(
         scope=scope,
         behaviour=behaviour,
+        aside=aside,
         files=visit_files(lake, live),
         uncovered_files=visit_files(lake, uncovered),
         rollups=(str(seed_path(lake)), *rollups.files),
@@ -172,6 +179,13 @@ def snapshot_of(lake: Lake, scope: Scope, live: Sequence[LandedFile]) -> Snapsho
         high_cardinality_days=_high_cardinality_days(uncovered if filters <= ROLLUP_FILTERS else live),
         sources={relation: source_of(relation, filters) for relation in relation_names()},
         links=tuple(link_files(lake, scope.organization)),
+    )
+
+
+def counted_version(lake: Lake, organization: str) -> str:
+    """The version of rollups that count what an organization counts now."""
+    return rollup_version(
+        lake.manifest.behaviour.is_used(organization), lake.manifest.exclusions.bits_aside(organization)
     )
 
 
@@ -255,7 +269,7 @@ _TYPES: Final = {
 }
 """The types of variables whose values do not show them. A cast takes as long as to set a variable without one."""
 _NAMES: Final = (
-    "scope", "behaviour", "files", "uncovered_files", "rollups", "closed_months", "days_without_domains",
+    "scope", "behaviour", "aside", "files", "uncovered_files", "rollups", "closed_months", "days_without_domains",
     "high_cardinality_days", "sources", "links", "explain", "in_memory", *FILTERS, *LISTING,
 )  # fmt: skip
 _SET: Final = {

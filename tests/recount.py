@@ -55,6 +55,7 @@ class Question:
     scope: Any
     visits: list[Visit]  # in scope
     seen: list[Visit]  # in the days in scope, whatever the filters
+    stored: list[Visit]  # the same with those that are set aside
     links: list[Mapping[str, Any]]
     values: list[tuple[str, int, str]]
     countries: Mapping[str, str]
@@ -73,6 +74,7 @@ def recount(
     values: Iterable[tuple[str, int, str]] | None = None,
     countries: Mapping[str, str] | None = None,
     behaviour: bool = True,
+    files_aside: bool = False,
 ) -> Any:
     """The answer called `name`. `values`: traffic type, ten thousandths of the currency's unit, currency.
 
@@ -80,11 +82,13 @@ def recount(
     """
     mine = [visit for visit in visits if visit["organization"] == scope.organization]
     mine = [as_seen(visit) for visit in mine] if behaviour else mine
-    seen = [visit for visit in mine if scope.start_date <= visit["day"] <= scope.end_date]
+    stored = [visit for visit in mine if scope.start_date <= visit["day"] <= scope.end_date]
+    seen = [visit for visit in stored if is_counted(visit, files_aside)]
     question = Question(
         scope=scope,
         visits=[visit for visit in seen if _passes(visit, scope)],
         seen=seen,
+        stored=stored,
         links=[link for link in links if link["organization"] == scope.organization],
         values=[(category, 0, "USD") for category in CATEGORIES] if values is None else list(values),
         countries=countries or {},
@@ -100,10 +104,11 @@ FACTS = (
     "language_absent", "language_sent", "signed", "edge_automated", "edge_suspected", "edge_verified",
     "from_hosting", "from_cdn", "from_vpn", "from_relay", "from_tor",
 )  # fmt: skip
-LANDED = ("attacked", *FACTS)
+ASIDE = ("file", "own_address", "own_rule")
+LANDED = ("attacked", *FACTS, *ASIDE)
 BITS: Final = {
     "attacked": 1, "probed": 2, "outdated": 4, "errors": 8, "breadth": 16, "no_assets": 32, "stale": 64, "sweep": 128,
-    **{fact: 256 << number for number, fact in enumerate(FACTS)},
+    **{fact: 256 << number for number, fact in enumerate((*FACTS, *ASIDE))},
 }  # fmt: skip
 DISGUISE: Final = {
     "bot_category": "other_bot", "agent_kind": "disguised", "ai_source": None, "agent": None, "operator": None,
@@ -115,6 +120,12 @@ def as_seen(visit: Visit) -> Visit:
     """A visit with the class that everybody sees: a bot's if it is a person's with a signal that convicts."""
     has = {name for name, bit in BITS.items() if (visit.get("signals") or 0) // bit % 2}
     return {**visit, **DISGUISE} if visit["bot_category"] in PEOPLE and has.intersection(CONVICTING) else visit
+
+
+def is_counted(visit: Visit, files_aside: bool) -> bool:
+    """Whether answers count a visit: it is not its owner's, nor a file where files are set aside."""
+    aside = ASIDE if files_aside else ASIDE[1:]
+    return not any((visit.get("signals") or 0) & BITS[name] for name in aside)
 
 
 def signals(
@@ -611,7 +622,7 @@ def _disguised(question: Question) -> list[Row]:
 
 
 def _invented_links(question: Question) -> list[Row]:
-    answered = {(visit["domain"], visit["path"]) for visit in question.seen if _may_be_answered(visit)}
+    answered = {(visit["domain"], visit["path"]) for visit in question.stored if _may_be_answered(visit)}
     links = {(link["short_code"], link["domain"]) for link in question.links}
     missed = [
         visit

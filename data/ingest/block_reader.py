@@ -25,7 +25,7 @@ from data.logs.format_names import FORMATS
 from data.logs.line_layout import LineLayout
 from data.logs.reported import MAX_CLOCK_SKEW
 from data.logs.source import Block, Source
-from data.rules.paths import ASSET_PATTERN
+from data.rules.files import FILE_PATTERN
 from data.rules.patterns import check_short_code_pattern
 from data.visits import SHORT_CODE_PATTERN, check_organization
 
@@ -138,7 +138,7 @@ class BlockReader:
             valid = requests.filter(reason.is_null())
         readable = valid
         if options.skip_assets:
-            readable = valid.filter(pc.invert(pc.match_substring_regex(valid["target"], ASSET_PATTERN)))
+            readable = valid.filter(pc.invert(pc.match_substring_regex(valid["target"], FILE_PATTERN)))
         repaired = pc.sum(readable["is_repaired"]).as_py() or 0
         without_user_agent = pc.sum(pc.equal(readable["user_agent"], _NO_TEXT)).as_py() or 0
         tenant = Tenant(options.organization, options.domain, options.short_code_pattern)

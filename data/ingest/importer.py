@@ -32,6 +32,7 @@ from data.progress import Progress, ignore_progress
 from data.rules.classifier import Classifier
 from data.rules.ip_lists import Network
 from data.rules.ip_verification import Verifier
+from data.rules.own_rules import OwnRules, own_rules
 from data.store.ip_list_files import changed_at, intact_snapshots
 from data.store.lake import Lake
 from data.store.landing import Landing
@@ -103,12 +104,16 @@ class Importer:
 
     def reader(self) -> BlockReader:
         """A new reader with this importer's rules, salts, IP lists, countries and links. The caller closes it."""
+        manifest = self._lake.manifest
 
         def salts(zone: str, days: list[date]) -> dict[date, str]:
             return daily_salts(self._lake.salts, days, self._now(), zone)
 
-        zone, links = self._lake.manifest.organizations.zone, self._links.links
-        rules = Rules(self._classifier.result, salts, self._clients, self._verifier, self._countries, links, zone)
+        def own(organization: str) -> OwnRules:
+            return own_rules(manifest.exclusions.rules(organization))
+
+        zone, links = manifest.organizations.zone, self._links.links
+        rules = Rules(self._classifier.result, salts, self._clients, self._verifier, self._countries, links, zone, own)
         return BlockReader(rules, self._now)
 
     def run(

@@ -25,11 +25,14 @@ from data.manifest.clock import is_recent
 from data.manifest.organizations import ZoneChanged
 from data.rules.bots import readable_user_agent
 from data.rules.classifier import Classifier, Origin, Request, combine
+from data.rules.files import FILE_PATTERN, UPGRADED
 from data.rules.geoip import CountryDatabase
 from data.rules.ip_lists import Network
 from data.rules.ip_verification import Verifier
 from data.rules.networks import network_fact
+from data.rules.own_rules import own_rules
 from data.rules.paths import PROBE, path_kind
+from data.rules.patterns import encodable
 from data.signals import BITS
 from data.store import pending
 from data.store.ip_list_files import changed_at, intact_snapshots
@@ -42,6 +45,7 @@ _LOG: Final = logging.getLogger(__name__)
 REFRESH_AFTER: Final = timedelta(minutes=1)
 
 
+_FILE: Final = re2.compile(FILE_PATTERN)
 _SHARED: Final = columns_filled_by("classification", "referrer", "campaign")
 _OWN: Final = (
     "visited_at", "domain", "short_code", "path", "method", "status", "country", "visitor", "is_malicious",
@@ -117,7 +121,10 @@ class LiveIngest:
         return [prepared.result for prepared in batch]
 
     def _new(self, prepared: PreparedVisits) -> ClassifiedVisits:
-        return ClassifiedVisits(self._lake.manifest.organizations.zone(prepared.submission.organization))
+        organization, manifest = prepared.submission.organization, self._lake.manifest
+        return ClassifiedVisits(
+            manifest.organizations.zone(organization), own_rules(manifest.exclusions.rules(organization))
+        )
 
     def _refresh(self, now: datetime) -> None:
         """Once per REFRESH_AFTER, drop cached salts and reload the IP lists if they have changed."""
@@ -149,7 +156,8 @@ class LiveIngest:
         """The rows of the valid ones of the next CHUNK visits."""
         now = self._now()
         facts = prepared.parse(now.replace(tzinfo=None))
-        organization, zone, shared = prepared.submission.organization, classified.zone, classified.shared
+        organization, shared = prepared.submission.organization, classified.shared
+        zone, own = classified.zone, classified.own
         offsets = [utc_offset(fact.visited_at, zone) for fact in facts]
         days = [local_day(fact.visited_at, offset) for fact, offset in zip(facts, offsets, strict=True)]
         salts = self._salts[zone]
@@ -161,21 +169,24 @@ class LiveIngest:
             user_agent, classification, is_claim = self._user_agent(fact.user_agent)
             by_referral, origin, signals = self._referral(fact.method, fact.referrer, query)
             if fact.record is not NO_RECORD:
-                signals = (signals or 0) | (request_facts(fact.record) or 0) or None
+                signals |= request_facts(fact.record) or 0
             origin = origin.for_domain(domain, links.domains)
             ip, country, visitor = fact.ip, fact.country, None
             if ip:
-                signals = (signals or 0) | network_fact(ip) or None
+                signals |= network_fact(ip) | own.of_address(ip)
                 country = country or (self._countries.lookup(ip) or "" if self._countries else "")
                 visitor = visitor_hash(salts[day], organization, ip, user_agent)
                 if is_claim:
                     classification = self._verifier.verify(classification, ip, day)
-            short_code, is_probe, is_program = self._match_path(path)
+            short_code, is_probe, is_program, is_file = self._match_path(path)
             kind = path_kind(is_probe, is_program, is_probe and links.has_short_code(short_code))
+            is_part = is_file or signals & BITS["page_part"] or fact.status == UPGRADED
+            signals |= BITS["file"] if is_part and kind != PROBE else 0
+            signals |= own.of_agent(user_agent) | own.of_path(path)
             number = shared.setdefault((classification, by_referral, kind, origin), len(shared))
             rows.append((
                 fact.visited_at, domain or None, short_code, path, fact.method, fact.status, country or None,
-                visitor, kind == PROBE, user_agent or None, offset, signals, fact.bytes_sent, number,
+                visitor, kind == PROBE, user_agent or None, offset, signals or None, fact.bytes_sent, number,
             ))  # fmt: skip
         return rows
 
@@ -185,16 +196,18 @@ class LiveIngest:
         classification = self._classifier.classify_user_agent(user_agent)
         return user_agent, classification, self._verifier.can_verify(classification)
 
-    def _referral_uncached(self, method: str, referrer: str, query: str) -> tuple[Classification, Origin, int | None]:
+    def _referral_uncached(self, method: str, referrer: str, query: str) -> tuple[Classification, Origin, int]:
         """The classification by referral, the origin, and the signals: attacked if the query is an attack."""
         request = Request("", method, referrer, query)
-        signals = BITS["attacked"] if self._classifier.paths.is_attack(query) else None
+        signals = BITS["attacked"] if self._classifier.paths.is_attack(query) else 0
         return self._classifier.classify_referral(request), self._classifier.origin(request), signals
 
-    def _match_path_uncached(self, path: str) -> tuple[str | None, bool, bool]:
-        """The short code of a path (None without one), and whether the patterns of probes and of programs match it."""
+    def _match_path_uncached(self, path: str) -> tuple[str | None, bool, bool, bool]:
+        """The short code of a path (None without one), and whether the patterns match it: probes, programs, files."""
         code = self._short_code.search(path)
-        return (code[1] or None if code else None), *self._classifier.paths.match(path)
+        short_code = code[1] or None if code else None
+        is_file = short_code is None and _FILE.search(encodable(path)) is not None
+        return short_code, *self._classifier.paths.match(path), is_file
 
     def _pack(self, visits: ClassifiedVisits) -> PackedVisits:
         """Visits as they are stored."""
@@ -204,5 +217,5 @@ class LiveIngest:
             for by_agent, by_referral, kind, origin in visits.shared
         )
         shared: dict[str, Sequence[Any]] = dict(zip(_SHARED, zip(*rows_shared, strict=True), strict=True))
-        shared["rules_version"] = [self._classifier.rules_version] * len(visits.shared)
+        shared["rules_version"] = [visits.own.version(self._classifier.rules_version)] * len(visits.shared)
         return pack(dict(zip(_OWN, own, strict=True)), numbers, shared, visits.zone)

@@ -49,8 +49,10 @@ from data.local_time import local_times, utc_offsets
 from data.logs.request_facts import RequestRecord, request_facts
 from data.rules.bots import readable_user_agent
 from data.rules.classifier import Classifier, Request, combine
+from data.rules.files import FILE_PATTERN, UPGRADED
 from data.rules.ip_verification import Verifier
 from data.rules.networks import network_fact
+from data.rules.own_rules import OwnRules
 from data.rules.paths import PROBE, path_kind
 from data.signals import BITS
 from data.sql import read_sql
@@ -90,6 +92,7 @@ class Rules:
     countries: Countries | None
     links: Callable[[str], IndexedLinks]  # returns the links of an organization
     zone: Callable[[str], str]  # returns the zone of an organization, by which its visits are dated
+    own: Callable[[str], OwnRules]  # returns what an organization excludes
 
 
 class VisitBuilder:
@@ -116,7 +119,8 @@ class VisitBuilder:
         if pc.any(pc.match_substring(encoded["ip"].dictionary, ":")).as_py():  # other spellings of one address
             encoded["ip"] = encoded["ip"].map_texts(normalized_address)
         encoded["domain"] = encoded["domain"].map_texts(lambda host: normalized_host(host or tenant.domain))
-        targets = self._targets(encoded["target"].dictionary, tenant)
+        own = self._rules.own(tenant.organization)
+        targets = self._targets(encoded["target"].dictionary, tenant, own)
         short_code_rank = targets["short_code_rank"].take(encoded["target"].indices)
         order = _sort_order(day, short_code_rank, visited_at, number)
         plain = ["day", *(name for name in columns_filled_by("request") if name not in encoded)]
@@ -124,8 +128,7 @@ class VisitBuilder:
         columns["utc_offset"] = offsets.take(order)
         columns["visitor"] = self._visitors(encoded, tenant.organization, zone).take(order)
         columns["country"] = self._countries(encoded["country"], encoded["ip"]).take(order)
-        attacked = targets["signals"].take(encoded["target"].indices)
-        columns["signals"] = _with_facts(attacked, requests, encoded["ip"]).take(order)
+        columns["signals"] = _signals(encoded, targets, requests, own).take(order)
         for indices, distinct in [
             (encoded["domain"].indices, {"domain": encoded["domain"].dictionary}),
             (encoded["user_agent"].indices, {"user_agent": or_null(encoded["user_agent"].dictionary)}),
@@ -136,10 +139,10 @@ class VisitBuilder:
         ]:
             rows = indices.take(order)
             columns |= {name: expand(values, rows) for name, values in distinct.items()}
-        rules_version = pa.array([self._rules.classifier().rules_version])
+        rules_version = pa.array([own.version(self._rules.classifier().rules_version)])
         return pa.table({**columns, "rules_version": expand(rules_version, pa.repeat(0, len(order)))})
 
-    def _targets(self, targets: pa.Array, tenant: Tenant) -> ArrowColumns:
+    def _targets(self, targets: pa.Array, tenant: Tenant, own: OwnRules) -> ArrowColumns:
         """Path, query, short code, its rank, path_kind, is_malicious and signals of each distinct target."""
         paths = self._rules.classifier().paths
         patterns = {
@@ -147,7 +150,9 @@ class VisitBuilder:
             "probe_pattern": paths.probe_pattern,
             "program_pattern": paths.program_pattern,
             "attack_pattern": paths.attack_pattern,
-            "attacked": BITS["attacked"],
+            "file_pattern": FILE_PATTERN,
+            "own_path_pattern": own.path_pattern,
+            "bits": BITS,
         }
         self._engine.register("targets", pa.table({"number": pa.arange(0, len(targets)), "target": targets}))
         try:
@@ -226,10 +231,18 @@ def _sort_order(*keys: pa.Array) -> pa.Array:
     return order
 
 
-def _with_facts(signals: pa.Array, requests: pa.Table, addresses: DictionaryColumn) -> pa.Array:
-    """The signals of each row, or null, with the facts of its address and of the texts that its log has."""
-    networks = pa.array(map(network_fact, addresses.dictionary.to_pylist()), pa.int64()).take(addresses.indices)
-    all_bits = pc.bit_wise_or(pc.fill_null(signals, 0), networks)
+def _signals(
+    encoded: dict[str, DictionaryColumn], targets: ArrowColumns, requests: pa.Table, own: OwnRules
+) -> pa.Array:
+    """The signals that each row lands with, or null: by its target, address, user agent, and the texts of its log."""
+
+    def bits(column: DictionaryColumn, bits_of: Callable[[str], int]) -> pa.Array:
+        return pa.array(map(bits_of, column.dictionary.to_pylist()), pa.int64()).take(column.indices)
+
+    all_bits = targets["signals"].take(encoded["target"].indices)
+    all_bits = pc.bit_wise_or(all_bits, bits(encoded["ip"], lambda ip: network_fact(ip) | own.of_address(ip)))
+    if own.agent_pattern:
+        all_bits = pc.bit_wise_or(all_bits, bits(encoded["user_agent"], own.of_agent))
     names = [name for name in RequestRecord._fields if name in requests.schema.names]
     names = [name for name in names if requests[name].null_count < len(requests)]
     if names:
@@ -239,6 +252,11 @@ def _with_facts(signals: pa.Array, requests: pa.Table, addresses: DictionaryColu
 
         facts = map_distinct(facts_of, *(dictionary_encoded(requests[name]) for name in names))  # rows share most
         all_bits = pc.bit_wise_or(all_bits, pa.array(facts.values, pa.int64()).take(facts.indices))
+    is_part = pc.not_equal(pc.bit_wise_and(all_bits, BITS["page_part"]), 0)
+    is_part = pc.or_(is_part, pc.fill_null(pc.equal(requests["status"].combine_chunks(), UPGRADED), False))
+    if pc.any(is_part).as_py():
+        is_file = pc.and_not(is_part, targets["is_malicious"].take(encoded["target"].indices))
+        all_bits = pc.bit_wise_or(all_bits, pc.if_else(is_file, BITS["file"], 0))
     return pc.if_else(pc.equal(all_bits, 0), None, all_bits)
 
 

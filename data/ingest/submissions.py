@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 from data.errors import BadInput
 from data.logs.reported import RefusedVisit, ReportedVisit, Submission, parse_reported
 from data.rules.classifier import Origin
+from data.rules.own_rules import OwnRules
 from data.store.packing import PackedVisits
 from data.visits import Classification
 
@@ -33,10 +34,11 @@ class IngestResult(NamedTuple):
 
 
 class ClassifiedVisits:
-    """Visits of one organization, dated in one zone, that are not packed yet."""
+    """Visits of one organization, dated in one zone and set aside by its rules, that are not packed yet."""
 
-    def __init__(self, zone: str) -> None:
+    def __init__(self, zone: str, own: OwnRules) -> None:
         self.zone = zone
+        self.own = own
         self.rows: list[VisitRow] = []
         self.shared: dict[SharedKey, int] = {}
 

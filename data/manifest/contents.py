@@ -59,6 +59,8 @@ def read_old_manifest(path: Path) -> OldManifest | None:
                 "copies": database.rows("SELECT * FROM copies"),
                 "marks": database.rows("SELECT * FROM marks"),
                 "behaviour_off": database.rows("SELECT * FROM behaviour_off"),
+                "files_aside": database.rows("SELECT * FROM files_aside"),
+                "exclusions": database.rows("SELECT * FROM exclusions"),
                 "objects": database.rows(_OBJECTS),
                 "generation": database.rows("SELECT number FROM generation"),
             }
@@ -134,6 +136,8 @@ def _insert(db: sqlite3.Connection, contents: NewContents) -> None:
     db.executemany("INSERT INTO marks VALUES (?, ?)", old["marks"])
     db.executemany("INSERT INTO arrivals VALUES (?, ?, ?, ?, ?)", old["arrivals"])
     db.executemany("INSERT INTO behaviour_off VALUES (?)", old["behaviour_off"])
+    db.executemany("INSERT INTO files_aside VALUES (?)", old["files_aside"])
+    db.executemany("INSERT INTO exclusions VALUES (?, ?, ?, ?)", old["exclusions"])
     db.executemany("INSERT INTO pending VALUES (?, ?, ?, ?, ?, ?)", contents.pending)
     for row in contents.received:
         note_received(db, *row)

@@ -92,12 +92,15 @@ class Files:
         kinds = [kind for kind in KINDS if kind.is_backed_up]
         return [file for kind in kinds for file in live_of_kind(self._database, kind, before=before)]
 
-    def oldest(self, most: int) -> list[str]:
-        """The paths of the live files with visits, those of the oldest days first."""
-        rows = self._database.rows(
-            "SELECT path FROM files WHERE deletable_at IS NULL AND visits > 0 ORDER BY day LIMIT ?", [most]
-        )
-        return [path for (path,) in rows]
+    def oldest(self, most: int) -> list[tuple[str, str]]:
+        """The organization and the path of live files with visits, those of the oldest days first."""
+        return [
+            (owner, path)
+            for owner, path in self._database.rows(
+                "SELECT organization, path FROM files WHERE deletable_at IS NULL AND visits > 0 ORDER BY day LIMIT ?",
+                [most],
+            )
+        ]
 
     def first_and_last_days(self, organization: str = "") -> list[tuple[str, str]]:
         """The organization and the path of each live file of the first and the last day of one, or of all."""

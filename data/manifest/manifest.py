@@ -19,6 +19,7 @@ from data.manifest.copies import Copies
 from data.manifest.coverage import Coverage
 from data.manifest.database import Connect, Database
 from data.manifest.erasures import Erasures
+from data.manifest.exclusions import Exclusions
 from data.manifest.files import READERS_GRACE, Files, LandedFile, Move, insert_files
 from data.manifest.generation import SharedDatabase, generation_problem
 from data.manifest.kinds import ROLLUP_FILES, VISIT_FILES, expire, expire_of_day
@@ -64,6 +65,7 @@ class Manifest:
         self.arrivals = ArrivalCounts(database)
         self.coverage = Coverage(database, self.organizations)
         self.behaviour = Behaviour(database)
+        self.exclusions = Exclusions(database)
         self.erasures = Erasures(database)
         self.copies = Copies(database)
         self.last_runs = LastRuns(database)

@@ -1,7 +1,7 @@
 """The files of rollups, and from which files of visits each was counted."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import chain
@@ -17,6 +17,9 @@ from data.sql import read_sql
 
 SourceFiles = Mapping[date, frozenset[str]]
 """The paths of the visit files of each day."""
+
+Versions = Sequence[Sequence[str]]
+"""The version of a rollup by whether behaviour is used, and by whether files are set aside."""
 
 _MONTHS_TO_COUNT: Final = read_sql("data.manifest", "sql/months_to_count")
 
@@ -67,12 +70,11 @@ class RollupFiles:
         return live_of_kind(self._database, ROLLUP_FILES, organization, before)
 
     def months_to_count(
-        self, now: datetime, quiet_period: timedelta, versions: tuple[str, str], lost: list[str]
+        self, now: datetime, quiet_period: timedelta, versions: Versions, lost: list[str]
     ) -> list[tuple[str, date]]:
         """The organizations and months with a past day that no rollup is valid for, and where nothing landed lately.
 
-        The versions are those of organizations whose behaviour is switched off, and of the others; rollups with the
-        `lost` paths are not valid. One query for all.
+        Rollups with the `lost` paths are not valid. One query for all.
         """
         clock = datetime.now(UTC)  # checked_at is set by the system clock
         asked = {
@@ -80,8 +82,7 @@ class RollupFiles:
             "lost": json.dumps(lost),
             "after": format_time(clock - quiet_period),
             "until": format_time(clock + TOLERANCE),
-            "version": versions[0],
-            "judged_version": versions[1],
+            "versions": json.dumps(versions),
         }
         rows = self._database.rows(_MONTHS_TO_COUNT, asked)
         return [(organization, date.fromisoformat(month)) for organization, month in rows]

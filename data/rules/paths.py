@@ -9,15 +9,12 @@ from typing import Final
 import re2
 
 from data.rules.bots import RuleMatch, bot_classification
+from data.rules.patterns import encodable
 from data.rules.tables import Attack, Probe, load
 from data.visits import Classification
 
 PROBE: Final = "probe"
 """The kind of a path that only vulnerability scanners request."""
-ASSET_PATTERN: Final = (
-    r"(?i)^[^?#]*\.(?:avif|bmp|gif|ico|jpe?g|png|svg|svgz|tiff?|webp|css|js|mjs|map|eot|otf|ttf|woff2?)(?:[?#]|$)"
-)
-"""Requests (RE2) for images, icons, styles, scripts, source maps and fonts, by the extension of their path."""
 PROGRAM: Final = "program"
 """The kind of a path that programs fetch by themselves, such as /robots.txt."""
 
@@ -43,17 +40,17 @@ class PathRules:
 
     def match(self, path: str) -> tuple[bool, bool]:
         """Whether `probe_pattern` and `program_pattern` match a path."""
-        path = _encodable(path)
+        path = encodable(path)
         return self._probe.search(path) is not None, self._program.search(path) is not None
 
     def is_attack(self, query: str) -> bool:
         """Whether a query string, without its question mark, is an attack."""
-        return bool(query) and self._attack.search(_encodable(query)) is not None
+        return bool(query) and self._attack.search(encodable(query)) is not None
 
     def matches(self, path: str, classification: Classification) -> Iterator[RuleMatch]:
         """The row for `path`, if it overrides the classification of a request without its path."""
         for pattern, row in self._rows:
-            if pattern.search(_encodable(path)):
+            if pattern.search(encodable(path)):
                 changed = classify_path(classification, PROBE if row.agent_kind == "scanner" else PROGRAM)
                 if changed != classification:
                     yield RuleMatch(f"probes.toml: {row.family}", row.evidence, changed)
@@ -87,8 +84,3 @@ def classify_path(classification: Classification, path_kind: str) -> Classificat
         return classification
     agent, operator = classification.agent, classification.operator
     return bot_classification(kind, agent, confidence, method="path", operator=operator)
-
-
-def _encodable(path: str) -> str:
-    """A path that RE2 can search: a lone surrogate, which JSON allows, becomes a question mark."""
-    return path.encode("utf-8", "replace").decode()

@@ -38,6 +38,11 @@ def pattern_set(patterns: Iterable[str]) -> "re2.Set":
     return compiled
 
 
+def encodable(text: str) -> str:
+    """A text that RE2 can search: a lone surrogate, which JSON allows, becomes a question mark."""
+    return text.encode("utf-8", "replace").decode()
+
+
 def _quiet() -> "re2.Options":
     """Options with which RE2 does not write about invalid patterns to stderr."""
     options = re2.Options()

@@ -15,6 +15,7 @@ import msgspec
 import tomli
 from msgspec import Meta
 
+from data.rules.files import FILE_PATTERN
 from data.rules.patterns import compile_pattern
 from data.visits import CATEGORY_OF_KIND, CONFIDENCE_SCORES, DEVICE_TYPES, REFERRER_TYPES
 
@@ -220,10 +221,11 @@ def _checked_rows(row_type: type[AnyRow], name: str, content: bytes) -> tuple[An
 
 
 def rules_version() -> str:
-    """Twelve hexadecimal digits that change whenever a table of rules or a rule package changes."""
+    """Twelve hexadecimal digits that change whenever a table of rules, a rule package or FILE_PATTERN changes."""
     digest = hashlib.sha256()
     for name in _RULE_TABLES:
         digest.update(_bytes_of(name))
+    digest.update(FILE_PATTERN.encode())
     for package in _RULE_PACKAGES:
         digest.update(f"{package}=={metadata.version(package)}".encode())
     return digest.hexdigest()[:12]

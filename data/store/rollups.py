@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from data.disk.files import RegisteredFile, move_into_lake, sha256_of, write_parquet
 from data.errors import BadInput, LakeDamaged, OutdatedManifest
 from data.manifest.files import LandedFile
-from data.manifest.rollups import Rollup
+from data.manifest.rollups import Rollup, Versions
 from data.store.lake import Lake
 from data.store.layout import LakeFolders
 
@@ -77,15 +77,10 @@ def live_rollups(lake: Lake, organization: str, version: str, live: Sequence[Lan
     return LiveRollups(files, frozenset(days), frozenset(without_domains))
 
 
-def months_to_count(
-    lake: Lake, now: datetime, quiet_period: timedelta, version: str, judged_version: str
-) -> list[tuple[str, date]]:
-    """The organizations and months with a past day that no rollup is valid for, and where nothing landed lately.
-
-    The versions are those of organizations whose behaviour is switched off, and of the others. One query for all.
-    """
+def months_to_count(lake: Lake, now: datetime, quiet_period: timedelta, versions: Versions) -> list[tuple[str, date]]:
+    """The organizations and months with a past day that no rollup is valid for, and where nothing landed lately."""
     lost = [file.path for file in lake.manifest.rollups.all_live() if not _is_intact(lake, file)]
-    return lake.manifest.rollups.months_to_count(now, quiet_period, (version, judged_version), lost)
+    return lake.manifest.rollups.months_to_count(now, quiet_period, versions, lost)
 
 
 def _is_intact(lake: Lake, file: RegisteredFile) -> bool:

@@ -14,6 +14,7 @@ from data.disk.files import READ_ERRORS
 from data.errors import LakeDamaged
 from data.manifest.clock import TOLERANCE
 from data.manifest.statistics import OrganizationStatus
+from data.rules.own_rules import own_rules
 from data.rules.tables import rules_version
 from data.store.lake import Lake
 
@@ -88,9 +89,10 @@ def _organizations(lake: Lake, now: datetime, organization: str = "") -> dict[st
     return statuses
 
 
-def _has_old_rules(lake: Lake, current: str) -> bool:
+def _has_old_rules(lake: Lake, shipped: str) -> bool:
     """Whether any of the oldest files has a visit classified by rules other than the current ones."""
-    for path in lake.manifest.files.oldest(MAX_FOOTERS):
+    for organization, path in lake.manifest.files.oldest(MAX_FOOTERS):
+        current = own_rules(lake.manifest.exclusions.rules(organization)).version(shipped)
         try:
             file = pq.ParquetFile(lake.root / path, read_dictionary=["rules_version"])
             versions = file.read(columns=["rules_version"])["rules_version"].unique().to_pylist()

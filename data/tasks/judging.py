@@ -11,7 +11,7 @@ from typing import Final
 import duckdb
 import pyarrow as pa
 
-from data.rules.paths import ASSET_PATTERN
+from data.rules.files import FILE_PATTERN
 from data.rules.releases import BrowserReleases
 from data.signals import BITS
 from data.sql import read_sql
@@ -34,7 +34,7 @@ def judge(
     """
     engine.register("link_codes", pa.table({"short_code": pa.array(own_codes, pa.string())}))
     read = {"files": files, "days": days}
-    patterns = {**read, "asset_pattern": ASSET_PATTERN}
+    patterns = {**read, "file_pattern": FILE_PATTERN}
     engine.execute(read_sql("data.tasks", "sql/suspects"), {**read, "bits": BITS})
     engine.execute(read_sql("data.tasks", "sql/judged_visitors"), {**patterns, "bits": BITS})
     engine.execute(read_sql("data.tasks", "sql/judged_agents"), patterns)

@@ -24,8 +24,11 @@ from data.manifest.files import READERS_GRACE, LandedFile
 from data.manifest.policies import RECLASSIFYING
 from data.progress import Progress, ignore_progress
 from data.rules.classifier import Classifier, Request
+from data.rules.files import FILE_PATTERN, UPGRADED
 from data.rules.ip_verification import apply_verdict
+from data.rules.own_rules import OwnRules, own_rules
 from data.rules.paths import classify_path
+from data.signals import BITS
 from data.sql import read_sql
 from data.store.engines import rewriting_engine, until_memory_suffices
 from data.store.footers import Footer
@@ -46,6 +49,13 @@ class CategoryChange(NamedTuple):
     after: str
 
 
+class ReasonChange(NamedTuple):
+    """One of REASONS_ASIDE that visits get, or lose."""
+
+    name: str
+    is_set: bool
+
+
 CategoryChanges = defaultdict[CategoryChange, Counter[str | None]]
 """The number of visits with each move, by user agent."""
 
@@ -57,6 +67,7 @@ class ReclassificationResult:
     visits: int = 0  # checked
     rewritten: int = 0  # in files that contain visits of older rules
     partitions: int = 0
+    reasons: Counter[ReasonChange] = field(default_factory=Counter)
     changes: CategoryChanges = field(default_factory=lambda: CategoryChanges(Counter))
 
     @property
@@ -95,18 +106,20 @@ class Reclassifier:
         self, engine: duckdb.DuckDBPyConnection, partition: Partition, dry_run: bool, result: ReclassificationResult
     ) -> None:
         """Reclassify the files of one partition that contain visits of older rules."""
+        own = own_rules(self._lake.manifest.exclusions.rules(partition.organization))
+        rules_version = own.version(self._classifier.rules_version)
 
         def reclassify(work: Rewrite) -> None:
             files = []
             for file in self._lake.manifest.files.live(partition.organization, partition.day, partition.day):
-                asked = {"files": readable(self._lake, file), "rules_version": self._classifier.rules_version}
+                asked = {"files": readable(self._lake, file), "rules_version": rules_version}
                 rows = engine.execute(read_sql("data.tasks", "sql/has_old_rules"), asked).fetchall()
                 files += [file] if rows[0][0] else []
             links = self._links.links(partition.organization)
             engine.register("link_codes", pa.table({"short_code": links.short_codes}))
             engine.register("link_domains", pa.table({"domain": pa.array(links.domains, pa.string())}))
             for file in files:
-                self._reclassify(engine, file, None if dry_run else work.stage([file], file.visits), result)
+                self._reclassify(engine, file, own, None if dry_run else work.stage([file], file.visits), result)
             result.partitions += bool(files)
 
         rewrite(self._lake, partition.organization, RECLASSIFYING, reclassify, now=self._now, grace=READERS_GRACE)
@@ -115,15 +128,17 @@ class Reclassifier:
         self,
         engine: duckdb.DuckDBPyConnection,
         file: LandedFile,
+        own: OwnRules,
         target: tuple[Path, Footer] | None,
         result: ReclassificationResult,
     ) -> None:
         """Write the reclassified visits of a file to `target`, if any, and add what changes to `result`."""
-        changes = CategoryChanges(Counter)
+        found = ReclassificationResult()
 
         def write(visits: int) -> None:
-            changes.clear()
-            parts = self._reclassified(engine, file, visits, changes)
+            found.changes.clear()
+            found.reasons.clear()
+            parts = self._reclassified(engine, file, own, visits, found)
             if target:
                 write_visits(chain.from_iterable(part.to_arrow_reader(ROW_GROUP) for part in parts), *target)
             else:
@@ -131,28 +146,40 @@ class Reclassifier:
 
         until_memory_suffices(write, (MAX_VISITS, ROW_GROUP))
         result.rewritten += file.visits
-        for change, agents in changes.items():
+        result.reasons.update(found.reasons)
+        for change, agents in found.changes.items():
             result.changes[change].update(agents)
 
     def _reclassified(
-        self, engine: duckdb.DuckDBPyConnection, file: LandedFile, visits: int, changes: CategoryChanges
+        self,
+        engine: duckdb.DuckDBPyConnection,
+        file: LandedFile,
+        own: OwnRules,
+        visits: int,
+        found: ReclassificationResult,
     ) -> Iterator[duckdb.DuckDBPyRelation]:
         """The visits of a file with their new classifications, in their stored order, so many at once.
 
-        What changes is added to `changes`. A relation is valid until the next one.
+        What changes is added to `found`. A relation is valid until the next one.
         """
         files, paths = readable(self._lake, file), self._classifier.paths
-        patterns = {"probe_pattern": paths.probe_pattern, "program_pattern": paths.program_pattern}
-        rules = {"rules_version": self._classifier.rules_version}
+        rules: dict[str, Any] = {
+            "probe_pattern": paths.probe_pattern, "program_pattern": paths.program_pattern,
+            "file_pattern": FILE_PATTERN, "own_agents": own.agent_pattern, "own_paths": own.path_pattern,
+            "upgraded": UPGRADED, "bits": BITS,
+        }  # fmt: skip
+        rules_version = {"rules_version": own.version(self._classifier.rules_version)}
         for first in range(0, file.visits, visits):
             rows = {"first_row": first, "end_row": first + visits}
-            engine.execute(read_sql("data.tasks", "sql/stored_visits"), {"files": files, **rows, **patterns})
+            engine.execute(read_sql("data.tasks", "sql/stored_visits"), {"files": files, **rows, **rules})
             inputs = engine.execute(read_sql("data.tasks", "sql/distinct_inputs")).fetchall()
             engine.register("classified", self._classified(inputs))
             changed = engine.execute(read_sql("data.tasks", "sql/changed_visits")).fetchall()
             for before, after, user_agent, count in changed:
-                changes[CategoryChange(before, after)][user_agent] += count
-            yield engine.sql(read_sql("data.tasks", "sql/reclassified_visits"), params=rules)
+                found.changes[CategoryChange(before, after)][user_agent] += count
+            marked = engine.execute(read_sql("data.tasks", "sql/changed_reasons"), {"bits": BITS}).fetchall()
+            found.reasons.update({ReasonChange(*mark): count for *mark, count in marked})
+            yield engine.sql(read_sql("data.tasks", "sql/reclassified_visits"), params=rules_version)
 
     def _classified(self, inputs: list[tuple[Any, ...]]) -> pa.Table:
         """Classify every distinct request: a table of its number, its classification and its referrer's type."""

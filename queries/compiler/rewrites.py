@@ -17,7 +17,10 @@ _PARAMETERS: Final = {
     for name, hint in get_type_hints(Scope).items()
 }
 """The fields of Scope, which are the named parameters of a compiled text, with their types in Spark."""
-_VARIABLES: Final = {name: _PARAMETERS[name] for name in (*FILTERS, *LISTING)} | {"behaviour": "BOOLEAN"}
+_VARIABLES: Final = {name: _PARAMETERS[name] for name in (*FILTERS, *LISTING)} | {
+    "behaviour": "BOOLEAN",
+    "aside": "BIGINT",
+}
 """Session variables of one value, which are named parameters, too."""
 
 _LISTS: Final = ("high_cardinality_days", "days_without_domains")

@@ -18,7 +18,9 @@ INPUTS: Final = ("visits", "links", "high_cardinality_days", "days_without_domai
 _STORED: Final = ("stored_rows", "rollup_rows", "stored_before")
 """Table macros that read rollups. A cluster has none, so that they have no rows."""
 
-_TABLE_MACROS: Final = ("read_visits", "read_visits_in_scope", "visits_to_count")
+_TABLE_MACROS: Final = (
+    "read_visits_with_aside", "read_visits", "read_scope_with_aside", "read_visits_in_scope", "visits_to_count",
+)  # fmt: skip
 """Table macros that become relations of their names: what they take says which files are read."""
 
 logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of CREATE TYPE, which is not compiled
@@ -172,7 +174,7 @@ def _name_tables(tree: exp.Expr, source: str) -> None:
         if function == "visits_to_count_from":
             name = table.this.expressions[1].name
         elif function == "detected_visits":
-            name = "visits_in_scope"
+            name = "visits_with_aside"
         elif function == "shared":
             name = table.this.expressions[0].name
         elif function == "query_table":

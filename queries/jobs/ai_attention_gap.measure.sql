@@ -1,7 +1,7 @@
 -- Fetches of the link by assistants, and the people whom AI products sent to it. Better the more.
 SELECT
     number, day, total_if(1, is_referral(bot_category)) AS events, total_if(1, agent_kind = 'assistant_fetch') AS visits
-FROM visits_in_scope AS visits
+FROM visits_with_aside AS visits
 JOIN subject ON visits.domain IS NOT DISTINCT FROM subject.domain AND visits.short_code = subject.short_code
 WHERE visits.ai_source IS NOT NULL AND is_answered(status) AND NOT is_malicious
     AND (is_referral(bot_category) OR agent_kind = 'assistant_fetch')

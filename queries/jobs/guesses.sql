@@ -4,7 +4,7 @@ WITH named AS (
     FROM links_in_scope AS links JOIN subject ON links.domain IN ('', coalesce(subject.domain, ''))
     UNION ALL
     SELECT visits.path, NULL AS target_url, count(*) AS visits
-    FROM visits_in_scope AS visits JOIN subject ON visits.domain IS NOT DISTINCT FROM subject.domain
+    FROM visits_with_aside AS visits JOIN subject ON visits.domain IS NOT DISTINCT FROM subject.domain
     WHERE is_answered(visits.status) AND visits.path <> '' AND NOT visits.is_malicious
     GROUP BY visits.path
 ), living AS (

@@ -3,7 +3,7 @@
 SELECT
     number, day, total_if(1, visits.short_code = subject.short_code AND visits.ai_source = subject.ai_source) AS events,
     count(*) AS visits
-FROM visits_in_scope AS visits JOIN subject ON visits.domain IS NOT DISTINCT FROM subject.domain
+FROM visits_with_aside AS visits JOIN subject ON visits.domain IS NOT DISTINCT FROM subject.domain
 WHERE is_referral(bot_category)
 GROUP BY number, day
 ORDER BY number, day;

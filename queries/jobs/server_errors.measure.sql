@@ -4,7 +4,7 @@ SELECT number, day, total_if(1, status BETWEEN 500 AND 599) AS events, count(*) 
 FROM (
     SELECT number, day, status, visitor, row_number() OVER (
         PARTITION BY number, day, visitor ORDER BY visited_at, coalesce(status, 0)) AS turn
-    FROM visits_in_scope AS visits
+    FROM visits_with_aside AS visits
     JOIN subject ON visits.domain IS NOT DISTINCT FROM subject.domain
         AND template_of(visits.path, visits.short_code) = subject.path
     WHERE (is_person(bot_category) OR is_ai(bot_category)) AND NOT is_malicious

@@ -3,7 +3,7 @@
 SELECT
     number, day, total_if(1, bot_category = 'ai_training' AND visits.operator = subject.operator) AS events,
     count(*) AS visits
-FROM visits_in_scope AS visits JOIN subject ON visits.domain IS NOT DISTINCT FROM subject.domain
+FROM visits_with_aside AS visits JOIN subject ON visits.domain IS NOT DISTINCT FROM subject.domain
 WHERE bot_category IN ('search_crawler', 'ai_training', 'ai_assistant', 'ai_coding_agent')
 GROUP BY number, day
 ORDER BY number, day;

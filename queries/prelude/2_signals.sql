@@ -4,5 +4,14 @@
 
 CREATE MACRO convicts(signals) AS (coalesce(signals, 0) & convicting_signals()) <> 0;
 
+-- Which visits are counted: those without a bit that sets them aside. Reads one session variable, aside: these bits, which
+-- are own_signals() and, where the organization does not count files, that of files.
+CREATE MACRO aside_bits(signals) AS coalesce(signals, 0) & coalesce(getvariable('aside'), 0);
+
+CREATE MACRO is_counted(signals) AS aside_bits(signals) = 0;
+
+CREATE MACRO reason_aside(signals) AS
+    CASE WHEN is_counted(signals) THEN NULL WHEN aside_bits(signals) & own_signals() <> 0 THEN 'own' ELSE 'file' END;
+
 CREATE MACRO is_disguised(landed_category, signals) AS
     coalesce(getvariable('behaviour'), FALSE) AND is_person(landed_category) AND convicts(signals);

@@ -11,7 +11,8 @@ CREATE VIEW scope AS SELECT unnest(CAST(getvariable('scope') AS scope)) WHERE ge
 -- is used only while such files are read.
 -- Of signals, facts of requests are left out: no answer reads them.
 -- bot_category is the class that a visit has with the signals of its day; landed_category is the one that it landed with.
-CREATE MACRO read_visits(visit_files) AS TABLE
+-- aside_bits is 0 for visits that are counted.
+CREATE MACRO read_visits_with_aside(visit_files) AS TABLE
 SELECT * EXCLUDE (disguised) REPLACE (
     CASE WHEN disguised THEN 'other_bot' ELSE bot_category END AS bot_category,
     CASE WHEN disguised THEN 'disguised' ELSE agent_kind END AS agent_kind,
@@ -22,7 +23,7 @@ SELECT * EXCLUDE (disguised) REPLACE (
     CASE WHEN disguised THEN 'behaviour' ELSE detection_method END AS detection_method,
     CASE WHEN disguised THEN 'bot' ELSE device_type END AS device_type,
     signals & listed_signals() AS signals
-), bot_category AS landed_category
+), bot_category AS landed_category, aside_bits(signals) AS aside_bits
 FROM (
     SELECT *, is_disguised(bot_category, signals) AS disguised
     FROM read_parquet(
@@ -33,13 +34,17 @@ FROM (
         AND day BETWEEN getvariable('scope').start_date AND getvariable('scope').end_date
 );
 
+-- The visits of some files that are counted.
+CREATE MACRO read_visits(visit_files) AS TABLE
+SELECT * EXCLUDE (aside_bits) FROM read_visits_with_aside(visit_files) WHERE is_counted(aside_bits);
+
 -- Whether answers show a value as this word; without a word, every value matches. Both are named once, as every plan that
 -- reads visits has a dozen of these.
 CREATE MACRO matches(value, word) AS coalesce(coalesce(value, 'unknown') = word, TRUE);
 
--- The visits of some files that all filters leave.
-CREATE MACRO read_visits_in_scope(visit_files) AS TABLE
-FROM read_visits(visit_files)
+-- The visits of some files that all filters leave, and those of them that are counted.
+CREATE MACRO read_scope_with_aside(visit_files) AS TABLE
+FROM read_visits_with_aside(visit_files)
 WHERE (getvariable('short_code') IS NULL OR short_code = getvariable('short_code'))
     AND (getvariable('domain') IS NULL OR domain = getvariable('domain'))
     AND (getvariable('no_domain') IS NULL OR domain IS NULL)
@@ -56,6 +61,9 @@ WHERE (getvariable('short_code') IS NULL OR short_code = getvariable('short_code
     AND matches(utm_source, getvariable('utm_source'))
     AND matches(utm_campaign, getvariable('utm_campaign'));
 
+CREATE MACRO read_visits_in_scope(visit_files) AS TABLE
+SELECT * EXCLUDE (aside_bits) FROM read_scope_with_aside(visit_files) WHERE is_counted(aside_bits);
+
 -- Whether a word filters, which decides about visits and not about what is a link.
 CREATE MACRO has_word() AS coalesce(
     getvariable('country'), getvariable('device_type'), getvariable('browser'), getvariable('operating_system'),
@@ -69,6 +77,10 @@ CREATE MACRO is_listed_bot(bot_category) AS
 CREATE VIEW visits_in_days AS FROM read_visits(getvariable('files'));
 
 CREATE VIEW visits_in_scope AS FROM read_visits_in_scope(getvariable('files'));
+
+-- Detectors read all visits in scope, so that what they find does not depend on what is counted.
+CREATE VIEW visits_with_aside AS
+SELECT * EXCLUDE (aside_bits), reason_aside(aside_bits) AS aside FROM read_scope_with_aside(getvariable('files'));
 
 CREATE VIEW links_in_scope AS
 SELECT * FROM read_parquet(getvariable('links'), hive_partitioning = FALSE)

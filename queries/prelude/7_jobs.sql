@@ -53,9 +53,10 @@ CREATE MACRO is_flood(number, of_name, agent, of_visitor, visitor) AS number >= 
 -- Whether a subject has what a detector asks for. `traffic jobs detect --explain` shows those that have not, too.
 CREATE MACRO is_found(condition) AS condition OR coalesce(getvariable('explain'), FALSE);
 
--- The visits in scope, from memory if several detectors share them. With views that read them, shared() would call itself.
+-- The visits in scope, with those that are set aside, from memory if several detectors share them. With views that read them, shared() would call itself.
 CREATE MACRO detected_visits() AS TABLE
-FROM query_table(CASE WHEN is_in_memory('visits_in_scope') THEN 'visits_in_scope_in_memory' ELSE 'visits_in_scope' END);
+FROM query_table(
+    CASE WHEN is_in_memory('visits_with_aside') THEN 'visits_with_aside_in_memory' ELSE 'visits_with_aside' END);
 
 -- Requests by people, AI products and search crawlers, with the detector that counts them as a failure. Errors that search
 -- crawlers get are those of a domain.

@@ -10,7 +10,7 @@ from functools import cache
 from importlib import resources
 from typing import Final, Literal
 
-from data.signals import CONVICTING, SIGNALS
+from data.signals import CONVICTING, OWN, SIGNALS
 from data.sql import read_sql
 
 FOLDERS: Final = ("prelude", "sources", "relations", "names")
@@ -20,6 +20,7 @@ uses those before it, and stored rows depend on no name."""
 BASES: Final = {
     "visits_in_scope": "one row for each visit in scope",
     "visits_in_days": "one row for each visit in the days of the scope, whatever else is filtered",
+    "visits_with_aside": "visits_in_scope with those that are set aside, and `aside`: why (`file`, `own`), or NULL",
     "links_in_scope": "one row for each link of the organization",
     "days_in_scope": "one row for each day of the scope, with or without visits",
     "weeks_in_scope": "one row for each week of the scope, with or without visits",
@@ -30,6 +31,7 @@ BASES: Final = {
 }
 """What SQL of users reads, beside the relations of counts, and what each contains."""
 _CONVICTING: Final = f"CREATE MACRO convicting_signals() AS {CONVICTING};"
+_OWN: Final = f"CREATE MACRO own_signals() AS {OWN};"
 _LISTED: Final = f"CREATE MACRO listed_signals() AS {sum(signal.bit for signal in SIGNALS)};"
 _SIGNALS: Final = "CREATE TABLE signals AS SELECT * FROM (VALUES {}) AS names(signal, bit);".format(
     ", ".join(f"('{signal.name}', {signal.bit})" for signal in SIGNALS)
@@ -42,7 +44,7 @@ _SERVES: Final = re.compile(r"^-- Serves: (.+)$", re.MULTILINE)
 def prelude() -> list[str]:
     """The texts that define all relations, in the order in which they must run: the SQL files, and the signals."""
     texts = [sql_text(f"{folder}/{name}") for folder in FOLDERS for name in _names(folder)]
-    return [_CONVICTING, _LISTED, *texts, _SIGNALS]
+    return [_CONVICTING, _OWN, _LISTED, *texts, _SIGNALS]
 
 
 def sql_text(name: str) -> str:
@@ -79,11 +81,15 @@ def served_filters(relation: str) -> frozenset[str]:
 
 
 @cache
-def rollup_version(behaviour: bool) -> str:
-    """A hash, stored with each rollup, of whether signals count and of the definitions without comments and spaces."""
+def rollup_version(behaviour: bool, aside: int) -> str:
+    """A hash, stored with each rollup, of what counts and of the definitions without comments and spaces.
+
+    `behaviour` and `aside` are those of a Snapshot.
+    """
     texts = [sql_text(f"{folder}/{name}") for folder in FOLDERS if folder != "names" for name in _names(folder)]
     words = _COMMENT.sub("", "\n".join([*texts, sql_text("rollups")])).split()
-    return hashlib.sha256(" ".join([_CONVICTING, _LISTED, *words, str(behaviour)]).encode()).hexdigest()[:16]
+    counted = [_CONVICTING, _OWN, _LISTED, *words, str(behaviour), str(aside)]
+    return hashlib.sha256(" ".join(counted).encode()).hexdigest()[:16]
 
 
 @cache

@@ -7,7 +7,8 @@ WITH missed AS (
     WHERE is_not_found(status) AND is_ai(bot_category) AND NOT is_malicious AND path NOT IN ('', '/')
         AND NOT is_asked_of_every_host(path)
 ), answered AS (
-    SELECT DISTINCT domain, path FROM visits_in_days WHERE is_answered(status) AND path IN (SELECT path FROM missed)
+    SELECT DISTINCT domain, path FROM read_visits_with_aside(getvariable('files'))
+    WHERE is_answered(status) AND path IN (SELECT path FROM missed)
 )
 SELECT missed.*
 FROM missed

@@ -1,11 +1,12 @@
 """The table of signals: their bits and masks, which files keep for ever."""
 
-from data.signals import BITS, CONVICTING, LANDED, REQUEST_FACTS, SIGNALS
+from data.signals import BITS, CONVICTING, LANDED, REASONS_ASIDE, REQUEST_FACTS, SIGNALS
 from tests import recount
 
 
 def test_each_signal_has_a_bit_of_its_own():
-    assert sorted(signal.bit for signal in (*SIGNALS, *REQUEST_FACTS)) == [1 << number for number in range(len(BITS))]
+    bits = sorted(signal.bit for signal in (*SIGNALS, *REQUEST_FACTS, *REASONS_ASIDE))
+    assert bits == [1 << number for number in range(len(BITS))]
     assert recount.BITS == BITS
 
 

@@ -27,7 +27,7 @@ def test_compiled_templates_always_filter_by_organization(compiler, name):
     ctes = {cte.alias for cte in statement.find_all(sqlglot.exp.CTE)}
     assert {table.name for table in statement.find_all(sqlglot.exp.Table)} <= ctes | set(INPUTS)
     parameters = set(re.findall(r"(?<!:):([a-z_]+)", text))
-    assert parameters <= {"behaviour", *Scope.__dataclass_fields__}
+    assert parameters <= {"behaviour", "aside", *Scope.__dataclass_fields__}
     for relation in {"visits", "links"} - ({"links"} & ctes):
         for table in statement.find_all(sqlglot.exp.Table):
             if table.name == relation:

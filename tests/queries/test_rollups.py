@@ -19,6 +19,7 @@ import pytest
 from data import Lake, LakeDamaged
 from data.manifest.clock import format_time
 from data.manifest.files import READERS_GRACE
+from data.signals import BITS
 from data.store import lake as lake_module
 from data.store.rollups import ROW_GROUP, RelationRows, damaged_rollups, month_of, seed_path, write_rollup
 from data.tasks.compaction import Compactor
@@ -271,18 +272,22 @@ def test_a_filter_by_a_word_takes_no_link_away(lake, warehouse):
 
 
 def test_comments_do_not_change_the_version_of_rollups(monkeypatch):
-    version: Callable[[], str] = partial(rollup_version.__wrapped__, behaviour=True)
+    version: Callable[[], str] = partial(rollup_version.__wrapped__, behaviour=True, aside=0)
     monkeypatch.setattr("queries.prelude.sql_text", lambda name: f"-- More.\n{sql_text(name)}  -- again")
-    assert version() == rollup_version(behaviour=True) != rollup_version(behaviour=False)
+    assert version() == rollup_version(behaviour=True, aside=0) != rollup_version(behaviour=False, aside=0)
     other = ("status BETWEEN 400 AND 499", "status BETWEEN 400 AND 498")
     monkeypatch.setattr("queries.prelude.sql_text", lambda name: sql_text(name).replace(*other))
-    assert version() != rollup_version(behaviour=True)
+    assert version() != rollup_version(behaviour=True, aside=0)
 
 
 def test_other_convicting_signals_give_rollups_another_version(monkeypatch):
-    before = rollup_version(behaviour=True)
+    before = rollup_version(behaviour=True, aside=0)
     monkeypatch.setattr("queries.prelude._CONVICTING", "CREATE MACRO convicting_signals() AS 239;")
-    assert rollup_version.__wrapped__(behaviour=True) != before
+    assert rollup_version.__wrapped__(behaviour=True, aside=0) != before
+
+
+def test_files_set_aside_give_rollups_another_version():
+    assert rollup_version(behaviour=True, aside=0) != rollup_version(behaviour=True, aside=BITS["file"])
 
 
 @pytest.mark.parametrize("found", ["missing", "damaged", "of other columns"])

@@ -13,7 +13,7 @@ import msgspec
 from data import visits
 from data.logs.reported import Reported
 from data.rules.tables import Agent, load
-from data.signals import CONVICTING, REQUEST_FACTS, SIGNALS
+from data.signals import CONVICTING, REASONS_ASIDE, REQUEST_FACTS, SIGNALS
 from queries import CATALOG, DETECTORS
 from service.core.settings import SETTINGS
 
@@ -89,6 +89,10 @@ def fact_table() -> str:
     return table(("fact", "bit", "meaning"), ((f"`{row.name}`", str(row.bit), row.meaning) for row in REQUEST_FACTS))
 
 
+def reason_table() -> str:
+    return table(("reason", "bit", "meaning"), ((f"`{row.name}`", str(row.bit), row.meaning) for row in REASONS_ASIDE))
+
+
 HOURS: Final = {
     "Spark": "(60 * hour(visited_at) + minute(visited_at) + coalesce(utc_offset, 0) + 1440) % 1440 div 60",
     "DataFusion": "(60 * date_part('hour', visited_at) + date_part('minute', visited_at)"
@@ -117,6 +121,7 @@ BLOCKS: Final[dict[str, Callable[[], str]]] = {
     "categories": category_table,
     "signals": signal_table,
     "facts": fact_table,
+    "reasons": reason_table,
     "expressions": expression_table,
     "detectors": detector_table,
     "reported": reported_table,

@@ -322,7 +322,7 @@ from pathlib import Path
 from data import Lake
 from queries import DETECTORS, ENTRIES, JOB_KINDS, Warehouse, template_entries
 from queries.compiler import Compiler
-from queries.prelude import relation_names, rollup_version
+from queries.prelude import relation_names
 
 with tempfile.TemporaryDirectory() as folder, closing(Warehouse(Lake(Path(folder) / "lake", create=True))) as warehouse:
     compiler = Compiler(warehouse.describe)
@@ -331,12 +331,11 @@ with tempfile.TemporaryDirectory() as folder, closing(Warehouse(Lake(Path(folder
     for name in sorted({*reports, *(f"rollups/{name}" for name in relation_names())}):
         print("--", name)
         print(compiler.compiled(name))
-print(rollup_version(False), rollup_version(True))
 """
 
 
 def compiled(life: Life) -> None:
-    """The texts for a cluster, and the versions of rollups: the only thing that no command shows."""
+    """The texts for a cluster: the only thing that no command shows."""
     done = subprocess.run(
         [life.tree / ".venv/bin/python", "-c", _COMPILE], cwd=life.tree, capture_output=True, text=True, check=False
     )

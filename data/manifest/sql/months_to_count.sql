@@ -8,7 +8,9 @@ WITH zone_days AS MATERIALIZED (
     SELECT organization, days.key AS day, paths.value AS path
     FROM rollups, json_each(sources) AS days, json_each(days.value) AS paths
     WHERE deletable_at IS NULL AND rollups.path NOT IN (SELECT value FROM json_each($lost))
-    AND version = iif(organization IN (SELECT organization FROM behaviour_off), $version, $judged_version)
+    AND version = json_extract($versions, format(
+        '$[%d][%d]', organization NOT IN (SELECT organization FROM behaviour_off),
+        organization IN (SELECT organization FROM files_aside)))
 ), differing AS (
     SELECT organization, day FROM (SELECT organization, day, path FROM live UNION ALL SELECT * FROM counted)
     GROUP BY organization, day, path HAVING count(*) = 1

@@ -4,7 +4,7 @@
 -- domain. A redirect shows neither, and /wp-admin has two of them, so that three different ones count.
 -- Errors are counted by pages: a browser asks for what a broken page names, and people load a dead page again.
 -- Day, domain and path are one hash, since clients make paths as long and as many as they like.
--- Parameters: files, days, asset_pattern, bits (of each signal by its name).
+-- Parameters: files, days, file_pattern, bits (of each signal by its name).
 CREATE OR REPLACE TEMP TABLE judged_visitors AS
 WITH answered AS (
     SELECT
@@ -27,7 +27,7 @@ WITH answered AS (
         coalesce(signals, 0) & $bits.attacked <> 0 AS is_attack,
         coalesce(status IN (404, 410), FALSE) AS is_missing,
         coalesce(short_code IN (SELECT short_code FROM link_codes), FALSE) AS is_own,
-        contains(path, '.') AND regexp_matches(path, $asset_pattern) AS is_asset
+        contains(path, '.') AND regexp_matches(path, $file_pattern) AS is_asset
     FROM visits SEMI JOIN suspects USING (day, visitor)
 ), evidence AS (
     SELECT

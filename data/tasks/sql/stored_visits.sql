@@ -1,9 +1,11 @@
 -- The visits in some rows of one file, with the kind of their path: probe, program or ''. No short code in link_codes
 -- is a probe.
 -- is_internal: the referrer is the visit's own domain or one of link_domains, or was when the visit landed.
+-- new_signals: with why they are set aside, by the rules of now.
 -- Visits with the same `request` number are the same input to the classifier.
 -- The stored classification is part of the input, since it may depend on values that are not stored.
--- Parameters: files, first_row, end_row (not included; rows count from 0), probe_pattern, program_pattern.
+-- Parameters: files, first_row, end_row (not included; rows count from 0), probe_pattern, program_pattern, file_pattern,
+-- own_agents and own_paths (patterns; NULL: none), upgraded (a status), bits (of each signal by its name).
 CREATE OR REPLACE TEMP TABLE stored_visits AS
 WITH visits_of_kinds AS (
     SELECT
@@ -22,6 +24,16 @@ WITH visits_of_kinds AS (
 )
 SELECT
     *,
+    nullif(
+        coalesce(signals, 0) & ~($bits.file | $bits.own_rule)
+        | CASE WHEN path_kind <> 'probe' AND (
+                coalesce(signals, 0) & $bits.page_part <> 0 OR coalesce(status = $upgraded, FALSE)
+                OR short_code IS NULL AND contains(path, '.') AND regexp_matches(path, $file_pattern)
+            ) THEN $bits.file ELSE 0 END
+        | CASE WHEN regexp_matches(path, $own_paths) OR regexp_matches(coalesce(user_agent, ''), $own_agents)
+            THEN $bits.own_rule ELSE 0 END,
+        CASE WHEN signals IS NULL THEN 0 END
+    ) AS new_signals,
     dense_rank() OVER (ORDER BY
         user_agent, method, referrer, referrer_type, utm_source, bot_category, agent_kind, ai_source, agent, operator,
         confidence, detection_method, path_kind

@@ -1,0 +1,63 @@
+"""What an organization does not count: whether files are set aside, and which visits are its owner's."""
+
+from datetime import UTC, datetime
+
+from data.manifest.clock import format_time
+from data.manifest.database import Database
+from data.manifest.organizations import begin_epoch
+from data.rules.exclusions import Exclusion
+from data.signals import BITS, OWN
+from data.visits import check_organization
+
+
+class Exclusions:
+    """The choices of all organizations."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def are_files_aside(self, organization: str) -> bool:
+        """Whether answers leave out files, which they count unless the owner says so."""
+        return bool(self._database.rows("SELECT 1 FROM files_aside WHERE organization = ?", [organization]))
+
+    def bits_aside(self, organization: str) -> int:
+        """The bits of signals of which one keeps a visit out of answers."""
+        return OWN | BITS["file"] if self.are_files_aside(organization) else OWN
+
+    def switch_files(self, organization: str, *, aside: bool) -> None:
+        """Leave files out of answers, or count them. Raises BadInput for a bad name."""
+        check_organization(organization)
+        with self._database.transaction() as db:
+            if aside:
+                db.execute("INSERT OR IGNORE INTO files_aside VALUES (?)", [organization])
+            else:
+                db.execute("DELETE FROM files_aside WHERE organization = ?", [organization])
+            begin_epoch(db, organization)
+
+    def dated_rules(self, organization: str) -> list[tuple[Exclusion, datetime]]:
+        """The rules of an organization, and since when each sets visits aside."""
+        rows = self._database.rows(
+            "SELECT kind, value, added_at FROM exclusions WHERE organization = ? ORDER BY kind, value", [organization]
+        )
+        return [(Exclusion(kind, value), datetime.fromisoformat(added_at)) for kind, value, added_at in rows]
+
+    def rules(self, organization: str) -> tuple[Exclusion, ...]:
+        """The rules of an organization, in their order."""
+        return tuple(rule for rule, _ in self.dated_rules(organization))
+
+    def add(self, organization: str, exclusion: Exclusion) -> bool:
+        """Add a rule. Returns whether it is new. Raises BadInput for a bad name of an organization."""
+        row = [check_organization(organization), *exclusion, format_time(datetime.now(UTC))]
+        with self._database.transaction() as db:
+            return db.execute("INSERT OR IGNORE INTO exclusions VALUES (?, ?, ?, ?)", row).rowcount > 0
+
+    def remove(self, organization: str, exclusion: Exclusion) -> bool:
+        """Remove a rule. Returns whether it was there."""
+        with self._database.transaction() as db:
+            return (
+                db.execute(
+                    "DELETE FROM exclusions WHERE organization = ? AND kind = ? AND value = ?",
+                    [organization, *exclusion],
+                ).rowcount
+                > 0
+            )

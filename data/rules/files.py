@@ -1,0 +1,14 @@
+"""Requests for files: what a page loads as a part of itself, by the suffix of the path or by the response."""
+
+from typing import Final
+
+SUFFIXES: Final = (
+    "avif", "bmp", "gif", "ico", "jpe?g", "png", "svgz?", "tiff?", "webp",  # images and icons
+    "css", "m?js", "map",  # styles, scripts, source maps
+    "eot", "[ot]tf", "woff2?",  # fonts
+)  # fmt: skip
+"""The suffixes of files, as patterns (RE2)."""
+FILE_PATTERN: Final = rf"(?i)^[^?#]*\.(?:{'|'.join(SUFFIXES)})(?:[?#]|$)"
+"""Paths and URLs (RE2) of files."""
+UPGRADED: Final = 101
+"""The status of a connection that became a WebSocket, which a page opens."""

@@ -1,0 +1,92 @@
+"""Applies what an owner excludes: visits from own addresses, by user agents and on paths are set aside, not counted.
+
+Agents and paths are stored with a visit, so that such rules work both ways, for history by reclassification. Addresses
+are not: their rules set aside what lands after them.
+"""
+
+import hashlib
+import ipaddress
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
+from typing import Final, get_args
+
+import re2
+
+from data.errors import BadInput
+from data.rules.exclusions import Exclusion, ExclusionKind
+from data.rules.ip_lists import parse_address
+from data.rules.ip_verification import Networks
+from data.rules.patterns import compile_pattern, encodable
+from data.signals import BITS
+
+
+def checked_exclusion(kind: ExclusionKind, value: str) -> Exclusion:
+    """The rule in its one spelling. Raises BadInput for a value that is not one of its kind."""
+    if kind == "address":
+        try:
+            return Exclusion(kind, str(ipaddress.ip_network(value, strict=False)))
+        except ValueError as error:
+            raise BadInput(f"{value!r} is not an address or network, such as 203.0.113.7 or 203.0.113.0/24.") from error
+    if kind == "path":
+        if not value.startswith("/") or any(sign in value for sign in "?#"):
+            raise BadInput(f"{value!r} is not a path, such as /admin, which starts with / and has no query string.")
+        return Exclusion(kind, value.rstrip("/") or "/")
+    try:
+        pattern = compile_pattern(value)
+    except ValueError as error:
+        raise BadInput(f"{value!r} is not a valid RE2 pattern of user agents: {error}.") from error
+    if pattern.search(""):
+        raise BadInput(f"{value!r} matches every user agent; name the one that is yours, such as UptimeKuma.")
+    return Exclusion(kind, value)
+
+
+class OwnRules:
+    """The rules of an organization, ready to be applied."""
+
+    def __init__(self, exclusions: Sequence[Exclusion] = ()) -> None:
+        values = {kind: sorted(one.value for one in exclusions if one.kind == kind) for kind in get_args(ExclusionKind)}
+        self.agent_pattern = "(?i)" + "|".join(f"(?:{value})" for value in values["agent"]) if values["agent"] else None
+        """A pattern (RE2) of excluded user agents; None: none is."""
+        below = (f"{re2.escape(value.rstrip('/'))}(?:/|$)" for value in values["path"])
+        self.path_pattern = f"^(?:{'|'.join(below)})" if values["path"] else None
+        """A pattern (RE2) of excluded paths; None: none is."""
+        by_rule = [*values["agent"], "", *values["path"]]
+        self.digest = hashlib.sha256("\n".join(by_rule).encode()).hexdigest()[:12] if len(by_rule) > 1 else ""
+        """Twelve hexadecimal digits of the rules that history is reclassified by; '' without any."""
+        self._networks = Networks(map(ipaddress.ip_network, values["address"])) if values["address"] else None
+
+    @cached_property
+    def _agents(self) -> "re2._Regexp | None":
+        return re2.compile(self.agent_pattern) if self.agent_pattern else None
+
+    @cached_property
+    def _paths(self) -> "re2._Regexp | None":
+        return re2.compile(self.path_pattern) if self.path_pattern else None
+
+    def version(self, rules_version: str) -> str:
+        """The version of all rules that classify a visit of the organization, by that of the shipped ones."""
+        return f"{rules_version}+{self.digest}" if self.digest else rules_version
+
+    def of_address(self, address: str) -> int:
+        """The bit of `own_address` for an address of the owner; 0 for any other text."""
+        if self._networks is None:
+            return 0
+        parsed = parse_address(address)
+        return BITS["own_address"] if parsed is not None and parsed in self._networks else 0
+
+    def of_agent(self, user_agent: str) -> int:
+        """The bit of `own_rule` for a readable user agent that is excluded; 0 for any other."""
+        return BITS["own_rule"] if self._agents and self._agents.search(encodable(user_agent)) else 0
+
+    def of_path(self, path: str) -> int:
+        """The bit of `own_rule` for a path that is excluded; 0 for any other."""
+        return BITS["own_rule"] if self._paths and self._paths.search(encodable(path)) else 0
+
+
+NO_RULES: Final = OwnRules()
+
+
+@lru_cache(256)
+def own_rules(exclusions: tuple[Exclusion, ...]) -> OwnRules:
+    """The rules of an organization, compiled once."""
+    return OwnRules(exclusions) if exclusions else NO_RULES

@@ -1,0 +1,67 @@
+"""What an owner may exclude, and what is refused."""
+
+import pytest
+
+from data import BadInput
+from data.rules.exclusions import Exclusion
+from data.rules.own_rules import OwnRules, checked_exclusion
+from data.signals import BITS
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "kept"),
+    [
+        ("address", "203.0.113.7", "203.0.113.7/32"),
+        ("address", "203.0.113.7/24", "203.0.113.0/24"),
+        ("address", "2001:DB8::/32", "2001:db8::/32"),
+        ("agent", "Uptime.*", "Uptime.*"),
+        ("path", "/admin/", "/admin"),
+        ("path", "/", "/"),
+    ],
+)
+def test_a_rule_has_one_spelling(kind, given, kept):
+    assert checked_exclusion(kind, given) == Exclusion(kind, kept)
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "problem"),
+    [
+        ("address", "office", "'office' is not an address or network, such as 203.0.113.7 or 203.0.113.0/24."),
+        ("address", "203.0.113.0/33", "'203.0.113.0/33' is not an address or network"),
+        ("agent", "(", "'(' is not a valid RE2 pattern of user agents: missing ): (."),
+        ("agent", "", "'' matches every user agent; name the one that is yours, such as UptimeKuma."),
+        ("agent", "a*", "'a*' matches every user agent"),
+        ("path", "admin", "'admin' is not a path, such as /admin, which starts with / and has no query string."),
+        ("path", "/a?b=c", "'/a?b=c' is not a path"),
+    ],
+)
+def test_a_bad_rule_is_refused_by_name(kind, given, problem):
+    with pytest.raises(BadInput) as raised:
+        checked_exclusion(kind, given)
+    assert str(raised.value).startswith(problem)
+
+
+def test_rules_without_any_exclude_nothing():
+    own = OwnRules()
+    assert [own.of_address("203.0.113.7"), own.of_agent("x"), own.of_path("/"), own.digest] == [0, 0, 0, ""]
+
+
+def test_the_root_excludes_every_path():
+    assert OwnRules([Exclusion("path", "/")]).of_path("/a/b") == BITS["own_rule"]
+
+
+def test_rules_about_addresses_pass_over_other_texts():
+    own = OwnRules([checked_exclusion("address", "0.0.0.0/0")])
+    assert [own.of_address(text) for text in ("", "-", "unknown", "198.51.100.7")] == [0, 0, 0, BITS["own_address"]]
+
+
+def test_a_lone_surrogate_is_searched_as_any_text():
+    own = OwnRules([Exclusion("agent", "bot"), Exclusion("path", "/a")])
+    assert [own.of_agent("\ud800bot"), own.of_path("/a/\ud800")] == [BITS["own_rule"]] * 2
+
+
+def test_the_digest_is_that_of_agents_and_paths():
+    rules = [Exclusion("agent", "a"), Exclusion("path", "/a")]
+    digests = {OwnRules(some).digest for some in ([], rules[:1], rules[1:], rules)}
+    assert len(digests) == 4
+    assert OwnRules([*rules, Exclusion("address", "203.0.113.0/24")]).digest == OwnRules(rules[::-1]).digest
