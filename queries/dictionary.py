@@ -20,6 +20,7 @@ _INTERNAL: Final = {
 _DERIVED: Final = {
     "organization": "the organization whose visits or links these are",
     "landed_category": "the category before the visits of the whole day were considered",
+    "aside": "why a visit is not counted: `file` where files are set aside, `own` if its owner excludes it; or NULL",
     "start_date": "first day of the scope",
     "end_date": "last day of the scope",
     "ten_thousandths": "what one visit is worth, in 1/10,000 of the currency",

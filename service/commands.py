@@ -17,6 +17,7 @@ from service.access.commands import table as access
 from service.core.commands.options import Command, CommandRow
 from service.dashboard import command as dashboard
 from service.demo import command as demo
+from service.exclusions import command as exclusions
 from service.hooks import command as hooks
 from service.intake.commands import table as intake
 from service.jobs.commands import table as jobs
@@ -49,10 +50,10 @@ def _traffic(
     """Declare the options of `traffic` itself."""
 
 
-ROOMS: Final = (access, dashboard, demo, hooks, intake, jobs, mail, mcp, ops, reports, robots, serve)
+ROOMS: Final = (access, dashboard, demo, exclusions, hooks, intake, jobs, mail, mcp, ops, reports, robots, serve)
 ORDER: Final = (
-    "demo serve sign-in import follow query views report mail mcp classify countries reclassify compact erase retain "
-    "verify rebuild publish backup status doctor"
+    "demo serve sign-in import follow query views report mail mcp classify countries files reclassify compact erase "
+    "retain verify rebuild publish backup status doctor"
 )
 """Of the lines of `traffic --help`; a command that is not named comes after them, and groups of commands last."""
 

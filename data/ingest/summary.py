@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from data.ingest.block_reader import BlockResult
 from data.logs.formats import IN_FUTURE
 from data.manifest.erasures import Erasure
+from data.signals import REASONS_ASIDE
 from data.text import plural
 
 MAX_SHORT_CODES: Final = 10
@@ -41,6 +42,7 @@ class Summary:
     first_day: date | None = None
     last_day: date | None = None
     categories: Counter[str] = field(default_factory=Counter)
+    aside: Counter[str] = field(default_factory=Counter)  # visits by why they may not be counted: REASONS_ASIDE
     with_short_code: int = 0  # visits whose path matches the short-code pattern
     domains: set[str | None] = field(default_factory=set)  # of the visits
     short_codes: list[str] = field(default_factory=list)  # the first MAX_SHORT_CODES of them
@@ -89,5 +91,8 @@ class Summary:
             self.short_codes += new[: MAX_SHORT_CODES - len(self.short_codes)]
         for count in part.visits["bot_category"].value_counts().to_pylist():
             self.categories[count["values"]] += count["counts"]
+        signals = pc.fill_null(part.visits["signals"], 0)
+        for reason in REASONS_ASIDE:
+            self.aside[reason.name] += pc.sum(pc.not_equal(pc.bit_wise_and(signals, reason.bit), 0)).as_py()
         contradicted = part.visits["agent"].filter(pc.equal(part.visits["confidence"], "contradicted"))
         self.contradicted.update(contradicted.to_pylist())

@@ -206,7 +206,9 @@ def test_the_version_matches_the_project_and_the_changelog():
     assert next(name for name in headings if not name.endswith(" (unreleased)")) == version
 
 
-@pytest.mark.parametrize("group", ["", "agents", "behaviour", "hooks", "jobs", "keys", "links", "robots", "zone"])
+@pytest.mark.parametrize(
+    "group", ["", "agents", "behaviour", "exclude", "hooks", "jobs", "keys", "links", "robots", "zone"]
+)
 def test_help_describes_every_command_in_a_whole_sentence(group):
     run = program(*group.split(), "--help")
     assert group or run == program()

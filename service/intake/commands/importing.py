@@ -57,6 +57,9 @@ def import_logs(
     skip_assets: Annotated[bool, flag("skip_assets")] = False,
     geoip: Annotated[str, flag("geoip")] = setting("geoip").default,
     trusted_proxies: Annotated[str, flag("trusted_proxies")] = setting("trusted_proxies").default,
+    files_choice: Annotated[
+        str, typer.Option("--files", help="aside or counted: what answers do with files; only for a new organization")
+    ] = "",
     again: Annotated[
         bool, typer.Option("--again", help="import all lines, also of a log that was imported before and erased")
     ] = False,
@@ -83,6 +86,7 @@ def import_logs(
         opened = Lake(root, create=True)
         importer = importer_of(opened, trusted_proxies, geoip)
         inform(f"Lake: {lake.absolute()}")
+        choose_files(opened, organization, files_choice, dry_run)
         if again and not (yes or dry_run):
             planned = [_run(importer, file, options, dry_run=True, again=True) for file in files]
             if erasures := sorted({str(erasure) for summary in planned for erasure in summary.erasures}):
@@ -92,10 +96,26 @@ def import_logs(
         for file in files:
             summaries.append(_run(importer, file, options, dry_run, again))
             _report(file, summaries[-1], options.domain, dry_run, opened.manifest.organizations.zone(organization))
+            _report_aside(summaries[-1], opened, organization)
         if not dry_run:
             judge_past_days(opened, organization)
     if any(summary.is_truncated for summary in summaries):
         raise typer.Exit(1)
+
+
+def choose_files(lake: Lake, organization: str, choice: str, dry_run: bool) -> None:
+    """Set files aside, or count them, before the first visit of an organization. Raises BadInput if it is too late."""
+    if choice not in {"", "aside", "counted"}:
+        raise BadInput(f"--files is {choice!r}; write aside or counted.")
+    aside, exclusions = choice == "aside", lake.manifest.exclusions
+    if not choice or exclusions.are_files_aside(organization) == aside:
+        return
+    if lake.manifest.files.span(organization):
+        raise BadInput(
+            f"{organization} has visits already: `traffic files {choice} --org {organization}` changes that."
+        )
+    if not dry_run:
+        exclusions.switch_files(organization, aside=aside)
 
 
 def judge_past_days(lake: Lake, organization: str) -> None:
@@ -203,6 +223,18 @@ def _report(file: Path, summary: "Summary", domain: str, dry_run: bool, zone: st
         inform("  this log has no user agents: people cannot be distinguished from bots, so no visit counts as human")
     if summary.is_truncated:
         inform("  the file is truncated: what could be read was imported; import the whole file to add the rest")
+
+
+def _report_aside(summary: "Summary", lake: Lake, organization: str) -> None:
+    """Print how many visits answers leave out, and how to leave out files where they are many."""
+    files, by_address, by_rule = (summary.aside[name] for name in ("file", "own_address", "own_rule"))
+    if lake.manifest.exclusions.are_files_aside(organization):
+        inform(f"  {plural(files, 'file')} set aside: answers leave them out")
+    elif 3 * files > summary.visits:
+        share = percentage(files, summary.visits)
+        inform(f"  {share} are files: `traffic files aside --org {organization}` leaves them out of answers")
+    if by_address or by_rule:
+        inform(f"  own visits set aside: {by_address:,} by address, {by_rule:,} by user agent or path")
 
 
 def _report_oddities(summary: "Summary") -> None:

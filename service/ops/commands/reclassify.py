@@ -1,6 +1,6 @@
 """`traffic reclassify`: classifies stored visits again with the current rules."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -8,6 +8,9 @@ from data import Lake
 from data.text import plural
 from service.core.commands.options import DEFAULT_LAKE, LakeOption, OnlyOrganizationOption, chosen_organizations
 from service.core.commands.printing import inform, print_rows, progress_bar
+
+_REASONS: Final = {"file": "file", "own_rule": "excluded"}
+"""What a visit is marked as, by the name of its signal."""
 
 
 def reclassify(
@@ -17,6 +20,7 @@ def reclassify(
 ) -> None:
     """Classify stored visits again if their rules have changed, day by day, and show how many changed category.
 
+    Rules are those of this version, and what `traffic exclude` says of user agents and paths.
     Results of IP verification are kept, because addresses are not stored. If it is interrupted, run it again to
     continue.
 
@@ -33,6 +37,9 @@ def reclassify(
         after = change.after if change.after != change.before else "(other details)"
         ((example, _),) = agents.most_common(1)
         rows.append((change.before, after, f"{agents.total():,}", example or "(none)"))
+    for (name, is_set), count in sorted(result.reasons.items()):
+        before, after = ("counted", _REASONS[name]) if is_set else (_REASONS[name], "counted")
+        rows.append((before, after, f"{count:,}", ""))
     if rows:
         print_rows(("from", "to", "visits", "most frequent user agent"), rows)
     verb = "would be reclassified" if dry_run else "reclassified"

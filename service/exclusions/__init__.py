@@ -1,0 +1,1 @@
+"""What is not counted: files, and visits of the owner."""

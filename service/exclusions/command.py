@@ -1,0 +1,148 @@
+"""`traffic files` and `traffic exclude`: what answers leave out."""
+
+from typing import Annotated, Final, get_args
+
+import typer
+
+from data import BadInput, check_organization
+from data.rules.exclusions import Exclusion, ExclusionKind
+from data.text import percentage, plural
+from service.core.commands.answers import print_answer
+from service.core.commands.confirmation import ask, check_can_ask
+from service.core.commands.options import (
+    DEFAULT_LAKE,
+    CommandRow,
+    FormatOption,
+    LakeOption,
+    OrganizationOption,
+    created_lake,
+    open_lake,
+)
+from service.core.commands.printing import inform, progress_bar
+
+app = typer.Typer(help="Leave your own visits out of answers.", rich_markup_mode=None)
+
+AddressArgument = Annotated[str, typer.Argument(help="an address or a network, such as 203.0.113.0/24")]
+AgentOption = Annotated[str, typer.Option(help="a pattern (RE2) that user agents contain, in any case")]
+PathOption = Annotated[str, typer.Option(help="a path with all below it, such as /admin")]
+
+
+def files(
+    choice: Annotated[str, typer.Argument(help="aside, or counted")],
+    organization: OrganizationOption,
+    yes: Annotated[bool, typer.Option("--yes", help="switch without asking")] = False,
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Leave images, styles, scripts and fonts out of answers, or count them as any visit. They stay stored.
+
+    They count unless you say so. First, it says how many there are; visits that an older version stored are classified
+    again, so that they are known.
+
+    Example: traffic files aside --org acme
+    """
+    if choice not in {"aside", "counted"}:
+        raise BadInput(f"{choice!r} is neither aside nor counted.")
+    from service.exclusions.files import plan_files, switch_files
+
+    check_can_ask(yes, otherwise="go on")
+    opened = open_lake(lake, organization, must_write=True)
+    aside = choice == "aside"
+    if opened.manifest.exclusions.are_files_aside(organization) == aside:
+        inform(f"Files of {organization} are {choice} already.")
+        return
+    with progress_bar("Looking") as progress:
+        plan = plan_files(opened, organization, progress)
+    share = percentage(plan.files, plan.stored) if plan.stored else "none"
+    verb, stored = "leave out" if aside else "count", plural(plan.stored, "stored visit")
+    inform(f"Answers for {organization} will {verb} {plural(plan.files, 'request')} for files, {share} of {stored}.")
+    if aside and plan.unmarked:
+        older = f"{plural(plan.unmarked, 'visit')} of older rules"
+        inform(f"First, the current rules are applied to {older}; {plan.changed:,} of them change.")
+    if not yes:
+        ask("Set them aside?" if aside else "Count them?")
+    with progress_bar("Marking") as progress:
+        switch_files(opened, organization, aside=aside, progress=progress)
+    inform(f"Files of {organization} are {choice}.")
+
+
+@app.command("add")
+def add(
+    organization: OrganizationOption,
+    address: AddressArgument = "",
+    agent: AgentOption = "",
+    path: PathOption = "",
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Set aside visits from an address, by a user agent or on a path: they stay stored, but answers leave them out.
+
+    Addresses are not stored, so such a rule works from now on. `traffic reclassify` applies the others to history.
+
+    Example: traffic exclude add 203.0.113.0/24 --org acme
+    """
+    rule = _rule(address, agent, path)
+    opened = created_lake(lake)
+    is_new = opened.manifest.exclusions.add(check_organization(organization), rule)
+    inform(f"{_KINDS[rule.kind]} {rule.value}: {'set aside from now on' if is_new else 'excluded already'}.")
+    if rule.kind == "address":
+        inform("Visits that landed before stay counted: addresses are not stored.")
+    else:
+        inform(f"For visits that landed before: traffic reclassify --org {organization}")
+
+
+@app.command("list")
+def list_rules(
+    organization: OrganizationOption, output: FormatOption = "table", lake: LakeOption = DEFAULT_LAKE
+) -> None:
+    """Print what an organization excludes, and since when.
+
+    Example: traffic exclude list --org acme
+    """
+    opened = open_lake(lake, organization)
+    rules = [
+        {"kind": rule.kind, "value": rule.value, "since": since.isoformat(timespec="seconds")}
+        for rule, since in opened.manifest.exclusions.dated_rules(organization)
+    ]
+    if rules or output != "table":
+        print_answer(rules, output)
+    if not rules:
+        inform(f"{organization} excludes nothing.")
+
+
+@app.command("remove")
+def remove(
+    organization: OrganizationOption,
+    address: AddressArgument = "",
+    agent: AgentOption = "",
+    path: PathOption = "",
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Count visits again that a rule sets aside. For those that landed before, by agent or path, run reclassify.
+
+    Example: traffic exclude remove --path /admin --org acme
+    """
+    rule = _rule(address, agent, path)
+    opened = open_lake(lake, organization, must_write=True)
+    if not opened.manifest.exclusions.remove(organization, rule):
+        raise BadInput(f"{organization} does not exclude the {rule.kind} {rule.value}; see `traffic exclude list`.")
+    inform(f"{_KINDS[rule.kind]} {rule.value}: counted from now on.")
+    if rule.kind == "address":
+        inform("Visits that it set aside stay so: addresses are not stored.")
+    else:
+        inform(f"For visits that landed before: traffic reclassify --org {organization}")
+
+
+_KINDS: Final = {"address": "Visits from", "agent": "Visits by", "path": "Visits to"}
+
+
+def _rule(address: str, agent: str, path: str) -> Exclusion:
+    """The one rule that is given. Raises BadInput unless it is one, and valid."""
+    from data.rules.own_rules import checked_exclusion
+
+    given = {"address": address, "agent": agent, "path": path}
+    kinds = [kind for kind in get_args(ExclusionKind) if given[kind]]
+    if len(kinds) != 1:
+        raise BadInput("give one of an address, --agent or --path.")
+    return checked_exclusion(kinds[0], given[kinds[0]])
+
+
+COMMANDS: Final = {"files": CommandRow(files), "exclude": app}

@@ -1,0 +1,49 @@
+"""Sets files aside, or counts them: says first what changes, marks history, then switches in one epoch."""
+
+from dataclasses import dataclass
+
+from data import Lake
+from data.progress import Progress, ignore_progress
+from data.signals import BITS
+from data.sql import read_sql
+from data.store.engines import rewriting_engine
+from data.store.rewriting import partitions, readable
+from data.tasks.reclassification import ReasonChange, Reclassifier
+from queries import RollupBuilder
+
+
+@dataclass(frozen=True)
+class FilesPlan:
+    """What setting files aside would change."""
+
+    stored: int  # visits of the organization
+    files: int  # of which are files
+    unmarked: int  # visits of older rules, which are classified again first
+    changed: int  # of which get another class
+
+
+def plan_files(lake: Lake, organization: str, progress: Progress = ignore_progress) -> FilesPlan:
+    """Count the files of an organization, also those that older versions stored without a mark.
+
+    Raises LakeDamaged for a damaged file.
+    """
+    found = Reclassifier(lake).run([organization], dry_run=True, progress=progress)
+    stored = files = 0
+    with rewriting_engine(lake.staging) as engine:
+        for _, of_day in partitions(lake, organization):
+            asked = {"files": readable(lake, *of_day), "bit": BITS["file"]}
+            ((visits, marked),) = engine.execute(read_sql("data.tasks", "sql/count_files"), asked).fetchall()
+            stored, files = stored + visits, files + marked
+    new = found.reasons[ReasonChange("file", is_set=True)] - found.reasons[ReasonChange("file", is_set=False)]
+    return FilesPlan(stored, files + new, found.rewritten, found.changed)
+
+
+def switch_files(lake: Lake, organization: str, *, aside: bool, progress: Progress = ignore_progress) -> None:
+    """Set files aside or count them, and count closed days ahead. Raises LakeDamaged for a damaged file.
+
+    History is marked first, day by day, and the switch is last: meanwhile, answers are those of before.
+    """
+    if aside:
+        Reclassifier(lake).run([organization], progress=progress)
+    lake.manifest.exclusions.switch_files(organization, aside=aside)
+    RollupBuilder(lake).run()
