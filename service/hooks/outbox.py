@@ -42,8 +42,7 @@ class HookConflict(StateConflict, BadInput):
     """The state of the hook does not allow it."""
 
     def __init__(self, problem: str) -> None:
-        super().__init__(problem)
-        self.args = (problem,)
+        super().__init__(problem, text=problem)
 
 
 def enqueue(

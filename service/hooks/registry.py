@@ -35,8 +35,7 @@ class NoSuchHook(NotFound, BadInput):
     """The organization has no hook, or the hook no delivery, with this id."""
 
     def __init__(self, problem: str) -> None:
-        super().__init__("Hook or delivery not found.", "List the hooks to see their ids.")
-        self.args = (problem,)
+        super().__init__("Hook or delivery not found.", "List the hooks to see their ids.", text=problem)
 
 
 class Hooks:

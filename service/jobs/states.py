@@ -80,18 +80,16 @@ class JobNotFound(NotFound, BadInput):
     """The organization has no job, or the job no implementation, with this id."""
 
     def __init__(self, problem: str) -> None:
-        super().__init__(sentence(problem), "GET /jobs lists the jobs of the organization.")
-        self.args = (problem,)
+        super().__init__(sentence(problem), "GET /jobs lists the jobs of the organization.", text=problem)
 
 
 class JobConflict(StateConflict, TrafficError):
     """The job's status does not allow what was asked; None for a job that does not exist yet."""
 
     def __init__(self, problem: str, job_status: str | None = None, version: int | None = None) -> None:
-        super().__init__(problem)
+        super().__init__(problem, text=problem)
         known = {"status": job_status, "version": version}
         self.body |= {name: value for name, value in known.items() if value is not None}
-        self.args = (problem,)
         self.job_status = job_status
         self.version = version
 
@@ -107,8 +105,7 @@ class TooLarge(BodyTooLarge, BadInput):
     """A text exceeds its limit."""
 
     def __init__(self, problem: str) -> None:
-        super().__init__(sentence(problem), "Send less text.")
-        self.args = (problem,)
+        super().__init__(sentence(problem), "Send less text.", text=problem)
 
 
 def next_status(action: str, status: str) -> str | None:

@@ -43,12 +43,21 @@ class Problem(Exception):
     sent_headers: ClassVar[Mapping[str, str]] = {}
 
     def __init__(
-        self, error: str = "", message: str = "", headers: Mapping[str, str] | None = None, **more: object
+        self,
+        error: str = "",
+        message: str = "",
+        headers: Mapping[str, str] | None = None,
+        text: str = "",
+        **more: object,
     ) -> None:
-        """Whatever is not given is the class's. `more` are further members of the body."""
+        """Whatever is not given is the class's. `more` are further members of the body.
+
+        `text` is what str() returns instead of error and message. Problems that are BadInput or another TrafficError,
+        too, have their reason alone there: pages and commands print it, without advice for callers of the API.
+        """
         self.headers = dict(headers or self.sent_headers)
         self.body: dict[str, object] = {"error": error or self.error, "message": message or self.message, **more}
-        super().__init__(f"{self.body['error']} {self.body['message']}")
+        super().__init__(text or f"{self.body['error']} {self.body['message']}")
 
 
 class MalformedRequest(Problem):

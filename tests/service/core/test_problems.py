@@ -1,0 +1,40 @@
+"""Problems: what callers of the API are told, and what pages and commands print of the same error."""
+
+import pytest
+
+import service.app.operations  # noqa: F401  # which imports the problems of all rooms
+from data import TrafficError
+from service.core.http.errors import NotFound, Problem
+
+
+def subclasses(kind):
+    """A class and all that are derived from it."""
+    return {kind}.union(*map(subclasses, kind.__subclasses__()))
+
+
+REASONED = sorted(subclasses(Problem) & subclasses(TrafficError), key=lambda kind: kind.__name__)
+
+
+@pytest.mark.parametrize("kind", REASONED)
+def test_pages_and_commands_print_the_reason_alone(kind):
+    assert str(kind("the reason.")) == "the reason."
+
+
+@pytest.mark.parametrize("kind", REASONED)
+def test_callers_get_the_error_with_advice(kind):
+    assert {*kind("the reason.").body} == {"error", "message"}
+    assert all(kind("the reason.").body.values())
+
+
+def test_another_problem_prints_error_and_advice():
+    assert str(NotFound()) == "Not found. Check the address."
+
+
+def test_jobs_and_hooks_have_problems_with_a_reason():
+    assert {kind.__name__ for kind in REASONED} >= {
+        "JobNotFound",
+        "JobConflict",
+        "TooLarge",
+        "NoSuchHook",
+        "HookConflict",
+    }
