@@ -20,7 +20,7 @@ HOST = "go.acme.test"
 MANUAL = (ROOT / "data/logs/README.md").read_text("utf-8")
 (NGINX,) = re.findall("^log_format visits '(.*)';$", MANUAL, re.MULTILINE)
 (APACHE,) = re.findall('^LogFormat "(.*)" visits$', MANUAL, re.MULTILINE)
-CAPTURES = "\n".join(re.findall("capture request header .*", MANUAL))
+CAPTURES = "\n".join(re.findall("^(?:http-request )?capture .*", MANUAL, re.MULTILINE))
 OF_NGINX = """
     listen 127.0.0.1:{tls} ssl;
     ssl_certificate {certificate};
@@ -45,6 +45,24 @@ OF_HAPROXY = """
     log 127.0.0.1:{syslog} len 8192 local0
     {captures}
     http-request return status 200 content-type text/plain string here
+"""
+OF_CADDY = """
+    respond here
+}}
+(visits) {{
+    bind 127.0.0.1
+    log {{
+        output file {log}
+        format {encoder}
+    }}
+    respond here
+}}
+http://{host}:{plain} {{
+    import visits
+}}
+https://{host}:{tls} {{
+    tls {certificate} {certificate}
+    import visits
 """
 PROXY = """
     listen 127.0.0.1:{tls} ssl;
@@ -118,6 +136,28 @@ def serving_pages(name, folder, tls):
         yield port
 
 
+@contextmanager
+def haproxy(folder, tls):
+    """The plain port of an HAProxy with the recommended captures; its lines are in the log afterwards."""
+    with socket.socket(type=socket.SOCK_DGRAM) as syslog, tls["log"].open("wb") as log:
+        syslog.bind(("127.0.0.1", 0))
+        values = {**tls, "syslog": syslog.getsockname()[1], "captures": CAPTURES}
+        with serving("haproxy", folder, OF_HAPROXY.format(**values)) as port:
+            yield port
+        syslog.settimeout(5)
+        while not all(path in tls["log"].read_text() for path in WANTED):
+            log.write(syslog.recv(8_192).rstrip(b"\n") + b"\n")
+            log.flush()
+
+
+def visit_through_proxy(folder, behind, tls):
+    """Let Chromium and curl visit a server through an nginx in front of it."""
+    (folder / "front").mkdir()
+    front = {**tls, "tls": free_port(), "behind": behind}
+    with serving("nginx", folder / "front", PROXY.format(**front)) as port:
+        visit(folder, port, front["tls"])
+
+
 @pytest.mark.parametrize(("name", "layout"), [("nginx", NGINX), ("apache2", APACHE)])
 def test_a_recommended_line_tells_what_was_sent(lake, tmp_path, tls, name, layout):
     with serving_pages(name, tmp_path, tls) as port:
@@ -127,22 +167,26 @@ def test_a_recommended_line_tells_what_was_sent(lake, tmp_path, tls, name, layou
 
 @pytest.mark.parametrize(("name", "layout"), [("nginx", NGINX), ("apache2", APACHE)])
 def test_a_recommended_line_behind_a_proxy_tells_the_same(lake, tmp_path, tls, name, layout):
-    (tmp_path / "front").mkdir()
     with serving_pages(name, tmp_path, tls) as behind:
-        front = {**tls, "tls": free_port(), "behind": behind}
-        with serving("nginx", tmp_path / "front", PROXY.format(**front)) as port:
-            visit(tmp_path, port, front["tls"])
+        visit_through_proxy(tmp_path, behind, tls)
     assert facts(lake, tls["log"], layout=parse_layout(layout)) == WANTED
 
 
 def test_the_recommended_captures_of_haproxy_tell_what_was_sent(lake, tmp_path, tls):
-    with socket.socket(type=socket.SOCK_DGRAM) as syslog, tls["log"].open("wb") as log:
-        syslog.bind(("127.0.0.1", 0))
-        values = {**tls, "syslog": syslog.getsockname()[1], "captures": CAPTURES}
-        with serving("haproxy", tmp_path, OF_HAPROXY.format(**values)) as port:
-            visit(tmp_path, port, tls["tls"])
-        syslog.settimeout(5)
-        while not all(path in tls["log"].read_text() for path in WANTED):
-            log.write(syslog.recv(8_192).rstrip(b"\n") + b"\n")
-            log.flush()
+    with haproxy(tmp_path, tls) as port:
+        visit(tmp_path, port, tls["tls"])
     assert facts(lake, tls["log"], log_format="haproxy") == WANTED
+
+
+def test_the_captures_of_haproxy_behind_a_proxy_tell_the_same(lake, tmp_path, tls):
+    with haproxy(tmp_path, tls) as behind:
+        visit_through_proxy(tmp_path, behind, tls)
+    assert facts(lake, tls["log"], log_format="haproxy") == WANTED
+
+
+@pytest.mark.parametrize("encoder", ["json", "console"])
+def test_a_real_caddy_tells_what_was_sent(lake, tmp_path, tls, encoder):
+    plain = free_port()
+    with serving("caddy", tmp_path, OF_CADDY.format(host=HOST, plain=plain, encoder=encoder, **tls)):
+        visit(tmp_path, plain, tls["tls"])
+    assert facts(lake, tls["log"]) == WANTED

@@ -1,7 +1,8 @@
 -- HAProxy's `option httplog`, and `httpslog`, which has more behind the request, after whatever syslog writes before.
 -- Evidence: https://docs.haproxy.org/2.6/configuration.html#8.2.3 and #8.6 (" # { | } are written as # and two digits)
 -- Captured request headers must be Host, User-Agent and Referer, in this order, and may go on with Sec-Fetch-Mode,
--- Sec-Fetch-Dest, Sec-Purpose, Accept-Language and Signature-Agent. A frontend with ~ has TLS.
+-- Sec-Fetch-Dest, Sec-Purpose, Accept-Language, Signature-Agent, and the last values of X-Forwarded-For and
+-- X-Forwarded-Proto. A frontend with ~ has TLS.
 -- A connection that its client ended (C) or left silent (c) before it had sent a request (R, <BADREQ>) gives no row:
 -- browsers open spare ones. Evidence: https://docs.haproxy.org/2.6/configuration.html#8.5
 -- The times are local: their offset from UTC is that of syslog's time where it has one.
@@ -24,7 +25,7 @@ SELECT
     bytes,
     coalesce(non_empty(hash_decoded(captured[1])), regexp_extract(request_line, '^\S+ [a-z]+://([^/?# ]*)', 1)) AS domain,
     v.ip,
-    '' AS forwarded,
+    coalesce(captured[9], '') AS forwarded,
     local_time(v.logged_at || ' ' || CASE WHEN shift.hours = '' THEN '+0000' ELSE shift.hours || shift.minutes END)
         AS visited_at,
     request.method,
@@ -36,13 +37,13 @@ SELECT
     escape_backslashes(hash_decoded(captured[2])) AS user_agent,
     '' AS country,
     CASE WHEN ends_with(v.frontend, '~') THEN 'https' ELSE 'http' END AS scheme,
-    CAST(NULL AS VARCHAR) AS forwarded_proto,
+    nullif(captured[10], '') AS forwarded_proto,
     captured[4] AS fetch_mode,
     captured[5] AS fetch_dest,
     captured[6] AS purpose,
     captured[7] AS accept_language,
     captured[8] AS signature_agent,
-    v.closing = '"' AND len(captured) IN (1, 3, 8) AS is_complete,
+    v.closing = '"' AND len(captured) IN (1, 3, 10) AS is_complete,
     CASE WHEN v.closing = '"' THEN 'captured request headers are not Host, User-Agent and Referer'
         WHEN v.request <> '' THEN 'cut short inside the request'
         WHEN is_haproxy THEN 'not a request (another message of HAProxy)' END AS reject_reason,

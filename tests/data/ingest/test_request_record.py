@@ -166,8 +166,11 @@ OTHERS = [
     ("traefik", {"{": '{"request_Sec-Fetch-Site": "none", '}, "fetch_sent"),
     ("haproxy", {}, "https"),
     ("haproxy", {"web~": "web"}, "plain_http"),
-    ("haproxy", {"t.co/x}": "t.co/x|navigate|document||de|}"}, "https fetch_sent navigation language_sent"),
-    ("haproxy", {"t.co/x}": "t.co/x|||||}"}, "https fetch_absent language_absent"),
+    ("haproxy", {"t.co/x}": "t.co/x|navigate|document||de|||}"}, "https fetch_sent navigation language_sent"),
+    ("haproxy", {"t.co/x}": "t.co/x|||||||}"}, f"https {NOTHING_SENT}"),
+    ("haproxy", {"203.0.113.7": "10.0.0.1", "web~": "web", "t.co/x}": "t.co/x||||||198.51.100.7|https}"},
+     f"https {NOTHING_SENT}"),
+    ("haproxy", {"203.0.113.7": "10.0.0.1", "t.co/x}": "t.co/x|||||||}"}, NOTHING_SENT),
 ]  # fmt: skip
 
 

@@ -24,7 +24,7 @@ input(type="imuxsock" Socket="{folder}/socket")
 action(type="omfile" file="{folder}/haproxy.log" template="RSYSLOG_FileFormat")
 """
 MANUAL = (ROOT / "data/logs/README.md").read_text("utf-8")
-CAPTURES = "".join(f"    {line}\n" for line in re.findall("capture request header .*", MANUAL))
+CAPTURES = "".join(f"    {line}\n" for line in re.findall("^(?:http-request )?capture .*", MANUAL, re.MULTILINE))
 INSIDE = f"""
     option httplog
     log global
