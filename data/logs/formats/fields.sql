@@ -155,6 +155,8 @@ WITH directives AS (
         list_position(names, 'cs-headers-count') AS headers_count,
         list_position(names, 'c-country') AS country,
         coalesce(list_position(names, 'x-forwarded-for'), list_position(names, 'cs(x-forwarded-for)')) AS forwarded,
+        coalesce(list_position(names, 'x-forwarded-proto'), list_position(names, 'cs(x-forwarded-proto)'))
+            AS forwarded_proto,
         list_position(names, 'cs-protocol') AS scheme, list_position(names, 'cs(sec-fetch-mode)') AS fetch_mode,
         list_position(names, 'cs(sec-fetch-dest)') AS fetch_dest,
         list_position(names, 'cs(sec-fetch-site)') AS fetch_site, list_position(names, 'cs(sec-purpose)') AS purpose,
@@ -182,6 +184,7 @@ SELECT
     non_empty(cells[user_agent]) AS user_agent,
     country_of(cells[country]) AS country,
     cells[scheme] AS scheme,
+    non_empty(cells[forwarded_proto]) AS forwarded_proto,
     dash_as_empty(cells[fetch_mode]) AS fetch_mode,
     dash_as_empty(cells[fetch_dest]) AS fetch_dest,
     dash_as_empty(cells[fetch_site]) AS fetch_site,

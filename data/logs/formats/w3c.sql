@@ -16,7 +16,7 @@ SELECT
     escape_backslashes(replace(replace(replace(user_agent, '++', ' ' || chr(1)), '+', ' '), chr(1), '+')) AS user_agent,
     country,
     scheme,
-    CAST(NULL AS VARCHAR) AS forwarded_proto,
+    forwarded_proto,
     fetch_mode,
     fetch_dest,
     fetch_site,

@@ -155,6 +155,7 @@ OTHERS = [
     ("w3c", {" cs-host": " cs(Sec-Fetch-Mode)", "go.example.com": "navigate"}, "fetch_sent navigation"),
     ("w3c", {" cs-host": " cs(Sec-Fetch-Site)", "go.example.com": "none"}, "fetch_sent"),
     ("w3c", {" cs-host": " cs(Sec-Fetch-Site)", "go.example.com": "-"}, "fetch_absent"),
+    ("w3c", {" cs-host": " X-Forwarded-Proto", "go.example.com": "https", "203.0.113.7": "10.0.0.1"}, "https"),
     ("nginx-json", {"{": '{"http_sec_fetch_site": "none", '}, "fetch_sent"),
     ("nginx-json", {"{": '{"http_sec_fetch_site": "", '}, "fetch_absent"),
     ("alb", {}, "https"),
