@@ -29,6 +29,7 @@ from service.core import control_database
 from service.core.control_database import CONTROL, ControlDatabase
 from service.core.encoding import encode
 from service.dashboard.shares import ShareStore
+from service.exclusions.files import plan_files, switch_files
 from service.hooks.registry import Hooks
 from service.jobs.store import Jobs
 from tests.recount import local_time, recount
@@ -84,13 +85,16 @@ def visits_of(lake, organization):
     return [row | {"organization": organization, "day": local_time(row).date()} for row in rows]
 
 
-def recounted(lake, organization):
+def recounted(lake, organization, *, files_aside=False):
     rows = pq.read_table(links_path(lake, organization), partitioning=None).to_pylist()
     links = [row | {"organization": organization} for row in rows]
     visits, scope = visits_of(lake, organization), Scope(organization, *DAYS)
     countries, behaviour = {"DE": "Germany", "US": "United States"}, organization == "acme"
     return {
-        name: orjson.loads(encode(recount(name, visits, scope, links, None, countries, behaviour))) for name in NAMES
+        name: orjson.loads(
+            encode(recount(name, visits, scope, links, None, countries, behaviour, files_aside=files_aside))
+        )
+        for name in NAMES
     }
 
 
@@ -164,3 +168,27 @@ def test_its_answers_are_those_of_a_recount_and_it_goes_on(lake, organization, t
     erased = Eraser(lake, lambda: LATER).run(organization, Criteria(domain="www.example")).visits
     assert erased == added
     assert recounted(lake, organization) == answers(lake, organization)
+
+
+@pytest.mark.parametrize("organization", ORGANIZATIONS)
+def test_its_files_are_set_aside_and_counted_again(lake, organization, tmp_path):
+    pending.flush_all(lake)
+    log = tmp_path / "files.log"
+    log.write_text(
+        "".join(
+            f"203.0.113.{number} - - [{NOW - timedelta(days=1, hours=number):%d/%b/%Y:%H:%M:%S} +0000] "
+            f'"GET {path} HTTP/1.1" 200 500 "-" "{CHROME}"\n'
+            for number, path in enumerate(("/a.css", "/b.png", "/sale", "/c.js?v=1"))
+        )
+    )
+    importer = Importer(lake, lambda: LATER)
+    importer.run(log, Options(organization, "www.example"))
+    importer.readers.close()
+    counted = len(visits_of(lake, organization))
+    assert plan_files(lake, organization)[:2] == (counted, 3)
+    totals = []
+    for aside in (True, False):
+        switch_files(lake, organization, aside=aside)
+        assert recounted(lake, organization, files_aside=aside) == answers(lake, organization)
+        totals.append(answers(lake, organization)["dashboard"]["overview"]["total_visits"])
+    assert totals[1] - totals[0] == 3

@@ -1,6 +1,6 @@
 """Sets files aside, or counts them: says first what changes, marks history, then switches in one epoch."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from data import Lake
 from data.progress import Progress, ignore_progress
@@ -12,8 +12,7 @@ from data.tasks.reclassification import ReasonChange, Reclassifier
 from queries import RollupBuilder
 
 
-@dataclass(frozen=True)
-class FilesPlan:
+class FilesPlan(NamedTuple):
     """What setting files aside would change."""
 
     stored: int  # visits of the organization
