@@ -22,6 +22,7 @@ from service.intake.commands.importing import (
     DomainOption,
     FormatOption,
     LayoutOption,
+    existing_database,
     importer_of,
     judge_past_days,
     options_of,
@@ -76,8 +77,9 @@ def follow(
     drop = _drop_of(log, once)
     console = messages()
     options = options_of(organization, domain, log_format, layout, columns, short_code_pattern, skip_assets)
+    database = existing_database(geoip)
     opened = Lake(lake, create=True)
-    importer = importer_of(opened, trusted_proxies, geoip)
+    importer = importer_of(opened, trusted_proxies, database)
     console.print(f"Lake: {opened.root}")
     status = _Status(console, log)
 

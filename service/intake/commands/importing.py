@@ -79,12 +79,13 @@ def import_logs(
     Example: traffic import /var/log/nginx/access.log* --org acme --domain go.example.com
     """
     options = options_of(organization, domain, log_format, layout, columns, short_code_pattern, skip_assets)
+    database = existing_database(geoip)
     summaries = []
     with ExitStack() as stack:
         is_made_up = dry_run and is_new(lake)
         root = Path(stack.enter_context(TemporaryDirectory(prefix="traffic-"))) if is_made_up else lake
         opened = Lake(root, create=True)
-        importer = importer_of(opened, trusted_proxies, geoip)
+        importer = importer_of(opened, trusted_proxies, database)
         inform(f"Lake: {lake.absolute()}")
         choose_files(opened, organization, files_choice, dry_run)
         if again and not (yes or dry_run):
@@ -149,16 +150,23 @@ def options_of(
     )
 
 
-def importer_of(lake: Lake, trusted_proxies: str, geoip: str) -> "Importer":
+def existing_database(geoip: str) -> Path | None:
+    """The country database that is named, if one is. Raises BadInput if it does not exist."""
+    if geoip and not Path(geoip).exists():
+        raise BadInput(f"--geoip (or TRAFFIC_GEOIP) is {geoip}, which does not exist; name a country database.")
+    return Path(geoip) if geoip else None
+
+
+def importer_of(lake: Lake, trusted_proxies: str, database: Path | None) -> "Importer":
     """The importer given by the flags; without countries, and with a message, if their database cannot be read."""
     from data.ingest.importer import Importer
 
     countries = None
     try:
-        if geoip or lake.country_database.exists():
+        if database or lake.country_database.exists():
             from data.store.country_file import country_database
 
-            countries = country_database(lake, Path(geoip) if geoip else None)
+            countries = country_database(lake, database)
     except BadInput as error:
         unknown = "countries are unknown unless the log contains them; `traffic countries` sets up a database."
         inform(f"traffic: {error}; {unknown}")
