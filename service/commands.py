@@ -10,6 +10,7 @@ from importlib.metadata import version
 from typing import Annotated, Final
 
 import typer
+from typer.main import get_command
 
 from data import BadInput, TrafficError
 from service import serve
@@ -75,6 +76,8 @@ for _group in (app, *(one for one in _COMMANDS.values() if isinstance(one, typer
         _one.cls = _one.cls if issubclass(_one.cls or typer.core.TyperCommand, Command) else Command
         _words = " ".join(((_one.callback and _one.callback.__doc__) or "").split())
         _one.short_help = f"{_words.partition('. ')[0].rstrip('.')}."
+PROGRAM: Final = get_command(app)
+"""The tree of all commands."""
 
 
 def _shortage(error: MemoryError | RuntimeError) -> tuple[str, int]:
@@ -91,7 +94,7 @@ def _shortage(error: MemoryError | RuntimeError) -> tuple[str, int]:
 def main() -> None:
     """Run one command. Exit code 2: invalid argument or file, nothing was changed; 1: the command failed."""
     try:
-        sys.exit(app(sys.argv[1:] or ["--help"], standalone_mode=False) or 0)
+        sys.exit(PROGRAM(sys.argv[1:] or ["--help"], standalone_mode=False) or 0)
     except (typer.Abort, KeyboardInterrupt):
         message, code = "stopped.", 130
     except typer.TyperException as error:

@@ -19,7 +19,6 @@ from typing import NamedTuple
 
 import httpx2
 import pytest
-import typer.main
 from jinja2 import FileSystemBytecodeCache
 from starlette.testclient import TestClient
 
@@ -34,7 +33,6 @@ from service.core.pages import rendering
 from service.core.settings import read_settings, setting
 from tests.support.block_readers import reuse_engines
 from tests.support.control import open_store
-from tests.support.described import describe_once
 from tests.support.failing_store import failing_store
 from tests.support.forks import ROOT, Forked, Forks, without_settings
 from tests.support.provider import real_provider
@@ -84,8 +82,6 @@ def _made_once(tmp_path_factory):
 
     with pytest.MonkeyPatch.context() as patch:
         reuse_engines(patch)
-        describe_once(patch)  # a third of the start of an application
-        patch.setattr(typer.main, "get_command", functools.cache(typer.main.get_command))
         patch.setattr(rendering, "environment", with_compiled_templates)
         yield
 

@@ -13,12 +13,11 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
-from typer.main import get_command
 from typer.testing import CliRunner
 
 from data.logs.formats import FORMATS
 from queries import CATALOG
-from service.commands import app, main
+from service.commands import PROGRAM, app, main
 from service.core.settings import SETTINGS
 from service.demo.sample import Sample
 from tests.support.docs import BENCHMARKS, BLOCKS, DOCUMENTS, FLOORS, README, REQUIREMENTS, ROOMS, ROOT, generated
@@ -27,7 +26,6 @@ TEXTS = {path: path.read_text("utf-8") for path in DOCUMENTS}
 FLOOR_OF_ROOM = {room: floor for room in ROOMS for floor in FLOORS if room.is_relative_to(floor.parent)}
 MAX_README_BYTES = 9_000
 WRITTEN_BY_A_PROGRAM = {ROOT / "benchmarks/figures.md"}
-PROGRAM = get_command(app)
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 DEPENDENCIES, PINS = PROJECT["project"]["dependencies"], PROJECT["tool"]["uv"]["constraint-dependencies"]
 

@@ -19,13 +19,12 @@ import duckdb
 import httpx2
 import pyarrow.parquet as pq
 import pytest
-from typer.main import get_command
 
 from data import BOT_CATEGORIES
 from queries import ENDPOINTS, ENTRIES
 from service.access.api_keys import ApiKeys
-from service.commands import app
 from service.server import run as server
+from tests.support.command_tree import COMMANDS
 from tests.support.control import open_store, owner
 from tests.support.forks import ROOT, without_settings
 from tests.support.log_lines import lines
@@ -180,15 +179,6 @@ def test_views_describe_every_column_that_a_query_can_read(filled):
 
 
 # The program as a whole
-
-
-def leaves(command, *words):
-    """The words of every command below a group, or of the command itself."""
-    below = getattr(command, "commands", None)
-    return [found for name in below for found in leaves(below[name], *words, name)] if below else [words]
-
-
-COMMANDS = [" ".join(words) for words in leaves(get_command(app))]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -25,7 +25,6 @@ import service.commands
 import service.program
 import service.server.run
 from data.rules.classifier import Classifier
-from tests.support.described import describe_once
 from tests.support.relations import share_file
 from tests.support.sockets import read_until
 
@@ -37,7 +36,6 @@ def load(folder):
     for module in (data.ingest.importer, data.ingest.live, data.tasks.reclassification):
         module.Classifier = rules
     share_file(pytest.MonkeyPatch(), folder)
-    describe_once(pytest.MonkeyPatch())
     gc.collect()
     gc.freeze()  # what is loaded stays: no process that is forked looks at it again, not even at its end,
     atexit.register(os.dup2, os.open(os.devnull, os.O_WRONLY), 2)  # at which libraries complain of what stays
