@@ -21,6 +21,7 @@ _DERIVED: Final = {
     "organization": "the organization whose visits or links these are",
     "landed_category": "the category before the visits of the whole day were considered",
     "aside": "why a visit is not counted: `file` where files are set aside, `own` if its owner excludes it; or NULL",
+    "is_file": "whether a page loaded it as a part of itself: an image, a style, a script or a font, counted or not",
     "start_date": "first day of the scope",
     "end_date": "last day of the scope",
     "ten_thousandths": "what one visit is worth, in 1/10,000 of the currency",

@@ -63,6 +63,13 @@ UNIDENTIFIED_VISITS = Field(
     "unidentified_visits", COUNT, "requests without a client address, which unique_visitors leaves out"
 )
 SIGNAL = Field("signal", TEXT, "total, or what the visits of a day showed: " + ", ".join(one.name for one in SIGNALS))
+STORED = Field("stored", COUNT, "all stored requests, also those that are not counted")
+FILES = Field("files", COUNT, "of these, files, which count as well unless they are set aside")
+OWN = Field("own", COUNT, "of these, visits that are not counted because their owner excludes them")
+DISGUISED = Field("disguised", COUNT, "of these, requests under a browser's name that count as a bot's, by their day")
+REASON = Field("reason", TEXT, "file, own, disguised, probe or no_agent: why no number of people has the request")
+REQUESTED_AT = Field("visited_at", TIMESTAMP, "time of the request")
+USER_AGENT = Field("user_agent", TEXT, "the user agent as it was sent, or unknown")
 ALONE = Field("alone", COUNT, "of these, requests that showed nothing else")
 PAGES_ACCESSED = Field(
     "pages_accessed", COUNT, "distinct non-empty requested paths; of (other), the sum over its agents"
@@ -182,6 +189,7 @@ REFUSED = Field("refused", COUNT, "requests answered with 401, 402, 403, 405, 40
 STATUS = Field("status", TEXT, "HTTP status of the answers, or unknown")
 STATUSES = Field("statuses", TEXT, "HTTP statuses of the refusals, separated by commas")
 PROBES = Field("probes", COUNT, "requests for paths that only vulnerability scanners ask for")
+NO_AGENT = Field("no_agent", COUNT, "of these, other requests without a user agent")
 ERRORS = Field("errors", COUNT, "requests answered with 500 to 599")
 PEOPLE = Field("people", COUNT, "of these, requests by people, including AI referrals")
 REFERRALS_BEFORE = Field("referrals_before", COUNT, "visits of people sent in the first 14 of the 28 days")

@@ -56,6 +56,7 @@ class Question:
     visits: list[Visit]  # in scope
     seen: list[Visit]  # in the days in scope, whatever the filters
     stored: list[Visit]  # the same with those that are set aside
+    files_aside: bool
     links: list[Mapping[str, Any]]
     values: list[tuple[str, int, str]]
     countries: Mapping[str, str]
@@ -89,6 +90,7 @@ def recount(
         visits=[visit for visit in seen if _passes(visit, scope)],
         seen=seen,
         stored=stored,
+        files_aside=files_aside,
         links=[link for link in links if link["organization"] == scope.organization],
         values=[(category, 0, "USD") for category in CATEGORIES] if values is None else list(values),
         countries=countries or {},
@@ -621,6 +623,51 @@ def _disguised(question: Question) -> list[Row]:
     return sorted(rows, key=lambda row: (row["visits"], row["alone"], row["signal"]), reverse=True)
 
 
+def _reason_left_out(question: Question, visit: Visit) -> str | None:
+    bits = visit.get("signals") or 0
+    if bits & (BITS["own_address"] | BITS["own_rule"]):
+        return "own"
+    if question.files_aside and _is_marked_file(visit):
+        return "file"
+    if visit["detection_method"] == "behaviour":
+        return "disguised"
+    if visit["bot_category"] in PEOPLE:
+        return None
+    return "probe" if visit["is_malicious"] else "no_agent" if visit["user_agent"] is None else None
+
+
+def _is_marked_file(visit: Visit) -> bool:
+    return bool((visit.get("signals") or 0) & BITS["file"])
+
+
+def _files(question: Question) -> Row:
+    return {"visits": len(question.visits), "files": sum(map(_is_marked_file, question.visits))}
+
+
+def _left_out(question: Question) -> list[Row]:
+    columns = {"own": "own", "disguised": "disguised", "probes": "probe", "no_agent": "no_agent"}
+    days = _grouped((visit for visit in question.stored if _passes(visit, question.scope)), itemgetter("day"))
+    rows = []
+    for day in question.days:
+        mine = days.get(day, [])
+        reasons = Counter(_reason_left_out(question, visit) for visit in mine)
+        counts = {name: reasons[reason] for name, reason in columns.items()}
+        rows.append({"date": day, "stored": len(mine), "files": sum(map(_is_marked_file, mine)), **counts})
+    return rows
+
+
+def _left_out_requests(question: Question) -> list[Row]:
+    rows = []
+    for visit in question.stored:
+        if (reason := _reason_left_out(question, visit)) and _passes(visit, question.scope):
+            row = {"reason": reason, "visited_at": visit["visited_at"]}
+            rows.append(row | {name: word(visit, name) for name in ("user_agent", "domain", "path", "status")})
+    rows.sort(key=itemgetter("user_agent", "domain", "path", "status", "reason"))
+    rows.sort(key=itemgetter("visited_at"), reverse=True)
+    parts = _grouped(rows, lambda row: row["reason"] in ("own", "file")).values()
+    return [row for row in rows if any(row is one for part in parts for one in part[:20])]
+
+
 def _invented_links(question: Question) -> list[Row]:
     answered = {(visit["domain"], visit["path"]) for visit in question.stored if _may_be_answered(visit)}
     links = {(link["short_code"], link["domain"]) for link in question.links}
@@ -928,6 +975,9 @@ ENTRIES: Final[dict[str, Answer]] = {
     "bot-traffic": _bot_traffic,
     "filter-values": _filter_values,
     "disguised": _disguised,
+    "files": _files,
+    "left-out": _left_out,
+    "left-out-requests": _left_out_requests,
     "visits-by-hour": _visits_by_hour,
     "source-links": _source_links,
     "operators": _operators,

@@ -15,3 +15,12 @@ CREATE MACRO reason_aside(signals) AS
 
 CREATE MACRO is_disguised(landed_category, signals) AS
     coalesce(getvariable('behaviour'), FALSE) AND is_person(landed_category) AND convicts(signals);
+
+-- Why a visit is in no number of people, where more than the name of its agent says so: what sets it aside, or what shows
+-- that it is a bot. NULL for all others.
+CREATE MACRO reason_left_out(aside, bot_category, detection_method, is_malicious, user_agent) AS CASE
+    WHEN aside IS NOT NULL THEN aside
+    WHEN detection_method = 'behaviour' THEN 'disguised'
+    WHEN is_person(bot_category) THEN NULL
+    WHEN is_malicious THEN 'probe'
+    WHEN user_agent IS NULL THEN 'no_agent' END;

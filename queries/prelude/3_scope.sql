@@ -11,7 +11,7 @@ CREATE VIEW scope AS SELECT unnest(CAST(getvariable('scope') AS scope)) WHERE ge
 -- is used only while such files are read.
 -- Of signals, facts of requests are left out: no answer reads them.
 -- bot_category is the class that a visit has with the signals of its day; landed_category is the one that it landed with.
--- aside_bits is 0 for visits that are counted.
+-- aside_bits is 0 for visits that are counted; is_file is the same whether files are counted or not.
 CREATE MACRO read_visits_with_aside(visit_files) AS TABLE
 SELECT * EXCLUDE (disguised) REPLACE (
     CASE WHEN disguised THEN 'other_bot' ELSE bot_category END AS bot_category,
@@ -23,7 +23,8 @@ SELECT * EXCLUDE (disguised) REPLACE (
     CASE WHEN disguised THEN 'behaviour' ELSE detection_method END AS detection_method,
     CASE WHEN disguised THEN 'bot' ELSE device_type END AS device_type,
     signals & listed_signals() AS signals
-), bot_category AS landed_category, aside_bits(signals) AS aside_bits
+), bot_category AS landed_category, aside_bits(signals) AS aside_bits,
+    coalesce(signals, 0) & file_signal() <> 0 AS is_file
 FROM (
     SELECT *, is_disguised(bot_category, signals) AS disguised
     FROM read_parquet(
@@ -36,7 +37,7 @@ FROM (
 
 -- The visits of some files that are counted.
 CREATE MACRO read_visits(visit_files) AS TABLE
-SELECT * EXCLUDE (aside_bits) FROM read_visits_with_aside(visit_files) WHERE is_counted(aside_bits);
+SELECT * EXCLUDE (aside_bits, is_file) FROM read_visits_with_aside(visit_files) WHERE is_counted(aside_bits);
 
 -- Whether answers show a value as this word; without a word, every value matches. Both are named once, as every plan that
 -- reads visits has a dozen of these.
@@ -62,7 +63,7 @@ WHERE (getvariable('short_code') IS NULL OR short_code = getvariable('short_code
     AND matches(utm_campaign, getvariable('utm_campaign'));
 
 CREATE MACRO read_visits_in_scope(visit_files) AS TABLE
-SELECT * EXCLUDE (aside_bits) FROM read_scope_with_aside(visit_files) WHERE is_counted(aside_bits);
+SELECT * EXCLUDE (aside_bits, is_file) FROM read_scope_with_aside(visit_files) WHERE is_counted(aside_bits);
 
 -- Whether a word filters, which decides about visits and not about what is a link.
 CREATE MACRO has_word() AS coalesce(

@@ -20,6 +20,7 @@ import pytest
 
 from data import Lake
 from data.disk.files import sha256_of, write_parquet
+from data.signals import OWN
 from data.visits import CATEGORY_OF_KIND, SCHEMA_VERSION
 from queries import DETECTORS, Scope, Warehouse, days_before, template
 from queries.cluster_sources import SharedFolder
@@ -181,7 +182,7 @@ def make_cluster_views(session, lake, snapshot):
 
 def on_cluster(session, text, scope):
     arguments = {name: str(value) if isinstance(value, date) else value for name, value in asdict(scope).items()}
-    return comparable(session.table(text, {**arguments, "behaviour": True}))
+    return comparable(session.table(text, {**arguments, "behaviour": True, "aside": OWN}))
 
 
 def on_duckdb(lake, snapshot, *statements):

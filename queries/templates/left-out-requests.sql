@@ -1,0 +1,20 @@
+-- The latest requests that left-out counts: twenty of those that are not counted, and twenty of those that count as bots.
+SELECT reason, visited_at, coalesce(user_agent, 'unknown') AS user_agent, coalesce(domain, 'unknown') AS domain,
+    coalesce(path, 'unknown') AS path, coalesce(CAST(status AS VARCHAR), 'unknown') AS status
+FROM (
+    SELECT
+        *, row_number() OVER (
+            PARTITION BY aside IS NULL
+            ORDER BY visited_at DESC, coalesce(user_agent, 'unknown'), coalesce(domain, 'unknown'),
+                coalesce(path, 'unknown'), coalesce(CAST(status AS VARCHAR), 'unknown'), reason
+        ) AS place
+    FROM (
+        SELECT
+            visited_at, user_agent, domain, path, status, aside,
+            reason_left_out(aside, bot_category, detection_method, is_malicious, user_agent) AS reason
+        FROM visits_with_aside
+    )
+    WHERE reason IS NOT NULL
+)
+WHERE place <= 20
+ORDER BY visited_at DESC, user_agent, domain, path, status, reason;
