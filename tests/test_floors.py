@@ -177,7 +177,7 @@ def test_the_service_uses_only_public_names_of_the_queries():
 
 
 def test_the_command_line_starts_without_engine_and_web_stack():
-    slow = ("duckdb", "starlette", "uvicorn", "jwt", "re2")
+    slow = ("duckdb", "queries", "starlette", "uvicorn", "jwt", "re2", "rich")
     code = f"import sys, service.commands; print([name for name in {slow} if name in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
