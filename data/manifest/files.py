@@ -92,13 +92,14 @@ class Files:
         kinds = [kind for kind in KINDS if kind.is_backed_up]
         return [file for kind in kinds for file in live_of_kind(self._database, kind, before=before)]
 
-    def oldest(self, most: int) -> list[tuple[str, str]]:
-        """The organization and the path of live files with visits, those of the oldest days first."""
+    def oldest(self, most: int, organization: str = "") -> list[tuple[str, str]]:
+        """The organization and the path of live files with visits, of one or of all, those of the oldest days first."""
         return [
             (owner, path)
             for owner, path in self._database.rows(
-                "SELECT organization, path FROM files WHERE deletable_at IS NULL AND visits > 0 ORDER BY day LIMIT ?",
-                [most],
+                "SELECT organization, path FROM files "
+                "WHERE deletable_at IS NULL AND visits > 0 AND ?1 IN ('', organization) ORDER BY day LIMIT ?2",
+                [organization, most],
             )
         ]
 

@@ -93,14 +93,31 @@ def _has_old_rules(lake: Lake, shipped: str) -> bool:
     """Whether any of the oldest files has a visit classified by rules other than the current ones."""
     for organization, path in lake.manifest.files.oldest(MAX_FOOTERS):
         current = own_rules(lake.manifest.exclusions.rules(organization)).version(shipped)
-        try:
-            file = pq.ParquetFile(lake.root / path, read_dictionary=["rules_version"])
-            versions = file.read(columns=["rules_version"])["rules_version"].unique().to_pylist()
-        except READ_ERRORS:
-            continue  # `traffic verify` reports it
-        if versions != [current]:
+        if _rules_of(lake.root / path) not in ([current], None):
             return True
     return False
+
+
+def marks_all_files(lake: Lake, organization: str) -> bool:
+    """Whether the shipped rules of now, which mark files, classified every stored visit of an organization.
+
+    No, too, where more than MAX_FOOTERS files would have to be read to know, or where one cannot be read.
+    """
+    stored, shipped = lake.manifest.files.oldest(MAX_FOOTERS + 1, organization), rules_version()
+    return len(stored) <= MAX_FOOTERS and all(
+        {(version or "").partition("+")[0] for version in _rules_of(lake.root / path) or [""]} == {shipped}
+        for _, path in stored
+    )
+
+
+def _rules_of(path: Path) -> list[str | None] | None:
+    """The distinct versions of the rules that classified the visits of a file; None when it cannot be read."""
+    try:
+        file = pq.ParquetFile(path, read_dictionary=["rules_version"])
+        versions: list[str | None] = file.read(columns=["rules_version"])["rules_version"].unique().to_pylist()
+    except READ_ERRORS:
+        return None  # `traffic verify` reports it
+    return versions
 
 
 def _span(path: Path) -> tuple[datetime, datetime] | None:

@@ -39,6 +39,7 @@ from service.core.http.routing import RouteTable
 from service.core.logs import Log
 from service.core.metrics import Metrics, ObservedMetric
 from service.core.settings import Settings, cluster_options
+from service.exclusions import api as exclusion_api
 from service.hooks import api as hook_api
 from service.hooks.registry import Hooks
 from service.hooks.sender import Sender
@@ -178,8 +179,9 @@ def _application(parts: _Parts, settings: Settings, clock: Clock, log: Log | Non
     operations = (
         *job_api.OPERATIONS.bound(parts.job_service), *hook_api.OPERATIONS.bound(parts.hooks),
         *live_visits.OPERATIONS.bound(parts.receiver), *mcp_api.OPERATIONS.bound(assistants),
-        *link_api.OPERATIONS.bound(parts.links), *access_api.OPERATIONS.bound(parts.api_keys),
-        *monitoring.OPERATIONS.bound(health), *OF_DOCUMENT.bound(document),
+        *link_api.OPERATIONS.bound(parts.links), *exclusion_api.OPERATIONS.bound(parts.lake),
+        *access_api.OPERATIONS.bound(parts.api_keys), *monitoring.OPERATIONS.bound(health),
+        *OF_DOCUMENT.bound(document),
     )  # fmt: skip
     table = RouteTable([*reports, *routes_of(base, operations)], parts.lifespan, base)
     public = frozenset(f"{base}{path}" for path in PUBLIC_PATHS)

@@ -9,6 +9,7 @@ from service.access import api as access
 from service.core.http.compression import GZIP, VARY, compress, wants_gzip
 from service.core.http.operations import Call, Json, Operation, Operations
 from service.core.http.responses import JsonResponse
+from service.exclusions import api as exclusions
 from service.hooks import api as hooks
 from service.intake import link_api, live_visits
 from service.jobs import api as jobs
@@ -37,7 +38,7 @@ async def _document(document: Document, call: Call) -> Response:
 OPERATIONS: Final = tuple(
     chain(
         jobs.OPERATIONS, hooks.OPERATIONS, live_visits.OPERATIONS, mcp.OPERATIONS, link_api.OPERATIONS,
-        access.OPERATIONS, monitoring.OPERATIONS, OF_DOCUMENT,
+        exclusions.OPERATIONS, access.OPERATIONS, monitoring.OPERATIONS, OF_DOCUMENT,
     )
 )  # fmt: skip
 PUBLIC_PATHS: Final = frozenset(one.route.split()[1] for one in OPERATIONS if one.is_public)

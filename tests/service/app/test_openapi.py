@@ -10,10 +10,12 @@ import pytest
 from jsonschema import Draft202012Validator, FormatChecker
 
 from data import BOT_CATEGORIES
+from data.rules.exclusions import Exclusion
 from data.visits import CATEGORY_OF_KIND
 from queries import CATALOG
 from service.app import openapi
 from service.app.operations import OPERATIONS
+from service.exclusions.choices import rule_id
 from service.jobs.store import Jobs
 from tests.recount import WORDS
 from tests.service.jobs.findings import broken
@@ -77,7 +79,7 @@ def operation(item):
 
 def readable(document):
     """The paths that answer a GET to an API key."""
-    others = ("/settings/", "/jobs/", "/links/", "/agent-hooks")
+    others = ("/settings/", "/jobs/", "/links/", "/agent-hooks", "/exclusions")
     return [path for path, item in document["paths"].items() if "get" in item and not path.startswith(others)]
 
 
@@ -177,9 +179,10 @@ def test_what_is_answered_to_writes_is_what_the_document_says(asked, document, s
     job = next(row["id"] for row in asked.get("/jobs").json() if row["type"] == "broken_link")
     hook = asked.post("/agent-hooks", json={"name": "n", "url": "https://hooks.example/"}).json()["id"]
     (delivery,) = asked.post(f"/agent-hooks/{hook}/test").json().values()
+    of_room = {"agent-hooks": hook, "exclusions": rule_id(Exclusion("path", "/admin"))}
     ids = {"{number}": "1", "{domain}": "go.example", "{short_code}": "new", "{delivery}": delivery}
     for method, path, body, status in tables(__file__)["test_what_is_answered_to_writes_is_what_the_document_says"]:
-        address = path.replace("{id}", hook if path.startswith("/agent-hooks") else job)
+        address = path.replace("{id}", of_room.get(path.split("/")[1], job))
         for name, value in ids.items():
             address = address.replace(name, value)
         answer = asked.request(method, address, json=body)

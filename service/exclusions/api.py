@@ -1,0 +1,125 @@
+"""The operations on what is not counted: rules for own visits, and files. All are about the caller's organization."""
+
+import asyncio
+from datetime import datetime
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+from msgspec.json import encode
+from starlette.responses import Response
+
+from data import Lake
+from data.rules.exclusions import Exclusion, ExclusionKind
+from service.core.clock import Time
+from service.core.http.bodies import reject_body
+from service.core.http.errors import NotFound
+from service.core.http.operations import KIB, Call, Operation, Operations, writer
+from service.core.http.responses import JsonResponse
+from service.exclusions import choices
+
+OPERATIONS = Operations[Lake]()
+
+
+class NewExclusion(Struct, frozen=True, forbid_unknown_fields=True):
+    """A rule for own visits."""
+
+    kind: ExclusionKind
+    value: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=choices.MAX_VALUE_LENGTH,
+            description="an address or a network; a pattern (RE2) that user agents contain, in any case; or a path "
+            "with all below it",
+        ),
+    ]
+
+
+class ExclusionRule(Struct, frozen=True, forbid_unknown_fields=True):
+    """A rule by which visits are set aside."""
+
+    id: Annotated[str | None, Meta(description="null where the value is hidden")]
+    kind: ExclusionKind
+    value: Annotated[str | None, Meta(description="in its normal form; null: viewers do not see addresses")]
+    since: Annotated[Time, Meta(description="when it was added: it sets aside what landed since then")]
+
+
+class FilesChoice(Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether answers count files: images, styles, scripts and fonts."""
+
+    files: Literal["aside", "counted"]
+
+
+@OPERATIONS.handles(
+    Operation(
+        "GET /exclusions", "list-exclusions",
+        "The rules by which visits of the owner are set aside. Viewers do not see addresses.",
+        {"200": list[ExclusionRule]},
+    )
+)  # fmt: skip
+async def list_rules(lake: Lake, call: Call) -> list[ExclusionRule]:
+    rules = await asyncio.to_thread(lake.manifest.exclusions.dated_rules, call.organization)
+    return [_record(rule, since, sees_addresses=call.caller.may_write) for rule, since in rules]
+
+
+@OPERATIONS.handles(
+    Operation(
+        "POST /exclusions", "add-exclusion",
+        "Set visits aside from now on: they are stored, but not counted. 200: the rule was there. Roles that may write "
+        "only.",
+        {"201": ExclusionRule, "200": ExclusionRule}, writer, NewExclusion, 4 * KIB, errors="409",
+        description="Addresses are not stored with visits. For visits by an agent or to a path that landed before, run "
+        "`traffic reclassify` on the server.",
+    )
+)  # fmt: skip
+async def add(lake: Lake, call: Call) -> Response:
+    kind, value = call.body.kind, call.body.value
+    rule, since, is_new = await asyncio.to_thread(choices.add_rule, lake, call.organization, kind, value)
+    return JsonResponse(encode(_record(rule, since)), 201 if is_new else 200)
+
+
+@OPERATIONS.handles(
+    Operation("GET /exclusions/files", "get-files", "Whether answers count files.", {"200": FilesChoice})
+)  # fmt: skip
+async def read_files(lake: Lake, call: Call) -> FilesChoice:
+    is_aside = await asyncio.to_thread(lake.manifest.exclusions.are_files_aside, call.organization)
+    return FilesChoice("aside" if is_aside else "counted")
+
+
+@OPERATIONS.handles(
+    Operation(
+        "PUT /exclusions/files", "switch-files",
+        "Leave files out of answers, or count them. Roles that may write only.",
+        {"200": FilesChoice}, writer, FilesChoice, 4 * KIB, errors="409",
+        description="It holds for all days at once: no cached answer of before is given any more. The server counts "
+        "closed days ahead in its next maintenance; until then, answers take longer. 409: visits of older rules would "
+        "have to be classified first, which `traffic files aside` does on the server.",
+    )
+)  # fmt: skip
+async def switch_files(lake: Lake, call: Call) -> FilesChoice:
+    aside = call.body.files == "aside"
+    await asyncio.to_thread(lambda: choices.switch_files(lake, call.organization, aside=aside))
+    return FilesChoice(call.body.files)
+
+
+@OPERATIONS.handles(
+    Operation(
+        "DELETE /exclusions/{id}", "remove-exclusion",
+        "Count again what lands from now on; what a rule set aside stays so until `traffic reclassify`, or for ever if "
+        "it was an address. Roles that may write only.",
+        {"200": ExclusionRule}, writer,
+    )
+)  # fmt: skip
+async def remove(lake: Lake, call: Call) -> ExclusionRule:
+    reject_body(call.request)
+    removed = await asyncio.to_thread(choices.remove_rule, lake, call.organization, call.path["id"])
+    if removed is None:
+        raise NotFound("No rule has this id.", "List the rules to see which there are.")
+    return _record(*removed)
+
+
+def _record(rule: Exclusion, since: datetime, *, sees_addresses: bool = True) -> ExclusionRule:
+    """A rule in responses."""
+    if rule.kind == "address" and not sees_addresses:
+        return ExclusionRule(None, rule.kind, None, since)
+    return ExclusionRule(choices.rule_id(rule), rule.kind, rule.value, since)

@@ -1,0 +1,56 @@
+"""What editors choose over HTTP and on the page: rules for own visits, and whether files count. All functions block."""
+
+import hashlib
+from datetime import datetime
+from typing import Final
+
+from data import BadInput, Lake
+from data.rules.exclusions import Exclusion, ExclusionKind
+from data.rules.own_rules import checked_exclusion
+from data.store.status import marks_all_files
+from service.core.http.errors import StateConflict
+
+MAX_RULES: Final = 100
+"""Rules of one organization that can be added here; each visit that lands is compared with all."""
+MAX_VALUE_LENGTH: Final = 500
+
+
+def rule_id(rule: Exclusion) -> str:
+    """The name of a rule in addresses, of which its value cannot be a part. An address can be guessed by it."""
+    return hashlib.sha256("\n".join(rule).encode()).hexdigest()[:16]
+
+
+def add_rule(lake: Lake, organization: str, kind: ExclusionKind, value: str) -> tuple[Exclusion, datetime, bool]:
+    """Add a rule: it, since when it applies, and whether it is new. Raises BadInput and StateConflict."""
+    if len(value) > MAX_VALUE_LENGTH:
+        raise BadInput(f"the {kind} is longer than {MAX_VALUE_LENGTH} characters.")
+    rule, exclusions = checked_exclusion(kind, value), lake.manifest.exclusions
+    if len(exclusions.rules(organization)) >= MAX_RULES:
+        raise StateConflict(f"There are {MAX_RULES} rules already.", "Remove one, or exclude a network, not addresses.")
+    is_new = exclusions.add(organization, rule)
+    return rule, dict(exclusions.dated_rules(organization))[rule], is_new
+
+
+def remove_rule(lake: Lake, organization: str, wanted: str) -> tuple[Exclusion, datetime] | None:
+    """Remove the rule of an id, and return what it was; None if there is none."""
+    exclusions = lake.manifest.exclusions
+    for rule, since in exclusions.dated_rules(organization):
+        if rule_id(rule) == wanted and exclusions.remove(organization, rule):
+            return rule, since
+    return None
+
+
+def switch_files(lake: Lake, organization: str, *, aside: bool) -> None:
+    """Set files aside or count them, without classifying any visit again. Raises StateConflict where that is needed.
+
+    The server's maintenance counts closed days ahead then.
+    """
+    exclusions = lake.manifest.exclusions
+    if exclusions.are_files_aside(organization) == aside:
+        return
+    if aside and not marks_all_files(lake, organization):
+        raise StateConflict(
+            "It is not known of all stored visits whether they are files.",
+            f"Run `traffic files aside --org {organization}` on the server, which looks at them first.",
+        )
+    exclusions.switch_files(organization, aside=aside)
