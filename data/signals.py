@@ -11,7 +11,8 @@ from typing import Final, Literal, NamedTuple
 BEHAVIOUR_VERSION: Final = 4
 """The version of what days are judged by. Raise it with every change of what a signal means; 0: not judged.
 
-It is stored with each file; days that were judged by an earlier version stay as they are.
+It is stored with each file. Days that an earlier version judged are judged again, by a server, by `traffic compact` and
+by `traffic behaviour rejudge`.
 """
 
 

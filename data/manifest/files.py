@@ -122,18 +122,22 @@ class Files:
         )
         return date.fromisoformat(day) if day else None
 
-    def days_to_merge(self, now: datetime, most_open: int, organization: str | None) -> list[tuple[str, date]]:
+    def days_to_merge(
+        self, now: datetime, most_open: int, organization: str | None, version: int
+    ) -> list[tuple[str, date]]:
         """The organizations and days with several files, or more than `most_open` if they are not over, and the past
-        days that were not judged; those of most files first. Without `organization`, of all.
+        days that no `version` or a later one has judged. Without `organization`, of all.
+
+        Those that none has judged come first, and then those of most files.
         """
         rows = self._database.rows(
             "SELECT organization, day FROM files LEFT JOIN zones USING (organization) "
             "WHERE deletable_at IS NULL AND visits > 0 AND organization = coalesce($organization, organization) "
             "GROUP BY organization, day "
             "HAVING count(*) > iif(day < today_in(zone, $now), 1, $most) "
-            "OR day < today_in(zone, $now) AND min(behaviour_version) = 0 "
-            "ORDER BY count(*) DESC, organization, day",
-            {"now": now.isoformat(), "most": most_open, "organization": organization},
+            "OR day < today_in(zone, $now) AND min(behaviour_version) < $version "
+            "ORDER BY min(behaviour_version) > 0, count(*) DESC, organization, day",
+            {"now": now.isoformat(), "most": most_open, "organization": organization, "version": version},
         )
         return [(owner, date.fromisoformat(day)) for owner, day in rows]
 

@@ -69,10 +69,13 @@ class Compactor:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         quiet_period: timedelta = timedelta(0),
         process: LakeProcess | None = None,
+        *,
         threads: int = 1,
+        version: int = BEHAVIOUR_VERSION,
     ) -> None:
         """A past day is merged into one file when nothing has landed in it for `quiet_period`.
 
+        It is judged unless `version` of the signals or a later one has judged it: 1 leaves all days that any judged.
         With `process`, a day of more than MAX_VISITS_IN_SERVER is merged there. With more `threads`, merges of one
         organization are done side by side.
         """
@@ -81,6 +84,7 @@ class Compactor:
         self._quiet_period = quiet_period
         self._process = process
         self._threads = threads
+        self._version = version
         self._engine = InterruptibleEngine(lake)
         self._queue: list[list[MergeGroup]] = []  # found by an earlier run, which ended at its limit
         self._counting = threading.Lock()
@@ -102,7 +106,7 @@ class Compactor:
         """
         result = CompactionResult()
         if not self._queue:
-            merges = days_to_merge(self._lake, self._now(), self._quiet_period, organization)
+            merges = days_to_merge(self._lake, self._now(), self._quiet_period, organization, self._version)
             groups = group_merges(merge for merge in merges if are_past in {None, merge.is_past})
             self._queue = concurrent_groups(groups, self._threads)
         if not self._queue:
@@ -125,7 +129,7 @@ class Compactor:
 
         Raises Conflict when the day changes meanwhile, and LakeDamaged for a damaged file.
         """
-        merges = days_to_merge(self._lake, self._now(), self._quiet_period, partition.organization)
+        merges = days_to_merge(self._lake, self._now(), self._quiet_period, partition.organization, self._version)
         with self._engine.open() as engine:
             for merge in merges:
                 if merge.partition == partition:
@@ -206,7 +210,9 @@ class Compactor:
             targets = [work.stage(group, sum(file.visits for file in group), version) for group in groups]
 
             def write(ranges: int) -> None:
-                runs = groupby(_merged(engine, {"files": paths, "outputs": outputs}, ranges, days), key=itemgetter(0))
+                runs = groupby(
+                    merged_visits(engine, {"files": paths, "outputs": outputs}, ranges, days), key=itemgetter(0)
+                )
                 for (_, rows), target in zip(runs, targets, strict=True):
                     write_visits((batch for _, batch in rows), *target)
 
@@ -228,12 +234,12 @@ def merge_day(lake: Lake, organization: str, day: str, now: str, quiet_seconds: 
     compactor.merge_day(Partition(organization, date.fromisoformat(day)))
 
 
-def _merged(
+def merged_visits(
     engine: duckdb.DuckDBPyConnection, files: Mapping[str, object], ranges: int, days: Sequence[date | None] | None
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The visits of files, sorted, in so many ranges: runs with the number of the file that they are for.
 
-    With the `days` of the files, they have the signals that were found.
+    With the `days` of the files, they have the signals that `judge` found.
     """
     keys = engine.execute(read_sql("data.tasks", "sql/merge_keys"), files).fetchall() if ranges > 1 else []
     inner = [keys[number * len(keys) // ranges][-1] for number in range(1, ranges)]

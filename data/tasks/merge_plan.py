@@ -33,21 +33,24 @@ MergeGroup: TypeAlias = list[DayMerge]
 """Days that are merged at once."""
 
 
-def days_to_merge(lake: Lake, now: datetime, quiet_period: timedelta, organization: str | None) -> list[DayMerge]:
-    """Each day with too many files, or a past one that was not judged; those of most files come first.
+def days_to_merge(
+    lake: Lake, now: datetime, quiet_period: timedelta, organization: str | None, version: int
+) -> list[DayMerge]:
+    """Each day with too many files, or a past one that no `version` of the signals or a later one has judged.
 
+    Those that none has judged come first, and then those of most files.
     A past day counts as open until nothing has landed in it for `quiet_period`. Without `organization`, days of all.
     """
     merges = []
     clock = datetime.now(UTC)  # not `now`: checked_at is set by the system clock
-    for owner, day in lake.manifest.files.days_to_merge(now, MAX_OPEN_FILES, organization):
+    for owner, day in lake.manifest.files.days_to_merge(now, MAX_OPEN_FILES, organization, version):
         partition = Partition(owner, day)
         files = lake.manifest.files.live(*partition, partition.day)
         is_active = any(is_recent(file.checked_at, quiet_period, clock) for file in files)
         is_past = partition.day < lake.manifest.organizations.today(owner, now) and not is_active
         if not is_past:
             files = _to_merge(files)
-        elif len([*files_by_result(files)]) == len(files) and all(file.behaviour_version for file in files):
+        elif len([*files_by_result(files)]) == len(files) and all(file.behaviour_version >= version for file in files):
             continue  # it is merged and judged already
         if files:
             merges.append(DayMerge(partition, files, is_past))

@@ -1,6 +1,11 @@
-"""The table of signals: their bits and masks, which files keep for ever."""
+"""The table of signals: their bits and masks, which files keep for ever, and the version of what they mean."""
 
-from data.signals import BITS, CONVICTING, LANDED, REASONS_ASIDE, REQUEST_FACTS, SIGNALS
+import hashlib
+import re
+from importlib import resources
+
+from data.rules.files import FILE_PATTERN
+from data.signals import BEHAVIOUR_VERSION, BITS, CONVICTING, LANDED, REASONS_ASIDE, REQUEST_FACTS, SIGNALS
 from tests import recount
 
 
@@ -17,3 +22,17 @@ def test_all_bits_fit_into_a_column_of_64_bits():
 def test_masks_have_the_bits_of_their_signals():
     assert sum(BITS[name] for name in recount.CONVICTING) == CONVICTING
     assert sum(BITS[name] for name in recount.LANDED) == LANDED
+
+
+JUDGING = ("suspects", "judged_visitors", "judged_agents", "people_agents", "stale_visitors", "judged_visits")
+JUDGED = (4, "295664adb82d")
+"""The version of the signals, and the digest of what it stands for. Past days are judged again by a new version."""
+
+
+def test_the_version_changes_with_what_signals_mean():
+    folder = resources.files("data")
+    texts = [folder.joinpath(f"tasks/sql/{name}.sql").read_text() for name in JUDGING]
+    rules = folder.joinpath("rules/lifetimes.toml").read_text()
+    meaning = [*(re.sub("--.*", "", text) for text in texts), rules, FILE_PATTERN, str([one[:4] for one in SIGNALS])]
+    digest = hashlib.sha256(" ".join(" ".join(meaning).split()).encode()).hexdigest()[:12]
+    assert (BEHAVIOUR_VERSION, digest) == JUDGED, "raise BEHAVIOUR_VERSION, and write both here"

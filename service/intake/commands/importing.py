@@ -124,7 +124,9 @@ def judge_past_days(lake: Lake, organization: str) -> None:
     from data.tasks.compaction import COMMAND_THREADS, Compactor
 
     with progress_bar("Judging") as progress:
-        judged = Compactor(lake, threads=COMMAND_THREADS).run(progress=progress, organization=organization).judged
+        judged = (
+            Compactor(lake, threads=COMMAND_THREADS, version=1).run(progress=progress, organization=organization).judged
+        )
     if judged:
         inform(f"Judged {plural(judged, 'past day')}: disguised bots no longer count as people.")
 

@@ -2,14 +2,24 @@
 
 from contextlib import closing
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
+from data import Lake
 from data.text import plural
 from service.core.commands.answers import print_answer
 from service.core.commands.filters import WithParameters
-from service.core.commands.options import DEFAULT_LAKE, FormatOption, LakeOption, OrganizationOption, open_lake
-from service.core.commands.printing import inform
+from service.core.commands.options import (
+    DEFAULT_LAKE,
+    FormatOption,
+    LakeOption,
+    OnlyOrganizationOption,
+    OrganizationOption,
+    chosen_organizations,
+    open_lake,
+)
+from service.core.commands.printing import inform, print_rows, progress_bar
 
 app = typer.Typer(help="Show disguised bots, and count them as bots or not.", rich_markup_mode=None)
 
@@ -30,6 +40,37 @@ def switch_off(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE
     Example: traffic behaviour off --org acme
     """
     _switch(lake, organization, on=False)
+
+
+@app.command("rejudge")
+def rejudge(
+    organization: OnlyOrganizationOption = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="show what would change, but change nothing")] = False,
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Judge past days again that an earlier version of this program judged. A running server does so by itself.
+
+    If it is interrupted, run it again to continue. Answers of a day change when it is done.
+
+    Example: traffic behaviour rejudge --dry-run
+    """
+    from data.tasks.compaction import COMMAND_THREADS, Compactor
+    from data.tasks.rejudging import compare_judgements
+
+    opened = Lake(lake, must_write=True)
+    for name in chosen_organizations(opened, organization):
+        if dry_run:
+            with progress_bar(f"Judging {name}") as progress:
+                found = compare_judgements(opened, name, progress=progress)
+            inform(f"{name}: {plural(found.days, 'day')} would be judged again.")
+            if found.days:
+                rows = [(name, f"{before:,}", f"{after:,}") for name, before, after in found.by_signal()]
+                print_rows(("signal", "visits before", "after"), rows)
+            continue
+        with progress_bar(f"Judging {name}") as progress:
+            compactor = Compactor(opened, threads=COMMAND_THREADS)
+            done = compactor.run(progress=progress, organization=name, are_past=True)
+        inform(f"{name}: {plural(done.judged, 'past day')} judged.")
 
 
 @app.command("explain", cls=WithParameters)

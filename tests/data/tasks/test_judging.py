@@ -20,7 +20,9 @@ from data.store.pending import flush_all
 from data.tasks import compaction, merge_plan
 from data.tasks.compaction import Compactor
 from data.tasks.erasure import Criteria, Eraser
+from data.tasks.merge_plan import days_to_merge
 from data.tasks.reclassification import Reclassifier
+from data.tasks.rejudging import compare_judgements
 from tests import recount
 from tests.support.lakes import rebuilt, rows_of
 from tests.support.manifests import database_of
@@ -259,13 +261,46 @@ def test_a_reclassified_day_is_judged_again(lake):
     assert (versions(lake), told(lake)) == ([BEHAVIOUR_VERSION], {"/a": {"attacked", "probed"}, "/b": {"probed"}})
 
 
-def test_a_day_judged_by_an_older_version_stays_judged(lake, monkeypatch):
-    monkeypatch.setattr(compaction, "BEHAVIOUR_VERSION", 7)
-    land(lake, "acme", [at(0)])
+def judged_before(lake, version):
+    """A past day as another version of the program judged it."""
+    land(lake, "acme", [probe(0), at(1, path="/b")])
     judge(lake)
-    monkeypatch.undo()
+    with database_of(lake.manifest).transaction() as db:
+        db.execute("UPDATE files SET behaviour_version = ?", [version])
+
+
+def test_a_day_judged_by_a_newer_version_stays_as_it_is(lake):
+    judged_before(lake, BEHAVIOUR_VERSION + 1)
     assert judge(lake) == compaction.CompactionResult()
-    assert versions(lake) == [7]
+    assert versions(lake) == [BEHAVIOUR_VERSION + 1]
+
+
+def test_a_day_of_an_older_version_is_judged_again(lake):
+    judged_before(lake, BEHAVIOUR_VERSION - 1)
+    assert judge(lake).judged == 1
+    assert versions(lake) == [BEHAVIOUR_VERSION]
+
+
+def test_unjudged_days_come_before_those_of_older_versions(lake):
+    judged_before(lake, BEHAVIOUR_VERSION - 1)
+    land(lake, "acme", [visit(visited_at=NOON + timedelta(hours=-24), path="/c")])
+    due = days_to_merge(lake, TODAY, timedelta(0), None, BEHAVIOUR_VERSION)
+    assert [merge.files[0].behaviour_version for merge in due] == [0, BEHAVIOUR_VERSION - 1]
+
+
+def test_a_lower_version_leaves_days_that_any_version_judged(lake):
+    judged_before(lake, BEHAVIOUR_VERSION - 1)
+    assert days_to_merge(lake, TODAY, timedelta(0), None, 1) == []
+
+
+def test_a_comparison_tells_what_judging_again_finds(lake):
+    judged_before(lake, BEHAVIOUR_VERSION - 1)
+    (file,) = lake.manifest.files.live("acme")
+    found = compare_judgements(lake, "acme", lambda: TODAY)
+    assert (found.days, [row for row in found.by_signal() if row[1:] != (0, 0)]) == (
+        1, [("probed", 2, 2), ("disguised bots", 1, 1)]
+    )  # fmt: skip
+    assert lake.manifest.files.live("acme") == [file]
 
 
 def test_the_visit_of_an_unfinished_line_is_judged_apart(lake):

@@ -57,6 +57,7 @@ EVERY: Final = {
     "agents refresh": Row("--from {lists}", REFUSED, 0),
     "behaviour on": Row("--org acme", REFUSED, REFUSED),
     "behaviour off": Row("--org acme", REFUSED, REFUSED),
+    "behaviour rejudge": Row("", REFUSED, REFUSED),
     "behaviour explain": Row("{days}", 0, 0),
     "files": Row("aside --org acme --yes", REFUSED, REFUSED),
     "exclude add": Row("--path /admin --org acme", REFUSED, REFUSED),
