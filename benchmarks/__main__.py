@@ -51,7 +51,6 @@ CASES: Final[dict[str, Callable[[Setting], Iterator[Figure]]]] = {
     "fairness": fairness.fairness,
     "disk": cold.disk,
     "intake": live.intake,
-    "manifest": live.manifest,
     "pages": pages.pages,
     "lists": lists.lists,
     "crowd": crowd.crowd,

@@ -1,4 +1,4 @@
-"""The cases of live intake, and of the manifest between a query and its files."""
+"""The case of live intake."""
 
 import json
 import re
@@ -9,21 +9,18 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.figures import OURS, RUNS, Figure, beside, figure, in_turn, milliseconds
+from benchmarks.figures import OURS, RUNS, Figure, beside, figure, in_turn
 from benchmarks.importing import LINES
-from benchmarks.made import DAYS, ORGANIZATION
+from benchmarks.made import ORGANIZATION
 from benchmarks.servers import get, key_of, load, server
-from benchmarks.worlds import WHOLE, Setting
+from benchmarks.worlds import Setting
 from data import Lake
-from data.ingest.importer import Importer, Options
-from queries import ENTRIES, Warehouse
 
 SINGLE_REQUESTS: Final = 10_000
 SINGLE_CONNECTIONS: Final = 50
 BATCH: Final = 1_000
 BATCH_REQUESTS: Final = 150
 BATCH_CONNECTIONS: Final = 8
-FILES: Final = (90, 1_000)
 DOMAIN: Final = "go.example.com"
 _LINE: Final = re.compile(r'(\S+) - - \[[^]]*\] "(\S+) (\S+) [^"]*" (\d+) \d+ "([^"]*)" "([^"]*)"')
 
@@ -54,31 +51,6 @@ def intake(setting: Setting) -> Iterator[Figure]:
         yield from beside(f"visits in batches of {BATCH:,}, durable", "visits/s", in_turn({OURS: batches}))
         seen = [_seconds_until_seen(port, key, scratch) for _ in range(RUNS)]
         yield figure("acknowledged until seen by a cold query", "s", seen)
-
-
-def manifest(setting: Setting) -> Iterator[Figure]:
-    """A cold answer whose files the manifest names, beside the same answer over a list that is known."""
-    for files in FILES:
-        lake = Lake(setting.scratch / f"files-{files}", create=True)
-        importer = Importer(lake)
-        with setting.log(LINES).open(encoding="utf-8") as lines:
-            for number in range(files // DAYS):
-                part = setting.scratch / f"part-{files}-{number}.log"
-                part.write_text("".join(islice(lines, number, None, LINES // 20_000)), "utf-8")
-                importer.run(part, Options(ORGANIZATION, DOMAIN))
-                lines.seek(0)
-        yield from _through_the_manifest(lake)
-
-
-def _through_the_manifest(lake: Lake) -> list[Figure]:
-    warehouse = Warehouse(lake)
-    entry, known = ENTRIES["traffic-overview"], warehouse.snapshot(WHOLE)
-    ways = {
-        OURS: lambda: milliseconds(lambda: warehouse.answer(entry, warehouse.snapshot(WHOLE))),
-        "plain list of files": lambda: milliseconds(lambda: warehouse.answer(entry, known)),
-    }
-    files = len(known.files.paths) - 1
-    return beside(f"traffic-overview through the manifest, {files:,} files", "ms", in_turn(ways, 5 * RUNS))
 
 
 def reported_bodies(log: Path, size: int, requests: int, scratch: Path) -> Iterator[Path]:

@@ -263,14 +263,6 @@ def server(lake, serving) -> Iterator[Server]:
         yield server
 
 
-@pytest.fixture
-def caller(key_of, lake, server):
-    """Asks the real server as acme; without certificates, which take 0.04 s to load and are for https."""
-    headers = {"Authorization": f"Bearer {key_of(lake)}"}
-    with httpx2.Client(base_url=server.address, headers=headers, trust_env=False, verify=False, timeout=60) as caller:
-        yield caller
-
-
 @pytest.fixture(scope="session")
 def identity_provider():
     """The issuer of a real provider whose users are those of tests.support.provider."""

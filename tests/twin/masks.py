@@ -1,7 +1,6 @@
 """What two lives at the same time cannot have in common. Everything that is normalized stands in MASKS."""
 
 import re
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -163,8 +162,3 @@ class Masks:
         if not first - slack <= at - days * 86_400 <= last:
             return ""
         return f"<now{days:+}d>" if days else "<now>"
-
-
-def seconds_ago(seconds: float) -> str:
-    """A time before now, as the access logs of a life have it."""
-    return time.strftime("%d/%b/%Y:%H:%M:%S +0000", time.gmtime(time.time() - seconds))

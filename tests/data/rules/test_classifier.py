@@ -25,10 +25,6 @@ from tests.support.tables import examples_at_once
 from tests.support.user_agents import CHROME_ON_WINDOWS as CHROME
 from tests.support.user_agents import GPTBOT, IPHONE
 
-IMESSAGE = (
-    "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_11_1) AppleWebKit/601.2.4 (KHTML, like Gecko) Version/9.0.1 "
-    "Safari/601.2.4 facebookexternalhit/1.1 Facebot Twitterbot/1.0"
-)
 CHATGPT_USER = (
     "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; ChatGPT-User/1.0; +https://openai.com/bot"
 )
