@@ -150,7 +150,7 @@ def _erase_evidence(lake: Lake, organization: str, criteria: "Criteria", dry_run
 
 
 def _summary(erased: "ErasureResult") -> str:
-    return f"{plural(erased.visits, 'visit')} of {erased.organization} on {plural(erased.partitions, 'day')}"
+    return f"{plural(erased.visits, 'stored visit')} of {erased.organization} on {plural(erased.partitions, 'day')}"
 
 
 def _print_receipt(

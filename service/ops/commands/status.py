@@ -1,12 +1,12 @@
 """`traffic status`: prints the contents and the state of a lake."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import groupby
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import typer
 
@@ -23,13 +23,29 @@ if TYPE_CHECKING:
 
     JobCounts = dict[str, dict[str, int]]
 
+
+class SetAside(NamedTuple):
+    """What an organization leaves out of answers, of the visits that are stored."""
+
+    files_aside: bool
+    exclusions: int  # rules of `traffic exclude`
+
+    @property
+    def reasons(self) -> str:
+        """Both in words; "" for nothing."""
+        rules = plural(self.exclusions, "rule") if self.exclusions else ""
+        return " and ".join(filter(None, ("files" if self.files_aside else "", rules)))
+
+
 _UNITS: Final = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 
 
 def status(
     output: Annotated[str, typer.Option("--format", help="table or json")] = "table", lake: LakeOption = DEFAULT_LAKE
 ) -> None:
-    """Print the files and visits of each organization, pending visits, and when files were last checked.
+    """Print the files and stored visits of each organization, pending visits, and when files were last checked.
+
+    Answers may count fewer visits than are stored: what each organization sets aside is below.
 
     Example: traffic status --format json
     """
@@ -42,17 +58,21 @@ def status(
     with closing(opened.manifest), read_control(opened) as control:
         lake_status, jobs = status_of(opened, now), count_by_status(control) if control else {}
         published = opened.manifest.copies.find()
+        aside = {name: _choices_of(opened, name) for name in lake_status.organizations}
     if output == "json":
         from service.core.encoding import encode
 
-        organizations = [{"organization": name, **asdict(data)} for name, data in lake_status.organizations.items()]
+        organizations = [
+            {"organization": name, **asdict(data), **aside[name]._asdict()}
+            for name, data in lake_status.organizations.items()
+        ]
         members = {"organizations": organizations, "copies": [copy._asdict() for copy in published], "jobs": jobs}
         typer.echo(encode({"lake": str(opened.root), **asdict(lake_status), **members}))
     else:
         from rich.filesize import decimal
         from rich.table import Table
 
-        names = ("organization", "files", "visits", "bytes", "first visit", "last visit", "open", "unmerged",
+        names = ("organization", "files", "stored visits", "bytes", "first visit", "last visit", "open", "unmerged",
                  "unjudged", "pending")  # fmt: skip
         table = Table(box=None)
         for name in names:
@@ -66,11 +86,21 @@ def status(
                 f"{data.pending_visits:,}{since}",
             )  # fmt: skip
         console().print(table)
-        _print_lake(opened, lake_status, jobs, published, now)
+        _print_lake(opened, lake_status, aside, jobs, published, now)
+
+
+def _choices_of(lake: Lake, organization: str) -> SetAside:
+    exclusions = lake.manifest.exclusions
+    return SetAside(exclusions.are_files_aside(organization), len(exclusions.rules(organization)))
 
 
 def _print_lake(
-    lake: Lake, status: "LakeStatus", jobs: "JobCounts", published: "Sequence[Copy]", now: datetime
+    lake: Lake,
+    status: "LakeStatus",
+    aside: Mapping[str, SetAside],
+    jobs: "JobCounts",
+    published: "Sequence[Copy]",
+    now: datetime,
 ) -> None:
     from rich.filesize import decimal
     from rich.table import Table
@@ -90,11 +120,13 @@ def _print_lake(
         whole = f"{plural(len(each), 'organization')}, last complete copy: {_age(oldest, now)}{warning}"
         copies.append((f"copy at {printable(target)}", whole))
     due = "; older rules classified some visits: run `traffic reclassify`" if status.reclassify_due else ""
+    set_aside = ", ".join(f"{name}: {reasons}" for name, of_name in aside.items() if (reasons := of_name.reasons))
     table = Table(box=None, show_header=False)
     for row in (
         ("lake", printable(str(lake.root))),
         ("manifest", printable(status.manifest_problem) or f"version {status.manifest_version}"),
         ("to be deleted", f"{plural(status.dead_files, 'file')} ({decimal(status.dead_bytes)})"),
+        ("set aside", printable(set_aside) or "nothing"),
         ("oldest check of a file", _age(status.oldest_check_at, now)),
         ("oldest salt", _age(status.oldest_salt_at, now) if status.oldest_salt_at else "none"),
         ("agents refreshed", _age(status.agents_refreshed_at, now)),

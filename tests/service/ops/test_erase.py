@@ -101,7 +101,7 @@ def test_on_a_terminal_it_shows_what_would_go_and_asks(lake, forks, answer, left
         told = ""
         while "[y/N]" not in told:
             told += os.read(ours, 1000).decode()
-        assert "3 visits of acme on 3 days would be deleted, in 3 files." in told
+        assert "3 stored visits of acme on 3 days would be deleted, in 3 files." in told
         assert len(rows_of(lake)) == 9
         os.write(ours, f"{answer}\n".encode())
         out = stdout.read()
