@@ -100,6 +100,7 @@ def import_logs(
             _report_aside(summaries[-1], opened, organization)
         if not dry_run:
             judge_past_days(opened, organization)
+            _report_people(opened, organization, summaries)
     if any(summary.is_truncated for summary in summaries):
         raise typer.Exit(1)
 
@@ -245,6 +246,17 @@ def _report_aside(summary: "Summary", lake: Lake, organization: str) -> None:
         inform(f"  {share} are files: `traffic files aside --org {organization}` leaves them out of answers")
     if by_address or by_rule:
         inform(f"  own visits set aside: {by_address:,} by address, {by_rule:,} by user agent or path")
+
+
+def _report_people(lake: Lake, organization: str, summaries: list["Summary"]) -> None:
+    """Print how many visits are people's, as answers count, of the days of what was imported."""
+    firsts, lasts = ([day for one in summaries if (day := getattr(one, name))] for name in ("first_day", "last_day"))
+    if firsts:
+        from data.tasks.people import count_people
+
+        first, last = min(firsts), max(lasts)
+        found = count_people(lake, organization, first, last)
+        inform(f"{organization}, {first} to {last}: {found.people:,} of {found.visits:,} visits are people's.")
 
 
 def _report_oddities(summary: "Summary") -> None:
