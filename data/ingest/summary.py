@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from data.ingest.block_reader import BlockResult
 from data.logs.formats import IN_FUTURE
 from data.manifest.erasures import Erasure
-from data.signals import REASONS_ASIDE
+from data.signals import BITS, REASONS_ASIDE
 from data.text import plural
 
 MAX_SHORT_CODES: Final = 10
@@ -19,6 +19,7 @@ MAX_SHORT_CODES: Final = 10
 MIN_BEHIND_PROXY: Final = 20
 """The number of visits from which on their addresses say whether there is a proxy in front of the server."""
 NEARLY_ALL: Final = 0.95
+_FETCH_METADATA: Final = BITS["fetch_absent"] | BITS["fetch_sent"]
 MAX_REJECTS: Final = 100_000
 """The number of rejected lines that a summary names; others are counted."""
 
@@ -43,6 +44,7 @@ class Summary:
     last_day: date | None = None
     categories: Counter[str] = field(default_factory=Counter)
     aside: Counter[str] = field(default_factory=Counter)  # visits by why they may not be counted: REASONS_ASIDE
+    with_fetch_metadata: int = 0  # visits of which is known whether `Sec-Fetch-*` was sent
     with_short_code: int = 0  # visits whose path matches the short-code pattern
     domains: set[str | None] = field(default_factory=set)  # of the visits
     short_codes: list[str] = field(default_factory=list)  # the first MAX_SHORT_CODES of them
@@ -94,5 +96,6 @@ class Summary:
         signals = pc.fill_null(part.visits["signals"], 0)
         for reason in REASONS_ASIDE:
             self.aside[reason.name] += pc.sum(pc.not_equal(pc.bit_wise_and(signals, reason.bit), 0)).as_py()
+        self.with_fetch_metadata += pc.sum(pc.not_equal(pc.bit_wise_and(signals, _FETCH_METADATA), 0)).as_py()
         contradicted = part.visits["agent"].filter(pc.equal(part.visits["confidence"], "contradicted"))
         self.contradicted.update(contradicted.to_pylist())

@@ -99,6 +99,11 @@ def identify(path: Source, lengths: Iterable[int]) -> Content:
     return Content(size, digest.hexdigest(), prefixes, is_truncated)
 
 
+def beginning(path: Source, size: int) -> bytes:
+    """The first `size` decompressed bytes of a log. Raises BadInput when it cannot be read."""
+    return b"".join(_readable(path, size))
+
+
 def blocks(path: Source, content: Content, start: int = 0) -> Iterator[Block]:
     """Split the bytes from `start` to `content.size` between lines into blocks of about 16 MiB.
 

@@ -72,6 +72,11 @@ class Organizations:
         """The zone in which the visits of an organization are dated."""
         return self.state(organization).zone
 
+    def is_new(self, organization: str) -> bool:
+        """Whether nothing of an organization has landed yet, and no zone was set."""
+        has_zone = self._database.rows("SELECT 1 FROM zones WHERE organization = ?", [organization])
+        return not (has_zone or self._database.rows(_HAS_VISITS, {"organization": organization}))
+
     def today(self, organization: str, now: datetime) -> date:
         """The day of an organization at a timezone-aware time."""
         return today(self.zone(organization), now)

@@ -108,9 +108,9 @@ class Terminal:
         Path(name).write_text("".join(f"{line[2:]}\n" for line in below), "utf-8")
 
     def answer(self, text, below):
-        """What is typed on the terminal when a command asks, from now on."""
+        """What is typed on the terminal when a command asks, from now on; below are its next lines."""
         self.patch.setattr(confirmation, "can_ask", lambda: True)
-        self.typed = f"{text}\n".encode()
+        self.typed = "".join(f"{line}\n" for line in (text, *(line[2:] for line in below))).encode()
 
     def set(self, assignment, below):
         self.patch.setenv(*self.resolved(assignment).split("=", 1))

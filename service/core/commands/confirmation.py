@@ -1,15 +1,25 @@
-"""Asks before something is deleted."""
+"""Asks: before something is deleted, and for choices."""
 
 import sys
+from collections.abc import Callable
+from typing import TypeVar
 
 import typer
 
 from data import BadInput
+from service.core.commands.printing import inform
+
+Answer = TypeVar("Answer")
 
 
 def can_ask() -> bool:
     """Whether there is a terminal on which a user can answer."""
     return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def may_ask(yes: bool) -> bool:
+    """Whether a user can answer and has not said --yes."""
+    return not yes and can_ask()
 
 
 def check_can_ask(yes: bool, dry_run: bool = False, otherwise: str = "go on, or --dry-run for a preview") -> None:
@@ -28,3 +38,19 @@ def ask(question: str) -> None:
     """Ask a question on stderr. Raises typer.Abort unless the answer is yes."""
     if not is_confirmed(question):
         raise typer.Abort
+
+
+def answer_to(question: str, default: str, parse: Callable[[str], Answer]) -> Answer:
+    """Ask a question on stderr until `parse` accepts the answer; enter answers with the default.
+
+    Raises typer.Abort at the end of what is typed.
+    """
+    while True:
+        typer.echo(f"{question} [{default}]: ", nl=False, err=True)
+        line = sys.stdin.readline()
+        if not line:
+            raise typer.Abort
+        try:
+            return parse(line.strip() or default)
+        except BadInput as error:
+            inform(str(error))

@@ -77,9 +77,9 @@ def follow(
     drop = _drop_of(log, once)
     console = messages()
     options = options_of(organization, domain, log_format, layout, columns, short_code_pattern, skip_assets)
-    database = existing_database(geoip)
+    database, proxies = existing_database(geoip), setting("trusted_proxies").read(trusted_proxies)
     opened = Lake(lake, create=True)
-    importer = importer_of(opened, trusted_proxies, database)
+    importer = importer_of(opened, proxies, database)
     console.print(f"Lake: {opened.root}")
     status = _Status(console, log)
 

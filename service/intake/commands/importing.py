@@ -1,5 +1,6 @@
 """`traffic import`: imports access logs into the lake."""
 
+from collections.abc import Iterable
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,14 +12,16 @@ import typer
 from data import SHORT_CODE_PATTERN, BadInput, Lake
 from data.logs.format_names import FORMATS
 from data.text import percentage, plural
-from service.core.commands.confirmation import ask, check_can_ask
+from service.core.commands.confirmation import ask, check_can_ask, may_ask
 from service.core.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag, is_new
 from service.core.commands.printing import inform, progress_bar
 from service.core.settings import setting
+from service.intake.commands.first_choices import ask_first_choices, report_first_import
 
 if TYPE_CHECKING:
     from data.ingest.importer import Importer, Options
     from data.ingest.summary import Summary
+    from data.rules.ip_lists import Network
 
 MIN_SHORT_CODE_SHARE: Final = 5
 """The percentage of paths with short codes below which a preview warns."""
@@ -67,33 +70,34 @@ def import_logs(
         bool, typer.Option("--dry-run", help="read and classify, show dates and short codes, but change nothing")
     ] = False,
     yes: Annotated[
-        bool, typer.Option("--yes", help="with --again: restore erased links and visitors without asking")
+        bool,
+        typer.Option("--yes", help="ask nothing about a new organization; with --again: restore what was erased"),
     ] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
     """Import access logs. A log that was imported before is skipped; of a log that has grown, new lines are added.
 
     A log is known by its content, whatever its name, and keeps the --domain of its first import. Finally, the past days
-    of the organization are judged, as `traffic compact` does.
+    of the organization are judged, as `traffic compact` does. On a terminal, the first import of an organization asks
+    for its time zone, files, own addresses and countries.
 
     Example: traffic import /var/log/nginx/access.log* --org acme --domain go.example.com
     """
     options = options_of(organization, domain, log_format, layout, columns, short_code_pattern, skip_assets)
-    database = existing_database(geoip)
+    database, proxies = existing_database(geoip), setting("trusted_proxies").read(trusted_proxies)
     summaries = []
     with ExitStack() as stack:
         is_made_up = dry_run and is_new(lake)
         root = Path(stack.enter_context(TemporaryDirectory(prefix="traffic-"))) if is_made_up else lake
         opened = Lake(root, create=True)
-        importer = importer_of(opened, trusted_proxies, database)
         inform(f"Lake: {lake.absolute()}")
+        is_first = not dry_run and opened.manifest.organizations.is_new(organization)
         choose_files(opened, organization, files_choice, dry_run)
+        if is_asked := is_first and may_ask(yes):
+            ask_first_choices(opened, organization, files, files_choice, database)
+        importer = importer_of(opened, proxies, database)
         if again and not (yes or dry_run):
-            planned = [_run(importer, file, options, dry_run=True, again=True) for file in files]
-            if erasures := sorted({str(erasure) for summary in planned for erasure in summary.erasures}):
-                inform(f"These logs may contain what was erased: {'; '.join(erasures)}.")
-                check_can_ask(yes=False)
-                ask("Import it again?")
+            _ask_again(importer, files, options)
         for file in files:
             summaries.append(_run(importer, file, options, dry_run, again))
             _report(file, summaries[-1], options.domain, dry_run, opened.manifest.organizations.zone(organization))
@@ -101,8 +105,19 @@ def import_logs(
         if not dry_run:
             judge_past_days(opened, organization)
             _report_people(opened, organization, summaries)
+        if is_first:
+            report_first_import(opened, organization, summaries, database, is_asked=is_asked)
     if any(summary.is_truncated for summary in summaries):
         raise typer.Exit(1)
+
+
+def _ask_again(importer: "Importer", files: list[Path], options: "Options") -> None:
+    """Ask before logs are imported again that may contain what was erased. Raises BadInput without a terminal."""
+    planned = [_run(importer, file, options, dry_run=True, again=True) for file in files]
+    if erasures := sorted({str(erasure) for summary in planned for erasure in summary.erasures}):
+        inform(f"These logs may contain what was erased: {'; '.join(erasures)}.")
+        check_can_ask(yes=False)
+        ask("Import it again?")
 
 
 def choose_files(lake: Lake, organization: str, choice: str, dry_run: bool) -> None:
@@ -160,7 +175,7 @@ def existing_database(geoip: str) -> Path | None:
     return Path(geoip) if geoip else None
 
 
-def importer_of(lake: Lake, trusted_proxies: str, database: Path | None) -> "Importer":
+def importer_of(lake: Lake, proxies: "Iterable[Network]", database: Path | None) -> "Importer":
     """The importer given by the flags; without countries, and with a message, if their database cannot be read."""
     from data.ingest.importer import Importer
 
@@ -173,7 +188,7 @@ def importer_of(lake: Lake, trusted_proxies: str, database: Path | None) -> "Imp
     except BadInput as error:
         unknown = "countries are unknown unless the log contains them; `traffic countries` sets up a database."
         inform(f"traffic: {error}; {unknown}")
-    return Importer(lake, proxies=setting("trusted_proxies").read(trusted_proxies), countries=countries)
+    return Importer(lake, proxies=proxies, countries=countries)
 
 
 def _run(importer: "Importer", file: Path, options: "Options", dry_run: bool, again: bool) -> "Summary":

@@ -1,0 +1,132 @@
+"""Choices before the first visit of an organization, of which some cannot be changed later: asked once, or said."""
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from data import BadInput, Lake
+from data.rules.exclusions import Exclusion
+from data.text import plural
+from service.core.commands.confirmation import answer_to
+from service.core.commands.printing import inform
+
+if TYPE_CHECKING:
+    from data.ingest.summary import Summary
+    from data.store.country_file import Download
+
+_NONE: Final = "none"
+_SEARCHED_BYTES: Final = 16 << 20
+"""So much of the beginning of each log is searched for the address from which the user is connected."""
+
+
+def ask_first_choices(lake: Lake, organization: str, logs: Sequence[Path], files: str, database: Path | None) -> None:
+    """Ask for the zone, for files and countries unless flags choose them, and for own addresses.
+
+    Nothing is changed before all is answered. Raises BadInput for a log that cannot be read.
+    """
+    from data.local_time import check_zone
+    from data.logs.source import beginning
+    from data.store.country_file import set_up
+
+    for log in logs:  # one that cannot be read is said before the questions
+        beginning(log, 1)
+    own = own_address(os.environ, logs)
+    inform(f"{organization} is new. Some choices are made before its first visit; enter takes what is in brackets.")
+    zone = answer_to("Time zone of its days, which cannot be changed later", guessed_zone(os.environ), check_zone)
+    aside = (
+        answer_to("Images, styles, scripts and fonts: aside or counted", "aside", _checked_aside) if not files else None
+    )
+    if own:
+        inform(f"You are connected from {own}, which is in these logs.")
+    question = "Addresses or networks of your own, which answers leave out, separated by spaces"
+    rules = answer_to(question, own or _NONE, _checked_addresses)
+    download = None
+    if not _has_countries(lake, database):
+        question = "Downloaded database of countries; `traffic countries` names free ones"
+        download = answer_to(question, _NONE, _checked_download)
+    with lake.import_lock():  # an import that runs has read the zone
+        lake.manifest.organizations.set_zone(organization, zone)
+    if aside is not None and aside != lake.manifest.exclusions.are_files_aside(organization):
+        lake.manifest.exclusions.switch_files(organization, aside=aside)
+    for rule in rules:
+        lake.manifest.exclusions.add(organization, rule)
+    if download:
+        set_up(lake, download)
+
+
+def report_first_import(
+    lake: Lake, organization: str, summaries: Iterable["Summary"], database: Path | None, *, is_asked: bool
+) -> None:
+    """Say what the logs lack and, unless the user was asked, what was chosen, what stays, and how to begin again."""
+    read = [summary for summary in summaries if summary.visits]
+    if not read:
+        return
+    if not any(summary.with_fetch_metadata for summary in read):
+        inform("No headers `Sec-Fetch-*` are logged, so files are known by their paths alone. One line of the server's")
+        inform("  configuration adds them: data/logs/README.md#the-line-to-write")
+    if is_asked:
+        return
+    zone, exclusions = lake.manifest.organizations.zone(organization), lake.manifest.exclusions
+    files = "set aside" if exclusions.are_files_aside(organization) else "counted"
+    rules = len(exclusions.rules(organization))
+    own = f"set aside by {plural(rules, 'rule')}" if rules else "counted"
+    countries = "looked up" if _has_countries(lake, database) else "known only where the log has them"
+    inform(
+        f"{organization} is new: days are those of {zone}, files are {files}, own visits {own}, countries {countries}."
+    )
+    inform("  Its time zone stays. Own addresses and countries that are set up later do not reach these visits.")
+    inform(
+        "  To begin again, use `traffic zone set`, `traffic exclude add` and `traffic countries` for another name, and"
+    )
+    inform(f"  import for that; `traffic erase --org {organization} --all` deletes these visits.")
+
+
+def _has_countries(lake: Lake, database: Path | None) -> bool:
+    return database is not None or lake.country_database.exists()
+
+
+def guessed_zone(environ: Mapping[str, str], root: Path = Path("/")) -> str:
+    """The time zone of this machine, by TZ, /etc/timezone or the link /etc/localtime; UTC if none of them names one."""
+    from data.local_time import DEFAULT_ZONE, zone_names
+
+    named, clock = [environ.get("TZ", "").removeprefix(":")], root / "etc/localtime"
+    with suppress(OSError, UnicodeDecodeError):
+        named.append((root / "etc/timezone").read_text("utf-8").strip())
+    if clock.is_symlink():
+        named.append(str(clock.readlink()))
+    known = {*zone_names()}
+    zone = next((zone for name in named if (zone := name.rpartition("zoneinfo/")[2]) in known), DEFAULT_ZONE)
+    return DEFAULT_ZONE if zone == "Etc/UTC" else zone
+
+
+def own_address(environ: Mapping[str, str], logs: Sequence[Path]) -> str:
+    """The address from which this session of SSH came, if it is in one of the logs; otherwise "". Raises BadInput."""
+    from data.logs.source import beginning
+    from data.rules.ip_lists import parse_address
+
+    address = parse_address(environ.get("SSH_CONNECTION", "").partition(" ")[0])
+    if address is None:
+        return ""
+    found = re.compile(rb"(?<![0-9a-f.])" + re.escape(str(address).encode()) + rb"(?![0-9a-f]|\.[0-9])")
+    return str(address) if any(found.search(beginning(log, _SEARCHED_BYTES)) for log in logs) else ""
+
+
+def _checked_aside(text: str) -> bool:
+    if text not in {"aside", "counted"}:
+        raise BadInput(f"{text!r} is neither aside nor counted.")
+    return text == "aside"
+
+
+def _checked_addresses(text: str) -> list[Exclusion]:
+    from data.rules.own_rules import checked_exclusion
+
+    return [] if text == _NONE else [checked_exclusion("address", one) for one in re.split(r"[,\s]+", text)]
+
+
+def _checked_download(text: str) -> "Download | None":
+    from data.store.country_file import read_download
+
+    return None if text == _NONE else read_download(Path(text).expanduser())
