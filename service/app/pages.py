@@ -20,6 +20,7 @@ from service.dashboard import navigation, share_pages, shared_page, views
 from service.dashboard.context import DashboardContext
 from service.dashboard.export import export
 from service.dashboard.run_it_yourself import run
+from service.exclusions import pages as exclusion_pages
 from service.hooks import pages as hook_pages
 from service.jobs import pages as job_pages
 from service.ops import pages as ops_pages
@@ -47,6 +48,7 @@ class PagesApp:
                 Route(f"{self._root}/static/{{name}}", stylesheet),
                 *views.routes(self.context),
                 *robots_pages.routes(self.context),
+                *exclusion_pages.routes(self.context),
                 *sign_in_pages.routes(self.context),
                 *(oidc_pages.routes(self.context, provider) if provider else ()),
                 *job_pages.routes(self.context, parts.jobs),

@@ -32,8 +32,8 @@ PEOPLE: Final = ENTRIES["people"]
 DISGUISED: Final = ENTRIES["disguised"]
 OVERVIEW_ROW: Final = ENDPOINTS["traffic-overview"]
 SERIES: Final = ENDPOINTS["time-series"]
-OF_PATHS: Final = (ENTRIES["paths"], ENTRIES["invented-links"])
-"""The answers that are counted from visits, as no rollup keeps paths."""
+OF_PATHS: Final = tuple(ENTRIES[name] for name in ("paths", "invented-links", "left-out", "left-out-requests"))
+"""The answers that are counted from visits, as no rollup keeps paths, nor what is left out."""
 MAX_PATH_VISITS: Final = 20_000_000
 """Visits in the days of which paths are counted while a page waits: about three seconds."""
 MAX_SUGGESTIONS: Final = 100

@@ -155,7 +155,7 @@ class View:
         tabs = [(label, self.filters.query_string(traffic_type=name or None), name == chosen) for name, label in types]
         return {**filled, "notices": notices, "tabs": tabs, "listing": listing}
 
-    async def response(self, template: str, **content: Any) -> Response:  # noqa: ANN401  # of any template
+    async def response(self, template: str, status: int = 200, **content: Any) -> Response:  # noqa: ANN401  # of any template
         """The rendered page."""
         base = self.context.services.settings.base_path
         shown = {
@@ -168,4 +168,4 @@ class View:
             **self.context.numbers_layout(self.request, self.page.path, self.filters),
             **content,
         }
-        return await self.context.renderer.response(self.request, template, shown)
+        return await self.context.renderer.response(self.request, template, shown, status)

@@ -11,6 +11,7 @@ PAGES = {
     "ai-source": "ai/ChatGPT",
     "robots": "robots?block=OpenAI:trained",
     "invented-links": "invented-links",
+    "left-out": "left-out",
     "agents": "agents",
     "agent": "agents/GPTBot",
     "paths": "paths?traffic_type=ai",

@@ -40,7 +40,7 @@ LOADING = {"script", "link", "use", "img", "iframe", "source", "image", "object"
 PAGES = [page.path for page in NAMED]
 SETTINGS = [
     "jobs", "settings/api-keys", "settings/sessions", "settings/shares", "settings/agent-hooks", "settings/cache",
-    "settings/storage", "robots", "invented-links",
+    "settings/storage", "robots", "invented-links", "left-out",
 ]  # fmt: skip
 SCOPES = [
     "?range=7d",
