@@ -10,6 +10,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from data.manifest.statistics import StoredSpan
+from queries import file_hint
 from service.core.pages import formats
 from service.dashboard import panels
 from service.dashboard.content import LINK, OF_PATHS, OVERVIEW, Page, PageContent, check_paths, uncovered
@@ -150,6 +151,9 @@ class View:
         if many > 1:
             text = f"{many:,} short codes lead to this target; these are the visits of {newest}, the newest."
             notices = [("plain", text)]
+        lake, asked = self.context.services.lake, self.answer_filters.scope
+        if why_empty := await self.context.in_thread(self.request, file_hint, lake, asked):
+            notices.append(("plain", why_empty))
         chosen = self.filters.parameters.get("traffic_type", "").lower()
         types = () if self.only else TABS.get(self.page.path, ())
         tabs = [(label, self.filters.query_string(traffic_type=name or None), name == chosen) for name, label in types]

@@ -15,6 +15,7 @@ from mmdb_writer import MMDBWriter
 
 from data import Lake
 from data.links.index import LinkIndex
+from data.signals import BITS
 from data.tasks.compaction import Compactor
 from queries import CATALOG, ENDPOINTS, ENTRIES, PARAMETERS, Scope
 from service.core.pages.assets import STYLESHEET
@@ -429,6 +430,15 @@ def test_the_main_chart_marks_at_most_twelve_events(lake, browsing):
     with browsing(lake) as browser:
         pages = [browser.read(f"{query}&domain={domain}") for domain in ("go.example.com", "other.example")]
     assert [page.text.count(job.title) for page in pages] == [1, 0]  # what was shipped elsewhere is not marked
+
+
+def test_a_page_about_a_file_says_that_files_are_set_aside(lake, browsing):
+    land(lake, "acme", [visit(visited_at=NOW.replace(tzinfo=None), path="/a.css", signals=BITS["file"])])
+    lake.manifest.exclusions.switch_files("acme", aside=True)
+    with browsing(lake) as browser:
+        of_file, of_page = (browser.read(f"?range=7d&f_path={path}").text for path in ("/a.css", "/sale"))
+    said = "/a.css is the path of a file, and acme sets files aside: traffic files counted --org acme counts them."
+    assert (said in of_file, "sets files aside" in of_page) == (True, False)
 
 
 def test_changes_are_over_complete_days_that_are_judged(lake, browsing):
