@@ -163,7 +163,6 @@ WITHOUT_ROUTE: Final = (
     rows("protocols", f.PROTOCOL, *_USUAL),
     rows("disguised", f.SIGNAL, f.VISITS, f.ALONE),
     rows("left-out", f.DATE, f.STORED, f.FILES, f.OWN, f.DISGUISED, f.PROBES, f.NO_AGENT),
-    row("files", f.VISITS, f.FILES),
     rows("left-out-requests", f.REASON, f.REQUESTED_AT, f.USER_AGENT, f.DOMAIN, f.PATH, f.STATUS),
     rows("visits-by-hour", f.DATE, f.HOUR, f.TOTAL_VISITS, *_BY_CLASS),
     rows("visits-by-month", f.MONTH, f.TOTAL_VISITS, *_BY_CLASS),

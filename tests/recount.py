@@ -640,10 +640,6 @@ def _is_marked_file(visit: Visit) -> bool:
     return bool((visit.get("signals") or 0) & BITS["file"])
 
 
-def _files(question: Question) -> Row:
-    return {"visits": len(question.visits), "files": sum(map(_is_marked_file, question.visits))}
-
-
 def _left_out(question: Question) -> list[Row]:
     columns = {"own": "own", "disguised": "disguised", "probes": "probe", "no_agent": "no_agent"}
     days = _grouped((visit for visit in question.stored if _passes(visit, question.scope)), itemgetter("day"))
@@ -975,7 +971,6 @@ ENTRIES: Final[dict[str, Answer]] = {
     "bot-traffic": _bot_traffic,
     "filter-values": _filter_values,
     "disguised": _disguised,
-    "files": _files,
     "left-out": _left_out,
     "left-out-requests": _left_out_requests,
     "visits-by-hour": _visits_by_hour,

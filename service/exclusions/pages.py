@@ -10,6 +10,7 @@ from starlette.routing import Route
 
 from data import BadInput
 from data.rules.exclusions import ExclusionKind
+from data.text import percentage
 from queries import ENTRIES
 from service.access.sessions import Session
 from service.core.http.errors import Forbidden, NotFound
@@ -80,6 +81,7 @@ class _ExclusionPages:
         exclusions, organization = self._lake.manifest.exclusions, session.organization
         rules = await context.in_thread(request, exclusions.dated_rules, organization)
         is_aside = await context.in_thread(request, exclusions.are_files_aside, organization)
+        stored, files = (sum(row[field] for row in days) for field in ("stored", "files"))
         sees_addresses = session.caller.may_write
         shown = [
             (KINDS[rule.kind], rule.value if rule.kind != "address" or sees_addresses else None, since, rule)
@@ -90,6 +92,9 @@ class _ExclusionPages:
             400 if problem else 200,
             parts_of_page=parts_of(days, requests, str(view.filters.today), is_aside=is_aside),
             days=days,
+            stored=stored,
+            files=files,
+            share=percentage(files, stored) if stored else "none",
             rules=[(kind, value, since, choices.rule_id(rule)) for kind, value, since, rule in shown],
             is_aside=is_aside,
             kinds=KINDS,

@@ -41,6 +41,11 @@ def test_files_that_count_are_in_neither_part(lake, acme):
     assert facts(acme, "files") == {"files": 2}
 
 
+def test_the_share_of_files_that_count_is_said_by_their_switch(lake, acme):
+    store(lake, FILE, FILE, FILE, {})
+    assert "3 of 4, 75.0 %." in acme.read(PAGE).one("section", id="files").text
+
+
 def test_files_that_are_aside_are_not_counted(lake, acme):
     lake.manifest.exclusions.switch_files("acme", aside=True)
     store(lake, FILE, FILE, OWN, {})
