@@ -47,7 +47,11 @@ PROXY = "10.0.0.1"
 @pytest.fixture(scope="session", autouse=True)
 def rules():
     """The real rules, loaded once for all importers, intakes, reclassifiers and commands of this process."""
-    rules = functools.cache(Classifier)
+    loaded = functools.cache(Classifier)
+
+    def rules(own=()):
+        return loaded(own)
+
     with pytest.MonkeyPatch.context() as patch:
         for module in ("rules.classifier", "ingest.importer", "ingest.live", "tasks.reclassification"):
             patch.setattr(f"data.{module}.Classifier", rules)

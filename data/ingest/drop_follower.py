@@ -105,7 +105,7 @@ class DropFollower:
 
     def _pass(self) -> str:
         """Land all new objects; return what was last wrong with the place."""
-        self._importer.refresh_ip_lists()
+        self._importer.refresh_rules()
         delete_old_salts(self._lake.salts, datetime.now(UTC))  # also when nothing lands
         new = self._new_objects()
         size, done, failures, error = sum(dropped.size for dropped in new), 0, 0, ""

@@ -115,7 +115,7 @@ class Follower:
         Raises BadInput when nothing of the log has landed yet and none of its lines can be parsed.
         """
         try:
-            self._importer.refresh_ip_lists()
+            self._importer.refresh_rules()
             self._detect_rotation()
             for tail in self._tails():
                 self._follow(tail)

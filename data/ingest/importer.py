@@ -33,6 +33,8 @@ from data.rules.classifier import Classifier
 from data.rules.ip_lists import Network
 from data.rules.ip_verification import Verifier
 from data.rules.own_rules import OwnRules, own_rules
+from data.rules.tables import OwnAgent
+from data.store.agents_file import OwnAgents
 from data.store.ip_list_files import changed_at, intact_snapshots
 from data.store.lake import Lake
 from data.store.landing import Landing
@@ -82,9 +84,8 @@ class Importer:
     ) -> None:
         self._lake = lake
         self._now = now
-        pool = ThreadPoolExecutor(1)  # its thread ends with its work
-        self._classifier = pool.submit(Classifier)  # meanwhile a log is hashed, and its first lines are parsed
-        pool.shutdown(wait=False)
+        self._own_agents = OwnAgents(lake)
+        self._agents: tuple[OwnAgent, ...] | None = None
         self._proxies = tuple(proxies)
         self._clients = ClientAddresses(self._proxies)
         self._lists_changed_at = 0
@@ -92,15 +93,19 @@ class Importer:
         self._links = LinkIndex(lake)
         self.readers = ReaderPool(self.reader)
         self._reimport: ReimportCheck | None = None  # of what was in the lake before the first import with `again`
-        self.refresh_ip_lists()
+        self.refresh_rules()
 
-    def refresh_ip_lists(self) -> None:
-        """Use the IP lists that are in the lake now."""
-        lists_changed_at = changed_at(self._lake)
-        if lists_changed_at != self._lists_changed_at:
-            self._verifier = Verifier(intact_snapshots(self._lake), self._proxies)
+    def refresh_rules(self) -> None:
+        """Use the IP lists and own agents that are in the lake now."""
+        lists_changed_at, agents = changed_at(self._lake), self._own_agents.current()
+        if agents != self._agents:
+            pool = ThreadPoolExecutor(1)  # its thread ends with its work
+            self._classifier = pool.submit(Classifier, agents)  # meanwhile a log is hashed, its first lines are parsed
+            pool.shutdown(wait=False)
+        if lists_changed_at != self._lists_changed_at or agents != self._agents:
+            self._verifier = Verifier(intact_snapshots(self._lake), self._proxies, agents)
             self.readers.close()
-            self._lists_changed_at = lists_changed_at
+            self._lists_changed_at, self._agents = lists_changed_at, agents
 
     def reader(self) -> BlockReader:
         """A new reader with this importer's rules, salts, IP lists, countries and links. The caller closes it."""

@@ -35,6 +35,7 @@ from data.rules.paths import PROBE, path_kind
 from data.rules.patterns import encodable
 from data.signals import BITS
 from data.store import pending
+from data.store.agents_file import OwnAgents
 from data.store.ip_list_files import changed_at, intact_snapshots
 from data.store.lake import Lake
 from data.store.packing import PackedVisits, pack
@@ -64,18 +65,23 @@ class LiveIngest:
         countries: CountryDatabase | None = None,
         short_code_pattern: str = SHORT_CODE_PATTERN,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        *,
+        own_agents: OwnAgents | None = None,
     ) -> None:
+        """Without `own_agents`, those of the lake are read. Raises BadInput when they are not valid."""
         self._lake = lake
         self._now = now
         self._countries = countries
-        self._classifier = Classifier()
+        self._own_agents = own_agents or OwnAgents(lake)
+        self._agents = self._own_agents.current()
+        self._classifier = Classifier(self._agents)
         self._proxies = tuple(proxies)
         self._match_path = ShortTextCache(1 << 14, self._match_path_uncached)
         self._links = LinkIndex(lake)
         self._user_agent = ShortTextCache(1 << 14, self._user_agent_uncached)
         self._referral = ShortTextCache(1 << 14, self._referral_uncached)
         self._short_code = re2.compile(short_code_pattern)
-        self._verifier = Verifier({}, self._proxies)
+        self._verifier = Verifier({}, self._proxies, self._agents)
         self._salts: defaultdict[str, dict[date, str]] = defaultdict(dict)  # by zone
         self._refreshed_at = datetime.min.replace(tzinfo=UTC)
         self._lists_changed_at = 0
@@ -122,20 +128,23 @@ class LiveIngest:
 
     def _new(self, prepared: PreparedVisits) -> ClassifiedVisits:
         organization, manifest = prepared.submission.organization, self._lake.manifest
-        return ClassifiedVisits(
-            manifest.organizations.zone(organization), own_rules(manifest.exclusions.rules(organization))
-        )
+        self._refresh(self._now())
+        own = own_rules(manifest.exclusions.rules(organization))
+        version = own.version(self._classifier.rules_version)
+        return ClassifiedVisits(manifest.organizations.zone(organization), own, version)
 
     def _refresh(self, now: datetime) -> None:
-        """Once per REFRESH_AFTER, drop cached salts and reload the IP lists if they have changed."""
+        """Once per REFRESH_AFTER, drop cached salts and reload IP lists and own agents if they have changed."""
         if is_recent(self._refreshed_at, REFRESH_AFTER, now):
             return
         self._refreshed_at = now
         self._salts.clear()
-        lists_changed_at = changed_at(self._lake)
-        if lists_changed_at != self._lists_changed_at:
-            self._lists_changed_at = lists_changed_at
-            self._verifier = Verifier(intact_snapshots(self._lake), self._proxies)
+        lists_changed_at, agents = changed_at(self._lake), self._own_agents.current()
+        if agents != self._agents:
+            self._classifier = Classifier(agents)
+        if lists_changed_at != self._lists_changed_at or agents != self._agents:
+            self._lists_changed_at, self._agents = lists_changed_at, agents
+            self._verifier = Verifier(intact_snapshots(self._lake), self._proxies, agents)
             self._user_agent.clear()
 
     def _classify(self, prepared: PreparedVisits, classified: ClassifiedVisits, ends_at: float = inf) -> None:
@@ -217,5 +226,5 @@ class LiveIngest:
             for by_agent, by_referral, kind, origin in visits.shared
         )
         shared: dict[str, Sequence[Any]] = dict(zip(_SHARED, zip(*rows_shared, strict=True), strict=True))
-        shared["rules_version"] = [visits.own.version(self._classifier.rules_version)] * len(visits.shared)
+        shared["rules_version"] = [visits.rules_version] * len(visits.shared)
         return pack(dict(zip(_OWN, own, strict=True)), numbers, shared, visits.zone)

@@ -36,9 +36,10 @@ class IngestResult(NamedTuple):
 class ClassifiedVisits:
     """Visits of one organization, dated in one zone and set aside by its rules, that are not packed yet."""
 
-    def __init__(self, zone: str, own: OwnRules) -> None:
+    def __init__(self, zone: str, own: OwnRules, rules_version: str) -> None:
         self.zone = zone
         self.own = own
+        self.rules_version = rules_version  # of the rules when the first one was classified
         self.rows: list[VisitRow] = []
         self.shared: dict[SharedKey, int] = {}
 

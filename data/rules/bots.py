@@ -4,7 +4,7 @@ Method, referrer and campaign are evaluated in classifier.py.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
@@ -13,7 +13,7 @@ import crawleruseragents
 import re2
 
 from data.rules.patterns import pattern_set
-from data.rules.tables import Agent, Heuristic, NotCrawler, load
+from data.rules.tables import Agent, Heuristic, NotCrawler, OwnAgent, agents_of, load
 from data.visits import CATEGORY_OF_KIND, Classification
 
 MAX_USER_AGENT_LENGTH: Final = 1024
@@ -68,10 +68,10 @@ _NO_USER_AGENT = RuleMatch("no user agent", "", bot_classification("other"))
 
 
 class BotRules:
-    """The rules for user agents, compiled once."""
+    """The rules for user agents, compiled once, with a lake's own agents before those that are shipped."""
 
-    def __init__(self) -> None:
-        self._agents = load(Agent, "agents")
+    def __init__(self, own: Sequence[OwnAgent] = ()) -> None:
+        self._agents = agents_of(own)
         self._agent_set = pattern_set(agent_pattern(row.token, row.exact) for row in self._agents)
         tokens = "|".join(sorted(re2.escape(row.token.lower()) for row in self._agents))
         self._any_agent = pattern_set([f"(?:^|[^a-z0-9])(?:{tokens})"])
@@ -90,7 +90,8 @@ class BotRules:
         lower = user_agent.lower()
         if self._any_agent.Match(lower):  # a quick check first: people's user agents match none of the patterns
             for row in (self._agents[number] for number in sorted(self._agent_set.Match(lower) or ())):
-                rule = f'agents.toml: {"exactly " if row.exact else ""}"{row.token}"'
+                table = "own agents.toml" if isinstance(row, OwnAgent) else "agents.toml"
+                rule = f'{table}: {"exactly " if row.exact else ""}"{row.token}"'
                 yield RuleMatch(rule, row.evidence, agent_classification(row, row.confidence, "user_agent"))
         for number in sorted(self._crawler_set.Match(user_agent) or ()):
             crawler = self._crawlers[number]

@@ -8,7 +8,7 @@ Client addresses are evaluated in ip_verification.py.
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 from typing import Final, NamedTuple, Self
 
@@ -25,7 +25,7 @@ from data.rules.referrers import (
     utm_values,
 )
 from data.rules.releases import BrowserReleases
-from data.rules.tables import Referrer, Spammer, load, rules_version
+from data.rules.tables import OwnAgent, Referrer, Spammer, load, rules_version
 from data.text import ShortTextCache
 from data.visits import Classification
 
@@ -74,13 +74,13 @@ class Origin(NamedTuple):
 
 
 class Classifier:
-    """The rules, loaded once. Results are cached, because logs repeat the same strings."""
+    """The rules, loaded once, with a lake's own agents. Results are cached, because logs repeat the same strings."""
 
-    def __init__(self) -> None:
-        self.rules_version = rules_version()
+    def __init__(self, own: Sequence[OwnAgent] = ()) -> None:
+        self.rules_version = rules_version(own)
         self.paths = PathRules()
         self.referrers = ReferrerTable(load(Referrer, "referrers"), load(Spammer, "spammers"))
-        self._bot_rules = BotRules()
+        self._bot_rules = BotRules(own)
         self._campaigns = Campaigns(self.referrers)
         self._device_rules = DeviceRules()
         self._releases = BrowserReleases()

@@ -5,14 +5,14 @@ Addresses are never stored. The lists of addresses come from ip_lists.py.
 
 import ipaddress
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date
 from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
 from data.rules.bots import agent_classification, bot_classification
 from data.rules.ip_lists import Address, FetchedList, Network, parse_address
-from data.rules.tables import Agent, IpList, Proxy, load
+from data.rules.tables import Agent, IpList, OwnAgent, Proxy, agents_of, load
 from data.visits import Classification
 
 FRESH_DAYS: Final = 30
@@ -48,13 +48,15 @@ class Networks:
 class Verifier:
     """Verifies agents by snapshots of the published lists. Addresses of proxies verify and contradict nothing."""
 
-    def __init__(self, snapshots: dict[str, FetchedList], proxies: Iterable[Network] = ()) -> None:
+    def __init__(
+        self, snapshots: dict[str, FetchedList], proxies: Iterable[Network] = (), own: Sequence[OwnAgent] = ()
+    ) -> None:
         self._lists = {name: (Networks(snapshot.networks), snapshot) for name, snapshot in snapshots.items()}
-        rows = load(Agent, "agents")
+        rows = [*agents_of(own)[len(own) :], *own]  # of several rows with one name, the last one counts
         self._agents = {row.agent: row for row in rows if _lists_of(row)}
         self._methods = {row.agent: row.verify for row in rows if row.verify}
         identifying = [row.name for row in load(IpList, "ip_lists") if row.identifies and row.name in self._lists]
-        self._identifying = {name: identified_agent(name, rows) for name in identifying}
+        self._identifying = {name: identified_agent(name, load(Agent, "agents")) for name in identifying}
         self._of_agents = Networks(network for name in identifying for network in snapshots[name].networks)
         self._proxies = Networks([*known_proxies(), *proxies])
         self._client_address = lru_cache(1 << 14)(self._client_address_uncached)

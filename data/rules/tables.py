@@ -5,7 +5,7 @@ A malformed row stops the program with a message that names file, row and field.
 
 import hashlib
 import ipaddress
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from datetime import date
 from functools import cache
 from importlib import metadata, resources
@@ -79,6 +79,13 @@ class Agent(RuleRow, frozen=True):
     exact: bool = False  # the whole user agent must equal the token
     verify: tuple[VerificationMethod, ...] = ()
     server_side: bool = False  # it only uses the addresses of its lists, so other addresses contradict it
+
+
+class OwnAgent(Agent, frozen=True, kw_only=True):
+    """An agent in a lake's own table. Its evidence is what the operator knows, unless the row names a page."""
+
+    evidence: Annotated[str, Meta(pattern="^https?://")] = ""
+    checked: date = date.min
 
 
 class NotCrawler(RuleRow, frozen=True):
@@ -203,32 +210,46 @@ def load(row_type: type[AnyRow], name: str) -> list[AnyRow]:
 @cache
 def _checked_rows(row_type: type[AnyRow], name: str, content: bytes) -> tuple[AnyRow, ...]:
     """The rows of a TOML file. Cached, because every import and every server checks its agents by them."""
+    return tuple(parse_rows(row_type, row_type.__name__.lower(), f"{name}.toml", content))
+
+
+def parse_rows(row_type: type[AnyRow], key: str, name: str, content: bytes) -> list[AnyRow]:
+    """The rows of a TOML text, in tables called `key`. Raises ValueError naming the file, the row and the field."""
     try:
         tables = tomli.loads(content.decode())
-    except ValueError as error:
-        raise ValueError(f"{name}.toml: {error}") from error
-    key = row_type.__name__.lower()
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{name}: {error}") from error
     rows = tables.get(key)
     if tables.keys() != {key} or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise ValueError(f"{name}.toml: every row must be a [[{key}]], not {', '.join(tables) or 'nothing'}")
+        raise ValueError(f"{name}: every row must be a [[{key}]], not {', '.join(tables) or 'nothing'}")
     checked = []
     for number, row in enumerate(rows, 1):
         try:
             checked.append(msgspec.convert(row, row_type, builtin_types=(date,)))  # a text is not taken for a date
         except msgspec.ValidationError as error:
-            raise ValueError(f"{name}.toml, row {number}: {error}") from error
-    return tuple(checked)
+            raise ValueError(f"{name}, row {number}: {error}") from error
+    return checked
 
 
-def rules_version() -> str:
-    """Twelve hexadecimal digits that change whenever a table of rules, a rule package or FILE_PATTERN changes."""
+def agents_of(own: Sequence[OwnAgent]) -> list[Agent]:
+    """The agents that a lake knows: its own rows, then the shipped ones with other tokens."""
+    tokens = {row.token.lower() for row in own}
+    return [*own, *(row for row in load(Agent, "agents") if row.token.lower() not in tokens)]
+
+
+def rules_version(own: Sequence[OwnAgent] = ()) -> str:
+    """Twelve hexadecimal digits that change whenever a table of rules, a rule package or FILE_PATTERN changes.
+
+    With agents of a lake's own, `+` and a digest of them follow.
+    """
     digest = hashlib.sha256()
     for name in _RULE_TABLES:
         digest.update(_bytes_of(name))
     digest.update(FILE_PATTERN.encode())
     for package in _RULE_PACKAGES:
         digest.update(f"{package}=={metadata.version(package)}".encode())
-    return digest.hexdigest()[:12]
+    shipped = digest.hexdigest()[:12]
+    return f"{shipped}+{hashlib.sha256(msgspec.json.encode(own)).hexdigest()[:12]}" if own else shipped
 
 
 def _bytes_of(name: str) -> bytes:

@@ -15,7 +15,7 @@ from data.errors import LakeDamaged
 from data.manifest.clock import TOLERANCE
 from data.manifest.statistics import OrganizationStatus
 from data.rules.own_rules import own_rules
-from data.rules.tables import rules_version
+from data.store.agents_file import rules_version_of
 from data.store.lake import Lake
 
 MAX_FOOTERS: Final = 500
@@ -51,7 +51,7 @@ def status_of(lake: Lake, now: datetime) -> LakeStatus:
         latest, files = lake.manifest.statistics.latest_time(newest_salt), lake.manifest.statistics.files()
     except sqlite3.DatabaseError as error:
         raise LakeDamaged(f"the manifest of {lake.root} cannot be read ({error}); restore the lake.") from error
-    refreshed = []
+    version_of_rules, refreshed = rules_version_of(lake), []
     for path in lake.ip_lists.glob("*.json"):
         with suppress(OSError, ValueError, TypeError, LookupError):  # damaged, which an import reports
             refreshed.append(datetime.fromisoformat(json.loads(path.read_bytes())["fetched_at"]))
@@ -66,8 +66,8 @@ def status_of(lake: Lake, now: datetime) -> LakeStatus:
         oldest_salt_at=oldest_salt,
         agents_refreshed_at=max(refreshed, default=None),
         clock_was_at=latest if latest and latest > now + TOLERANCE else None,
-        rules_version=rules_version(),
-        reclassify_due=_has_old_rules(lake, rules_version()),
+        rules_version=version_of_rules,
+        reclassify_due=_has_old_rules(lake, version_of_rules),
     )
 
 
@@ -89,10 +89,10 @@ def _organizations(lake: Lake, now: datetime, organization: str = "") -> dict[st
     return statuses
 
 
-def _has_old_rules(lake: Lake, shipped: str) -> bool:
+def _has_old_rules(lake: Lake, rules_version: str) -> bool:
     """Whether any of the oldest files has a visit classified by rules other than the current ones."""
     for organization, path in lake.manifest.files.oldest(MAX_FOOTERS):
-        current = own_rules(lake.manifest.exclusions.rules(organization)).version(shipped)
+        current = own_rules(lake.manifest.exclusions.rules(organization)).version(rules_version)
         if _rules_of(lake.root / path) not in ([current], None):
             return True
     return False

@@ -30,6 +30,7 @@ from data.rules.own_rules import OwnRules, own_rules
 from data.rules.paths import classify_path
 from data.signals import BITS
 from data.sql import read_sql
+from data.store.agents_file import own_agents
 from data.store.engines import rewriting_engine, until_memory_suffices
 from data.store.footers import Footer
 from data.store.lake import Lake
@@ -82,7 +83,7 @@ class Reclassifier:
     def __init__(self, lake: Lake, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._lake = lake
         self._now = now
-        self._classifier = Classifier()
+        self._classifier = Classifier(own_agents(lake))
         self._links = LinkIndex(lake)
 
     def run(

@@ -31,7 +31,11 @@ from tests.support.sockets import read_until
 
 def load(folder):
     """Load the rules, and all else that is the same for every process."""
-    rules = functools.cache(Classifier)
+    loaded = functools.cache(Classifier)
+
+    def rules(own=()):
+        return loaded(own)
+
     rules()
     for module in (data.ingest.importer, data.ingest.live, data.tasks.reclassification):
         module.Classifier = rules

@@ -174,7 +174,7 @@ def test_successive_imports_share_one_reader(lake, importer, load, monkeypatch):
     assert len(opened) == 1
     (lake.ip_lists / "a.json").touch()
     (lake.ip_lists / "a.json").unlink()
-    importer.refresh_ip_lists()
+    importer.refresh_rules()
     load(line("/c"), name="c")
     assert len(opened) == 2
     for name in ("d", "e"):  # one that failed is not used again
@@ -465,12 +465,12 @@ def test_refused_lines_are_noted_by_number_and_reason(lake, load):
 def test_lines_are_parsed_while_the_rules_are_loaded(lake, load, monkeypatch):
     parsed, read, classifier = threading.Event(), formats.LineReader.read, importing.Classifier
     monkeypatch.setattr(formats.LineReader, "read", lambda *given: (read(*given), parsed.set())[0])
-    monkeypatch.setattr(importing, "Classifier", lambda: parsed.wait(60) and classifier())
+    monkeypatch.setattr(importing, "Classifier", lambda own: parsed.wait(60) and classifier(own))
     assert load(LINES, by=Importer(lake)).visits == 12
 
 
 def test_unloadable_rules_end_an_import_before_anything_lands(lake, load, monkeypatch):
-    def rules():
+    def rules(own):
         raise ValueError("agents.toml, row 1: field 'token' is missing")
 
     monkeypatch.setattr(importing, "Classifier", rules)

@@ -107,7 +107,7 @@ def under(classifier):
             if rules not in loaded:
                 loaded[rules] = Classifier()
             for module in ("ingest.importer", "tasks.reclassification"):
-                patch.setattr(f"data.{module}.Classifier", lambda: loaded[rules])
+                patch.setattr(f"data.{module}.Classifier", lambda _=(): loaded[rules])
             yield loaded[rules]
 
     return under

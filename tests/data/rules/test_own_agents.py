@@ -1,0 +1,146 @@
+"""The agents of a lake's own: which rows are refused, and how they are laid over those that are shipped."""
+
+import re
+from datetime import date
+
+import pytest
+
+from data.errors import BadInput
+from data.rules.classifier import Classifier, Request
+from data.rules.ip_verification import Verifier
+from data.rules.own_agents import MAX_ROWS, checked_agents
+from data.rules.tables import rules_version
+from data.store.agents_file import MAX_BYTES
+from tests.support.forks import ROOT
+from tests.support.own_agents import MONITOR, USER_AGENT, table_of
+from tests.support.user_agents import CHROME_ON_WINDOWS, GPTBOT
+
+NAMED = {**MONITOR, "token": "GPTBot", "agent": "Our GPTBot", "example": GPTBOT}
+
+
+def rows(*changed):
+    return checked_agents("agents.toml", table_of(*changed))
+
+
+def first_match(own, user_agent):
+    return next(Classifier(own).matches(Request.from_log(user_agent)))
+
+
+def test_an_own_row_needs_neither_evidence_nor_date():
+    (row,) = rows(MONITOR)
+    assert (row.evidence, row.checked) == ("", date.min)
+
+
+def test_an_own_row_may_cite_evidence():
+    assert rows({**MONITOR, "evidence": "https://wiki.example/monitor"})[0].evidence == "https://wiki.example/monitor"
+
+
+@pytest.mark.parametrize("content", [b"", b"\n"])
+def test_an_empty_table_has_no_rows(content):
+    assert checked_agents("agents.toml", content) == ()
+
+
+REFUSED = {
+    "a bad word": ({"agent_kind": "robot"}, "agent_kind is 'robot', not one of"),
+    "a kind that no user agent tells of": ({"agent_kind": "disguised"}, "agent_kind 'disguised'"),
+    "an unknown field": ({"tokn": "a"}, "tokn"),
+    "an empty token": ({"token": ""}, "token"),
+    "a long token": ({"token": "a" * 101}, "token has 101 characters"),
+    "a token of browsers": ({"token": "Mozilla/", "example": CHROME_ON_WINDOWS}, "user agents of people"),
+    "a space": ({"token": " ", "example": "a b"}, "user agents of people"),
+    "a token that its example lacks": ({"token": "Monitor-X"}, "is not in the example"),
+    "a confidence of addresses": ({"confidence": "verified"}, "confidence is 'verified'; use high"),
+    "an AI kind without its product": ({"agent_kind": "training"}, "ai_source is missing"),
+    "a product without an AI kind": ({"ai_source": "ChatGPT"}, "ai_source is 'ChatGPT'"),
+    "an unknown list": ({"verify": ["ip:nowhere"]}, "verify has 'ip:nowhere'"),
+    "no URL": ({"evidence": "our wiki"}, "evidence"),
+}
+
+
+@pytest.mark.parametrize(("changed", "message"), REFUSED.values(), ids=REFUSED)
+def test_a_bad_row_is_refused_by_number_and_field(changed, message):
+    with pytest.raises(BadInput) as refused:
+        rows({**MONITOR, "token": "Other/", "example": "Other/1"}, MONITOR | changed)
+    assert str(refused.value).startswith("agents.toml, row 2: ")
+    assert message in str(refused.value)
+
+
+def test_a_row_that_an_earlier_one_hides_is_refused():
+    with pytest.raises(BadInput, match="row 2: token 'intranet-monitor/' of row 1"):
+        rows({**MONITOR, "token": "intranet-monitor/"}, MONITOR)
+
+
+def test_too_many_rows_are_refused():
+    with pytest.raises(BadInput, match="501 rows; keep at most 500"):
+        rows(*({**MONITOR, "token": f"m{number}/"} for number in range(MAX_ROWS + 1)))
+
+
+def test_as_many_long_tokens_as_may_be_are_compiled():
+    tokens = [f"{'é' * 95}{number:05}" for number in range(MAX_ROWS)]
+    own = rows(*({**MONITOR, "token": token, "example": token, "agent": token[-5:]} for token in tokens))
+    assert first_match(own, tokens[-1]).classification.agent == "00499"
+
+
+@pytest.mark.parametrize("content", [b"a = [", b"\xff", b"a = " + b"[" * 5_000, b"[[agents]]\n"])
+def test_what_is_not_a_table_of_agents_is_refused(content):
+    with pytest.raises(BadInput, match=r"^agents\.toml: .*; correct it, or remove the row"):
+        checked_agents("agents.toml", content)
+
+
+def test_an_agent_of_an_own_row_is_known(classifier):
+    own = rows(MONITOR)
+    assert classifier.classify(Request.from_log(USER_AGENT)).operator is None
+    told = Classifier(own).classify(Request.from_log(USER_AGENT))
+    assert (told.agent, told.operator, told.agent_kind) == ("Intranet Monitor", "Acme", "monitor")
+
+
+def test_the_deciding_rule_says_that_a_row_is_own():
+    assert first_match(rows(MONITOR), USER_AGENT).rule == 'own agents.toml: "Intranet-Monitor/"'
+
+
+def test_an_own_row_comes_before_shipped_ones():
+    own = rows({**MONITOR, "example": f"{GPTBOT} {USER_AGENT}"})
+    assert first_match(own, f"{GPTBOT} {USER_AGENT}").classification.agent == "Intranet Monitor"
+
+
+def test_an_own_row_replaces_the_shipped_one_of_its_token():
+    matches = Classifier(rows({**NAMED, "token": "gptbot"})).matches(Request.from_log(GPTBOT))
+    assert [one.rule for one in matches if "agents.toml" in one.rule] == ['own agents.toml: "gptbot"']
+
+
+def test_without_own_rows_the_version_is_that_of_shipped_rules():
+    assert rules_version(()) == Classifier().rules_version
+
+
+def test_the_rules_version_says_which_rows_are_own():
+    own, other = rows(MONITOR), rows({**MONITOR, "operator": "Partner"})
+    versions = [Classifier(one).rules_version.partition("+") for one in ((), own, other)]
+    assert len({shipped for shipped, *_ in versions}) == 1
+    assert len({digest for *_, digest in versions}) == 3
+
+
+def test_an_own_row_is_verified_by_the_list_that_it_names():
+    own = rows({**MONITOR, "verify": ["ip:openai-gptbot"]})
+    assert Verifier({}, own=own).verification_methods("Intranet Monitor") == ("ip:openai-gptbot",)
+
+
+def test_an_own_row_decides_how_its_agent_is_verified():
+    own = rows({**MONITOR, "agent": "GPTBot", "verify": ["dns:acme.example"]})
+    assert Verifier({}, own=own).verification_methods("GPTBot") == ("dns:acme.example",)
+
+
+MANUAL = (ROOT / "data/rules/README.md").read_text("utf-8")
+(TABLE,) = re.findall(r"^```toml\n(.*?)^```", MANUAL, re.DOTALL | re.MULTILINE)
+
+
+def test_the_rows_of_the_manual_classify_their_examples():
+    own = checked_agents("agents.toml", TABLE.encode())
+    told = [first_match(own, row.example) for row in own]
+    assert [(one.classification.agent, one.classification.agent_kind) for one in told] == [
+        ("Intranet Monitor", "monitor"), ("PartnerBot", "assistant_fetch"), ("deepprobe", "scanner"),
+    ]  # fmt: skip
+    assert all(one.rule.startswith("own agents.toml") for one in told)
+
+
+def test_the_limits_in_the_manual_are_those_of_the_program():
+    assert f"{MAX_BYTES // 1_000_000} MB or {MAX_ROWS} rows" in MANUAL

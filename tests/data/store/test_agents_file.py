@@ -1,0 +1,105 @@
+"""The file of a lake's own agents: which files are refused, and when a changed one counts."""
+
+import os
+from datetime import UTC, datetime
+
+import pytest
+
+from data.errors import BadInput
+from data.rules.tables import rules_version
+from data.store.agents_file import MAX_BYTES, OwnAgents, own_agents, rules_version_of
+from data.store.status import status_of
+from tests.support.own_agents import MONITOR, table_of
+from tests.support.visits import land, visit
+
+NOW = datetime(2026, 3, 1, 11, tzinfo=UTC)
+
+OTHER = {**MONITOR, "token": "Partner-Bot/", "agent": "Partner", "example": "Partner-Bot/1"}
+
+
+def names(rows):
+    return [row.agent for row in rows]
+
+
+def test_a_lake_without_a_table_has_no_own_agents(lake):
+    assert own_agents(lake) == ()
+
+
+def test_the_table_of_a_lake_has_its_own_agents(lake):
+    lake.own_agents.write_bytes(table_of(MONITOR, OTHER))
+    assert names(own_agents(lake)) == ["Intranet Monitor", "Partner"]
+
+
+def link(path):
+    (path.parent / "elsewhere.toml").write_bytes(table_of(MONITOR))
+    path.symlink_to("elsewhere.toml")
+
+
+REFUSED = {
+    "a symbolic link": (link, "is a symbolic link"),
+    "a link to nowhere": (lambda path: path.symlink_to("nowhere"), "is a symbolic link"),
+    "a pipe": (os.mkfifo, "is a folder or a device"),
+    "a folder": (os.mkdir, "is a folder or a device"),
+    "a large file": (lambda path: path.write_bytes(bytes(MAX_BYTES + 1)), "keep at most 1,000,000"),
+    "a bad row": (lambda path: path.write_bytes(table_of(MONITOR, {"token": "a"})), "row 2"),
+}
+
+
+@pytest.mark.parametrize(("make", "message"), REFUSED.values(), ids=REFUSED)
+def test_a_bad_file_is_refused_by_its_path(lake, make, message):
+    make(lake.own_agents)
+    with pytest.raises(BadInput) as refused:
+        own_agents(lake)
+    assert str(refused.value).startswith(str(lake.own_agents))
+    assert message in str(refused.value)
+
+
+def test_a_changed_table_is_read_again(lake):
+    own = OwnAgents(lake)
+    lake.own_agents.write_bytes(table_of(OTHER))
+    assert names(own.current()) == ["Partner"]
+
+
+def test_agents_of_a_removed_table_are_gone(lake):
+    lake.own_agents.write_bytes(table_of(MONITOR))
+    own = OwnAgents(lake)
+    lake.own_agents.unlink()
+    assert own.current() == ()
+
+
+def test_the_last_good_table_counts_while_the_file_is_bad(lake):
+    lake.own_agents.write_bytes(table_of(MONITOR))
+    own = OwnAgents(lake)
+    lake.own_agents.write_text("[[agent]]\n")
+    assert names(own.current()) == ["Intranet Monitor"]
+
+
+def test_a_bad_table_is_logged_once(lake, caplog):
+    own = OwnAgents(lake)
+    lake.own_agents.write_text("[[agent]]\n")
+    own.current(), own.current()
+    (told,) = caplog.messages
+    assert f"{lake.own_agents}, row 1" in told
+
+
+def test_a_bad_table_is_not_read_at_the_beginning(lake):
+    lake.own_agents.write_text("[[agent]]\n")
+    with pytest.raises(BadInput, match="row 1"):
+        OwnAgents(lake)
+
+
+def test_the_status_names_the_version_of_rules_with_own_agents(lake):
+    lake.own_agents.write_bytes(table_of(MONITOR))
+    assert status_of(lake, NOW).rules_version == rules_version(own_agents(lake))
+
+
+def test_history_without_own_agents_is_due(lake):
+    land(lake, "acme", [visit(rules_version=rules_version())])
+    assert not status_of(lake, NOW).reclassify_due
+    lake.own_agents.write_bytes(table_of(MONITOR))
+    assert status_of(lake, NOW).reclassify_due
+
+
+def test_the_status_of_a_lake_with_a_bad_table_is_told(lake):
+    lake.own_agents.write_text("[[agent]]\n")
+    assert rules_version_of(lake) == status_of(lake, NOW).rules_version == rules_version()

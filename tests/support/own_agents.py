@@ -1,0 +1,20 @@
+"""An agents table of a lake's own, for tests."""
+
+MONITOR = {
+    "token": "Intranet-Monitor/", "agent": "Intranet Monitor", "operator": "Acme", "agent_kind": "monitor",
+    "confidence": "high", "example": "Intranet-Monitor/2.1 (python)",
+}  # fmt: skip
+USER_AGENT = MONITOR["example"]
+
+
+def table_of(*rows):
+    """The bytes of a table with these rows, given as field → text or TOML value."""
+    return "\n".join(
+        "\n".join(["[[agent]]", *(f"{name} = {toml_of(value)}" for name, value in row.items())]) for row in rows
+    ).encode()
+
+
+def toml_of(value):
+    if isinstance(value, list):
+        return f"[{', '.join(map(toml_of, value))}]"
+    return f'"{value}"' if isinstance(value, str) else str(value).lower()
