@@ -89,12 +89,14 @@ def _fill(lake: Lake, partial: Path, progress: Progress) -> BackupResult:
     (partial / _MANIFEST).chmod(stat.S_IMODE(mode) | stat.S_IWUSR)  # also when the lake is read-only
     if control:
         _write_database(control, partial / _CONTROL)
+    others = [lake.own_agents]
     for name in ("countries", "ip-lists", "rejects"):  # their files are replaced atomically, so copies are consistent
         (partial / name).mkdir()
-        for path in (lake.root / name).rglob("*"):
-            if path.is_file():
-                with suppress(FileNotFoundError), path.open("rb") as opened:  # just deleted
-                    _copy_file(opened, partial / path.relative_to(lake.root))
+        others += (lake.root / name).rglob("*")
+    for path in others:
+        if path.is_file():
+            with suppress(FileNotFoundError), path.open("rb") as opened:  # just deleted
+                _copy_file(opened, partial / path.relative_to(lake.root))
     for path in (*partial.rglob("*"), partial):
         sync(path)
     return contents

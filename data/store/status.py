@@ -15,6 +15,7 @@ from data.errors import LakeDamaged
 from data.manifest.clock import TOLERANCE
 from data.manifest.statistics import OrganizationStatus
 from data.rules.own_rules import own_rules
+from data.rules.tables import rules_version
 from data.store.agents_file import rules_version_of
 from data.store.lake import Lake
 

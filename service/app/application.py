@@ -15,6 +15,7 @@ from starlette.routing import Route
 from data import Lake
 from data.links.index import LinkIndex
 from data.publish.publisher import LakePublisher
+from data.store.agents_file import OwnAgents
 from data.store.country_file import country_database
 from queries import CATALOG, Engine, Warehouse, load_traffic_values, open_cluster
 from service.access import api as access_api
@@ -109,10 +110,13 @@ class _Parts:
         publisher = LakePublisher(lake, settings.publish, clock) if settings.publish else None
         self.sender = Sender(control, settings.hook_networks, clock, log, mark_sent)
 
+        self.own_agents = own_agents = OwnAgents(lake)
+
         def live_ingest() -> "LiveIngest":
             from data.ingest.live import LiveIngest  # noqa: PLC0415  # slow: loads the rules
 
-            return LiveIngest(lake, settings.trusted_proxies, countries, settings.short_code_pattern, clock)
+            pattern = settings.short_code_pattern
+            return LiveIngest(lake, settings.trusted_proxies, countries, pattern, clock, own_agents=own_agents)
 
         serves_others = self.workers.serves_others
         self.receiver = VisitReceiver(live_ingest, serves_others)
@@ -169,7 +173,14 @@ def _application(parts: _Parts, settings: Settings, clock: Clock, log: Log | Non
         Route(f"{base}/analytics/{entry.name}", report_endpoint(entry, answers, targets, clock)) for entry in CATALOG
     )
     sources_of = partial(
-        server_sources, parts.lake, answers=answers, workers=parts.workers, links=targets, jobs=parts.jobs, clock=clock
+        server_sources,
+        parts.lake,
+        answers=answers,
+        workers=parts.workers,
+        links=targets,
+        jobs=parts.jobs,
+        own_agents=parts.own_agents,
+        clock=clock,
     )
     assistants = Assistants(
         toolbox_of=lambda caller: Toolbox(sources_of(caller)), texts=parts.workers.texts,

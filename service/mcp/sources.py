@@ -4,12 +4,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from data import Lake
 from data.links.index import LinkIndex
 from data.links.links import first_links
+from data.rules.tables import OwnAgent
+from data.store.agents_file import OwnAgents
 from queries import Entry, OwnSql, Rows, Scope, Warehouse, empty_scope_hint, load_traffic_values, scope_from
 from service.core.clock import Clock, utc_now
 from service.core.control_database import ControlDatabase
@@ -44,12 +46,20 @@ def lake_sources(lake: Lake, organization: str, opened: ExitStack) -> Sources:
     def run_sql(sql: str, parameters: Mapping[str, str]) -> Rows:
         return own_sql().sql(sql, scope_of(parameters), MAX_ROWS)
 
-    sources = _sources(lake, organization, Jobs(control), scope_of, answer)
+    sources = _sources(lake, organization, Jobs(control), scope_of, answer, own_agents=OwnAgents(lake))
     return replace(sources, run_sql=run_sql)
 
 
 def server_sources(
-    lake: Lake, caller: Caller, *, answers: Answers, workers: Workers, links: LinkIndex, jobs: Jobs, clock: Clock
+    lake: Lake,
+    caller: Caller,
+    *,
+    answers: Answers,
+    workers: Workers,
+    links: LinkIndex,
+    jobs: Jobs,
+    own_agents: OwnAgents,
+    clock: Clock,
 ) -> Sources:
     """Ask the server in whose process this runs: the same answers and the same cache as over HTTP, and no free SQL."""
 
@@ -57,7 +67,7 @@ def server_sources(
         return await answers.body(entry, scope, caller.is_share)
 
     scope_of = _scope_of(lake, caller.organization, links, clock)
-    sources = _sources(lake, caller.organization, jobs, scope_of, answer)
+    sources = _sources(lake, caller.organization, jobs, scope_of, answer, own_agents=own_agents)
     return replace(sources, in_thread=partial(workers.texts.compute, *caller.turn))
 
 
@@ -68,7 +78,13 @@ def _scope_of(lake: Lake, organization: str, links: LinkIndex, clock: Clock) -> 
 
 
 def _sources(
-    lake: Lake, organization: str, jobs: Jobs, scope_of: ScopeOf, answer: Callable[[Entry, Scope], Awaitable[bytes]]
+    lake: Lake,
+    organization: str,
+    jobs: Jobs,
+    scope_of: ScopeOf,
+    answer: Callable[[Entry, Scope], Awaitable[bytes]],
+    *,
+    own_agents: OwnAgents,
 ) -> Sources:
     async def answer_for(entry: Entry, parameters: Mapping[str, str]) -> bytes:
         return await answer(entry, await asyncio.to_thread(scope_of, parameters))
@@ -78,23 +94,23 @@ def _sources(
         links=lambda search: first_links(lake, organization, search, MAX_ROWS),
         jobs=partial(jobs.of, organization),
         job=partial(jobs.with_content, organization),
-        classify=classify,
+        classify=lambda request: classify(request, own_agents.current()),
         hint=lambda parameters: empty_scope_hint(lake, scope_of(parameters)),
     )
 
 
-def classify(request: Mapping[str, str]) -> dict[str, Any]:
+def classify(request: Mapping[str, str], own: tuple[OwnAgent, ...]) -> dict[str, Any]:
     """The classification of a request by user_agent, referrer and url, and the rule that decided."""
     from data.rules.classifier import Request  # noqa: PLC0415  # slow: loads the rules
 
-    classifier = _classifier()
+    classifier = _classifier(own)
     parsed = Request.from_url(request.get("user_agent", ""), request.get("referrer", ""), request.get("url", ""))
     match = next(classifier.matches(parsed))
     return {**classifier.classify(parsed)._asdict(), "rule": match.rule, "evidence": match.evidence}
 
 
-@cache
-def _classifier() -> "Classifier":
+@lru_cache(4)
+def _classifier(own: tuple[OwnAgent, ...]) -> "Classifier":
     from data.rules.classifier import Classifier  # noqa: PLC0415
 
-    return Classifier()
+    return Classifier(own)

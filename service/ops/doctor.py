@@ -17,6 +17,7 @@ from typing import Final, Literal, NamedTuple
 from data import BadInput, Lake, TrafficError
 from data.disk.files import has_room, link_problem, sync
 from data.manifest.clock import TOLERANCE
+from data.store.agents_file import own_agents
 from data.store.country_file import country_database
 from data.store.status import LakeStatus, status_of
 from data.text import plural
@@ -70,6 +71,7 @@ def examine(environ: Mapping[str, str], now: datetime) -> Iterator[Check]:
             problem = status.manifest_problem
             yield Check("broken" if problem else "ok", "manifest", problem or "the lake's files belong to it.")
             yield check_clock(lake, status, now)
+            yield check_own_agents(lake)
             yield check_lists(status, now)
             yield check_countries(lake, settings)
             yield check_keys(lake, settings)
@@ -217,6 +219,15 @@ def check_lists(status: LakeStatus, now: datetime) -> Check:
     if now - fetched_at > MAX_LIST_AGE:
         return Check("warning", "IP lists", f"{text}; run `traffic agents refresh`, each week from cron.")
     return Check("ok", "IP lists", f"{text}.")
+
+
+def check_own_agents(lake: Lake) -> Check:
+    """Whether the lake's own table of agents is valid."""
+    try:
+        own = own_agents(lake)
+    except BadInput as error:
+        return Check("broken", "own agents", str(error))
+    return Check("ok", "own agents", f"{lake.own_agents} has {plural(len(own), 'row')}." if own else "none.")
 
 
 def check_countries(lake: Lake, settings: Settings) -> Check:

@@ -1,12 +1,13 @@
-"""`traffic agents`: the IP lists that operators publish for their agents."""
+"""`traffic agents`: the agents that are known, and the IP lists that operators publish for them."""
 
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from data import BadInput
+from data import BadInput, Lake
 from data.text import plural
 from service.core.clock import to_text
 from service.core.commands.options import DEFAULT_LAKE, LakeOption, created_lake
@@ -18,12 +19,38 @@ if TYPE_CHECKING:
 DOWNLOAD_SECONDS: Final = 20
 """For each list, redirects included."""
 
-app = typer.Typer(help="Update the IP lists that operators publish for their agents.", rich_markup_mode=None)
+app = typer.Typer(
+    help="List the agents that are known, and update the IP lists that operators publish for them.",
+    rich_markup_mode=None,
+)
 
 
-@app.callback()
-def agents() -> None:
-    """Without this callback typer would make `refresh` the whole group instead of a command in it."""
+@app.command("list")
+def list_agents(
+    is_own: Annotated[bool, typer.Option("--own", help="only the agents of the lake's own table, agents.toml")] = False,
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Print the agents that are known by their user agents, in the order in which they are tried.
+
+    First come those of the lake's own table, agents.toml in its folder, then those that are shipped.
+
+    Example: traffic agents list --own
+    """
+    from data.rules.tables import OwnAgent, agents_of
+    from data.store.agents_file import own_agents
+
+    opened = Lake(lake, must_write=False)
+    with closing(opened.manifest):
+        own = own_agents(opened)
+    names = ("token", "agent", "operator", "agent_kind", "ai_source", "confidence")
+    rows = [
+        ("own" if isinstance(row, OwnAgent) else "shipped", *(str(getattr(row, name) or "") for name in names))
+        for row in (own if is_own else agents_of(own))
+    ]
+    if rows:
+        print_rows(("table", *names), rows)
+    else:
+        inform(f"The lake has no agents of its own; write them to {opened.own_agents}.")
 
 
 @app.command()

@@ -11,7 +11,7 @@ from service.core.settings import setting
 
 
 def doctor(lake: LakeOption = DEFAULT_LAKE) -> None:
-    """Check settings, disk, files, clock, IP lists, keys, a first answer and the cluster: a line each, with a remedy.
+    """Check settings, disk, files, clock, agents, keys, a first answer and the cluster: a line each, with a remedy.
 
     The output ends with what a running server does by itself, and how often.
 

@@ -20,7 +20,7 @@ def reclassify(
 ) -> None:
     """Classify stored visits again if their rules have changed, day by day, and show how many changed category.
 
-    Rules are those of this version, and what `traffic exclude` says of user agents and paths.
+    Rules are those of this version, the lake's own agents, and what `traffic exclude` says of user agents and paths.
     Results of IP verification are kept, because addresses are not stored. If it is interrupted, run it again to
     continue.
 

@@ -54,6 +54,7 @@ EVERY: Final = {
     "backup": Row("{backup}", 0, REFUSED),
     "status": Row("", 0, 0),
     "doctor": Row("", 1, 1),
+    "agents list": Row("", 0, 0),
     "agents refresh": Row("--from {lists}", REFUSED, 0),
     "behaviour on": Row("--org acme", REFUSED, REFUSED),
     "behaviour off": Row("--org acme", REFUSED, REFUSED),

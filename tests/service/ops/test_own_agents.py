@@ -1,0 +1,85 @@
+"""What commands, doctor, server and tools say of a lake's own agents."""
+
+import pytest
+
+from data.errors import BadInput
+from data.recovery.backup import back_up
+from data.store.agents_file import own_agents
+from service.mcp.sources import classify
+from service.ops.doctor import check_own_agents
+from tests.support.own_agents import MONITOR, USER_AGENT, table_of
+from tests.support.runs import run
+from tests.support.visits import land, visit
+
+
+def write_table(lake):
+    lake.own_agents.write_bytes(table_of(MONITOR))
+
+
+def listed(lake, *flags):
+    found = run("agents", "list", *flags, "--lake", lake.root)
+    assert found.code == 0, found.err
+    return found.out
+
+
+def test_own_agents_are_listed_alone(lake):
+    write_table(lake)
+    assert len(listed(lake, "--own").splitlines()) == 1 + len(["Intranet Monitor"])
+
+
+def test_own_agents_are_listed_before_shipped_ones(lake):
+    write_table(lake)
+    _, first, second, *_ = listed(lake).splitlines()
+    assert (first.split()[0], second.split()[0]) == ("own", "shipped")
+
+
+def test_a_lake_without_own_agents_says_where_to_write_them(lake):
+    found = run("agents", "list", "--own", "--lake", lake.root)
+    assert str(lake.own_agents) in found.err.replace("\n", "")
+
+
+@pytest.mark.parametrize(
+    "words", [("agents", "list"), ("reclassify",), ("classify", "--user-agent", "a"), ("mcp", "--org", "acme")]
+)
+def test_a_command_refuses_a_bad_table_by_its_row(lake, words):
+    land(lake, "acme", [visit()])
+    lake.own_agents.write_bytes(table_of(MONITOR, {**MONITOR, "agent_kind": "robot"}))
+    found = run(*words, "--lake", lake.root)
+    assert found.code == 2
+    assert f"{lake.own_agents}, row 2: agent_kind is 'robot'" in found.err.replace("\n", " ")
+
+
+def test_classify_knows_own_agents(lake):
+    write_table(lake)
+    assert (
+        'own agents.toml: "Intranet-Monitor/"' in run("classify", "--user-agent", USER_AGENT, "--lake", lake.root).out
+    )
+
+
+def test_assistants_are_told_own_agents(lake):
+    write_table(lake)
+    assert classify({"user_agent": USER_AGENT}, own_agents(lake))["agent"] == "Intranet Monitor"
+
+
+def test_doctor_counts_own_agents(lake):
+    write_table(lake)
+    assert check_own_agents(lake) == ("ok", "own agents", f"{lake.own_agents} has 1 row.")
+
+
+def test_doctor_names_a_bad_row_and_goes_on(lake):
+    lake.own_agents.write_bytes(table_of({**MONITOR, "confidence": "certain"}))
+    found = run("doctor", "--lake", lake.root)
+    assert f"broken   own agents    {lake.own_agents}, row 1: confidence is 'certain'" in found.out
+    assert "API keys" in found.out
+
+
+def test_a_server_with_a_bad_table_does_not_start(lake, opened):
+    lake.own_agents.write_text("[[agent]]\n")
+    with pytest.raises(BadInput, match="row 1"), opened(lake, organization=None):
+        pass
+
+
+def test_a_backup_has_own_agents(lake, tmp_path):
+    write_table(lake)
+    back_up(lake, tmp_path / "copy")
+    assert (tmp_path / "copy/agents.toml").read_bytes() == lake.own_agents.read_bytes()
