@@ -255,7 +255,8 @@ def _report_aside(summary: "Summary", lake: Lake, organization: str) -> None:
     """Print how many visits answers leave out, and how to leave out files where they are many."""
     files, by_address, by_rule = (summary.aside[name] for name in ("file", "own_address", "own_rule"))
     if lake.manifest.exclusions.are_files_aside(organization):
-        inform(f"  {plural(files, 'file')} set aside: answers leave them out")
+        if files:
+            inform(f"  {plural(files, 'file')} set aside: answers leave them out")
     elif 3 * files > summary.visits:
         share = percentage(files, summary.visits)
         inform(f"  {share} are files: `traffic files aside --org {organization}` leaves them out of answers")
