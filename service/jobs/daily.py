@@ -10,7 +10,7 @@ from typing import Final
 
 from data import Lake, TrafficError
 from data.local_time import today
-from data.rules.tables import rules_version
+from data.store.agents_file import rules_version_of
 from data.tasks.lake_process import MAX_VISITS_IN_SERVER, LakeProcess
 from queries import Engine, Warehouse, days_before
 from service.core.clock import to_text
@@ -121,7 +121,9 @@ class DailyDetection:
                     return
                 problems = [str(error)]
                 if last_run(self._jobs.database, organization) != day:
-                    _record_run(self._jobs, organization, day, now)  # it comes again tomorrow, as what fails here does
+                    _record_run(
+                        self._lake, self._jobs, organization, day, now
+                    )  # it comes again tomorrow, as what fails here does
         else:
             engine = self._engine = self._engine or self._open_engine(QUERY_SECONDS)
             detection = Detection(engine, self._lake, self._jobs, organization, self._cancelled)
@@ -152,13 +154,15 @@ def _run_all(detection: Detection, day: date, now: datetime) -> list[str]:
     if detection.cancelled and detection.cancelled.is_set():
         return []
     findings, ms = sum(len(run.findings) for run in runs), round((time.monotonic() - started_at) * 1_000)
-    _record_run(detection.jobs, organization, day, now, findings=findings, ms=ms)
+    _record_run(detection.lake, detection.jobs, organization, day, now, findings=findings, ms=ms)
     failed = [f"the detector {run.type} did not run for {organization}: {run.error}" for run in runs if run.error]
     return [*failed, *(f"the outcome of {job} was not measured: {error}" for job, error in measured.failed.items())]
 
 
-def _record_run(jobs: Jobs, organization: str, day: date, now: datetime, *, findings: int = 0, ms: int = 0) -> None:
+def _record_run(
+    lake: Lake, jobs: Jobs, organization: str, day: date, now: datetime, *, findings: int = 0, ms: int = 0
+) -> None:
     jobs.database.rows(
         "INSERT OR REPLACE INTO detection_runs VALUES (?, ?, ?, ?, ?, ?)",
-        [organization, day.isoformat(), rules_version(), findings, ms, to_text(now)],
+        [organization, day.isoformat(), rules_version_of(lake), findings, ms, to_text(now)],
     )

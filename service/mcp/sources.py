@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from data import Lake
 from data.links.index import LinkIndex
 from data.links.links import first_links
-from data.rules.tables import OwnAgent
+from data.rules.tables import OwnAgent, rules_version
 from data.store.agents_file import OwnAgents
 from queries import Entry, OwnSql, Rows, Scope, Warehouse, empty_scope_hint, load_traffic_values, scope_from
 from service.core.clock import Clock, utc_now
@@ -95,6 +95,7 @@ def _sources(
         jobs=partial(jobs.of, organization),
         job=partial(jobs.with_content, organization),
         classify=lambda request: classify(request, own_agents.current()),
+        rules_version=lambda: rules_version(own_agents.current()),
         hint=lambda parameters: empty_scope_hint(lake, scope_of(parameters)),
     )
 

@@ -70,6 +70,7 @@ class Sources:
     """What to say of days without visits, for parameters of the API; "" if they have some."""
     run_sql: Callable[[str, Mapping[str, str]], Rows] | None = None
     """Runs a SELECT over the relations; None where free SQL is not offered."""
+    rules_version: Callable[[], str] = rules_version
     in_thread: Callable[[Callable[[], str]], Awaitable[str]] = asyncio.to_thread
     """Makes a text."""
 
@@ -184,7 +185,7 @@ class Toolbox:
 
         def text() -> str:
             sql = "".join(template(leaf.name) for leaf in template_entries(entry))
-            source = f"SQL: {entry.name}, sha256 {hashlib.sha256(sql.encode()).hexdigest()[:12]}; {_rules()}"
+            source = f"SQL: {entry.name}, sha256 {hashlib.sha256(sql.encode()).hexdigest()[:12]}; {self._rules()}"
             hint = self._hint(parameters)
             return text_of(f"{entry.name}: {entry.description}{hint} {source} {_DATA}", orjson.loads(body), tokens)
 
@@ -195,7 +196,7 @@ class Toolbox:
         return hint and f" Nothing was counted: {hint}"
 
     def _classify(self, arguments: Mapping[str, str], tokens: int) -> str:
-        return text_of(f"How this request is classified, by {_rules()}", self._sources.classify(arguments), tokens)
+        return text_of(f"How this request is classified, by {self._rules()}", self._sources.classify(arguments), tokens)
 
     def _links(self, arguments: Mapping[str, str], tokens: int) -> str:
         links, has_more = self._sources.links(arguments.get("search", ""))
@@ -229,11 +230,10 @@ class Toolbox:
         result = run_sql(arguments.get("sql", ""), parameters)
         rows = [dict(zip(result.columns, row, strict=True)) for row in result.rows]
         more = f" Only the first {MAX_ROWS:,} rows." if result.is_truncated else self._hint(parameters)
-        return text_of(f"Rows of your SQL, by {_rules()}{more} {_DATA}", orjson.loads(encode(plain(rows))), tokens)
+        return text_of(f"Rows of your SQL, by {self._rules()}{more} {_DATA}", orjson.loads(encode(plain(rows))), tokens)
 
-
-def _rules() -> str:
-    return f"rules {rules_version()}."
+    def _rules(self) -> str:
+        return f"rules {self._sources.rules_version()}."
 
 
 def _as_text(name: str, value: object) -> str:

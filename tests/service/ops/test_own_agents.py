@@ -1,11 +1,17 @@
 """What commands, doctor, server and tools say of a lake's own agents."""
 
+import asyncio
+from contextlib import ExitStack, closing
+
 import pytest
 
 from data.errors import BadInput
 from data.recovery.backup import back_up
-from data.store.agents_file import own_agents
-from service.mcp.sources import classify
+from data.store.agents_file import own_agents, rules_version_of
+from service.core.control_database import ControlDatabase
+from service.jobs.daily import detect_jobs
+from service.mcp.sources import classify, lake_sources
+from service.mcp.tools import Toolbox
 from service.ops.doctor import check_own_agents
 from tests.support.own_agents import MONITOR, USER_AGENT, table_of
 from tests.support.runs import run
@@ -59,6 +65,23 @@ def test_classify_knows_own_agents(lake):
 def test_assistants_are_told_own_agents(lake):
     write_table(lake)
     assert classify({"user_agent": USER_AGENT}, own_agents(lake))["agent"] == "Intranet Monitor"
+
+
+def test_assistants_are_told_the_version_with_own_agents(lake):
+    write_table(lake)
+    with ExitStack() as held:
+        toolbox = Toolbox(lake_sources(lake, "acme", held))
+        text = asyncio.run(toolbox.call("classify", {"user_agent": USER_AGENT}))
+    assert f"rules {rules_version_of(lake)}." in text
+    assert "Intranet Monitor" in text
+
+
+def test_a_run_of_detectors_has_the_version_with_own_agents(lake):
+    land(lake, "acme", [visit()])
+    write_table(lake)
+    detect_jobs(lake, "acme", "", "2026-03-15T12:00:00+00:00")
+    with closing(ControlDatabase(lake)) as control:
+        assert control.rows("SELECT rules_version FROM detection_runs") == [(rules_version_of(lake),)]
 
 
 def test_doctor_counts_own_agents(lake):
