@@ -8,7 +8,7 @@ is judged once it is past, in data/tasks/judging.py.
 
 from typing import Final, Literal, NamedTuple
 
-BEHAVIOUR_VERSION: Final = 4
+BEHAVIOUR_VERSION: Final = 5
 """The version of what days are judged by. Raise it with every change of what a signal means; 0: not judged.
 
 It is stored with each file. Days that an earlier version judged are judged again, by a server, by `traffic compact` and
@@ -56,6 +56,10 @@ SIGNALS: Final = (
     Signal(
         "sweep", 128, "judging", convicts=True,
         meaning="its visitor opened two hundred and more pages, one every second or faster",
+    ),
+    Signal(
+        "scanned", 1 << 30, "judging", convicts=False,
+        meaning="its visitor asked for three different targets of scanners that are not there, as no AI agent does",
     ),
 )  # fmt: skip
 """Every signal. A bit keeps its meaning for ever, because files do; with the facts, there is room for 63.
@@ -109,6 +113,8 @@ LANDED: Final = sum(signal.bit for signal in _ALL if signal.set_at == "landing")
 
 Reclassifying keeps them, too, but for `file` and `own_rule`, which the stored request tells again.
 """
+SCANNED: Final = BITS["scanned"]
+"""The bit that takes the name of an AI agent or crawler back, unless its address was verified."""
 OWN: Final = BITS["own_address"] | BITS["own_rule"]
 """The bits of which one sets a visit aside, whatever is chosen of files."""
 CONVICTING: Final = sum(signal.bit for signal in SIGNALS if signal.convicts)

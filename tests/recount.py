@@ -110,18 +110,32 @@ ASIDE = ("file", "own_address", "own_rule")
 LANDED = ("attacked", *FACTS, *ASIDE)
 BITS: Final = {
     "attacked": 1, "probed": 2, "outdated": 4, "errors": 8, "breadth": 16, "no_assets": 32, "stale": 64, "sweep": 128,
+    "scanned": 1 << 30,
     **{fact: 256 << number for number, fact in enumerate((*FACTS, *ASIDE))},
 }  # fmt: skip
+LISTED: Final = sum(bit for name, bit in BITS.items() if name not in {*FACTS, *ASIDE})
 DISGUISE: Final = {
     "bot_category": "other_bot", "agent_kind": "disguised", "ai_source": None, "agent": None, "operator": None,
     "confidence": "medium", "detection_method": "behaviour", "device_type": "bot",
 }  # fmt: skip
 
 
+IMPOSTOR: Final = {
+    "bot_category": "other_bot", "agent_kind": "other", "ai_source": None, "operator": None,
+    "confidence": "contradicted", "detection_method": "behaviour",
+}  # fmt: skip
+
+
 def as_seen(visit: Visit) -> Visit:
-    """A visit with the class that everybody sees: a bot's if it is a person's with a signal that convicts."""
+    """A visit with the class that everybody sees: a bot's if it is a person's with a signal that convicts.
+
+    A scanner under the name of an AI agent or crawler is another bot, unless its address was verified.
+    """
     has = {name for name, bit in BITS.items() if (visit.get("signals") or 0) // bit % 2}
-    return {**visit, **DISGUISE} if visit["bot_category"] in PEOPLE and has.intersection(CONVICTING) else visit
+    if visit["bot_category"] in PEOPLE and has.intersection(CONVICTING):
+        return {**visit, **DISGUISE}
+    named = visit["bot_category"] in {*AI, "search_crawler"} - PEOPLE and visit["agent"] is not None
+    return {**visit, **IMPOSTOR} if "scanned" in has and named and visit["confidence"] != "verified" else visit
 
 
 def is_counted(visit: Visit, files_aside: bool) -> bool:
@@ -198,6 +212,7 @@ def _signals_of_visitor(mine: Sequence[Visit], visits: Sequence[Visit], own_code
     times = [visit["visited_at"].replace(microsecond=0) for visit in mine]
     seconds = (max(times) - min(times)).total_seconds()
     found = {
+        "scanned": len(probes - there) >= 3,
         "probed": probes - answered
         or len(probes - there) >= 3
         or any((visit.get("signals") or 0) & 1 for visit in mine),
@@ -613,8 +628,8 @@ def _traffic_value_breakdown(question: Question) -> list[Row]:
 
 
 def _disguised(question: Question) -> list[Row]:
-    disguised = (visit for visit in question.visits if visit["detection_method"] == "behaviour")
-    found = [visit["signals"] % BITS[FACTS[0]] for visit in disguised]
+    disguised = (visit for visit in question.visits if visit["agent_kind"] == "disguised")
+    found = [visit["signals"] & LISTED for visit in disguised]
     rows = [{"signal": "total", "visits": len(found), "alone": len(found)}]
     for name, bit in BITS.items():
         having = [signals for signals in found if signals & bit]
@@ -629,7 +644,7 @@ def _reason_left_out(question: Question, visit: Visit) -> str | None:
         return "own"
     if question.files_aside and _is_marked_file(visit):
         return "file"
-    if visit["detection_method"] == "behaviour":
+    if visit["agent_kind"] == "disguised":
         return "disguised"
     if visit["bot_category"] in PEOPLE:
         return None

@@ -16,11 +16,18 @@ CREATE MACRO reason_aside(signals) AS
 CREATE MACRO is_disguised(landed_category, signals) AS
     coalesce(getvariable('behaviour'), FALSE) AND is_person(landed_category) AND convicts(signals);
 
+-- Whose name is taken back: a visit under the name of an AI agent or a search crawler, of a visitor who scanned that day. The
+-- name is kept, as of those whose address contradicts it; an address that was verified is believed.
+CREATE MACRO is_impostor(landed_category, agent, confidence, signals) AS
+    coalesce(getvariable('behaviour'), FALSE) AND coalesce(signals, 0) & scanned_signal() <> 0 AND agent IS NOT NULL
+    AND (landed_category = 'search_crawler' OR is_ai(landed_category) AND NOT is_person(landed_category))
+    AND confidence IS DISTINCT FROM 'verified';
+
 -- Why a visit is in no number of people, where more than the name of its agent says so: what sets it aside, or what shows
 -- that it is a bot. NULL for all others.
-CREATE MACRO reason_left_out(aside, bot_category, detection_method, is_malicious, user_agent) AS CASE
+CREATE MACRO reason_left_out(aside, bot_category, agent_kind, is_malicious, user_agent) AS CASE
     WHEN aside IS NOT NULL THEN aside
-    WHEN detection_method = 'behaviour' THEN 'disguised'
+    WHEN agent_kind = 'disguised' THEN 'disguised'
     WHEN is_person(bot_category) THEN NULL
     WHEN is_malicious THEN 'probe'
     WHEN user_agent IS NULL THEN 'no_agent' END;

@@ -13,20 +13,22 @@ CREATE VIEW scope AS SELECT unnest(CAST(getvariable('scope') AS scope)) WHERE ge
 -- bot_category is the class that a visit has with the signals of its day; landed_category is the one that it landed with.
 -- aside_bits is 0 for visits that are counted; is_file is the same whether files are counted or not.
 CREATE MACRO read_visits_with_aside(visit_files) AS TABLE
-SELECT * EXCLUDE (disguised) REPLACE (
-    CASE WHEN disguised THEN 'other_bot' ELSE bot_category END AS bot_category,
-    CASE WHEN disguised THEN 'disguised' ELSE agent_kind END AS agent_kind,
-    CASE WHEN disguised THEN NULL ELSE ai_source END AS ai_source,
+SELECT * EXCLUDE (disguised, impostor) REPLACE (
+    CASE WHEN disguised OR impostor THEN 'other_bot' ELSE bot_category END AS bot_category,
+    CASE WHEN disguised THEN 'disguised' WHEN impostor THEN 'other' ELSE agent_kind END AS agent_kind,
+    CASE WHEN disguised OR impostor THEN NULL ELSE ai_source END AS ai_source,
     CASE WHEN disguised THEN NULL ELSE agent END AS agent,
-    CASE WHEN disguised THEN NULL ELSE operator END AS operator,
-    CASE WHEN disguised THEN 'medium' ELSE confidence END AS confidence,
-    CASE WHEN disguised THEN 'behaviour' ELSE detection_method END AS detection_method,
+    CASE WHEN disguised OR impostor THEN NULL ELSE operator END AS operator,
+    CASE WHEN disguised THEN 'medium' WHEN impostor THEN 'contradicted' ELSE confidence END AS confidence,
+    CASE WHEN disguised OR impostor THEN 'behaviour' ELSE detection_method END AS detection_method,
     CASE WHEN disguised THEN 'bot' ELSE device_type END AS device_type,
     signals & listed_signals() AS signals
 ), bot_category AS landed_category, aside_bits(signals) AS aside_bits,
     coalesce(signals, 0) & file_signal() <> 0 AS is_file
 FROM (
-    SELECT *, is_disguised(bot_category, signals) AS disguised
+    SELECT
+        *, is_disguised(bot_category, signals) AS disguised,
+        is_impostor(bot_category, agent, confidence, signals) AS impostor
     FROM read_parquet(
         visit_files['paths'], union_by_name = visit_files['schemas_differ'], hive_partitioning = TRUE,
         hive_types = {'organization': VARCHAR, 'day': DATE}

@@ -11,7 +11,7 @@ FROM (
     FROM (
         SELECT
             visited_at, user_agent, domain, path, status, aside,
-            reason_left_out(aside, bot_category, detection_method, is_malicious, user_agent) AS reason
+            reason_left_out(aside, bot_category, agent_kind, is_malicious, user_agent) AS reason
         FROM visits_with_aside
     )
     WHERE reason IS NOT NULL

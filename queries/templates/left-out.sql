@@ -10,7 +10,7 @@ SELECT
     total_if(visits, reason = 'no_agent') AS no_agent
 FROM days_in_scope LEFT JOIN (
     SELECT
-        day, is_file, reason_left_out(aside, bot_category, detection_method, is_malicious, user_agent) AS reason,
+        day, is_file, reason_left_out(aside, bot_category, agent_kind, is_malicious, user_agent) AS reason,
         count(*) AS visits
     FROM visits_with_aside GROUP BY ALL
 ) AS daily ON daily.day = days_in_scope.day

@@ -162,3 +162,40 @@ def test_only_declared_bits_convict(lake):
     with closing(OwnSql(lake, "acme")) as own_sql:
         rows = own_sql.sql("FROM (SELECT 1::BIGINT << unnest(range(63)) AS bit) WHERE convicts(bit)", WHOLE).rows
     assert [bit for (bit,) in rows] == [recount.BITS[name] for name in recount.CONVICTING]
+
+
+# Names of agents that scanners borrow
+
+CLAIMS = [
+    ({"bot_category": "ai_assistant", "agent_kind": "assistant_fetch", "ai_source": "Claude"}, 3, "contradicted"),
+    ({"bot_category": "ai_training", "agent_kind": "training"}, 3, "contradicted"),
+    ({"bot_category": "search_crawler", "agent_kind": "search"}, 3, "contradicted"),
+    ({"bot_category": "ai_training", "agent_kind": "training"}, 2, "high"),
+    ({"bot_category": "ai_training", "agent_kind": "training", "confidence": "verified"}, 3, "verified"),
+    ({"bot_category": "other_bot", "agent_kind": "library"}, 3, "high"),
+]
+
+
+@pytest.mark.parametrize(("claim", "probes", "confidence"), CLAIMS)
+def test_a_scanner_loses_the_name_that_it_borrows(lake, claim, probes, confidence):
+    columns = {"agent": "SomeBot", "operator": "Some", "confidence": "high", "visitor": 1, "user_agent": "SomeBot/1"}
+    paths = ["/sale", *(f"/.env.{number}" for number in range(probes))]
+    land(lake, "acme", [
+        visit(path=path, short_code=None, status=404, is_malicious="env" in path, **columns | claim) for path in paths
+    ])  # fmt: skip
+    Compactor(lake).run()
+    with closing(OwnSql(lake, "acme")) as own_sql:
+        found = own_sql.sql("SELECT DISTINCT agent, confidence, bot_category, ai_source FROM visits_in_scope", WHOLE)
+    is_taken = confidence == "contradicted"
+    category = "other_bot" if is_taken else claim["bot_category"]
+    assert found.rows == [("SomeBot", confidence, category, None if is_taken else claim.get("ai_source"))]
+
+
+def test_a_borrowed_name_counts_while_behaviour_is_off(lake):
+    paths = [f"/.env.{number}" for number in range(3)]
+    claim = {"bot_category": "ai_training", "agent": "SomeBot", "confidence": "high", "visitor": 1}
+    land(lake, "acme", [visit(path=path, short_code=None, status=404, is_malicious=True, **claim) for path in paths])
+    Compactor(lake).run()
+    lake.manifest.behaviour.switch("acme", on=False)
+    with closing(OwnSql(lake, "acme")) as own_sql:
+        assert own_sql.sql("SELECT DISTINCT confidence FROM visits_in_scope", WHOLE).rows == [("high",)]

@@ -92,7 +92,7 @@ COLUMNS = {
     "is_malicious": st.booleans(),
     "bytes_sent": one_of(None, 0, 1, 1 << 40),
     "utc_offset": one_of(None, 0, -720, -210, 345, 840),
-    "signals": one_of(None, 0, 1, 2, 4, 8, 16, 17, 32, 63, 256, 1 << 21, 257 | 1024, *ASIDE),
+    "signals": one_of(None, 0, 1, 2, 4, 8, 16, 17, 32, 63, 256, 1 << 21, 257 | 1024, 1 << 30, 1 << 30 | 2, *ASIDE),
 }
 FILES = ("counted", "aside", "switched")
 """Whether files are set aside: never, always, or only at last."""

@@ -66,7 +66,7 @@ def shown(tmp_path_factory):
 @pytest.mark.parametrize(("place", "words"), [
     ("table", "odd_hours,1,1"),
     ("page", "odd hours (1)"),
-    ("field", "sweep, odd_hours"),
+    ("field", "scanned, odd_hours"),
     ("documents", "| `odd_hours` | 1099511627776 | judging | yes | it came at odd hours |"),
     ("expressions", "(signals & 1099511628014)"),
     ("command", "odd_hours,1,1,1,it came at odd hours"),

@@ -32,9 +32,9 @@ WITH answered AS (
 ), evidence AS (
     SELECT
         day, visitor,
-        bool_or(is_attack OR is_probe AND target NOT IN (SELECT target FROM answered))
-            OR count(DISTINCT target) FILTER (is_probe AND target NOT IN (SELECT target FROM answered WHERE is_there)) >= 3
-            AS probed,
+        count(DISTINCT target) FILTER (is_probe AND target NOT IN (SELECT target FROM answered WHERE is_there)) >= 3
+            AS scanned,
+        bool_or(is_attack OR is_probe AND target NOT IN (SELECT target FROM answered)) OR scanned AS probed,
         count(DISTINCT target) FILTER (NOT is_asset) AS pages,
         pages - count(DISTINCT target) FILTER (is_missing AND NOT is_asset) AS found,
         count(DISTINCT target) FILTER (
@@ -46,6 +46,7 @@ WITH answered AS (
     SELECT
         day, visitor,
         CASE WHEN probed THEN $bits.probed ELSE 0 END
+        | CASE WHEN scanned THEN $bits.scanned ELSE 0 END
         | CASE WHEN found + missing >= 5 AND missing >= 4 * found THEN $bits.errors ELSE 0 END
         | CASE WHEN pages >= 30 AND seconds <= 3 * pages THEN $bits.breadth ELSE 0 END
         | CASE WHEN pages >= 200 AND seconds <= pages THEN $bits.sweep ELSE 0 END AS signals
