@@ -42,9 +42,7 @@ AGENTS = [
 @pytest.fixture
 def verifier(monkeypatch):
     """Makes a verifier of AGENTS and the shipped proxies over the lists that are here."""
-    monkeypatch.setattr(
-        "data.rules.ip_verification.load", lambda kind, name: AGENTS if kind is Agent else load(kind, name)
-    )
+    monkeypatch.setattr("data.rules.ip_verification.agents_of", lambda own: AGENTS)
 
     def verifier(proxies=(), fetched=FETCHED, **networks):
         times = fetched if isinstance(fetched, dict) else dict.fromkeys(networks, fetched)
