@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from data.manifest.clock import format_time, parse_time
 from data.manifest.database import Database
+from data.signals import BEHAVIOUR_VERSION
 from data.sql import read_sql
 
 _ORGANIZATIONS: Final = read_sql("data.manifest", "sql/organizations")
@@ -40,6 +41,7 @@ class OrganizationStatus:
     unjudged_days: int = 0  # past days whose visits were not judged, or whose latest were not
     pending_visits: int = 0  # acknowledged, not yet in a file
     oldest_pending_at: datetime | None = None
+    outdated_days: int = 0  # past days that an earlier version of the signals judged
 
 
 class FileCounts(NamedTuple):
@@ -78,13 +80,14 @@ class Statistics:
 
     def organizations(self, now: datetime, organization: str = "") -> dict[str, OrganizationStatus]:
         """Return the data of each organization by its name, or only of the one that is given."""
-        rows = self._database.rows(_ORGANIZATIONS, {"now": now.isoformat(), "organization": organization})
+        asked = {"now": now.isoformat(), "organization": organization, "version": BEHAVIOUR_VERSION}
+        rows = self._database.rows(_ORGANIZATIONS, asked)
         return {
             name: OrganizationStatus(
                 files, visits, size, _day(first), _day(last), None, None,
-                open_files, unmerged, unjudged, pending, parse_time(oldest),
+                today, unmerged, unjudged, pending, parse_time(oldest), outdated,
             )
-            for name, files, visits, size, first, last, open_files, unmerged, unjudged, pending, oldest in rows
+            for name, files, visits, size, first, last, today, unmerged, unjudged, pending, oldest, outdated in rows
         }  # fmt: skip
 
     def stored_span(self, organization: str) -> StoredSpan:

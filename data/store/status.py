@@ -147,6 +147,7 @@ def _total(rows: list[OrganizationStatus]) -> OrganizationStatus:
         open_files=sum(row.open_files for row in rows),
         unmerged_days=sum(row.unmerged_days for row in rows),
         unjudged_days=sum(row.unjudged_days for row in rows),
+        outdated_days=sum(row.outdated_days for row in rows),
         pending_visits=sum(row.pending_visits for row in rows),
         oldest_pending_at=min((row.oldest_pending_at for row in rows if row.oldest_pending_at), default=None),
     )

@@ -20,7 +20,7 @@ DOWNLOAD_SECONDS: Final = 20
 """For each list, redirects included."""
 
 app = typer.Typer(
-    help="List the agents that are known, and update the IP lists that operators publish for them.",
+    help="List known agents, and update their IP lists.",
     rich_markup_mode=None,
 )
 

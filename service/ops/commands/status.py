@@ -135,6 +135,9 @@ def _print_lake(
         ("rules", f"{status.rules_version}{due}"),
     ):
         table.add_row(*row)
+    if outdated := status.total.outdated_days:
+        table.add_row("signals", f"an earlier version judged {plural(outdated, 'day')}; a server judges them again, or "
+                      "`traffic behaviour rejudge`")  # fmt: skip
     if status.clock_was_at:
         was = f"was ahead: times up to {_moment(status.clock_was_at, None)} were recorded; they count as old"
         table.add_row("clock", was)

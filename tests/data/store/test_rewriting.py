@@ -238,8 +238,8 @@ def test_many_visits_are_merged_in_ranges(lake, monkeypatch, visits, ranges):
     for number in range(2):
         land(lake, "acme", [visit(visitor=number)])
     monkeypatch.setattr(compaction, "RANGE_VISITS", 2 * compaction.RANGE_VISITS / (visits or 1))
-    tried, merged = [], compaction._merged
-    monkeypatch.setattr(compaction, "_merged", lambda *asked: tried.append(asked[2]) or merged(*asked))
+    tried, merged = [], compaction.merged_visits
+    monkeypatch.setattr(compaction, "merged_visits", lambda *asked: tried.append(asked[2]) or merged(*asked))
     assert Compactor(lake, lambda: NOW).run().files_after == 1
     assert tried == [ranges]
     assert len(rows_of(lake)) == 2
