@@ -21,7 +21,7 @@ CREATE MACRO is_disguised(landed_category, signals) AS
 CREATE MACRO is_impostor(landed_category, agent, confidence, signals) AS
     coalesce(getvariable('behaviour'), FALSE) AND coalesce(signals, 0) & scanned_signal() <> 0 AND agent IS NOT NULL
     AND (landed_category = 'search_crawler' OR is_ai(landed_category) AND NOT is_person(landed_category))
-    AND confidence IS DISTINCT FROM 'verified';
+    AND coalesce(confidence, '') <> 'verified';
 
 -- Why a visit is in no number of people, where more than the name of its agent says so: what sets it aside, or what shows
 -- that it is a bot. NULL for all others.

@@ -27,7 +27,7 @@ def test_the_file_is_small_and_keeps_counts_only():
 JUDGED = [
     ({}, set()),
     ({"probes_missing": 1}, {"probed"}),
-    ({"probes_redirected": 3}, {"probed"}),
+    ({"probes_redirected": 3}, {"probed", "scanned"}),
     ({"attacked": True}, {"attacked", "probed"}),
     ({"user_agent": NEW.format("79.0.3945.88")}, {"outdated"}),
     ({"status": 404, "found": 0, "missing": 6}, {"errors"}),
