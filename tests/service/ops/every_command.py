@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from data.rules.exclusions import Exclusion
 from data.store.lake import Lake
 from service.access.api_keys import ApiKeys
 from service.jobs.store import Jobs
@@ -95,6 +96,7 @@ def places(lake: Lake, folder: Path) -> dict[str, str]:
         jobs.upsert(broken(), datetime.now(UTC))
         (job,) = jobs.of("acme")
     links(lake, "acme", [{"short_code": "sale", "target_url": "https://shop.example"}])
+    lake.manifest.exclusions.add("acme", Exclusion("path", "/secret"))
     (folder / "lists").mkdir()
     for name, text in {
         "new.log": log("new", 3),
