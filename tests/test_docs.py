@@ -166,6 +166,10 @@ def workshop(tmp_path_factory):
     (folder / "visits.csv").write_text("ts,client,url\n2026-11-20T10:00:00Z,203.0.113.7,https://go.example.com/a\n")
     line = '203.0.113.7 [20/Nov/2026:10:00:00 +0000] "GET /launch HTTP/1.1" 302 "curl/8.5"\n'
     (folder / "custom.log").write_text(line)
+    captured = '2/2/0/0/0 0/0 {curl/8.5|1|go.example|} "GET /launch HTTP/1.1"'
+    (folder / "haproxy.log").write_text(
+        f"203.0.113.7:51324 [20/Nov/2026:10:00:00.000] web links/app1 0/0/1/8/9 302 5 - - ---- {captured}\n"
+    )
     (folder / "requests.jsonl").write_text('{"user_agent": "GPTBot/1.2"}\n')
     in_folder("traffic import access.log --org acme", folder)
     return folder

@@ -44,6 +44,7 @@ class Options:
     layout: LineLayout | None = None
     skip_assets: bool = False  # whether requests for images, styles, scripts and fonts are left out
     needs_domain: bool = False  # whether a log whose lines name no host is refused without `domain`
+    captures: tuple[str, ...] = ()  # the headers that HAProxy captures, in order; (): those of the manual
 
     def __post_init__(self) -> None:
         check_organization(self.organization)
@@ -62,18 +63,23 @@ class Options:
             raise BadInput(
                 f"--columns goes with {' and '.join(formats.NAMED_COLUMN_FORMATS)}, not with {self.log_format}."
             )
+        if self.captures and (self.flag != "--captures" or self.log_format not in {"auto", "haproxy"}):
+            other = self.log_format if self.flag == "--captures" else self.flag
+            raise BadInput(f"--captures goes with haproxy, not with {other}; omit one of the two.")
 
     @property
     def flag(self) -> str:
         """The command-line flag that is also needed to import later lines of this log; '' when none is needed."""
         if self.layout:
             return "--log-format"
-        return "--columns" if self.columns.renamed else ""
+        if self.columns.renamed:
+            return "--columns"
+        return "--captures" if self.captures else ""
 
     @property
     def reader(self) -> str:
         """The format of the lines, followed by its flag if it needs one; auto when it is to be detected."""
-        log_format = self.layout.server if self.layout else self.log_format
+        log_format = self.layout.server if self.layout else "haproxy" if self.captures else self.log_format
         return log_format if log_format == "auto" else self.with_flag(log_format)
 
     def with_flag(self, log_format: str) -> str:
@@ -159,7 +165,9 @@ class BlockReader:
 
     def _context(self, block: Block, options: Options) -> formats.FormatContext:
         latest = (self._now() + MAX_CLOCK_SKEW).astimezone(UTC).replace(tzinfo=None)
-        return formats.FormatContext(block.header, block.fields, options.columns, options.layout, latest)
+        return formats.FormatContext(
+            block.header, block.fields, options.columns, options.layout, options.captures, latest
+        )
 
 
 class ReaderPool:

@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from data.errors import BadInput
+from data.logs.captures import RECOMMENDED, positions
 from data.logs.columns import FIELD_NAMES, ColumnNames, columns_in_header, columns_in_objects
 from data.logs.format_names import FORMATS
 from data.logs.line_layout import VARIABLES, VARIABLES_TYPE, LineLayout
@@ -63,23 +64,26 @@ class FormatContext:
     fields: bytes = b""  # the last line before them that begins with #Fields:
     columns: ColumnNames = field(default_factory=ColumnNames)
     layout: LineLayout | None = None
+    captures: tuple[str, ...] = ()  # the headers that HAProxy captures; (): those of the manual
     latest: datetime = datetime.max  # (naive, UTC) a later time is an error
 
     def parameters(self, name: str) -> dict[str, Any]:
         """The parameters of a format's SQL."""
+        found: dict[str, Any] = {}
         if name in ("w3c", "cloudfront"):
-            return {"fields": self.fields.decode("utf-8", errors="replace")}
-        if name == "nginx-json":
-            return {"variables": json.dumps(dict.fromkeys(VARIABLES, "VARCHAR"))}
-        if name == "ndjson":
-            return {"fields": list(FIELD_NAMES), "paths": self.columns.paths()}
-        if name == "csv":
+            found = {"fields": self.fields.decode("utf-8", errors="replace")}
+        elif name == "nginx-json":
+            found = {"variables": json.dumps(dict.fromkeys(VARIABLES, "VARCHAR"))}
+        elif name == "ndjson":
+            found = {"fields": list(FIELD_NAMES), "paths": self.columns.paths()}
+        elif name == "csv":
             names = columns_in_header(self.header)
-            positions = self.columns.positions(names)
-            return {"fields": list(FIELD_NAMES), "positions": positions, "width": len(names)}
-        if self.layout and name == self.layout.server:
-            return {"pattern": self.layout.pattern, "names": list(self.layout.names)}
-        return {}
+            found = {"fields": list(FIELD_NAMES), "positions": self.columns.positions(names), "width": len(names)}
+        elif name == "haproxy":
+            found = {"at": positions(self.captures or RECOMMENDED), "named": len(self.captures)}
+        elif self.layout and name == self.layout.server:
+            found = {"pattern": self.layout.pattern, "names": list(self.layout.names)}
+        return found
 
 
 _NO_CONTEXT: Final = FormatContext()

@@ -1,6 +1,7 @@
 """What commands do to lakes, servers and clocks, beside what transcripts/ show that they print."""
 
 import json
+import os
 import re
 import shlex
 import time
@@ -18,7 +19,7 @@ from data.tasks import erasure as erasing
 from data.tasks import retention as retaining
 from queries import DEFAULT_RANGE, RANGES
 from service.core.settings import read_settings, setting
-from service.intake.commands.importing import OLD
+from service.intake.commands.summaries import OLD
 from service.ops.commands.status import _age
 from service.ops.doctor import FEW_FREE_BYTES, MIN_FREE_BYTES, check_address, check_space, check_sync, examine
 from tests.service.outgoing.mail_servers import Mailbox, smtp_server
@@ -148,6 +149,20 @@ def test_a_log_without_a_domain_can_be_imported_again_with_one(lake, traffic, tm
 def test_the_help_names_every_log_format(traffic):
     told = " ".join(traffic("import", "--help").out.split())
     assert [name for name in (*FORMATS, "$remote_addr [$time_local]", "time=ts,ip=") if name not in told] == []
+
+
+@pytest.mark.parametrize("command", [("import", "access.log"), ("follow", "", "--once")], ids=["import", "follow"])
+def test_captures_are_named_on_the_command_line(lake, traffic, tmp_path, command):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/access.log").write_text(
+        "203.0.113.7:51324 [04/Mar/2026:10:05:03.401] web links/app1 0/0/1/8/9 302 5 - - ---- 2/2/0/0/0 0/0 "
+        '{Firefox|17|go.example} "GET /a HTTP/1.1"\n'
+    )
+    os.utime(tmp_path / "in/access.log", (0, 0))  # a folder's files are read once they rest
+    name, log, *flags = command
+    run = traffic(name, tmp_path / "in" / log, "--org", "acme", "--captures", "User-Agent,-,Host", *flags)
+    assert run.code == 0, run.err
+    assert [(row["domain"], row["user_agent"]) for row in rows_of(lake)] == [("go.example", "Firefox")]
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from service.core.commands.options import DEFAULT_LAKE, LakeOption, Organization
 from service.core.commands.printing import messages
 from service.core.settings import setting
 from service.intake.commands.importing import (
+    CapturesOption,
     ColumnsOption,
     DomainOption,
     FormatOption,
@@ -48,6 +49,7 @@ def follow(
     log_format: FormatOption = "auto",
     layout: LayoutOption = "",
     columns: ColumnsOption = "",
+    captures: CapturesOption = "",
     short_code_pattern: Annotated[str, flag("short_code_pattern")] = SHORT_CODE_PATTERN,
     skip_assets: Annotated[bool, flag("skip_assets")] = False,
     every: Annotated[
@@ -74,9 +76,8 @@ def follow(
     from data.ingest.drop_follower import DropFollower
     from data.ingest.follower import Follower
 
-    drop = _drop_of(log, once)
-    console = messages()
-    options = options_of(organization, domain, log_format, layout, columns, short_code_pattern, skip_assets)
+    drop, console = _drop_of(log, once), messages()
+    options = options_of(organization, domain, log_format, layout, columns, captures, short_code_pattern, skip_assets)
     database, proxies = existing_database(geoip), setting("trusted_proxies").read(trusted_proxies)
     opened = Lake(lake, create=True)
     importer = importer_of(opened, proxies, database)

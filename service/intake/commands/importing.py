@@ -2,31 +2,26 @@
 
 from collections.abc import Iterable
 from contextlib import ExitStack
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from data import SHORT_CODE_PATTERN, BadInput, Lake
 from data.logs.format_names import FORMATS
-from data.text import percentage, plural
+from data.text import plural
 from service.core.commands.confirmation import ask, check_can_ask, may_ask
 from service.core.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag, is_new
 from service.core.commands.printing import inform, progress_bar
 from service.core.settings import setting
 from service.intake.commands.first_choices import ask_first_choices, report_first_import
+from service.intake.commands.summaries import report, report_people
 
 if TYPE_CHECKING:
     from data.ingest.importer import Importer, Options
     from data.ingest.summary import Summary
     from data.rules.ip_lists import Network
-
-MIN_SHORT_CODE_SHARE: Final = 5
-"""The percentage of paths with short codes below which a preview warns."""
-OLD: Final = timedelta(days=30)
-"""The default range of queries, which load slowly: it includes no visits of so long ago."""
 
 DomainOption = Annotated[str, typer.Option(help="domain of lines that name no host; required where none does")]
 FormatOption = Annotated[
@@ -47,6 +42,9 @@ ColumnsOption = Annotated[
         "country) in ndjson, csv or Parquet: time=ts,ip=client.address"
     ),
 ]
+CapturesOption = Annotated[
+    str, typer.Option(help="request headers that HAProxy captures, in order, - for one not needed: Host,-,User-Agent")
+]
 
 
 def import_logs(
@@ -56,6 +54,7 @@ def import_logs(
     log_format: FormatOption = "auto",
     layout: LayoutOption = "",
     columns: ColumnsOption = "",
+    captures: CapturesOption = "",
     short_code_pattern: Annotated[str, flag("short_code_pattern")] = SHORT_CODE_PATTERN,
     skip_assets: Annotated[bool, flag("skip_assets")] = False,
     geoip: Annotated[str, flag("geoip")] = setting("geoip").default,
@@ -83,7 +82,7 @@ def import_logs(
 
     Example: traffic import /var/log/nginx/access.log* --org acme --domain go.example.com
     """
-    options = options_of(organization, domain, log_format, layout, columns, short_code_pattern, skip_assets)
+    options = options_of(organization, domain, log_format, layout, columns, captures, short_code_pattern, skip_assets)
     database, proxies = existing_database(geoip), setting("trusted_proxies").read(trusted_proxies)
     summaries = []
     with ExitStack() as stack:
@@ -100,11 +99,10 @@ def import_logs(
             _ask_again(importer, files, options)
         for file in files:
             summaries.append(_run(importer, file, options, dry_run, again))
-            _report(file, summaries[-1], options.domain, dry_run, opened.manifest.organizations.zone(organization))
-            _report_aside(summaries[-1], opened, organization)
+            report(file, summaries[-1], options, opened, dry_run=dry_run)
         if not dry_run:
             judge_past_days(opened, organization)
-            _report_people(opened, organization, summaries)
+            report_people(opened, organization, summaries)
         if is_first:
             report_first_import(opened, organization, summaries, database, is_asked=is_asked)
     if any(summary.is_truncated for summary in summaries):
@@ -153,19 +151,23 @@ def options_of(
     log_format: str,
     layout: str,
     columns: str,
+    captures: str,
     short_code_pattern: str,
     skip_assets: bool,
 ) -> "Options":
     """The import options given by the flags. Raises BadInput."""
     from data.ingest.importer import Options
+    from data.logs.captures import parse_captures
     from data.logs.columns import columns_from
     from data.logs.line_layout import parse_layout
 
     names = columns_from(columns)
     described = parse_layout(layout) if layout else None
+    captured = parse_captures(captures) if captures else ()
     return Options(
-        organization, domain.lower(), log_format, short_code_pattern, names, described, skip_assets, needs_domain=True
-    )
+        organization, domain.lower(), log_format, short_code_pattern, names, described, skip_assets,
+        needs_domain=True, captures=captured,
+    )  # fmt: skip
 
 
 def existing_database(geoip: str) -> Path | None:
@@ -194,104 +196,3 @@ def importer_of(lake: Lake, proxies: "Iterable[Network]", database: Path | None)
 def _run(importer: "Importer", file: Path, options: "Options", dry_run: bool, again: bool) -> "Summary":
     with progress_bar(file.name) as progress:
         return importer.run(file, options, dry_run, progress, again)
-
-
-def _warn(summary: "Summary", zone: str) -> None:
-    """Warn of a log that was probably not understood, and of one that default queries do not include."""
-    from data.local_time import today
-
-    if 100 * summary.with_short_code < MIN_SHORT_CODE_SHARE * summary.visits:
-        inform("  warning: few of its paths are links; --short-code-pattern says where in a path the short code is")
-    age = today(zone, datetime.now(UTC)) - summary.last_day if summary.last_day else timedelta(0)
-    if age >= OLD:
-        from queries import DEFAULT_RANGE, RANGES
-
-        ways = [f"--range {name}" for name, length in RANGES.items() if age < timedelta(days=length)]
-        ways.append(f"--start-date {summary.first_day} --end-date {summary.last_day}")
-        older = f"older than the default range of queries, {DEFAULT_RANGE}"
-        inform(f"  warning: its newest visit is {older}: ask with {' or '.join(ways)}")
-    for erasure in summary.erasures:
-        inform(f"  warning: {erasure}; this log may contain them")
-
-
-def _report(file: Path, summary: "Summary", domain: str, dry_run: bool, zone: str) -> None:
-    if summary.already_imported:
-        without = ", without a domain" if summary.begun_without_domain else ""
-        inform(f"{file}: already imported{without}, nothing changed.")
-        return
-    outcome = "would be imported" if dry_run else "imported"
-    grown = " of a log whose beginning was imported before" if summary.continued else ""
-    visits, lines = plural(summary.visits, "visit"), plural(summary.lines, "line")
-    named = f" ({summary.log_format})" if summary.log_format else ""
-    inform(f"{file}: {visits} {outcome} from {lines}{grown}{named}.")
-    if summary.visits:
-        categories = [(category, count, f"{count:,}") for category, count in summary.categories.most_common()]
-        widths = max(len(category) for category, *_ in categories), max(len(text) for *_, text in categories)
-        for category, count, text in categories:
-            inform(f"  {category:{widths[0]}}  {text:{widths[1]}}  {percentage(count, summary.visits)}")
-        inform(f"  days {summary.first_day} to {summary.last_day} ({zone})")
-        if dry_run:  # by its short codes one sees whether a log was understood
-            share = percentage(summary.with_short_code, summary.visits)
-            codes = f", such as {', '.join(summary.short_codes)}" if summary.short_codes else ""
-            inform(f"  {share} of paths match the short-code pattern{codes}")
-        _warn(summary, zone)
-    if summary.begun_without_domain:
-        inform(f"  earlier lines were imported without a domain; these have {domain}")
-    _report_oddities(summary)
-    if summary.rejected:
-        where = f", noted in {summary.rejects_file}" if summary.rejects_file else ""
-        line, reason = summary.rejects[0]
-        inform(f"  {plural(summary.rejected, 'line')} not read{where}; the first is line {line:,}: {reason}")
-    if summary.in_future:
-        lines = plural(summary.in_future, "line")
-        inform(f"  {lines} of them more than a day in the future: check the clock here, and where the log was written")
-    if summary.visits and summary.without_user_agent == summary.visits:
-        inform("  this log has no user agents: people cannot be distinguished from bots, so no visit counts as human")
-    if summary.is_truncated:
-        inform("  the file is truncated: what could be read was imported; import the whole file to add the rest")
-
-
-def _report_aside(summary: "Summary", lake: Lake, organization: str) -> None:
-    """Print how many visits answers leave out, and how to leave out files where they are many."""
-    files, by_address, by_rule = (summary.aside[name] for name in ("file", "own_address", "own_rule"))
-    if lake.manifest.exclusions.are_files_aside(organization):
-        if files:
-            inform(f"  {plural(files, 'file')} set aside: answers leave them out")
-    elif 3 * files > summary.visits:
-        share = percentage(files, summary.visits)
-        inform(f"  {share} are files: `traffic files aside --org {organization}` leaves them out of answers")
-    if by_address or by_rule:
-        inform(f"  own visits set aside: {by_address:,} by address, {by_rule:,} by user agent or path")
-
-
-def _report_people(lake: Lake, organization: str, summaries: list["Summary"]) -> None:
-    """Print how many visits are people's, as answers count, of the days of what was imported."""
-    firsts, lasts = ([day for one in summaries if (day := getattr(one, name))] for name in ("first_day", "last_day"))
-    if firsts:
-        from data.tasks.people import count_people
-
-        first, last = min(firsts), max(lasts)
-        found = count_people(lake, organization, first, last)
-        inform(f"{organization}, {first} to {last}: {found.people:,} of {found.visits:,} visits are people's.")
-
-
-def _report_oddities(summary: "Summary") -> None:
-    """Print what is odd about visits that landed all the same."""
-    for agent, count in summary.contradicted.most_common():
-        visits = plural(count, "visit")
-        inform(f"  {visits} claiming to be {agent}, but not from its operator's addresses: other_bot, contradicted")
-    if summary.contradicted:
-        inform("  (if these are addresses of a proxy of yours, name its networks in TRAFFIC_TRUSTED_PROXIES)")
-    if summary.behind_proxy:
-        share = percentage(summary.behind_proxy, summary.visits)
-        inform(
-            f"  warning: {share} of these visits have one private address, probably that of a proxy: they count as one "
-            "visitor, without a country, and no agent is verified. Log X-Forwarded-For, too (nginx: "
-            "$http_x_forwarded_for, Apache: %{X-Forwarded-For}i, as the last quoted field)"
-        )
-    if summary.assets:
-        inform(f"  {plural(summary.assets, 'request')} for images, styles, scripts and fonts left out")
-    if summary.repaired:
-        inform(f"  {summary.repaired:,} repaired: the line ends inside the user agent")
-    if summary.invalid_domains:
-        inform(f"  {summary.invalid_domains:,} with an invalid host: the domain is unknown")

@@ -15,6 +15,7 @@ import pytest
 from data.errors import BadInput
 from data.ingest.importer import Options
 from data.logs import parquet_lines, source
+from data.logs.captures import parse_captures
 from data.logs.columns import FIELD_NAMES, columns_from
 from data.logs.format_names import FORMATS
 from data.logs.formats import LineReader
@@ -31,9 +32,10 @@ FACTS = ("visited_at", "domain", "path", "short_code", "method", "status", "refe
 class Log(Logs):
     """A log that is imported again and again."""
 
-    def load(self, content, log_format="auto", columns="", layout="", organization="acme"):
-        told = parse_layout(layout) if layout else None
-        options = Options(organization, log_format=log_format, columns=columns_from(columns), layout=told)
+    def load(self, content, log_format="auto", columns="", layout="", captures="", organization="acme"):
+        told, captured = parse_layout(layout) if layout else None, parse_captures(captures) if captures else ()
+        renamed = columns_from(columns)
+        options = Options(organization, log_format=log_format, columns=renamed, layout=told, captures=captured)
         return super().load(content, options)
 
     def facts(self, organization="acme"):
