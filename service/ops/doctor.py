@@ -25,6 +25,7 @@ from queries import ENTRIES, ClusterOptions, Scope, Warehouse, open_cluster
 from service.access.api_keys import ApiKeys
 from service.core.control_database import ControlDatabase
 from service.core.settings import SETTINGS, Settings, cluster_options, read_settings
+from service.ops.header_check import headers_in_words
 
 PREFIX: Final = "TRAFFIC_"
 MISSPELT: Final = 0.75
@@ -74,6 +75,7 @@ def examine(environ: Mapping[str, str], now: datetime) -> Iterator[Check]:
             yield check_own_agents(lake)
             yield check_lists(status, now)
             yield check_countries(lake, settings)
+            yield Check("ok", "headers", headers_in_words(lake))
             yield check_keys(lake, settings)
             yield check_published(lake)
             if unreadable.level == "ok":
