@@ -8,6 +8,7 @@ from data.signals import BITS
 from data.sql import read_sql
 from data.store.engines import rewriting_engine
 from data.store.rewriting import partitions, readable
+from data.tasks.compaction import COMMAND_THREADS, Compactor
 from data.tasks.reclassification import ReasonChange, Reclassifier
 from queries import RollupBuilder
 
@@ -40,9 +41,12 @@ def plan_files(lake: Lake, organization: str, progress: Progress = ignore_progre
 def switch_files(lake: Lake, organization: str, *, aside: bool, progress: Progress = ignore_progress) -> None:
     """Set files aside or count them, and count closed days ahead. Raises LakeDamaged for a damaged file.
 
-    History is marked first, day by day, and the switch is last: meanwhile, answers are those of before.
+    History is marked first, day by day, and judged again, since marking a day takes back what it was judged. The switch
+    is last: meanwhile, answers are those of before.
     """
     if aside:
         Reclassifier(lake).run([organization], progress=progress)
+        judging = Compactor(lake, threads=COMMAND_THREADS, version=1)
+        judging.run(progress=progress, organization=organization, are_past=True)
     lake.manifest.exclusions.switch_files(organization, aside=aside)
     RollupBuilder(lake).run()

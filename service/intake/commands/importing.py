@@ -133,8 +133,8 @@ def choose_files(lake: Lake, organization: str, choice: str, dry_run: bool) -> N
         exclusions.switch_files(organization, aside=aside)
 
 
-def judge_past_days(lake: Lake, organization: str) -> None:
-    """Judge the past days of an organization that were not judged since visits landed, with a progress bar."""
+def judge_past_days(lake: Lake, organization: str | None) -> None:
+    """Judge the past days, of one organization or of all, that were not judged since visits landed; show progress."""
     from data.tasks.compaction import COMMAND_THREADS, Compactor
 
     with progress_bar("Judging") as progress:

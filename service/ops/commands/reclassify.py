@@ -8,6 +8,7 @@ from data import Lake
 from data.text import plural
 from service.core.commands.options import DEFAULT_LAKE, LakeOption, OnlyOrganizationOption, chosen_organizations
 from service.core.commands.printing import inform, print_rows, progress_bar
+from service.intake.commands.importing import judge_past_days
 
 _REASONS: Final = {"file": "file", "own_rule": "excluded"}
 """What a visit is marked as, by the name of its signal."""
@@ -21,8 +22,8 @@ def reclassify(
     """Classify stored visits again if their rules have changed, day by day, and show how many changed category.
 
     Rules are those of this version, the lake's own agents, and what `traffic exclude` says of user agents and paths.
-    Results of IP verification are kept, because addresses are not stored. If it is interrupted, run it again to
-    continue.
+    Results of IP verification are kept, because addresses are not stored. Finally, past days are judged again, as
+    `traffic compact` does. If it is interrupted, run it again to continue.
 
     Example: traffic reclassify --dry-run
     """
@@ -40,6 +41,8 @@ def reclassify(
     for (name, is_set), count in sorted(result.reasons.items()):
         before, after = ("counted", _REASONS[name]) if is_set else (_REASONS[name], "counted")
         rows.append((before, after, f"{count:,}", ""))
+    if not dry_run:
+        judge_past_days(opened, organization or None)
     if rows:
         print_rows(("from", "to", "visits", "most frequent user agent"), rows)
     verb = "would be reclassified" if dry_run else "reclassified"

@@ -7,6 +7,7 @@ import pytest
 
 from data.ingest.importer import Importer, Options
 from data.rules.own_rules import checked_exclusion
+from data.signals import BEHAVIOUR_VERSION
 from queries import ENTRIES, RollupBuilder, Scope, Warehouse
 from service.exclusions.files import switch_files
 from tests.recount import recount
@@ -79,6 +80,12 @@ def test_closed_days_are_counted_when_the_switch_returns(lake):
     switch_files(lake, "acme", aside=True)
     assert RollupBuilder(lake).run() == 0
     assert lake.manifest.rollups.all_live("acme") != []
+
+
+def test_days_marked_by_the_switch_are_judged(lake):
+    land(lake, "acme", [visit(path="/a.css", short_code=None, rules_version="old"), visit(path="/sale")])
+    switch_files(lake, "acme", aside=True)
+    assert {file.behaviour_version for file in files_of(lake, "acme")} == {BEHAVIOUR_VERSION}
 
 
 def test_one_organization_sets_its_own_files_aside(lake):
