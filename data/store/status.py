@@ -2,25 +2,32 @@
 
 import json
 import sqlite3
+from collections.abc import Iterable
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from data.disk.files import READ_ERRORS
 from data.errors import LakeDamaged
 from data.manifest.clock import TOLERANCE
+from data.manifest.files import LandedFile
 from data.manifest.statistics import OrganizationStatus
 from data.rules.own_rules import own_rules
 from data.rules.tables import rules_version
+from data.signals import BITS
 from data.store.agents_file import rules_version_of
 from data.store.lake import Lake
+from data.text import percentage
 
 MAX_FOOTERS: Final = 500
 """With more files than this, footers (about 0.2 ms each) are not read, and times of visits are unknown."""
+MAX_COUNTED: Final = 2_000
+"""With more files of an organization than this, their signals (about 0.6 ms each) are not read."""
 
 
 @dataclass
@@ -87,7 +94,25 @@ def _organizations(lake: Lake, now: datetime, organization: str = "") -> dict[st
             status = statuses[name]
             status.first_visit_at = min(span[0], status.first_visit_at or span[0])
             status.last_visit_at = max(span[1], status.last_visit_at or span[1])
+    for name, status in statuses.items():
+        files = lake.manifest.files.live(name) if status.files <= MAX_COUNTED else None
+        aside = None if files is None else count_with_bits(lake, files, lake.manifest.exclusions.bits_aside(name))
+        status.counted_visits = None if aside is None else status.visits - aside
     return statuses
+
+
+def count_with_bits(lake: Lake, files: Iterable[LandedFile], bits: int) -> int | None:
+    """How many visits of some files have one of these bits of `signals`; None where a file cannot be read."""
+    count = 0
+    for file in files:
+        try:
+            parquet = pq.ParquetFile(lake.root / file.path)
+            if "signals" in parquet.schema_arrow.names:  # which the first schema versions lack
+                signals = pc.fill_null(parquet.read(columns=["signals"])["signals"], 0)
+                count += pc.sum(pc.not_equal(pc.bit_wise_and(signals, bits), 0)).as_py() or 0
+        except READ_ERRORS:
+            return None  # `traffic verify` reports it
+    return count
 
 
 def _has_old_rules(lake: Lake, rules_version: str) -> bool:
@@ -97,6 +122,33 @@ def _has_old_rules(lake: Lake, rules_version: str) -> bool:
         if _rules_of(lake.root / path) not in ([current], None):
             return True
     return False
+
+
+class FileShare(NamedTuple):
+    """How many of the stored visits of a day are files."""
+
+    day: date
+    visits: int
+    files: int
+
+    @property
+    def percentage(self) -> str:
+        """The share as text."""
+        return percentage(self.files, self.visits)
+
+
+def large_file_share(lake: Lake, organization: str, first: date, last: date, today: date) -> FileShare | None:
+    """The files of the newest day with visits from `first` to `last`, if they count and are more than a third of all.
+
+    A day that is over is preferred. One day says it nearly as well as all, at the cost of reading a file or two.
+    """
+    if lake.manifest.exclusions.are_files_aside(organization):
+        return None
+    stored = lake.manifest.files.live(organization, first, last)
+    over = [file for file in stored if file.day < today] or stored
+    newest = [file for file in over if file.day == max(file.day for file in over)]
+    visits, files = sum(file.visits for file in newest), count_with_bits(lake, newest, BITS["file"]) or 0
+    return FileShare(newest[0].day, visits, files) if 3 * files > visits else None
 
 
 def marks_all_files(lake: Lake, organization: str) -> bool:
@@ -136,6 +188,7 @@ def _span(path: Path) -> tuple[datetime, datetime] | None:
 
 
 def _total(rows: list[OrganizationStatus]) -> OrganizationStatus:
+    counted = [row.counted_visits for row in rows]
     return OrganizationStatus(
         files=sum(row.files for row in rows),
         visits=sum(row.visits for row in rows),
@@ -149,6 +202,7 @@ def _total(rows: list[OrganizationStatus]) -> OrganizationStatus:
         unjudged_days=sum(row.unjudged_days for row in rows),
         outdated_days=sum(row.outdated_days for row in rows),
         pending_visits=sum(row.pending_visits for row in rows),
+        counted_visits=None if None in counted else sum(filter(None, counted)),
         oldest_pending_at=min((row.oldest_pending_at for row in rows if row.oldest_pending_at), default=None),
     )
 

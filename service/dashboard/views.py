@@ -10,6 +10,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from data.manifest.statistics import StoredSpan
+from data.store.status import large_file_share
 from queries import file_hint
 from service.core.pages import formats
 from service.dashboard import panels
@@ -69,6 +70,10 @@ async def panels_page(context: DashboardContext, page: Page, request: Request) -
     content["is_of_ai"] = page.path == "ai"
     if page is OVERVIEW:
         content["undecided_jobs"] = await context.control.read(context.job_reader.undecided, view.filters.organization)
+        scope, today = view.filters.scope, view.filters.today
+        asked = context.services.lake, scope.organization, scope.start_date, scope.end_date, today
+        content["file_share"] = await context.in_thread(request, large_file_share, *asked)
+        content["may_write"] = request.scope["session"].caller.may_write
     return await view.response("page.html", **content)
 
 

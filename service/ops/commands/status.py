@@ -19,6 +19,7 @@ from service.core.commands.printing import console, printable
 
 if TYPE_CHECKING:
     from data.manifest.copies import Copy
+    from data.manifest.statistics import OrganizationStatus
     from data.store.status import LakeStatus
 
     JobCounts = dict[str, dict[str, int]]
@@ -45,7 +46,7 @@ def status(
 ) -> None:
     """Print the files and stored visits of each organization, pending visits, and when files were last checked.
 
-    Answers may count fewer visits than are stored: what each organization sets aside is below.
+    Answers count fewer visits than are stored where an organization sets some aside, which is below.
 
     Example: traffic status --format json
     """
@@ -72,15 +73,17 @@ def status(
         from rich.filesize import decimal
         from rich.table import Table
 
-        names = ("organization", "files", "stored visits", "bytes", "first visit", "last visit", "open", "unmerged",
-                 "unjudged", "pending")  # fmt: skip
+        texts = ("organization", "first visit", "last visit")
         table = Table(box=None)
-        for name in names:
-            table.add_column(name, justify="right" if name in names[1:4] + names[6:] else "left")
+        for name in (
+            "organization", "files", "stored visits", "counted", "bytes", "first visit", "last visit", "open",
+            "unmerged", "unjudged", "pending",
+        ):  # fmt: skip
+            table.add_column(name, justify="left" if name in texts else "right")
         for name, data in (*lake_status.organizations.items(), ("(total)", lake_status.total)):
             since = f" ({_age(data.oldest_pending_at, now)})" if data.oldest_pending_at else ""
             table.add_row(
-                printable(name), f"{data.files:,}", f"{data.visits:,}", decimal(data.bytes),
+                printable(name), f"{data.files:,}", f"{data.visits:,}", _counted(data), decimal(data.bytes),
                 _moment(data.first_visit_at, data.first_day), _moment(data.last_visit_at, data.last_day),
                 f"{data.open_files:,}", f"{data.unmerged_days:,}", f"{data.unjudged_days:,}",
                 f"{data.pending_visits:,}{since}",
@@ -142,6 +145,10 @@ def _print_lake(
         was = f"was ahead: times up to {_moment(status.clock_was_at, None)} were recorded; they count as old"
         table.add_row("clock", was)
     console().print(table)
+
+
+def _counted(data: "OrganizationStatus") -> str:
+    return "unknown" if data.counted_visits is None else f"{data.counted_visits:,}"
 
 
 def _moment(moment: datetime | None, day: object) -> str:

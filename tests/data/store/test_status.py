@@ -15,11 +15,13 @@ from data.manifest.policies import RECLASSIFYING
 from data.manifest.statistics import OrganizationStatus
 from data.recovery.verification import verify_lake
 from data.rules.tables import IpList, rules_version
+from data.signals import BITS
 from data.store import pending, status
 from data.store.ip_list_files import refresh
 from data.store.lake import Lake
 from data.store.status import LakeStatus, status_of
 from data.tasks.retention import apply_retention
+from tests.support.lakes import files_of
 from tests.support.manifests import database_of
 from tests.support.visits import land, packed, visit
 
@@ -50,6 +52,23 @@ def test_a_new_lake_has_nothing_and_gets_no_salts(lake):
     assert not lake.salts.exists()
 
 
+def test_a_status_counts_visits_that_are_not_set_aside(lake):
+    marked = [visit(signals=bits) for bits in (None, BITS["https"], BITS["file"], BITS["own_rule"] | BITS["file"])]
+    land(lake, "acme", marked)
+    counted = [status_of(lake, NOW).organizations["acme"].counted_visits]
+    lake.manifest.exclusions.switch_files("acme", aside=True)
+    counted += [status_of(lake, NOW).organizations["acme"].counted_visits]
+    assert counted == [3, 2]
+
+
+def test_a_damaged_file_leaves_unknown_what_is_counted(lake):
+    land(lake, "acme", at(2))
+    (file,) = files_of(lake, "acme")
+    (lake.root / file.path).write_bytes(b"PAR1")
+    found = status_of(lake, NOW)
+    assert (found.organizations["acme"].counted_visits, found.total.counted_visits) == (None, None)
+
+
 def test_every_organization_and_all_of_them_are_summed_up(lake):
     for name, visits in (
         ("acme", at(5, 5, 3, hour=4) + at(0, hour=7)),
@@ -74,14 +93,19 @@ def test_every_organization_and_all_of_them_are_summed_up(lake):
         unjudged_days=3,
         pending_visits=3,
         oldest_pending_at=NOW - timedelta(seconds=7),
+        counted_visits=9,
     )
     other_at = datetime(2026, 3, 8, 1, 0, 30, tzinfo=UTC)
     days = other_at.date(), other_at.date()
-    other = OrganizationStatus(1, 2, size_of(lake, "other"), *days, other_at, other_at, unjudged_days=1)
+    other = OrganizationStatus(
+        1, 2, size_of(lake, "other"), *days, other_at, other_at, unjudged_days=1, counted_visits=2
+    )
     new = OrganizationStatus(pending_visits=1, oldest_pending_at=NOW - timedelta(seconds=2))
     assert list(found.organizations.items()) == [("acme", acme), ("new", new), ("other", other)]
     size = acme.bytes + other.bytes
-    assert found.total == replace(acme, files=7, visits=11, bytes=size, pending_visits=4, unjudged_days=4)
+    assert found.total == replace(
+        acme, files=7, visits=11, bytes=size, pending_visits=4, unjudged_days=4, counted_visits=11
+    )
 
 
 def test_an_unfinished_line_does_not_make_a_day_unmerged(lake):

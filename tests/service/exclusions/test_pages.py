@@ -35,6 +35,20 @@ def requests(browser, part):
     return [row.one("th").text for row in section.one("div", class_="requests").one("tbody").all("tr")]
 
 
+def test_the_overview_says_that_many_visits_are_files(lake, acme):
+    store(lake, FILE, FILE, {})
+    note = acme.read(f"?{DAYS}").one("div", class_="strip")
+    assert "66.7 % of the visits of" in note.text
+    assert note.one("button")["value"] == "aside"
+
+
+@pytest.mark.parametrize("aside", [False, True], ids=["a third", "set aside"])
+def test_the_overview_is_silent_of_few_files_and_files_aside(lake, acme, aside):
+    store(lake, FILE, {}, *([FILE, FILE] if aside else [{}]))
+    lake.manifest.exclusions.switch_files("acme", aside=aside)
+    assert acme.read(f"?{DAYS}").all("div", class_="strip") == []
+
+
 def test_files_that_count_are_in_neither_part(lake, acme):
     store(lake, FILE, FILE, OWN, {})
     assert facts(acme, "not-counted") == {"stored": 4, "own": 1}
