@@ -1,14 +1,14 @@
 """The bits of the column `signals`: what a visit's own line, and the visits of its day, say about it.
 
 SIGNALS speak against a visit, REQUEST_FACTS repeat what its request said, REASONS_ASIDE are why it may not be counted.
-Files keep what was seen; answers decide what it means, by the masks below, and do not read the facts yet. SQL has its
-bits and masks from here: as parameters in data/ingest and data/tasks, as a macro and a table in queries/prelude. A day
-is judged once it is past, in data/tasks/judging.py.
+Files keep what was seen; answers decide what it means, by the masks below, and read no facts. SQL has its bits and
+masks from here: as parameters in data/ingest and data/tasks, as a macro and a table in queries/prelude. A day is judged
+once it is past, by facts, too, in data/tasks/judging.py.
 """
 
 from typing import Final, Literal, NamedTuple
 
-BEHAVIOUR_VERSION: Final = 5
+BEHAVIOUR_VERSION: Final = 6
 """The version of what days are judged by. Raise it with every change of what a signal means; 0: not judged.
 
 It is stored with each file. Days that an earlier version judged are judged again, by a server, by `traffic compact` and
@@ -60,6 +60,14 @@ SIGNALS: Final = (
     Signal(
         "scanned", 1 << 30, "judging", convicts=False,
         meaning="its visitor asked for three different targets of scanners that are not there, as no AI agent does",
+    ),
+    Signal(
+        "no_fetch_metadata", 1 << 31, "judging", convicts=True,
+        meaning="over TLS its browser always sends `Sec-Fetch-*`, as others' did, and its visitor never did",
+    ),
+    Signal(
+        "no_language", 1 << 32, "judging", convicts=True,
+        meaning="its browser always sends `Accept-Language`, as others' did, and its visitor never did",
     ),
 )  # fmt: skip
 """Every signal. A bit keeps its meaning for ever, because files do; with the facts, there is room for 63.

@@ -100,7 +100,7 @@ def recount(
 
 # Bots in disguise
 
-CONVICTING = ("probed", "outdated", "errors", "no_assets", "stale", "sweep")
+CONVICTING = ("probed", "outdated", "errors", "no_assets", "stale", "sweep", "no_fetch_metadata", "no_language")
 FACTS = (
     "https", "plain_http", "fetch_absent", "fetch_sent", "navigation", "page_part", "loaded_ahead", "link_preview",
     "language_absent", "language_sent", "signed", "edge_automated", "edge_suspected", "edge_verified",
@@ -110,7 +110,7 @@ ASIDE = ("file", "own_address", "own_rule")
 LANDED = ("attacked", *FACTS, *ASIDE)
 BITS: Final = {
     "attacked": 1, "probed": 2, "outdated": 4, "errors": 8, "breadth": 16, "no_assets": 32, "stale": 64, "sweep": 128,
-    "scanned": 1 << 30,
+    "scanned": 1 << 30, "no_fetch_metadata": 1 << 31, "no_language": 1 << 32,
     **{fact: 256 << number for number, fact in enumerate((*FACTS, *ASIDE))},
 }  # fmt: skip
 LISTED: Final = sum(bit for name, bit in BITS.items() if name not in {*FACTS, *ASIDE})
@@ -149,6 +149,7 @@ def signals(
     own_codes: Iterable[str] = (),
     outdated: Callable[[str], bool] = lambda _agent: False,
     stale: Callable[[str], bool] = lambda _agent: False,
+    sends: Callable[[str], bool] = lambda _agent: False,
 ) -> list[int]:
     """The signals of each visit of one organization's day, which `visits` are all of, as bits."""
     by_visitor = {
@@ -161,6 +162,8 @@ def signals(
     bare = {key for key, (pages, assets) in sites.items() if pages >= 20 and 10 * assets < pages}
     loading = {(visit["domain"] or "", visit["visitor"]) for visit in visits if _is_asset(visit["path"])}
     old = {visit["user_agent"] for visit in people if outdated(visit["user_agent"])}
+    browsers = {visit["user_agent"] for visit in people if sends(visit["user_agent"])}
+    headerless = {name: _headerless(visits, browsers, *facts) for name, facts in HEADERS.items()}
     told = []
     for visit in visits:
         names = set(by_visitor.get(visit["visitor"], ()))
@@ -171,20 +174,52 @@ def signals(
         names |= {"no_assets"} if key in bare else set()
         is_stale = key in sites and visitor is not None and stale(visit["user_agent"])
         names |= {"stale"} if is_stale and (domain, visitor) not in loading else set()
+        names |= {name for name, found in headerless.items() if (domain, visitor) in found}
         told.append(sum(BITS[name] for name in names))
     return told
 
 
-def judged(visits: Iterable[Visit], releases: Any, own_codes: Iterable[str] = ()) -> list[Visit]:
-    """The visits with the signals of their days, which are all past; releases know since when a browser is old."""
+def judged(visits: Iterable[Visit], releases: Any, own_codes: Iterable[str] = (), engines: Any = None) -> list[Visit]:
+    """The visits with the signals of their days, which are all past.
+
+    Releases know since when a browser is old, engines whether it sends all headers; without them, none does.
+    """
+    sends = engines.sends_headers if engines else lambda _agent: False
     told = []
     for day, mine in _grouped(visits, lambda visit: visit["day"]).items():
         is_old = [
             lambda agent, since=since, day=day: (since(agent) or date.max) <= day
             for since in (releases.outdated_since, releases.stale_since)
         ]
-        told += [visit | {"signals": bits} for visit, bits in zip(mine, signals(mine, own_codes, *is_old), strict=True)]
+        bits_of = signals(mine, own_codes, *is_old, sends)
+        told += [visit | {"signals": bits} for visit, bits in zip(mine, bits_of, strict=True)]
     return told
+
+
+HEADERS: Final = {
+    "no_fetch_metadata": ("fetch_sent", "fetch_absent", "https"),
+    "no_language": ("language_sent", "language_absent"),
+}
+"""The signals of headers: the fact that one was sent, and those that a page without it has."""
+
+
+def _headerless(visits: Sequence[Visit], browsers: set[str], sent: str, *lacking: str) -> set[tuple[str, int]]:
+    """Domain and visitor of who opened a page without a header that its browser sends, and never sent it that day."""
+
+    def has(visit: Visit, name: str) -> bool:
+        return bool((visit.get("signals") or 0) & BITS[name])
+
+    known = [visit for visit in visits if visit["visitor"] is not None]
+    senders = {visit["visitor"] for visit in known if has(visit, sent)}
+    on_domain = {(visit["domain"] or "", visit["visitor"]) for visit in known if has(visit, sent)
+                 and visit["bot_category"] in PEOPLE and visit["user_agent"] in browsers}  # fmt: skip
+    seen = Counter(domain for domain, _ in on_domain)
+    return {
+        (visit["domain"] or "", visit["visitor"])
+        for visit in known
+        if visit["bot_category"] in PEOPLE and visit["user_agent"] in browsers and visit["visitor"] not in senders
+        and seen[visit["domain"] or ""] >= 3 and not has(visit, "file") and all(has(visit, name) for name in lacking)
+    }  # fmt: skip
 
 
 def _place_of(visit: Visit) -> tuple[str, str]:

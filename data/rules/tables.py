@@ -185,6 +185,15 @@ class Lifetime(RuleRow, frozen=True):
     example: Text
 
 
+class HeaderSupport(RuleRow, frozen=True):
+    """From which version on browsers send `Sec-Fetch-*` and `Accept-Language`. The first row that matches wins."""
+
+    name: Text
+    pattern: Text  # RE2, on a person's user agent in lower case; its groups are the version
+    since: tuple[int, ...]  # the version, as many numbers as the pattern has groups; none: not known to send them
+    example: Text
+
+
 class IpList(RuleRow, frozen=True):
     """A list of the IP addresses of an operator's agents, published by the operator."""
 

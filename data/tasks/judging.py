@@ -11,6 +11,7 @@ from typing import Final
 import duckdb
 import pyarrow as pa
 
+from data.rules.engines import BrowserEngines
 from data.rules.files import FILE_PATTERN
 from data.rules.releases import BrowserReleases
 from data.signals import BITS
@@ -19,7 +20,9 @@ from data.store.engines import until_memory_suffices
 
 _AGENTS_AT_ONCE: Final = 10_000
 _OLD: Final = pa.schema([("agent", pa.uint64()), ("stale_since", pa.date32()), ("outdated_since", pa.date32())])
+_FETCHING: Final = pa.schema([("agent", pa.uint64())])
 _releases: Final = cache(BrowserReleases)
+_engines: Final = cache(BrowserEngines)
 """The rules, which are loaded when the first day is judged."""
 _PARTS: Final = (1, 16, 256)
 """In how many parts user agents are looked at: the next number is tried when memory was not enough."""
@@ -39,20 +42,27 @@ def judge(
     engine.execute(read_sql("data.tasks", "sql/judged_visitors"), {**patterns, "bits": BITS})
     engine.execute(read_sql("data.tasks", "sql/judged_agents"), patterns)
     last = max(day for day in days if day)
-    until_memory_suffices(lambda parts: _find_old(engine, files, last, parts), _PARTS)
+    until_memory_suffices(lambda parts: _know_browsers(engine, files, last, parts), _PARTS)
     engine.execute(read_sql("data.tasks", "sql/stale_visitors"), patterns)
+    engine.execute(read_sql("data.tasks", "sql/headerless_visitors"), {**read, "bits": BITS})
 
 
-def _find_old(engine: duckdb.DuckDBPyConnection, files: Sequence[str], last: date, parts: int) -> None:
-    """Register the user agents, by their hash, that are stale up to a day, and since when they are outdated."""
-    releases, rows = _releases(), []
+def _know_browsers(engine: duckdb.DuckDBPyConnection, files: Sequence[str], last: date, parts: int) -> None:
+    """Register people's user agents, by their hash: the old ones, and those that send all headers.
+
+    The old ones are stale up to a day, each with the day since which it is outdated.
+    """
+    releases, engines, rows, fetching = _releases(), _engines(), [], []
     for part in range(parts):
         of_part = {"files": files, "parts": parts, "part": part}
         agents = engine.sql(read_sql("data.tasks", "sql/people_agents"), params=of_part)
         for batch in agents.to_arrow_reader(_AGENTS_AT_ONCE):
             for agent, user_agent in zip(batch["agent"].to_pylist(), batch["user_agent"].to_pylist(), strict=True):
+                if engines.sends_headers(user_agent):
+                    fetching.append({"agent": agent})
                 stale = releases.stale_since(user_agent)
                 if stale and stale <= last:
                     outdated = releases.outdated_since(user_agent)
                     rows.append({"agent": agent, "stale_since": stale, "outdated_since": outdated})
     engine.register("old_agents", pa.Table.from_pylist(rows, schema=_OLD))
+    engine.register("fetching_agents", pa.Table.from_pylist(fetching, schema=_FETCHING))

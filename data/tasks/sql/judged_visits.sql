@@ -9,7 +9,8 @@ SELECT visits.* EXCLUDE (day) REPLACE (
     coalesce(visits.signals, 0) & $landed | coalesce(judged_visitors.signals, 0)
     | CASE WHEN old_agents.outdated_since <= visits.day THEN $bits.outdated ELSE 0 END
     | CASE WHEN bare_agents.agent IS NULL THEN 0 ELSE $bits.no_assets END
-    | CASE WHEN stale_visitors.visitor IS NULL THEN 0 ELSE $bits.stale END AS signals
+    | CASE WHEN stale_visitors.visitor IS NULL THEN 0 ELSE $bits.stale END
+    | coalesce(headerless_visitors.signals, 0) AS signals
 )
 FROM visits
 LEFT JOIN judged_visitors USING (day, visitor)
@@ -19,6 +20,8 @@ LEFT JOIN loading_agents AS bare_agents ON bare_agents.site = hash(visits.day, c
     AND bare_agents.pages >= 20 AND 10 * bare_agents.assets < bare_agents.pages
 LEFT JOIN stale_visitors ON stale_visitors.site = hash(visits.day, coalesce(visits.domain, ''))
     AND stale_visitors.visitor = visits.visitor
+LEFT JOIN headerless_visitors ON headerless_visitors.site = hash(visits.day, coalesce(visits.domain, ''))
+    AND headerless_visitors.visitor = visits.visitor
 WHERE ($first_key IS NULL
         OR create_sort_key(output, 'ASC NULLS LAST', short_code, 'ASC NULLS LAST', visited_at, 'ASC NULLS LAST')
             >= $first_key::BLOB)

@@ -1,0 +1,27 @@
+"""Knows the browsers that send `Sec-Fetch-*` with every page over TLS, and `Accept-Language` with every page.
+
+The facts are in engines.toml. What an app calls itself does not matter on iPhones and iPads, whose system decides.
+"""
+
+import re2
+
+from data.rules.patterns import pattern_set
+from data.rules.tables import HeaderSupport, load
+
+
+class BrowserEngines:
+    """The rows of engines.toml, compiled once."""
+
+    def __init__(self) -> None:
+        self._engines = load(HeaderSupport, "engines")
+        self._patterns = [re2.compile(row.pattern) for row in self._engines]
+        self._any_engine = pattern_set(row.pattern for row in self._engines)
+
+    def sends_headers(self, user_agent: str) -> bool:
+        """Whether a browser of this user agent sends both headers; False where that is not known."""
+        text = user_agent.lower()
+        numbers: list[int] = self._any_engine.Match(text) or []
+        if not numbers:
+            return False
+        row, match = self._engines[min(numbers)], self._patterns[min(numbers)].search(text)
+        return bool(row.since) and tuple(map(int, match.groups())) >= row.since
