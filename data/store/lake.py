@@ -44,6 +44,7 @@ class Lake(LakeFolders):
     def __init__(self, root: Path, create: bool = False, must_write: bool = True) -> None:
         """Open the lake at `root`, or with `create`, create a missing one. Raises BadInput when it cannot be used."""
         at = root.absolute()
+        self.must_write = must_write  # whether what the lake lacks may be created
         has_manifest = (at / "manifest.sqlite").exists()
         self.is_read_only = has_manifest and (is_read_only(at) or not (must_write or has_room(at)))
         if self.is_read_only and must_write:

@@ -1,9 +1,12 @@
 """The SQLite database of the service, control.sqlite: API keys, sessions, shares, jobs and hooks. No visits."""
 
 import hashlib
+import shutil
 import sqlite3
+import tempfile
 import threading
 import uuid
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
@@ -26,6 +29,9 @@ _LOST_KEYS: Final = "its API keys are lost: copy it back from a backup, or delet
 class ControlDatabase:
     """The open control.sqlite of a lake, brought up to date. Safe to use from several threads and processes.
 
+    A missing one is created. If the lake was opened only to be read, an empty temporary one stands for it, and writes
+    raise sqlite3.OperationalError.
+
     A write may wait for a minute, for another process or for the disk. A read waits for no write and no other read: it
     has a connection of its own. Both block, so an event loop awaits `read` and `write`, which have threads.
     Writers wait for each other, so a transaction only reads and writes rows: parse and compute before it.
@@ -34,13 +40,17 @@ class ControlDatabase:
     def __init__(self, lake: Lake) -> None:
         """Raises LakeDamaged when the database was emptied, which would look like a lake without keys."""
         self.lake = lake
-        path: Path = lake.root / CONTROL
-        if lake.is_read_only and not path.exists():
-            path = lake.staging / path.name
-        create_database(path, lake.staging / f"control-{uuid.uuid4()}.sqlite", MIGRATIONS)
+        path, staging = lake.root / CONTROL, lake.staging
+        if not (lake.must_write or path.exists()):
+            staging = Path(tempfile.mkdtemp(prefix="traffic-"))
+            weakref.finalize(self, shutil.rmtree, staging, ignore_errors=True)
+            path = staging / CONTROL
+        create_database(path, staging / f"control-{uuid.uuid4()}.sqlite", MIGRATIONS)
         refuse_new = _LOST_KEYS if lake.has_visits() else ""
         with ExitStack() as opened:
             self._writer = opened.enter_context(closing(lake.open_database(path, MIGRATIONS, refuse_new)))
+            if not lake.must_write:
+                self._writer.execute("PRAGMA query_only = ON")
             if not lake.is_read_only:
                 path.chmod(0o600)
             self._opened = path, identity(path)
@@ -109,6 +119,14 @@ class ControlDatabase:
         self._write_thread.shutdown()
         self._readers.close()
         self._writer.close()
+
+
+@contextmanager
+def opened_control(lake: Path, must_write: bool = False) -> Iterator[ControlDatabase]:
+    """The control database of the lake at a path, to be read only unless it must be written; both are closed."""
+    opened = Lake(lake, must_write=must_write)
+    with closing(opened.manifest), closing(ControlDatabase(opened)) as control:
+        yield control
 
 
 @contextmanager

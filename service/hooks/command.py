@@ -4,7 +4,6 @@ from datetime import datetime
 
 import typer
 
-from data import Lake
 from service.core.clock import to_text
 from service.core.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
 from service.core.commands.printing import inform, print_rows
@@ -23,10 +22,11 @@ def list_hooks(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE
 
     Example: traffic hooks list --org acme
     """
-    from service.core.control_database import ControlDatabase
+    from service.core.control_database import opened_control
     from service.hooks.registry import Hooks
 
-    found = Hooks(ControlDatabase(Lake(lake))).of(organization)
+    with opened_control(lake) as control:
+        found = Hooks(control).of(organization)
     if not found:
         inform(f"{organization} has no hooks; create one in Settings > Agent Hooks or by POST /agent-hooks.")
         return

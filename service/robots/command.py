@@ -66,7 +66,7 @@ def plan(
             typer.echo(printable(line))
         if is_job:
             days, now = (first, last), datetime.now(UTC)
-            with opened_jobs(lake) as jobs:
+            with opened_jobs(lake, must_write=True) as jobs:
                 job = plans.make_job(
                     jobs, organization, blocked, write_as, days, COMMAND_LINE, now, domain=domain, ignored=ignored
                 )

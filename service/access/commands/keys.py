@@ -8,7 +8,7 @@ from data import Lake
 from service.access.api_keys import ApiKeys
 from service.core.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, created_lake
 from service.core.commands.printing import inform, print_rows
-from service.core.control_database import ControlDatabase
+from service.core.control_database import ControlDatabase, opened_control
 
 app = typer.Typer(help="Create, list and revoke API keys.", rich_markup_mode=None)
 
@@ -37,7 +37,8 @@ def list_keys(lake: LakeOption = DEFAULT_LAKE) -> None:
 
     Example: traffic keys list
     """
-    keys = ApiKeys(ControlDatabase(Lake(lake))).all_keys()
+    with opened_control(lake) as control:
+        keys = ApiKeys(control).all_keys()
     if not keys:
         inform("No API keys yet; `traffic keys create` makes one.")
         return

@@ -56,7 +56,7 @@ def classify(
     lists: dict[str, FetchedList] = {}
     own: tuple[OwnAgent, ...] = ()
     if (lake / "manifest.sqlite").exists():
-        with closing((opened := Lake(lake)).manifest):
+        with closing((opened := Lake(lake, must_write=False)).manifest):
             lists, own = snapshots(opened), own_agents(opened)
     rules = Classifier(own), Verifier(lists, own=own)
     if jsonl:

@@ -1,7 +1,6 @@
 """`traffic links`: imports, changes and lists the target URLs of short codes."""
 
 from collections.abc import Iterable
-from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -14,7 +13,7 @@ from data.text import plural
 from service.core.clock import to_text
 from service.core.commands.answers import print_csv
 from service.core.commands.confirmation import ask, check_can_ask
-from service.core.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, created_lake
+from service.core.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, created_lake, is_new
 from service.core.commands.printing import inform, printable
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ def import_(
         inform(f"{pages}.")
     for problem in export.left_out:
         inform(f"Left out: {printable(problem)}")
-    opened = created_lake(lake)
+    opened = Lake(lake, must_write=False) if dry_run and not is_new(lake) else created_lake(lake)
     planned = change_links(opened, organization, links, now, replace=replace, dry_run=True)
     if dry_run:
         inform(f"{organization} would have {_summary(planned)}.")
@@ -142,7 +141,7 @@ def list_links(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE
     """
     from data.links.links import links_of
 
-    _print_csv(links_of(Lake(lake), check_organization(organization)))
+    _print_csv(links_of(Lake(lake, must_write=False), check_organization(organization)))
 
 
 @app.command("export")
@@ -160,18 +159,17 @@ def export(
     """
     from data.links.links import links_of
     from data.links.redirect_maps import caddy_map, links_on, nginx_map
-    from service.core.control_database import CONTROL, ControlDatabase
+    from service.core.control_database import opened_control
     from service.jobs.implementation_tables import read_redirects
     from service.jobs.redirects import with_redirects
 
     maps = {"caddy": caddy_map, "nginx": nginx_map}
     if format_name not in {"csv", *maps}:
         raise BadInput(f"--format {format_name!r} is not known; use csv, caddy or nginx.")
-    opened, host = Lake(lake), check_host(domain, "--domain") if domain else ""
-    links = links_of(opened, check_organization(organization))
-    if (opened.root / CONTROL).exists():
-        with closing(ControlDatabase(opened)) as control:
-            links = with_redirects(links, read_redirects(control, organization))
+    host = check_host(domain, "--domain") if domain else ""
+    with opened_control(lake) as control:
+        links = links_of(control.lake, check_organization(organization))
+        links = with_redirects(links, read_redirects(control, organization))
     if format_name == "csv":
         _print_csv(links_on(links, host) if host else links)
     else:

@@ -35,15 +35,15 @@ def detect(
     """
     from queries import DETECTORS, days_before, share_detected
 
-    now = datetime.now(UTC)
-    with opened_detection(lake, organization) as detection:
+    now, must_write = datetime.now(UTC), not (is_dry_run or explain)
+    with opened_detection(lake, organization, must_write) as detection:
         day = day_of("--as-of", as_of) if as_of else detection.lake.manifest.organizations.today(organization, now)
         first, last = days_before(day)
         if unjudged := sum(
             first <= one <= last for one in detection.lake.manifest.statistics.stored_span(organization).unjudged
         ):
             inform(f"Not judged yet, so left out: {plural(unjudged, 'day')}; run `traffic compact`.")
-        shared = share_detected(detection.engine, organization, day) if explain or is_dry_run else None
+        shared = None if must_write else share_detected(detection.engine, organization, day)
         if explain:
             for detector in DETECTORS.values():
                 typer.echo(_explanation(detection.engine, detector, organization, day, shared))

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from data import Lake
 from service.core.commands.options import existing_organization
 
 if TYPE_CHECKING:
@@ -18,23 +17,22 @@ JobArgument = Annotated[str, typer.Argument(metavar="ID", help="the job's id, as
 
 
 @contextmanager
-def opened_jobs(lake: Path) -> Iterator["Jobs"]:
-    """The jobs of a lake."""
-    from service.core.control_database import ControlDatabase
+def opened_jobs(lake: Path, must_write: bool = False) -> Iterator["Jobs"]:
+    """The jobs of a lake, to be read only unless it must be written."""
+    from service.core.control_database import opened_control
     from service.jobs.store import Jobs
 
-    opened = Lake(lake)
-    with closing(opened.manifest), closing(ControlDatabase(opened)) as control:
+    with opened_control(lake, must_write) as control:
         yield Jobs(control)
 
 
 @contextmanager
-def opened_detection(lake: Path, organization: str) -> Iterator["Detection"]:
+def opened_detection(lake: Path, organization: str, must_write: bool = False) -> Iterator["Detection"]:
     """Return the detectors of an organization that exists in the lake, with its jobs and visits."""
     from queries import Warehouse
     from service.jobs.detection import Detection
 
-    with opened_jobs(lake) as jobs:
+    with opened_jobs(lake, must_write) as jobs:
         opened = jobs.database.lake
         existing_organization(opened, organization)
         with closing(Warehouse(opened)) as warehouse:

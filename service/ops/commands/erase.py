@@ -60,7 +60,7 @@ def erase(
              "--since": since, "--before": before, "--visitor": visitor}  # fmt: skip
     criteria = _criteria(flags, everything)
     check_can_ask(yes, dry_run)
-    opened = open_lake(lake, organization, must_write=True)
+    opened = open_lake(lake, organization, must_write=not dry_run)
     eraser = Eraser(opened)
     if dry_run or not yes:
         planned = _run(eraser, organization, criteria, dry_run=True)

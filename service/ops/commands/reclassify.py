@@ -29,7 +29,7 @@ def reclassify(
     """
     from data.tasks.reclassification import Reclassifier
 
-    opened = Lake(lake)
+    opened = Lake(lake, must_write=not dry_run)
     chosen = chosen_organizations(opened, organization)
     with progress_bar("Reclassifying") as progress:
         result = Reclassifier(opened).run(chosen, dry_run, progress)

@@ -51,7 +51,7 @@ def retain(
     if retention_days is None:
         raise BadInput(f"set the number of days with --days or {_DAYS.variable}.")
     check_can_ask(yes, dry_run)
-    opened = Lake(lake)
+    opened = Lake(lake, must_write=not dry_run)
     if organization:
         existing_organization(opened, organization)
     now = datetime.now(UTC)

@@ -57,7 +57,7 @@ def rejudge(
     from data.tasks.compaction import COMMAND_THREADS, Compactor
     from data.tasks.rejudging import compare_judgements
 
-    opened = Lake(lake, must_write=True)
+    opened = Lake(lake, must_write=not dry_run)
     for name in chosen_organizations(opened, organization):
         if dry_run:
             with progress_bar(f"Judging {name}") as progress:

@@ -15,7 +15,7 @@ import pytest
 
 from data import BadInput, LakeDamaged
 from service.access.api_keys import ApiKeys, is_well_formed_key
-from service.core.control_database import MIGRATIONS, ControlDatabase
+from service.core.control_database import MIGRATIONS, ControlDatabase, opened_control
 from tests.support.clock import Clock
 from tests.support.control import open_store, owner
 from tests.support.tables import examples
@@ -222,6 +222,14 @@ def test_a_newer_damaged_or_lost_database_is_refused(lake, database):
     database.unlink()
     with open_store(ApiKeys, lake) as keys:
         assert owner(keys, keys.create_key("acme", "first")) == "acme"
+
+
+@pytest.mark.parametrize("is_there", [True, False], ids=["there", "missing"])
+def test_a_database_opened_to_be_read_takes_no_key(lake, is_there):
+    if is_there:
+        ControlDatabase(lake).close()
+    with opened_control(lake.root) as control, pytest.raises(sqlite3.OperationalError, match="readonly"):
+        ApiKeys(control).create_key("acme", "lost")
 
 
 def test_programs_can_create_the_first_key_concurrently(lake):

@@ -40,10 +40,10 @@ EVERY: Final = {
     "follow": Row("{log} --org acme --domain go.example", REFUSED, REFUSED),
     "query": Row("top-links {days}", 0, 0),
     "views": Row("{days}", 0, 0),
-    "report": Row("{days}", 0, 0),
+    "report": Row("{days} --format text", 0, 0),
     "mail": Row("--org acme --to ops@acme.example", 0, 0),
     "mcp": Row("--org acme", 0, 0),
-    "classify": Row("--user-agent GPTBot", REFUSED, 0),
+    "classify": Row("--user-agent GPTBot", 0, 0),
     "countries": Row("{countries}", REFUSED, 0),
     "reclassify": Row("", REFUSED, REFUSED),
     "compact": Row("", REFUSED, REFUSED),
@@ -53,7 +53,7 @@ EVERY: Final = {
     "rebuild": Row("--yes", 1, 0),
     "publish": Row("{copy}", REFUSED, REFUSED),
     "backup": Row("{backup}", 0, REFUSED),
-    "status": Row("", 0, 0),
+    "status": Row("--format json", 0, 0),
     "doctor": Row("", 1, 1),
     "agents list": Row("", 0, 0),
     "agents refresh": Row("--from {lists}", REFUSED, 0),
@@ -65,26 +65,37 @@ EVERY: Final = {
     "exclude add": Row("--path /admin --org acme", REFUSED, REFUSED),
     "exclude list": Row("--org acme", 0, 0),
     "exclude remove": Row("--path /secret --org acme", REFUSED, REFUSED),
-    "hooks list": Row("--org acme", REFUSED, 0),
-    "jobs list": Row("--org acme", REFUSED, 0),
-    "jobs show": Row("{job}", REFUSED, 0),
+    "hooks list": Row("--org acme", 0, 0),
+    "jobs list": Row("--org acme", 0, 0),
+    "jobs show": Row("{job}", 0, 0),
     "jobs detect": Row("--org acme", REFUSED, 0),
-    "jobs replay": Row("{job}", REFUSED, 0),
-    "jobs placebo": Row("--org acme", REFUSED, 0),
+    "jobs replay": Row("{job}", 0, 0),
+    "jobs placebo": Row("--org acme", 0, 0),
     "keys create": Row("--org acme --name another", REFUSED, 0),
-    "keys list": Row("", REFUSED, 0),
+    "keys list": Row("", 0, 0),
     "keys revoke": Row("{key}", REFUSED, 0),
     "links import": Row("{links} --org acme", REFUSED, REFUSED),
     "links add": Row("more https://shop.example --org acme", REFUSED, REFUSED),
     "links remove": Row("sale --org acme --yes", REFUSED, REFUSED),
-    "links list": Row("--org acme", REFUSED, 0),
-    "links export": Row("--org acme --format csv", REFUSED, 0),
+    "links list": Row("--org acme", 0, 0),
+    "links export": Row("--org acme --format csv", 0, 0),
     "robots plan": Row("--org acme", 0, 0),
     "robots check": Row("{robots} --org acme", 0, 0),
     "zone set": Row("Europe/Berlin --org berlin", REFUSED, REFUSED),
     "zone show": Row("--org acme", 0, 0),
 }
 """By the name of the command."""
+PREVIEWS: Final = {
+    "behaviour rejudge --dry-run": Row("", 0, 0),
+    "erase --dry-run": Row("--org acme --short-code sale", 0, REFUSED),
+    "jobs detect --dry-run": Row("--org acme", 0, 0),
+    "jobs detect --explain": Row("--org acme", 0, 0),
+    "links import --dry-run": Row("{links} --org acme", 0, 0),
+    "reclassify --dry-run": Row("", 0, REFUSED),
+    "retain --dry-run": Row("--days 1", 0, 0),
+}
+"""Commands with the flag by which they only show what they would do."""
+TRIED: Final = {**EVERY, **PREVIEWS}
 WITHOUT_LAKE: Final = {"demo"}
 """Commands that open no lake which is there."""
 
@@ -115,5 +126,5 @@ def places(lake: Lake, folder: Path) -> dict[str, str]:
 
 
 def words(name: str, at: dict[str, str]) -> list[str]:
-    """The words of a command line, where its names in braces stand for these."""
-    return [*name.split(), *EVERY[name].words.format(**at).split()]
+    """The words of a command line that is tried, where its names in braces stand for these."""
+    return [*name.split(), *TRIED[name].words.format(**at).split()]

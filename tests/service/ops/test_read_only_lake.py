@@ -21,13 +21,13 @@ from queries import ENTRIES, RollupBuilder, Scope, Warehouse, template
 from service.access.api_keys import ApiKeys
 from service.core.encoding import encode
 from tests.faults.lakes import log
-from tests.service.ops.every_command import EVERY, REFUSED, places, words
+from tests.service.ops.every_command import REFUSED, TRIED, places, words
 from tests.service.outgoing.mail_servers import Mailbox, smtp_server
 from tests.support.control import open_store
 from tests.support.lakes import opened
 from tests.support.read_only import run_read_only
 from tests.support.runs import Run
-from tests.support.visits import links, packed, visit
+from tests.support.visits import land, links, packed, visit
 
 SCOPE = Scope("acme", date(2025, 12, 1), date(2026, 6, 1))
 DAYS = f"--org acme --start-date {SCOPE.start_date} --end-date {SCOPE.end_date}"
@@ -82,6 +82,11 @@ def bytes_in(folder):
     return {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.rglob("*") if path.is_file()}
 
 
+def sending(port):
+    """The settings by which mail is sent to a server of this machine."""
+    return {"TRAFFIC_SMTP": f"smtp://127.0.0.1:{port}", "TRAFFIC_MAIL_FROM": "traffic@acme.example"}
+
+
 def answers(folder):
     """What a lake answers where it can be written."""
     with opened(folder) as lake, closing(Warehouse(lake)) as warehouse:
@@ -89,7 +94,7 @@ def answers(folder):
 
 
 MADE = [shutil.copytree, without_shared_memory, closed, backup]
-READING = [
+ASKED_OF_EACH = [
     f"query top-links {DAYS} --format json",
     f"query traffic-overview {DAYS} --format json",
     f"views {DAYS}",
@@ -102,6 +107,8 @@ OWN_SQL = f"query {{folder}}/own.sql {DAYS} --format json"
 """Asked in a process, so only where even empty files are missing: of a backup."""
 
 
+READING = [name for name, row in TRIED.items() if row.read_only == 0 and name not in {"verify", "backup"}]
+"""The commands that only read; those two note in the manifest what they did."""
 ALL = "every_command"
 """The lake that every command is tried with."""
 
@@ -112,6 +119,7 @@ class ReadOnly(NamedTuple):
     lake: Path
     before: dict[Path, str]
     runs: list[Run]
+    asked: list[list[str]]
 
 
 @pytest.fixture(scope="module")
@@ -134,25 +142,29 @@ def read_only(copied_midway, tmp_path_factory, relations):
     shutil.copytree(copied_midway, lakes[ALL])
     with opened(lakes[ALL]) as lake:
         at = places(lake, folder)
+        assert verify_lake(lake).findings == []  # so that the manifest knows the inodes of the copy
     commands = {
         made.__name__: [
             command.format(folder=folder, made=made.__name__).split()
-            for command in (*READING, *[OWN_SQL] * (made == backup))
+            for command in (*ASKED_OF_EACH, *[OWN_SQL] * (made == backup))
         ]
         for made in MADE
-    } | {ALL: [words(name, at) for name in EVERY]}
+    } | {ALL: [words(name, at) for name in TRIED]}
     before = {name: bytes_in(lake) for name, lake in lakes.items()}
     with_lake = [[*one, "--lake", str(lakes[name])] for name, some in commands.items() for one in some]
     with smtp_server(Mailbox()) as port, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TRAFFIC_SMTP", f"smtp://127.0.0.1:{port}")
-        patch.setenv("TRAFFIC_MAIL_FROM", "traffic@acme.example")
+        for name, value in sending(port).items():
+            patch.setenv(name, value)
         runs = iter(run_read_only(folder / "lakes", relations, *with_lake))
-    return {name: ReadOnly(lakes[name], before[name], [next(runs) for _ in some]) for name, some in commands.items()}
+    return {
+        name: ReadOnly(lakes[name], before[name], [next(runs) for _ in asked], asked)
+        for name, asked in commands.items()
+    }
 
 
 @pytest.mark.parametrize("made", MADE)
 def test_a_read_only_lake_is_read_and_left_unchanged(read_only, expected, made):
-    lake, before, (top_links, overview, views, verify, status, copy, *own) = read_only[made.__name__]
+    lake, before, (top_links, overview, views, verify, status, copy, *own), _ = read_only[made.__name__]
     assert bytes_in(lake) == before
     assert [top_links.json, overview.json] == expected
     assert [run.json for run in own] == [[{"visits": expected[1]["total_visits"]}]] * (made == backup)
@@ -165,12 +177,12 @@ def test_a_read_only_lake_is_read_and_left_unchanged(read_only, expected, made):
         assert len(shell.execute(template("top-links")).fetchall()) == len(expected[0])
 
 
-@pytest.mark.parametrize("command", EVERY)
+@pytest.mark.parametrize("command", TRIED)
 def test_a_command_works_or_says_that_the_lake_is_read_only(read_only, command):
-    lake, _, runs = read_only[ALL]
-    run = dict(zip(EVERY, runs, strict=True))[command]
-    if EVERY[command].read_only != REFUSED:
-        assert run.code == EVERY[command].read_only, run.err
+    lake, _, runs, _ = read_only[ALL]
+    run = dict(zip(TRIED, runs, strict=True))[command]
+    if TRIED[command].read_only != REFUSED:
+        assert run.code == TRIED[command].read_only, run.err
         assert "is read-only here" not in run.err
     else:
         assert (run.code, run.out) == (2, ""), run.err
@@ -180,6 +192,50 @@ def test_a_command_works_or_says_that_the_lake_is_read_only(read_only, command):
         )
 
 
+@pytest.fixture(scope="module")
+def writable(read_only, forks, tmp_path_factory):
+    """What reading commands print over the same lake once it may be written, and the files that they change there."""
+    lake, folder, done = read_only[ALL].lake, tmp_path_factory.mktemp("printed"), {}
+    with smtp_server(Mailbox()) as port:
+        for name, asked in zip(TRIED, read_only[ALL].asked, strict=True):
+            if name not in READING:
+                continue
+            before = bytes_in(lake)
+            with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
+                where = ["--lake", str(lake)]
+                forks.start(*asked, *where, settings=sending(port), out=out.fileno(), err=err.fileno()).wait()
+            after = bytes_in(lake)
+            changed = [path for path in before | after if before.get(path) != after.get(path)]
+            done[name] = (folder / "out").read_bytes().decode(), changed
+    return done
+
+
+@pytest.mark.parametrize("command", READING)
+def test_a_command_that_reads_changes_no_writable_lake(read_only, writable, command):
+    run = dict(zip(TRIED, read_only[ALL].runs, strict=True))[command]
+    assert writable[command] == (run.out, [])
+
+
 def test_no_command_changes_a_read_only_lake(read_only):
-    lake, before, _ = read_only[ALL]
+    lake, before, *_ = read_only[ALL]
     assert bytes_in(lake) == before
+
+
+WITHOUT_KEYS = {
+    "keys list": 0,
+    "hooks list --org acme": 0,
+    "jobs list --org acme": 0,
+    "query top-links --org unknown": 2,
+    "mcp --org acme": 0,
+    "doctor": 0,
+}
+"""How commands end over a lake in which no program has kept keys, jobs or hooks."""
+
+
+@pytest.mark.parametrize("command", WITHOUT_KEYS)
+def test_a_command_that_reads_creates_no_database(lake, traffic, command):
+    land(lake, "acme", [visit()])
+    lake.manifest.close()
+    run = traffic(*command.split())
+    assert run.code == WITHOUT_KEYS[command], run
+    assert list(lake.root.glob("control*")) == []
