@@ -25,6 +25,7 @@ from data.logs.format_names import FORMATS
 from data.logs.line_layout import LineLayout
 from data.logs.reported import MAX_CLOCK_SKEW
 from data.logs.source import Block, Source
+from data.rules.exclusions import Exclusion
 from data.rules.files import FILE_PATTERN
 from data.rules.patterns import check_short_code_pattern
 from data.visits import SHORT_CODE_PATTERN, check_organization
@@ -101,6 +102,7 @@ class BlockResult:
     assets: int  # requests that were left out
     local: Counter[str]  # the visits of the most frequent address, if it is local
     rejects: list[tuple[int, str]]  # line number and reason
+    excluded: Counter[Exclusion]  # the visits that each rule of their owner sets aside
 
 
 class BlockReader:
@@ -148,7 +150,7 @@ class BlockReader:
         repaired = pc.sum(readable["is_repaired"]).as_py() or 0
         without_user_agent = pc.sum(pc.equal(readable["user_agent"], _NO_TEXT)).as_py() or 0
         tenant = Tenant(options.organization, options.domain, options.short_code_pattern)
-        visits = self._visit_builder.visits(readable, tenant)
+        visits, excluded = self._visit_builder.visits(readable, tenant)
         without_host = pc.sum(pc.equal(readable["domain"], _NO_TEXT)).as_py() or 0
         return BlockResult(
             block,
@@ -161,6 +163,7 @@ class BlockReader:
             assets=len(valid) - len(readable),
             local=most_common_local(readable["ip"]),
             rejects=rejects,
+            excluded=excluded,
         )
 
     def _context(self, block: Block, options: Options) -> formats.FormatContext:

@@ -251,7 +251,7 @@ class Follower:
         landing.counts_hours = True
         try:
             if len(part.visits):
-                landing.stage(part.visits, unfinished=not part.block.finished)
+                landing.stage(part.visits, not part.block.finished, part.excluded)
             tail.sync()
             return landing.commit(batch, tail.batch, Arrivals("follow", batch.domain, landing.arrived))
         finally:

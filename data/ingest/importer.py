@@ -251,7 +251,7 @@ class Importer:
                 check_hosts(log.path, part, summary.log_format, options, is_new=log.before is None)
             summary.add(part)
             if len(part.visits):
-                landing.stage(part.visits, unfinished=not part.block.finished)
+                landing.stage(part.visits, not part.block.finished, part.excluded)
             end = part.block.end if part.block.finished else end
             progress(part.block.end - start, log.content.size - start)
         return end

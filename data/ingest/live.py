@@ -25,6 +25,7 @@ from data.manifest.clock import is_recent
 from data.manifest.organizations import ZoneChanged
 from data.rules.bots import readable_user_agent
 from data.rules.classifier import Classifier, Origin, Request, combine
+from data.rules.exclusions import ExclusionKind
 from data.rules.files import FILE_PATTERN, UPGRADED
 from data.rules.geoip import CountryDatabase
 from data.rules.ip_lists import Network
@@ -33,7 +34,7 @@ from data.rules.networks import network_fact
 from data.rules.own_rules import own_rules
 from data.rules.paths import PROBE, path_kind
 from data.rules.patterns import encodable
-from data.signals import BITS
+from data.signals import BITS, OWN
 from data.store import pending
 from data.store.agents_file import OwnAgents
 from data.store.ip_list_files import changed_at, intact_snapshots
@@ -192,6 +193,10 @@ class LiveIngest:
             is_part = is_file or signals & BITS["page_part"] or fact.status == UPGRADED
             signals |= BITS["file"] if is_part and kind != PROBE else 0
             signals |= own.of_agent(user_agent) | own.of_path(path)
+            if signals & OWN:
+                values: dict[ExclusionKind, str] = {"address": ip, "agent": user_agent, "path": path}
+                for rule_kind, value in values.items():
+                    classified.excluded.update(own.matching(rule_kind, value))
             number = shared.setdefault((classification, by_referral, kind, origin), len(shared))
             rows.append((
                 fact.visited_at, domain or None, short_code, path, fact.method, fact.status, country or None,
@@ -227,4 +232,5 @@ class LiveIngest:
         )
         shared: dict[str, Sequence[Any]] = dict(zip(_SHARED, zip(*rows_shared, strict=True), strict=True))
         shared["rules_version"] = [visits.rules_version] * len(visits.shared)
-        return pack(dict(zip(_OWN, own, strict=True)), numbers, shared, visits.zone)
+        packed = pack(dict(zip(_OWN, own, strict=True)), numbers, shared, visits.zone)
+        return packed._replace(excluded=visits.excluded)

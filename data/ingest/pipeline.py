@@ -20,6 +20,7 @@ Client addresses are kept in memory only, here and in block_reader.py.
 """
 
 import threading
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
@@ -49,12 +50,13 @@ from data.local_time import local_times, utc_offsets
 from data.logs.request_facts import RequestRecord, request_facts
 from data.rules.bots import readable_user_agent
 from data.rules.classifier import Classifier, Request, combine
+from data.rules.exclusions import Exclusion, ExclusionKind
 from data.rules.files import FILE_PATTERN, UPGRADED
 from data.rules.ip_verification import Verifier
 from data.rules.networks import network_fact
 from data.rules.own_rules import OwnRules
 from data.rules.paths import PROBE, path_kind
-from data.signals import BITS
+from data.signals import BITS, OWN
 from data.sql import read_sql
 from data.visits import VISITS_OF_DAYS, Classification, columns_filled_by
 
@@ -102,13 +104,14 @@ class VisitBuilder:
         self._engine = engine
         self._rules = rules
 
-    def visits(self, requests: pa.Table, tenant: Tenant) -> pa.Table:
-        """The visits of requests without a `reason`: a table of VISITS_OF_DAYS, sorted by day, short code and time.
+    def visits(self, requests: pa.Table, tenant: Tenant) -> tuple[pa.Table, Counter[Exclusion]]:
+        """The visits of requests without a `reason`, and how many of them each rule of their owner sets aside.
 
-        Strings of few distinct values are dictionary-encoded. Columns that the format of the log lacks are missing.
+        They are a table of VISITS_OF_DAYS, sorted by day, short code and time. Strings of few distinct values are
+        dictionary-encoded. Columns that the format of the log lacks are missing.
         """
         if not len(requests):
-            return VISITS_OF_DAYS.empty_table()
+            return VISITS_OF_DAYS.empty_table(), Counter()
         zone = self._rules.zone(tenant.organization)
         visited_at, number = (requests[name].combine_chunks() for name in ("visited_at", "number"))
         offsets = utc_offsets(visited_at, zone)
@@ -128,7 +131,9 @@ class VisitBuilder:
         columns["utc_offset"] = offsets.take(order)
         columns["visitor"] = self._visitors(encoded, tenant.organization, zone).take(order)
         columns["country"] = self._countries(encoded["country"], encoded["ip"]).take(order)
-        columns["signals"] = _signals(encoded, targets, requests, own).take(order)
+        signals = _signals(encoded, targets, requests, own)
+        excluded = _excluded(signals, encoded, targets, own)
+        columns["signals"] = signals.take(order)
         for indices, distinct in [
             (encoded["domain"].indices, {"domain": encoded["domain"].dictionary}),
             (encoded["user_agent"].indices, {"user_agent": or_null(encoded["user_agent"].dictionary)}),
@@ -140,7 +145,8 @@ class VisitBuilder:
             rows = indices.take(order)
             columns |= {name: expand(values, rows) for name, values in distinct.items()}
         rules_version = pa.array([own.version(self._rules.classifier().rules_version)])
-        return pa.table({**columns, "rules_version": expand(rules_version, pa.repeat(0, len(order)))})
+        columns["rules_version"] = expand(rules_version, pa.repeat(0, len(order)))
+        return pa.table(columns), excluded
 
     def _targets(self, targets: pa.Array, tenant: Tenant, own: OwnRules) -> ArrowColumns:
         """Path, query, short code, its rank, path_kind, is_malicious and signals of each distinct target."""
@@ -258,6 +264,23 @@ def _signals(
         is_file = pc.and_not(is_part, targets["is_malicious"].take(encoded["target"].indices))
         all_bits = pc.bit_wise_or(all_bits, pc.if_else(is_file, BITS["file"], 0))
     return pc.if_else(pc.equal(all_bits, 0), None, all_bits)
+
+
+def _excluded(
+    signals: pa.Array, encoded: dict[str, DictionaryColumn], targets: ArrowColumns, own: OwnRules
+) -> Counter[Exclusion]:
+    """How many rows each rule of the owner sets aside."""
+    is_own = pc.not_equal(pc.bit_wise_and(pc.fill_null(signals, 0), OWN), 0)
+    excluded = Counter[Exclusion]()
+    if pc.any(is_own).as_py():
+        columns: dict[ExclusionKind, DictionaryColumn] = {
+            "address": encoded["ip"], "agent": encoded["user_agent"],
+            "path": DictionaryColumn(encoded["target"].indices, targets["path"]),
+        }  # fmt: skip
+        for kind, column in columns.items():
+            counted = column.dictionary.take(column.indices.filter(is_own)).value_counts()
+            excluded += own.count(kind, zip(*(part.to_pylist() for part in counted.flatten()), strict=True))
+    return excluded
 
 
 def _verify(verifier: Verifier, by_agent: Classification, ip: str | None, day: date | None) -> Classification:

@@ -1,5 +1,6 @@
 """Live visits between a request and the manifest: read and classified step by step, so that others have their turns."""
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import date, datetime
 from typing import Any, Final, NamedTuple
@@ -7,6 +8,7 @@ from typing import Any, Final, NamedTuple
 from data.errors import BadInput
 from data.logs.reported import RefusedVisit, ReportedVisit, Submission, parse_reported
 from data.rules.classifier import Origin
+from data.rules.exclusions import Exclusion
 from data.rules.own_rules import OwnRules
 from data.store.packing import PackedVisits
 from data.visits import Classification
@@ -42,6 +44,7 @@ class ClassifiedVisits:
         self.rules_version = rules_version  # of the rules when the first one was classified
         self.rows: list[VisitRow] = []
         self.shared: dict[SharedKey, int] = {}
+        self.excluded = Counter[Exclusion]()  # visits by the rules of their owner
 
 
 class PreparedVisits:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from data.ingest.block_reader import BlockResult
 from data.logs.formats import IN_FUTURE
 from data.manifest.erasures import Erasure
+from data.rules.exclusions import Exclusion
 from data.signals import BITS, REASONS_ASIDE
 from data.text import plural
 
@@ -44,6 +45,7 @@ class Summary:
     last_day: date | None = None
     categories: Counter[str] = field(default_factory=Counter)
     aside: Counter[str] = field(default_factory=Counter)  # visits by why they may not be counted: REASONS_ASIDE
+    excluded: Counter[Exclusion] = field(default_factory=Counter)  # visits by what their owner excludes
     with_fetch_metadata: int = 0  # visits of which is known whether `Sec-Fetch-*` was sent
     with_short_code: int = 0  # visits whose path matches the short-code pattern
     domains: set[str | None] = field(default_factory=set)  # of the visits
@@ -76,6 +78,7 @@ class Summary:
         self.assets += part.assets
         self.invalid_domains += part.invalid_domains
         self.local += part.local
+        self.excluded += part.excluded
         self.rejected += len(part.rejects)
         self.in_future += sum(reason == IN_FUTURE for _, reason in part.rejects)
         self.rejects += part.rejects[: MAX_REJECTS - len(self.rejects)]

@@ -137,7 +137,7 @@ def _insert(db: sqlite3.Connection, contents: NewContents) -> None:
     db.executemany("INSERT INTO arrivals VALUES (?, ?, ?, ?, ?)", old["arrivals"])
     db.executemany("INSERT INTO behaviour_off VALUES (?)", old["behaviour_off"])
     db.executemany("INSERT INTO files_aside VALUES (?)", old["files_aside"])
-    db.executemany("INSERT INTO exclusions VALUES (?, ?, ?, ?)", old["exclusions"])
+    db.executemany("INSERT INTO exclusions VALUES (?, ?, ?, ?, ?)", old["exclusions"])
     db.executemany("INSERT INTO pending VALUES (?, ?, ?, ?, ?, ?)", contents.pending)
     for row in contents.received:
         note_received(db, *row)

@@ -1,13 +1,25 @@
 """What an organization does not count: whether files are set aside, and which visits are its owner's."""
 
+import sqlite3
 from datetime import UTC, datetime
+from typing import Final, NamedTuple
 
 from data.manifest.clock import format_time
 from data.manifest.database import Database
 from data.manifest.organizations import begin_epoch
-from data.rules.exclusions import Exclusion
+from data.rules.exclusions import ExcludedVisits, Exclusion
 from data.signals import BITS, OWN
 from data.visits import check_organization
+
+_COLUMNS: Final = "organization, kind, value, added_at"
+
+
+class ExclusionRecord(NamedTuple):
+    """A rule of an organization."""
+
+    rule: Exclusion
+    since: datetime
+    visits: int  # that it set aside as they landed; a visit of several rules is one of each
 
 
 class Exclusions:
@@ -34,22 +46,26 @@ class Exclusions:
                 db.execute("DELETE FROM files_aside WHERE organization = ?", [organization])
             begin_epoch(db, organization)
 
-    def dated_rules(self, organization: str) -> list[tuple[Exclusion, datetime]]:
-        """The rules of an organization, and since when each sets visits aside."""
+    def records(self, organization: str) -> list[ExclusionRecord]:
+        """The rules of an organization in their order, since when each applies, and how much it has set aside."""
         rows = self._database.rows(
-            "SELECT kind, value, added_at FROM exclusions WHERE organization = ? ORDER BY kind, value", [organization]
+            "SELECT kind, value, added_at, visits FROM exclusions WHERE organization = ? ORDER BY kind, value",
+            [organization],
         )
-        return [(Exclusion(kind, value), datetime.fromisoformat(added_at)) for kind, value, added_at in rows]
+        return [
+            ExclusionRecord(Exclusion(kind, value), datetime.fromisoformat(added_at), visits)
+            for kind, value, added_at, visits in rows
+        ]
 
     def rules(self, organization: str) -> tuple[Exclusion, ...]:
         """The rules of an organization, in their order."""
-        return tuple(rule for rule, _ in self.dated_rules(organization))
+        return tuple(record.rule for record in self.records(organization))
 
     def add(self, organization: str, exclusion: Exclusion) -> bool:
         """Add a rule. Returns whether it is new. Raises BadInput for a bad name of an organization."""
         row = [check_organization(organization), *exclusion, format_time(datetime.now(UTC))]
         with self._database.transaction() as db:
-            return db.execute("INSERT OR IGNORE INTO exclusions VALUES (?, ?, ?, ?)", row).rowcount > 0
+            return db.execute(f"INSERT OR IGNORE INTO exclusions ({_COLUMNS}) VALUES (?, ?, ?, ?)", row).rowcount > 0
 
     def remove(self, organization: str, exclusion: Exclusion) -> bool:
         """Remove a rule. Returns whether it was there."""
@@ -61,3 +77,11 @@ class Exclusions:
                 ).rowcount
                 > 0
             )
+
+
+def note_excluded(db: sqlite3.Connection, organization: str, excluded: ExcludedVisits) -> None:
+    """Add to the visits that each rule has set aside, in the transaction that lands them."""
+    db.executemany(
+        "UPDATE exclusions SET visits = visits + ? WHERE organization = ? AND kind = ? AND value = ?",
+        [(visits, organization, *rule) for rule, visits in excluded.items()],
+    )

@@ -19,7 +19,7 @@ from data.manifest.copies import Copies
 from data.manifest.coverage import Coverage
 from data.manifest.database import Connect, Database
 from data.manifest.erasures import Erasures
-from data.manifest.exclusions import Exclusions
+from data.manifest.exclusions import Exclusions, note_excluded
 from data.manifest.files import READERS_GRACE, Files, LandedFile, Move, insert_files
 from data.manifest.generation import SharedDatabase, generation_problem
 from data.manifest.kinds import ROLLUP_FILES, VISIT_FILES, expire, expire_of_day
@@ -33,6 +33,7 @@ from data.manifest.policies import Policy
 from data.manifest.rollups import RollupFiles
 from data.manifest.schema import open_database
 from data.manifest.statistics import Statistics
+from data.rules.exclusions import NONE_EXCLUDED, ExcludedVisits
 
 _SHRINK_WAIT: Final = timedelta(seconds=0.2)
 """How long writers are blocked while the write-ahead log is emptied."""
@@ -102,15 +103,18 @@ class Manifest:
         *,
         zone: str = DEFAULT_ZONE,
         arrived: Arrivals | None = None,
+        excluded: ExcludedVisits = NONE_EXCLUDED,
     ) -> None:
         """Register a batch, as put_batch does, and its files, dated in a zone, in one transaction.
 
-        The visit of the unfinished last line of `continues` expires, since this batch has read that line again.
-        Raises as put_batch, and ZoneChanged if the organization's zone is another one.
+        `excluded` are the visits that each rule of their owner has set aside. The visit of the unfinished last line of
+        `continues` expires, since this batch has read that line again. Raises as put_batch, and ZoneChanged if the
+        organization's zone is another one.
         """
         with self._database.transaction() as db:
             check_zone_is(db, organization, zone)
             put_batch(db, organization, batch, arrived)
+            note_excluded(db, organization, excluded)
             if continues is not None:
                 expiry = format_time(datetime.fromisoformat(batch.imported_at) + READERS_GRACE)
                 db.execute(

@@ -12,8 +12,10 @@ from data.manifest.arrivals import Arrivals, note_arrivals
 from data.manifest.clock import format_time, parse_time
 from data.manifest.coverage import note_received
 from data.manifest.database import Database
+from data.manifest.exclusions import note_excluded
 from data.manifest.files import Move, insert_files
 from data.manifest.organizations import check_zone_is
+from data.rules.exclusions import NONE_EXCLUDED, ExcludedVisits
 
 SESSION_BITS: Final = 20
 """The lowest bits of the id of a row number the rows of a session."""
@@ -34,6 +36,7 @@ class PendingPack(NamedTuple):
     visits: int
     body: bytes
     zone: str  # in which they are dated
+    excluded: ExcludedVisits = NONE_EXCLUDED
 
 
 class PendingBatch(NamedTuple):
@@ -74,6 +77,7 @@ class Pending:
         with self._database.transaction() as db:
             for pack in packs:
                 check_zone_is(db, pack.organization, pack.zone)
+                note_excluded(db, pack.organization, pack.excluded)
             first = self._next_id(db)
             db.executemany(
                 "INSERT INTO pending (id, organization, visits, received_at, body, zone) VALUES (?, ?, ?, ?, ?, ?)",

@@ -1,6 +1,8 @@
 """What an owner may exclude: visits from own addresses, by user agents and on paths."""
 
-from typing import Literal, NamedTuple
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, Literal, NamedTuple
 
 ExclusionKind = Literal["address", "agent", "path"]
 
@@ -10,3 +12,8 @@ class Exclusion(NamedTuple):
 
     kind: ExclusionKind
     value: str
+
+
+ExcludedVisits = Mapping[Exclusion, int]
+"""How many visits each rule of their owner sets aside."""
+NONE_EXCLUDED: Final[ExcludedVisits] = MappingProxyType({})

@@ -6,7 +6,8 @@ are not: their rules set aside what lands after them.
 
 import hashlib
 import ipaddress
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, lru_cache
 from typing import Final, get_args
 
@@ -47,12 +48,12 @@ class OwnRules:
         values = {kind: sorted(one.value for one in exclusions if one.kind == kind) for kind in get_args(ExclusionKind)}
         self.agent_pattern = "(?i)" + "|".join(f"(?:{value})" for value in values["agent"]) if values["agent"] else None
         """A pattern (RE2) of excluded user agents; None: none is."""
-        below = (f"{re2.escape(value.rstrip('/'))}(?:/|$)" for value in values["path"])
-        self.path_pattern = f"^(?:{'|'.join(below)})" if values["path"] else None
+        self.path_pattern = f"^(?:{'|'.join(map(_path_pattern, values['path']))})" if values["path"] else None
         """A pattern (RE2) of excluded paths; None: none is."""
         by_rule = [*values["agent"], "", *values["path"]]
         self.digest = hashlib.sha256("\n".join(by_rule).encode()).hexdigest()[:12] if len(by_rule) > 1 else ""
         """Twelve hexadecimal digits of the rules that history is reclassified by; '' without any."""
+        self._matchers = {rule: _matcher(rule) for rule in exclusions}
         self._networks = Networks(map(ipaddress.ip_network, values["address"])) if values["address"] else None
 
     @cached_property
@@ -81,6 +82,30 @@ class OwnRules:
     def of_path(self, path: str) -> int:
         """The bit of `own_rule` for a path that is excluded; 0 for any other."""
         return BITS["own_rule"] if self._paths and self._paths.search(encodable(path)) else 0
+
+    def matching(self, kind: ExclusionKind, value: str) -> list[Exclusion]:
+        """The rules of a kind that set aside a visit with this address, readable user agent or path."""
+        return [rule for rule, matches in self._matchers.items() if rule.kind == kind and matches(value)]
+
+    def count(self, kind: ExclusionKind, visits: Iterable[tuple[str, int]]) -> Counter[Exclusion]:
+        """How many visits each rule of a kind sets aside, of so many with each value."""
+        excluded = Counter[Exclusion]()
+        for value, count in visits:
+            excluded.update(dict.fromkeys(self.matching(kind, value), count))
+        return excluded
+
+
+def _path_pattern(value: str) -> str:
+    return rf"{re2.escape(value.rstrip('/'))}(?:/|$)"
+
+
+def _matcher(rule: Exclusion) -> Callable[[str], bool]:
+    """Whether a rule sets aside a visit with this value."""
+    if rule.kind == "address":
+        network = ipaddress.ip_network(rule.value)
+        return lambda address: (parsed := parse_address(address)) is not None and parsed in network
+    pattern = re2.compile(f"(?i){rule.value}" if rule.kind == "agent" else f"^{_path_pattern(rule.value)}")
+    return lambda text: pattern.search(encodable(text)) is not None
 
 
 NO_RULES: Final = OwnRules()

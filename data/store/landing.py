@@ -21,6 +21,7 @@ from data.manifest.clock import format_time
 from data.manifest.coverage import span
 from data.manifest.files import LandedFile, Move
 from data.manifest.logs import Batch
+from data.rules.exclusions import NONE_EXCLUDED, ExcludedVisits, Exclusion
 from data.store.footers import Footer, PendingRange, footer_of, readable_visit_file, replacing_footer
 from data.store.lake import Lake
 from data.visits import COLUMNS, VISITS
@@ -67,11 +68,17 @@ class Landing:
         self._span = "", ""  # the times of the first and the last visit
         self.arrived = Counter[int]()
         """The visits that were staged, by their hour, without that of an unfinished line, which lands again."""
+        self._excluded = Counter[Exclusion]()  # without that line, too
 
-    def stage(self, visits: pa.Table, unfinished: bool = False) -> None:
-        """Write a table of VISITS_OF_DAYS, sorted by day, into one file for each day."""
+    def stage(self, visits: pa.Table, unfinished: bool = False, excluded: ExcludedVisits = NONE_EXCLUDED) -> None:
+        """Write a table of VISITS_OF_DAYS, sorted by day, into one file for each day.
+
+        `excluded` says how many of them each rule of their owner sets aside.
+        """
         if not len(visits):
             return
+        if not unfinished:
+            self._excluded.update(excluded)
         times = pc.min_max(visits["visited_at"]).as_py()
         first_at, last_at = (format_time(times[name].replace(tzinfo=UTC)) for name in ("min", "max"))
         self._span = span(self._span, (first_at, last_at))
@@ -108,7 +115,9 @@ class Landing:
                 self._add(unfinished[-1].day, 0, None)
                 self._last_part = VISITS.empty_table()
             move = self._prepare_move(batch, unfinished)
-            self._lake.manifest.land(self.organization, batch, continues, move, zone=self.zone, arrived=arrived)
+            self._lake.manifest.land(
+                self.organization, batch, continues, move, zone=self.zone, arrived=arrived, excluded=self._excluded
+            )
         return batch
 
     def prepare_move(self) -> Move:

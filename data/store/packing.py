@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from data.errors import LakeDamaged
 from data.local_time import DEFAULT_ZONE, local_times
+from data.rules.exclusions import NONE_EXCLUDED, ExcludedVisits
 from data.visits import COLUMNS, SCHEMA_VERSION, VISITS_OF_DAYS, check_version
 
 ColumnValues = Mapping[str, Sequence[Any]]
@@ -28,6 +29,7 @@ class PackedVisits(NamedTuple):
     visits: int
     body: bytes
     zone: str = DEFAULT_ZONE
+    excluded: ExcludedVisits = NONE_EXCLUDED  # visits by the rules of their owner that set them aside
 
 
 class UnpackedVisits(NamedTuple):

@@ -35,7 +35,10 @@ def enqueue(manifest: Manifest, visits: Collection[tuple[str, PackedVisits]], no
 
     Raises ZoneChanged; then none was stored.
     """
-    packs = [PendingPack(organization, packed.visits, packed.body, packed.zone) for organization, packed in visits]
+    packs = [
+        PendingPack(organization, packed.visits, packed.body, packed.zone, packed.excluded)
+        for organization, packed in visits
+    ]
     manifest.pending.add(packs, now)
 
 

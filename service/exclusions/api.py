@@ -1,7 +1,6 @@
 """The operations on what is not counted: rules for own visits, and files. All are about the caller's organization."""
 
 import asyncio
-from datetime import datetime
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
@@ -9,7 +8,8 @@ from msgspec.json import encode
 from starlette.responses import Response
 
 from data import Lake
-from data.rules.exclusions import Exclusion, ExclusionKind
+from data.manifest.exclusions import ExclusionRecord
+from data.rules.exclusions import ExclusionKind
 from service.core.clock import Time
 from service.core.http.bodies import reject_body
 from service.core.http.errors import NotFound
@@ -42,6 +42,7 @@ class ExclusionRule(Struct, frozen=True, forbid_unknown_fields=True):
     kind: ExclusionKind
     value: Annotated[str | None, Meta(description="in its normal form; null: viewers do not see addresses")]
     since: Annotated[Time, Meta(description="when it was added: it sets aside what landed since then")]
+    visits: Annotated[int, Meta(description="that it has set aside as they landed; those of several rules are of each")]
 
 
 class FilesChoice(Struct, frozen=True, forbid_unknown_fields=True):
@@ -58,8 +59,8 @@ class FilesChoice(Struct, frozen=True, forbid_unknown_fields=True):
     )
 )  # fmt: skip
 async def list_rules(lake: Lake, call: Call) -> list[ExclusionRule]:
-    rules = await asyncio.to_thread(lake.manifest.exclusions.dated_rules, call.organization)
-    return [_record(rule, since, sees_addresses=call.caller.may_write) for rule, since in rules]
+    rules = await asyncio.to_thread(lake.manifest.exclusions.records, call.organization)
+    return [_record(record, sees_addresses=call.caller.may_write) for record in rules]
 
 
 @OPERATIONS.handles(
@@ -74,8 +75,8 @@ async def list_rules(lake: Lake, call: Call) -> list[ExclusionRule]:
 )  # fmt: skip
 async def add(lake: Lake, call: Call) -> Response:
     kind, value = call.body.kind, call.body.value
-    rule, since, is_new = await asyncio.to_thread(choices.add_rule, lake, call.organization, kind, value)
-    return JsonResponse(encode(_record(rule, since)), 201 if is_new else 200)
+    record, is_new = await asyncio.to_thread(choices.add_rule, lake, call.organization, kind, value)
+    return JsonResponse(encode(_record(record)), 201 if is_new else 200)
 
 
 @OPERATIONS.handles(
@@ -115,11 +116,12 @@ async def remove(lake: Lake, call: Call) -> ExclusionRule:
     removed = await asyncio.to_thread(choices.remove_rule, lake, call.organization, call.path["id"])
     if removed is None:
         raise NotFound("No rule has this id.", "List the rules to see which there are.")
-    return _record(*removed)
+    return _record(removed)
 
 
-def _record(rule: Exclusion, since: datetime, *, sees_addresses: bool = True) -> ExclusionRule:
+def _record(record: ExclusionRecord, *, sees_addresses: bool = True) -> ExclusionRule:
     """A rule in responses."""
+    rule, since, visits = record
     if rule.kind == "address" and not sees_addresses:
-        return ExclusionRule(None, rule.kind, None, since)
-    return ExclusionRule(choices.rule_id(rule), rule.kind, rule.value, since)
+        return ExclusionRule(None, rule.kind, None, since, visits)
+    return ExclusionRule(choices.rule_id(rule), rule.kind, rule.value, since, visits)

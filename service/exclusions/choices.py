@@ -1,10 +1,10 @@
 """What editors choose over HTTP and on the page: rules for own visits, and whether files count. All functions block."""
 
 import hashlib
-from datetime import datetime
 from typing import Final
 
 from data import BadInput, Lake
+from data.manifest.exclusions import ExclusionRecord
 from data.rules.exclusions import Exclusion, ExclusionKind
 from data.rules.own_rules import checked_exclusion
 from data.store.status import marks_all_files
@@ -20,23 +20,23 @@ def rule_id(rule: Exclusion) -> str:
     return hashlib.sha256("\n".join(rule).encode()).hexdigest()[:16]
 
 
-def add_rule(lake: Lake, organization: str, kind: ExclusionKind, value: str) -> tuple[Exclusion, datetime, bool]:
-    """Add a rule: it, since when it applies, and whether it is new. Raises BadInput and StateConflict."""
+def add_rule(lake: Lake, organization: str, kind: ExclusionKind, value: str) -> tuple[ExclusionRecord, bool]:
+    """Add a rule, and return it with whether it is new. Raises BadInput and StateConflict."""
     if len(value) > MAX_VALUE_LENGTH:
         raise BadInput(f"the {kind} is longer than {MAX_VALUE_LENGTH} characters.")
     rule, exclusions = checked_exclusion(kind, value), lake.manifest.exclusions
     if len(exclusions.rules(organization)) >= MAX_RULES:
         raise StateConflict(f"There are {MAX_RULES} rules already.", "Remove one, or exclude a network, not addresses.")
     is_new = exclusions.add(organization, rule)
-    return rule, dict(exclusions.dated_rules(organization))[rule], is_new
+    return next(record for record in exclusions.records(organization) if record.rule == rule), is_new
 
 
-def remove_rule(lake: Lake, organization: str, wanted: str) -> tuple[Exclusion, datetime] | None:
-    """Remove the rule of an id, and return what it was; None if there is none."""
+def remove_rule(lake: Lake, organization: str, wanted: str) -> ExclusionRecord | None:
+    """Remove the rule of an id, and return it; None if there is none."""
     exclusions = lake.manifest.exclusions
-    for rule, since in exclusions.dated_rules(organization):
-        if rule_id(rule) == wanted and exclusions.remove(organization, rule):
-            return rule, since
+    for record in exclusions.records(organization):
+        if rule_id(record.rule) == wanted and exclusions.remove(organization, record.rule):
+            return record
     return None
 
 

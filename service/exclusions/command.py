@@ -93,14 +93,14 @@ def add(
 def list_rules(
     organization: OrganizationOption, output: FormatOption = "table", lake: LakeOption = DEFAULT_LAKE
 ) -> None:
-    """Print what an organization excludes, and since when.
+    """Print what an organization excludes, since when, and how many visits each rule has set aside as they landed.
 
     Example: traffic exclude list --org acme
     """
     opened = open_lake(lake, organization)
     rules = [
-        {"kind": rule.kind, "value": rule.value, "since": since.isoformat(timespec="seconds")}
-        for rule, since in opened.manifest.exclusions.dated_rules(organization)
+        {"kind": rule.kind, "value": rule.value, "since": since.isoformat(timespec="seconds"), "visits": visits}
+        for rule, since, visits in opened.manifest.exclusions.records(organization)
     ]
     if rules or output != "table":
         print_answer(rules, output)

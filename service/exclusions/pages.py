@@ -1,6 +1,7 @@
 """The page of what no number of people has: what is not counted, and bots by more than their names, with requests."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final, NamedTuple, get_args
 
 from markupsafe import Markup
@@ -32,6 +33,16 @@ REASONS: Final = {"file": "file", "own": "own", "disguised": "disguised", "probe
 """Why a request is left out, as the page says it."""
 KINDS: Final = {"address": "Address", "agent": "User agent", "path": "Path"}
 Rows = Sequence[Mapping[str, Any]]
+
+
+class OwnRuleRow(NamedTuple):
+    """A rule for own visits, as a row of the page."""
+
+    kind: str
+    value: str | None  # None: hidden
+    since: datetime
+    visits: int
+    id: str
 
 
 class Part(NamedTuple):
@@ -79,13 +90,19 @@ class _ExclusionPages:
         await context.in_thread(request, check_paths, self._lake, wanted[0][1])
         days, requests, values = await context.load(request, wanted)
         exclusions, organization = self._lake.manifest.exclusions, session.organization
-        rules = await context.in_thread(request, exclusions.dated_rules, organization)
+        rules = await context.in_thread(request, exclusions.records, organization)
         is_aside = await context.in_thread(request, exclusions.are_files_aside, organization)
         stored, files = (sum(row[field] for row in days) for field in ("stored", "files"))
         sees_addresses = session.caller.may_write
         shown = [
-            (KINDS[rule.kind], rule.value if rule.kind != "address" or sees_addresses else None, since, rule)
-            for rule, since in rules
+            OwnRuleRow(
+                KINDS[rule.kind],
+                rule.value if rule.kind != "address" or sees_addresses else None,
+                since,
+                visits,
+                choices.rule_id(rule),
+            )
+            for rule, since, visits in rules
         ]
         return await view.response(
             "left_out.html",
@@ -95,7 +112,7 @@ class _ExclusionPages:
             stored=stored,
             files=files,
             share=percentage(files, stored) if stored else "none",
-            rules=[(kind, value, since, choices.rule_id(rule)) for kind, value, since, rule in shown],
+            rules=shown,
             is_aside=is_aside,
             kinds=KINDS,
             reasons=REASONS,

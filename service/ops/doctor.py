@@ -12,12 +12,11 @@ from difflib import get_close_matches
 from ipaddress import ip_address
 from pathlib import Path
 from shutil import disk_usage
-from typing import Final, Literal, NamedTuple
+from typing import Final
 
 from data import BadInput, Lake, TrafficError
 from data.disk.files import has_room, link_problem, sync
 from data.manifest.clock import TOLERANCE
-from data.store.agents_file import own_agents
 from data.store.country_file import country_database
 from data.store.status import LakeStatus, status_of
 from data.text import plural
@@ -25,7 +24,9 @@ from queries import ENTRIES, ClusterOptions, Scope, Warehouse, open_cluster
 from service.access.api_keys import ApiKeys
 from service.core.control_database import ControlDatabase
 from service.core.settings import SETTINGS, Settings, cluster_options, read_settings
+from service.ops.check import Check
 from service.ops.header_check import headers_in_words
+from service.ops.owner_checks import check_exclusions, check_own_agents
 
 PREFIX: Final = "TRAFFIC_"
 MISSPELT: Final = 0.75
@@ -37,14 +38,6 @@ MAX_SYNC_SECONDS: Final = 0.2
 """Each answer to POST /visits waits for the disk at least this long."""
 MAX_LIST_AGE: Final = timedelta(days=14)
 MAX_ANSWER_SECONDS: Final = 2.0
-
-
-class Check(NamedTuple):
-    """The outcome of one check. `text` is a sentence; with a warning or what is broken, it ends with a remedy."""
-
-    level: Literal["ok", "warning", "broken"]
-    subject: str
-    text: str
 
 
 def examine(environ: Mapping[str, str], now: datetime) -> Iterator[Check]:
@@ -73,6 +66,7 @@ def examine(environ: Mapping[str, str], now: datetime) -> Iterator[Check]:
             yield Check("broken" if problem else "ok", "manifest", problem or "the lake's files belong to it.")
             yield check_clock(lake, status, now)
             yield check_own_agents(lake)
+            yield check_exclusions(lake, now)
             yield check_lists(status, now)
             yield check_countries(lake, settings)
             yield Check("ok", "headers", headers_in_words(lake))
@@ -221,15 +215,6 @@ def check_lists(status: LakeStatus, now: datetime) -> Check:
     if now - fetched_at > MAX_LIST_AGE:
         return Check("warning", "IP lists", f"{text}; run `traffic agents refresh`, each week from cron.")
     return Check("ok", "IP lists", f"{text}.")
-
-
-def check_own_agents(lake: Lake) -> Check:
-    """Whether the lake's own table of agents is valid."""
-    try:
-        own = own_agents(lake)
-    except BadInput as error:
-        return Check("broken", "own agents", str(error))
-    return Check("ok", "own agents", f"{lake.own_agents} has {plural(len(own), 'row')}." if own else "none.")
 
 
 def check_countries(lake: Lake, settings: Settings) -> Check:

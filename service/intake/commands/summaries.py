@@ -69,6 +69,8 @@ def _report_aside(summary: "Summary", lake: Lake, organization: str) -> None:
         inform(f"  {share} are files: `traffic files aside --org {organization}` leaves them out of answers")
     if by_address or by_rule:
         inform(f"  own visits set aside: {by_address:,} by address, {by_rule:,} by user agent or path")
+        for rule, visits in summary.excluded.most_common():
+            inform(f"    {visits:,} by {rule.kind} {rule.value}")
 
 
 def report_people(lake: Lake, organization: str, summaries: list["Summary"]) -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from data import Lake
-from data.ingest.importer import Options
+from data.ingest.importer import Importer, Options
 from data.ingest.live import LiveIngest
 from data.logs.reported import Submission
 from data.rules.own_rules import checked_exclusion
@@ -111,6 +111,54 @@ def test_rules_of_one_organization_are_not_those_of_another(lake):
     assert [row["signals"] for row in rows_of(lake, "bee")] == [None]
 
 
+def set_aside(lake):
+    return [(*known.rule, known.visits) for known in lake.manifest.exclusions.records("acme")]
+
+
+COUNTED = [
+    ("address", "2001:db8::/32", 1), ("address", "203.0.113.0/24", 2), ("agent", "UptimeKuma/", 1),
+    ("path", "/a.b", 1), ("path", "/admin", 3),
+]  # fmt: skip
+
+
+def test_visits_of_a_log_are_counted_by_rule(lake, tmp_path):
+    exclude(lake)
+    log = tmp_path / "access.json"
+    log.write_text("".join(f"{line}\n" for line in lines_of(OWN)))
+    importer = Importer(lake)
+    summary = importer.run(log, Options("acme"))
+    importer.readers.close()
+    assert set_aside(lake) == COUNTED == sorted((*rule, visits) for rule, visits in summary.excluded.items())
+
+
+def test_live_visits_are_counted_by_rule(lake):
+    exclude(lake)
+    intake = LiveIngest(lake, now=lambda: NOW)
+    intake.land([Submission("acme", [line.encode() for line in lines_of(OWN)])])
+    assert set_aside(lake) == COUNTED
+
+
+def test_a_log_imported_again_is_not_counted_again(lake, tmp_path):
+    exclude(lake)
+    log = tmp_path / "access.json"
+    log.write_text("".join(f"{line}\n" for line in lines_of(OWN)))
+    importer = Importer(lake)
+    for _ in range(2):
+        importer.run(log, Options("acme"))
+    importer.readers.close()
+    assert set_aside(lake) == COUNTED
+
+
+def test_a_preview_counts_nothing_by_rule(lake, tmp_path):
+    exclude(lake)
+    log = tmp_path / "access.json"
+    log.write_text("".join(f"{line}\n" for line in lines_of(OWN)))
+    importer = Importer(lake)
+    summary = importer.run(log, Options("acme"), dry_run=True)
+    importer.readers.close()
+    assert (summary.excluded.total(), {visits for *_, visits in set_aside(lake)}) == (8, {0})
+
+
 # History
 
 
@@ -190,7 +238,7 @@ def test_rules_outlive_a_reopened_lake(lake):
     exclude(lake)
     lake.manifest.exclusions.switch_files("acme", aside=True)
     reopened = Lake(lake.root)
-    assert [tuple(rule) for rule, _ in reopened.manifest.exclusions.dated_rules("acme")] == sorted(
+    assert [tuple(rule) for rule in reopened.manifest.exclusions.rules("acme")] == sorted(
         tuple(checked_exclusion(*rule)) for rule in EXCLUDED
     )
     assert reopened.manifest.exclusions.are_files_aside("acme")

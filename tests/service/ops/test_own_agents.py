@@ -12,7 +12,7 @@ from service.core.control_database import ControlDatabase
 from service.jobs.daily import detect_jobs
 from service.mcp.sources import classify, lake_sources
 from service.mcp.tools import Toolbox
-from service.ops.doctor import check_own_agents
+from service.ops.owner_checks import check_own_agents
 from tests.support.own_agents import MONITOR, USER_AGENT, table_of
 from tests.support.runs import run
 from tests.support.visits import land, visit

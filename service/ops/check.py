@@ -1,0 +1,11 @@
+"""The outcome of a check of `traffic doctor`."""
+
+from typing import Literal, NamedTuple
+
+
+class Check(NamedTuple):
+    """The outcome of one check. `text` is a sentence; with a warning or what is broken, it ends with a remedy."""
+
+    level: Literal["ok", "warning", "broken"]
+    subject: str
+    text: str

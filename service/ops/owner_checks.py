@@ -1,0 +1,34 @@
+"""Checks of what the owner of a lake has added: agents of their own, and rules for own visits."""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from data import BadInput, Lake
+from data.store.agents_file import own_agents
+from data.text import plural
+from service.ops.check import Check
+
+MAX_IDLE: Final = timedelta(days=7)
+"""How long a rule may set no visit aside before it is doubted."""
+
+
+def check_own_agents(lake: Lake) -> Check:
+    """Whether the lake's own table of agents is valid."""
+    try:
+        own = own_agents(lake)
+    except BadInput as error:
+        return Check("broken", "own agents", str(error))
+    return Check("ok", "own agents", f"{lake.own_agents} has {plural(len(own), 'row')}." if own else "none.")
+
+
+def check_exclusions(lake: Lake, now: datetime) -> Check:
+    """Whether each rule for own visits has set any aside since it was added."""
+    exclusions = lake.manifest.exclusions
+    records = [(name, record) for name in lake.manifest.organizations.names() for record in exclusions.records(name)]
+    for name, (rule, since, visits) in records:
+        if not visits and now - since > MAX_IDLE:
+            text = f"no visit that landed since {since:%Y-%m-%d} was by {rule.kind} {rule.value}"
+            return Check("warning", "own visits", f"{text}; see `traffic exclude list --org {name}`.")
+    rules, visits = plural(len(records), "rule"), sum(record.visits for _, record in records)
+    text = f"{rules} set aside {plural(visits, 'visit')}." if records else "no rule sets any aside."
+    return Check("ok", "own visits", text)
