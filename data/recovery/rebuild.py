@@ -175,11 +175,17 @@ def _still_pending(old: OldManifest, ranges: list[tuple[str, PendingRange]]) -> 
 def locked_for_rebuild(root: Path) -> Iterator[Path]:
     """Lock all other programs out of a lake; yields its absolute path.
 
-    Raises BadInput without a lake there, Conflict while another program has it open.
+    Raises BadInput without a lake there, or for one that cannot be written; Conflict while another program has it open.
     """
     root = root.absolute()
     if not (root / "visits").is_dir():
         raise BadInput(f"no lake at {root}; name another with TRAFFIC_LAKE.")
+    for path in (root, root / "manifest.sqlite"):
+        if path.exists() and not os.access(path, os.W_OK):
+            raise BadInput(
+                f"{path} cannot be written, and a rebuild replaces the manifest; run it as the owner of the lake, "
+                f"or on a copy of {root}."
+            )
     with exclusive(root):
         yield root
 

@@ -50,7 +50,7 @@ EVERY: Final = {
     "erase": Row("--org acme --short-code sale --yes", REFUSED, REFUSED),
     "retain": Row("--days 1 --yes --trust-clock", REFUSED, REFUSED),
     "verify": Row("", 0, 1),
-    "rebuild": Row("--yes", 1, 0),
+    "rebuild": Row("--yes", 2, 0),
     "publish": Row("{copy}", REFUSED, REFUSED),
     "backup": Row("{backup}", 0, REFUSED),
     "status": Row("--format json", 0, 0),

@@ -24,7 +24,7 @@ from tests.faults.lakes import log
 from tests.service.ops.every_command import REFUSED, TRIED, places, words
 from tests.service.outgoing.mail_servers import Mailbox, smtp_server
 from tests.support.control import open_store
-from tests.support.lakes import opened
+from tests.support.lakes import opened, remove_manifest
 from tests.support.read_only import run_read_only
 from tests.support.runs import Run
 from tests.support.visits import land, links, packed, visit
@@ -219,6 +219,17 @@ def test_a_command_that_reads_changes_no_writable_lake(read_only, writable, comm
 def test_no_command_changes_a_read_only_lake(read_only):
     lake, before, *_ = read_only[ALL]
     assert bytes_in(lake) == before
+
+
+@pytest.mark.parametrize("is_lost", [False, True], ids=["a manifest", "no manifest"])
+def test_a_rebuild_says_that_the_lake_cannot_be_written(lake, relations, is_lost):
+    land(lake, "acme", [visit()])
+    lake.manifest.close()
+    if is_lost:
+        remove_manifest(lake.root)
+    (run,) = run_read_only(lake.root, relations, ["rebuild", "--yes", "--lake", str(lake.root)])
+    told = f"traffic: {lake.root} cannot be written, and a rebuild replaces the manifest; run it as the owner of the "
+    assert run == (2, "", f"{told}lake, or on a copy of {lake.root}.\n")
 
 
 WITHOUT_KEYS = {
