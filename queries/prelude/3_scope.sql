@@ -89,8 +89,8 @@ CREATE VIEW links_in_scope AS
 SELECT * FROM read_parquet(getvariable('links'), hive_partitioning = FALSE)
 WHERE organization = getvariable('scope').organization;
 
--- Whether a short code on a domain is a link: it is in the links file, or at least one visit to it in the days of the scope
--- was answered (is_answered), of any visitor.
+-- Whether a short code on a domain is a link: it is in the links file, or at least one counted visit to it in the days of
+-- the scope was answered (is_answered), of any visitor.
 CREATE MACRO is_link(short_code, domain, is_answered) AS
     short_code IS NOT NULL AND (
         is_answered
