@@ -1,4 +1,4 @@
-"""Live visits between a request and the manifest: read and classified step by step, so that others have their turns."""
+"""Live visits between a request and the manifest: read and classified step by step, so that others get their turn."""
 
 from collections import Counter
 from collections.abc import Sequence

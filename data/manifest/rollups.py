@@ -88,7 +88,7 @@ class RollupFiles:
         return [(organization, date.fromisoformat(month)) for organization, month in rows]
 
     def expire(self, path: str) -> None:
-        """Make a live file a dead one at once."""
+        """Expire a live file at once."""
         with self._database.transaction() as db:
             expire(db, ROLLUP_FILES, path, datetime.now(UTC))
 

@@ -22,7 +22,7 @@ class OriginChecker:
         return self._sources.is_trusted(peer) and protocols.split(",")[0].strip() == "https"
 
     def origin(self, request: Request) -> str:
-        """The origin under which the browser sees the pages, such as https://traffic.example."""
+        """The origin at which the browser sees the pages, such as https://traffic.example."""
         scheme = "https" if self.is_https(request) else "http"
         return self._public_url or f"{scheme}://{request.headers.get('host', '')}"
 
