@@ -8,7 +8,7 @@ once it is past, by facts, too, in data/tasks/judging.py.
 
 from typing import Final, Literal, NamedTuple
 
-BEHAVIOUR_VERSION: Final = 6
+BEHAVIOUR_VERSION: Final = 7
 """The version of what days are judged by. Raise it with every change of what a signal means; 0: not judged.
 
 It is stored with each file. Days that an earlier version judged are judged again, by a server, by `traffic compact` and
@@ -69,6 +69,10 @@ SIGNALS: Final = (
         "no_language", 1 << 32, "judging", convicts=True,
         meaning="its browser always sends `Accept-Language`, as others' did, and its visitor never did",
     ),
+    Signal(
+        "unfollowed", 1 << 33, "judging", convicts=True,
+        meaning="a browser loaded it ahead, and nothing that its visitor asked for later shows that it was opened",
+    ),
 )  # fmt: skip
 """Every signal. A bit keeps its meaning for ever, because files do; with the facts, there is room for 63.
 
@@ -123,6 +127,8 @@ Reclassifying keeps them, too, but for `file` and `own_rule`, which the stored r
 """
 SCANNED: Final = BITS["scanned"]
 """The bit that takes the name of an AI agent or crawler back, unless its address was verified."""
+UNFOLLOWED: Final = BITS["unfollowed"]
+"""The bit of a page that was loaded ahead and not opened. Alone, it makes a visit a prefetch, no bot in disguise."""
 OWN: Final = BITS["own_address"] | BITS["own_rule"]
 """The bits of which one sets a visit aside, whatever is chosen of files."""
 CONVICTING: Final = sum(signal.bit for signal in SIGNALS if signal.convicts)

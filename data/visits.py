@@ -27,6 +27,7 @@ CATEGORY_OF_KIND: Final = {
     "library": "other_bot",
     "scanner": "other_bot",
     "disguised": "other_bot",
+    "prefetch": "other_bot",
     "other": "other_bot",
 }
 """agent_kind → bot_category."""

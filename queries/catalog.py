@@ -162,7 +162,7 @@ ENDPOINTS: Final = {entry.name: entry for entry in CATALOG if entry is not CACHE
 WITHOUT_ROUTE: Final = (
     rows("protocols", f.PROTOCOL, *_USUAL),
     rows("disguised", f.SIGNAL, f.VISITS, f.ALONE),
-    rows("left-out", f.DATE, f.STORED, f.FILES, f.OWN, f.DISGUISED, f.PROBES, f.NO_AGENT),
+    rows("left-out", f.DATE, f.STORED, f.FILES, f.OWN, f.DISGUISED, f.LOADED_AHEAD, f.PROBES, f.NO_AGENT),
     rows("left-out-requests", f.REASON, f.REQUESTED_AT, f.USER_AGENT, f.DOMAIN, f.PATH, f.STATUS),
     rows("visits-by-hour", f.DATE, f.HOUR, f.TOTAL_VISITS, *_BY_CLASS),
     rows("visits-by-month", f.MONTH, f.TOTAL_VISITS, *_BY_CLASS),

@@ -67,7 +67,10 @@ STORED = Field("stored", COUNT, "all stored requests, also those that are not co
 FILES = Field("files", COUNT, "of these, files, which count as well unless they are set aside")
 OWN = Field("own", COUNT, "of these, visits that are not counted because their owner excludes them")
 DISGUISED = Field("disguised", COUNT, "of these, requests under a browser's name that count as a bot's, by their day")
-REASON = Field("reason", TEXT, "file, own, disguised, probe or no_agent: why no number of people has the request")
+LOADED_AHEAD = Field("loaded_ahead", COUNT, "of these, pages that a browser loaded ahead and that were not opened")
+REASON = Field(
+    "reason", TEXT, "file, own, disguised, loaded_ahead, probe or no_agent: why no number of people has the request"
+)
 REQUESTED_AT = Field("visited_at", TIMESTAMP, "time of the request")
 USER_AGENT = Field("user_agent", TEXT, "the user agent as it was sent, or unknown")
 ALONE = Field("alone", COUNT, "of these, requests that showed nothing else")
@@ -103,7 +106,9 @@ IS_NEW = Field("is_new", FLAG, "whether this is the tool's first week in scope")
 CHANGE_PERCENTAGE = Field(
     "change_percentage", NUMBER, "change of visits from the week before, in percent", nullable=True
 )
-DETECTION_METHOD = Field("detection_method", TEXT, "ip_range, user_agent, referrer, utm, path, heuristic or behaviour")
+DETECTION_METHOD = Field(
+    "detection_method", TEXT, "ip_range, user_agent, referrer, utm, path, heuristic, header or behaviour"
+)
 SCORE = Field("score", NUMBER, "confidence as a number, 0 to 1", nullable=True)
 LAST_VISIT = Field("last_visit", TIMESTAMP, "time of the last request in scope")
 LINK_CREATED_AT = Field("created_at", TIMESTAMP, "when the link was created, if the links file has it", nullable=True)

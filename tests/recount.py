@@ -100,7 +100,9 @@ def recount(
 
 # Bots in disguise
 
-CONVICTING = ("probed", "outdated", "errors", "no_assets", "stale", "sweep", "no_fetch_metadata", "no_language")
+CONVICTING = (
+    "probed", "outdated", "errors", "no_assets", "stale", "sweep", "no_fetch_metadata", "no_language", "unfollowed",
+)  # fmt: skip
 FACTS = (
     "https", "plain_http", "fetch_absent", "fetch_sent", "navigation", "page_part", "loaded_ahead", "link_preview",
     "language_absent", "language_sent", "signed", "edge_automated", "edge_suspected", "edge_verified",
@@ -110,7 +112,7 @@ ASIDE = ("file", "own_address", "own_rule")
 LANDED = ("attacked", *FACTS, *ASIDE)
 BITS: Final = {
     "attacked": 1, "probed": 2, "outdated": 4, "errors": 8, "breadth": 16, "no_assets": 32, "stale": 64, "sweep": 128,
-    "scanned": 1 << 30, "no_fetch_metadata": 1 << 31, "no_language": 1 << 32,
+    "scanned": 1 << 30, "no_fetch_metadata": 1 << 31, "no_language": 1 << 32, "unfollowed": 1 << 33,
     **{fact: 256 << number for number, fact in enumerate((*FACTS, *ASIDE))},
 }  # fmt: skip
 LISTED: Final = sum(bit for name, bit in BITS.items() if name not in {*FACTS, *ASIDE})
@@ -120,6 +122,7 @@ DISGUISE: Final = {
 }  # fmt: skip
 
 
+PREFETCH: Final = DISGUISE | {"agent_kind": "prefetch", "detection_method": "header"}
 IMPOSTOR: Final = {
     "bot_category": "other_bot", "agent_kind": "other", "ai_source": None, "operator": None,
     "confidence": "contradicted", "detection_method": "behaviour",
@@ -129,11 +132,12 @@ IMPOSTOR: Final = {
 def as_seen(visit: Visit) -> Visit:
     """A visit with the class that everybody sees: a bot's if it is a person's with a signal that convicts.
 
-    A scanner under the name of an AI agent or crawler is another bot, unless its address was verified.
+    If it only was loaded ahead and never opened, it is a prefetch. A scanner under the name of an AI agent or crawler
+    is another bot, unless its address was verified.
     """
     has = {name for name, bit in BITS.items() if (visit.get("signals") or 0) // bit % 2}
-    if visit["bot_category"] in PEOPLE and has.intersection(CONVICTING):
-        return {**visit, **DISGUISE}
+    if visit["bot_category"] in PEOPLE and (convicting := has.intersection(CONVICTING)):
+        return {**visit, **(PREFETCH if convicting == {"unfollowed"} else DISGUISE)}
     named = visit["bot_category"] in {*AI, "search_crawler"} - PEOPLE and visit["agent"] is not None
     return {**visit, **IMPOSTOR} if "scanned" in has and named and visit["confidence"] != "verified" else visit
 
@@ -164,6 +168,7 @@ def signals(
     old = {visit["user_agent"] for visit in people if outdated(visit["user_agent"])}
     browsers = {visit["user_agent"] for visit in people if sends(visit["user_agent"])}
     headerless = {name: _headerless(visits, browsers, *facts) for name, facts in HEADERS.items()}
+    unfollowed = _unfollowed_pages(visits)
     told = []
     for visit in visits:
         names = set(by_visitor.get(visit["visitor"], ()))
@@ -175,6 +180,7 @@ def signals(
         is_stale = key in sites and visitor is not None and stale(visit["user_agent"])
         names |= {"stale"} if is_stale and (domain, visitor) not in loading else set()
         names |= {name for name, found in headerless.items() if (domain, visitor) in found}
+        names |= {"unfollowed"} if _is_ahead(visit) and _request(visit) in unfollowed else set()
         told.append(sum(BITS[name] for name in names))
     return told
 
@@ -256,6 +262,50 @@ def _signals_of_visitor(mine: Sequence[Visit], visits: Sequence[Visit], own_code
         "sweep": len(pages) >= 200 and seconds <= len(pages),
     }
     return {name for name, is_found in found.items() if is_found}
+
+
+def _request(visit: Visit) -> tuple[Any, ...]:
+    return visit["domain"] or "", visit["visitor"], visit["visited_at"], visit["path"]
+
+
+def _is_ahead(visit: Visit) -> bool:
+    """Whether a browser loaded a page ahead."""
+    return ((visit.get("signals") or 0) & (BITS["loaded_ahead"] | BITS["file"])) == BITS["loaded_ahead"]
+
+
+def _unfollowed_pages(visits: Sequence[Visit]) -> set[tuple[Any, ...]]:
+    """The pages that were loaded ahead and that nothing later of their visitor on their domain shows as opened."""
+    found = set()
+    for of_one in _grouped(visits, lambda visit: _request(visit)[:2]).values():
+        if of_one[0]["visitor"] is None:
+            continue
+        ahead = [visit for visit in of_one if _is_ahead(visit)]
+        here = [visit for visit in of_one if not (visit.get("signals") or 0) & BITS["loaded_ahead"]]
+        opened = [visit for visit in here if not _is_marked_file(visit)]
+        files = [visit for visit in here if _is_marked_file(visit) and not _is_of_the_page_before(visit, opened)]
+        found |= {_request(visit) for visit in ahead}
+        found -= {_request(visit) for visit in ahead if _is_followed(visit, ahead, opened, files)}
+    return found
+
+
+def _is_of_the_page_before(file: Visit, opened: Sequence[Visit]) -> bool:
+    ages = [file["visited_at"] - page["visited_at"] for page in opened]
+    return any(timedelta(0) <= age <= timedelta(seconds=2) for age in ages)
+
+
+def _is_followed(page: Visit, ahead: Sequence[Visit], opened: Sequence[Visit], files: Sequence[Visit]) -> bool:
+    """Whether the first sign of it comes within half an hour, and before anything newer was loaded ahead."""
+    at = page["visited_at"]
+    if any(other["visited_at"] == at and other["path"] > page["path"] for other in ahead):
+        return False
+    newer = min((other["visited_at"] for other in ahead if other["visited_at"] > at), default=datetime.max)
+    next_pages = [other for other in opened if other["visited_at"] > at]
+    first = min((other["visited_at"] for other in next_pages), default=datetime.max)
+    again = any(other["visited_at"] == first and other["path"] == page["path"] for other in next_pages)
+    until = at + timedelta(minutes=30)
+    return (first <= min(until, newer) and not again) or any(
+        at <= file["visited_at"] <= until and file["visited_at"] < min(newer, first) for file in files
+    )
 
 
 def _sites_with_assets(people: Sequence[Visit]) -> dict[tuple[str, str], list[int]]:
@@ -663,7 +713,7 @@ def _traffic_value_breakdown(question: Question) -> list[Row]:
 
 
 def _disguised(question: Question) -> list[Row]:
-    disguised = (visit for visit in question.visits if visit["agent_kind"] == "disguised")
+    disguised = (visit for visit in question.visits if visit["agent_kind"] in ("disguised", "prefetch"))
     found = [visit["signals"] & LISTED for visit in disguised]
     rows = [{"signal": "total", "visits": len(found), "alone": len(found)}]
     for name, bit in BITS.items():
@@ -681,6 +731,8 @@ def _reason_left_out(question: Question, visit: Visit) -> str | None:
         return "file"
     if visit["agent_kind"] == "disguised":
         return "disguised"
+    if visit["agent_kind"] == "prefetch":
+        return "loaded_ahead"
     if visit["bot_category"] in PEOPLE:
         return None
     return "probe" if visit["is_malicious"] else "no_agent" if visit["user_agent"] is None else None
@@ -691,7 +743,8 @@ def _is_marked_file(visit: Visit) -> bool:
 
 
 def _left_out(question: Question) -> list[Row]:
-    columns = {"own": "own", "disguised": "disguised", "probes": "probe", "no_agent": "no_agent"}
+    columns = {"own": "own", "disguised": "disguised", "loaded_ahead": "loaded_ahead", "probes": "probe"}
+    columns["no_agent"] = "no_agent"
     days = _grouped((visit for visit in question.stored if _passes(visit, question.scope)), itemgetter("day"))
     rows = []
     for day in question.days:

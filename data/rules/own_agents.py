@@ -14,7 +14,7 @@ MAX_ROWS: Final = 500
 MAX_TOKEN: Final = 100
 """Characters of a token. With as many of such tokens, the first user agent takes half a second."""
 _CONFIDENCES: Final = ("high", "medium", "low")
-_NOT_BY_AGENT: Final = ("referral", "disguised")
+_NOT_BY_AGENT: Final = ("referral", "disguised", "prefetch")
 """The kinds of visits that no user agent tells of."""
 _REMEDY: Final = "correct it, or remove the row."
 

@@ -40,6 +40,7 @@ def judge(
     patterns = {**read, "file_pattern": FILE_PATTERN}
     engine.execute(read_sql("data.tasks", "sql/suspects"), {**read, "bits": BITS})
     engine.execute(read_sql("data.tasks", "sql/judged_visitors"), {**patterns, "bits": BITS})
+    engine.execute(read_sql("data.tasks", "sql/unfollowed_pages"), {**read, "bits": BITS})
     engine.execute(read_sql("data.tasks", "sql/judged_agents"), patterns)
     last = max(day for day in days if day)
     until_memory_suffices(lambda parts: _know_browsers(engine, files, last, parts), _PARTS)

@@ -16,6 +16,9 @@ CREATE MACRO reason_aside(signals) AS
 CREATE MACRO is_disguised(landed_category, signals) AS
     coalesce(getvariable('behaviour'), FALSE) AND is_person(landed_category) AND convicts(signals);
 
+-- Of those: what a browser loaded ahead and that was not opened, unless another signal convicts it, too.
+CREATE MACRO is_prefetch(signals) AS (coalesce(signals, 0) & convicting_signals()) = unfollowed_signal();
+
 -- Whose name is taken back: a visit under the name of an AI agent or a search crawler, of a visitor who scanned that day. The
 -- name is kept, as of those whose address contradicts it; an address that was verified is believed.
 CREATE MACRO is_impostor(landed_category, agent, confidence, signals) AS
@@ -28,6 +31,7 @@ CREATE MACRO is_impostor(landed_category, agent, confidence, signals) AS
 CREATE MACRO reason_left_out(aside, bot_category, agent_kind, is_malicious, user_agent) AS CASE
     WHEN aside IS NOT NULL THEN aside
     WHEN agent_kind = 'disguised' THEN 'disguised'
+    WHEN agent_kind = 'prefetch' THEN 'loaded_ahead'
     WHEN is_person(bot_category) THEN NULL
     WHEN is_malicious THEN 'probe'
     WHEN user_agent IS NULL THEN 'no_agent' END;

@@ -15,12 +15,14 @@ CREATE VIEW scope AS SELECT unnest(CAST(getvariable('scope') AS scope)) WHERE ge
 CREATE MACRO read_visits_with_aside(visit_files) AS TABLE
 SELECT * EXCLUDE (disguised, impostor) REPLACE (
     CASE WHEN disguised OR impostor THEN 'other_bot' ELSE bot_category END AS bot_category,
-    CASE WHEN disguised THEN 'disguised' WHEN impostor THEN 'other' ELSE agent_kind END AS agent_kind,
+    CASE WHEN disguised AND is_prefetch(signals) THEN 'prefetch' WHEN disguised THEN 'disguised'
+        WHEN impostor THEN 'other' ELSE agent_kind END AS agent_kind,
     CASE WHEN disguised OR impostor THEN NULL ELSE ai_source END AS ai_source,
     CASE WHEN disguised THEN NULL ELSE agent END AS agent,
     CASE WHEN disguised OR impostor THEN NULL ELSE operator END AS operator,
     CASE WHEN disguised THEN 'medium' WHEN impostor THEN 'contradicted' ELSE confidence END AS confidence,
-    CASE WHEN disguised OR impostor THEN 'behaviour' ELSE detection_method END AS detection_method,
+    CASE WHEN disguised AND is_prefetch(signals) THEN 'header' WHEN disguised OR impostor THEN 'behaviour'
+        ELSE detection_method END AS detection_method,
     CASE WHEN disguised THEN 'bot' ELSE device_type END AS device_type,
     signals & listed_signals() AS signals
 ), bot_category AS landed_category, aside_bits(signals) AS aside_bits,

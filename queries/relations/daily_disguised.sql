@@ -1,7 +1,7 @@
--- Visits of each day that landed as people's and are bots in disguise, by the bits of their signals.
+-- Visits of each day that landed as people's and are bots in disguise or prefetches, by the bits of their signals.
 CREATE VIEW daily_disguised_counted AS
 SELECT for_domain, day, signals, count(*) AS visits
-FROM visits_to_count('daily_disguised') WHERE agent_kind = 'disguised' GROUP BY ALL;
+FROM visits_to_count('daily_disguised') WHERE agent_kind IN ('disguised', 'prefetch') GROUP BY ALL;
 
 CREATE VIEW daily_disguised_stored AS
 SELECT for_domain, day, signals, visits FROM rollup_rows('daily_disguised');

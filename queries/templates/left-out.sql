@@ -1,11 +1,13 @@
 -- Stored requests on every day of the range, files among them, and what is in no number of people for another reason: own
--- visits, which are not counted, and bots by more than their names (disguised, probes, without a user agent).
+-- visits, which are not counted, and bots by more than their names (disguised, loaded ahead and not
+-- opened, probes, without a user agent).
 SELECT
     days_in_scope.day AS date,
     total(visits) AS stored,
     total_if(visits, is_file) AS files,
     total_if(visits, reason = 'own') AS own,
     total_if(visits, reason = 'disguised') AS disguised,
+    total_if(visits, reason = 'loaded_ahead') AS loaded_ahead,
     total_if(visits, reason = 'probe') AS probes,
     total_if(visits, reason = 'no_agent') AS no_agent
 FROM days_in_scope LEFT JOIN (

@@ -29,7 +29,10 @@ REQUESTS: Final = ENTRIES["left-out-requests"]
 PAGE: Final = Page(
     PATH, "Left out of people", "Requests that are not counted, and bots that more than a name gives away.", ()
 )
-REASONS: Final = {"file": "file", "own": "own", "disguised": "disguised", "probe": "probe", "no_agent": "no user agent"}
+REASONS: Final = {
+    "file": "file", "own": "own", "disguised": "disguised", "loaded_ahead": "loaded ahead", "probe": "probe",
+    "no_agent": "no user agent",
+}  # fmt: skip
 """Why a request is left out, as the page says it."""
 KINDS: Final = {"address": "Address", "agent": "User agent", "path": "Path"}
 Rows = Sequence[Mapping[str, Any]]
@@ -161,7 +164,10 @@ def parts_of(days: Rows, requests: Rows, today: str, *, is_aside: bool) -> tuple
         ("not-counted", "Not counted", "Stored, but in no number of other pages.", aside),
         (
             "bots", "Counted as bots", "By what they asked for or did, whatever their agents are called.",
-            {"disguised": "Disguised", "probes": "Probes", "no_agent": "No user agent"},
+            {
+                "disguised": "Disguised", "loaded_ahead": "Loaded ahead", "probes": "Probes",
+                "no_agent": "No user agent",
+            },
         ),
     )  # fmt: skip
     whole = [row for row in days if row["date"] < today]

@@ -26,9 +26,9 @@ def test_masks_have_the_bits_of_their_signals():
 
 JUDGING = (
     "suspects", "judged_visitors", "judged_agents", "people_agents", "stale_visitors", "headerless_visitors",
-    "judged_visits",
+    "judged_visits", "unfollowed_pages",
 )  # fmt: skip
-JUDGED = (6, "2def1bf4f353")
+JUDGED = (7, "b85dd1b55dd3")
 """The version of the signals, and the digest of what it stands for. Past days are judged again by a new version."""
 
 

@@ -64,6 +64,7 @@ ERRORS = (400, 404, 499, 500, 503, 599, 600, 999)
 APPS = ("android-app://com.google.android.gm", "t.co", "not.co", "gemini.google.com")
 OPERATED = ("ai_source", "operator")
 ASIDE = (BITS["file"], BITS["file"] | 2, BITS["own_address"], BITS["own_rule"] | BITS["file"])
+BITS_OF_DAYS = (1 << 30, 1 << 30 | 2, 1 << 33, 1 << 33 | 2)
 COLUMNS = {
     **{field.name: maybe_words for field in VISITS if field.type == "string" and field.name not in OPERATED},
     "visited_at": moments(),
@@ -92,7 +93,7 @@ COLUMNS = {
     "is_malicious": st.booleans(),
     "bytes_sent": one_of(None, 0, 1, 1 << 40),
     "utc_offset": one_of(None, 0, -720, -210, 345, 840),
-    "signals": one_of(None, 0, 1, 2, 4, 8, 16, 17, 32, 63, 256, 1 << 21, 257 | 1024, 1 << 30, 1 << 30 | 2, *ASIDE),
+    "signals": one_of(None, 0, 1, 2, 4, 8, 16, 17, 32, 63, 256, 1 << 21, 257 | 1024, *BITS_OF_DAYS, *ASIDE),
 }
 FILES = ("counted", "aside", "switched")
 """Whether files are set aside: never, always, or only at last."""

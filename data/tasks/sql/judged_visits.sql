@@ -10,7 +10,8 @@ SELECT visits.* EXCLUDE (day) REPLACE (
     | CASE WHEN old_agents.outdated_since <= visits.day THEN $bits.outdated ELSE 0 END
     | CASE WHEN bare_agents.agent IS NULL THEN 0 ELSE $bits.no_assets END
     | CASE WHEN stale_visitors.visitor IS NULL THEN 0 ELSE $bits.stale END
-    | coalesce(headerless_visitors.signals, 0) AS signals
+    | coalesce(headerless_visitors.signals, 0)
+    | CASE WHEN unfollowed_pages.visit IS NULL THEN 0 ELSE $bits.unfollowed END AS signals
 )
 FROM visits
 LEFT JOIN judged_visitors USING (day, visitor)
@@ -22,6 +23,8 @@ LEFT JOIN stale_visitors ON stale_visitors.site = hash(visits.day, coalesce(visi
     AND stale_visitors.visitor = visits.visitor
 LEFT JOIN headerless_visitors ON headerless_visitors.site = hash(visits.day, coalesce(visits.domain, ''))
     AND headerless_visitors.visitor = visits.visitor
+LEFT JOIN unfollowed_pages ON unfollowed_pages.visit = CASE WHEN visits.signals & $bits.loaded_ahead <> 0
+    THEN hash(hash(visits.day, coalesce(visits.domain, '')), visits.visitor, visits.visited_at, hash(visits.path)) END
 WHERE ($first_key IS NULL
         OR create_sort_key(output, 'ASC NULLS LAST', short_code, 'ASC NULLS LAST', visited_at, 'ASC NULLS LAST')
             >= $first_key::BLOB)

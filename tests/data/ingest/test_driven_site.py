@@ -7,10 +7,7 @@ from collections import Counter
 import pytest
 
 from data.signals import BITS
-from tests.support.forks import ROOT
-
-DRIVEN = ROOT.parent / "shared/data/driven/nginx"
-needs_driven = pytest.mark.skipif(not DRIVEN.exists(), reason="the logs of the driven site are not here")
+from tests.support.driven import DRIVEN, needs_driven
 
 SPECIAL = {
     21: {"fetch_sent", "loaded_ahead"},  # <link rel=prefetch>: no-cors, empty

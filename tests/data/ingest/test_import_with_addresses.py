@@ -16,7 +16,7 @@ from data.logs.reported import Submission
 from data.rules.geoip import CountryDatabase
 from data.store.pending import flush_all
 from tests.support.addresses import FETCHED, PROXIES, ROAMING, country_database, fetch_lists
-from tests.support.forks import ROOT
+from tests.support.driven import DRIVEN, needs_driven
 from tests.support.lakes import everything_in, rows_of
 from tests.support.tables import tables
 from tests.support.user_agents import CHROME, GPTBOT
@@ -246,9 +246,6 @@ def test_all_spellings_of_an_address_are_one_visitor(lake, tmp_path, address, sp
 
 
 # Behind a proxy
-
-DRIVEN = ROOT.parent / "shared/data/driven/nginx"
-needs_driven = pytest.mark.skipif(not DRIVEN.exists(), reason="the logs of the driven site are not here")
 
 
 def test_nginx_main_format_behind_a_proxy_has_its_clients(lake, load):

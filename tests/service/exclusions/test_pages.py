@@ -16,6 +16,7 @@ FILE, OWN = {"path": "/a.css", "signals": BITS["file"]}, {"path": "/mine", "sign
 PROBE = {"path": "/.env", "is_malicious": True, "bot_category": "other_bot", "user_agent": "zgrab/0.x"}
 SILENT = {"path": "/quiet", "bot_category": "other_bot", "user_agent": None}
 DISGUISED = {"path": "/swept", "signals": BITS["sweep"], "user_agent": "Firefox"}
+AHEAD = {"path": "/next", "signals": BITS["loaded_ahead"] | BITS["unfollowed"]}
 NETWORK = Exclusion("address", "203.0.113.0/24")
 
 
@@ -67,14 +68,19 @@ def test_files_that_are_aside_are_not_counted(lake, acme):
 
 
 def test_bots_are_counted_by_what_gives_them_away(lake, acme):
-    store(lake, PROBE, PROBE, PROBE, SILENT, DISGUISED, DISGUISED, {}, {"bot_category": "other_bot"})
-    assert facts(acme, "bots") == {"disguised": 2, "probes": 3, "no_agent": 1}
+    store(lake, PROBE, PROBE, PROBE, SILENT, DISGUISED, DISGUISED, AHEAD, {}, {"bot_category": "other_bot"})
+    assert facts(acme, "bots") == {"disguised": 2, "loaded_ahead": 1, "probes": 3, "no_agent": 1}
 
 
 def test_requests_have_their_path_and_their_agent(lake, acme):
     store(lake, OWN, PROBE, SILENT, {})
     assert requests(acme, "not-counted") == ["go.example/mineMozilla/5.0"]
     assert requests(acme, "bots") == ["go.example/quietno user agent", "go.example/.envzgrab/0.x"]
+
+
+def test_a_request_says_that_it_was_loaded_ahead(lake, acme):
+    store(lake, AHEAD)
+    assert "loaded ahead" in acme.read(PAGE).one("section", id="bots").one("div", class_="requests").text
 
 
 def test_twenty_requests_of_each_part_are_shown(lake, acme):

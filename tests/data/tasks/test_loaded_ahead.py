@@ -1,0 +1,57 @@
+"""Pages that a browser loaded ahead: which of them a past day shows as opened. test_judging.py recounts them."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from data.signals import BITS
+from data.tasks.compaction import Compactor
+from tests.support.lakes import rows_of
+from tests.support.visits import land, visit
+
+NOON = datetime(2026, 3, 4, 12)
+AHEAD, FILE = BITS["loaded_ahead"], BITS["file"]
+
+
+def judged(lake, requests, **columns):
+    """Which paths of what is loaded ahead are unfollowed, of requests by second: a `+` before it, a file has a dot."""
+    visits = []
+    for second, path in requests:
+        bits = (AHEAD if path.startswith("+") else 0) | (FILE if "." in path else 0)
+        common = {"visited_at": NOON + timedelta(seconds=second), "visitor": 1, "short_code": None}
+        visits.append(visit(**common | {"path": path.removeprefix("+"), "signals": bits or None} | columns))
+    land(lake, "acme", visits)
+    Compactor(lake, lambda: datetime(2026, 3, 5, 8, tzinfo=UTC)).run()
+    return sorted(row["path"] for row in rows_of(lake) if row["signals"] & BITS["unfollowed"])
+
+
+EXAMPLES = {
+    "nothing follows": ([(0, "/"), (1, "+/a")], ["/a"]),
+    "files of the page before follow": ([(0, "/"), (1, "+/a"), (2, "/x.png")], ["/a"]),
+    "a later file follows": ([(0, "/"), (1, "+/a"), (2.1, "/x.png")], []),
+    "a file follows with no page before": ([(0, "+/a"), (0, "/x.png")], []),
+    "only the newest is opened": ([(0, "/"), (1, "+/a"), (1.5, "+/b"), (9, "/x.png")], ["/a"]),
+    "of one moment, the last by path is newest": ([(0, "/"), (0, "+/b"), (0, "+/a"), (9, "/x.png")], ["/a"]),
+    "one after the other is opened": ([(0, "/"), (9, "+/a"), (9.2, "/x.png"), (20, "+/b"), (20.2, "/y.png")], []),
+    "files of what is loaded ahead show nothing": ([(0, "/"), (1, "+/a"), (4, "+/x.png")], ["/a"]),
+    "the next page follows": ([(0, "/"), (1, "+/a"), (1800, "/b")], []),
+    "the next page is of another stay": ([(0, "/"), (1, "+/a"), (1802, "/b")], ["/a"]),
+    "a file is of another stay": ([(0, "/"), (1, "+/a"), (1802, "/x.png")], ["/a"]),
+    "the page is asked for again": ([(0, "/"), (1, "+/a"), (9, "/a"), (9.5, "/x.png")], ["/a"]),
+    "a page of the same moment came before": ([(1, "/"), (1, "+/a"), (1, "/x.png")], ["/a"]),
+}
+
+
+@pytest.mark.parametrize(("requests", "unfollowed"), EXAMPLES.values(), ids=EXAMPLES)
+def test_what_follows_shows_which_pages_were_opened(lake, requests, unfollowed):
+    assert judged(lake, requests) == unfollowed
+
+
+@pytest.mark.parametrize("other", [{"visitor": 2}, {"domain": "other.example"}], ids=["visitor", "domain"])
+def test_others_open_nothing_of_a_visitor(lake, other):
+    land(lake, "acme", [visit(visited_at=NOON + timedelta(minutes=1), path="/b", **{"visitor": 1} | other)])
+    assert judged(lake, [(0, "/"), (1, "+/a")]) == ["/a"]
+
+
+def test_of_visits_without_an_address_nothing_is_known(lake):
+    assert judged(lake, [(0, "/"), (1, "+/a")], visitor=None) == []
