@@ -8,7 +8,7 @@ once it is past, by facts, too, in data/tasks/judging.py.
 
 from typing import Final, Literal, NamedTuple
 
-BEHAVIOUR_VERSION: Final = 7
+BEHAVIOUR_VERSION: Final = 8
 """The version of what days are judged by. Raise it with every change of what a signal means; 0: not judged.
 
 It is stored with each file. Days that an earlier version judged are judged again, by a server, by `traffic compact` and
@@ -55,7 +55,7 @@ SIGNALS: Final = (
     ),
     Signal(
         "sweep", 128, "judging", convicts=True,
-        meaning="its visitor opened two hundred and more pages, one every second or faster",
+        meaning="its visitor opened 200 and more pages, one every second or faster, or 800, one every three",
     ),
     Signal(
         "scanned", 1 << 30, "judging", convicts=False,

@@ -259,7 +259,7 @@ def _signals_of_visitor(mine: Sequence[Visit], visits: Sequence[Visit], own_code
         or any((visit.get("signals") or 0) & 1 for visit in mine),
         "errors": counted >= 5 and 5 * len(unexcused) >= 4 * counted,
         "breadth": len(pages) >= 30 and seconds <= 3 * len(pages),
-        "sweep": len(pages) >= 200 and seconds <= len(pages),
+        "sweep": len(pages) >= 200 and seconds <= len(pages) * (3 if len(pages) >= 800 else 1),
     }
     return {name for name, is_found in found.items() if is_found}
 

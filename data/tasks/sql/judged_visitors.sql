@@ -49,7 +49,8 @@ WITH answered AS (
         | CASE WHEN scanned THEN $bits.scanned ELSE 0 END
         | CASE WHEN found + missing >= 5 AND missing >= 4 * found THEN $bits.errors ELSE 0 END
         | CASE WHEN pages >= 30 AND seconds <= 3 * pages THEN $bits.breadth ELSE 0 END
-        | CASE WHEN pages >= 200 AND seconds <= pages THEN $bits.sweep ELSE 0 END AS signals
+        | CASE WHEN pages >= 200 AND seconds <= pages OR pages >= 800 AND seconds <= 3 * pages THEN $bits.sweep
+            ELSE 0 END AS signals
     FROM evidence
 )
 SELECT day, visitor, CAST(signals AS BIGINT) AS signals FROM judged WHERE signals <> 0

@@ -163,6 +163,17 @@ def test_an_office_of_a_hundred_stays_human_beside_a_scanner(lake):
     assert all(recount.as_seen(row)["bot_category"] == "human" for row in rows_of(lake) if row["visitor"] == 7)
 
 
+WALKS = [(200, 1, True), (200, 3, False), (799, 3, False), (800, 3, True), (800, 4, False)]
+"""Pages, the seconds from one to the next, and whether that is a sweep."""
+
+
+@pytest.mark.parametrize(("pages", "pause", "is_sweep"), WALKS)
+def test_a_walk_over_many_pages_is_a_sweep(lake, pages, pause, is_sweep):
+    land(lake, "acme", [at(number * pause, path=f"/p{number}") for number in range(pages)])
+    judge(lake)
+    assert ("sweep" in told(lake, "visitor")[1]) is is_sweep
+
+
 LOGIN = [("/wp-admin", 301), ("/wp-admin/", 302), ("/wp-login.php", 200)]
 
 
