@@ -6,8 +6,11 @@ from collections import Counter
 
 import pytest
 
+from data.ingest.importer import Importer, Options
 from data.signals import BITS
+from data.tasks.compaction import Compactor
 from tests.support.driven import DRIVEN, needs_driven
+from tests.support.lakes import rows_of
 
 SPECIAL = {
     21: {"fetch_sent", "loaded_ahead"},  # <link rel=prefetch>: no-cors, empty
@@ -56,3 +59,12 @@ def test_a_driven_log_has_the_facts_of_who_sent_it(logs):
 def test_a_log_behind_a_proxy_does_not_take_its_scheme(logs, name):
     logs.load((DRIVEN / name).read_bytes())
     assert {visit["signals"] for visit in logs.visits()} == {BITS["fetch_absent"] | BITS["language_absent"]}
+
+
+@needs_driven
+def test_people_of_a_driven_log_lack_no_header(lake):
+    Importer(lake).run(DRIVEN / "rich.log", Options("acme", "go.acme.example"))
+    assert Compactor(lake).run().judged == 1
+    lacking = [row for row in rows_of(lake) if row["signals"] & (BITS["no_fetch_metadata"] | BITS["no_language"])]
+    assert Counter(row["path"] for row in lacking if row["status"] == 200) == {"/": 1}  # of the scanner
+    assert len({row["visitor"] for row in lacking}) == 1
