@@ -22,8 +22,8 @@ _AGENTS_AT_ONCE: Final = 10_000
 _OLD: Final = pa.schema([("agent", pa.uint64()), ("stale_since", pa.date32()), ("outdated_since", pa.date32())])
 _FETCHING: Final = pa.schema([("agent", pa.uint64())])
 _releases: Final = cache(BrowserReleases)
-_engines: Final = cache(BrowserEngines)
 """The rules, which are loaded when the first day is judged."""
+_engines: Final = cache(BrowserEngines)
 _PARTS: Final = (1, 16, 256)
 """In how many parts user agents are looked at: the next number is tried when memory was not enough."""
 

@@ -4,9 +4,10 @@
 -- page. Each such request shows at most the newest page that was loaded ahead before it, for half an hour. A page asked for
 -- again was not opened from what was loaded, and a file within two seconds of a page that was opened is that page's.
 -- Of the same moment, a page comes before what is loaded ahead, and of what is loaded ahead, the last by its path is newest.
+-- Visits are not materialized, which would read all columns of all of them.
 -- Parameters: files, days, bits.
 CREATE OR REPLACE TEMP TABLE unfollowed_pages AS
-WITH visits AS (
+WITH visits AS NOT MATERIALIZED (
     SELECT
         hash($days[1 + CAST(file_index AS BIGINT)], coalesce(domain, '')) AS site, visitor, visited_at, path,
         coalesce(signals, 0) & $bits.file <> 0 AS is_file,
