@@ -220,7 +220,7 @@ def long_texts(made, tmp_path):
 
 def test_long_texts_are_merged_in_ranges_when_memory_is_short(long_texts, monkeypatch):
     """Anybody on the internet can send them, and without this, nothing of that day would ever be merged."""
-    monkeypatch.setattr(engines, "MIN_MEMORY", 14 << 20)
+    monkeypatch.setattr(engines, "MIN_MEMORY", 17 << 20)
     before = rows_of(long_texts)
     with monkeypatch.context() as patch:
         patch.setattr(compaction, "_RANGES", (1,))
