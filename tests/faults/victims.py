@@ -44,6 +44,13 @@ def everything(folder):
         return visits(lake)
 
 
+def classified_and_judged(folder):
+    """The visits of each organization and day as they are classified, and what they were judged, which comes after."""
+    days = everything(folder)
+    judged = {(*day, "signals"): [row["signals"] for row in rows] for day, rows in days.items()}
+    return {day: [row | {"signals": None} for row in rows] for day, rows in days.items()} | judged
+
+
 def by_log(folder):
     """How many visits of each log, or of each reported batch, there are."""
     with opened(folder / "lake") as lake:
@@ -348,7 +355,7 @@ VICTIMS = (
     Victim("follow", rotated_log, ("lake", "a.log"), by_log, "followed", "follow"),
     Victim("follow of a folder", dropped_logs, ("follow", "drop", "--once", *INTO), by_log, "3 objects read"),
     Victim("compact", many_files, ("compact", "--lake", "lake"), told="Merged"),
-    Victim("reclassify", other_rules, ("reclassify", "--lake", "lake"), told="reclassified"),
+    Victim("reclassify", other_rules, ("reclassify", "--lake", "lake"), classified_and_judged, "reclassified"),
     Victim("keys create", lambda folder: None, ("keys", "create", "--org", "acme", "--name", "test", "--lake", "lake"),
            names_of_keys, "tak_"),
     Victim("links import", links_file,

@@ -126,7 +126,7 @@ def follow(root, path, domain=""):
 def approve(root, job_id):
     """Approve a job, as pages and API do."""
     try:
-        with opened_jobs(Path(root)) as jobs:
+        with opened_jobs(Path(root), must_write=True) as jobs:
             record = jobs.act("acme", job_id, APPROVE_FIX, COMMAND_LINE, utc_now())
     except JobConflict as error:
         sys.exit(str(error))
