@@ -5,9 +5,7 @@ from typing import NamedTuple
 from data import Lake
 from data.progress import Progress, ignore_progress
 from data.signals import BITS
-from data.sql import read_sql
-from data.store.engines import rewriting_engine
-from data.store.rewriting import partitions, readable
+from data.store.status import count_with_bits
 from data.tasks.compaction import COMMAND_THREADS, Compactor
 from data.tasks.reclassification import ReasonChange, Reclassifier
 from queries import RollupBuilder
@@ -28,14 +26,10 @@ def plan_files(lake: Lake, organization: str, progress: Progress = ignore_progre
     Raises LakeDamaged for a damaged file.
     """
     found = Reclassifier(lake).run([organization], dry_run=True, progress=progress)
-    stored = files = 0
-    with rewriting_engine(lake.staging) as engine:
-        for _, of_day in partitions(lake, organization):
-            asked = {"files": readable(lake, *of_day), "bit": BITS["file"]}
-            ((visits, marked),) = engine.execute(read_sql("data.tasks", "sql/count_files"), asked).fetchall()
-            stored, files = stored + visits, files + marked
+    stored = lake.manifest.files.live(organization)
+    marked = count_with_bits(lake, stored, BITS["file"]) or 0
     new = found.reasons[ReasonChange("file", is_set=True)] - found.reasons[ReasonChange("file", is_set=False)]
-    return FilesPlan(stored, files + new, found.rewritten, found.changed)
+    return FilesPlan(sum(file.visits for file in stored), marked + new, found.rewritten, found.changed)
 
 
 def switch_files(lake: Lake, organization: str, *, aside: bool, progress: Progress = ignore_progress) -> None:

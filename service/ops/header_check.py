@@ -2,12 +2,9 @@
 
 from typing import Final
 
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
-
 from data import Lake
-from data.disk.files import READ_ERRORS
 from data.signals import BITS
+from data.store.status import count_with_bits
 from data.text import plural
 
 _TOLD: Final = BITS["fetch_sent"] | BITS["fetch_absent"]
@@ -29,10 +26,6 @@ def headers_in_words(lake: Lake) -> str:
 def _has_fetch_metadata(lake: Lake, organization: str) -> bool | None:
     """Whether one file of an organization's newest day tells of them; None without visits, or if it is damaged."""
     span = lake.manifest.files.span(organization)
-    for file in lake.manifest.files.live(organization, span[1], span[1])[:1] if span else ():
-        try:
-            signals = pq.read_table(lake.root / file.path, columns=["signals"], partitioning=None)["signals"]
-        except READ_ERRORS:
-            return None  # `traffic verify` reports it
-        return bool(pc.any(pc.not_equal(pc.bit_wise_and(pc.fill_null(signals, 0), _TOLD), 0)).as_py())
-    return None
+    files = lake.manifest.files.live(organization, span[1], span[1])[:1] if span else []
+    told = count_with_bits(lake, files, _TOLD) if files else None
+    return None if told is None else told > 0
