@@ -145,10 +145,12 @@ def large_file_share(lake: Lake, organization: str, first: date, last: date, tod
     if lake.manifest.exclusions.are_files_aside(organization):
         return None
     stored = lake.manifest.files.live(organization, first, last)
-    over = [file for file in stored if file.day < today] or stored
-    newest = [file for file in over if file.day == max(file.day for file in over)]
+    if not stored:
+        return None
+    day = max([file.day for file in stored if file.day < today], default=stored[-1].day)
+    newest = [file for file in stored if file.day == day]
     visits, files = sum(file.visits for file in newest), count_with_bits(lake, newest, BITS["file"]) or 0
-    return FileShare(newest[0].day, visits, files) if 3 * files > visits else None
+    return FileShare(day, visits, files) if 3 * files > visits else None
 
 
 def marks_all_files(lake: Lake, organization: str) -> bool:
