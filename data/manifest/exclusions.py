@@ -2,7 +2,7 @@
 
 import sqlite3
 from datetime import UTC, datetime
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from data.manifest.clock import format_time
 from data.manifest.database import Database
@@ -10,8 +10,6 @@ from data.manifest.organizations import begin_epoch
 from data.rules.exclusions import ExcludedVisits, Exclusion
 from data.signals import BITS, OWN
 from data.visits import check_organization
-
-_COLUMNS: Final = "organization, kind, value, added_at"
 
 
 class ExclusionRecord(NamedTuple):
@@ -65,7 +63,10 @@ class Exclusions:
         """Add a rule. Returns whether it is new. Raises BadInput for a bad name of an organization."""
         row = [check_organization(organization), *exclusion, format_time(datetime.now(UTC))]
         with self._database.transaction() as db:
-            return db.execute(f"INSERT OR IGNORE INTO exclusions ({_COLUMNS}) VALUES (?, ?, ?, ?)", row).rowcount > 0
+            added = db.execute(
+                "INSERT OR IGNORE INTO exclusions (organization, kind, value, added_at) VALUES (?, ?, ?, ?)", row
+            )
+            return added.rowcount > 0
 
     def remove(self, organization: str, exclusion: Exclusion) -> bool:
         """Remove a rule. Returns whether it was there."""

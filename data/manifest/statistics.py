@@ -42,9 +42,7 @@ class OrganizationStatus:
     pending_visits: int = 0  # acknowledged, not yet in a file
     oldest_pending_at: datetime | None = None
     outdated_days: int = 0  # past days that an earlier version of the signals judged
-    counted_visits: int | None = (
-        0  # of `visits`, those that answers count; data/store/status.py reads it (None: unknown)
-    )
+    counted_visits: int | None = 0  # of `visits`, those that answers count; None: unknown
 
 
 class FileCounts(NamedTuple):

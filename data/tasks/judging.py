@@ -43,12 +43,12 @@ def judge(
     engine.execute(read_sql("data.tasks", "sql/unfollowed_pages"), {**read, "bits": BITS})
     engine.execute(read_sql("data.tasks", "sql/judged_agents"), patterns)
     last = max(day for day in days if day)
-    until_memory_suffices(lambda parts: _know_browsers(engine, files, last, parts), _PARTS)
+    until_memory_suffices(lambda parts: _register_browsers(engine, files, last, parts), _PARTS)
     engine.execute(read_sql("data.tasks", "sql/stale_visitors"), patterns)
     engine.execute(read_sql("data.tasks", "sql/headerless_visitors"), {**read, "bits": BITS})
 
 
-def _know_browsers(engine: duckdb.DuckDBPyConnection, files: Sequence[str], last: date, parts: int) -> None:
+def _register_browsers(engine: duckdb.DuckDBPyConnection, files: Sequence[str], last: date, parts: int) -> None:
     """Register people's user agents, by their hash: the old ones, and those that send all headers.
 
     The old ones are stale up to a day, each with the day since which it is outdated.

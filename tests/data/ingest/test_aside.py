@@ -121,13 +121,24 @@ COUNTED = [
 ]  # fmt: skip
 
 
-def test_visits_of_a_log_are_counted_by_rule(lake, tmp_path):
+@pytest.fixture
+def importer(lake):
+    """An importer into a lake with rules for own visits."""
     exclude(lake)
+    importer = Importer(lake)
+    yield importer
+    importer.readers.close()
+
+
+@pytest.fixture
+def own_log(tmp_path):
     log = tmp_path / "access.json"
     log.write_text("".join(f"{line}\n" for line in lines_of(OWN)))
-    importer = Importer(lake)
-    summary = importer.run(log, Options("acme"))
-    importer.readers.close()
+    return log
+
+
+def test_visits_of_a_log_are_counted_by_rule(lake, importer, own_log):
+    summary = importer.run(own_log, Options("acme"))
     assert set_aside(lake) == COUNTED == sorted((*rule, visits) for rule, visits in summary.excluded.items())
 
 
@@ -138,24 +149,14 @@ def test_live_visits_are_counted_by_rule(lake):
     assert set_aside(lake) == COUNTED
 
 
-def test_a_log_imported_again_is_not_counted_again(lake, tmp_path):
-    exclude(lake)
-    log = tmp_path / "access.json"
-    log.write_text("".join(f"{line}\n" for line in lines_of(OWN)))
-    importer = Importer(lake)
+def test_a_log_imported_again_is_not_counted_again(lake, importer, own_log):
     for _ in range(2):
-        importer.run(log, Options("acme"))
-    importer.readers.close()
+        importer.run(own_log, Options("acme"))
     assert set_aside(lake) == COUNTED
 
 
-def test_a_preview_counts_nothing_by_rule(lake, tmp_path):
-    exclude(lake)
-    log = tmp_path / "access.json"
-    log.write_text("".join(f"{line}\n" for line in lines_of(OWN)))
-    importer = Importer(lake)
-    summary = importer.run(log, Options("acme"), dry_run=True)
-    importer.readers.close()
+def test_a_preview_counts_nothing_by_rule(lake, importer, own_log):
+    summary = importer.run(own_log, Options("acme"), dry_run=True)
     assert (summary.excluded.total(), {visits for *_, visits in set_aside(lake)}) == (8, {0})
 
 
