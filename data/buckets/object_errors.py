@@ -1,4 +1,4 @@
-"""What is wrong with a place that keeps objects, in words: which object or bucket, which answer, and what helps."""
+"""Describes errors of object stores: the object or bucket, the response, and the remedy."""
 
 import re
 from datetime import timedelta
@@ -15,9 +15,9 @@ _REMEDIES: Final = {
     "SlowDown": "the store asks to be asked less often",
     **dict.fromkeys(("401", "403"), _KEYS),
 }
-"""What helps, by the code of an answer or by its status."""
+"""The remedy, by the error code of a response or by its status."""
 _ONE_OBJECT: Final = frozenset({"AccessDenied", "InvalidObjectState", "NoSuchKey"})
-"""Codes that may be true of one object only."""
+"""Codes that may concern a single object."""
 
 
 class TargetUnavailable(TrafficError):

@@ -18,9 +18,9 @@ from data.buckets.object_errors import TargetUnavailable, unavailable
 _ATTEMPTS: Final = 4
 _PIECE_BYTES: Final = 1 << 16
 _MAX_BYTES: Final = 1 << 24
-"""Of an answer, which has a thousand keys at most."""
+"""The maximum size of a response, which lists at most a thousand keys."""
 _UNKNOWN: Final = frozenset({400, 404, 405, 501})
-"""How stores answer what they do not have."""
+"""The statuses by which stores refuse an operation that they lack."""
 
 
 class ListedObject(NamedTuple):

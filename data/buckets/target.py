@@ -27,7 +27,7 @@ _TIMEOUT: Final = timedelta(seconds=30)
 _SINGLE_PUT_BYTES: Final = 64_000_000
 _SMALL_BYTES: Final = 8_000_000
 _LARGE_PUTS: Final = threading.Lock()
-"""What is larger is put one after the other, since a single put holds all of it in memory."""
+"""Larger objects are uploaded one at a time, since a single upload holds all of its content in memory."""
 _ABORTS: Final = 4
 _DELETED_AT_ONCE: Final = 1_000
 PARTIAL: Final = ".partial-"
@@ -112,7 +112,7 @@ class Folder:
         return ""
 
     def unfinished_uploads(self) -> tuple[str, ...]:
-        """The keys of uploads that were not finished, whose parts the target keeps."""
+        """The keys of unfinished uploads, whose parts the target still stores."""
         return ()
 
     def abort_uploads(self) -> None:

@@ -19,7 +19,7 @@ NETWORK: Final = frozenset({
 """File systems of other machines, as Linux names them in /proc/self/mountinfo (proc_pid_mountinfo(5))."""
 
 READ_ERRORS: Final = (OSError, ValueError, OverflowError, pa.ArrowException)
-"""What reading a Parquet file raises when it is missing or damaged; ValueError when a name in it is not UTF-8."""
+"""Exceptions raised by reading a missing or damaged Parquet file; ValueError if a name in it is not UTF-8."""
 
 _SCHEMA_VERSION: Final = "traffic.schema_version"
 

@@ -31,14 +31,14 @@ LOCAL: Final = tuple(
 
 _LOCAL: Final = Networks(LOCAL)
 _OTHER_STARTS: Final = "0|:|[0-9a-f]{1,3}:|unix:"
-"""Of IPv6 addresses whose first group has fewer than four digits or none, and of sockets of this machine."""
+"""How IPv6 addresses begin whose first group has fewer than four digits, or none, and local sockets."""
 _NO_TEXT: Final = pa.scalar("", pa.string())
 _FORWARDED_FOR: Final = re.compile(r'(?i)(?:^|[;,\s])for="?([^;,"]*)')
 _FORWARDED_PROTO: Final = re.compile(r'(?i)(?:^|[;,\s])proto="?([a-z]+)')
 
 
 class ClientAddresses:
-    """Tells clients from proxies: those of LOCAL or, instead of them, `proxies`; and those of proxies.toml."""
+    """Tells clients from proxies. Proxies are in the networks `proxies`, by default LOCAL, and in proxies.toml."""
 
     def __init__(self, proxies: Iterable[Network] = ()) -> None:
         networks = [*known_proxies(), *(tuple(proxies) or LOCAL)]

@@ -42,7 +42,7 @@ class DropTotals(FollowTotals):
 
     @property
     def read(self) -> str:
-        """What was read, as a part of a sentence."""
+        """The number of objects that were read, as part of a sentence."""
         repeated = f", {self.repeated:,} of them with contents that had landed before" if self.repeated else ""
         refused = f"; {plural(self.refused, 'object')} refused" if self.refused else ""
         return f"{plural(self.objects, 'object')} read{repeated}{refused}"

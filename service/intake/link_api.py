@@ -131,7 +131,7 @@ def _short_code_and_domain(path: Mapping[str, str]) -> tuple[str, str]:
 
 
 def _record(link: Link | None) -> StoredLink:
-    """A link in responses. Raises NotFound."""
+    """The record of a link for a response. Raises NotFound if there is none."""
     if link is None:
         fix = f"Check the domain and the short code; {EVERY_DOMAIN} is the domain of links for every domain."
         raise NotFound("Link not found.", fix)
