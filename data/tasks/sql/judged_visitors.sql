@@ -3,7 +3,8 @@
 -- A path that was served (2xx, 304) exists, and its owner, editors and readers request it: it is not a probe on its
 -- domain. A redirect shows neither, and /wp-admin has two of them, so that three different ones count.
 -- Errors are counted by pages: a browser asks for what a broken page names, and people load a dead page again.
--- Day, domain and path are one hash, since clients make paths as long and as many as they like.
+-- Requests are counted by their target first, which is faster than to count distinct ones. Day, domain and path are one
+-- hash, since clients make paths as long and as many as they like.
 -- Parameters: files, days, file_pattern, bits (of each signal by its name).
 CREATE OR REPLACE TEMP TABLE judged_visitors AS
 WITH answered AS (
@@ -22,26 +23,25 @@ WITH answered AS (
     FROM read_parquet($files, hive_partitioning := FALSE, union_by_name := TRUE)
 ), requests AS (
     SELECT
-        day, visitor, visited_at, hash(day, coalesce(domain, ''), path) AS target,
-        coalesce(is_malicious, FALSE) AS is_probe,
-        coalesce(signals, 0) & $bits.attacked <> 0 AS is_attack,
-        coalesce(status IN (404, 410), FALSE) AS is_missing,
-        coalesce(short_code IN (SELECT short_code FROM link_codes), FALSE) AS is_own,
-        contains(path, '.') AND regexp_matches(path, $file_pattern) AS is_asset
-    FROM visits SEMI JOIN suspects USING (day, visitor)
+        day, visitor, hash(day, coalesce(domain, ''), path) AS target,
+        bool_or(coalesce(is_malicious, FALSE)) AS is_probe,
+        bool_or(coalesce(signals, 0) & $bits.attacked <> 0) AS is_attack,
+        bool_or(coalesce(status IN (404, 410), FALSE)) AS is_missing,
+        bool_or(coalesce(status IN (404, 410), FALSE)
+            AND NOT coalesce(short_code IN (SELECT short_code FROM link_codes), FALSE)) AS is_broken,
+        bool_or(contains(path, '.') AND regexp_matches(path, $file_pattern)) AS is_asset,
+        min(visited_at) AS first_at, max(visited_at) AS last_at
+    FROM visits SEMI JOIN suspects USING (day, visitor) GROUP BY ALL
 ), evidence AS (
     SELECT
         day, visitor,
-        count(DISTINCT target) FILTER (is_probe AND target NOT IN (SELECT target FROM answered WHERE is_there)) >= 3
-            AS scanned,
-        bool_or(is_attack OR is_probe AND target NOT IN (SELECT target FROM answered)) OR scanned AS probed,
-        count(DISTINCT target) FILTER (NOT is_asset) AS pages,
-        pages - count(DISTINCT target) FILTER (is_missing AND NOT is_asset) AS found,
-        count(DISTINCT target) FILTER (
-            is_missing AND NOT is_asset AND NOT is_own AND target NOT IN (SELECT target FROM followed)
-        ) AS missing,
-        date_diff('second', min(visited_at), max(visited_at)) AS seconds
-    FROM requests GROUP BY day, visitor
+        count(*) FILTER (is_probe AND NOT coalesce(is_there, FALSE)) >= 3 AS scanned,
+        date_diff('second', min(first_at), max(last_at)) AS seconds,
+        scanned OR bool_or(is_attack OR is_probe AND answered.target IS NULL) AS probed,
+        count(*) FILTER (NOT is_asset) AS pages,
+        count(*) FILTER (NOT is_asset AND NOT is_missing) AS found,
+        count(*) FILTER (is_broken AND NOT is_asset AND followed.target IS NULL) AS missing
+    FROM requests LEFT JOIN answered USING (target) LEFT JOIN followed USING (target) GROUP BY day, visitor
 ), judged AS (
     SELECT
         day, visitor,
