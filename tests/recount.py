@@ -252,9 +252,12 @@ def _signals_of_visitor(mine: Sequence[Visit], visits: Sequence[Visit], own_code
     counted = len(pages - missing) + len(unexcused)
     times = [visit["visited_at"].replace(microsecond=0) for visit in mine]
     seconds = (max(times) - min(times)).total_seconds()
+    broken = {_place_of(visit) for visit in mine if visit["status"] in {404, 410}}
+    loaded = {_place_of(visit) for visit in mine} - pages - broken
+    is_operator = len(probes - answered) == 1 and seconds >= 600 and len(loaded) >= 20
     found = {
         "scanned": len(probes - there) >= 3,
-        "probed": probes - answered
+        "probed": (probes - answered and not is_operator)
         or len(probes - there) >= 3
         or any((visit.get("signals") or 0) & 1 for visit in mine),
         "errors": counted >= 5 and 5 * len(unexcused) >= 4 * counted,

@@ -28,7 +28,7 @@ JUDGING = (
     "suspects", "judged_visitors", "judged_agents", "people_agents", "stale_visitors", "headerless_visitors",
     "judged_visits", "unfollowed_pages",
 )  # fmt: skip
-JUDGED = (8, "6199d6e7e50c")
+JUDGED = (9, "ea94db85a60e")
 """The version of the signals, and the digest of what it stands for. Past days are judged again by a new version."""
 
 

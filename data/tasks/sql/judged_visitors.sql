@@ -2,6 +2,7 @@
 -- A link of one's own (link_codes) shows nothing about who follows it, nor does a dead link that three visitors follow.
 -- A path that was served (2xx, 304) exists, and its owner, editors and readers request it: it is not a probe on its
 -- domain. A redirect shows neither, and /wp-admin has two of them, so that three different ones count.
+-- One probe by who loads files for a while is an operator's, who looks whether the server answers it.
 -- Errors are counted by pages: a browser asks for what a broken page names, and people load a dead page again.
 -- Requests are counted by their target first, which is faster than to count distinct ones. Day, domain and path are one
 -- hash, since clients make paths as long and as many as they like.
@@ -37,7 +38,9 @@ WITH answered AS (
         day, visitor,
         count(*) FILTER (is_probe AND NOT coalesce(is_there, FALSE)) >= 3 AS scanned,
         date_diff('second', min(first_at), max(last_at)) AS seconds,
-        scanned OR bool_or(is_attack OR is_probe AND answered.target IS NULL) AS probed,
+        count(*) FILTER (is_probe AND answered.target IS NULL) AS probes,
+        probes = 1 AND seconds >= 600 AND count(*) FILTER (is_asset AND NOT is_missing) >= 20 AS is_operator,
+        scanned OR bool_or(is_attack) OR probes > 0 AND NOT is_operator AS probed,
         count(*) FILTER (NOT is_asset) AS pages,
         count(*) FILTER (NOT is_asset AND NOT is_missing) AS found,
         count(*) FILTER (is_broken AND NOT is_asset AND followed.target IS NULL) AS missing

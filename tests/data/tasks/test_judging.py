@@ -195,6 +195,27 @@ def test_asking_for_paths_a_domain_lacks_makes_a_probe(lake, asked, is_probed):
     assert ("probed" in told(lake, "visitor")[1]) is is_probed
 
 
+SESSIONS = [
+    ({}, False),
+    ({"files": 19}, True),
+    ({"seconds": 599}, True),
+    ({"probes": 2}, True),
+    ({"status": 404}, True),
+    ({"again": 60}, False),  # the same target once more
+]
+"""Long sessions with one probe, by what they differ in, and whether they are probed."""
+
+
+@pytest.mark.parametrize(("changes", "is_probed"), SESSIONS)
+def test_one_probe_in_a_long_session_is_an_operators(lake, changes, is_probed):
+    files, seconds, probes, again, status = ({"files": 20, "seconds": 600, "probes": 1, "again": 0, "status": 200} | changes).values()
+    visits = [at(n, path=f"/{n}.png", status=status) for n in range(files)]
+    visits += [probe(30 + n, path=f"/.env{n}") for n in range(probes)] + [probe(again + 1, path="/.env0"), at(seconds)]
+    land(lake, "acme", visits)
+    judge(lake)
+    assert ("probed" in told(lake, "visitor")[1]) is is_probed
+
+
 def test_errors_are_missing_pages_that_only_one_visitor_asks_for(lake):
     links(lake, "acme", [{"short_code": "own", "target_url": "https://shop.example/"}])
     gone = [at(n, path="/gone", status=404, visitor=visitor) for visitor in (1, 2, 3) for n in range(6)]
