@@ -120,6 +120,9 @@ REASONS_ASIDE: Final = (
 
 _ALL: Final = (*SIGNALS, *REQUEST_FACTS, *REASONS_ASIDE)
 BITS: Final = {signal.name: signal.bit for signal in _ALL}
+FACTS: Final = sum(fact.bit for fact in REQUEST_FACTS)
+HEADERS: Final = sum(BITS[name] for name in ("fetch_absent", "fetch_sent", "language_absent", "language_sent"))
+"""The facts of which one tells that the headers by which days are judged were logged."""
 LANDED: Final = sum(signal.bit for signal in _ALL if signal.set_at == "landing")
 """The bits that a visit lands with. No later day can tell them, so judging keeps them.
 

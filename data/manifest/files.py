@@ -36,11 +36,12 @@ class LandedFile:
     unfinished_of: int | None = None  # the batch whose unfinished last line (without a newline) it contains
     schema_version: int = SCHEMA_VERSION  # of its visits
     behaviour_version: int = 0  # of what its visits were judged by, with all visits of its day; 0: they were not
+    facts: int = 0  # the bits of REQUEST_FACTS that some of its visits have
 
 
 _FILE_COLUMNS: Final = (
     "organization, day, path, visits, bytes, sha256, changed_ns, inode, checked_at, unfinished_of, schema_version, "
-    "behaviour_version"
+    "behaviour_version, facts"
 )
 _SELECT_LIVE: Final = f"SELECT {_FILE_COLUMNS} FROM files WHERE deletable_at IS NULL AND "
 _DEAD: Final = "SELECT day, path, sha256 FROM files WHERE organization = ? AND deletable_at IS NOT NULL"
@@ -114,6 +115,19 @@ class Files:
             [organization],
         )
         return (date.fromisoformat(first), date.fromisoformat(last)) if first else None
+
+    def facts_by_day(self, organization: str, start: date, end: date) -> dict[date, int]:
+        """The facts of the request that some visit has, for each day with visits from `start` to `end` (inclusive)."""
+        rows = self._database.rows(
+            "SELECT DISTINCT day, facts FROM files "
+            "WHERE organization = ? AND day BETWEEN ? AND ? AND deletable_at IS NULL AND visits > 0",
+            [organization, start.isoformat(), end.isoformat()],
+        )
+        found = dict[date, int]()
+        for text, facts in rows:
+            day = date.fromisoformat(text)
+            found[day] = found.get(day, 0) | facts
+        return found
 
     def newest_day(self, until: date) -> date | None:
         """The newest day up to one for which any organization has a live file."""
@@ -226,7 +240,7 @@ def insert_files(db: sqlite3.Connection, files: Iterable[LandedFile]) -> None:
         [
             (file.organization, file.path, file.size, file.sha256, file.changed_ns, file.inode,
              format_time(file.checked_at), file.day.isoformat(), file.visits, file.unfinished_of, file.schema_version,
-             file.behaviour_version)
+             file.behaviour_version, file.facts)
             for file in files
         ],
     )  # fmt: skip

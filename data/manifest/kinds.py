@@ -40,7 +40,7 @@ class FileKind(NamedTuple):
 
 VISIT_FILES: Final = FileKind(
     "files",
-    ("day", "visits", "unfinished_of", "schema_version", "behaviour_version"),
+    ("day", "visits", "unfinished_of", "schema_version", "behaviour_version", "facts"),
     day="day",
     holds_visits=True,
     is_backed_up=True,

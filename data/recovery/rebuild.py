@@ -195,7 +195,7 @@ def _record(file: VisitFile, root: Path, sha256: str) -> LandedFile:
     return LandedFile(
         *partition_of(file.path), file.path.relative_to(root).as_posix(), file.visits, stat.st_size, sha256,
         stat.st_ctime_ns, stat.st_ino, datetime.now(UTC), file.footer.unfinished_of, file.schema_version,
-        file.footer.behaviour_version,
+        file.footer.behaviour_version, file.footer.facts,
     )  # fmt: skip
 
 

@@ -53,6 +53,7 @@ class Footer(msgspec.Struct, frozen=True, omit_defaults=True):
     unfinished_of: int | None = None
     zone: str = DEFAULT_ZONE  # in which its visits are of this day
     behaviour_version: int = 0  # as in LandedFile
+    facts: int = 0  # as in LandedFile
 
     @property
     def metadata(self) -> dict[str, str]:

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from datetime import UTC, date, datetime
+from functools import reduce
 from itertools import pairwise
+from operator import or_
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -22,6 +24,7 @@ from data.manifest.coverage import span
 from data.manifest.files import LandedFile, Move
 from data.manifest.logs import Batch
 from data.rules.exclusions import NONE_EXCLUDED, ExcludedVisits, Exclusion
+from data.signals import FACTS
 from data.store.footers import Footer, PendingRange, footer_of, readable_visit_file, replacing_footer
 from data.store.lake import Lake
 from data.visits import COLUMNS, VISITS
@@ -41,6 +44,7 @@ class StagedFile(NamedTuple):
     unfinished_of: int | None = None  # the batch whose unfinished last line (without a newline) it contains
     name: str = ""  # of the file at its final path, without suffix; "": as in the staging folder
     behaviour_version: int = 0  # as in LandedFile
+    facts: int = 0  # as in LandedFile
     is_overwriting: bool = False  # a file of this name is there, which no manifest knows
 
 
@@ -89,7 +93,7 @@ class Landing:
         parts = [visits.slice(start, end - start) for start, end in pairwise(bounds)]
         written = [] if self._last_part is None else [(self._staged[-1], self._last_part)]
         for day, part in zip(days.values.to_pylist(), parts, strict=True):
-            self._add(day, len(part), self.batch if unfinished else None)
+            self._add(day, len(part), self.batch if unfinished else None, _facts(part))
             written.append((self._staged[-1], part))
         _, self._last_part = written.pop()
         content = Batch(self.batch, sha256=self._content)
@@ -141,12 +145,13 @@ class Landing:
 
     def _footer(self, staged: StagedFile, batches: Iterable[Batch], replaces: Sequence[str] = ()) -> Footer:
         pending = [self._pending] if self._pending else []
-        return footer_of(
+        footer = footer_of(
             staged.organization, staged.day, batches, pending=pending, replaces=replaces,
             unfinished_of=staged.unfinished_of, zone=self.zone,
         )  # fmt: skip
+        return replace(footer, facts=staged.facts)
 
-    def _add(self, day: date, visits: int, unfinished_of: int | None) -> None:
+    def _add(self, day: date, visits: int, unfinished_of: int | None, facts: int = 0) -> None:
         number = sum(staged.day == day for staged in self._staged)
         key = f"{self.organization}/{self._content}/{day}/{number}"
         name = str(uuid.uuid5(uuid.NAMESPACE_URL, key))
@@ -158,7 +163,7 @@ class Landing:
             or (is_there and not self._has_all_of(self._lake.root / path, visits))
         ):
             name, is_there = str(uuid.uuid4()), False
-        staged = StagedFile(new_path(self._lake), self.organization, day, visits, unfinished_of, name)
+        staged = StagedFile(new_path(self._lake), self.organization, day, visits, unfinished_of, name, facts=facts)
         self._staged.append(staged._replace(is_overwriting=is_there))
 
     def _has_all_of(self, path: Path, visits: int) -> bool:
@@ -169,6 +174,11 @@ class Landing:
         if self._pending:
             return bool(file.footer.pending) and all(map(self._pending.contains, file.footer.pending))
         return file.visits <= visits and any(batch.sha256 == self._content for batch in file.footer.batches)
+
+
+def _facts(visits: pa.Table) -> int:
+    """The facts of the request that some of the visits have."""
+    return reduce(or_, pc.unique(visits["signals"]).drop_null().to_pylist(), 0) & FACTS
 
 
 def new_path(lake: Lake) -> Path:
@@ -266,4 +276,5 @@ def _move(lake: Lake, staged: StagedFile, sha256: str) -> LandedFile:
     return LandedFile(
         staged.organization, staged.day, name, staged.visits, stat.st_size, sha256, stat.st_ctime_ns, stat.st_ino,
         datetime.now(UTC), staged.unfinished_of, behaviour_version=staged.behaviour_version,
+        facts=staged.facts,
     )  # fmt: skip

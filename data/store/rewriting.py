@@ -6,7 +6,9 @@ Tasks say what they write; a policy (data/manifest/policies.py) says what else d
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from datetime import date, datetime, timedelta
+from functools import reduce
 from itertools import groupby
+from operator import or_
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -68,9 +70,11 @@ class Rewrite:
         """
         first = files[0]
         staged = StagedFile(new_path(self._lake), first.organization, first.day, visits, first.unfinished_of)
-        self.staged.append(staged._replace(behaviour_version=behaviour_version))
+        facts = reduce(or_, (file.facts for file in files))
+        self.staged.append(staged._replace(behaviour_version=behaviour_version, facts=facts))
         self.replaced += files
-        return staged.path, replace(replacing_footer(self._lake, files), behaviour_version=behaviour_version)
+        footer = replacing_footer(self._lake, files)
+        return staged.path, replace(footer, behaviour_version=behaviour_version, facts=facts)
 
     def remove(self, files: Sequence[LandedFile]) -> None:
         """Replace files by nothing."""
