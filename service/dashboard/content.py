@@ -1,7 +1,7 @@
 """What a page with numbers shows: the answers that it asks for, and its tiles and panels made of them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from functools import cached_property
 from typing import Any, Final
@@ -18,6 +18,7 @@ from service.core.pages.spans import ChartDays, unit_for
 from service.dashboard import listing as lists
 from service.dashboard import panels
 from service.dashboard.comparison import Comparison, complete_days, figure_of
+from service.dashboard.header_days import HeaderDays, lacking_in_words
 from service.dashboard.marks import marks_of
 from service.dashboard.panels import Panel
 from service.dashboard.tables import CellLinks, FilledPanel, fill
@@ -72,6 +73,8 @@ class PageContent:
     """Of today, in the organization's zone."""
     uncovered: frozenset[date] = frozenset()
     """Days that no log and no report covers, as `uncovered` finds them."""
+    has_headers: HeaderDays = field(default_factory=dict)
+    """As `header_days` finds them."""
     listing: lists.Listing | None = None
     """Which of all links it shows, where it shows them."""
     events: Sequence[Mark] | None = None
@@ -167,6 +170,7 @@ class PageContent:
             "elsewhere": self._elsewhere(answers),
             "unjudged_days": sum(first <= day <= last for day in self.stored.unjudged) if self.stored else 0,
             "missing": self.missing_in_words(),
+            "lacking_headers": self.lacking_headers_in_words(),
             "comparison": self.comparison,
             "compares": self.stored is not None,
             "target_url": min(targets) if self.page is LINK and len(targets) == 1 else "",
@@ -180,6 +184,10 @@ class PageContent:
         verb = "is" if missing == 1 else "are"
         days = plural(self.filters.days, "day")
         return f"{missing:,} of {days} {verb} covered by no log and no report: not zero, but missing."
+
+    def lacking_headers_in_words(self) -> str:
+        """How many days of the comparison lack headers which others have; "" if all have them, or none."""
+        return lacking_in_words(self.comparison, self.has_headers)
 
     @property
     def _days(self) -> ChartDays:
@@ -212,7 +220,7 @@ class PageContent:
             )
         marks: Sequence[Mark] = ()
         if self.events is not None and self.page.is_dashboard and panel.chart == "series":
-            marks = marks_of(self.filters, self.uncovered, answers["bot-traffic"], self.events)
+            marks = marks_of(self.filters, self.uncovered, self.has_headers, answers["bot-traffic"], self.events)
         return fill(
             panel, rows, self.links, previous=previous, before=before, days=self._days, marks=marks,
             job_cells=self.job_cells,

@@ -19,6 +19,7 @@ from service.core.pages import assets, formats
 from service.core.pages.columns import plain
 from service.core.pages.rendering import environment
 from service.dashboard.content import LINK, OVERVIEW, Page, PageContent, uncovered
+from service.dashboard.header_days import header_days
 from service.dashboard.panels import Panel
 from service.dashboard.tables import columns_of, rows_of
 from service.dashboard.tiles import disguised_in_words
@@ -61,8 +62,9 @@ class Report:
         page = LINK if filters.scope.short_code else OVERVIEW
         page = replace(page, panels=tuple(replace(panel, limit=max(panel.limit, ROWS)) for panel in page.panels))
         content = PageContent(
-            page, filters, lake.manifest.statistics.stored_span(organization), uncovered=uncovered(lake, filters)
-        )
+            page, filters, lake.manifest.statistics.stored_span(organization), uncovered=uncovered(lake, filters),
+            has_headers=header_days(lake, filters),
+        )  # fmt: skip
         variables = {scope: warehouse.snapshot(scope) for scope in dict.fromkeys(scope for _, scope in content.wanted)}
         loaded = [
             orjson.loads(encode(warehouse.answer(entry, variables[scope], cancelled)))
@@ -100,6 +102,7 @@ class Report:
         lines += filter(None, (self.content.missing_in_words(), disguised_in_words(rows["disguised"])))
         if self.content.comparison:
             lines.append(f"Changes are over complete days: {self.content.comparison.spans}.")
+            lines += filter(None, (self.content.lacking_headers_in_words(),))
         for panel in self.content.panels:
             if panel.chart not in {"series", "hours"}:
                 lines += ["", panel.title, *_table(panel, rows[panel.entry.name])]

@@ -16,6 +16,7 @@ from service.core.pages import formats
 from service.dashboard import panels
 from service.dashboard.content import LINK, OF_PATHS, OVERVIEW, Page, PageContent, check_paths, uncovered
 from service.dashboard.context import DashboardContext
+from service.dashboard.header_days import header_days
 from service.dashboard.invented_page import INVENTED, claim, job_cells
 from service.dashboard.listing import Listing
 from service.dashboard.navigation import NAMED
@@ -138,25 +139,28 @@ class View:
         """What the template shows: tiles and panels; with `source`, only the rows of this AI platform."""
         links = CellLinks(self.context.root, self.request.url.path, self.filters)
         hours_begun = self.context.services.hours_begun(self.filters.organization)
-        missing = await self.context.in_thread(self.request, uncovered, self.context.services.lake, self.filters)
-        zone = self.context.services.lake.manifest.organizations.zone(self.filters.organization)
+        lake = self.context.services.lake
+        missing = await self.context.in_thread(self.request, uncovered, lake, self.filters)
+        has_headers = await self.context.in_thread(self.request, header_days, lake, self.filters)
+        zone = lake.manifest.organizations.zone(self.filters.organization)
         events = await self.context.control.read(self.context.job_reader.events, self.filters, zone)
         has_list = any(panel.is_list for panel in self.page.panels)
         listing = Listing.parse(self.request.scope["query_string"], self.filters) if has_list else None
         cells = await job_cells(self.context, self.request, self.filters) if self.page is INVENTED else None
         content = PageContent(
-            self.page, self.answer_filters, self.stored, links, hours_begun, missing, listing, events, cells
-        )
+            self.page, self.answer_filters, self.stored, links, hours_begun,
+            missing, has_headers, listing, events, cells,
+        )  # fmt: skip
         if any(panel.entry in OF_PATHS for panel in self.page.panels):
             for scope in (content.filters.scope, *([content.comparison.before] if content.comparison else ())):
-                await self.context.in_thread(self.request, check_paths, self.context.services.lake, scope)
+                await self.context.in_thread(self.request, check_paths, lake, scope)
         loaded = await self.context.load(self.request, content.wanted)
         filled = await self.context.in_thread(self.request, content.filled, loaded, source)
         notices, (many, newest) = [], (self.filters.target_codes, self.filters.target_code)
         if many > 1:
             text = f"{many:,} short codes lead to this target; these are the visits of {newest}, the newest."
             notices = [("plain", text)]
-        lake, asked = self.context.services.lake, self.answer_filters.scope
+        asked = self.answer_filters.scope
         if why_empty := await self.context.in_thread(self.request, file_hint, lake, asked):
             notices.append(("plain", why_empty))
         chosen = self.filters.parameters.get("traffic_type", "").lower()
