@@ -81,29 +81,31 @@ A combination that convicts where neither of its signals does is a row of its ow
 
 REQUEST_FACTS: Final = tuple(
     Signal(name, 1 << number, "landing", convicts=False, meaning=meaning)
-    for number, (name, meaning) in enumerate(
+    for number, name, meaning in (
+        (8, "https", "the client's connection was encrypted"),
+        (9, "plain_http", "the client's connection was not encrypted"),
+        (10, "fetch_absent", "its headers `Sec-Fetch-*` are logged, and none was sent"),
+        (11, "fetch_sent", "it had a header `Sec-Fetch-*`"),
+        (12, "navigation", "by `Sec-Fetch-*`, a page was opened, not in a frame"),
+        (13, "page_part", "by `Sec-Fetch-*`, a page loaded a part of itself: a style, a script, data, a worker"),
+        (14, "loaded_ahead", "a browser asked for it in advance (`Sec-Purpose` and its older names)"),
+        (15, "link_preview", "Firefox asked for it to show a preview of a link"),
+        (16, "language_absent", "its header `Accept-Language` is logged, and was not sent"),
+        (17, "language_sent", "it had a header `Accept-Language`"),
+        (18, "signed", "it named its agent in `Signature-Agent`, or was signed; not verified"),
+        (19, "edge_automated", "the network in front of the server was sure that a program sent it"),
+        (20, "edge_suspected", "the network in front of the server thought that a program may have sent it"),
+        (21, "edge_verified", "the network in front of the server verified a known bot"),
+        (22, "from_hosting", "its address is in a network of a hosting provider or cloud"),
+        (23, "from_cdn", "its address is in a network of a content delivery network"),
+        (24, "from_vpn", "its address is one of a listed VPN"),
+        (25, "from_relay", "its address is one of a private relay"),
+        (26, "from_tor", "its address is an exit of Tor"),
         (
-            ("https", "the client's connection was encrypted"),
-            ("plain_http", "the client's connection was not encrypted"),
-            ("fetch_absent", "its headers `Sec-Fetch-*` are logged, and none was sent"),
-            ("fetch_sent", "it had a header `Sec-Fetch-*`"),
-            ("navigation", "by `Sec-Fetch-*`, a page was opened, not in a frame"),
-            ("page_part", "by `Sec-Fetch-*`, a page loaded a part of itself: a style, a script, data, a worker"),
-            ("loaded_ahead", "a browser asked for it in advance (`Sec-Purpose` and its older names)"),
-            ("link_preview", "Firefox asked for it to show a preview of a link"),
-            ("language_absent", "its header `Accept-Language` is logged, and was not sent"),
-            ("language_sent", "it had a header `Accept-Language`"),
-            ("signed", "it named its agent in `Signature-Agent`, or was signed; not verified"),
-            ("edge_automated", "the network in front of the server was sure that a program sent it"),
-            ("edge_suspected", "the network in front of the server thought that a program may have sent it"),
-            ("edge_verified", "the network in front of the server verified a known bot"),
-            ("from_hosting", "its address is in a network of a hosting provider or cloud"),
-            ("from_cdn", "its address is in a network of a content delivery network"),
-            ("from_vpn", "its address is one of a listed VPN"),
-            ("from_relay", "its address is one of a private relay"),
-            ("from_tor", "its address is an exit of Tor"),
+            34,
+            "accepts_no_page",
+            "not encrypted, its `Accept` names no page: it asked for a file, or for a script's data",
         ),
-        start=8,
     )
 )
 """Facts of the request. Without either bit of a pair, such as `https` and `plain_http`, nothing is known of it."""

@@ -109,13 +109,14 @@ FACTS = (
     "from_hosting", "from_cdn", "from_vpn", "from_relay", "from_tor",
 )  # fmt: skip
 ASIDE = ("file", "own_address", "own_rule")
-LANDED = ("attacked", *FACTS, *ASIDE)
+LANDED = ("attacked", *FACTS, *ASIDE, "accepts_no_page")
 BITS: Final = {
     "attacked": 1, "probed": 2, "outdated": 4, "errors": 8, "breadth": 16, "no_assets": 32, "stale": 64, "sweep": 128,
     "scanned": 1 << 30, "no_fetch_metadata": 1 << 31, "no_language": 1 << 32, "unfollowed": 1 << 33,
+    "accepts_no_page": 1 << 34,
     **{fact: 256 << number for number, fact in enumerate((*FACTS, *ASIDE))},
 }  # fmt: skip
-LISTED: Final = sum(bit for name, bit in BITS.items() if name not in {*FACTS, *ASIDE})
+LISTED: Final = sum(bit for name, bit in BITS.items() if name not in {*LANDED} - {"attacked"})
 DISGUISE: Final = {
     "bot_category": "other_bot", "agent_kind": "disguised", "ai_source": None, "agent": None, "operator": None,
     "confidence": "medium", "detection_method": "behaviour", "device_type": "bot",

@@ -191,6 +191,7 @@ class LiveIngest:
             short_code, is_probe, is_program, is_file = self._match_path(path)
             kind = path_kind(is_probe, is_program, is_probe and links.has_short_code(short_code))
             is_part = is_file or signals & BITS["page_part"] or fact.status == UPGRADED
+            is_part = is_part or (signals & BITS["accepts_no_page"] and classification.bot_category == "human")
             signals |= BITS["file"] if is_part and kind != PROBE else 0
             signals |= own.of_agent(user_agent) | own.of_path(path)
             if signals & OWN:

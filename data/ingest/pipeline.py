@@ -131,7 +131,7 @@ class VisitBuilder:
         columns["utc_offset"] = offsets.take(order)
         columns["visitor"] = self._visitors(encoded, tenant.organization, zone).take(order)
         columns["country"] = self._countries(encoded["country"], encoded["ip"]).take(order)
-        signals = _signals(encoded, targets, requests, own)
+        signals = _signals(encoded, targets, requests, own, self._rules.classifier())
         excluded = _excluded(signals, encoded, targets, own)
         columns["signals"] = signals.take(order)
         for indices, distinct in [
@@ -238,12 +238,12 @@ def _sort_order(*keys: pa.Array) -> pa.Array:
 
 
 def _signals(
-    encoded: dict[str, DictionaryColumn], targets: ArrowColumns, requests: pa.Table, own: OwnRules
+    encoded: dict[str, DictionaryColumn], targets: ArrowColumns, requests: pa.Table, own: OwnRules, rules: Classifier
 ) -> pa.Array:
     """The signals that each row lands with, or null: by its target, address, user agent, and the texts of its log."""
 
     def bits(column: DictionaryColumn, bits_of: Callable[[str], int]) -> pa.Array:
-        return pa.array(map(bits_of, column.dictionary.to_pylist()), pa.int64()).take(column.indices)
+        return pa.array((int(bits_of(text)) for text in column.dictionary.to_pylist()), pa.int64()).take(column.indices)
 
     all_bits = targets["signals"].take(encoded["target"].indices)
     all_bits = pc.bit_wise_or(all_bits, bits(encoded["ip"], lambda ip: network_fact(ip) | own.of_address(ip)))
@@ -260,6 +260,10 @@ def _signals(
         all_bits = pc.bit_wise_or(all_bits, pa.array(facts.values, pa.int64()).take(facts.indices))
     is_part = pc.not_equal(pc.bit_wise_and(all_bits, BITS["page_part"]), 0)
     is_part = pc.or_(is_part, pc.fill_null(pc.equal(requests["status"].combine_chunks(), UPGRADED), False))
+    is_data = pc.not_equal(pc.bit_wise_and(all_bits, BITS["accepts_no_page"]), 0)
+    if pc.any(is_data).as_py():  # programs that name themselves ask for pages in this way
+        people = bits(encoded["user_agent"], lambda agent: rules.classify_user_agent(agent).bot_category == "human")
+        is_part = pc.or_(is_part, pc.and_(is_data, pc.not_equal(people, 0)))
     if pc.any(is_part).as_py():
         is_file = pc.and_not(is_part, targets["is_malicious"].take(encoded["target"].indices))
         all_bits = pc.bit_wise_or(all_bits, pc.if_else(is_file, BITS["file"], 0))

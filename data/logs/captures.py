@@ -8,6 +8,7 @@ from data.errors import BadInput
 HEADERS: Final = (
     "host", "user-agent", "referer", "sec-fetch-mode", "sec-fetch-dest", "sec-purpose", "accept-language",
     "signature-agent", "x-forwarded-for", "x-forwarded-proto", "sec-fetch-site", "x-firefox-ai", "signature-input",
+    "accept",
 )  # fmt: skip
 """The headers that are read, in lower case. Others are ignored."""
 RECOMMENDED: Final = HEADERS[:10]

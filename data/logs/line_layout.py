@@ -19,8 +19,8 @@ VARIABLES: Final = (
     "http_user_agent", "host", "http_host", "server_name", "http_cf_ipcountry", "geoip_country_code",
     "geoip2_data_country_code", "body_bytes_sent", "bytes_sent", "scheme", "https", "ssl_protocol",
     "http_x_forwarded_proto", "http_sec_fetch_mode", "http_sec_fetch_dest", "http_sec_fetch_site", "http_sec_purpose",
-    "http_purpose", "http_x_purpose", "http_x_moz", "http_x_firefox_ai", "http_accept_language", "http_signature_agent",
-    "http_signature_input",
+    "http_purpose", "http_x_purpose", "http_x_moz", "http_x_firefox_ai", "http_accept", "http_accept_language",
+    "http_signature_agent", "http_signature_input",
 )  # fmt: skip
 """The variables of nginx that are used. Others are matched and ignored."""
 VARIABLES_TYPE: Final = f"CREATE TYPE layout_variables AS STRUCT({', '.join(f'{name} VARCHAR' for name in VARIABLES)});"

@@ -64,6 +64,7 @@ class Reported(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     sec_fetch_dest: Annotated[str | None, Meta(description="the Sec-Fetch-Dest header")] = None
     sec_fetch_site: Annotated[str | None, Meta(description="the Sec-Fetch-Site header")] = None
     sec_purpose: Annotated[str | None, Meta(description="the Sec-Purpose header")] = None
+    accept: Annotated[str | None, Meta(description="the Accept header")] = None
     accept_language: Annotated[str | None, Meta(description="the Accept-Language header")] = None
     signature_agent: Annotated[str | None, Meta(description="the Signature-Agent header")] = None
 
@@ -113,7 +114,7 @@ class ReportedVisit(msgspec.Struct, frozen=True, gc=False):
     record: RequestRecord = NO_RECORD
 
 
-_NO_TEXTS: Final = NO_RECORD[:8]
+_NO_TEXTS: Final = NO_RECORD[:9]
 _DECODER: Final = msgspec.json.Decoder(Reported)
 _ARRAY: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _LINE: Final = re.compile(rb"\S[^\n]*")
@@ -189,7 +190,7 @@ def parse_reported(row: JsonObject, now: datetime) -> ReportedVisit:
 def _record(reported: Reported) -> RequestRecord:
     texts = (
         reported.scheme, reported.sec_fetch_mode, reported.sec_fetch_dest, reported.sec_fetch_site,
-        reported.sec_purpose, None, reported.accept_language, reported.signature_agent,
+        reported.sec_purpose, None, reported.accept, reported.accept_language, reported.signature_agent,
     )  # fmt: skip
     return NO_RECORD if texts == _NO_TEXTS else RequestRecord(*texts)
 

@@ -40,6 +40,7 @@ class RequestRecord(NamedTuple):
     fetch_site: str | None = None  # Sec-Fetch-Site
     purpose: str | None = None  # Sec-Purpose, or its older names
     firefox_ai: str | None = None  # X-Firefox-Ai
+    accept: str | None = None
     accept_language: str | None = None
     signature_agent: str | None = None
     signature_input: str | None = None
@@ -66,6 +67,10 @@ def request_facts(record: RequestRecord) -> int | None:
         "fetch_absent": not is_fetch_sent and fetch != (None, None, None),
         "fetch_sent": is_fetch_sent,
         "navigation": dest == "document" if mode is None else is_opened,
+        "accepts_no_page": record.scheme in _PLAIN
+        and not is_fetch_sent
+        and bool(record.accept_language)
+        and "text/html" not in (record.accept or "text/html").lower(),
         "page_part": dest in _PARTS or mode in {"cors", "websocket"},
         "loaded_ahead": any(word in purpose for word in ("prefetch", "prerender", "preview")),
         "link_preview": bool(record.firefox_ai),

@@ -164,7 +164,7 @@ def test_the_document_knows_every_status_and_field(asked):
     }  # fmt: skip
     assert set(item["properties"]) == {
         "time", "ip", "method", "url", "domain", "path", "status", "user_agent", "referrer", "country", "bytes_sent",
-        "scheme", "sec_fetch_mode", "sec_fetch_dest", "sec_fetch_site", "sec_purpose", "accept_language",
+        "scheme", "sec_fetch_mode", "sec_fetch_dest", "sec_fetch_site", "sec_purpose", "accept", "accept_language",
         "signature_agent",
     }  # fmt: skip
     assert item["additionalProperties"] is False

@@ -15,7 +15,7 @@ WITH entries AS (
                 "Sec-Fetch-Mode": ["VARCHAR"], "Sec-Fetch-Dest": ["VARCHAR"], "Sec-Fetch-Site": ["VARCHAR"],
                 "Sec-Purpose": ["VARCHAR"], "Purpose": ["VARCHAR"], "X-Purpose": ["VARCHAR"], "X-Moz": ["VARCHAR"],
                 "X-Firefox-Ai": ["VARCHAR"],
-                "Accept-Language": ["VARCHAR"], "Signature-Agent": ["VARCHAR"], "Signature-Input": ["VARCHAR"]},
+                "Accept": ["VARCHAR"], "Accept-Language": ["VARCHAR"], "Signature-Agent": ["VARCHAR"], "Signature-Input": ["VARCHAR"]},
             "tls": {"version": "VARCHAR"}}}')) AS v
     FROM entries
 ), parsed AS (
@@ -48,6 +48,7 @@ SELECT
     coalesce(headers['Sec-Purpose'][1], headers['Purpose'][1], headers['X-Purpose'][1], caddy_header(headers, 'X-Moz'))
         AS purpose,
     caddy_header(headers, 'X-Firefox-Ai') AS firefox_ai,
+    headers['Accept'][1] AS accept,
     caddy_header(headers, 'Accept-Language') AS accept_language,
     caddy_header(headers, 'Signature-Agent') AS signature_agent,
     caddy_header(headers, 'Signature-Input') AS signature_input,

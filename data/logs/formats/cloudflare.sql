@@ -11,7 +11,7 @@ WITH objects AS (
         "ClientRequestScheme": "VARCHAR", "BotScore": "VARCHAR", "VerifiedBotCategory": "VARCHAR",
         "ClientIPClass": "VARCHAR", "RequestHeaders": {
             "sec-fetch-mode": "VARCHAR", "sec-fetch-dest": "VARCHAR", "sec-fetch-site": "VARCHAR", "sec-purpose": "VARCHAR",
-            "accept-language": "VARCHAR", "signature-agent": "VARCHAR"}}')) AS v
+            "accept": "VARCHAR", "accept-language": "VARCHAR", "signature-agent": "VARCHAR"}}')) AS v
     FROM lines
 ), parsed AS (
     SELECT *, checked_request(v.ClientRequestMethod, coalesce(non_empty(v.ClientRequestURI), v.ClientRequestPath),
@@ -41,6 +41,7 @@ SELECT
     nullif(v.RequestHeaders['sec-fetch-dest'], '') AS fetch_dest,
     nullif(v.RequestHeaders['sec-fetch-site'], '') AS fetch_site,
     v.RequestHeaders['sec-purpose'] AS purpose,
+    v.RequestHeaders['accept'] AS accept,
     nullif(v.RequestHeaders['accept-language'], '') AS accept_language,
     v.RequestHeaders['signature-agent'] AS signature_agent,
     v.EdgeStartTimestamp IS NOT NULL

@@ -32,6 +32,7 @@ SELECT
     is_listed(listed, lists_all, 'sec-fetch-[a-z]+') AS fetch_site,
     listed_value(listed, '(?:(?:sec-|x-)?purpose|x-moz)') AS purpose,
     is_listed(listed, lists_all, 'x-firefox-ai') AS firefox_ai,
+    listed_value(listed, 'accept') AS accept,
     is_listed(listed, lists_all, 'accept-language') AS accept_language,
     is_listed(listed, lists_all, 'signature-(?:agent|input)') AS signature_agent,
     is_complete,

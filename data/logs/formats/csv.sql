@@ -36,6 +36,7 @@ SELECT
     parsed.fetch_dest,
     parsed.fetch_site,
     parsed.purpose,
+    parsed.accept,
     parsed.accept_language,
     parsed.signature_agent,
     fits AND reported_target(parsed) <> '' AS is_complete,

@@ -93,6 +93,7 @@ SELECT
     dash_as_empty(v.http_sec_fetch_site) AS fetch_site,
     nginx_purpose(v) AS purpose,
     dash_as_empty(v.http_x_firefox_ai) AS firefox_ai,
+    dash_as_empty(v.http_accept) AS accept,
     dash_as_empty(v.http_accept_language) AS accept_language,
     dash_as_empty(v.http_signature_agent) AS signature_agent,
     dash_as_empty(v.http_signature_input) AS signature_input,
@@ -124,6 +125,7 @@ CREATE MACRO parse_reported(texts, names) AS {
     'fetch_dest': header_named(texts, names, 'sec_fetch_dest'),
     'fetch_site': header_named(texts, names, 'sec_fetch_site'),
     'purpose': header_named(texts, names, 'sec_purpose'),
+    'accept': header_named(texts, names, 'accept'),
     'accept_language': header_named(texts, names, 'accept_language'),
     'signature_agent': header_named(texts, names, 'signature_agent')
 };
@@ -160,7 +162,7 @@ WITH directives AS (
         list_position(names, 'cs-protocol') AS scheme, list_position(names, 'cs(sec-fetch-mode)') AS fetch_mode,
         list_position(names, 'cs(sec-fetch-dest)') AS fetch_dest,
         list_position(names, 'cs(sec-fetch-site)') AS fetch_site, list_position(names, 'cs(sec-purpose)') AS purpose,
-        list_position(names, 'cs(accept-language)') AS accept_language,
+        list_position(names, 'cs(accept)') AS accept, list_position(names, 'cs(accept-language)') AS accept_language,
         list_position(names, 'cs(signature-agent)') AS signature_agent,
         coalesce(list_position(names, 'cs-version'), list_position(names, 'cs-protocol-version')) AS protocol
     FROM named
@@ -189,6 +191,7 @@ SELECT
     dash_as_empty(cells[fetch_dest]) AS fetch_dest,
     dash_as_empty(cells[fetch_site]) AS fetch_site,
     dash_as_empty(cells[purpose]) AS purpose,
+    dash_as_empty(cells[accept]) AS accept,
     dash_as_empty(cells[accept_language]) AS accept_language,
     dash_as_empty(cells[signature_agent]) AS signature_agent,
     non_empty(cells[headers]) AS headers,

@@ -45,6 +45,7 @@ SELECT
     captured[$at['sec-fetch-site']] AS fetch_site,
     captured[$at['sec-purpose']] AS purpose,
     captured[$at['x-firefox-ai']] AS firefox_ai,
+    captured[$at['accept']] AS accept,
     captured[$at['accept-language']] AS accept_language,
     captured[$at['signature-agent']] AS signature_agent,
     captured[$at['signature-input']] AS signature_input,

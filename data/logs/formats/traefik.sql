@@ -9,7 +9,7 @@ WITH objects AS (
         "request_User-Agent": "VARCHAR", "request_Cf-Ipcountry": "VARCHAR", "level": "VARCHAR",
         "RequestScheme": "VARCHAR", "request_X-Forwarded-Proto": "VARCHAR", "request_Sec-Fetch-Mode": "VARCHAR",
         "request_Sec-Fetch-Dest": "VARCHAR", "request_Sec-Fetch-Site": "VARCHAR", "request_Sec-Purpose": "VARCHAR",
-        "request_Accept-Language": "VARCHAR", "request_Signature-Agent": "VARCHAR"}')) AS v
+        "request_Accept": "VARCHAR", "request_Accept-Language": "VARCHAR", "request_Signature-Agent": "VARCHAR"}')) AS v
     FROM lines
 )
 SELECT
@@ -33,6 +33,7 @@ SELECT
     nullif(v['request_Sec-Fetch-Dest'], '') AS fetch_dest,
     nullif(v['request_Sec-Fetch-Site'], '') AS fetch_site,
     nullif(v['request_Sec-Purpose'], '') AS purpose,
+    v.request_Accept AS accept,
     nullif(v['request_Accept-Language'], '') AS accept_language,
     nullif(v['request_Signature-Agent'], '') AS signature_agent,
     v.DownstreamStatus IS NOT NULL AND v.RequestPath IS NOT NULL AS is_complete,

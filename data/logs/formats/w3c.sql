@@ -21,6 +21,7 @@ SELECT
     fetch_dest,
     fetch_site,
     purpose,
+    accept,
     accept_language,
     signature_agent,
     is_complete,

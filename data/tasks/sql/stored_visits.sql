@@ -28,6 +28,7 @@ SELECT
         coalesce(signals, 0) & ~($bits.file | $bits.own_rule)
         | CASE WHEN path_kind <> 'probe' AND (
                 coalesce(signals, 0) & $bits.page_part <> 0 OR coalesce(status = $upgraded, FALSE)
+                OR coalesce(signals & ($bits.accepts_no_page | $bits.file) = $bits.accepts_no_page | $bits.file, FALSE)
                 OR short_code IS NULL AND contains(path, '.') AND regexp_matches(path, $file_pattern)
             ) THEN $bits.file ELSE 0 END
         | CASE WHEN regexp_matches(path, $own_paths) OR regexp_matches(coalesce(user_agent, ''), $own_agents)

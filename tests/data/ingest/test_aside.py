@@ -17,6 +17,7 @@ from tests.support.lakes import rows_of
 from tests.support.user_agents import CHROME
 from tests.support.visits import land, visit
 
+SCRIPT = {"scheme": "http", "accept": "application/json, */*", "accept_language": "de"}
 REQUESTS = [
     ({"path": "/style.css"}, "file"),
     ({"path": "/a/b/Photo.JPG"}, "file"),
@@ -32,6 +33,9 @@ REQUESTS = [
     ({"path": "/data", "sec_fetch_mode": "cors", "sec_fetch_dest": "empty"}, "file"),
     ({"path": "/data", "sec_fetch_dest": "image"}, "file"),
     ({"path": "/.env", "sec_fetch_dest": "image"}, ""),
+    ({"path": "/data", **SCRIPT}, "file"),
+    ({"path": "/.env", **SCRIPT}, ""),
+    ({"path": "/data", **SCRIPT, "user_agent": "GPTBot/1.3"}, ""),
     ({"path": "/app", "sec_fetch_mode": "same-origin", "sec_fetch_dest": "empty"}, ""),  # a page by a service worker
 ]  # fmt: skip
 OWN = [
@@ -198,6 +202,14 @@ def test_reclassifying_keeps_what_addresses_told(lake):
     land(lake, "acme", [visit(path="/a", signals=bits, rules_version="old")])
     Reclassifier(lake).run(["acme"])
     assert [row["signals"] for row in rows_of(lake)] == [bits | BITS["file"]]
+
+
+@pytest.mark.parametrize("bits", [0, BITS["file"]])
+def test_reclassifying_keeps_what_a_script_asked_for(lake, bits):
+    bits |= BITS["accepts_no_page"]
+    land(lake, "acme", [visit(path="/a", signals=bits, rules_version="old")])
+    Reclassifier(lake).run(["acme"])
+    assert [row["signals"] for row in rows_of(lake)] == [bits]
 
 
 def test_reclassifying_says_what_it_marks(lake):

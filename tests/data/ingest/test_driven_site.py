@@ -30,9 +30,9 @@ def expected(number, reading, scheme):
     if number in SPECIAL:
         return facts | SPECIAL[number]
     facts |= {"loaded_ahead"} if reading.startswith("early-") else set()
-    if scheme == "plain_http" or reading == "websocket":  # browsers send no Sec-Fetch-* there
-        return facts | {"fetch_absent"}
     is_part = reading in {"file", "fetch", "worker-script"} or reading.startswith("early-file")
+    if scheme == "plain_http" or reading == "websocket":  # browsers send no Sec-Fetch-* there
+        return facts | {"fetch_absent"} | ({"accepts_no_page"} if is_part else set())
     return facts | {"fetch_sent", "page_part" if is_part else "navigation"}
 
 

@@ -37,6 +37,7 @@ CHROME_HEADERS = {
     "User-Agent": ["Chrome"], "Accept-Language": ["de"], "Sec-Fetch-Mode": ["navigate"], "Sec-Fetch-Dest": ["document"]
 }  # fmt: skip
 NOTHING_SENT = "fetch_absent language_absent"
+SCRIPT = "plain_http language_sent accepts_no_page"
 HTTP_PAGE = "plain_http fetch_sent navigation {}language_sent"
 CADDY = [
     ({"tls": {"version": 772}, "headers": CHROME_HEADERS}, "https fetch_sent navigation language_sent"),
@@ -53,6 +54,10 @@ CADDY = [
     ({"headers": CHROME_HEADERS | {"X-Firefox-Ai": ["1"]}}, HTTP_PAGE.format("link_preview ")),
     ({"headers": {"Signature-Agent": ['"https://chatgpt.com"']}}, "plain_http fetch_absent language_absent signed"),
     ({"remote_ip": "10.0.0.1", "headers": {"X-Forwarded-For": ["198.51.100.7"]}}, "fetch_absent language_absent"),
+    (
+        {"headers": {"Accept": ["*/*"], "Accept-Language": ["de"]}},
+        "plain_http fetch_absent language_sent accepts_no_page",
+    ),
     (
         {"remote_ip": "10.0.0.1", "headers": CHROME_HEADERS | {"X-Forwarded-Proto": ["https"]}},
         "https fetch_sent navigation language_sent",
@@ -158,6 +163,14 @@ OTHERS = [
     ("w3c", {" cs-host": " X-Forwarded-Proto", "go.example.com": "https", "203.0.113.7": "10.0.0.1"}, "https"),
     ("nginx-json", {"{": '{"http_sec_fetch_site": "none", '}, "fetch_sent"),
     ("nginx-json", {"{": '{"http_sec_fetch_site": "", '}, "fetch_absent"),
+    ("cloudflare", {"{": '{"ClientRequestScheme": "http", "RequestHeaders": {"accept-language": "de", "accept": "a"},'},
+     SCRIPT),
+    ("cloudfront", {" c-country": " cs-protocol cs-headers",
+                    "\tDE\t": "\thttp\taccept:*/*%0Aaccept-language:de%0A\t"}, SCRIPT),
+    ("w3c", {" cs-host": " cs(Accept-Language) cs(Accept) X-Forwarded-Proto", "go.example.com": "de */* http",
+             "203.0.113.7": "10.0.0.1"}, SCRIPT),
+    ("nginx-json", {"{": '{"scheme": "http", "http_accept_language": "de", "http_accept": "*/*", '}, SCRIPT),
+    ("traefik", {"{": '{"RequestScheme": "http", "request_Accept-Language": "de", "request_Accept": "*/*", '}, SCRIPT),
     ("alb", {}, "https"),
     ("alb", {"https 2026": "ws 2026"}, "plain_http"),
     ("alb", {"203.0.113.7": "104.16.0.9"}, "from_cdn"),
@@ -223,6 +236,7 @@ REPORTED = [
     ({"scheme": "http", "sec_fetch_mode": "", "sec_fetch_dest": "", "accept_language": ""},
      "plain_http fetch_absent language_absent"),
     ({"sec_purpose": "prefetch", "sec_fetch_dest": "image"}, "fetch_sent page_part loaded_ahead file"),
+    ({"scheme": "http", "accept_language": "de", "accept": "*/*"}, "plain_http language_sent accepts_no_page"),
     ({"sec_fetch_site": "none"}, "fetch_sent"),
     ({"sec_fetch_site": ""}, "fetch_absent"),
     ({"signature_agent": '"https://chatgpt.com"', "accept_language": None}, "signed"),

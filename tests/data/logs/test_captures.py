@@ -70,6 +70,7 @@ CAPTURES = [
     ("Accept-Language", "{de} ", (HERE, None, None, "https language_sent")),
     ("Signature-Agent", "{x} ", (HERE, None, None, "https signed")),
     ("Signature-Input", "{x} ", (HERE, None, None, "https signed")),
+    ("Accept,Accept-Language", "{*/*|de} ", (HERE, None, None, "https language_sent")),
     ("Accept-Language", "", (HERE, None, None, "https")),
     ("Accept-Language,Sec-Fetch-Mode", "", (HERE, None, None, "https")),
 ]

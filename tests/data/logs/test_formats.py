@@ -187,7 +187,7 @@ def test_a_custom_file_is_recognized_by_its_columns(log, write):
 
 @OWN
 def test_columns_may_have_other_names(log, write):
-    others = ["ts", "client", "verb", "link", "site", "p", "code", "ua", "from", "cc", "sent", *"abcdefg", "http"]
+    others = ["ts", "client", "verb", "link", "site", "p", "code", "ua", "from", "cc", "sent", *"abcdefgh", "http"]
     theirs = dict(zip(FIELD_NAMES, others, strict=True))
     rows = [{theirs[name]: value for name, value in row.items()} for row in ROWS]
     given = ",".join(f"{ours}={theirs[ours]}" for ours in ROWS[0])

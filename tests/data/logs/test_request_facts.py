@@ -65,6 +65,29 @@ def test_any_header_of_fetch_metadata_was_sent_or_not(mode, site, fact):
     assert request_facts(RequestRecord(fetch_mode=mode, fetch_site=site)) == BITS[fact]
 
 
+SCRIPT = {"scheme": "http", "accept": "*/*", "accept_language": "de"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_told"),
+    [
+        ({}, True),
+        ({"fetch_mode": ""}, True),
+        ({"accept": "application/json, text/plain, */*"}, True),
+        ({"accept": "Text/HTML,*/*;q=0.8"}, False),
+        ({"accept": ""}, False),
+        ({"accept": None}, False),
+        ({"accept_language": ""}, False),
+        ({"scheme": "https"}, False),
+        ({"scheme": None}, False),
+        ({"fetch_mode": "navigate"}, False),
+    ],
+)
+def test_accept_names_a_page_unless_a_file_or_data_is_asked_for(changes, is_told):
+    bits = request_facts(RequestRecord(**SCRIPT | changes)) or 0
+    assert (bits & BITS["accepts_no_page"] != 0) is is_told
+
+
 @pytest.mark.parametrize(
     ("score", "fact"),
     [

@@ -208,7 +208,9 @@ SESSIONS = [
 
 @pytest.mark.parametrize(("changes", "is_probed"), SESSIONS)
 def test_one_probe_in_a_long_session_is_an_operators(lake, changes, is_probed):
-    files, seconds, probes, again, status = ({"files": 20, "seconds": 600, "probes": 1, "again": 0, "status": 200} | changes).values()
+    files, seconds, probes, again, status = (
+        {"files": 20, "seconds": 600, "probes": 1, "again": 0, "status": 200} | changes
+    ).values()
     visits = [at(n, path=f"/{n}.png", status=status) for n in range(files)]
     visits += [probe(30 + n, path=f"/.env{n}") for n in range(probes)] + [probe(again + 1, path="/.env0"), at(seconds)]
     land(lake, "acme", visits)
