@@ -4,7 +4,6 @@ from typing import Final
 
 from data import Lake
 from data.signals import BITS
-from data.store.status import count_with_bits
 from data.text import plural
 
 _TOLD: Final = BITS["fetch_sent"] | BITS["fetch_absent"]
@@ -24,8 +23,8 @@ def headers_in_words(lake: Lake) -> str:
 
 
 def _has_fetch_metadata(lake: Lake, organization: str) -> bool | None:
-    """Whether one file of an organization's newest day tells of them; None without visits, or if it is damaged."""
-    span = lake.manifest.files.span(organization)
-    files = lake.manifest.files.live(organization, span[1], span[1])[:1] if span else []
-    told = count_with_bits(lake, files, _TOLD) if files else None
-    return None if told is None else told > 0
+    """Whether a visit of an organization's newest day tells of them; None without visits."""
+    files = lake.manifest.files
+    span = files.span(organization)
+    newest = files.facts_by_day(organization, span[1], span[1]) if span else {}
+    return any(bits & _TOLD for bits in newest.values()) if newest else None
