@@ -19,7 +19,7 @@ from tests.support.visits import land, visit
 
 NOW = datetime(2026, 3, 9, 12, tzinfo=UTC)
 MARCH = [datetime(2026, 3, day, 12) for day in range(1, 10)]
-SENT, ABSENT, HTTPS = BITS["fetch_sent"], BITS["language_absent"], BITS["https"]
+SENT, ABSENT, HTTPS, PLAIN = (BITS[name] for name in ("fetch_sent", "language_absent", "https", "plain_http"))
 
 
 def facts(lake):
@@ -37,14 +37,15 @@ def caddy(at, headers):
 
 @pytest.fixture
 def known(lake):
-    """A lake with a day without facts, one with headers in its second file, and one with headers in its only file."""
-    land(lake, "acme", [visit(visited_at=at, visitor=1) for at in MARCH[:2]])
+    """A lake with a day without facts, one with facts in two of its three files, and one with facts in one file."""
     land(lake, "acme", [visit(visited_at=MARCH[1], visitor=2, signals=SENT | BITS["attacked"])])
+    land(lake, "acme", [visit(visited_at=MARCH[1], visitor=2, signals=PLAIN)])
+    land(lake, "acme", [visit(visited_at=at, visitor=1) for at in MARCH[:2]])
     land(lake, "acme", [visit(visited_at=MARCH[2], signals=bits) for bits in (ABSENT, HTTPS, None)])
     return lake
 
 
-KNOWN = {1: 0, 2: SENT, 3: ABSENT | HTTPS}
+KNOWN = {1: 0, 2: SENT | PLAIN, 3: ABSENT | HTTPS}
 
 
 def test_a_day_has_the_facts_of_any_of_its_visits(known):
@@ -93,7 +94,7 @@ def test_a_rebuilt_manifest_knows_the_facts_of_days(known, is_lost):
 
 def test_erased_days_are_gone_and_others_keep_their_facts(known):
     Eraser(known, lambda: NOW).run("acme", Criteria(visitor=1))
-    assert facts(known) == {2: SENT, 3: ABSENT | HTTPS}
+    assert facts(known) == {2: SENT | PLAIN, 3: ABSENT | HTTPS}
 
 
 def test_days_past_retention_are_gone(known):
