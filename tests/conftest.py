@@ -37,7 +37,7 @@ from tests.support.failing_store import failing_store
 from tests.support.forks import ROOT, Forked, Forks, without_settings
 from tests.support.provider import real_provider
 from tests.support.receivers import Receiver
-from tests.support.relations import share_file
+from tests.support.relations import bind_relations, give_relations
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)  # a Sunday
 MIN_REST_OF_DAY = timedelta(minutes=2)
@@ -65,13 +65,17 @@ def store():
         yield running
 
 
-@pytest.fixture(scope="session", autouse=True)
-def relations(tmp_path_factory):
-    """One file with the relations for all lakes; the folder that it is in."""
-    folder = tmp_path_factory.mktemp("relations")
-    with pytest.MonkeyPatch.context() as patch:
-        share_file(patch, folder)
-        yield folder
+@pytest.fixture(scope="session")
+def new_lake(tmp_path_factory):
+    """Makes lakes in which an engine finds the relations bound, as in a lake that was asked before."""
+    relations = bind_relations(tmp_path_factory.mktemp("relations"))
+
+    def new_lake(root):
+        lake = Lake(root, create=True)
+        give_relations(lake, relations)
+        return lake
+
+    return new_lake
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -97,9 +101,9 @@ def classifier(rules):
 
 
 @pytest.fixture
-def lake(tmp_path):
+def lake(tmp_path, new_lake):
     """A fresh lake."""
-    lake = Lake(tmp_path / "lake", create=True)
+    lake = new_lake(tmp_path / "lake")
     yield lake
     lake.manifest.close()
 
@@ -120,9 +124,9 @@ def control(lake):
 
 
 @pytest.fixture(scope="module")
-def shared_lake(tmp_path_factory):
+def shared_lake(tmp_path_factory, new_lake):
     """One lake for all tests of a file."""
-    lake = Lake(tmp_path_factory.mktemp("shared") / "lake", create=True)
+    lake = new_lake(tmp_path_factory.mktemp("shared") / "lake")
     yield lake
     lake.manifest.close()
 
@@ -213,9 +217,9 @@ class Server(NamedTuple):
 
 
 @pytest.fixture(scope="session")
-def forks(relations):
+def forks():
     """Starts `traffic` in processes that need not load it first."""
-    with closing(Forks(relations)) as forks:
+    with closing(Forks()) as forks:
         yield forks
 
 
