@@ -1,6 +1,5 @@
 """What the tests of the service share: a lake, the application asked in process, and the program on a real socket."""
 
-import functools
 import gc
 import importlib
 import itertools
@@ -25,7 +24,7 @@ from starlette.testclient import TestClient
 import data.ingest.importer
 import queries.own_sql
 from data import Lake
-from data.rules.classifier import Classifier
+from data.rules.classifier import shared_classifier
 from service.access.api_keys import ApiKeys
 from service.app.application import create_app
 from service.core.control_database import ControlDatabase
@@ -42,20 +41,6 @@ from tests.support.relations import bind_relations, give_relations
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)  # a Sunday
 MIN_REST_OF_DAY = timedelta(minutes=2)
 PROXY = "10.0.0.1"
-
-
-@pytest.fixture(scope="session", autouse=True)
-def rules():
-    """The real rules, loaded once for all importers, intakes, reclassifiers and commands of this process."""
-    loaded = functools.cache(Classifier)
-
-    def rules(own=()):
-        return loaded(own)
-
-    with pytest.MonkeyPatch.context() as patch:
-        for module in ("rules.classifier", "ingest.importer", "ingest.live", "tasks.reclassification"):
-            patch.setattr(f"data.{module}.Classifier", rules)
-        yield rules
 
 
 @pytest.fixture
@@ -95,9 +80,9 @@ def _made_once(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def classifier(rules):
+def classifier():
     """The real rules."""
-    return rules()
+    return shared_classifier(())
 
 
 @pytest.fixture

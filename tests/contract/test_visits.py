@@ -440,7 +440,7 @@ def test_of_a_group_that_cannot_be_kept_no_visit_is_acknowledged(client, lake, g
     assert kept(lake) == {"/first": 1, "/after": 1}
 
 
-@pytest.mark.parametrize("place", ["data.ingest.live.pending.enqueue", "data.ingest.live.Classifier"])
+@pytest.mark.parametrize("place", ["data.ingest.live.pending.enqueue", "data.ingest.live.shared_classifier"])
 def test_visits_are_accepted_again_after_an_unforeseen_failure(client, lake, monkeypatch, place):
     with monkeypatch.context() as patch:
         patch.setattr(place, lambda *_: 1 / 0)

@@ -463,9 +463,9 @@ def test_refused_lines_are_noted_by_number_and_reason(lake, load):
 
 
 def test_lines_are_parsed_while_the_rules_are_loaded(lake, load, monkeypatch):
-    parsed, read, classifier = threading.Event(), formats.LineReader.read, importing.Classifier
+    parsed, read, classifier = threading.Event(), formats.LineReader.read, importing.shared_classifier
     monkeypatch.setattr(formats.LineReader, "read", lambda *given: (read(*given), parsed.set())[0])
-    monkeypatch.setattr(importing, "Classifier", lambda own: parsed.wait(60) and classifier(own))
+    monkeypatch.setattr(importing, "shared_classifier", lambda own: parsed.wait(60) and classifier(own))
     assert load(LINES, by=Importer(lake)).visits == 12
 
 
@@ -473,7 +473,7 @@ def test_unloadable_rules_end_an_import_before_anything_lands(lake, load, monkey
     def rules(own):
         raise ValueError("agents.toml, row 1: field 'token' is missing")
 
-    monkeypatch.setattr(importing, "Classifier", rules)
+    monkeypatch.setattr(importing, "shared_classifier", rules)
     with pytest.raises(ValueError, match="row 1"):
         load(LINES, by=Importer(lake))
     assert lake.manifest.logs.batches("acme") == []
