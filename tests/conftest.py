@@ -18,19 +18,15 @@ from typing import NamedTuple
 
 import httpx2
 import pytest
-from jinja2 import FileSystemBytecodeCache
 from starlette.testclient import TestClient
 
-import data.ingest.importer
 import queries.own_sql
 from data import Lake
 from data.rules.classifier import shared_classifier
 from service.access.api_keys import ApiKeys
 from service.app.application import create_app
 from service.core.control_database import ControlDatabase
-from service.core.pages import rendering
 from service.core.settings import read_settings, setting
-from tests.support.block_readers import reuse_engines
 from tests.support.control import open_store
 from tests.support.failing_store import failing_store
 from tests.support.forks import ROOT, Forked, Forks, without_settings
@@ -63,22 +59,6 @@ def new_lake(tmp_path_factory):
     return new_lake
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _made_once(tmp_path_factory):
-    """What takes long to make and is the same for all tests of this process."""
-    compiled, environment = FileSystemBytecodeCache(str(tmp_path_factory.mktemp("templates"))), rendering.environment
-
-    def with_compiled_templates():
-        made = environment()
-        made.bytecode_cache = compiled
-        return made
-
-    with pytest.MonkeyPatch.context() as patch:
-        reuse_engines(patch)
-        patch.setattr(rendering, "environment", with_compiled_templates)
-        yield
-
-
 @pytest.fixture(scope="session")
 def classifier():
     """The real rules."""
@@ -91,14 +71,6 @@ def lake(tmp_path, new_lake):
     lake = new_lake(tmp_path / "lake")
     yield lake
     lake.manifest.close()
-
-
-@pytest.fixture(scope="module")
-def one_reader():
-    """One reader for each import, for logs that are short."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(data.ingest.importer, "MAX_PARALLEL_BLOCKS", 1)
-        yield
 
 
 @pytest.fixture

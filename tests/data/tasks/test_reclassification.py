@@ -114,7 +114,7 @@ def under(classifier):
 
 
 @pytest.fixture(autouse=True)
-def _as_shipped(under, one_reader):
+def _as_shipped(under):
     with under(as_shipped):
         yield
 
