@@ -8,7 +8,7 @@ once it is past, by facts, too, in data/tasks/judging.py.
 
 from typing import Final, Literal, NamedTuple
 
-BEHAVIOUR_VERSION: Final = 9
+BEHAVIOUR_VERSION: Final = 10
 """The version of what days are judged by. Raise it with every change of what a signal means; 0: not judged.
 
 It is stored with each file. Days that an earlier version judged are judged again, by a server, by `traffic compact` and
@@ -73,6 +73,22 @@ SIGNALS: Final = (
         "unfollowed", 1 << 33, "judging", convicts=True,
         meaning="a browser loaded it ahead, and nothing that its visitor asked for later shows that it was opened",
     ),
+    Signal(
+        "bot_network", 1 << 36, "judging", convicts=True,
+        meaning="under a browser's name, it came from a network that is only a known bot's",
+    ),
+    Signal(
+        "hosting_bare", 1 << 37, "judging", convicts=True,
+        meaning="its visitor, of a hosting network, opened pages without the files that others load with them",
+    ),
+    Signal(
+        "hosting_unserved", 1 << 38, "judging", convicts=True,
+        meaning="its visitor, of a hosting network, was served no page and no link, and loaded no file",
+    ),
+    Signal(
+        "hosting_fleet", 1 << 39, "judging", convicts=True,
+        meaning="its user agent has three and more visitors of hosting networks, a page each, and never loads a file",
+    ),
 )  # fmt: skip
 """Every signal. A bit keeps its meaning for ever, because files do; with the facts, there is room for 63.
 
@@ -101,11 +117,8 @@ REQUEST_FACTS: Final = tuple(
         (24, "from_vpn", "its address is one of a listed VPN"),
         (25, "from_relay", "its address is one of a private relay"),
         (26, "from_tor", "its address is an exit of Tor"),
-        (
-            34,
-            "accepts_no_page",
-            "not encrypted, its `Accept` names no page: it asked for a file, or for a script's data",
-        ),
+        (34, "accepts_no_page", "not encrypted, its `Accept` names no page: it asked for a file, or for data"),
+        (35, "from_bot", "its address is in a network that is only a known bot's"),
     )
 )
 """Facts of the request. Without either bit of a pair, such as `https` and `plain_http`, nothing is known of it."""
@@ -125,6 +138,8 @@ BITS: Final = {signal.name: signal.bit for signal in _ALL}
 FACTS: Final = sum(fact.bit for fact in REQUEST_FACTS)
 HEADERS: Final = sum(BITS[name] for name in ("fetch_absent", "fetch_sent", "language_absent", "language_sent"))
 """The facts of which one tells that the headers by which days are judged were logged."""
+NETWORKS: Final = 1 << 62
+"""Of the facts of a file: networks of addresses were looked up when its visits landed, as 1.0.0 did not."""
 LANDED: Final = sum(signal.bit for signal in _ALL if signal.set_at == "landing")
 """The bits that a visit lands with. No later day can tell them, so judging keeps them.
 

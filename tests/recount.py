@@ -102,6 +102,7 @@ def recount(
 
 CONVICTING = (
     "probed", "outdated", "errors", "no_assets", "stale", "sweep", "no_fetch_metadata", "no_language", "unfollowed",
+    "bot_network", "hosting_bare", "hosting_unserved", "hosting_fleet",
 )  # fmt: skip
 FACTS = (
     "https", "plain_http", "fetch_absent", "fetch_sent", "navigation", "page_part", "loaded_ahead", "link_preview",
@@ -109,11 +110,13 @@ FACTS = (
     "from_hosting", "from_cdn", "from_vpn", "from_relay", "from_tor",
 )  # fmt: skip
 ASIDE = ("file", "own_address", "own_rule")
-LANDED = ("attacked", *FACTS, *ASIDE, "accepts_no_page")
+LATER = ("accepts_no_page", "from_bot")
+LANDED = ("attacked", *FACTS, *ASIDE, *LATER)
 BITS: Final = {
     "attacked": 1, "probed": 2, "outdated": 4, "errors": 8, "breadth": 16, "no_assets": 32, "stale": 64, "sweep": 128,
     "scanned": 1 << 30, "no_fetch_metadata": 1 << 31, "no_language": 1 << 32, "unfollowed": 1 << 33,
-    "accepts_no_page": 1 << 34,
+    "accepts_no_page": 1 << 34, "from_bot": 1 << 35, "bot_network": 1 << 36, "hosting_bare": 1 << 37,
+    "hosting_unserved": 1 << 38, "hosting_fleet": 1 << 39,
     **{fact: 256 << number for number, fact in enumerate((*FACTS, *ASIDE))},
 }  # fmt: skip
 LISTED: Final = sum(bit for name, bit in BITS.items() if name not in {*LANDED} - {"attacked"})
@@ -170,6 +173,7 @@ def signals(
     browsers = {visit["user_agent"] for visit in people if sends(visit["user_agent"])}
     headerless = {name: _headerless(visits, browsers, *facts) for name, facts in HEADERS.items()}
     unfollowed = _unfollowed_pages(visits)
+    hosting = _hosting(visits)
     told = []
     for visit in visits:
         names = set(by_visitor.get(visit["visitor"], ()))
@@ -180,7 +184,8 @@ def signals(
         names |= {"no_assets"} if key in bare else set()
         is_stale = key in sites and visitor is not None and stale(visit["user_agent"])
         names |= {"stale"} if is_stale and (domain, visitor) not in loading else set()
-        names |= {name for name, found in headerless.items() if (domain, visitor) in found}
+        names |= {name for name, found in (headerless | hosting).items() if (domain, visitor) in found}
+        names |= {"bot_network"} if visit["bot_category"] in PEOPLE and _has_bit(visit, "from_bot") else set()
         names |= {"unfollowed"} if _is_ahead(visit) and _request(visit) in unfollowed else set()
         told.append(sum(BITS[name] for name in names))
     return told
@@ -213,20 +218,65 @@ HEADERS: Final = {
 def _headerless(visits: Sequence[Visit], browsers: set[str], sent: str, *lacking: str) -> set[tuple[str, int]]:
     """Domain and visitor of who opened a page without a header that its browser sends, and never sent it that day."""
 
-    def has(visit: Visit, name: str) -> bool:
-        return bool((visit.get("signals") or 0) & BITS[name])
-
     known = [visit for visit in visits if visit["visitor"] is not None]
-    senders = {visit["visitor"] for visit in known if has(visit, sent)}
-    on_domain = {(visit["domain"] or "", visit["visitor"]) for visit in known if has(visit, sent)
+    senders = {visit["visitor"] for visit in known if _has_bit(visit, sent)}
+    on_domain = {(visit["domain"] or "", visit["visitor"]) for visit in known if _has_bit(visit, sent)
                  and visit["bot_category"] in PEOPLE and visit["user_agent"] in browsers}  # fmt: skip
     seen = Counter(domain for domain, _ in on_domain)
     return {
         (visit["domain"] or "", visit["visitor"])
         for visit in known
         if visit["bot_category"] in PEOPLE and visit["user_agent"] in browsers and visit["visitor"] not in senders
-        and seen[visit["domain"] or ""] >= 3 and not has(visit, "file") and all(has(visit, name) for name in lacking)
+        and seen[visit["domain"] or ""] >= 3 and not _has_bit(visit, "file")
+        and all(_has_bit(visit, name) for name in lacking)
     }  # fmt: skip
+
+
+def _has_bit(visit: Visit, name: str) -> bool:
+    return bool((visit.get("signals") or 0) & BITS[name])
+
+
+def _hosting(visits: Sequence[Visit]) -> dict[str, set[tuple[str, int]]]:
+    """Domain and visitor, of hosting networks, by the signal of what people do not do."""
+    found: dict[str, set[tuple[str, int]]] = {"hosting_bare": set(), "hosting_unserved": set(), "hosting_fleet": set()}
+    people = [visit for visit in visits if visit["bot_category"] in PEOPLE and visit["user_agent"] is not None]
+    for domain, here in _grouped(people, lambda visit: visit["domain"] or "").items():
+        by_agent = _grouped(here, lambda visit: visit["user_agent"])
+        parts = {agent: sum(map(_is_part, mine)) for agent, mine in by_agent.items()}
+        hosted = _grouped(
+            [visit for visit in here if visit["visitor"] is not None and _has_bit(visit, "from_hosting")],
+            lambda visit: visit["visitor"],
+        )
+        for visitor, mine in hosted.items():
+            is_served = any(not _is_asset(visit["path"]) and _is_ok(visit["status"]) for visit in mine)
+            if any(map(_is_part, mine)):
+                continue
+            if is_served and sum(count >= 2 for count in parts.values()) >= 3:
+                found["hosting_bare"].add((domain, visitor))
+            if not is_served and not any(map(_is_click, mine)):
+                found["hosting_unserved"].add((domain, visitor))
+        for agent, all_of_it in by_agent.items():
+            fleet = {visitor: mine for visitor, mine in hosted.items() if mine[0]["user_agent"] == agent}
+            requests = [visit for mine in fleet.values() for visit in mine]
+            pages = [visit for visit in requests if not _is_asset(visit["path"])]
+            is_bare = any(parts.values()) and not parts[agent] and not any(map(_is_click, all_of_it))
+            if is_bare and len(fleet) >= 3 and len(pages) < 1.5 * len(fleet) and len(all_of_it) <= 2 * len(requests):
+                found["hosting_fleet"] |= {(domain, visitor) for visitor in fleet}
+    return found
+
+
+def _is_ok(status: int | None) -> bool:
+    return status is not None and (200 <= status < 300 or status == 304)
+
+
+def _is_click(visit: Visit) -> bool:
+    status = visit["status"]
+    return visit["short_code"] is not None and status is not None and 300 <= status < 400 and status != 304
+
+
+def _is_part(visit: Visit) -> bool:
+    """Whether a page loads it, other than an icon of the site."""
+    return _is_asset(visit["path"]) and not re.search("favicon|apple-touch-icon", visit["path"])
 
 
 def _place_of(visit: Visit) -> tuple[str, str]:

@@ -16,10 +16,16 @@ from data.signals import BITS
 
 _FACTS: Final = {
     iporigin.HOSTING: BITS["from_hosting"], iporigin.CDN: BITS["from_cdn"], iporigin.VPN: BITS["from_vpn"],
-    iporigin.TOR: BITS["from_tor"],
+    iporigin.TOR: BITS["from_tor"], iporigin.BOT: BITS["from_bot"],
 }  # fmt: skip
 _RELAYS: Final = frozenset(("Apple Private Relay",))
 """Providers that iporigin counts among VPNs, whose users do not know. Evidence: https://support.apple.com/102602"""
+_OF_PEOPLE: Final = frozenset(("Google", "Cogent"))
+"""Providers that iporigin counts among hosting, through whose addresses people come, too.
+
+Chrome loads search results ahead through Google's proxies; Cogent connects companies. Evidence:
+https://developer.chrome.com/blog/private-prefetch-proxy and https://www.cogentco.com/en/products/dedicated-internet-access
+"""
 
 
 @lru_cache(1 << 14)
@@ -32,5 +38,7 @@ def network_fact(address: str) -> int:
         return 0
     provider, kind = dataset().find(int.from_bytes(packed), version) or ("", "")
     if not kind or not ip_address(packed).is_global:  # private and documentation addresses lie in some ranges
+        return 0
+    if provider in _OF_PEOPLE:
         return 0
     return BITS["from_relay"] if provider in _RELAYS else _FACTS.get(kind, 0)

@@ -42,10 +42,13 @@ def judge(
     engine.execute(read_sql("data.tasks", "sql/judged_visitors"), {**patterns, "bits": BITS})
     engine.execute(read_sql("data.tasks", "sql/unfollowed_pages"), {**read, "bits": BITS})
     engine.execute(read_sql("data.tasks", "sql/judged_agents"), patterns)
+    engine.execute(read_sql("data.tasks", "sql/loading_agents"))
     last = max(day for day in days if day)
     until_memory_suffices(lambda parts: _register_browsers(engine, files, last, parts), _PARTS)
     engine.execute(read_sql("data.tasks", "sql/stale_visitors"), patterns)
     engine.execute(read_sql("data.tasks", "sql/headerless_visitors"), {**read, "bits": BITS})
+    engine.execute(read_sql("data.tasks", "sql/hosting_visitors"), {**patterns, "bits": BITS})
+    engine.execute(read_sql("data.tasks", "sql/site_visitors"), {"bits": BITS})
 
 
 def _register_browsers(engine: duckdb.DuckDBPyConnection, files: Sequence[str], last: date, parts: int) -> None:

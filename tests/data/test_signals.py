@@ -26,9 +26,9 @@ def test_masks_have_the_bits_of_their_signals():
 
 JUDGING = (
     "suspects", "judged_visitors", "judged_agents", "people_agents", "stale_visitors", "headerless_visitors",
-    "judged_visits", "unfollowed_pages",
+    "judged_visits", "unfollowed_pages", "loading_agents", "hosting_visitors", "site_visitors",
 )  # fmt: skip
-JUDGED = (9, "ea94db85a60e")
+JUDGED = (10, "87d514a7e23d")
 """The version of the signals, and the digest of what it stands for. Past days are judged again by a new version."""
 
 

@@ -1,17 +1,17 @@
--- What people's user agents, by their hash, loaded of each domain in a day: of the domains where five and more of them
--- load as many images, styles, scripts and fonts as pages, or more. Domain and day are one hash.
+-- What people's user agents, by their hash, asked of each domain in a day: pages, and images, styles, scripts and fonts, of
+-- which icons of the site are no part of a page. Domain and day are one hash.
 -- Parameters: files, days, file_pattern.
-CREATE OR REPLACE TEMP TABLE loading_agents AS
-WITH agents AS (
+CREATE OR REPLACE TEMP TABLE site_agents AS
+WITH visits AS (
     SELECT
         hash($days[1 + CAST(file_index AS BIGINT)], coalesce(domain, '')) AS site, hash(user_agent) AS agent,
-        count(*) FILTER (contains(path, '.') AND regexp_matches(path, $file_pattern)) AS assets,
-        count(*) - assets AS pages
+        contains(path, '.') AND regexp_matches(path, $file_pattern) AS is_asset,
+        contains(path, 'favicon') OR contains(path, 'apple-touch-icon') AS is_icon,
+        coalesce(short_code IS NOT NULL AND status BETWEEN 300 AND 399 AND status <> 304, FALSE) AS is_click
     FROM read_parquet($files, hive_partitioning := FALSE, union_by_name := TRUE)
     WHERE bot_category IN ('human', 'ai_referral') AND user_agent IS NOT NULL
-    GROUP BY ALL
-), sites AS (
-    SELECT site FROM agents WHERE assets > 0
-    GROUP BY site HAVING count(*) >= 5 AND sum(assets) >= sum(pages)
 )
-SELECT site, agent, assets, pages FROM agents SEMI JOIN sites USING (site)
+SELECT
+    site, agent, count(*) AS requests, count(*) FILTER (is_asset) AS assets, requests - assets AS pages,
+    count(*) FILTER (is_asset AND NOT is_icon) AS parts, bool_or(is_click) AS has_clicked
+FROM visits GROUP BY site, agent

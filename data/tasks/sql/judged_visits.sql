@@ -9,8 +9,9 @@ SELECT visits.* EXCLUDE (day) REPLACE (
     coalesce(visits.signals, 0) & $landed | coalesce(judged_visitors.signals, 0)
     | CASE WHEN old_agents.outdated_since <= visits.day THEN $bits.outdated ELSE 0 END
     | CASE WHEN bare_agents.agent IS NULL THEN 0 ELSE $bits.no_assets END
-    | CASE WHEN stale_visitors.visitor IS NULL THEN 0 ELSE $bits.stale END
-    | coalesce(headerless_visitors.signals, 0)
+    | CASE WHEN visits.signals & $bits.from_bot <> 0 AND bot_category IN ('human', 'ai_referral')
+        THEN $bits.bot_network ELSE 0 END
+    | coalesce(site_visitors.signals, 0)
     | CASE WHEN unfollowed_pages.visit IS NULL THEN 0 ELSE $bits.unfollowed END AS signals
 )
 FROM visits
@@ -19,10 +20,8 @@ LEFT JOIN old_agents ON old_agents.agent = hash(visits.user_agent)
 LEFT JOIN loading_agents AS bare_agents ON bare_agents.site = hash(visits.day, coalesce(visits.domain, ''))
     AND bare_agents.agent = hash(visits.user_agent)
     AND bare_agents.pages >= 20 AND 10 * bare_agents.assets < bare_agents.pages
-LEFT JOIN stale_visitors ON stale_visitors.site = hash(visits.day, coalesce(visits.domain, ''))
-    AND stale_visitors.visitor = visits.visitor
-LEFT JOIN headerless_visitors ON headerless_visitors.site = hash(visits.day, coalesce(visits.domain, ''))
-    AND headerless_visitors.visitor = visits.visitor
+LEFT JOIN site_visitors ON site_visitors.site = hash(visits.day, coalesce(visits.domain, ''))
+    AND site_visitors.visitor = visits.visitor
 LEFT JOIN unfollowed_pages ON unfollowed_pages.visit = CASE WHEN visits.signals & $bits.loaded_ahead <> 0
     THEN hash(hash(visits.day, coalesce(visits.domain, '')), visits.visitor, visits.visited_at, hash(visits.path)) END
 WHERE ($first_key IS NULL

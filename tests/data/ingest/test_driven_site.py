@@ -58,7 +58,8 @@ def test_a_driven_log_has_the_facts_of_who_sent_it(logs):
 @pytest.mark.parametrize("name", ["norealip_rich.log", "edge_rich.log"])
 def test_a_log_behind_a_proxy_does_not_take_its_scheme(logs, name):
     logs.load((DRIVEN / name).read_bytes())
-    assert {visit["signals"] for visit in logs.visits()} == {BITS["fetch_absent"] | BITS["language_absent"]}
+    found = {visit["signals"] & ~BITS["from_bot"] for visit in logs.visits()}  # some forge the address of a bot
+    assert found == {BITS["fetch_absent"] | BITS["language_absent"]}
 
 
 @needs_driven

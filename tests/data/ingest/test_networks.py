@@ -19,7 +19,8 @@ KINDS = [
     ("104.28.28.0", "from_relay"),  # in https://mask-api.icloud.com/egress-ip-ranges.csv
     ("2.58.241.66", "from_vpn"),  # ProtonVPN
     ("185.220.101.1", "from_tor"),  # in https://check.torproject.org/torbulkexitlist
-    ("66.249.66.1", ""),  # of Googlebot: crawlers are told by lists of their own
+    ("66.249.66.1", "from_bot"),  # in https://developers.google.com/static/search/apis/ipranges/googlebot.json
+    ("193.186.4.182", ""),  # of Google's proxies, through which Chrome loads results of its search ahead
     ("198.51.100.7", ""),
     ("127.0.0.1", ""),
     ("", ""),

@@ -61,9 +61,10 @@ def probe(second=0, **columns):
 # Against a recount
 
 CATEGORIES = ["human", "human", "ai_referral", "search_crawler"]
-SEEDS = (16, 21, 56)
+SEEDS = (2, 16, 21)
 """Of some_day: in these days, every signal occurs."""
 AGENTS = [*[NEW] * 6, OLD, None, "curl/8", "A", "B", FIREFOX]
+FROM_HOSTING = recount.BITS["from_hosting"]
 AHEAD, FILE = recount.BITS["loaded_ahead"], recount.BITS["file"]
 MIXED = [("/a.js", AHEAD | FILE), ("/api", FILE), ("/p2", None)]
 HEADERS = ["https", "plain_http", "fetch_absent", "fetch_sent", "language_absent", "language_sent", "file"]
@@ -101,6 +102,7 @@ def some_day(random):
         load = ["/p1", "/app.css", "/a.js", "/logo.PNG"] * random.choice([1, 40])
         visits += [at(0, domain=domains[0], path=path, user_agent=f"loading {agent}", visitor=None) for path in load]
     visits += [load for visitor in range(20, 30) for load in loads_ahead(random, visitor, domains)]
+    visits += [visit for visitor in range(30, 50) for visit in comes_from_hosting(random, visitor, domains)]
     random.shuffle(visits)
     return visits
 
@@ -112,6 +114,18 @@ def loads_ahead(random, visitor, domains):
         path, bits = random.choice([("/p1", AHEAD), ("/p2", AHEAD), ("/p1", 0), ("/p3", 0), ("/a.js", FILE), *MIXED])
         second = round(random.uniform(0, spread), digits)
         yield at(second, domain=random.choice(domains), path=path, visitor=visitor, signals=bits)
+
+
+def comes_from_hosting(random, visitor, domains):
+    """Some requests of a visitor, mostly of a hosting network; some networks are a known bot's."""
+    bits = random.choice([[FROM_HOSTING], [FROM_HOSTING, 0], [recount.BITS["from_bot"], FROM_HOSTING]])
+    paths = random.choice([["/p1", "/"], ["/", "/favicon.ico"], ["/p9", "/a.js", "/"]])
+    agent = random.choice([f"rare {random.choice('ab')}", f"rare {visitor}", NEW])
+    for second in range(random.choice([1, 1, 2, 5])):
+        path, status = random.choice(paths), random.choice([200, 304, 301, 404, None])
+        code = "p1" if path == "/p1" else None
+        yield at(second, domain=random.choice(domains), path=path, status=status, short_code=code, visitor=visitor,
+                 user_agent=agent, signals=random.choice(bits))  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -412,8 +426,11 @@ def test_landed_signals_survive_judging_and_reclassifying(lake, monkeypatch, tas
         at(0, path="/all", visitor=1), at(1, path="/others", visitor=1), at(2, path="/none", visitor=2, user_agent=OLD)
     ]  # fmt: skip
     land(lake, "acme", [row | {"signals": landed[row["path"]], "rules_version": "old"} for row in rows])
-    probed, outdated = recount.BITS["probed"], recount.BITS["outdated"]
-    judged = {"/all": every | probed, "/others": OTHERS | probed, "/none": outdated}
+    bits = recount.BITS
+    visitor = bits["probed"] | bits["hosting_unserved"]
+    judged = {
+        "/all": every | visitor | bits["bot_network"], "/others": OTHERS | visitor, "/none": bits["outdated"],
+    }  # fmt: skip
     expected = landed
     for number, task in enumerate(tasks):
         if task == "j":

@@ -1,0 +1,41 @@
+-- The visitors of a day's domain from hosting networks who did what people do not, with bits: opened pages without what
+-- three user agents (site_agents) load there; were served no page and no link, and loaded nothing; are three and more
+-- under one user agent, with about a page each, that loads nothing on a domain whose log has files. Icons of the site
+-- count as nothing. No network alone speaks against a visitor: companies and remote desktops are there, too.
+-- Day and domain are one hash.
+-- Parameters: files, days, file_pattern, bits (of each signal by its name).
+CREATE OR REPLACE TEMP TABLE hosting_visitors AS
+WITH visits AS (
+    SELECT
+        *, hash($days[1 + CAST(file_index AS BIGINT)], coalesce(domain, '')) AS site,
+        contains(path, '.') AND regexp_matches(path, $file_pattern) AS is_asset,
+        contains(path, 'favicon') OR contains(path, 'apple-touch-icon') AS is_icon
+    FROM read_parquet($files, hive_partitioning := FALSE, union_by_name := TRUE)
+    WHERE visitor IS NOT NULL AND user_agent IS NOT NULL AND signals & $bits.from_hosting <> 0
+        AND bot_category IN ('human', 'ai_referral')
+), visitors AS (
+    SELECT
+        site, visitor, any_value(hash(user_agent)) AS agent, count(*) AS requests,
+        count(*) FILTER (NOT is_asset) AS pages,
+        bool_or(is_asset AND NOT is_icon) AS loads,
+        coalesce(bool_or(NOT is_asset AND (status BETWEEN 200 AND 299 OR status = 304)), FALSE) AS is_served,
+        coalesce(bool_or(short_code IS NOT NULL AND status BETWEEN 300 AND 399 AND status <> 304), FALSE) AS has_clicked
+    FROM visits GROUP BY site, visitor
+), sites AS (
+    SELECT site, count(*) FILTER (parts >= 2) >= 3 AS loads, bool_or(parts > 0) AS has_files
+    FROM site_agents GROUP BY site
+), fleets AS (
+    SELECT site, agent
+    FROM visitors JOIN site_agents USING (site, agent)
+    WHERE parts = 0 AND NOT site_agents.has_clicked
+    GROUP BY site, agent, site_agents.requests
+    HAVING count(*) >= 3 AND 2 * sum(visitors.pages) < 3 * count(*) AND site_agents.requests <= 2 * sum(visitors.requests)
+), judged AS (
+    SELECT
+        visitors.site, visitor,
+        CASE WHEN is_served AND NOT visitors.loads AND sites.loads THEN $bits.hosting_bare ELSE 0 END
+        | CASE WHEN NOT (is_served OR has_clicked OR visitors.loads) THEN $bits.hosting_unserved ELSE 0 END
+        | CASE WHEN has_files AND fleets.agent IS NOT NULL THEN $bits.hosting_fleet ELSE 0 END AS signals
+    FROM visitors JOIN sites USING (site) LEFT JOIN fleets USING (site, agent)
+)
+SELECT site, visitor, CAST(signals AS BIGINT) AS signals FROM judged WHERE signals <> 0

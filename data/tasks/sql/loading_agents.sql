@@ -1,0 +1,8 @@
+-- The user agents (site_agents) of domains where five and more of them load as many images, styles, scripts and fonts as
+-- pages, or more.
+CREATE OR REPLACE TEMP TABLE loading_agents AS
+SELECT site, agent, assets, pages FROM site_agents
+SEMI JOIN (
+    SELECT site FROM site_agents WHERE assets > 0
+    GROUP BY site HAVING count(*) >= 5 AND sum(assets) >= sum(pages)
+) AS sites USING (site)

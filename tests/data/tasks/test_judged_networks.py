@@ -1,0 +1,121 @@
+"""Days are judged by networks: what visitors of hosting networks did beside, and browsers from networks of bots."""
+
+from datetime import UTC, date, datetime
+
+import pytest
+
+from data.rules.engines import BrowserEngines
+from data.rules.releases import BrowserReleases
+from data.signals import BITS, SIGNALS
+from data.tasks.compaction import Compactor
+from tests import recount
+from tests.support.lakes import rows_of
+from tests.support.visits import land, visit
+
+TODAY = datetime(2026, 3, 5, 8, tzinfo=UTC)
+CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{}.0.0.0 Safari/537.36".format
+HOSTED = BITS["from_hosting"]
+FILES = ["/", "/a.css", "/b.js"]
+
+
+def asked(path, visitor=1, version=144, signals=HOSTED, **columns):
+    """A request of a visitor, by default one of a hosting network who was served a page."""
+    values = {"domain": "go.example", "status": 200, "short_code": None, "user_agent": CHROME(version)} | columns
+    return visit(visited_at=datetime(2026, 3, 4, 12), path=path, visitor=visitor, signals=signals, **values)
+
+
+def readers(agents, paths=FILES, **columns):
+    """So many people, each with a browser of another version, who load pages with their files."""
+    return [asked(path, 100 + number, 130 + number, None, **columns) for number in range(agents) for path in paths]
+
+
+def fleet(visitors, path="/", **columns):
+    return [asked(path, number, **columns) for number in range(1, visitors + 1)]
+
+
+def elsewhere(visitors):
+    """So many visitors of other networks, with the same user agent."""
+    return [asked("/", 10 + number, signals=None) for number in range(visitors)]
+
+
+def judged(lake, visits):
+    """The signals of visits by visitor, as the product and as a recount tells them."""
+    land(lake, "acme", visits)
+    Compactor(lake, lambda: TODAY).run()
+    day = [row | {"day": date(2026, 3, 4)} for row in visits]
+    counted = recount.judged(day, BrowserReleases(), (), BrowserEngines())
+    told, recounted = {}, {}
+    for rows, names in ((rows_of(lake), told), (counted, recounted)):
+        for row in rows:
+            signals = {one.name for one in SIGNALS if row["signals"] & one.bit}
+            names[row["visitor"]] = names.get(row["visitor"], set()) | signals
+    assert told == recounted
+    return told
+
+
+BARE = {
+    "a page where three load files": ([asked("/"), *readers(3)], True),
+    "a page and the icon of the site": ([asked("/"), asked("/favicon.ico"), *readers(3)], True),
+    "a page that did not change": ([asked("/", status=304), *readers(3)], True),
+    "a page with one of its files": ([asked("/"), asked("/a.css"), *readers(3)], False),
+    "a page where two load files": ([asked("/"), *readers(2)], False),
+    "a page where three load one file each": ([asked("/"), *readers(3, FILES[:2])], False),
+    "a page where files are loaded elsewhere": ([asked("/"), *readers(3, domain="www.example")], False),
+    "a page of no hosting network": ([asked("/", signals=None), *readers(3)], False),
+    "a page of a network of VPNs": ([asked("/", signals=BITS["from_vpn"]), *readers(3)], False),
+    "a link that redirects": ([asked("/a", status=302, short_code="a"), *readers(3)], False),
+}
+
+
+@pytest.mark.parametrize(("visits", "is_bare"), BARE.values(), ids=BARE)
+def test_a_hosted_visitor_without_files_is_bare(lake, visits, is_bare):
+    assert ("hosting_bare" in judged(lake, visits)[1]) is is_bare
+
+
+UNSERVED = {
+    "a page that is missing": ([asked("/", status=404)], True),
+    "a redirect of the root": ([asked("/", status=301)], True),
+    "the icon of the site": ([asked("/favicon.ico")], True),
+    "an unknown status": ([asked("/", status=None)], True),
+    "a page that was served": ([asked("/x", status=404), asked("/")], False),
+    "a link that was followed": ([asked("/x", status=404), asked("/a", status=302, short_code="a")], False),
+    "a file of a page elsewhere": ([asked("/x", status=404), asked("/a.png")], False),
+    "no hosting network": ([asked("/", status=404, signals=None)], False),
+}
+
+
+@pytest.mark.parametrize(("visits", "is_unserved"), UNSERVED.values(), ids=UNSERVED)
+def test_a_hosted_visitor_without_answers_is_unserved(lake, visits, is_unserved):
+    assert ("hosting_unserved" in judged(lake, visits)[1]) is is_unserved
+
+
+FLEETS = {
+    "three with a page each": ([*fleet(3), *readers(1)], True),
+    "two with a page each": ([*fleet(2), *readers(1)], False),
+    "three with four pages": ([*fleet(3), asked("/b"), *readers(1)], True),
+    "three with five pages": ([*fleet(3), asked("/b"), asked("/c"), *readers(1)], False),
+    "three where the log has no files": (fleet(3), False),
+    "three and as many of other networks": ([*fleet(3), *elsewhere(3), *readers(1)], True),
+    "three and more of other networks": ([*fleet(3), *elsewhere(4), *readers(1)], False),
+    "three of whose agent one loads a file": ([*fleet(3), asked("/a.css", 10, signals=None), *readers(1)], False),
+    "three who follow a link": ([*fleet(3, "/a", status=302, short_code="a"), *readers(1)], False),
+    "three of several agents": ([asked("/", n, 140 + n) for n in (1, 2, 3)] + readers(1), False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("visits", "is_fleet"), FLEETS.values(), ids=FLEETS)
+def test_hosted_visitors_with_one_agent_are_a_fleet(lake, visits, is_fleet):
+    assert ("hosting_fleet" in judged(lake, visits)[1]) is is_fleet
+
+
+@pytest.mark.parametrize(
+    ("columns", "names"),
+    [
+        ({}, {"bot_network"}),
+        ({"bot_category": "ai_referral"}, {"bot_network"}),
+        ({"bot_category": "search_crawler"}, set()),
+        ({"signals": HOSTED}, set()),
+    ],
+)
+def test_a_browser_from_a_bots_network_is_a_bot(lake, columns, names):
+    assert judged(lake, [asked("/", **{"signals": BITS["from_bot"]} | columns)]) == {1: names}
