@@ -100,12 +100,9 @@ def test_no_type_of_data_and_queries_has_the_name_of_another():
     assert homonyms(classes + found) == {}
 
 
-def test_class_names_are_unique():
-    assert homonyms(definitions(ast.ClassDef)) == {}
-
-
-def test_the_glossary_names_classes_that_exist():
+def test_class_names_are_unique_and_cover_the_glossary():
     classes = definitions(ast.ClassDef)
+    assert homonyms(classes) == {}
     assert GLOSSARY.keys() - {name.strip("_") for name, _ in classes} == set()
 
 

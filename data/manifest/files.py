@@ -36,7 +36,7 @@ class LandedFile:
     unfinished_of: int | None = None  # the batch whose unfinished last line (without a newline) it contains
     schema_version: int = SCHEMA_VERSION  # of its visits
     behaviour_version: int = 0  # of what its visits were judged by, with all visits of its day; 0: they were not
-    facts: int = 0  # the bits of REQUEST_FACTS that some of its visits have
+    facts: int = 0  # the bits of REQUEST_FACTS that some of its visits have, and NETWORKS
 
 
 _FILE_COLUMNS: Final = (

@@ -24,7 +24,7 @@ from data.manifest.coverage import span
 from data.manifest.files import LandedFile, Move
 from data.manifest.logs import Batch
 from data.rules.exclusions import NONE_EXCLUDED, ExcludedVisits, Exclusion
-from data.signals import FACTS
+from data.signals import FACTS, NETWORKS
 from data.store.footers import Footer, PendingRange, footer_of, readable_visit_file, replacing_footer
 from data.store.lake import Lake
 from data.visits import COLUMNS, VISITS
@@ -177,8 +177,8 @@ class Landing:
 
 
 def _facts(visits: pa.Table) -> int:
-    """The facts of the request that some of the visits have."""
-    return reduce(or_, pc.unique(visits["signals"]).drop_null().to_pylist(), 0) & FACTS
+    """The facts of the request that some of the visits have, and that their networks were looked up."""
+    return reduce(or_, pc.unique(visits["signals"]).drop_null().to_pylist(), 0) & FACTS | NETWORKS
 
 
 def new_path(lake: Lake) -> Path:

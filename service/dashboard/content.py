@@ -18,7 +18,7 @@ from service.core.pages.spans import ChartDays, unit_for
 from service.dashboard import listing as lists
 from service.dashboard import panels
 from service.dashboard.comparison import Comparison, complete_days, figure_of
-from service.dashboard.header_days import HeaderDays, lacking_in_words
+from service.dashboard.evidence import Evidence, lacking_in_words
 from service.dashboard.marks import marks_of
 from service.dashboard.panels import Panel
 from service.dashboard.tables import CellLinks, FilledPanel, fill
@@ -73,8 +73,8 @@ class PageContent:
     """Of today, in the organization's zone."""
     uncovered: frozenset[date] = frozenset()
     """Days that no log and no report covers, as `uncovered` finds them."""
-    has_headers: HeaderDays = field(default_factory=dict)
-    """As `header_days` finds them."""
+    evidence: Evidence = field(default_factory=dict)
+    """As `evidence_by_day` finds them."""
     listing: lists.Listing | None = None
     """Which of all links it shows, where it shows them."""
     events: Sequence[Mark] | None = None
@@ -187,7 +187,7 @@ class PageContent:
 
     def lacking_headers_in_words(self) -> str:
         """How many days of the comparison lack headers which others have; "" if all have them, or none."""
-        return lacking_in_words(self.comparison, self.has_headers)
+        return lacking_in_words(self.comparison, self.evidence)
 
     @property
     def _days(self) -> ChartDays:
@@ -220,7 +220,7 @@ class PageContent:
             )
         marks: Sequence[Mark] = ()
         if self.events is not None and self.page.is_dashboard and panel.chart == "series":
-            marks = marks_of(self.filters, self.uncovered, self.has_headers, answers["bot-traffic"], self.events)
+            marks = marks_of(self.filters, self.uncovered, self.evidence, answers["bot-traffic"], self.events)
         return fill(
             panel, rows, self.links, previous=previous, before=before, days=self._days, marks=marks,
             job_cells=self.job_cells,

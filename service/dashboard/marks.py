@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from data.text import plural
 from service.core.pages import formats
-from service.dashboard.header_days import HeaderDays, header_marks
+from service.dashboard.evidence import Evidence, evidence_marks
 from service.jobs.reader import Mark
 from service.reports.filters import Filters
 
@@ -19,12 +19,12 @@ NEW_AFTER: Final = timedelta(7)
 def marks_of(
     filters: Filters,
     uncovered: frozenset[date],
-    has_headers: HeaderDays,
+    evidence: Evidence,
     agents: Sequence[Mapping[str, Any]],
     events: Sequence[Mark],
 ) -> list[Mark]:
     """The marks of the days in scope, by day; `agents` are the rows of bot-traffic, `events` are of any days."""
-    scope, found = filters.scope, [*header_marks(filters, has_headers)]
+    scope, found = filters.scope, [*evidence_marks(filters, evidence)]
     for first, last in _runs(day for day in uncovered if scope.start_date <= day <= scope.end_date):
         text = f"{formats.span(first, last)}: no log and no report covers {plural((last - first).days + 1, 'day')}"
         found.append(Mark(first, text, filters.query_string(start_date=str(first), end_date=str(last))))

@@ -19,7 +19,7 @@ from service.core.pages import assets, formats
 from service.core.pages.columns import plain
 from service.core.pages.rendering import environment
 from service.dashboard.content import LINK, OVERVIEW, Page, PageContent, uncovered
-from service.dashboard.header_days import header_days
+from service.dashboard.evidence import evidence_by_day
 from service.dashboard.panels import Panel
 from service.dashboard.tables import columns_of, rows_of
 from service.dashboard.tiles import disguised_in_words
@@ -63,7 +63,7 @@ class Report:
         page = replace(page, panels=tuple(replace(panel, limit=max(panel.limit, ROWS)) for panel in page.panels))
         content = PageContent(
             page, filters, lake.manifest.statistics.stored_span(organization), uncovered=uncovered(lake, filters),
-            has_headers=header_days(lake, filters),
+            evidence=evidence_by_day(lake, filters),
         )  # fmt: skip
         variables = {scope: warehouse.snapshot(scope) for scope in dict.fromkeys(scope for _, scope in content.wanted)}
         loaded = [

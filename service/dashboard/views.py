@@ -16,7 +16,7 @@ from service.core.pages import formats
 from service.dashboard import panels
 from service.dashboard.content import LINK, OF_PATHS, OVERVIEW, Page, PageContent, check_paths, uncovered
 from service.dashboard.context import DashboardContext
-from service.dashboard.header_days import header_days
+from service.dashboard.evidence import evidence_by_day
 from service.dashboard.invented_page import INVENTED, claim, job_cells
 from service.dashboard.listing import Listing
 from service.dashboard.navigation import NAMED
@@ -141,7 +141,7 @@ class View:
         hours_begun = self.context.services.hours_begun(self.filters.organization)
         lake = self.context.services.lake
         missing = await self.context.in_thread(self.request, uncovered, lake, self.filters)
-        has_headers = await self.context.in_thread(self.request, header_days, lake, self.filters)
+        evidence = await self.context.in_thread(self.request, evidence_by_day, lake, self.filters)
         zone = lake.manifest.organizations.zone(self.filters.organization)
         events = await self.context.control.read(self.context.job_reader.events, self.filters, zone)
         has_list = any(panel.is_list for panel in self.page.panels)
@@ -149,7 +149,7 @@ class View:
         cells = await job_cells(self.context, self.request, self.filters) if self.page is INVENTED else None
         content = PageContent(
             self.page, self.answer_filters, self.stored, links, hours_begun,
-            missing, has_headers, listing, events, cells,
+            missing, evidence, listing, events, cells,
         )  # fmt: skip
         if any(panel.entry in OF_PATHS for panel in self.page.panels):
             for scope in (content.filters.scope, *([content.comparison.before] if content.comparison else ())):

@@ -59,12 +59,12 @@ class Forked:
 
 
 class Forks:
-    """Starts `traffic`."""
+    """Starts `traffic`. All engines copy the relations from files in a folder; see tests.support.relations."""
 
-    def __init__(self):
+    def __init__(self, folder):
         self._socket, asked = socket.socketpair()
         self._lock = threading.Lock()
-        command = [sys.executable, "-m", "tests.support.forked", str(asked.fileno())]
+        command = [sys.executable, "-m", "tests.support.forked", str(asked.fileno()), str(folder)]
         with asked:
             self._process = subprocess.Popen(
                 command, cwd=ROOT, env=without_settings(), stdin=subprocess.DEVNULL, pass_fds=[asked.fileno()]

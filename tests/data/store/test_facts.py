@@ -7,7 +7,7 @@ import pytest
 
 from data.ingest.live import LiveIngest
 from data.logs.reported import Submission
-from data.signals import BITS, HEADERS
+from data.signals import BITS, HEADERS, NETWORKS
 from data.store.pending import flush_all
 from data.tasks.compaction import Compactor
 from data.tasks.erasure import Criteria, Eraser
@@ -45,7 +45,7 @@ def known(lake):
     return lake
 
 
-KNOWN = {1: 0, 2: SENT | PLAIN, 3: ABSENT | HTTPS}
+KNOWN = {1: NETWORKS, 2: SENT | PLAIN | NETWORKS, 3: ABSENT | HTTPS | NETWORKS}
 
 
 def test_a_day_has_the_facts_of_any_of_its_visits(known):
@@ -62,7 +62,7 @@ def test_an_import_of_a_log_with_headers_notes_them(lake, load):
 def test_an_import_of_a_log_without_headers_notes_none(lake, load):
     load(lines("/a", "/b"))
     found = lake.manifest.files.facts_by_day("acme", date.min, date.max)
-    assert found == {date(2015, 5, 17): 0}
+    assert found == {date(2015, 5, 17): NETWORKS}
 
 
 def test_a_reported_visit_with_headers_notes_them(lake):
@@ -70,7 +70,7 @@ def test_a_reported_visit_with_headers_notes_them(lake):
     reported = {"time": "2026-03-09T11:00:00Z", "url": "https://go.example/a", "accept_language": ""}
     live.land([Submission("acme", [json.dumps(reported).encode()])])
     flush_all(lake)
-    assert facts(lake) == {9: ABSENT}
+    assert facts(lake) == {9: ABSENT | NETWORKS}
 
 
 def test_a_merged_day_keeps_its_facts(known):
@@ -89,14 +89,14 @@ def test_a_rebuilt_manifest_knows_the_facts_of_days(known, is_lost):
     Compactor(known, lambda: NOW).run()
     land(known, "acme", [visit(visited_at=MARCH[5], signals=SENT)])
     with rebuilt(known, is_lost) as again:
-        assert facts(again) == KNOWN | {6: SENT}
+        assert facts(again) == KNOWN | {6: SENT | NETWORKS}
 
 
 def test_erased_days_are_gone_and_others_keep_their_facts(known):
     Eraser(known, lambda: NOW).run("acme", Criteria(visitor=1))
-    assert facts(known) == {2: SENT | PLAIN, 3: ABSENT | HTTPS}
+    assert facts(known) == {2: KNOWN[2], 3: KNOWN[3]}
 
 
 def test_days_past_retention_are_gone(known):
     apply_retention(known, 6, NOW)
-    assert facts(known) == {3: ABSENT | HTTPS}
+    assert facts(known) == {3: KNOWN[3]}

@@ -38,9 +38,9 @@ def shared_lake(shared_lake):
 
 
 def marks(page):
-    """The marks about headers, each with its address."""
+    """The marks about evidence, each with its address."""
     links = [link for one in page.all("ol", class_="marks") for link in one.all("a")]
-    return [(link.text, link["href"]) for link in links if "request headers" in link.text]
+    return [(link.text, link["href"]) for link in links if "are recognized" in link.text]
 
 
 def test_the_first_day_with_headers_and_without_are_marked(browser):
@@ -121,17 +121,23 @@ def test_a_report_says_that_compared_days_lack_headers(shared_lake):
     assert f"2 compared days lack {LACKS}" in report.html(NOW)
 
 
-def test_a_lake_of_1_0_0_shows_the_first_day_with_headers(tmp_path, browsing):
+@pytest.mark.parametrize(("has_headers", "what"), [(True, "request headers and networks"), (False, "networks")])
+def test_a_lake_of_1_0_0_shows_the_first_day_with_more(tmp_path, browsing, has_headers, what):
     request = {"remote_ip": "198.51.100.7", "method": "GET", "host": "go.example", "uri": "/", "headers": {}}
     told = {"ts": datetime(2026, 3, 14, 12, tzinfo=UTC).timestamp(), "status": 200, "request": request}
-    (tmp_path / "caddy.log").write_text(f"{json.dumps(told | {'logger': 'http.log.access'})}\n")
+    line = '198.51.100.7 - - [14/Mar/2026:10:05:00 +0000] "GET / HTTP/1.1" 200 1 "-" "Chrome"'
+    (tmp_path / "access.log").write_text(
+        f"{json.dumps(told | {'logger': 'http.log.access'})}\n" if has_headers else f"{line}\n"
+    )
     with tarfile.open(ROOT / "tests/fixtures/lake-1.0.0.tar.xz") as archive:
         archive.extractall(tmp_path, filter="data")
     with opened_lake(tmp_path / "lake") as lake:
         assert set(lake.manifest.files.facts_by_day("acme", date.min, date.max).values()) == {0}
         importer = Importer(lake, lambda: NOW)
         with closing(importer.readers):
-            importer.run(tmp_path / "caddy.log", Options("acme"))
+            importer.run(tmp_path / "access.log", Options("acme", "go.example"))
         Compactor(lake, lambda: NOW).run()
         with browsing(lake) as browser:
-            assert [text for text, _ in marks(browser.read(ALL))] == [f"14 Mar 2026: {GAINED}"]
+            assert [text for text, _ in marks(browser.read(ALL))] == [
+                f"14 Mar 2026: from here on, visits have {what}, by which more machines are recognized"
+            ]

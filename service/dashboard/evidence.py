@@ -1,0 +1,59 @@
+"""What is known of the visits of each day beside their lines: evidence by which more machines are recognized.
+
+A chart and a comparison say so if some of their days have evidence that others lack.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import date, timedelta
+from itertools import pairwise
+from typing import Final, TypeAlias
+
+from data import Lake
+from data.signals import HEADERS, NETWORKS
+from service.core.pages import formats
+from service.dashboard.comparison import Comparison
+from service.jobs.reader import Mark
+from service.reports.filters import Filters
+
+Evidence: TypeAlias = Mapping[date, int]
+"""For each day with visits, the bits of `_KINDS` that some of them have."""
+_KINDS: Final = ((HEADERS, "request headers"), (NETWORKS, "networks"))
+"""Facts by which days are judged, each with its name in marks and notes."""
+
+
+def evidence_by_day(lake: Lake, filters: Filters) -> Evidence:
+    """The days of these filters, and as many before, that are over; none where days are not judged."""
+    if not lake.manifest.behaviour.is_used(filters.organization):
+        return {}
+    first, last = filters.earlier[0], min(filters.scope.end_date, filters.today - timedelta(1))
+    return lake.manifest.files.facts_by_day(filters.organization, first, last)
+
+
+def evidence_marks(filters: Filters, evidence: Evidence) -> Iterator[Mark]:
+    """A mark for each day in scope that has evidence which the last day with visits lacked, or the reverse."""
+    scope = filters.scope
+    days = sorted(day for day in evidence if scope.start_date <= day <= scope.end_date)
+    for before, day in pairwise(days):
+        gained = [name for mask, name in _KINDS if evidence[day] & mask and not evidence[before] & mask]
+        lost = [name for mask, name in _KINDS if evidence[before] & mask and not evidence[day] & mask]
+        for verb, names, more in (("have", gained, "more "), ("lack", lost, "")):
+            if names:
+                what = f"visits {verb} {' and '.join(names)}, by which {more}machines are recognized"
+                text = f"{formats.day(day)}: from here on, {what}"
+                yield Mark(day, text, f"left-out{filters.query_string(traffic_type=None)}")
+
+
+def lacking_in_words(comparison: Comparison | None, evidence: Evidence) -> str:
+    """How many of the days that are compared lack evidence which others have; "" if all have it, or none."""
+    if comparison is None:
+        return ""
+    first, last = comparison.before.start_date, comparison.now.end_date
+    compared = [bits for day, bits in evidence.items() if first <= day <= last]
+    found = []
+    for mask, name in _KINDS:
+        lacking = sum(not bits & mask for bits in compared)
+        if lacking not in {0, len(compared)}:
+            found.append(f"1 compared day lacks {name}" if lacking == 1 else f"{lacking:,} compared days lack {name}")
+    if not found:
+        return ""
+    return f"{' and '.join(found)}, by which more machines are recognized on the others: people are not counted alike."
