@@ -38,7 +38,7 @@ from data.tasks.lake_process import MAX_VISITS_IN_SERVER, LakeProcess
 from queries.definitions import define_relations, rollup_schema
 from queries.prelude import relation_names, rollup_version
 from queries.scope import Scope
-from queries.shared_visits import columns_of_relations
+from queries.shared_visits import by_source, columns_of_relations
 from queries.snapshot import (
     ClusterSnapshot,
     Snapshot,
@@ -65,7 +65,7 @@ CUT_DOMAINS: Final = "SELECT DISTINCT day FROM daily_domains WHERE domain = '(ot
 COUNTED_MONTHLY: Final = "FROM counted_monthly($relation)"
 COUNTED_ELSEWHERE: Final = "counted_elsewhere"
 BY_DOMAIN: Final = "visits_by_domain"
-COLUMNS_BY_DOMAIN: Final = "SELECT COLUMNS(lambda name: list_contains($columns, name)) FROM visits_by_domain"
+COLUMNS_BY_DOMAIN: Final = "SELECT COLUMNS(lambda name: list_contains($columns, name)) FROM aside_and_visits_by_domain"
 ADDED_MONTHLY: Final = (
     "SELECT * EXCLUDE (days), bit_or(days) AS days "
     "FROM (FROM stored_before($relation) UNION ALL BY NAME FROM counted_elsewhere) GROUP BY ALL"
@@ -264,7 +264,7 @@ def _rollup_rows(
         visits = engine.sql(COLUMNS_BY_DOMAIN, params=columns).to_arrow_table().combine_chunks()
         chunks = [added]
         in_memory = one_source(f"{BY_DOMAIN}_in_memory")
-        set_variables(engine, replace(snapshot, sources=in_memory, in_memory={BY_DOMAIN: visits}))
+        set_variables(engine, replace(snapshot, sources=in_memory, in_memory=by_source(BY_DOMAIN, visits)))
     stored = [(STORED_BEFORE, visit_files(lake, []))] if before.closed_days else []
     for name in relation_names("daily"):
         counted = [(COUNTED_DAILY, visit_files(lake, chunk)) for chunk in chunks]

@@ -43,5 +43,5 @@ SELECT unnest(CAST(NULL AS STRUCT(
     first_seen TIMESTAMP,
     last_seen TIMESTAMP,
     last_visit TIMESTAMP,
-    is_answered BOOLEAN  -- at least one of these visits
+    is_answered BOOLEAN  -- at least one of these visits, or of those that are set aside
 ))) WHERE FALSE;

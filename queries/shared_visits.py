@@ -9,6 +9,7 @@ from functools import cache
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from data.visits import VISITS
 from queries.catalog import Entry, template, template_entries
@@ -27,8 +28,8 @@ _VISITS: Final = (
 _ROWS: Final = "FROM query_table($relation || '_counted')"
 _WORDS: Final = (("agent",), ("domain",), ("referrer",), ("utm_source", "utm_medium", "utm_campaign"))
 """The columns whose values are cut to the most frequent ones, by relation."""
-_ALWAYS_READ: Final = frozenset({"for_domain", "day"})
-"""The columns that every relation reads, whatever it counts."""
+_ALWAYS_READ: Final = frozenset({"for_domain", "day", "is_counted"})
+"""The columns that are read where there are such, whatever a relation counts."""
 _COMMENT: Final = re.compile(r"--.*")
 _IDENTIFIER: Final = re.compile(r"\w+")
 
@@ -50,10 +51,11 @@ def share_visits(
     relations = _relations_from("uncovered_visits", read, snapshot)
     if relations and 0 < snapshot.uncovered_files.visits <= MAX_SHARED_VISITS:
         columns = columns_of_relations(relations)
-        uncovered = _read(engine, snapshot, columns, "uncovered_visits", cancelled=cancelled)
-        if not snapshot.scope.filters and not has_many_words(uncovered):
+        visits = _read(engine, snapshot, columns, "aside_and_uncovered_visits", cancelled=cancelled)
+        uncovered = by_source("uncovered_visits", visits)
+        if not snapshot.scope.filters and not has_many_words(uncovered["uncovered_visits"]):
             snapshot = replace(snapshot, high_cardinality_days=())  # to plan a cut takes longer than to count
-        snapshot = _with_source(snapshot, relations, "uncovered_visits", {"uncovered_visits": uncovered})
+        snapshot = _with_source(snapshot, relations, "uncovered_visits", uncovered)
 
     if relations := _relations_from("all_visits", read, snapshot):
         with engine.cursor(snapshot, cancelled) as cursor:
@@ -66,8 +68,9 @@ def share_visits(
             counted = _count_by_period(engine, snapshot, relations, periods_of(visits_by_day), cancelled)
             snapshot = _with_rows(snapshot, counted)
         else:
-            visits = _read(engine, snapshot, columns_of_relations(relations), "all_visits", cancelled=cancelled)
-            snapshot = _with_source(snapshot, relations, "shared_visits", {"shared_visits": visits})
+            columns = columns_of_relations(relations)
+            visits = _read(engine, snapshot, columns, "aside_and_all_visits", cancelled=cancelled)
+            snapshot = _with_source(snapshot, relations, "shared_visits", by_source("shared_visits", visits))
 
     are_detectors = any("detected_visits()" in text for text in texts)
     if are_detectors and 0 < snapshot.files.visits <= MAX_SHARED_VISITS:
@@ -79,6 +82,14 @@ def share_visits(
             failing = cursor.table("failing_paths").to_arrow_table()
         snapshot = _with_rows(snapshot, {"failing_paths": failing})
     return snapshot
+
+
+def by_source(name: str, visits: pa.Table) -> dict[str, pa.Table]:
+    """The visits of a source that are counted, and under the name of `aside_and_` it all, which daily_links reads."""
+    is_counted = visits["is_counted"]
+    counted = visits.filter(is_counted) if pc.any(pc.invert(is_counted)).as_py() else visits
+    of_links = {*columns_of_relations(["daily_links"])}.intersection(visits.column_names)
+    return {name: counted.drop_columns("is_counted"), f"aside_and_{name}": visits.select(sorted(of_links))}
 
 
 def has_many_words(visits: pa.Table) -> bool:
@@ -100,8 +111,8 @@ def _count_by_period(
     columns = columns_of_relations(relations)
     counted: dict[str, list[pa.Table]] = {relation: [] for relation in relations}
     for period in periods:
-        visits = _read(engine, snapshot, columns, "all_visits", period=period, cancelled=cancelled)
-        read = {"answered_links": answered, "shared_visits": visits}
+        visits = _read(engine, snapshot, columns, "aside_and_all_visits", period=period, cancelled=cancelled)
+        read = {"answered_links": answered, **by_source("shared_visits", visits)}
         with engine.cursor(_with_source(snapshot, relations, "shared_visits", read), cancelled) as cursor:
             for relation, rows in counted.items():
                 rows.append(_with_words_once(cursor.sql(_ROWS, params={"relation": relation}).to_arrow_table()))

@@ -706,8 +706,8 @@ def _dev_tools_adoption(question: Question) -> list[Row]:
 
 def _without_strays(question: Question, visits: Iterable[Visit]) -> list[Visit]:
     """The visits, without the short codes without a link: not in the links file, and never answered below 400 on
-    that domain in these days. A visit without a status may have been answered."""
-    answered = {(visit["short_code"], visit["domain"]) for visit in question.seen if _may_be_answered(visit)}
+    that domain in these days, whether that visit is counted or not. One without a status may have been answered."""
+    answered = {(visit["short_code"], visit["domain"]) for visit in question.stored if _may_be_answered(visit)}
     return [
         visit
         if (visit["short_code"], visit["domain"]) in answered or _targets(question.links, visit)

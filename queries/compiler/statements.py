@@ -19,7 +19,8 @@ _STORED: Final = ("stored_rows", "rollup_rows", "stored_before")
 """Table macros that read rollups. A cluster has none, so that they have no rows."""
 
 _TABLE_MACROS: Final = (
-    "read_visits_with_aside", "read_visits", "read_scope_with_aside", "read_visits_in_scope", "visits_to_count",
+    "read_visits_with_aside", "read_visits", "read_scope_with_aside", "read_visits_in_scope", "read_scope_for_links",
+    "visits_to_count",
 )  # fmt: skip
 """Table macros that become relations of their names: what they take says which files are read."""
 
@@ -169,16 +170,20 @@ def _function(table: exp.Expr) -> str:
 
 def _name_tables(tree: exp.Expr, source: str) -> None:
     """Write the names of relations in place of the calls of table macros."""
+    names = {
+        "visits_to_count_with_answers": "visits_with_known_answers",
+        "visits_to_count_with_aside": f"aside_and_{source}",
+        "detected_visits": "visits_with_aside",
+        "query_table": source,
+    }
     for table in [*tree.find_all(exp.Table)]:
         function = _function(table) or ("read_parquet" if isinstance(table.this, exp.ReadParquet) else "")
-        if function == "visits_to_count_from":
+        if function in names:
+            name = names[function]
+        elif function == "visits_to_count_from":
             name = table.this.expressions[1].name
-        elif function == "detected_visits":
-            name = "visits_with_aside"
         elif function == "shared":
             name = table.this.expressions[0].name
-        elif function == "query_table":
-            name = source
         elif function == "read_parquet":
             name = "links" if "getvariable('links')" in table.sql("duckdb").lower() else "visits"
         elif function:

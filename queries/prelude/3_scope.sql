@@ -69,6 +69,12 @@ WHERE (getvariable('short_code') IS NULL OR short_code = getvariable('short_code
 CREATE MACRO read_visits_in_scope(visit_files) AS TABLE
 SELECT * EXCLUDE (aside_bits, is_file) FROM read_scope_with_aside(visit_files) WHERE is_counted(aside_bits);
 
+-- The visits of some files that all filters leave: those that are counted (is_counted), and of those set aside the ones
+-- that show that a short code is a link, as they were answered.
+CREATE MACRO read_scope_for_links(visit_files) AS TABLE
+SELECT * EXCLUDE (aside_bits, is_file), is_counted(aside_bits) AS is_counted FROM read_scope_with_aside(visit_files)
+WHERE is_counted(aside_bits) OR short_code IS NOT NULL AND is_answered(status);
+
 -- Whether a word filters, which decides about visits and not about what is a link.
 CREATE MACRO has_word() AS coalesce(
     getvariable('country'), getvariable('device_type'), getvariable('browser'), getvariable('operating_system'),
@@ -91,8 +97,8 @@ CREATE VIEW links_in_scope AS
 SELECT * FROM read_parquet(getvariable('links'), hive_partitioning = FALSE)
 WHERE organization = getvariable('scope').organization;
 
--- Whether a short code on a domain is a link: it is in the links file, or at least one counted visit to it in the days of
--- the scope was answered (is_answered), of any visitor.
+-- Whether a short code on a domain is a link: it is in the links file, or at least one visit to it in the days of the scope
+-- was answered (is_answered), of any visitor, counted or set aside.
 CREATE MACRO is_link(short_code, domain, is_answered) AS
     short_code IS NOT NULL AND (
         is_answered

@@ -29,6 +29,16 @@ FROM query_table(struct_extract(getvariable('sources'), relation_name));
 CREATE MACRO visits_to_count_from(relation_name, own_visits, is_needed) AS TABLE
 FROM query_table(CASE WHEN is_needed THEN own_visits ELSE struct_extract(getvariable('sources'), relation_name) END);
 
+-- Like visits_to_count, with the visits that are set aside and show what is a link; is_counted tells them apart.
+CREATE MACRO visits_to_count_with_aside(relation_name) AS TABLE
+FROM query_table('aside_and_' || struct_extract(getvariable('sources'), relation_name));
+
+-- The same where no word filters; otherwise as visits_with_known_answers has them.
+CREATE MACRO visits_to_count_with_answers(relation_name) AS TABLE
+FROM query_table(
+    CASE WHEN has_word() THEN 'visits_with_known_answers'
+        ELSE 'aside_and_' || struct_extract(getvariable('sources'), relation_name) END);
+
 CREATE MACRO rollup_rows(relation_name) AS TABLE
 FROM stored_rows(relation_name)
 WHERE counts_uncovered(relation_name)

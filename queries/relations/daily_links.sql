@@ -1,17 +1,19 @@
 -- Visits and visitors of each day by short code; it is NULL for paths that have none. Templates choose links by is_link.
+-- A row of 0 visits is of a short code under which only visits that are set aside were answered that day.
 CREATE VIEW daily_links_counted AS
 SELECT
     for_domain, day, short_code, domain, total(visits) AS visits, total(human_clicks) AS human_clicks,
-    total(ai_visits) AS ai_visits, total(other_visits) AS other_visits, count(visitor) AS unique_visitors,
-    max(last_visit) AS last_visit, bool_or(is_answered) AS is_answered
+    total(ai_visits) AS ai_visits, total(other_visits) AS other_visits,
+    count(visitor) FILTER (visits > 0) AS unique_visitors, max(last_visit) AS last_visit,
+    bool_or(is_answered) AS is_answered
 FROM (
     SELECT
-        for_domain, day, short_code, domain, visitor, count(*) AS visits,
-        count(*) FILTER (is_human(bot_category)) AS human_clicks,
-        count(*) FILTER (is_ai(bot_category)) AS ai_visits,
-        count(*) FILTER (is_other(bot_category)) AS other_visits, max(visited_at) AS last_visit,
-        bool_or(is_answered(status)) AS is_answered
-    FROM visits_to_count_from('daily_links', 'visits_with_known_answers', has_word()) GROUP BY ALL
+        for_domain, day, short_code, domain, visitor, count(*) FILTER (is_counted) AS visits,
+        count(*) FILTER (is_counted AND is_human(bot_category)) AS human_clicks,
+        count(*) FILTER (is_counted AND is_ai(bot_category)) AS ai_visits,
+        count(*) FILTER (is_counted AND is_other(bot_category)) AS other_visits,
+        max(visited_at) FILTER (is_counted) AS last_visit, bool_or(is_answered(status)) AS is_answered
+    FROM visits_to_count_with_answers('daily_links') GROUP BY ALL
 )
 GROUP BY ALL;
 

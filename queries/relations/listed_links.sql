@@ -15,6 +15,7 @@ WITH known AS (
     FROM counted
     LEFT JOIN known AS own
         ON own.short_code = counted.short_code AND own.domain = counted.domain AND own.domain <> ''
+    WHERE visits > 0
 )
 SELECT
     coalesce(visited.short_code, known.short_code) AS short_code,

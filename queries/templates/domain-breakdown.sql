@@ -4,7 +4,7 @@ WITH found AS (
     SELECT domain, visits, human_clicks, ai_visits, other_visits, unique_visitors, 0 AS short_codes FROM daily_domains
     UNION ALL BY NAME
     SELECT domain, 1 AS short_codes FROM daily_links
-    GROUP BY domain, short_code HAVING is_link(short_code, domain, bool_or(is_answered))
+    GROUP BY domain, short_code HAVING count(last_visit) > 0 AND is_link(short_code, domain, bool_or(is_answered))
 ), domains AS (
     SELECT
         coalesce(domain, 'unknown') AS domain, total(visits) = 0 OR domain IS NOT DISTINCT FROM '(other)' AS is_cut,

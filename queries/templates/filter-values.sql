@@ -17,7 +17,7 @@ WITH here AS (
     UNION ALL SELECT 'ai_source', ai_source, visits FROM filterable_values
 ), numbered AS (
     SELECT filter, value, row_number() OVER (PARTITION BY filter ORDER BY total(visits) DESC, value) AS position
-    FROM seen WHERE value IS NOT NULL GROUP BY filter, value
+    FROM seen WHERE value IS NOT NULL AND visits > 0 GROUP BY filter, value
 ), filters AS (
     SELECT * FROM (VALUES (1, 'domain'), (2, 'short_code'), (3, 'target_url'), (4, 'traffic_type'), (5, 'ai_source'),
         (6, 'range')) AS filters(place, filter)

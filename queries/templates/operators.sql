@@ -2,7 +2,7 @@
 WITH links AS (
     SELECT short_code FROM links_in_scope UNION ALL
     SELECT short_code FROM daily_links
-    GROUP BY short_code, domain HAVING is_link(short_code, domain, bool_or(is_answered))
+    GROUP BY short_code, domain HAVING count(last_visit) > 0 AND is_link(short_code, domain, bool_or(is_answered))
 ), reached AS (
     SELECT coalesce(operator, ai_source, 'unknown') AS operator, count(DISTINCT short_code) AS links_reached
     FROM daily_link_sources LEFT JOIN operators ON name = ai_source

@@ -24,7 +24,7 @@ SELECT
 FROM by_link
 LEFT JOIN requested AS own ON own.short_code = by_link.short_code AND own.domain = by_link.domain
 LEFT JOIN requested AS anywhere ON anywhere.short_code = by_link.short_code AND anywhere.domain = ''
-WHERE by_link.short_code IS NOT NULL
+WHERE by_link.short_code IS NOT NULL AND visits > 0
     AND (is_answered OR own.short_code IS NOT NULL OR anywhere.short_code IS NOT NULL)
 ORDER BY visits DESC, short_code, domain
 LIMIT 100;

@@ -30,6 +30,7 @@ from queries.snapshot import MAX_VALUES_PER_DAY, for_cluster, one_source
 from tests.cluster.processes import Spark
 from tests.faults.trials import IS_LONG
 from tests.queries.test_detectors import AS_OF, planted
+from tests.queries.test_own_links import VISITS as OWN_LINKS
 from tests.support.manifests import database_of
 from tests.support.sql import TEXTS
 from tests.support.visits import land, links, visit
@@ -123,7 +124,7 @@ def lakes(tmp_path_factory):
     folder = tmp_path_factory.mktemp("lakes")
     random = Random(3)
     sample = Lake(folder / "sample", create=True)
-    land(sample, "acme", [some_visit(random) for _ in range(1_500)] + planted())
+    land(sample, "acme", [some_visit(random) for _ in range(1_500)] + planted() + OWN_LINKS)
     land(sample, "bee", [some_visit(random) for _ in range(50)])
     links(sample, "acme", [
         {"short_code": "sale", "target_url": "https://x.example/1"},

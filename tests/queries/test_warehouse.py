@@ -265,7 +265,7 @@ def test_every_relation_is_used_by_a_template():
 def test_a_relation_reads_only_rows_stored_under_its_name(name):
     sql = sql_text(f"relations/{name}")
     assert re.findall(r"CREATE \w+ (\w+)", sql) == [f"{name}_counted", f"{name}_stored", name]
-    of_itself = re.findall(r"(?:visits_to_count|visits_to_count_from|rollup_rows|parts_of)\('(\w+)'[,)]", sql)
+    of_itself = re.findall(r"(?:visits_to_count\w*|rollup_rows|parts_of)\('(\w+)'[,)]", sql)
     assert of_itself == [name] * 3
     filter_of_stored_rows = r"matches\((?:coalesce\()?(\w+)(?:, '\(direct\)'\))?, getvariable\('(\w+)'\)\)"
     filters = re.findall(filter_of_stored_rows, sql.partition("rollup_rows")[2])
