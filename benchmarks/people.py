@@ -1,8 +1,8 @@
 """How many of those called people are machines: `uv run python -m benchmarks.people`.
 
-Over page views of public logs that somebody read in their context, and over fleets that are planted among the people of
-a short-link service. Both are written as logs, imported, judged, and asked for with SQL: every change of the rules
-changes the tables.
+Over page views and visitor-days of public logs that somebody read in their context, and over fleets that are planted
+among the people of a short-link service. All are written as logs, imported, judged, and asked for with SQL: every
+change of the rules changes the tables.
 """
 
 import tempfile
@@ -19,6 +19,8 @@ from rich.table import Table
 from benchmarks.figures import share_of
 from benchmarks.fleets import DAY, LINKS, fleets
 from benchmarks.viewed import View, lines_of, log_line, views
+from benchmarks.visitor_days import VisitorDay, visitor_days
+from benchmarks.visitor_days import lines_of as lines_of_day
 from data import Lake
 from data.ingest.importer import Importer, Options
 from data.signals import SIGNALS
@@ -52,6 +54,14 @@ def of_views(rows: Sequence[View]) -> list[Row]:
     lines = (line for number, view in enumerate(rows) for line in lines_of(view, number))
     seen = {visit["domain"]: visit for visit in judged(lines)}
     return [_row(view.site, view.label, seen[f"view-{number}.example"], view.peers) for number, view in enumerate(rows)]
+
+
+def of_days(rows: Sequence[VisitorDay]) -> list[Row]:
+    """What each visitor-day is, and what it is called; the group says whether its site was looked at."""
+    lines = (line for number, one in enumerate(rows) for line in lines_of_day(one, number))
+    seen = {visit["domain"]: visit for visit in judged(lines)}
+    groups = {True: "looked at", False: "not looked at"}
+    return [_row(groups[one.is_seen], one.label, seen[f"day-{number}.example"]) for number, one in enumerate(rows)]
 
 
 def of_fleets() -> list[Row]:
@@ -118,16 +128,18 @@ def interval(part: int, whole: int) -> str:
 
 
 def main() -> None:
-    """Print tables of page views and of planted fleets: machines among those called people, and people lost.
+    """Print tables of page views, visitor-days and planted fleets: machines among those called people, and people lost.
 
     Example: uv run python -m benchmarks.people
     """
     console, read = Console(width=120), list(views())
-    seen, clicks = of_views(read), of_fleets()
+    seen, clicks, days = of_views(read), of_fleets(), of_days(list(visitor_days()))
     logged = {view.site for view in read if view.files_logged}
     console.print(_shares("Page views of public logs, all sites", seen))
     console.print(_shares("Sites whose logs have files", [row for row in seen if row.group in logged]))
     console.print(_shares("Clicks of planted fleets", clicks))
+    for group in ("looked at", "not looked at"):
+        console.print(_signals(f"Visitor-days of newer sites, {group}", [row for row in days if row.group == group]))
     console.print(_groups("Sites", seen))
     console.print(_groups("Fleets", clicks))
 
@@ -138,6 +150,22 @@ def _shares(title: str, rows: Sequence[Row]) -> Table:
         called, others, lost = shares(rows, is_called)
         table.add_row(name, f"{called:,}", others, lost)
     return table
+
+
+def _signals(title: str, rows: Sequence[Row]) -> Table:
+    table = _table(title, "signal", "of machines, %", "of people, %", "left to people", "of these machines, %")
+    networks = [signal for signal in SIGNALS if signal.name == "bot_network" or signal.name.startswith("hosting_")]
+    bits = {signal.name: signal.bit for signal in networks}
+    for name, mask in {**bits, "any of them": sum(bits.values()), "none": 0}.items():
+        found = [interval(*_taken(rows, label, mask)) for label in ("machine", "person")]
+        left = [row for row in rows if not row.signals & mask]
+        table.add_row(name, *found, f"{len(left):,}", interval(sum(row.label == "machine" for row in left), len(left)))
+    return table
+
+
+def _taken(rows: Sequence[Row], label: str, mask: int) -> tuple[int, int]:
+    mine = [row for row in rows if row.label == label]
+    return sum(bool(row.signals & mask) for row in mine), len(mine)
 
 
 def _groups(title: str, rows: Sequence[Row]) -> Table:

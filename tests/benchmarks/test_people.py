@@ -3,13 +3,19 @@
 from collections import Counter
 from datetime import date
 
-from benchmarks.people import interval, of_fleets, of_views, shares
+from benchmarks.people import interval, of_days, of_fleets, of_views, shares
 from benchmarks.viewed import FILE, View, views
+from benchmarks.visitor_days import FILE as days_file
+from benchmarks.visitor_days import VisitorDay, visitor_days
 from data.signals import SIGNALS
 
 NEW = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{} Safari/537.36"
 NOTHING = View(
     "a", True, date(2026, 3, 4), "machine", 200, False, 1, 0, 0, 0, 0, False, 0, 0, 1, 0, False, (),
+    NEW.format("145.0.0.0"),
+)  # fmt: skip
+NO_DAY = VisitorDay(
+    "a", True, date(2026, 3, 4), "machine", "-", 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, False, False, 0, False,
     NEW.format("145.0.0.0"),
 )  # fmt: skip
 
@@ -48,6 +54,45 @@ def test_the_day_of_a_view_is_judged_as_it_was():
         names for _, names in JUDGED
     ]
     assert [row.seen for row in rows] == [not names - {"breadth"} for _, names in JUDGED]
+
+
+def test_the_file_of_visitor_days_is_small_and_keeps_counts_only():
+    assert days_file.stat().st_size < 20_000
+    read = list(visitor_days())
+    assert Counter(one.label for one in read) == {"machine": 277, "person": 125, "doubtful": 16}
+    assert Counter(one.is_seen for one in read) == {True: 204, False: 214}
+    assert len({one.site for one in read}) == 17
+
+
+DAYS = [
+    ({}, set()),
+    ({"network": "bot"}, {"bot_network"}),
+    ({"network": "hosting"}, set()),
+    ({"network": "hosting", "loading": 3}, {"hosting_bare"}),
+    ({"network": "hosting", "loading": 3, "icons": 1}, {"hosting_bare"}),
+    ({"network": "hosting", "loading": 3, "parts": 1}, set()),
+    ({"network": "hosting", "served": 0, "refused": 2}, {"hosting_unserved"}),
+    ({"network": "hosting", "served": 0, "redirects": 1}, {"hosting_unserved"}),
+    ({"network": "hosting", "served": 0, "clicks": 1}, set()),
+    ({"network": "hosting", "has_files": True, "hosted": 2, "hosted_pages": 2}, {"hosting_fleet"}),
+    ({"network": "hosting", "has_files": True, "hosted": 2, "hosted_pages": 2, "others": 4}, set()),
+    ({"network": "hosting", "has_files": True, "hosted": 2, "hosted_pages": 2, "agent_loads": True}, set()),
+    ({"network": "hosting", "has_files": True, "hosted": 2, "hosted_pages": 2, "agent_clicks": True}, set()),
+]
+"""What is else of a visitor-day, and which signals it has."""
+
+
+def test_a_visitor_day_is_judged_as_it_was():
+    rows = of_days([NO_DAY._replace(**changes) for changes, _ in DAYS])
+    assert all(row.landed for row in rows)
+    assert [{signal.name for signal in SIGNALS if row.signals & signal.bit} for row in rows] == [
+        names for _, names in DAYS
+    ]
+
+
+def test_no_person_of_the_visitor_days_is_lost():
+    rows = of_days(list(visitor_days()))
+    assert Counter(row.label for row in rows if not row.seen) == {"machine": 83}
 
 
 def test_planted_people_are_kept_and_known_machines_are_found():  # imports 7,798 lines

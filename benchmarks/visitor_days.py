@@ -1,0 +1,96 @@
+"""Visitor-days of public access logs of 2023-26 that were still called people's once judged, with their networks.
+
+days.tsv.gz has one row per visitor-day, an address with a user agent on one day of a domain: what it is, and how much
+it, its user agent and its domain did that day, without addresses, paths and referrers. Lines that begin with # name the
+repositories, and whether they were looked at before the rules were chosen. No site is one of people.tsv.gz.
+
+Up to 30 of each site were drawn by chance from the 2,493 that were called people's before signals of networks, and one
+reader labelled each in its context by criteria that were written down first. A person: loads what a page names within
+90 seconds in a plausible order, or is a step of a session with forms, logins or right referrers; where a log has no
+files, asks for data with the referrer of its application and pauses. A machine: probes or walks a list by its address
+that day, several unrelated user agents of one address within minutes, one page without the files that others load there
+and one more sign (a hosting network, a forged referrer, one user agent from many addresses with a page each), icons
+alone from a hosting network, or renders previews. The others are doubtful. The reader knew the names of networks.
+"""
+
+import gzip
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from benchmarks.viewed import log_line
+
+FILE: Final = Path(__file__).parent / "days.tsv.gz"
+_NETWORKS: Final = {"hosting": "2a01:4f8", "bot": "2a03:2880", "-": "2001:db8"}
+"""Where the addresses of made lines begin: a network of Hetzner, of Meta, of documentation."""
+_BROWSER: Final = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{}.0.0.0 Safari/537.36"
+
+
+class VisitorDay(NamedTuple):
+    """What a visitor did on a domain in a day, and what else was done there."""
+
+    site: str
+    is_seen: bool  # whether its site was looked at before the rules were chosen
+    day: date
+    label: str  # machine, person, doubtful
+    network: str  # hosting, bot, -
+    served: int  # pages that were served; this and the next five are at most 50
+    refused: int  # pages that were not, without redirects
+    redirects: int  # of what is no link
+    clicks: int  # links that redirect
+    parts: int  # images, styles, scripts and fonts
+    icons: int
+    seconds: int  # from the first request to the last
+    hosted: int  # other visitors of hosting networks with its user agent
+    hosted_pages: int
+    hosted_files: int
+    others: int  # requests with its user agent from other networks
+    agent_loads: bool  # whether others with its user agent load parts
+    agent_clicks: bool
+    loading: int  # other user agents that load two parts and more, at most 3
+    has_files: bool  # whether somebody loads a part
+    user_agent: str
+
+
+def visitor_days() -> Iterator[VisitorDay]:
+    """The rows of the file."""
+    seen = {}
+    with gzip.open(FILE, "rt", encoding="utf-8", newline="\n") as file:
+        for line in file:
+            site, *rest = line.rstrip("\n").split("\t")
+            if site == "#":
+                seen[rest[0]] = rest[2] == "chosen"
+                continue
+            day, label, network, *numbers, user_agent = rest
+            *counts, loads, clicks, loading, has_files = map(int, numbers)
+            yield VisitorDay._make((
+                site, seen[site], date.fromisoformat(day), label, network, *counts, bool(loads), bool(clicks), loading,
+                bool(has_files), user_agent,
+            ))  # fmt: skip
+
+
+def lines_of(one: VisitorDay, number: int) -> Iterator[str]:
+    """A visitor-day on a domain of its own, as lines of a log; its first request has a campaign."""
+    domain, midnight = f"day-{number}.example", datetime(one.day.year, one.day.month, one.day.day, tzinfo=UTC)
+
+    def line(visitor: int, path: str, status: int, user_agent: str, network: str = "-", second: int = 0) -> str:
+        address = f"{_NETWORKS[network]}:{number:x}::{visitor:x}"
+        return log_line(domain, address, midnight + timedelta(seconds=second), path, status, user_agent)
+
+    own = [(f"/served/{n}", 200) for n in range(one.served)] + [(f"/refused/{n}", 403) for n in range(one.refused)]
+    own += [(f"/moved/{n}", 301) for n in range(one.redirects)] + [(f"/link{n}", 302) for n in range(one.clicks)]
+    own += [(f"/{n}.png", 200) for n in range(one.parts)] + [(f"/favicon.ico?{n}", 200) for n in range(one.icons)]
+    own[0] = f"{own[0][0]}{'&' if '?' in own[0][0] else '?'}utm_campaign=day", own[0][1]
+    for position, (path, status) in enumerate(own):
+        second = one.seconds * position // max(len(own) - 1, 1)
+        yield line(0, path, status, one.user_agent, one.network, second)
+    fleet = ["/page/of-fleet"] * one.hosted_pages + ["/favicon.ico"] * one.hosted_files
+    for position, path in enumerate(fleet):
+        yield line(1 + position % one.hosted, path, 200, one.user_agent, "hosting")
+    others = ["/a.png"] * one.agent_loads + ["/link"] * one.agent_clicks
+    for path in others + ["/page/of-others"] * (one.others - len(others)):
+        yield line(1000, path, 302 if path == "/link" else 200, one.user_agent)
+    for browser in range(one.loading or one.has_files):
+        for path in ("/page/of-reader", "/a.png", "/b.css")[: 3 if one.loading else 2]:
+            yield line(2000 + browser, path, 200, _BROWSER.format(130 + browser))
