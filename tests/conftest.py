@@ -1,6 +1,5 @@
 """What the tests of the service share: a lake, the application asked in process, and the program on a real socket."""
 
-import functools
 import gc
 import importlib
 import itertools
@@ -19,43 +18,25 @@ from typing import NamedTuple
 
 import httpx2
 import pytest
-from jinja2 import FileSystemBytecodeCache
 from starlette.testclient import TestClient
 
-import data.ingest.importer
 import queries.own_sql
 from data import Lake
-from data.rules.classifier import Classifier
+from data.rules.classifier import shared_classifier
 from service.access.api_keys import ApiKeys
 from service.app.application import create_app
 from service.core.control_database import ControlDatabase
-from service.core.pages import rendering
 from service.core.settings import read_settings, setting
-from tests.support.block_readers import reuse_engines
 from tests.support.control import open_store
 from tests.support.failing_store import failing_store
 from tests.support.forks import ROOT, Forked, Forks, without_settings
 from tests.support.provider import real_provider
 from tests.support.receivers import Receiver
-from tests.support.relations import share_file
+from tests.support.relations import bind_relations, give_relations
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)  # a Sunday
 MIN_REST_OF_DAY = timedelta(minutes=2)
 PROXY = "10.0.0.1"
-
-
-@pytest.fixture(scope="session", autouse=True)
-def rules():
-    """The real rules, loaded once for all importers, intakes, reclassifiers and commands of this process."""
-    loaded = functools.cache(Classifier)
-
-    def rules(own=()):
-        return loaded(own)
-
-    with pytest.MonkeyPatch.context() as patch:
-        for module in ("rules.classifier", "ingest.importer", "ingest.live", "tasks.reclassification"):
-            patch.setattr(f"data.{module}.Classifier", rules)
-        yield rules
 
 
 @pytest.fixture
@@ -65,51 +46,31 @@ def store():
         yield running
 
 
-@pytest.fixture(scope="session", autouse=True)
-def relations(tmp_path_factory):
-    """One file with the relations for all lakes; the folder that it is in."""
-    folder = tmp_path_factory.mktemp("relations")
-    with pytest.MonkeyPatch.context() as patch:
-        share_file(patch, folder)
-        yield folder
+@pytest.fixture(scope="session")
+def new_lake(tmp_path_factory):
+    """Makes lakes in which an engine finds the relations bound, as in a lake that was asked before."""
+    relations = bind_relations(tmp_path_factory.mktemp("relations"))
 
+    def new_lake(root):
+        lake = Lake(root, create=True)
+        give_relations(lake, relations)
+        return lake
 
-@pytest.fixture(scope="session", autouse=True)
-def _made_once(tmp_path_factory):
-    """What takes long to make and is the same for all tests of this process."""
-    compiled, environment = FileSystemBytecodeCache(str(tmp_path_factory.mktemp("templates"))), rendering.environment
-
-    def with_compiled_templates():
-        made = environment()
-        made.bytecode_cache = compiled
-        return made
-
-    with pytest.MonkeyPatch.context() as patch:
-        reuse_engines(patch)
-        patch.setattr(rendering, "environment", with_compiled_templates)
-        yield
+    return new_lake
 
 
 @pytest.fixture(scope="session")
-def classifier(rules):
+def classifier():
     """The real rules."""
-    return rules()
+    return shared_classifier(())
 
 
 @pytest.fixture
-def lake(tmp_path):
+def lake(tmp_path, new_lake):
     """A fresh lake."""
-    lake = Lake(tmp_path / "lake", create=True)
+    lake = new_lake(tmp_path / "lake")
     yield lake
     lake.manifest.close()
-
-
-@pytest.fixture(scope="module")
-def one_reader():
-    """One reader for each import, for logs that are short."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(data.ingest.importer, "MAX_PARALLEL_BLOCKS", 1)
-        yield
 
 
 @pytest.fixture
@@ -120,9 +81,9 @@ def control(lake):
 
 
 @pytest.fixture(scope="module")
-def shared_lake(tmp_path_factory):
+def shared_lake(tmp_path_factory, new_lake):
     """One lake for all tests of a file."""
-    lake = Lake(tmp_path_factory.mktemp("shared") / "lake", create=True)
+    lake = new_lake(tmp_path_factory.mktemp("shared") / "lake")
     yield lake
     lake.manifest.close()
 
@@ -213,9 +174,9 @@ class Server(NamedTuple):
 
 
 @pytest.fixture(scope="session")
-def forks(relations):
+def forks():
     """Starts `traffic` in processes that need not load it first."""
-    with closing(Forks(relations)) as forks:
+    with closing(Forks()) as forks:
         yield forks
 
 

@@ -29,7 +29,7 @@ from data.manifest.logs import Batch, ObjectVersion, check_domain, continued_bat
 from data.manifest.objects import BEGINNINGS
 from data.manifest.organizations import ZoneChanged
 from data.progress import Progress, ignore_progress
-from data.rules.classifier import Classifier
+from data.rules.classifier import shared_classifier
 from data.rules.ip_lists import Network
 from data.rules.ip_verification import Verifier
 from data.rules.own_rules import OwnRules, own_rules
@@ -100,7 +100,7 @@ class Importer:
         lists_changed_at, agents = changed_at(self._lake), self._own_agents.current()
         if agents != self._agents:
             pool = ThreadPoolExecutor(1)  # its thread ends with its work
-            self._classifier = pool.submit(Classifier, agents)  # meanwhile a log is hashed, its first lines are parsed
+            self._classifier = pool.submit(shared_classifier, agents)  # meanwhile a log is hashed and parsed
             pool.shutdown(wait=False)
         if lists_changed_at != self._lists_changed_at or agents != self._agents:
             self._verifier = Verifier(intact_snapshots(self._lake), self._proxies, agents)

@@ -24,7 +24,7 @@ from data.logs.request_facts import NO_RECORD, request_facts
 from data.manifest.clock import is_recent
 from data.manifest.organizations import ZoneChanged
 from data.rules.bots import readable_user_agent
-from data.rules.classifier import Classifier, Origin, Request, combine
+from data.rules.classifier import Origin, Request, combine, shared_classifier
 from data.rules.exclusions import ExclusionKind
 from data.rules.files import FILE_PATTERN, UPGRADED
 from data.rules.geoip import CountryDatabase
@@ -75,7 +75,7 @@ class LiveIngest:
         self._countries = countries
         self._own_agents = own_agents or OwnAgents(lake)
         self._agents = self._own_agents.current()
-        self._classifier = Classifier(self._agents)
+        self._classifier = shared_classifier(self._agents)
         self._proxies = tuple(proxies)
         self._match_path = ShortTextCache(1 << 14, self._match_path_uncached)
         self._links = LinkIndex(lake)
@@ -142,7 +142,7 @@ class LiveIngest:
         self._salts.clear()
         lists_changed_at, agents = changed_at(self._lake), self._own_agents.current()
         if agents != self._agents:
-            self._classifier = Classifier(agents)
+            self._classifier = shared_classifier(agents)
         if lists_changed_at != self._lists_changed_at or agents != self._agents:
             self._lists_changed_at, self._agents = lists_changed_at, agents
             self._verifier = Verifier(intact_snapshots(self._lake), self._proxies, agents)

@@ -9,6 +9,7 @@ Client addresses are evaluated in ip_verification.py.
 
 import re
 from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
 from itertools import chain
 from typing import Final, NamedTuple, Self
 
@@ -164,6 +165,12 @@ class Classifier:
     def _find_referrer_uncached(self, referrer: str) -> tuple[str | None, Referrer | None]:
         address = host_and_path(referrer)
         return (address[0], self.referrers.find(*address)) if address else (None, None)
+
+
+@lru_cache(1)
+def shared_classifier(own: tuple[OwnAgent, ...]) -> Classifier:
+    """The rules with these own agents, loaded once for all of a process that classifies, with one cache of results."""
+    return Classifier(own)
 
 
 def combine(by_user_agent: Classification, by_referral: Classification, path_kind: str) -> Classification:

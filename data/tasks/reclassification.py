@@ -23,7 +23,7 @@ from data.links.index import LinkIndex
 from data.manifest.files import READERS_GRACE, LandedFile
 from data.manifest.policies import RECLASSIFYING
 from data.progress import Progress, ignore_progress
-from data.rules.classifier import Classifier, Request
+from data.rules.classifier import Request, shared_classifier
 from data.rules.files import FILE_PATTERN, UPGRADED
 from data.rules.ip_verification import apply_verdict
 from data.rules.own_rules import OwnRules, own_rules
@@ -83,7 +83,7 @@ class Reclassifier:
     def __init__(self, lake: Lake, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._lake = lake
         self._now = now
-        self._classifier = Classifier(own_agents(lake))
+        self._classifier = shared_classifier(own_agents(lake))
         self._links = LinkIndex(lake)
 
     def run(

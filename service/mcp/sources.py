@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import replace
-from functools import cache, lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from functools import cache, partial
+from typing import Any
 
 from data import Lake
 from data.links.index import LinkIndex
@@ -21,10 +21,6 @@ from service.core.http.pools import Workers
 from service.jobs.store import Jobs
 from service.mcp.tools import MAX_ROWS, Sources
 from service.reports.answers import Answers
-
-if TYPE_CHECKING:
-    from data.rules.classifier import Classifier
-
 
 ScopeOf = Callable[[Mapping[str, str]], Scope]
 """The scope that parameters of the API mean."""
@@ -102,16 +98,9 @@ def _sources(
 
 def classify(request: Mapping[str, str], own: tuple[OwnAgent, ...]) -> dict[str, Any]:
     """The classification of a request by user_agent, referrer and url, and the rule that decided."""
-    from data.rules.classifier import Request  # noqa: PLC0415  # slow: loads the rules
+    from data.rules.classifier import Request, shared_classifier  # noqa: PLC0415  # slow: loads the rules
 
-    classifier = _classifier(own)
+    classifier = shared_classifier(own)
     parsed = Request.from_url(request.get("user_agent", ""), request.get("referrer", ""), request.get("url", ""))
     match = next(classifier.matches(parsed))
     return {**classifier.classify(parsed)._asdict(), "rule": match.rule, "evidence": match.evidence}
-
-
-@lru_cache(4)
-def _classifier(own: tuple[OwnAgent, ...]) -> "Classifier":
-    from data.rules.classifier import Classifier  # noqa: PLC0415
-
-    return Classifier(own)

@@ -20,14 +20,22 @@ NO_DAY = VisitorDay(
 )  # fmt: skip
 
 
-def test_the_file_is_small_and_keeps_counts_only():
+def test_the_file_is_small():
     assert FILE.stat().st_size < 20_000
-    read = list(views())
-    labels = Counter(view.label for view in read)
-    assert set(labels) == {"machine", "person", "doubtful"}
-    assert len(read) >= 600
+
+
+def test_views_are_of_machines_of_people_or_doubtful():
+    assert {view.label for view in views()} == {"machine", "person", "doubtful"}
+
+
+def test_there_are_many_views_and_many_of_them_of_people():
+    labels = Counter(view.label for view in views())
+    assert labels.total() >= 600
     assert labels["person"] >= 150
-    assert len({view.site for view in read}) >= 8
+
+
+def test_views_are_of_several_sites():
+    assert len({view.site for view in views()}) >= 8
 
 
 JUDGED = [

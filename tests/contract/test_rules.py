@@ -160,9 +160,15 @@ def test_a_repeated_or_overlong_parameter_is_refused(asked, refusal, name):
     assert name in refusal("bot-traffic", **days | {name: "x" * 2_049})["error"]
 
 
-def test_domain_ignores_case_and_short_code_does_not(total):
+def test_the_case_of_a_domain_is_ignored(total):
     assert total(domain="B.Example") == total(domain="b.example") == 1
+
+
+def test_the_case_of_a_short_code_matters(total):
     assert [total(short_code=code) for code in ("Sale", "sale", "SALE")] == [3, 4, 0]
+
+
+def test_a_short_code_is_counted_on_the_domain_that_is_named(total):
     assert total(short_code="Sale", domain="b.EXAMPLE") == 1
 
 

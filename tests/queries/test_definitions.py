@@ -8,9 +8,9 @@ import duckdb
 import pytest
 
 from queries import RollupBuilder, definitions
-from queries.definitions import define_relations
+from queries.definitions import define_relations, relations_file
 from queries.traffic_values import TrafficValue
-from tests.support.relations import of_a_lake
+from tests.support.lakes import opened
 from tests.support.visits import land, visit
 
 CATALOG = [
@@ -26,10 +26,16 @@ CATALOG = [
 
 
 @pytest.fixture
-def file(lake, monkeypatch):
-    """The file of this lake."""
-    monkeypatch.setattr(definitions, "relations_file", of_a_lake)
-    return of_a_lake(lake)
+def lake(tmp_path):
+    """A lake without bound relations."""
+    with opened(tmp_path / "lake", create=True) as lake:
+        yield lake
+
+
+@pytest.fixture
+def file(lake):
+    """The file with its relations."""
+    return relations_file(lake)
 
 
 def defined(lake):

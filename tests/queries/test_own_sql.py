@@ -415,22 +415,37 @@ def test_no_parameter_of_a_template_is_ever_taken_for_sql(warehouse, untouched):
     print(f"hostile parameters: {len(texts)} in {len(LEAVES)} templates, 0 taken for SQL")
 
 
-def test_each_engine_has_limits_and_a_separate_spill_folder(lake):
-    asked = ("memory_limit", "max_temp_directory_size", "temp_directory", "lock_configuration",
-             "enable_external_access", "python_enable_replacements",
-             "autoinstall_known_extensions", "autoload_known_extensions")  # fmt: skip
-    settings = "SELECT " + ", ".join(f"current_setting('{name}')" for name in asked)
-    found = []
-    for _ in range(2):
+@pytest.fixture(scope="module")
+def limited(lake, forked_own_sql):
+    """Asks own SQL that has limits, once in a process of its own."""
+
+    def limited(text):
         with opened(lake, memory="200MB", seconds=2) as own_sql:
-            found += own_sql.sql(settings, SCOPE).rows
-            limit = own_sql.sql("SELECT value FROM duckdb_settings() WHERE name = 'max_execution_time'", SCOPE).rows
-            assert limit in ([("2000",)], [])  # DuckDB 1.5 has none
-    memory, spilled, folder, *locks = found[0]
-    assert (memory, spilled) == ("190.7 MiB", "3.7 GiB")
-    assert Path(folder).parent == lake.staging
-    assert folder != found[1][2]
-    assert locks == [True, False, False, False, False]
+            return own_sql.sql(text, SCOPE).rows
+
+    return limited
+
+
+def test_an_engine_has_limits_of_memory_and_disk(limited):
+    limits = limited("SELECT current_setting('memory_limit'), current_setting('max_temp_directory_size')")
+    assert limits == [("190.7 MiB", "3.7 GiB")]
+
+
+def test_an_engine_has_a_limit_of_time(limited):
+    limit = limited("SELECT value FROM duckdb_settings() WHERE name = 'max_execution_time'")
+    assert limit in ([("2000",)], [])  # DuckDB 1.5 has none
+
+
+def test_each_engine_spills_into_a_folder_of_its_own(lake, limited):
+    folders = {limited("SELECT current_setting('temp_directory')")[0] for _ in range(2)}
+    assert [Path(folder).parent for (folder,) in folders] == [lake.staging] * 2
+
+
+def test_an_engine_is_locked(limited):
+    closed = ("enable_external_access", "python_enable_replacements", "autoinstall_known_extensions",
+              "autoload_known_extensions")  # fmt: skip
+    assert limited("SELECT current_setting('lock_configuration')") == [(True,)]
+    assert limited("SELECT " + ", ".join(f"current_setting('{name}')" for name in closed)) == [(False,) * 4]
 
 
 SPILLING = """

@@ -33,7 +33,7 @@ from tests.support.runs import run as program
 from tests.support.tables import examples
 from tests.support.visits import land, links, visit
 
-pytestmark = pytest.mark.usefixtures("forked_own_sql", "one_reader")
+pytestmark = pytest.mark.usefixtures("forked_own_sql")
 ENVIRON = without_settings() | {"no_proxy": "*"}
 DAYS = {"start_date": "2026-03-02", "end_date": "2026-03-10"}
 DAY_FLAGS = ("--start-date", DAYS["start_date"], "--end-date", DAYS["end_date"])
@@ -189,11 +189,16 @@ def test_help_shows_an_example(command):
     assert not re.search(r"<(str|int|float|path)\b", run.out)  # a value is called by what it is
 
 
-def test_the_version_matches_the_project_and_the_changelog():
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    assert program("--version").out == f"traffic {version}\n"
+VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+
+
+def test_the_program_says_the_version_of_the_project():
+    assert program("--version").out == f"traffic {VERSION}\n"
+
+
+def test_the_newest_release_of_the_changelog_is_the_project():
     headings = re.findall(r"^## (.*)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
-    assert next(name for name in headings if not name.endswith(" (unreleased)")) == version
+    assert next(name for name in headings if not name.endswith(" (unreleased)")) == VERSION
 
 
 @pytest.mark.parametrize(

@@ -29,8 +29,6 @@ from tests.support.log_lines import line
 from tests.support.tables import examples
 from tests.support.visits import land, visit
 
-pytestmark = pytest.mark.usefixtures("one_reader")
-
 
 def test_lists_are_fetched_from_their_addresses(traffic, lake, receiver, monkeypatch):
     def answer(body):

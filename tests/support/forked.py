@@ -4,7 +4,6 @@ It has loaded the program, and started no thread. It is asked on a socket, and e
 """
 
 import atexit
-import functools
 import gc
 import importlib
 import json
@@ -12,34 +11,21 @@ import os
 import signal
 import socket
 import sys
-from pathlib import Path
 
-import pytest
-
-import data.ingest.importer
-import data.ingest.live
-import data.tasks.reclassification
 import queries.sql_process
 import service.app.application
 import service.commands
 import service.program
 import service.server.run
-from data.rules.classifier import Classifier
-from tests.support.relations import share_file
+from data.rules.classifier import shared_classifier
 from tests.support.sockets import read_until
 
 
-def load(folder):
+def load():
     """Load the rules, and all else that is the same for every process."""
-    loaded = functools.cache(Classifier)
-
-    def rules(own=()):
-        return loaded(own)
-
-    rules()
-    for module in (data.ingest.importer, data.ingest.live, data.tasks.reclassification):
-        module.Classifier = rules
-    share_file(pytest.MonkeyPatch(), folder)
+    for module in ("data.ingest.importer", "data.tasks.reclassification"):  # commands import them when they run
+        importlib.import_module(module)
+    shared_classifier(())
     gc.collect()
     gc.freeze()  # what is loaded stays: no process that is forked looks at it again, not even at its end,
     atexit.register(os.dup2, os.open(os.devnull, os.O_WRONLY), 2)  # at which libraries complain of what stays
@@ -80,7 +66,7 @@ def answer(asked):
 
 
 if __name__ == "__main__":
-    load(Path(sys.argv[2]))
+    load()
     with socket.socket(fileno=int(sys.argv[1])) as asking:
         asked = answer(asking)
     if asked and "connection" in asked:

@@ -59,12 +59,12 @@ class Forked:
 
 
 class Forks:
-    """Starts `traffic`. All engines copy the relations from files in a folder; see tests.support.relations."""
+    """Starts `traffic`."""
 
-    def __init__(self, folder):
+    def __init__(self):
         self._socket, asked = socket.socketpair()
         self._lock = threading.Lock()
-        command = [sys.executable, "-m", "tests.support.forked", str(asked.fileno()), str(folder)]
+        command = [sys.executable, "-m", "tests.support.forked", str(asked.fileno())]
         with asked:
             self._process = subprocess.Popen(
                 command, cwd=ROOT, env=without_settings(), stdin=subprocess.DEVNULL, pass_fds=[asked.fileno()]

@@ -13,18 +13,14 @@ from pathlib import Path
 import pytest
 
 from service.commands import main
-from tests.support.relations import share_file
 from tests.support.runs import Run
 
 _MOUNTED = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
 
 
-def run_read_only(folder: Path, relations: Path, *commands: tuple[str, ...]) -> list[Run]:
-    """Run commands one after the other in a process that cannot write into a folder; skip where that is impossible.
-
-    Their engines copy the relations from a file in another folder.
-    """
-    words = [sys.executable, "-m", "tests.support.read_only", str(relations), json.dumps(commands)]
+def run_read_only(folder: Path, *commands: tuple[str, ...]) -> list[Run]:
+    """Run commands one after the other in a process that cannot write into a folder; skip where that is impossible."""
+    words = [sys.executable, "-m", "tests.support.read_only", json.dumps(commands)]
     program = ["env", f"TMPDIR={folder.parent}", *words]
     mounts = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--mount"]
     mounted = [*mounts, "sh", "-c", _MOUNTED, str(folder)]
@@ -63,7 +59,4 @@ def _run(arguments: list[str]) -> Run:
 
 
 if __name__ == "__main__":
-    with pytest.MonkeyPatch.context() as patch:
-        share_file(patch, Path(sys.argv[1]))
-        runs = [_run(arguments) for arguments in json.loads(sys.argv[2])]
-    print(json.dumps(runs))
+    print(json.dumps([_run(arguments) for arguments in json.loads(sys.argv[1])]))

@@ -1,42 +1,25 @@
-"""One file of relations for all lakes of the tests: to bind them is most of the time that an engine takes to start."""
+"""The relations, bound once for all lakes of the tests: that is most of the time that an engine takes to start."""
 
-import functools
+import shutil
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import duckdb
 
-import queries.definitions
-import queries.own_sql
-
-if TYPE_CHECKING:
-    import pytest
-
-    from data.store.rollups import Schema
-
-of_a_lake = queries.definitions.relations_file
-read_schema = queries.definitions.rollup_schema
-
-OF_OWN_SQL = """
-from pathlib import Path
-import queries.definitions
-of_a_lake = queries.definitions.relations_file
-queries.definitions.relations_file = lambda lake: Path({folder!r}) / of_a_lake(lake).name
-"""
+from data.store.layout import LakeFolders
+from queries.definitions import define_relations, relations_file
+from tests.support.lakes import opened
 
 
-@functools.cache
-def _schema_of_rollups() -> "Schema":
-    """To ask for it is a tenth of the start of an engine."""
-    with duckdb.connect() as engine:
-        return read_schema(engine)
+def bind_relations(folder: Path) -> Path:
+    """Bind the relations in a new folder; the file with them."""
+    with opened(folder / "lake", create=True) as lake, closing(duckdb.connect()) as engine:
+        define_relations(engine, lake)
+        return relations_file(lake)
 
 
-def share_file(patch: "pytest.MonkeyPatch", folder: Path) -> None:
-    """Let all engines of this process, and of its processes for own SQL, copy the relations from a file in a folder.
-
-    Engines of this process share the schema of rollups as well.
-    """
-    patch.setattr(queries.definitions, "relations_file", lambda lake: folder / of_a_lake(lake).name)
-    patch.setattr(queries.definitions, "rollup_schema", lambda _: _schema_of_rollups())
-    patch.setattr(queries.own_sql, "_PROGRAM", OF_OWN_SQL.format(folder=str(folder)) + queries.own_sql._PROGRAM)
+def give_relations(lake: LakeFolders, file: Path) -> None:
+    """Copy a file of relations to where the engines of a lake look for it."""
+    own = relations_file(lake)
+    own.parent.mkdir()
+    shutil.copy(file, own)

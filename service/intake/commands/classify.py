@@ -45,7 +45,7 @@ def classify(
 
     Example: traffic classify --user-agent "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"
     """
-    from data.rules.classifier import Classifier
+    from data.rules.classifier import shared_classifier
     from data.rules.ip_verification import Verifier
     from data.store.agents_file import own_agents
     from data.store.ip_list_files import snapshots
@@ -58,7 +58,7 @@ def classify(
     if (lake / "manifest.sqlite").exists():
         with closing((opened := Lake(lake, must_write=False)).manifest):
             lists, own = snapshots(opened), own_agents(opened)
-    rules = Classifier(own), Verifier(lists, own=own)
+    rules = shared_classifier(own), Verifier(lists, own=own)
     if jsonl:
         _classify_lines(jsonl, rules)
     else:

@@ -432,40 +432,64 @@ def test_a_log_imported_in_five_pieces_equals_one_import(
 ANY_SALTS = {Path("salts.sqlite"): ""}  # those of long ago go with every run
 
 
-def test_dry_runs_and_unreadable_files_write_nothing(lake, load):
+@pytest.fixture
+def unchanged(lake, load):
+    """Whether a test that imports for acme has left the lake as it was with a log of another organization."""
     load(line("/before"), Options("other"))
     before = bytes_on_disk(lake) | ANY_SALTS
-    for log_format in ("auto", "combined", "vhost-combined", "common"):
-        with pytest.raises(BadInput, match=r"access\.log"):
-            load("garbage\nmore garbage\n" * 10, Options("acme", log_format=log_format))
-    told = load("".join(GARBLED), dry_run=True)
+    yield
     assert bytes_on_disk(lake) | ANY_SALTS == before
     assert lake.manifest.organizations.names() == ["other"]
     assert lake.manifest.logs.batches("acme", "") == []
     assert landed(lake) == []
-    done = load("".join(GARBLED))
+
+
+@pytest.mark.parametrize("log_format", ["auto", "combined", "vhost-combined", "common"])
+@pytest.mark.usefixtures("unchanged")
+def test_an_unreadable_log_writes_nothing(load, log_format):
+    with pytest.raises(BadInput, match=r"access\.log"):
+        load("garbage\nmore garbage\n" * 10, Options("acme", log_format=log_format))
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_a_dry_run_writes_nothing(load):
+    assert load("".join(GARBLED), dry_run=True).visits
+
+
+def test_a_dry_run_tells_what_an_import_does(load):
+    told, done = load("".join(GARBLED), dry_run=True), load("".join(GARBLED))
     assert (told.visits, told.rejects, told.categories) == (done.visits, done.rejects, done.categories)
 
 
-def test_refused_lines_are_noted_by_number_and_reason(lake, load):
+def test_without_refused_lines_nothing_is_noted(lake, load):
     assert load(line("/0")).rejects_file is None
     assert list(lake.rejects.iterdir()) == []
-    text = line("/a") + "203.0.113.99 garbage\n" + line("/b") + line("/c", ip="203.0.113.98", at="203.0.113.97")
-    summary = load(text)
+
+
+REFUSED = line("/a") + "203.0.113.99 garbage\n" + line("/b") + line("/c", ip="203.0.113.98", at="203.0.113.97")
+"""Two of four lines."""
+
+
+def test_refused_lines_are_noted_by_number_and_reason(lake, load):
+    summary = load(REFUSED)
     assert summary.rejects_file.parent == lake.rejects
     with summary.rejects_file.open(newline="", encoding="utf-8") as file:
         noted = list(csv.reader(file))
     assert noted == [["line", "reason"], ["2", "not in the combined format"], ["4", "no valid time"]]
-    assert load(text + "garbage\n" + line("/more")).rejects == [(5, "not in the combined format")]
+
+
+def test_refused_lines_are_numbered_from_the_beginning(load):
+    load(REFUSED)
+    assert load(REFUSED + "garbage\n" + line("/more")).rejects == [(5, "not in the combined format")]
 
 
 # Rules that take a while, and crashes
 
 
 def test_lines_are_parsed_while_the_rules_are_loaded(lake, load, monkeypatch):
-    parsed, read, classifier = threading.Event(), formats.LineReader.read, importing.Classifier
+    parsed, read, classifier = threading.Event(), formats.LineReader.read, importing.shared_classifier
     monkeypatch.setattr(formats.LineReader, "read", lambda *given: (read(*given), parsed.set())[0])
-    monkeypatch.setattr(importing, "Classifier", lambda own: parsed.wait(60) and classifier(own))
+    monkeypatch.setattr(importing, "shared_classifier", lambda own: parsed.wait(60) and classifier(own))
     assert load(LINES, by=Importer(lake)).visits == 12
 
 
@@ -473,7 +497,7 @@ def test_unloadable_rules_end_an_import_before_anything_lands(lake, load, monkey
     def rules(own):
         raise ValueError("agents.toml, row 1: field 'token' is missing")
 
-    monkeypatch.setattr(importing, "Classifier", rules)
+    monkeypatch.setattr(importing, "shared_classifier", rules)
     with pytest.raises(ValueError, match="row 1"):
         load(LINES, by=Importer(lake))
     assert lake.manifest.logs.batches("acme") == []

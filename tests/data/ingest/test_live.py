@@ -30,7 +30,6 @@ from tests.support.user_agents import CHROME, GOOGLEBOT, GPTBOT, IPHONE
 from tests.support.visits import links
 
 NOW = datetime(2026, 4, 20, 12, tzinfo=UTC)
-pytestmark = pytest.mark.usefixtures("one_reader")
 
 
 @pytest.fixture(scope="module")

@@ -127,15 +127,23 @@ def test_a_batch_whose_files_cannot_be_placed_is_not_there(manifest):
     assert land(manifest)
 
 
-def test_a_batch_and_its_files_are_recorded_once_as_given(tmp_path, manifest):
+def test_a_batch_is_recorded_as_given(manifest):
+    (batch,) = land(manifest)
+    assert changed(batch, id=0) == BATCH
+
+
+def test_a_batch_makes_its_organization_known(manifest):
+    land(manifest)
+    assert manifest.organizations.names() == ["acme"]
+
+
+def test_a_content_is_recorded_once_by_all_programs(tmp_path, manifest):
     with closing(Manifest(tmp_path / "manifest.sqlite")) as other:
         (batch,) = land(other)
-    with pytest.raises(sqlite3.IntegrityError):  # the same content again
+    with pytest.raises(sqlite3.IntegrityError):
         land(manifest, files=[file_of(name="2")])
     assert manifest.logs.batches("acme", "") == [batch]
-    assert changed(batch, id=0) == BATCH
     assert live(manifest) == [FILE]
-    assert manifest.organizations.names() == ["acme"]
 
 
 @pytest.mark.parametrize("domains", [("", "a.example"), ("a.example", ""), ("a.example", "b.example")])

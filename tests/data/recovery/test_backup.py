@@ -340,7 +340,6 @@ def test_leftovers_of_the_dead_are_removed_and_others_stay(lake, tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"lake", "copy", *kept}
 
 
-@pytest.mark.usefixtures("one_reader")
 def test_backups_under_load_are_moments_of_the_lake(tmp_path, monkeypatch):
     monkeypatch.setattr("data.tasks.compaction.READERS_GRACE", timedelta(0))  # merged files may go at once
     root, log, stop, done = tmp_path / "lake", tmp_path / "access.log", threading.Event(), Counter()

@@ -114,14 +114,28 @@ def test_a_file_with_other_content_is_named_despite_its_hash(lake, write, reason
 # Sound
 
 
-def test_sound_and_empty_lakes_have_no_findings(lake, tmp_path):
+def size_of_visits(lake):
+    return sum(path.stat().st_size for path in (lake.root / "visits").glob("organization=[!_]*/*/*"))
+
+
+def test_a_sound_lake_has_no_findings(lake):
+    found = verify_lake(lake)
+    assert (found.files, found.visits, found.size) == (DAYS + 1, 4 + 5 + 6 + 1, size_of_visits(lake))
+    assert (found.findings, found.unknown, found.is_manifest_damaged) == ([], 0, False)
+
+
+def test_an_empty_lake_has_no_findings(tmp_path):
     told = []
     with opened(tmp_path / "new", create=True) as empty:
-        size = sum(path.stat().st_size for path in (lake.root / "visits").glob("organization=[!_]*/*/*"))
-        for there, counts in ((lake, (DAYS + 1, 4 + 5 + 6 + 1, size)), (empty, (0, 0, 0))):
-            found = verify_lake(there, progress=lambda *numbers: told.append(numbers))
-            assert (found.files, found.visits, found.size) == counts
-            assert (found.findings, found.unknown, found.is_manifest_damaged) == ([], 0, False)
+        found = verify_lake(empty, progress=lambda *numbers: told.append(numbers))
+    assert (found.files, found.visits, found.size) == (0, 0, 0)
+    assert (found.findings, found.unknown, found.is_manifest_damaged) == ([], 0, False)
+    assert told == []
+
+
+def test_progress_grows_with_each_file_to_the_size(lake):
+    told, size = [], size_of_visits(lake)
+    verify_lake(lake, progress=lambda *numbers: told.append(numbers))
     assert (len(told), told[-1]) == (DAYS + 1, (size, size))
     assert told == sorted({(done, size) for done, _ in told})
 

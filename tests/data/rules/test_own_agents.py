@@ -6,7 +6,7 @@ from datetime import date
 import pytest
 
 from data.errors import BadInput
-from data.rules.classifier import Classifier, Request
+from data.rules.classifier import Classifier, Request, shared_classifier
 from data.rules.ip_verification import Verifier
 from data.rules.own_agents import MAX_ROWS, checked_agents
 from data.rules.tables import rules_version
@@ -107,6 +107,16 @@ def test_an_own_row_comes_before_shipped_ones():
 def test_an_own_row_replaces_the_shipped_one_of_its_token():
     matches = Classifier(rows({**NAMED, "token": "gptbot"})).matches(Request.from_log(GPTBOT))
     assert [one.rule for one in matches if "agents.toml" in one.rule] == ['own agents.toml: "gptbot"']
+
+
+def test_all_with_equal_own_rows_share_a_classifier():
+    assert shared_classifier(rows(MONITOR)) is shared_classifier(rows(MONITOR))
+
+
+def test_the_shared_classifier_knows_own_rows():
+    request = Request.from_log(USER_AGENT)
+    agents = [shared_classifier(own).classify(request).agent for own in ((), rows(MONITOR))]
+    assert agents[0] != agents[1] == "Intranet Monitor"
 
 
 def test_without_own_rows_the_version_is_that_of_shipped_rules():

@@ -43,13 +43,17 @@ def wait(lake, organization, visits, since):
     pending.enqueue(lake.manifest, [(organization, packed(visits))], since)
 
 
-def test_a_new_lake_has_nothing_and_gets_no_salts(lake):
+def test_the_status_makes_no_salts(lake):
+    status_of(lake, NOW)
+    assert not lake.salts.exists()
+
+
+def test_a_new_lake_has_nothing(lake):
     found = status_of(lake, NOW)
     ((version,),) = database_of(lake.manifest).rows("PRAGMA user_version")
     assert found == LakeStatus(
         version, "", {}, OrganizationStatus(), 0, 0, None, None, None, None, rules_version(), reclassify_due=False
     )
-    assert not lake.salts.exists()
 
 
 def test_a_status_counts_visits_that_are_not_set_aside(lake):

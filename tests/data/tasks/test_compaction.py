@@ -37,7 +37,6 @@ TODAY = date(2026, 3, 6)
 NOW = datetime(2026, 3, 6, 12, tzinfo=UTC)
 LATER = NOW + timedelta(days=30)
 ACME = Options("acme")
-pytestmark = pytest.mark.usefixtures("one_reader")
 
 
 def compact(lake, at=NOW, threads=1, **how):

@@ -40,8 +40,6 @@ from tests.support.visits import land, packed, unpacked, visit
 LARGEST = 2**63 - 1
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 
-pytestmark = pytest.mark.usefixtures("one_reader")
-
 
 def at(day, hour=12, minute=0):
     return datetime(2026, 3, day, hour, minute)

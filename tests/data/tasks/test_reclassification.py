@@ -107,14 +107,14 @@ def under(classifier):
             if rules not in loaded:
                 loaded[rules] = Classifier()
             for module in ("ingest.importer", "tasks.reclassification"):
-                patch.setattr(f"data.{module}.Classifier", lambda _=(): loaded[rules])
+                patch.setattr(f"data.{module}.shared_classifier", lambda _: loaded[rules])
             yield loaded[rules]
 
     return under
 
 
 @pytest.fixture(autouse=True)
-def _as_shipped(under, one_reader):
+def _as_shipped(under):
     with under(as_shipped):
         yield
 
@@ -126,7 +126,7 @@ def import_into(tmp_path_factory):
 
     def import_into(lake, text, organization, log_format="auto"):
         log.write_text(text, "utf-8")
-        place = lake.root, importing.Classifier().rules_version
+        place = lake.root, importing.shared_classifier(()).rules_version
         if place not in importers:
             importers[place] = Importer(lake)
         return importers[place].run(log, Options(organization, log_format=log_format))

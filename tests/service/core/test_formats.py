@@ -13,9 +13,17 @@ def test_a_word_of_the_api_is_written_as_people_write_it(word, expected):
     assert humanize(word) == expected
 
 
-@pytest.mark.parametrize("word", sorted({*CATEGORY_OF_KIND, *BOT_CATEGORIES}))
-def test_categories_and_agent_kinds_are_shown_in_plain_words(word):
+WORDS = sorted({*CATEGORY_OF_KIND, *BOT_CATEGORIES})
+"""Of categories and kinds of agents."""
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_words_are_shown_without_underscores(word):
     assert "_" not in humanize(word)
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_ai_is_shown_in_capitals(word):
     assert "ai" not in humanize(word).split()
 
 

@@ -85,16 +85,26 @@ def test_compared_numbers_equal_the_answer_for_each_period(compared, shared_lake
         assert compared.get(csv_link).text.splitlines()[0].endswith(",before,change"), name
 
 
-def test_a_comparison_is_kept_by_links_and_can_be_switched_off(compared):
+def test_a_link_compares_the_rows_of_a_page(compared):
     plain = compared.read(f"people?{WEEK}")
     assert not plain.all("table", class_="rows comparing")
     (link,) = (one for one in plain.all("a") if one.text == "Compare rows with the period before")
-    page = compared.read(link["href"])
-    assert page.all("table", class_="rows comparing")
+    assert compared.read(link["href"]).all("table", class_="rows comparing")
+
+
+def test_a_comparison_is_kept_by_filters_and_links(compared):
+    page = compared.read(f"people?{WEEK}&compare=before")
     assert page.one("form", class_="filters").one("input", name="compare")["value"] == "before"
     assert all("compare=before" in one["href"] for one in page.one("nav", class_="pages").all("a")[:3])
+
+
+def test_a_link_ends_a_comparison(compared):
+    page = compared.read(f"people?{WEEK}&compare=before")
     (back,) = (one for one in page.all("a") if one.text == "Without comparison")
     assert "compare" not in back["href"]
+
+
+def test_another_comparison_is_refused(compared):
     assert compared.get("people?compare=after").status_code == 400
 
 

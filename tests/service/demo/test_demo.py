@@ -60,14 +60,23 @@ def test_the_demo_shows_two_effective_and_one_useless_repair(demo):
     assert (outcomes["/signup"].others, early.events > 50, late.events > 10) == (1, True, True)
 
 
-def test_planted_problems_are_the_same_every_day_and_before_it(tmp_path):
-    for name in ("one", "two"):
-        write_log(tmp_path / name, REQUESTS, date(2026, 3, 1))
-    lines = (tmp_path / "one").read_text().splitlines()
-    assert lines == (tmp_path / "two").read_text().splitlines()
+def planted_by(log):
+    write_log(log, REQUESTS, date(2026, 3, 1))
+    return log.read_text().splitlines()
+
+
+def test_planted_problems_are_the_same_each_time(tmp_path):
+    assert planted_by(tmp_path / "one") == planted_by(tmp_path / "two")
+
+
+def test_planted_problems_end_the_day_before(tmp_path):
+    lines = planted_by(tmp_path / "log")
     assert "01/Feb/2026" in lines[0]
     assert "28/Feb/2026" in lines[-1]
-    assert 500 < len(lines) < 2_500
+
+
+def test_planted_problems_are_some_hundreds_of_lines(tmp_path):
+    assert 500 < len(planted_by(tmp_path / "log")) < 2_500
 
 
 def test_detected_invented_links_match_the_list_in_the_demo(demo, today):

@@ -110,10 +110,18 @@ def test_the_page_of_a_silent_source_shows_no_evidence(acme, lake, jobs):
     assert "Evidence" not in main
 
 
-def test_unknown_and_foreign_jobs_are_not_shown(lake, browsing, job):
+@pytest.mark.parametrize("path", ["jobs/job_00000000000000000000", "jobs/%00"])
+def test_a_job_that_does_not_exist_is_404(acme, job, path):
+    assert acme.get(path).status_code == 404
+
+
+def test_a_job_of_another_organization_is_404(lake, browsing, job):
     with browsing(lake, "rival") as rival:
-        for path in ("jobs/job_00000000000000000000", "jobs/%00"):
-            assert rival.get(path).status_code == 404
+        assert rival.get(f"jobs/{job.id}").status_code == 404
+
+
+def test_jobs_of_another_organization_are_not_listed(lake, browsing, job):
+    with browsing(lake, "rival") as rival:
         assert rival.read("jobs").one("main").all("table") == []
 
 

@@ -21,7 +21,6 @@ from tests.support.manifests import database_of
 from tests.support.visits import packed, visit
 
 HOUR, WEEK = timedelta(hours=1), timedelta(weeks=1)
-pytestmark = pytest.mark.usefixtures("one_reader")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MONDAY = datetime(2026, 4, 13, 12, tzinfo=UTC)
 

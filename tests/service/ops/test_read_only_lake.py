@@ -130,7 +130,7 @@ def expected(copied_midway, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def read_only(copied_midway, tmp_path_factory, relations):
+def read_only(copied_midway, tmp_path_factory):
     """Every lake by what made it, and one for all commands, once they have run while nobody could write into any."""
     folder = tmp_path_factory.mktemp("read_only")
     (folder / "own.sql").write_text("SELECT count(*) AS visits FROM visits_in_scope")
@@ -155,7 +155,7 @@ def read_only(copied_midway, tmp_path_factory, relations):
     with smtp_server(Mailbox()) as port, pytest.MonkeyPatch.context() as patch:
         for name, value in sending(port).items():
             patch.setenv(name, value)
-        runs = iter(run_read_only(folder / "lakes", relations, *with_lake))
+        runs = iter(run_read_only(folder / "lakes", *with_lake))
     return {
         name: ReadOnly(lakes[name], before[name], [next(runs) for _ in asked], asked)
         for name, asked in commands.items()
@@ -222,12 +222,12 @@ def test_no_command_changes_a_read_only_lake(read_only):
 
 
 @pytest.mark.parametrize("is_lost", [False, True], ids=["a manifest", "no manifest"])
-def test_a_rebuild_says_that_the_lake_cannot_be_written(lake, relations, is_lost):
+def test_a_rebuild_says_that_the_lake_cannot_be_written(lake, is_lost):
     land(lake, "acme", [visit()])
     lake.manifest.close()
     if is_lost:
         remove_manifest(lake.root)
-    (run,) = run_read_only(lake.root, relations, ["rebuild", "--yes", "--lake", str(lake.root)])
+    (run,) = run_read_only(lake.root, ["rebuild", "--yes", "--lake", str(lake.root)])
     told = f"traffic: {lake.root} cannot be written, and a rebuild replaces the manifest; run it as the owner of the "
     assert run == (2, "", f"{told}lake, or on a copy of {lake.root}.\n")
 
