@@ -29,6 +29,7 @@ from tests.faults.trials import scaled
 from tests.faults.victims import nothing
 from tests.support.lakes import kept_manifest, opened, paths, put_back
 from tests.support.manifests import database_of
+from tests.support.own_agents import change_rules
 
 REBUILDS = scaled(1, 34)
 """For each way to lose a manifest: 204 in the long form."""
@@ -104,11 +105,9 @@ class World:
             Compactor(lake, lambda: datetime.now(UTC) + 2 * READERS_GRACE).sweep()
 
     def reclassify(self, lake):
-        """Judge all visits by the rules of now, as if older ones had judged them."""
-        reclassifier = Reclassifier(lake)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(reclassifier._classifier, "rules_version", f"rules {next(self.names)}")
-            reclassifier.run(["acme"])
+        """Judge all visits by the rules of now, which other ones have judged."""
+        change_rules(lake, next(self.names))
+        Reclassifier(lake).run(["acme"])
 
     def erase(self, lake):
         """A link, a day, or all days up to one."""

@@ -14,6 +14,11 @@ def table_of(*rows):
     ).encode()
 
 
+def change_rules(lake, number):
+    """Give a lake an own table with this number: no visit is of its rules, and no agent of another row changes."""
+    lake.own_agents.write_bytes(table_of({**MONITOR, "operator": f"Operator {number}"}))
+
+
 def toml_of(value):
     if isinstance(value, list):
         return f"[{', '.join(map(toml_of, value))}]"

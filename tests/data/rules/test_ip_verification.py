@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from data.rules.bots import HUMAN_CLASSIFICATION, bot_classification
 from data.rules.ip_lists import FetchedList
 from data.rules.ip_verification import IpVerdict, Networks, Verifier, identified_agent
-from data.rules.tables import Agent, IpList, Proxy, load
+from data.rules.tables import Agent, IpList, OwnAgent, Proxy, load
 from data.visits import Classification
 from tests.support.tables import examples_at_once, tables
 
@@ -23,7 +23,7 @@ ANNEX = [ip_network("20.42.20.0/24")]
 
 
 def row(agent, *ways, server_side=False):
-    return Agent(
+    return OwnAgent(
         agent, agent, "OpenAI", "training", "high", agent, "ChatGPT", verify=ways, server_side=server_side,
         evidence="https://docs.example/", checked=DAY,
     )  # fmt: skip
@@ -40,13 +40,13 @@ AGENTS = [
 
 
 @pytest.fixture
-def verifier(monkeypatch):
-    """Makes a verifier of AGENTS and the shipped proxies over the lists that are here."""
-    monkeypatch.setattr("data.rules.ip_verification.agents_of", lambda own: AGENTS)
+def verifier():
+    """Makes a verifier that knows AGENTS, too, over the lists that are here."""
 
     def verifier(proxies=(), fetched=FETCHED, **networks):
         times = fetched if isinstance(fetched, dict) else dict.fromkeys(networks, fetched)
-        return Verifier({name: FetchedList(name, times[name], found) for name, found in networks.items()}, proxies)
+        lists = {name: FetchedList(name, times[name], found) for name, found in networks.items()}
+        return Verifier(lists, proxies, AGENTS)
 
     return verifier
 

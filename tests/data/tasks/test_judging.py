@@ -27,6 +27,7 @@ from data.tasks.rejudging import compare_judgements
 from tests import recount
 from tests.support.lakes import rebuilt, rows_of
 from tests.support.manifests import database_of
+from tests.support.own_agents import change_rules
 from tests.support.visits import land, links, visit
 
 DAY = date(2026, 3, 4)
@@ -404,11 +405,9 @@ OTHERS = 1 << 40 | 1 << 62
 """Bits that a later version may land with."""
 
 
-def reclassify(lake, rules_version):
-    reclassifier = Reclassifier(lake)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reclassifier._classifier, "rules_version", rules_version)  # other tests share these rules
-        assert reclassifier.run(["acme"]).partitions == 1
+def reclassify(lake, number):
+    change_rules(lake, number)
+    assert Reclassifier(lake).run(["acme"]).partitions == 1
 
 
 def judge_anew(lake):
@@ -437,5 +436,5 @@ def test_landed_signals_survive_judging_and_reclassifying(lake, monkeypatch, tas
             judge_anew(lake)
             expected = judged
         else:
-            reclassify(lake, f"rules {number}")
+            reclassify(lake, number)
         assert {row["path"]: row["signals"] for row in rows_of(lake)} == expected
