@@ -224,16 +224,30 @@ def test_log_lines_dropped_for_a_slow_reader_are_counted(monkeypatch):
 # The metrics
 
 
-def test_requests_are_counted_by_route_method_and_status(client):
+@pytest.fixture
+def metrics(client):
+    """The metrics after four requests."""
     for path in (OVERVIEW, OVERVIEW, "/nothing/canary", "/settings/api-keys/x"):
         client.get(path)
-    text = asyncio.run(client.app.metrics.text()).decode()
-    assert f'traffic_requests_total{{method="GET",route="{OVERVIEW}",status="200"}} 2.0' in text
-    assert 'traffic_requests_total{method="GET",route="",status="404"} 1.0' in text
-    assert 'traffic_requests_total{method="GET",route="/settings/api-keys/{id}",status="405"} 1.0' in text
-    assert f'traffic_request_seconds_count{{route="{OVERVIEW}"}} 2.0' in text
-    assert f'traffic_request_seconds_bucket{{le="+Inf",route="{OVERVIEW}"}} 2.0' in text
-    if sys.platform == "linux":
-        assert "process_resident_memory_bytes" in text
-    assert "canary" not in text
-    assert "acme" not in text
+    return asyncio.run(client.app.metrics.text()).decode()
+
+
+def test_requests_are_counted_by_route_method_and_status(metrics):
+    assert f'traffic_requests_total{{method="GET",route="{OVERVIEW}",status="200"}} 2.0' in metrics
+    assert 'traffic_requests_total{method="GET",route="",status="404"} 1.0' in metrics
+    assert 'traffic_requests_total{method="GET",route="/settings/api-keys/{id}",status="405"} 1.0' in metrics
+
+
+def test_seconds_are_counted_by_route(metrics):
+    assert f'traffic_request_seconds_count{{route="{OVERVIEW}"}} 2.0' in metrics
+    assert f'traffic_request_seconds_bucket{{le="+Inf",route="{OVERVIEW}"}} 2.0' in metrics
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what a process takes")
+def test_metrics_have_the_memory_of_the_process(metrics):
+    assert "process_resident_memory_bytes" in metrics
+
+
+@pytest.mark.parametrize("word", ["canary", "acme"])
+def test_metrics_name_no_path_and_no_organization(metrics, word):
+    assert word not in metrics

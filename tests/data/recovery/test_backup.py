@@ -185,11 +185,14 @@ def test_deleted_rows_are_not_in_the_copied_manifest(lake, tmp_path):
         assert db.execute("PRAGMA freelist_count").fetchone() == (0,)
 
 
-def test_an_empty_lake_and_a_backup_can_be_backed_up(lake, tmp_path):
+def test_an_empty_lake_can_be_backed_up(tmp_path):
     with opened(tmp_path / "empty", create=True) as empty:
         assert back_up(empty, tmp_path / "copy of nothing") == (0, 0, 0, 0)
     with opened(tmp_path / "copy of nothing") as restored:
         assert verify_lake(restored).findings == []
+
+
+def test_a_backup_can_be_backed_up(lake, tmp_path):
     first = back_up(lake, tmp_path / "copy")
     with opened(tmp_path / "copy") as restored:
         assert back_up(restored, tmp_path / "again") == first

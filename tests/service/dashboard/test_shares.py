@@ -185,17 +185,26 @@ def test_a_share_shows_nothing_from_outside_of_its_filters(share, reader):
     assert not re.search(r"1[0-5] Mar|Feb", read(empty.text).text)
 
 
-def test_a_share_leads_to_no_other_page_and_takes_no_writes(share, reader):
-    path = share()
-    page = reader.read(path)
+def test_a_share_leads_to_no_other_page(share, reader):
+    page = reader.read(share())
     assert {one["href"] for one in page.all("a")} == {"#main"}
     assert page.all("form") == []
-    for more in ("/", "/links", "/export/top-links.csv", "/../settings/api-keys", "/run/top-links"):
-        assert reader.get(path + more).status_code in {303, 404}, more
-    for method in ("POST", "PUT", "DELETE"):
-        assert reader.client.request(method, path, headers=OURS).status_code == 405
-        assert reader.client.request(method, path).status_code == 403
-    assert reader.client.head(path).status_code == 200
+
+
+@pytest.mark.parametrize("more", ["/", "/links", "/export/top-links.csv", "/../settings/api-keys", "/run/top-links"])
+def test_no_page_is_below_a_share(share, reader, more):
+    assert reader.get(share() + more).status_code in {303, 404}
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
+def test_a_share_takes_no_writes(share, reader, method):
+    path = share()
+    assert reader.client.request(method, path, headers=OURS).status_code == 405
+    assert reader.client.request(method, path).status_code == 403
+
+
+def test_the_head_of_a_share_can_be_asked(share, reader):
+    assert reader.client.head(share()).status_code == 200
 
 
 def test_a_share_says_nothing_to_operators(lake, acme):
@@ -333,14 +342,25 @@ def test_a_new_share_for_embedding_comes_with_its_iframe(browser):
     assert read(response.text).all("code")[1].text == frame.format(path_in(response.text))
 
 
-def test_a_backup_has_the_shares_and_verify_knows_them(shared_lake, shares, tmp_path):
+@pytest.fixture
+def backed_up(shared_lake, shares, tmp_path):
+    """A backup of the lake, and the secret of a share in it."""
     secret = shares.create("acme", "test", {"name": "kept"})
     back_up(shared_lake, tmp_path / "copy")
     copy = Lake(tmp_path / "copy")
+    yield copy, secret
+    copy.manifest.close()
+
+
+def test_a_backup_has_the_shares(backed_up):
+    copy, secret = backed_up
     with open_store(ShareStore, copy, lambda: NOW) as restored:
         assert restored.share(secret).name == "kept"
+
+
+def test_a_backup_with_shares_has_no_findings(backed_up):
+    copy, _ = backed_up
     assert verify_lake(copy).findings == []
-    copy.manifest.close()
 
 
 def test_a_share_is_rendered_again_only_when_its_numbers_change(lake, acme, monkeypatch):

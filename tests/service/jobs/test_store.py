@@ -292,13 +292,27 @@ def test_an_approval_names_no_implementation_that_is_over(jobs, only, status):
     assert only() == job
 
 
-def test_a_job_by_hand_keeps_its_words_and_names_its_writer(jobs, events):
+@pytest.fixture
+def by_hand(jobs):
+    """A job that Anna has written."""
     written = manual_job("acme", "Do it", "Now.", ANNA, NOW, domain="GO.example.com.", short_code="launch")
-    job = jobs.create(written, ANNA, NOW)
-    assert (job.type, job.title, job.summary) == ("manual", "Do it", "Now.")
-    assert (job.written_by, job.domain, job.short_code) == (ANNA.name, "go.example.com", "launch")
-    assert (job.evidence, job.last_detected_at, job.evidence_rows) == (None, None, 0)
-    assert jobs.act("acme", job.id, "carry_out", COMMAND_LINE, NOW).status == "approved"
+    return jobs.create(written, ANNA, NOW)
+
+
+def test_a_job_by_hand_keeps_its_words(by_hand):
+    assert (by_hand.type, by_hand.title, by_hand.summary) == ("manual", "Do it", "Now.")
+
+
+def test_a_job_by_hand_names_its_writer_and_its_link(by_hand):
+    assert (by_hand.written_by, by_hand.domain, by_hand.short_code) == (ANNA.name, "go.example.com", "launch")
+
+
+def test_a_job_by_hand_has_no_evidence(by_hand):
+    assert (by_hand.evidence, by_hand.last_detected_at, by_hand.evidence_rows) == (None, None, 0)
+
+
+def test_a_job_by_hand_is_carried_out_like_others(jobs, events, by_hand):
+    assert jobs.act("acme", by_hand.id, "carry_out", COMMAND_LINE, NOW).status == "approved"
     assert names(events) == ["created", "approved"]
 
 
