@@ -13,14 +13,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import SimpleNamespace
 from typing import NamedTuple
 
 import httpx2
 import pytest
 from starlette.testclient import TestClient
 
-import queries.own_sql
 from data import Lake
 from data.rules.classifier import shared_classifier
 from service.access.api_keys import ApiKeys
@@ -178,14 +176,6 @@ def forks():
     """Starts `traffic` in processes that need not load it first."""
     with closing(Forks()) as forks:
         yield forks
-
-
-@pytest.fixture(scope="module")
-def forked_own_sql(forks):
-    """Own SQL in processes that need not load its engine first; tests/queries/test_own_sql.py starts whole ones."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(queries.own_sql, "subprocess", SimpleNamespace(Popen=forks.own_sql))
-        yield
 
 
 @pytest.fixture(scope="session")

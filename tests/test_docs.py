@@ -194,7 +194,7 @@ def commands_to_run():
 
 
 @pytest.fixture
-def typed(workshop, monkeypatch, capsysbinary, forked_own_sql):
+def typed(workshop, monkeypatch, capsysbinary):
     """Runs a command line in the workshop: `traffic` in this process, anything else in a shell."""
     monkeypatch.chdir(workshop)
     for name in [name for name in os.environ if name.startswith("TRAFFIC_")]:

@@ -12,7 +12,6 @@ from tests import recount
 from tests.support.sql import LEAVES, answers
 from tests.support.visits import land, visit
 
-pytestmark = pytest.mark.usefixtures("forked_own_sql")
 DAYS = (date(2026, 3, 1), date(2026, 3, 10))
 WHOLE = Scope("acme", *DAYS)
 OLD = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/79.0.3945.88 Safari/537.36"

@@ -38,7 +38,6 @@ from tests.support.tables import examples, tables
 from tests.support.visits import Visit, land, links, visit
 
 AS_OF = date(2026, 3, 30)
-pytestmark = pytest.mark.usefixtures("forked_own_sql")
 FILES = sorted(
     file.name.removesuffix(".sql")
     for file in resources.files("queries").joinpath("jobs").iterdir()

@@ -14,7 +14,6 @@ from queries.own_sql import OwnSql
 from tests.support.driven import DRIVEN, needs_driven, readings
 from tests.support.visits import land, visit
 
-pytestmark = pytest.mark.usefixtures("forked_own_sql")
 WHOLE = Scope("acme", date(2026, 3, 1), date(2026, 3, 10))
 UNFOLLOWED = BITS["loaded_ahead"] | BITS["unfollowed"]
 AGENT = {

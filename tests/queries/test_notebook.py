@@ -23,7 +23,6 @@ from tests.support.relog import read_log
 from tests.support.tables import examples_at_once
 from tests.support.visits import land, links, visit
 
-pytestmark = pytest.mark.usefixtures("forked_own_sql")
 TODAY = date(2026, 3, 8)
 
 

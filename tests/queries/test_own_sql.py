@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import date
 from functools import cache
@@ -23,10 +23,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
-import queries.own_sql
 from data import BadInput, Lake
 from queries import OwnSql, QueryFailed, QueryTimeout, RollupBuilder, Scope, Warehouse, relations, template
-from queries.own_sql import _PROGRAM, PlainUnpickler
+from queries.own_sql import PlainUnpickler
 from queries.prelude import public_names
 from tests.faults.trials import scaled
 from tests.support.forks import ROOT
@@ -39,16 +38,6 @@ SCOPE = Scope("ant", *DAYS)
 SECRET = "canary-secret"
 VISITS = "{lake}/visits/organization=ant/day=2026-03-04"
 COUNT = "SELECT count(*) FROM visits_in_scope"
-pytestmark = pytest.mark.usefixtures("forked_own_sql")
-
-
-@contextmanager
-def whole_processes():
-    """Processes that load and define everything by themselves, as those of users do."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(queries.own_sql, "subprocess", subprocess)
-        patch.setattr(queries.own_sql, "_PROGRAM", _PROGRAM)
-        yield
 
 
 def opened(lake, **limits):
@@ -57,9 +46,9 @@ def opened(lake, **limits):
 
 
 @pytest.fixture(scope="module")
-def lake(tmp_path_factory):
+def lake(tmp_path_factory, new_lake):
     """A lake with every kind of file; secrets lie beside its visits, around it, and behind links out of it."""
-    lake = Lake(tmp_path_factory.mktemp("lakes") / "lake", create=True)
+    lake = new_lake(tmp_path_factory.mktemp("lakes") / "lake")
     land(lake, "ant", [visit(short_code="sale"), visit(short_code="sale", bot_category="ai_training")])
     links(lake, "ant", [{"short_code": "sale", "target_url": "https://ant.example"}])
     for other in ("bee", "ant2"):  # ant2 begins like ant
@@ -92,11 +81,9 @@ def warehouse(lake):
 
 
 @pytest.fixture(scope="module")
-def own_sql(lake, forked_own_sql):
-    with whole_processes():  # this one alone
-        own_sql = OwnSql(lake, "ant")
-        own_sql.sql("SELECT 1", SCOPE)  # the first one binds the relations for the lake
-    with closing(own_sql):
+def own_sql(lake):
+    with opened(lake) as own_sql:
+        own_sql.sql("SELECT 1", SCOPE)  # it has made its folder
         yield own_sql
 
 
@@ -344,7 +331,7 @@ def test_texts_of_four_gigabytes_take_less_than_one(lake):
                 peak.append(int(found[1]))
                 time.sleep(0.02)
 
-    with whole_processes(), opened(lake) as own_sql:
+    with opened(lake) as own_sql:
         own_sql.sql("SELECT 1", SCOPE)
         watching = threading.Thread(target=watch, args=(own_sql._process.pid,))
         watching.start()
@@ -363,7 +350,7 @@ def test_questions_from_several_threads_get_their_own_answers(own_sql):
 @only_linux
 def test_the_process_knows_no_secret_and_has_no_database_open(lake, monkeypatch):
     monkeypatch.setenv("TRAFFIC_SECRET", SECRET)
-    with whole_processes(), opened(lake) as own_sql, sqlite3.connect(lake.root / "manifest.sqlite"):
+    with opened(lake) as own_sql, sqlite3.connect(lake.root / "manifest.sqlite"):
         assert own_sql.sql(COUNT, SCOPE).rows == [(2,)]
         process = Path("/proc", str(own_sql._process.pid))
         assert SECRET not in (process / "environ").read_text()
@@ -416,7 +403,7 @@ def test_no_parameter_of_a_template_is_ever_taken_for_sql(warehouse, untouched):
 
 
 @pytest.fixture(scope="module")
-def limited(lake, forked_own_sql):
+def limited(lake):
     """Asks own SQL that has limits, once in a process of its own."""
 
     def limited(text):

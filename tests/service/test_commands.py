@@ -33,7 +33,6 @@ from tests.support.runs import run as program
 from tests.support.tables import examples
 from tests.support.visits import land, links, visit
 
-pytestmark = pytest.mark.usefixtures("forked_own_sql")
 ENVIRON = without_settings() | {"no_proxy": "*"}
 DAYS = {"start_date": "2026-03-02", "end_date": "2026-03-10"}
 DAY_FLAGS = ("--start-date", DAYS["start_date"], "--end-date", DAYS["end_date"])

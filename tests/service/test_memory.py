@@ -43,7 +43,6 @@ def test_rows_of_own_sql_are_counted_as_python_has_them(own_sql, tmp_path, row):
     assert ended.megabytes < MUCH
 
 
-@pytest.mark.usefixtures("forked_own_sql")
 def test_a_long_table_has_one_header_and_all_rows_in_line(own_sql):
     header, *lines = run(*own_sql("SELECT range AS number, 'x' AS text FROM range(2500)")).out.splitlines()
     assert header.split() == ["number", "text"]

@@ -229,7 +229,7 @@ def transcripts():
             yield pytest.param(steps, id=f"{path.stem}: {name}")
 
 
-@pytest.mark.usefixtures("today", "forked_own_sql")
+@pytest.mark.usefixtures("today")
 @pytest.mark.parametrize("steps", [*transcripts()])
 def test_a_transcript_is_true(traffic, forks, lake, tmp_path, monkeypatch, steps):
     lake.manifest.close()

@@ -1,4 +1,4 @@
-"""The process that tests.support.forks has fork `traffic` and what runs own SQL.
+"""The process that tests.support.forks has fork `traffic`.
 
 It has loaded the program, and started no thread. It is asked on a socket, and ends when that is closed.
 """
@@ -12,7 +12,6 @@ import signal
 import socket
 import sys
 
-import queries.sql_process
 import service.app.application
 import service.commands
 import service.program
@@ -50,8 +49,6 @@ def answer(asked):
             told = None
         elif told := os.fork():
             running.add(told)
-        elif "own_sql" in question:
-            return {"connection": descriptors[0], "parent": os.getppid()}
         else:
             for stream, descriptor in enumerate(descriptors, 1):
                 os.dup2(descriptor, stream)
@@ -69,11 +66,7 @@ if __name__ == "__main__":
     load()
     with socket.socket(fileno=int(sys.argv[1])) as asking:
         asked = answer(asking)
-    if asked and "connection" in asked:
-        os.environ.clear()
-        sys.argv = ["", str(asked["connection"]), str(asked["parent"])]
-        queries.sql_process.main()
-    elif asked:
+    if asked:
         os.environ.clear()
         os.environ.update(asked["environ"])
         exec(asked["before"], {})

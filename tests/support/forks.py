@@ -88,10 +88,6 @@ class Forks:
         os.close(write)
         return forked
 
-    def own_sql(self, command, *, pass_fds, **how):
-        """Start a process of own SQL, which is told by the end of its connection: stands for subprocess.Popen there."""
-        return Forked(self, self.ask({"own_sql": command[-2]}, *pass_fds))
-
     def close(self):
         """End, and with it every process that still runs."""
         self._socket.close()

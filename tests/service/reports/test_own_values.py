@@ -14,7 +14,6 @@ from tests.support.visits import land, visit
 
 TYPES = tables(__file__)["test_json_of_own_sql_has_every_type"]
 ALL_TYPES = "SELECT " + ", ".join(f"{value} AS c{place}" for place, (value, _) in enumerate(TYPES))
-pytestmark = pytest.mark.usefixtures("forked_own_sql")
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,6 @@ from tests.support.control import open_store
 from tests.support.visits import land, visit
 from tests.support.web_servers import serving
 
-pytestmark = pytest.mark.usefixtures("forked_own_sql")
 GPTBOT = {"bot_category": "ai_training", "agent_kind": "training", "agent": "GPTBot", "operator": "OpenAI",
           "ai_source": "ChatGPT", "confidence": "high", "bytes_sent": 7}  # fmt: skip
 BINGBOT = {"bot_category": "search_crawler", "agent_kind": "search", "agent": "bingbot", "operator": "Microsoft"}
