@@ -16,7 +16,6 @@ from data.manifest import manifest
 from data.recovery.backup import back_up
 from data.recovery.verification import verify_lake
 from data.store import pending
-from data.store.lake import Lake
 from queries import ENTRIES, RollupBuilder, Scope, Warehouse, template
 from service.access.api_keys import ApiKeys
 from service.core.encoding import encode
@@ -35,10 +34,10 @@ ASKED = ("top-links", "traffic-overview")
 
 
 @pytest.fixture(scope="module")
-def copied_midway(tmp_path_factory):
+def copied_midway(tmp_path_factory, new_lake):
     """A copy of a lake, taken after an import has moved its files, and before it has committed."""
     folder = tmp_path_factory.mktemp("midway")
-    lake = Lake(folder / "lake", create=True)
+    lake = new_lake(folder / "lake")
     with open_store(ApiKeys, lake) as keys, closing(lake.manifest), pytest.MonkeyPatch.context() as patch:
         keys.create_key("acme", "test")
         importer = Importer(lake)
