@@ -141,7 +141,7 @@ def test_a_month_too_large_for_memory_has_the_same_links(lake, warehouse, monkey
     assert codes(answer(warehouse, "top-links", SCOPES[name]))["mine", "go.example"] == 3
 
 
-def test_own_sql_has_a_row_without_visits_for_such_a_link(lake, forked_own_sql):
+def test_own_sql_has_a_row_without_visits_for_such_a_link(lake):
     landed(lake)
     text = "SELECT visits, last_visit, is_answered FROM daily_links WHERE short_code = 'quiet'"
     with closing(OwnSql(lake, "acme")) as own_sql:
