@@ -11,6 +11,8 @@ from typing import Final
 
 DAY: Final = date(2026, 3, 4)
 LINKS: Final = [f"link-{number}" for number in range(300)]
+MESSAGE: Final = LINKS[100:105]
+"""The links of a message that is sent to many."""
 _DEAD: Final = ["printed-1", "printed-2"]
 _WINDOWS: Final = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) {} Safari/537.36"
 _NEW: Final = _WINDOWS.format("Chrome/145.0.0.0")
@@ -72,11 +74,25 @@ def _follow(random: Random, address: int, second: float, user_agent: str, code: 
     return address, second, code, 302 if code in LINKS else 404, user_agent
 
 
+def _reads(random: Random, address: int, user_agent: str) -> Iterator[Request]:
+    """One to three of the five links of a message that arrives at nine, one after the other."""
+    second = 9 * 3600 + random.uniform(0, 1200) + random.expovariate(1 / 5400)
+    for code in random.sample(MESSAGE, random.choices([1, 2, 3], [70, 20, 10])[0]):
+        yield _follow(random, address, second, user_agent, code)
+        second += max(1.5, random.lognormvariate(3, 1))
+
+
 def _people(random: Random) -> Iterator[Fleet]:
     morning = 9 * 3600
     yield Fleet("a campaign by mail, 2,000 people", True, tuple(
         _follow(random, number, morning + random.expovariate(1 / 5400), random.choice(_PHONES + _DESKTOPS), LINKS[0])
         for number in range(2000)
+    ))  # fmt: skip
+    yield Fleet("2,000 people of a mobile carrier behind one address", True, tuple(
+        request for person in range(2000) for request in _reads(random, 2500, random.choice(_PHONES))
+    ))  # fmt: skip
+    yield Fleet("300 people behind 200 addresses of a private relay", True, tuple(
+        request for person in range(300) for request in _reads(random, 2600 + random.randrange(200), _PHONES[0])
     ))  # fmt: skip
     yield Fleet("an office behind one address, 60 people with one browser", True, tuple(
         _follow(random, 3000, morning + random.uniform(0, 8 * 3600), _NEW) for _ in range(240)
@@ -102,6 +118,14 @@ def _machines(random: Random) -> Iterator[Fleet]:
     morning = 9 * 3600
     yield Fleet("a scanner of mail that opens links before people do", False, tuple(
         _follow(random, 4000 + number % 40, morning + number / 10, _OLD, LINKS[0]) for number in range(600)
+    ))  # fmt: skip
+    yield Fleet("a gateway of mail that opens all links of a message within five seconds", False, tuple(
+        _follow(random, 4050 + message % 40, second + random.uniform(0, 5), _NEW, code)
+        for message in range(600) for second in (morning + 2 * message,) for code in MESSAGE
+    ))  # fmt: skip
+    yield Fleet("a gateway of mail that opens each link from another address", False, tuple(
+        _follow(random, 5100 + random.randrange(400), second + random.uniform(0, 5), _NEW, code)
+        for message in range(600) for second in (morning + 2 * message,) for code in MESSAGE
     ))  # fmt: skip
     yield Fleet("600 links in twenty minutes by an old browser", False, tuple(
         _follow(random, 4100, morning + 2 * number, _OLD, LINKS[number % len(LINKS)]) for number in range(600)

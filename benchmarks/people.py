@@ -6,6 +6,7 @@ change of the rules changes the tables.
 """
 
 import tempfile
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -81,6 +82,19 @@ def fleet_lines() -> Iterator[str]:
             yield log_line("go.example", f"2001:db8::{address:x}", at, path, status, user_agent)
 
 
+def bursts() -> Counter[str]:
+    """Clicks of each fleet by visitors who follow four different links within five seconds, which is no signal."""
+    found = Counter[str]()
+    for fleet in fleets():
+        visitors = defaultdict[tuple[int, str], list[tuple[float, str]]](list)
+        for address, second, code, _, user_agent in fleet.requests:
+            visitors[address, user_agent].append((second, code))
+        for clicks in map(sorted, visitors.values()):
+            windows = ({code for later, code in clicks[n:] if later - at <= 5} for n, (at, _) in enumerate(clicks))
+            found[fleet.name] += len(clicks) * any(len(codes) >= 4 for codes in windows)
+    return found
+
+
 def judged(lines: Iterable[str], links: Sequence[str] = ()) -> list[dict[str, Any]]:
     """What answers say of the requests with a campaign once their days are judged, in the columns of _ASKED."""
     with tempfile.TemporaryDirectory(prefix="traffic-people-") as scratch:
@@ -142,6 +156,10 @@ def main() -> None:
         console.print(_signals(f"Visitor-days of newer sites, {group}", [row for row in days if row.group == group]))
     console.print(_groups("Sites", seen))
     console.print(_groups("Fleets", clicks))
+    in_bursts = _table("Clicks of visitors with four links in five seconds, by fleet", "of whom", "clicks")
+    for name, count in bursts().items():
+        in_bursts.add_row(name, f"{count:,}")
+    console.print(in_bursts)
 
 
 def _shares(title: str, rows: Sequence[Row]) -> Table:

@@ -3,7 +3,7 @@
 from collections import Counter
 from datetime import date
 
-from benchmarks.people import interval, of_days, of_fleets, of_views, shares
+from benchmarks.people import bursts, interval, of_days, of_fleets, of_views, shares
 from benchmarks.viewed import FILE, View, views
 from benchmarks.visitor_days import FILE as days_file
 from benchmarks.visitor_days import VisitorDay, visitor_days
@@ -103,7 +103,7 @@ def test_no_person_of_the_visitor_days_is_lost():
     assert Counter(row.label for row in rows if not row.seen) == {"machine": 83}
 
 
-def test_planted_people_are_kept_and_known_machines_are_found():  # imports 7,798 lines
+def test_planted_people_are_kept_and_known_machines_are_found():  # imports 17,000 lines
     rows = of_fleets()
     assert all(row.seen for row in rows if row.label == "person" and row.landed)
     lost = {row.group for row in rows if row.label == "machine" and row.landed and not row.seen}
@@ -120,3 +120,13 @@ def test_an_interval_is_wilsons():
     assert interval(0, 10) == "0.0 (0.0–27.8)"
     assert interval(5, 10) == "50.0 (23.7–76.3)"
     assert interval(0, 0) == "-"
+
+
+def test_bursts_of_links_take_gateways_and_people_alike():
+    found = bursts()
+    taken = {name: found[name] for name in found if "gateway" in name or "carrier" in name}
+    assert taken == {
+        "a gateway of mail that opens all links of a message within five seconds": 3000,
+        "a gateway of mail that opens each link from another address": 0,
+        "2,000 people of a mobile carrier behind one address": 1339,
+    }
