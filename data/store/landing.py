@@ -178,6 +178,8 @@ class Landing:
 
 def _facts(visits: pa.Table) -> int:
     """The facts of the request that some of the visits have, and that their networks were looked up."""
+    if "signals" not in visits.column_names:
+        return NETWORKS
     return reduce(or_, pc.unique(visits["signals"]).drop_null().to_pylist(), 0) & FACTS | NETWORKS
 
 
