@@ -170,7 +170,7 @@ class PageContent:
             "elsewhere": self._elsewhere(answers),
             "unjudged_days": sum(first <= day <= last for day in self.stored.unjudged) if self.stored else 0,
             "missing": self.missing_in_words(),
-            "lacking_headers": self.lacking_headers_in_words(),
+            "lacking_evidence": self.lacking_evidence_in_words(),
             "comparison": self.comparison,
             "compares": self.stored is not None,
             "target_url": min(targets) if self.page is LINK and len(targets) == 1 else "",
@@ -185,8 +185,8 @@ class PageContent:
         days = plural(self.filters.days, "day")
         return f"{missing:,} of {days} {verb} covered by no log and no report: not zero, but missing."
 
-    def lacking_headers_in_words(self) -> str:
-        """How many days of the comparison lack headers which others have; "" if all have them, or none."""
+    def lacking_evidence_in_words(self) -> str:
+        """How many days of the comparison lack evidence which others have; "" if all have it, or none."""
         return lacking_in_words(self.comparison, self.evidence)
 
     @property

@@ -102,7 +102,7 @@ class Report:
         lines += filter(None, (self.content.missing_in_words(), disguised_in_words(rows["disguised"])))
         if self.content.comparison:
             lines.append(f"Changes are over complete days: {self.content.comparison.spans}.")
-            lines += filter(None, (self.content.lacking_headers_in_words(),))
+            lines += filter(None, (self.content.lacking_evidence_in_words(),))
         for panel in self.content.panels:
             if panel.chart not in {"series", "hours"}:
                 lines += ["", panel.title, *_table(panel, rows[panel.entry.name])]

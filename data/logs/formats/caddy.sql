@@ -14,8 +14,8 @@ WITH entries AS (
                 "X-Forwarded-For": ["VARCHAR"], "X-Forwarded-Proto": ["VARCHAR"],
                 "Sec-Fetch-Mode": ["VARCHAR"], "Sec-Fetch-Dest": ["VARCHAR"], "Sec-Fetch-Site": ["VARCHAR"],
                 "Sec-Purpose": ["VARCHAR"], "Purpose": ["VARCHAR"], "X-Purpose": ["VARCHAR"], "X-Moz": ["VARCHAR"],
-                "X-Firefox-Ai": ["VARCHAR"],
-                "Accept": ["VARCHAR"], "Accept-Language": ["VARCHAR"], "Signature-Agent": ["VARCHAR"], "Signature-Input": ["VARCHAR"]},
+                "X-Firefox-Ai": ["VARCHAR"], "Accept": ["VARCHAR"],
+                "Accept-Language": ["VARCHAR"], "Signature-Agent": ["VARCHAR"], "Signature-Input": ["VARCHAR"]},
             "tls": {"version": "VARCHAR"}}}')) AS v
     FROM entries
 ), parsed AS (
