@@ -19,7 +19,7 @@ def bind_relations(folder: Path) -> Path:
 
 
 def give_relations(lake: LakeFolders, file: Path) -> None:
-    """Copy a file of relations to where the engines of a lake look for it."""
-    own = relations_file(lake)
-    own.parent.mkdir()
-    shutil.copy(file, own)
+    """Copy a file of relations to where the engines of a lake look for it: its name says what the relations are."""
+    folder = relations_file(lake).parent
+    folder.mkdir()
+    shutil.copy(file, folder)
