@@ -35,6 +35,22 @@ def test_a_referrer_names_a_host_and_a_path_or_neither(referrer, host, path):
     assert host_and_path(referrer) == (host and (host, path))
 
 
+GATEWAYS = [
+    "eur01.safelinks.protection.outlook.com", "urldefense.com", "urldefense.proofpoint.com", "protect-us.mimecast.com",
+    "url.us.m.mimecastprotect.com", "linkprotect.cudasvc.com", "secure-web.cisco.com",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("host", GATEWAYS)
+def test_a_link_that_a_gateway_rewrote_comes_from_mail(place, host):
+    assert place(f"https://{host}/v3/x") == ("email", None)
+
+
+@pytest.mark.parametrize("host", ["teams.microsoft.com", "statics.teams.cdn.office.net", "app.slack.com"])
+def test_a_messenger_of_work_is_social(place, host):
+    assert place(f"https://{host}/") == ("social", None)
+
+
 def test_a_host_may_be_as_long_as_names_can_be():
     name = ("a" * 49 + ".") * 5 + "com"
     assert len(name) == MAX_HOST_LENGTH
