@@ -66,9 +66,9 @@ def shown(tmp_path_factory):
 @pytest.mark.parametrize(("place", "words"), [
     ("table", "odd_hours,1,1"),
     ("page", "odd hours (1)"),
-    ("field", "unfollowed, odd_hours"),
+    ("field", "hosting_fleet, odd_hours"),
     ("documents", "| `odd_hours` | 1099511627776 | judging | yes | it came at odd hours |"),
-    ("expressions", "(signals & 1114544013550)"),
+    ("expressions", "(signals & 2145336164590)"),
     ("command", "odd_hours,1,1,1,it came at odd hours"),
 ])  # fmt: skip
 def test_added_signal_is_shown(shown, place, words):

@@ -15,8 +15,11 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import iporigin
+
 from data.rules.bots import readable_user_agent
 from data.rules.classifier import Classifier, Request
+from data.signals import BITS
 from data.visits import UTM_FIELDS
 
 _CODE = re.compile(r"^/([A-Za-z0-9_-]{1,64})/?$")
@@ -100,6 +103,18 @@ def _asked(request: str) -> tuple[str, str, str]:
     return words[0], path if path.startswith("/") else "", query
 
 
+@cache
+def _network(ip: str) -> int | None:
+    """The fact of the network of an address, of the two that days are judged by."""
+    try:
+        origin = iporigin.classify(ip)
+    except ValueError:
+        return None
+    if origin.provider in {"Google", "Cogent"}:
+        return None
+    return {"hosting": BITS["from_hosting"], "bot": BITS["from_bot"]}.get(origin.kind)
+
+
 def _visit(match: re.Match[str], organization: str, domain: str | None) -> dict[str, Any]:
     fields = match.groupdict(default="")
     method, path, query = _asked(fields["request"])
@@ -128,6 +143,7 @@ def _visit(match: re.Match[str], organization: str, domain: str | None) -> dict[
         "visitor": None if ip in {"", "-"} else (ip, user_agent),
         "is_malicious": _probes().search(path) is not None,
         "rules_version": classifier.rules_version,
+        "signals": _network(ip),
     }
 
 
