@@ -85,7 +85,7 @@ def share_visits(
 
 
 def by_source(name: str, visits: pa.Table) -> dict[str, pa.Table]:
-    """The visits of a source that are counted, and under the name of `aside_and_` it all, which daily_links reads."""
+    """The counted visits of a source by its name, and all of them by `aside_and_` and its name, for daily_links."""
     is_counted = visits["is_counted"]
     counted = visits.filter(is_counted) if pc.any(pc.invert(is_counted)).as_py() else visits
     of_links = {*columns_of_relations(["daily_links"])}.intersection(visits.column_names)

@@ -1,4 +1,4 @@
-"""What the footer of a visit file records: all that is needed to make a lost manifest again from the files alone."""
+"""What the footer of a visit file records: all that is needed to rebuild a lost manifest from the files alone."""
 
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress

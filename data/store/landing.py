@@ -167,7 +167,7 @@ class Landing:
         self._staged.append(staged._replace(is_overwriting=is_there))
 
     def _has_all_of(self, path: Path, visits: int) -> bool:
-        """Whether all visits of a file that no manifest knows are among these that land in the next file."""
+        """Whether a file that the manifest does not list holds only visits that are landing now."""
         file = readable_visit_file(path)
         if file is None:
             return False

@@ -1,5 +1,5 @@
 -- Visits and visitors of each day by short code; it is NULL for paths that have none. Templates choose links by is_link.
--- A row of 0 visits is of a short code under which only visits that are set aside were answered that day.
+-- A row with 0 visits stands for a short code that was answered that day, but only to visits set aside.
 CREATE VIEW daily_links_counted AS
 SELECT
     for_domain, day, short_code, domain, total(visits) AS visits, total(human_clicks) AS human_clicks,

@@ -344,7 +344,7 @@ def until(condition, pause=0.005):
 
 
 def wait_at(gate, senders):
-    """Wait until so many senders wait for those whom the gate holds."""
+    """Wait until so many senders queue behind those that the gate holds."""
     until(lambda: gate.groups == [1] and gate.receiver._commits.count_pending("") == senders)
 
 

@@ -262,7 +262,7 @@ def test_relations_read_all_visits_for_undeclared_filters():
 
 
 def test_a_filter_by_a_word_takes_no_link_away(lake, warehouse):
-    """Of a link it is asked whether any visit was answered, not one of those that the filter leaves."""
+    """A link counts as answered by any of its visits, also by those that the filter excludes."""
     for scope in (Scope("acme", *DAYS, status="404"), Scope("acme", *DAYS, status="404", short_code="late")):
         codes = {row["short_code"] for row in answer(warehouse, "top-links", scope)}
         assert codes & {"late", "never"} == {"late"}

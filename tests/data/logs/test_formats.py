@@ -1,4 +1,4 @@
-"""Logs of other servers and of one's own making: what they land, how they are told apart, how they go on."""
+"""Logs of other servers and custom files: what they land as, how formats are told apart, how grown logs continue."""
 
 import csv
 import io

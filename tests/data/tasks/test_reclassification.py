@@ -97,7 +97,7 @@ ALL_RULES = (as_shipped, with_another_version, with_new_rows, with_other_rows)
 
 @pytest.fixture(scope="module")
 def under(classifier):
-    """Lets importers and reclassifiers that are made in a with block follow other rules; each are loaded once."""
+    """Gives importers and reclassifiers made in a with block other rules, each set loaded once."""
     read, loaded = reference._bytes_of, {as_shipped: classifier}
 
     @contextmanager
