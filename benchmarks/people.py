@@ -58,11 +58,11 @@ def of_views(rows: Sequence[View]) -> list[Row]:
 
 
 def of_days(rows: Sequence[VisitorDay]) -> list[Row]:
-    """What each visitor-day is, and what it is called; the group says whether its site was looked at."""
+    """What each visitor-day is, and what it is called; the group says whether the rules were chosen on its site."""
     lines = (line for number, one in enumerate(rows) for line in lines_of_day(one, number))
     seen = {visit["domain"]: visit for visit in judged(lines)}
-    groups = {True: "looked at", False: "not looked at"}
-    return [_row(groups[one.is_seen], one.label, seen[f"day-{number}.example"]) for number, one in enumerate(rows)]
+    groups = {True: "where chosen", False: "elsewhere"}
+    return [_row(groups[one.is_chosen], one.label, seen[f"day-{number}.example"]) for number, one in enumerate(rows)]
 
 
 def of_fleets() -> list[Row]:
@@ -152,7 +152,7 @@ def main() -> None:
     console.print(_shares("Page views of public logs, all sites", seen))
     console.print(_shares("Sites whose logs have files", [row for row in seen if row.group in logged]))
     console.print(_shares("Clicks of planted fleets", clicks))
-    for group in ("looked at", "not looked at"):
+    for group in ("where chosen", "elsewhere"):
         console.print(_signals(f"Visitor-days of newer sites, {group}", [row for row in days if row.group == group]))
     console.print(_groups("Sites", seen))
     console.print(_groups("Fleets", clicks))

@@ -38,7 +38,9 @@ def load(
     """Requests per second and the 99th percentile in ms, of GETs or of POSTs of bodies that a file holds."""
     command = [sys.executable, "-m", "benchmarks.load", str(port), path, key, str(requests), str(connections)]
     command += [str(bodies)] if bodies else []
-    figures: dict[str, float] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    figures: dict[str, float] = json.loads(
+        subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    )
     return figures
 
 

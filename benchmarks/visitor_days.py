@@ -2,7 +2,7 @@
 
 days.tsv.gz has one row per visitor-day, an address with a user agent on one day of a domain: what it is, and how much
 it, its user agent and its domain did that day, without addresses, paths and referrers. Lines that begin with # name the
-repositories, and whether they were looked at before the rules were chosen. No site is one of people.tsv.gz.
+repositories, and whether the rules were chosen on them. No site is one of people.tsv.gz.
 
 Up to 30 of each site were drawn by chance from the 2,493 that were called people's before signals of networks, and one
 reader labelled each in its context by criteria that were written down first. A person: loads what a page names within
@@ -31,7 +31,7 @@ class VisitorDay(NamedTuple):
     """What a visitor did on a domain in a day, and what else was done there."""
 
     site: str
-    is_seen: bool  # whether its site was looked at before the rules were chosen
+    is_chosen: bool  # whether the rules were chosen on its site
     day: date
     label: str  # machine, person, doubtful
     network: str  # hosting, bot, -

@@ -68,7 +68,7 @@ def test_the_file_of_visitor_days_is_small_and_keeps_counts_only():
     assert days_file.stat().st_size < 20_000
     read = list(visitor_days())
     assert Counter(one.label for one in read) == {"machine": 277, "person": 125, "doubtful": 16}
-    assert Counter(one.is_seen for one in read) == {True: 204, False: 214}
+    assert Counter(one.is_chosen for one in read) == {True: 204, False: 214}
     assert len({one.site for one in read}) == 17
 
 
