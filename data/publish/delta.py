@@ -99,7 +99,7 @@ class TableState:
     epoch: int = 0  # that of the organization when the version was written
     schema: str = ""  # the columns, as the log writes them
     checkpoint: int = -1  # the version of the last checkpoint
-    is_damaged: bool = False  # a checkpoint cannot be read: it must be written again
+    is_damaged: bool = False  # a checkpoint, or what names it, cannot be read: both must be written again
 
 
 class DeltaLog:
@@ -129,9 +129,8 @@ class DeltaLog:
         keys = [key.rpartition("/")[2] for key in self._target.list(f"{self._log}/")]
         versions = sorted(int(name[1]) for key in keys if (name := _NAME.fullmatch(key)))
         checkpoints = sorted((int(name[1]) for key in keys if (name := _CHECKPOINT_NAME.fullmatch(key))), reverse=True)
-        last, is_damaged = self._last_checkpoint(), False
-        if last is not None and last not in checkpoints:
-            is_damaged = True
+        last = self._last_checkpoint()
+        is_damaged = last != next(iter(checkpoints), None)  # as when a program was killed between writing the two
         for checkpoint in checkpoints:
             try:
                 state = self._read_checkpoint(checkpoint)

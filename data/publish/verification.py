@@ -67,7 +67,7 @@ def _table_findings(target: ObjectStore, table: DeltaLog, copy: Copy, lake: Lake
     if problem := _log_problem(table, state, copy, lake):
         yield CopyFinding(place, problem)
     if state.is_damaged:
-        yield CopyFinding(place, "a checkpoint cannot be read; `traffic publish` writes it again")
+        yield CopyFinding(place, "a checkpoint, or what names it, cannot be read; `traffic publish` writes it again")
     sizes = target.list(f"{table.folder}/")
     for path, file in state.files.items():
         key = f"{table.folder}/{path}"

@@ -220,6 +220,26 @@ def test_after_many_versions_readers_begin_with_a_checkpoint(lake, there, publis
     assert_whole(lake, there)
 
 
+@pytest.mark.parametrize("named", [None, 0], ids=["none", "an earlier one"])
+def test_a_checkpoint_that_nothing_names_is_written_again(lake, there, publish, monkeypatch, named):
+    """A program may be killed between writing a checkpoint and naming it, and readers go by the name."""
+    monkeypatch.setattr(publishing, "MAX_VERSIONS", 1)
+    for day in (2, 3):
+        land(lake, "acme", [at(day, path="/a")])
+        publish()
+    name = there / "acme/visits/_delta_log/_last_checkpoint"
+    written = name.read_bytes()
+    name.unlink()
+    if named is not None:
+        name.write_text(json.dumps(json.loads(written) | {"version": named}))
+        (newest,) = name.parent.glob("*.checkpoint.parquet")
+        (name.parent / f"{named:020}.checkpoint.parquet").write_bytes(newest.read_bytes())
+    LakePublisher(lake, str(there)).publish("acme")
+    assert name.read_bytes() == written
+    assert_whole(lake, there)
+
+
+
 def test_a_current_copy_is_recorded_every_two_minutes(lake, there):
     land(lake, "acme", [at(2)])
     recorded = []
