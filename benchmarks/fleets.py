@@ -82,6 +82,11 @@ def _reads(random: Random, address: int, user_agent: str) -> Iterator[Request]:
         second += max(1.5, random.lognormvariate(3, 1))
 
 
+def _open(random: Random, address: int, message: int, code: str) -> Request:
+    """A link of a message, within five seconds of its arrival: one arrives every two seconds from nine on."""
+    return _follow(random, address, 9 * 3600 + 2 * message + random.uniform(0, 5), _NEW, code)
+
+
 def _people(random: Random) -> Iterator[Fleet]:
     morning = 9 * 3600
     yield Fleet("a campaign by mail, 2,000 people", True, tuple(
@@ -89,10 +94,10 @@ def _people(random: Random) -> Iterator[Fleet]:
         for number in range(2000)
     ))  # fmt: skip
     yield Fleet("2,000 people of a mobile carrier behind one address", True, tuple(
-        request for person in range(2000) for request in _reads(random, 2500, random.choice(_PHONES))
+        request for _ in range(2000) for request in _reads(random, 2500, random.choice(_PHONES))
     ))  # fmt: skip
     yield Fleet("300 people behind 200 addresses of a private relay", True, tuple(
-        request for person in range(300) for request in _reads(random, 2600 + random.randrange(200), _PHONES[0])
+        request for _ in range(300) for request in _reads(random, 2600 + random.randrange(200), _PHONES[0])
     ))  # fmt: skip
     yield Fleet("an office behind one address, 60 people with one browser", True, tuple(
         _follow(random, 3000, morning + random.uniform(0, 8 * 3600), _NEW) for _ in range(240)
@@ -120,12 +125,10 @@ def _machines(random: Random) -> Iterator[Fleet]:
         _follow(random, 4000 + number % 40, morning + number / 10, _OLD, LINKS[0]) for number in range(600)
     ))  # fmt: skip
     yield Fleet("a gateway of mail that opens all links of a message within five seconds", False, tuple(
-        _follow(random, 4050 + message % 40, second + random.uniform(0, 5), _NEW, code)
-        for message in range(600) for second in (morning + 2 * message,) for code in MESSAGE
+        _open(random, 4050 + message % 40, message, code) for message in range(600) for code in MESSAGE
     ))  # fmt: skip
     yield Fleet("a gateway of mail that opens each link from another address", False, tuple(
-        _follow(random, 5100 + random.randrange(400), second + random.uniform(0, 5), _NEW, code)
-        for message in range(600) for second in (morning + 2 * message,) for code in MESSAGE
+        _open(random, 5100 + random.randrange(400), message, code) for message in range(600) for code in MESSAGE
     ))  # fmt: skip
     yield Fleet("600 links in twenty minutes by an old browser", False, tuple(
         _follow(random, 4100, morning + 2 * number, _OLD, LINKS[number % len(LINKS)]) for number in range(600)

@@ -60,21 +60,26 @@ class View(NamedTuple):
 
 def views() -> Iterator[View]:
     """The rows of the file."""
-    logged = {}
-    with gzip.open(FILE, "rt", encoding="utf-8", newline="\n") as file:
+    for site, about, (day, label, *numbers, user_agent) in rows_of(FILE):
+        status, followed, found, missing, absent, refused, redirected, attacked, *more = map(int, numbers)
+        files, seconds, pages, agent_files, loads, *peers = more
+        yield View(
+            site, about == "files", date.fromisoformat(day), label, status, bool(followed), found, missing, absent,
+            refused, redirected, bool(attacked), files, seconds, pages, agent_files, bool(loads),
+            tuple(map(bool, peers)), user_agent,
+        )  # fmt: skip
+
+
+def rows_of(path: Path) -> Iterator[tuple[str, str, list[str]]]:
+    """The site of each row of a table, the last word of the line that names it, and the other cells."""
+    about = {}
+    with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
         for line in file:
-            site, *rest = line.rstrip("\n").split("\t")
+            site, *cells = line.rstrip("\n").split("\t")
             if site == "#":
-                logged[rest[0]] = rest[3] == "files"
-                continue
-            day, label, *numbers, user_agent = rest
-            status, followed, found, missing, absent, refused, redirected, attacked, *more = map(int, numbers)
-            files, seconds, pages, agent_files, loads, *peers = more
-            yield View(
-                site, logged[site], date.fromisoformat(day), label, status, bool(followed), found, missing, absent,
-                refused, redirected, bool(attacked), files, seconds, pages, agent_files, bool(loads),
-                tuple(map(bool, peers)), user_agent,
-            )  # fmt: skip
+                about[cells[0]] = cells[-1]
+            else:
+                yield site, about[site], cells
 
 
 def lines_of(view: View, number: int) -> Iterator[str]:

@@ -13,13 +13,12 @@ and one more sign (a hosting network, a forged referrer, one user agent from man
 alone from a hosting network, or renders previews. The others are doubtful. The reader knew the names of networks.
 """
 
-import gzip
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from benchmarks.viewed import log_line
+from benchmarks.viewed import log_line, rows_of
 
 FILE: Final = Path(__file__).parent / "days.tsv.gz"
 _NETWORKS: Final = {"hosting": "2a01:4f8", "bot": "2a03:2880", "-": "2001:db8"}
@@ -55,19 +54,12 @@ class VisitorDay(NamedTuple):
 
 def visitor_days() -> Iterator[VisitorDay]:
     """The rows of the file."""
-    seen = {}
-    with gzip.open(FILE, "rt", encoding="utf-8", newline="\n") as file:
-        for line in file:
-            site, *rest = line.rstrip("\n").split("\t")
-            if site == "#":
-                seen[rest[0]] = rest[2] == "chosen"
-                continue
-            day, label, network, *numbers, user_agent = rest
-            *counts, loads, clicks, loading, has_files = map(int, numbers)
-            yield VisitorDay._make((
-                site, seen[site], date.fromisoformat(day), label, network, *counts, bool(loads), bool(clicks), loading,
-                bool(has_files), user_agent,
-            ))  # fmt: skip
+    for site, about, (day, label, network, *numbers, user_agent) in rows_of(FILE):
+        *counts, loads, clicks, loading, has_files = map(int, numbers)
+        yield VisitorDay._make((
+            site, about == "chosen", date.fromisoformat(day), label, network, *counts, bool(loads), bool(clicks),
+            loading, bool(has_files), user_agent,
+        ))  # fmt: skip
 
 
 def lines_of(one: VisitorDay, number: int) -> Iterator[str]:
