@@ -202,7 +202,11 @@ class LakePublisher:
             table.clear()
             return TableState()
         if state.is_damaged:
-            _LOG.warning("%s/%s: a checkpoint, or what names it, cannot be read; it is written again.", self._target.name, table.folder)
+            _LOG.warning(
+                "%s/%s: a checkpoint, or what names it, cannot be read; it is written again.",
+                self._target.name,
+                table.folder,
+            )
         return state
 
     def _unchanged_paths(

@@ -239,7 +239,6 @@ def test_a_checkpoint_that_nothing_names_is_written_again(lake, there, publish, 
     assert_whole(lake, there)
 
 
-
 def test_a_current_copy_is_recorded_every_two_minutes(lake, there):
     land(lake, "acme", [at(2)])
     recorded = []
