@@ -134,6 +134,13 @@ CREATE MACRO reported_domain(parsed) AS
 CREATE MACRO reported_target(parsed) AS coalesce(CASE WHEN parsed['address']['host'] <> ''
     THEN '/' || parsed['address']['rest'] ELSE parsed['address']['path'] END, '');
 
+-- The cells of a line. IIS's Advanced Logging quotes texts, in which spaces separate nothing: such a line has quotes
+-- around an address or a text with a space. Other lines write spaces as +, and quotes in their cells are their own.
+CREATE MACRO w3c_cells(line, separator) AS CASE
+    WHEN separator = ' ' AND contains(line, ' "')
+            AND regexp_matches(line || ' ', ' "(?:[0-9A-Fa-f:.]+|(?:[^" ]|"")+ (?:[^"]|"")*)" ')
+        THEN list_transform(regexp_extract_all(line || ' ', '("(?:[^"]|"")*"|[^ ]*) ', 1), lambda cell : unquoted(cell))
+    ELSE string_split(line, separator) END;
 -- Lines whose fields are named by the last #Fields directive before them; directives may repeat with other fields.
 -- `source` is the name of the relation of lines, `before` the last #Fields directive before it.
 CREATE MACRO w3c_fields(source, before, separator) AS TABLE
@@ -144,7 +151,9 @@ WITH directives AS (
     SELECT number, list_filter(regexp_split_to_array(lower(line), '\s+')[2:], lambda name : name <> '') AS names
     FROM directives
 ), layouts AS (
-    SELECT number, len(names) AS width, list_position(names, 'date') AS date, list_position(names, 'time') AS time,
+    SELECT number, len(names) AS width,
+        coalesce(list_position(names, 'date'), list_position(names, 'date-local')) AS date,
+        coalesce(list_position(names, 'time'), list_position(names, 'time-local')) AS time,
         coalesce(list_position(names, 'timestamp'), list_position(names, 'timestamp(ms)')) AS timestamp,
         list_position(names, 'c-ip') AS ip, list_position(names, 'cs-method') AS method,
         list_position(names, 'cs-uri-stem') AS stem, list_position(names, 'cs-uri-query') AS query,
@@ -167,7 +176,7 @@ WITH directives AS (
         coalesce(list_position(names, 'cs-version'), list_position(names, 'cs-protocol-version')) AS protocol
     FROM named
 ), split AS (
-    SELECT number, line, string_split(line, separator) AS cells FROM query_table(source)
+    SELECT number, line, w3c_cells(line, separator) AS cells FROM query_table(source)
     WHERE NOT starts_with(line, '#')
 )
 SELECT

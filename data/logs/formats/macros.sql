@@ -8,13 +8,18 @@ CREATE MACRO hide_escapes(line) AS CASE WHEN contains(line, '\') OR contains(lin
 CREATE MACRO restore_escapes(part) AS CASE WHEN contains(part, chr(1)) OR contains(part, chr(2))
     THEN replace(replace(part, chr(2), '\"'), chr(1), '\\') ELSE part END;
 -- The time [17/May/2015:10:05:03 +0000] (28 characters and a space) at the end of the part before the request, whose
--- words are split at each space. The first branch handles most logs, and parses no time zone.
+-- words are split at each space. The first branch handles most logs, and parses no time zone; the last one is for
+-- fractions of a second, such as [17/May/2015:10:05:03.123 +0000].
 CREATE MACRO bracketed_time(head, words) AS CASE
     WHEN words[-1] = '' AND words[-2] = '+0000]' AND strlen(words[-3]) = 21
         THEN try_strptime(words[-3], '[%d/%b/%Y:%H:%M:%S')
-    ELSE CAST(try_strptime(
-        right(CASE WHEN ends_with(head, '] ') THEN head ELSE rtrim(head) || ' ' END, 29), '[%d/%b/%Y:%H:%M:%S %z] '
-    ) AS TIMESTAMP) END;
+    ELSE coalesce(
+        CAST(try_strptime(
+            right(CASE WHEN ends_with(head, '] ') THEN head ELSE rtrim(head) || ' ' END, 29), '[%d/%b/%Y:%H:%M:%S %z] '
+        ) AS TIMESTAMP),
+        CAST(try_strptime(
+            regexp_replace(words[-3], '(\.\d{1,6})\d*$', '\1') || ' ' || words[-2], '[%d/%b/%Y:%H:%M:%S.%f %z]'
+        ) AS TIMESTAMP)) END;
 CREATE MACRO is_address(word) AS regexp_full_match(word, '[0-9A-Fa-f:.]*[.:][0-9A-Fa-f:.]*');
 -- The address at the beginning of a line; with a comma between them, several, of which proxies added all but the first.
 CREATE MACRO first_address(word) AS CASE WHEN ends_with(word, ',') THEN rtrim(word, ',') ELSE word END;

@@ -1,4 +1,5 @@
--- W3C extended log format as written by IIS: space-separated fields; + stands for a space, and ++ for a space and a +.
+-- W3C extended log format as written by IIS: space-separated fields; + stands for a space, and ++ for a space and a +,
+-- but not in the quoted texts of its Advanced Logging. Local times are read as UTC: nothing says their offset.
 -- Parameter: fields, the last #Fields directive before these lines.
 SELECT
     number,
@@ -13,7 +14,8 @@ SELECT
     status_of(status) AS status,
     bytes_sent,
     referrer,
-    escape_backslashes(replace(replace(replace(user_agent, '++', ' ' || chr(1)), '+', ' '), chr(1), '+')) AS user_agent,
+    escape_backslashes(CASE WHEN contains(user_agent, ' ') THEN user_agent
+        ELSE replace(replace(replace(user_agent, '++', ' ' || chr(1)), '+', ' '), chr(1), '+') END) AS user_agent,
     country,
     scheme,
     forwarded_proto,

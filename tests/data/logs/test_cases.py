@@ -1,0 +1,39 @@
+"""Small logs in the shape of public reports, which lie beside the repository: what is imported of each.
+
+The status 000 of dirty.log is a visit without a status, as that of every client that left before the answer.
+"""
+
+import pytest
+
+from data.ingest.importer import Options
+from tests.support.forks import ROOT
+from tests.support.tables import tables
+
+CASES = ROOT.parent / "shared/data/cases"
+pytestmark = pytest.mark.skipif(not CASES.exists(), reason="the logs of public reports are not here")
+
+
+@pytest.fixture
+def imported(logs):
+    """The summary and the visits of a case."""
+
+    def imported(name):
+        summary = logs.load((CASES / name).read_bytes(), Options("acme", "dom.example", needs_domain=True))
+        return summary, logs.visits()
+
+    return imported
+
+
+def told(visits, names):
+    """The values of some columns, each that occurs; of visitors, their number."""
+    known = [visit | {"visitors": visit["visitor"]} for visit in visits]
+    values = {name: sorted({str(visit[name]) for visit in known}) for name in names}
+    return {name: len(found) if name == "visitors" else tuple(found) for name, found in values.items()}
+
+
+@pytest.mark.parametrize("name", tables(__file__)["cases"])
+def test_a_case_gives_its_expected_values(imported, name):
+    (log_format, count, rejected), expected = tables(__file__)["cases"][name]
+    summary, visits = imported(name)
+    assert (summary.log_format, len(visits), summary.rejected) == (log_format, count, rejected)
+    assert told(visits, expected) == expected
