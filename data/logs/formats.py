@@ -41,7 +41,7 @@ NAMED_COLUMN_FORMATS: Final = ("ndjson", "csv")
 REQUIRED_CHARACTERS: Final = {
     "vhost-combined": "[", "combined": "[", "common": "[",
     "caddy": "{", "cloudflare": "{", "traefik": "{", "haproxy": "[", "fastly": "{", "vercel": "{",
-    "nginx-json": "{", "ndjson": "{",
+    "netlify": "{", "npm": "[", "heroku": "=", "nginx-json": "{", "ndjson": "{",
 }  # fmt: skip
 """A character that every line of a format contains: logs without it need not be parsed to rule the format out."""
 

@@ -61,6 +61,8 @@ REFUSED = {
     "haproxy": [(2, "not a request (another message of HAProxy)")],
     "fastly": [(2, "logged by a shield (fastly_is_edge is false)")],
     "vercel": [(2, "not a request (no proxy)")],
+    "heroku": [(2, "not a request (another entry of Heroku)")],
+    "netlify": [(2, "not a request (another log_type than traffic)")],
 }
 
 
