@@ -147,13 +147,16 @@ def main() -> None:
     Example: uv run python -m benchmarks.people
     """
     console, read = Console(width=120), list(views())
-    seen, clicks, days = of_views(read), of_fleets(), of_days(list(visitor_days()))
+    seen, clicks = of_views(read), of_fleets()
     logged = {view.site for view in read if view.files_logged}
     console.print(_shares("Page views of public logs, all sites", seen))
     console.print(_shares("Sites whose logs have files", [row for row in seen if row.group in logged]))
     console.print(_shares("Clicks of planted fleets", clicks))
-    for group in ("where chosen", "elsewhere"):
-        console.print(_signals(f"Visitor-days of newer sites, {group}", [row for row in days if row.group == group]))
+    for has_list, networks in ((False, "bundled networks"), (True, "fetched networks, too")):
+        days = of_days(list(visitor_days(has_list=has_list)))
+        for group in ("where chosen", "elsewhere"):
+            title = f"Visitor-days of newer sites, {networks}, {group}"
+            console.print(_signals(title, [row for row in days if row.group == group]))
     console.print(_groups("Sites", seen))
     console.print(_groups("Fleets", clicks))
     in_bursts = _table("Clicks of visitors with four links in five seconds, by fleet", "of whom", "clicks")

@@ -33,7 +33,7 @@ class VisitorDay(NamedTuple):
     is_chosen: bool  # whether the rules were chosen on its site
     day: date
     label: str  # machine, person, doubtful
-    network: str  # hosting, bot, -
+    network: str  # hosting, bot, -; of hosting networks, those of iporigin, or also those of the list of 22 August 2026
     served: int  # pages that were served; this and the next five are at most 50
     refused: int  # pages that were not, without redirects
     redirects: int  # of what is no link
@@ -52,13 +52,14 @@ class VisitorDay(NamedTuple):
     user_agent: str
 
 
-def visitor_days() -> Iterator[VisitorDay]:
-    """The rows of the file."""
-    for site, about, (day, label, network, *numbers, user_agent) in rows_of(FILE):
-        *counts, loads, clicks, loading, has_files = map(int, numbers)
+def visitor_days(*, has_list: bool = False) -> Iterator[VisitorDay]:
+    """The rows of the file, with the networks of iporigin, or also with those of the list that is fetched."""
+    for site, about, (day, label, bundled, listed, *numbers, user_agent) in rows_of(FILE):
+        own, of_bundled, of_listed = (map(int, numbers[start:end]) for start, end in ((0, 7), (7, 11), (11, 15)))
+        loads, clicks, loading, has_files = map(int, numbers[15:])
         yield VisitorDay._make((
-            site, about == "chosen", date.fromisoformat(day), label, network, *counts, bool(loads), bool(clicks),
-            loading, bool(has_files), user_agent,
+            site, about == "chosen", date.fromisoformat(day), label, listed if has_list else bundled, *own,
+            *(of_listed if has_list else of_bundled), bool(loads), bool(clicks), loading, bool(has_files), user_agent,
         ))  # fmt: skip
 
 

@@ -8,7 +8,7 @@ once it is past, by facts, too, in data/tasks/judging.py.
 
 from typing import Final, Literal, NamedTuple
 
-BEHAVIOUR_VERSION: Final = 10
+BEHAVIOUR_VERSION: Final = 11
 """The version of what days are judged by. Raise it with every change of what a signal means; 0: not judged.
 
 It is stored with each file. Days that an earlier version judged are judged again, by a server, by `traffic compact` and
@@ -88,6 +88,10 @@ SIGNALS: Final = (
     Signal(
         "hosting_fleet", 1 << 39, "judging", convicts=True,
         meaning="its user agent has three and more visitors of hosting networks, a page each, and never loads a file",
+    ),
+    Signal(
+        "hosting_superseded", 1 << 40, "judging", convicts=True,
+        meaning="it came from a hosting network, by a browser that was superseded half a year before",
     ),
 )  # fmt: skip
 """Every signal. A bit keeps its meaning for ever, because files do; with the facts, there is room for 63.

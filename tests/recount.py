@@ -102,7 +102,7 @@ def recount(
 
 CONVICTING = (
     "probed", "outdated", "errors", "no_assets", "stale", "sweep", "no_fetch_metadata", "no_language", "unfollowed",
-    "bot_network", "hosting_bare", "hosting_unserved", "hosting_fleet",
+    "bot_network", "hosting_bare", "hosting_unserved", "hosting_fleet", "hosting_superseded",
 )  # fmt: skip
 FACTS = (
     "https", "plain_http", "fetch_absent", "fetch_sent", "navigation", "page_part", "loaded_ahead", "link_preview",
@@ -116,7 +116,7 @@ BITS: Final = {
     "attacked": 1, "probed": 2, "outdated": 4, "errors": 8, "breadth": 16, "no_assets": 32, "stale": 64, "sweep": 128,
     "scanned": 1 << 30, "no_fetch_metadata": 1 << 31, "no_language": 1 << 32, "unfollowed": 1 << 33,
     "accepts_no_page": 1 << 34, "from_bot": 1 << 35, "bot_network": 1 << 36, "hosting_bare": 1 << 37,
-    "hosting_unserved": 1 << 38, "hosting_fleet": 1 << 39,
+    "hosting_unserved": 1 << 38, "hosting_fleet": 1 << 39, "hosting_superseded": 1 << 40,
     **{fact: 256 << number for number, fact in enumerate((*FACTS, *ASIDE))},
 }  # fmt: skip
 LISTED: Final = sum(bit for name, bit in BITS.items() if name not in {*LANDED} - {"attacked"})
@@ -157,6 +157,7 @@ def signals(
     own_codes: Iterable[str] = (),
     outdated: Callable[[str], bool] = lambda _agent: False,
     stale: Callable[[str], bool] = lambda _agent: False,
+    superseded: Callable[[str], bool] = lambda _agent: False,
     sends: Callable[[str], bool] = lambda _agent: False,
 ) -> list[int]:
     """The signals of each visit of one organization's day, which `visits` are all of, as bits."""
@@ -170,6 +171,7 @@ def signals(
     bare = {key for key, (pages, assets) in sites.items() if pages >= 20 and 10 * assets < pages}
     loading = {(visit["domain"] or "", visit["visitor"]) for visit in visits if _is_asset(visit["path"])}
     old = {visit["user_agent"] for visit in people if outdated(visit["user_agent"])}
+    replaced = {visit["user_agent"] for visit in people if superseded(visit["user_agent"])}
     browsers = {visit["user_agent"] for visit in people if sends(visit["user_agent"])}
     headerless = {name: _headerless(visits, browsers, *facts) for name, facts in HEADERS.items()}
     unfollowed = _unfollowed_pages(visits)
@@ -179,6 +181,8 @@ def signals(
         names = set(by_visitor.get(visit["visitor"], ()))
         names |= {name for name in LANDED if (visit.get("signals") or 0) & BITS[name]}
         names |= {"outdated"} if visit["user_agent"] in old else set()
+        is_hosted = visit["user_agent"] in replaced and _has_bit(visit, "from_hosting")
+        names |= {"hosting_superseded"} if is_hosted else set()
         domain, visitor = visit["domain"] or "", visit["visitor"]
         key = domain, visit["user_agent"]
         names |= {"no_assets"} if key in bare else set()
@@ -201,7 +205,7 @@ def judged(visits: Iterable[Visit], releases: Any, own_codes: Iterable[str] = ()
     for day, mine in _grouped(visits, lambda visit: visit["day"]).items():
         is_old = [
             lambda agent, since=since, day=day: (since(agent) or date.max) <= day
-            for since in (releases.outdated_since, releases.stale_since)
+            for since in (releases.outdated_since, releases.stale_since, releases.old_since)
         ]
         bits_of = signals(mine, own_codes, *is_old, sends)
         told += [visit | {"signals": bits} for visit, bits in zip(mine, bits_of, strict=True)]

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 
 from data.hosts import normalized_address
 from data.ingest.dictionary import composite_key, dictionary_encoded
-from data.rules.ip_lists import Network, parse_address
-from data.rules.ip_verification import Networks, known_proxies
+from data.rules.ip_lists import Network, Networks, parse_address
+from data.rules.ip_verification import known_proxies
 
 LOCAL: Final = tuple(
     map(

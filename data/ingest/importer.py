@@ -32,6 +32,7 @@ from data.progress import Progress, ignore_progress
 from data.rules.classifier import shared_classifier
 from data.rules.ip_lists import Network
 from data.rules.ip_verification import Verifier
+from data.rules.networks import NetworkKinds
 from data.rules.own_rules import OwnRules, own_rules
 from data.rules.tables import OwnAgent
 from data.store.agents_file import OwnAgents
@@ -103,7 +104,8 @@ class Importer:
             self._classifier = pool.submit(shared_classifier, agents)  # meanwhile a log is hashed and parsed
             pool.shutdown(wait=False)
         if lists_changed_at != self._lists_changed_at or agents != self._agents:
-            self._verifier = Verifier(intact_snapshots(self._lake), self._proxies, agents)
+            self._networks = NetworkKinds(lists := intact_snapshots(self._lake))
+            self._verifier = Verifier(lists, self._proxies, agents)
             self.readers.close()
             self._lists_changed_at, self._agents = lists_changed_at, agents
 
@@ -117,8 +119,8 @@ class Importer:
         def own(organization: str) -> OwnRules:
             return own_rules(manifest.exclusions.rules(organization))
 
-        zone, links = manifest.organizations.zone, self._links.links
-        rules = Rules(self._classifier.result, salts, self._clients, self._verifier, self._countries, links, zone, own)
+        addresses = self._clients, self._verifier, self._networks, self._countries
+        rules = Rules(self._classifier.result, salts, *addresses, self._links.links, manifest.organizations.zone, own)
         return BlockReader(rules, self._now)
 
     def run(

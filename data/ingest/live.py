@@ -30,7 +30,7 @@ from data.rules.files import FILE_PATTERN, UPGRADED
 from data.rules.geoip import CountryDatabase
 from data.rules.ip_lists import Network
 from data.rules.ip_verification import Verifier
-from data.rules.networks import network_fact
+from data.rules.networks import NetworkKinds
 from data.rules.own_rules import own_rules
 from data.rules.paths import PROBE, path_kind
 from data.rules.patterns import encodable
@@ -82,7 +82,7 @@ class LiveIngest:
         self._user_agent = ShortTextCache(1 << 14, self._user_agent_uncached)
         self._referral = ShortTextCache(1 << 14, self._referral_uncached)
         self._short_code = re2.compile(short_code_pattern)
-        self._verifier = Verifier({}, self._proxies, self._agents)
+        self._verifier, self._networks = Verifier({}, self._proxies, self._agents), NetworkKinds({})
         self._salts: defaultdict[str, dict[date, str]] = defaultdict(dict)  # by zone
         self._refreshed_at = datetime.min.replace(tzinfo=UTC)
         self._lists_changed_at = 0
@@ -145,7 +145,8 @@ class LiveIngest:
             self._classifier = shared_classifier(agents)
         if lists_changed_at != self._lists_changed_at or agents != self._agents:
             self._lists_changed_at, self._agents = lists_changed_at, agents
-            self._verifier = Verifier(intact_snapshots(self._lake), self._proxies, agents)
+            self._networks = NetworkKinds(lists := intact_snapshots(self._lake))
+            self._verifier = Verifier(lists, self._proxies, agents)
             self._user_agent.clear()
 
     def _classify(self, prepared: PreparedVisits, classified: ClassifiedVisits, ends_at: float = inf) -> None:
@@ -183,7 +184,7 @@ class LiveIngest:
             origin = origin.for_domain(domain, links.domains)
             ip, country, visitor = fact.ip, fact.country, None
             if ip:
-                signals |= network_fact(ip) | own.of_address(ip)
+                signals |= self._networks.fact(ip) | own.of_address(ip)
                 country = country or (self._countries.lookup(ip) or "" if self._countries else "")
                 visitor = visitor_hash(salts[day], organization, ip, user_agent)
                 if is_claim:

@@ -53,7 +53,7 @@ from data.rules.classifier import Classifier, Request, combine
 from data.rules.exclusions import Exclusion, ExclusionKind
 from data.rules.files import FILE_PATTERN, UPGRADED
 from data.rules.ip_verification import Verifier
-from data.rules.networks import network_fact
+from data.rules.networks import NetworkKinds
 from data.rules.own_rules import OwnRules
 from data.rules.paths import PROBE, path_kind
 from data.signals import BITS, OWN
@@ -91,6 +91,7 @@ class Rules:
     salts: Callable[[str, list[date]], dict[date, str]]  # returns the salt of each day in a zone
     clients: ClientAddresses
     verifier: Verifier
+    networks: NetworkKinds
     countries: Countries | None
     links: Callable[[str], IndexedLinks]  # returns the links of an organization
     zone: Callable[[str], str]  # returns the zone of an organization, by which its visits are dated
@@ -131,7 +132,7 @@ class VisitBuilder:
         columns["utc_offset"] = offsets.take(order)
         columns["visitor"] = self._visitors(encoded, tenant.organization, zone).take(order)
         columns["country"] = self._countries(encoded["country"], encoded["ip"]).take(order)
-        signals = _signals(encoded, targets, requests, own, self._rules.classifier())
+        signals = _signals(encoded, targets, requests, own, self._rules)
         excluded = _excluded(signals, encoded, targets, own)
         columns["signals"] = signals.take(order)
         for indices, distinct in [
@@ -227,9 +228,8 @@ class VisitBuilder:
 def _sort_order(*keys: pa.Array) -> pa.Array:
     """The indices that sort rows by several columns.
 
-    They are sorted by one column after the other, the last one first, which is possible because sorting is stable. It
-    takes a quarter of the time of sorting by all at once: times and numbers are mostly sorted already, and days and
-    ranks are so few that they are counted instead of compared.
+    Sorting is stable, so they are sorted by one column after the other, the last one first: a quarter of the time of
+    all at once, as times and numbers are mostly sorted, and days and ranks are so few that they are counted.
     """
     order = pc.sort_indices(keys[-1])
     for key in reversed(keys[:-1]):
@@ -238,7 +238,7 @@ def _sort_order(*keys: pa.Array) -> pa.Array:
 
 
 def _signals(
-    encoded: dict[str, DictionaryColumn], targets: ArrowColumns, requests: pa.Table, own: OwnRules, rules: Classifier
+    encoded: dict[str, DictionaryColumn], targets: ArrowColumns, requests: pa.Table, own: OwnRules, rules: Rules
 ) -> pa.Array:
     """The signals that each row lands with, or null: by its target, address, user agent, and the texts of its log."""
 
@@ -246,7 +246,7 @@ def _signals(
         return pa.array((int(bits_of(text)) for text in column.dictionary.to_pylist()), pa.int64()).take(column.indices)
 
     all_bits = targets["signals"].take(encoded["target"].indices)
-    all_bits = pc.bit_wise_or(all_bits, bits(encoded["ip"], lambda ip: network_fact(ip) | own.of_address(ip)))
+    all_bits = pc.bit_wise_or(all_bits, bits(encoded["ip"], lambda ip: rules.networks.fact(ip) | own.of_address(ip)))
     if own.agent_pattern:
         all_bits = pc.bit_wise_or(all_bits, bits(encoded["user_agent"], own.of_agent))
     names = [name for name in RequestRecord._fields if name in requests.schema.names]
@@ -262,7 +262,8 @@ def _signals(
     is_part = pc.or_(is_part, pc.fill_null(pc.equal(requests["status"].combine_chunks(), UPGRADED), False))
     is_data = pc.not_equal(pc.bit_wise_and(all_bits, BITS["accepts_no_page"]), 0)
     if pc.any(is_data).as_py():  # programs that name themselves ask for pages in this way
-        people = bits(encoded["user_agent"], lambda agent: rules.classify_user_agent(agent).bot_category == "human")
+        classify = rules.classifier().classify_user_agent
+        people = bits(encoded["user_agent"], lambda agent: classify(agent).bot_category == "human")
         is_part = pc.or_(is_part, pc.and_(is_data, pc.not_equal(people, 0)))
     if pc.any(is_part).as_py():
         is_file = pc.and_not(is_part, targets["is_malicious"].take(encoded["target"].indices))

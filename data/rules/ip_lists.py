@@ -6,7 +6,8 @@ The lists are stored by data/store/ip_list_files.py and used by ip_verification.
 import ipaddress
 import json
 import re
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -19,13 +20,32 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 MAX_LIST_BYTES: Final = 4 << 20
-MAX_NETWORKS: Final = 50_000
+MAX_NETWORKS: Final = 100_000
 _MIN_PREFIX_LENGTHS: Final = {4: 8, 6: 19}
 """The minimum prefix length by IP version. A list with a larger network would verify almost any address."""
 _NETWORK_IN_TEXT: Final = re.compile(
     r"(?<![\w.:/-])(?:\d{1,3}(?:\.\d{1,3}){3}(?:/\d{1,2})?|[0-9a-f:]*::?[0-9a-f:]*/\d{1,3})(?![\w/-]|\.\w)",
     re.IGNORECASE,
 )
+
+
+class Networks:
+    """A set of networks with fast tests for addresses (binary search over merged ranges)."""
+
+    def __init__(self, networks: Iterable[Network]) -> None:
+        ranges = sorted((net.version, int(net.network_address), int(net.broadcast_address)) for net in networks)
+        self._starts: list[tuple[int, int]] = []
+        self._ends: list[int] = []
+        for version, start, end in ranges:
+            if self._starts and self._starts[-1][0] == version and start <= self._ends[-1] + 1:
+                self._ends[-1] = max(end, self._ends[-1])
+            else:
+                self._starts.append((version, start))
+                self._ends.append(end)
+
+    def __contains__(self, address: Address) -> bool:
+        index = bisect_right(self._starts, (address.version, int(address))) - 1
+        return index >= 0 and self._starts[index][0] == address.version and int(address) <= self._ends[index]
 
 
 class FetchedList(NamedTuple):

@@ -4,14 +4,13 @@ Addresses are never stored. The lists of addresses come from ip_lists.py.
 """
 
 import ipaddress
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from datetime import date
 from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
 from data.rules.bots import agent_classification, bot_classification
-from data.rules.ip_lists import Address, FetchedList, Network, parse_address
+from data.rules.ip_lists import Address, FetchedList, Network, Networks, parse_address
 from data.rules.tables import Agent, IpList, OwnAgent, Proxy, agents_of, load
 from data.visits import Classification
 
@@ -26,32 +25,15 @@ class IpVerdict(NamedTuple):
     reason: str
 
 
-class Networks:
-    """A set of networks with fast tests for addresses (binary search over merged ranges)."""
-
-    def __init__(self, networks: Iterable[Network]) -> None:
-        ranges = sorted((net.version, int(net.network_address), int(net.broadcast_address)) for net in networks)
-        self._starts: list[tuple[int, int]] = []
-        self._ends: list[int] = []
-        for version, start, end in ranges:
-            if self._starts and self._starts[-1][0] == version and start <= self._ends[-1] + 1:
-                self._ends[-1] = max(end, self._ends[-1])
-            else:
-                self._starts.append((version, start))
-                self._ends.append(end)
-
-    def __contains__(self, address: Address) -> bool:
-        index = bisect_right(self._starts, (address.version, int(address))) - 1
-        return index >= 0 and self._starts[index][0] == address.version and int(address) <= self._ends[index]
-
-
 class Verifier:
     """Verifies agents by snapshots of the published lists. Addresses of proxies verify and contradict nothing."""
 
     def __init__(
         self, snapshots: dict[str, FetchedList], proxies: Iterable[Network] = (), own: Sequence[OwnAgent] = ()
     ) -> None:
-        self._lists = {name: (Networks(snapshot.networks), snapshot) for name, snapshot in snapshots.items()}
+        hosting = {row.name for row in load(IpList, "ip_lists") if row.hosting}
+        of_agents = {name: snapshot for name, snapshot in snapshots.items() if name not in hosting}
+        self._lists = {name: (Networks(snapshot.networks), snapshot) for name, snapshot in of_agents.items()}
         rows = [*agents_of(own)[len(own) :], *own]  # of several rows with one name, the last one counts
         self._agents = {row.agent: row for row in rows if _lists_of(row)}
         self._methods = {row.agent: row.verify for row in rows if row.verify}

@@ -1,9 +1,10 @@
-"""The kind of network that an address belongs to, by the ranges of providers in the package iporigin, offline.
+"""The kind of network that an address belongs to.
 
-It comes with 39,000 ranges of 49 providers, which most of them publish, and is released every few weeks. Evidence:
-https://pypi.org/project/iporigin/
+The package iporigin comes with 39,000 ranges of 49 providers, which most of them publish, and is released every few
+weeks. Evidence: https://pypi.org/project/iporigin/. Lists that `traffic agents refresh` fetches know more of hosting.
 """
 
+from collections.abc import Mapping
 from functools import lru_cache
 from ipaddress import ip_address
 from socket import AF_INET, AF_INET6, inet_pton
@@ -12,6 +13,8 @@ from typing import Final
 import iporigin
 from iporigin._data import dataset  # iporigin.classify takes six times as long, 7 % of an import
 
+from data.rules.ip_lists import FetchedList, Networks
+from data.rules.tables import IpList, load
 from data.signals import BITS
 
 _FACTS: Final = {
@@ -28,17 +31,26 @@ https://developer.chrome.com/blog/private-prefetch-proxy and https://www.cogentc
 """
 
 
-@lru_cache(1 << 14)
-def network_fact(address: str) -> int:
-    """The bit of the kind of network of an address in its one spelling; 0 if it is in no list, or no address."""
-    version = 6 if ":" in address else 4
-    try:
-        packed = inet_pton(AF_INET6 if version == 6 else AF_INET, address)
-    except (OSError, ValueError):  # ValueError: a surrogate
-        return 0
-    provider, kind = dataset().find(int.from_bytes(packed), version) or ("", "")
-    if not kind or not ip_address(packed).is_global:  # private and documentation addresses lie in some ranges
-        return 0
-    if provider in _OF_PEOPLE:
-        return 0
-    return BITS["from_relay"] if provider in _RELAYS else _FACTS.get(kind, 0)
+class NetworkKinds:
+    """The kinds of networks, as facts of visits. Networks that iporigin knows are in no list of hosting."""
+
+    def __init__(self, snapshots: Mapping[str, FetchedList]) -> None:
+        """Use the lists of hosting networks among the fetched ones."""
+        names = [row.name for row in load(IpList, "ip_lists") if row.hosting and row.name in snapshots]
+        self._hosting = Networks(network for name in names for network in snapshots[name].networks)
+        self.fact = lru_cache(1 << 14)(self._fact_uncached)
+
+    def _fact_uncached(self, address: str) -> int:
+        """The bit of the kind of network of an address in its one spelling; 0 if it is in no list, or no address."""
+        version = 6 if ":" in address else 4
+        try:
+            packed = inet_pton(AF_INET6 if version == 6 else AF_INET, address)
+        except (OSError, ValueError):  # ValueError: a surrogate
+            return 0
+        parsed = ip_address(packed)
+        provider, kind = dataset().find(int.from_bytes(packed), version) or ("", "")
+        if provider in _OF_PEOPLE or not parsed.is_global:  # private and documentation addresses lie in some ranges
+            return 0
+        if not kind:
+            return BITS["from_hosting"] if parsed in self._hosting else 0
+        return BITS["from_relay"] if provider in _RELAYS else _FACTS.get(kind, 0)

@@ -15,8 +15,7 @@ import re2
 
 from data.errors import BadInput
 from data.rules.exclusions import Exclusion, ExclusionKind
-from data.rules.ip_lists import parse_address
-from data.rules.ip_verification import Networks
+from data.rules.ip_lists import Networks, parse_address
 from data.rules.patterns import compile_pattern, encodable
 from data.signals import BITS
 

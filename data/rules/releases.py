@@ -25,6 +25,7 @@ _SAFARI_ON_IOS: Final = re.compile(
     r"Version/(\d+)[.\d]* Mobile/\w+ Safari/[\d.]+"
 )
 """Safari on an iPhone or iPad, which has the version of its system, and nothing after it."""
+_HALF_A_YEAR: Final = timedelta(days=182)
 _FIRST_EQUAL, _FROZEN, _FIRST_FREE = 6, 18, 26
 """Since iOS 6, Safari has the version of its system; since Safari 26, its user agent says iOS 18 for all later ones."""
 
@@ -75,6 +76,11 @@ class BrowserReleases:
         """The day when half of the time until `outdated_since` is over: most people have a newer version by then."""
         day, years = self._superseded(user_agent)
         return day + timedelta(days=round(365.25 * years / 2)) if day else None
+
+    def old_since(self, user_agent: str) -> date | None:
+        """The day half a year after the next version came out; None for what stays in use for ever."""
+        day, _ = self._superseded(user_agent)
+        return day + _HALF_A_YEAR if day else None
 
     def _find_superseded(self, user_agent: str) -> tuple[date | None, int]:
         """When this version was superseded, and for how many years people go on with it; (None, 0) if for ever."""

@@ -195,13 +195,14 @@ class HeaderSupport(RuleRow, frozen=True):
 
 
 class IpList(RuleRow, frozen=True):
-    """A list of the IP addresses of an operator's agents, published by the operator."""
+    """A list of the IP addresses of an operator's agents, published by the operator; or of networks of hosting."""
 
     name: Text
     operator: Text
     url: Text
     format: Annotated[str, Meta(pattern="^(prefixes|text|geofeed|json:.+)$")]  # see ip_lists.parse_networks
     identifies: bool = False  # only the agent sends requests from there, so a browser's name does not matter
+    hosting: bool = False  # the networks are those of hosting providers, and of no agent
 
 
 class Proxy(RuleRow, frozen=True):

@@ -19,7 +19,8 @@ from data.sql import read_sql
 from data.store.engines import until_memory_suffices
 
 _AGENTS_AT_ONCE: Final = 10_000
-_OLD: Final = pa.schema([("agent", pa.uint64()), ("stale_since", pa.date32()), ("outdated_since", pa.date32())])
+_AGES: Final = ("old_since", "stale_since", "outdated_since")
+_OLD: Final = pa.schema([("agent", pa.uint64()), *((name, pa.date32()) for name in _AGES)])
 _FETCHING: Final = pa.schema([("agent", pa.uint64())])
 _releases: Final = cache(BrowserReleases)
 """The rules, which are loaded when the first day is judged."""
@@ -54,7 +55,7 @@ def judge(
 def _register_browsers(engine: duckdb.DuckDBPyConnection, files: Sequence[str], last: date, parts: int) -> None:
     """Register people's user agents, by their hash: the old ones, and those that send all headers.
 
-    The old ones are stale up to a day, each with the day since which it is outdated.
+    The old ones are old up to a day, each with the days since which it is old, stale and outdated.
     """
     releases, engines, rows, fetching = _releases(), _engines(), [], []
     for part in range(parts):
@@ -64,9 +65,8 @@ def _register_browsers(engine: duckdb.DuckDBPyConnection, files: Sequence[str], 
             for agent, user_agent in zip(batch["agent"].to_pylist(), batch["user_agent"].to_pylist(), strict=True):
                 if engines.sends_headers(user_agent):
                     fetching.append({"agent": agent})
-                stale = releases.stale_since(user_agent)
-                if stale and stale <= last:
-                    outdated = releases.outdated_since(user_agent)
-                    rows.append({"agent": agent, "stale_since": stale, "outdated_since": outdated})
+                since = [getattr(releases, name)(user_agent) for name in _AGES]
+                if since[0] and min(since) <= last:
+                    rows.append({"agent": agent, **dict(zip(_AGES, since, strict=True))})
     engine.register("old_agents", pa.Table.from_pylist(rows, schema=_OLD))
     engine.register("fetching_agents", pa.Table.from_pylist(fetching, schema=_FETCHING))

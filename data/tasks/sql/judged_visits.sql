@@ -11,6 +11,8 @@ SELECT visits.* EXCLUDE (day) REPLACE (
     | CASE WHEN bare_agents.agent IS NULL THEN 0 ELSE $bits.no_assets END
     | CASE WHEN visits.signals & $bits.from_bot <> 0 AND bot_category IN ('human', 'ai_referral')
         THEN $bits.bot_network ELSE 0 END
+    | CASE WHEN visits.signals & $bits.from_hosting <> 0 AND old_agents.old_since <= visits.day
+        THEN $bits.hosting_superseded ELSE 0 END
     | coalesce(site_visitors.signals, 0)
     | CASE WHEN unfollowed_pages.visit IS NULL THEN 0 ELSE $bits.unfollowed END AS signals
 )

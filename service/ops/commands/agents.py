@@ -20,7 +20,7 @@ DOWNLOAD_SECONDS: Final = 20
 """For each list, redirects included."""
 
 app = typer.Typer(
-    help="List known agents, and update their IP lists.",
+    help="List known agents, and update IP lists.",
     rich_markup_mode=None,
 )
 
@@ -60,7 +60,9 @@ def refresh(
     ] = "",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Fetch the IP lists that operators publish for their agents, with which imports verify what agents claim to be.
+    """Fetch the IP lists that operators publish for their agents, and networks of hosting providers.
+
+    By the former, imports verify what agents claim to be, by the latter they tell more machines from people.
 
     If a list cannot be fetched or is implausible, its last version is kept and the exit code is 1.
 

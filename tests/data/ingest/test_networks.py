@@ -1,14 +1,19 @@
 """The kinds of networks that addresses belong to, and where visits land with them."""
 
 import json
+from datetime import UTC, datetime
+from ipaddress import ip_network
 
 import pytest
 
-from data.ingest.importer import Options
+from data.ingest.importer import Importer, Options
 from data.ingest.live import LiveIngest
 from data.logs.reported import Submission
-from data.rules.networks import network_fact
+from data.rules.ip_lists import FetchedList, folder_fetcher
+from data.rules.networks import NetworkKinds
+from data.rules.tables import IpList, load
 from data.signals import BITS
+from data.store.ip_list_files import refresh
 from data.store.pending import flush_all
 from tests.support.lakes import rows_of
 
@@ -30,7 +35,50 @@ KINDS = [
 
 @pytest.mark.parametrize(("address", "fact"), KINDS)
 def test_an_address_has_the_kind_of_its_network(address, fact):
-    assert network_fact(address) == BITS.get(fact, 0)
+    assert NetworkKinds({}).fact(address) == BITS.get(fact, 0)
+
+
+LISTED = ["104.28.0.0/16", "193.186.4.0/24", "203.0.114.0/24", "2001:df0:0::/48"]
+"""Networks that a fetched list calls hosting: two of people, two that no other list has."""
+BY_LISTS = [
+    *KINDS,
+    ("203.0.114.9", "from_hosting"),
+    ("2001:df0::1", "from_hosting"),
+    ("203.0.115.9", ""),
+]
+
+
+@pytest.mark.parametrize(("address", "fact"), BY_LISTS)
+def test_a_fetched_list_adds_networks_of_hosting(address, fact):
+    lists = {"hosting-ipv4": FetchedList("hosting-ipv4", datetime.now(UTC), [ip_network(one) for one in LISTED])}
+    assert NetworkKinds(lists).fact(address) == BITS.get(fact, 0)
+
+
+def test_a_list_of_agents_says_nothing_of_hosting():
+    lists = {"openai-gptbot": FetchedList("openai-gptbot", datetime.now(UTC), [ip_network("203.0.114.0/24")])}
+    assert NetworkKinds(lists).fact("203.0.114.9") == 0
+
+
+def fetch_hosting(lake, folder):
+    """Put a list of hosting networks into a lake, as it is published."""
+    (folder / "hosting-ipv4.txt").write_text("203.0.114.0/24\n198.18.0.0/15\n")
+    rows = [row for row in load(IpList, "ip_lists") if row.name == "hosting-ipv4"]
+    assert [outcome.error for outcome in refresh(lake, rows, folder_fetcher(folder), datetime.now(UTC))] == [""]
+
+
+def test_visits_of_a_log_land_with_the_kinds_of_fetched_lists(lake, tmp_path):
+    fetch_hosting(lake, tmp_path)
+    log = tmp_path / "access.log"
+    log.write_text('203.0.114.9 - - [01/Mar/2026:10:05:00 +0000] "GET / HTTP/1.1" 200 1 "-" "Chrome"\n')
+    Importer(lake).run(log, Options("acme", domain="go.example.com"))
+    assert [visit["signals"] for visit in rows_of(lake)] == [BITS["from_hosting"]]
+
+
+def test_live_visits_land_with_the_kinds_of_fetched_lists(lake, tmp_path):
+    fetch_hosting(lake, tmp_path)
+    LiveIngest(lake).land([Submission("acme", [b'{"path": "/", "ip": "203.0.114.9"}'])])
+    flush_all(lake)
+    assert [visit["signals"] for visit in rows_of(lake)] == [BITS["from_hosting"]]
 
 
 def test_visits_of_a_log_land_with_the_kinds_of_their_networks(logs):

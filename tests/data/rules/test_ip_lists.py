@@ -111,7 +111,7 @@ def test_as_much_as_a_list_may_be_is_read():
 ERROR_PAGE = b"<!DOCTYPE html>\n<html><head><title>Just a moment...</title></head><body>Not found</body></html>\n"
 NO_SUCH_FORM = r"^the list is not in the '(prefixes|json:hooks|geofeed|text)' format: "
 LISTS = ("TOO_WIDE", "PRIVATE", "NO_NETWORK", "NO_PREFIXES", "NO_TEXTS")
-NO_NETWORKS = "^the list contains 0 networks; it must contain 1 to 50,000$"
+NO_NETWORKS = "^the list contains 0 networks; it must contain 1 to 100,000$"
 HUGE = b" " * 5_000_000
 TOO_WIDE, PRIVATE, NO_NETWORK, NO_PREFIXES, NO_TEXTS = (tables(__file__)[name] for name in LISTS)
 DEEP = "[" * 200_000 + "]" * 200_000
@@ -150,7 +150,7 @@ def refused():
             yield text, form, written([*OLD, text], form), NO_SUCH_FORM
     for form, other in (("prefixes", "geofeed"), ("json:hooks", "prefixes"), ("geofeed", "prefixes")):
         yield f"a-{other}", form, written(OLD, other), NO_SUCH_FORM
-    yield "60,000", "text", written(addresses(60_000), "text"), "^the list contains 60,000 networks; "
+    yield "120,000", "text", written(addresses(120_000), "text"), "^the list contains 120,000 networks; "
     for form, bodies in (("prefixes", NO_PREFIXES), ("json:hooks", NO_TEXTS)):
         for body in bodies:
             yield body[:40], form, body.encode(), NO_SUCH_FORM

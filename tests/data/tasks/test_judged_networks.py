@@ -14,6 +14,7 @@ from tests.support.visits import land, visit
 
 TODAY = datetime(2026, 3, 5, 8, tzinfo=UTC)
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{}.0.0.0 Safari/537.36".format
+SUPPORTED = "Mozilla/5.0 (X11; rv:128.0) Gecko/20100101 Firefox/128.0"
 HOSTED = BITS["from_hosting"]
 FILES = ["/", "/a.css", "/b.js"]
 
@@ -106,6 +107,20 @@ FLEETS = {
 @pytest.mark.parametrize(("visits", "is_fleet"), FLEETS.values(), ids=FLEETS)
 def test_hosted_visitors_with_one_agent_are_a_fleet(lake, visits, is_fleet):
     assert ("hosting_fleet" in judged(lake, visits)[1]) is is_fleet
+
+
+SUPERSEDED = {
+    "half a year after the next version": ({"user_agent": CHROME(139)}, True),
+    "the version after that": ({"user_agent": CHROME(140)}, False),
+    "a version with extended support": ({"user_agent": SUPPORTED}, False),
+    "no hosting network": ({"user_agent": CHROME(139), "signals": None}, False),
+    "a network of VPNs": ({"user_agent": CHROME(139), "signals": BITS["from_vpn"]}, False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("columns", "is_superseded"), SUPERSEDED.values(), ids=SUPERSEDED)
+def test_a_hosted_visit_by_an_old_browser_is_superseded(lake, columns, is_superseded):
+    assert ("hosting_superseded" in judged(lake, [asked("/a.css", **columns)])[1]) is is_superseded
 
 
 @pytest.mark.parametrize(
