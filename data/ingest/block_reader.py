@@ -3,6 +3,7 @@
 Client addresses are in memory only: here, in client_addresses.py, and until pipeline.py makes visits without them.
 """
 
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -190,6 +191,10 @@ class ReaderPool:
         try:
             with self._borrowed() as reader:
                 return reader.resolve_format(block, log_format, options)
+        except formats.UnknownFormat as error:
+            explain = f"`traffic formats explain {shlex.quote(str(path))}`"
+            remedy = "says how far they match, and proposes --log-format or --columns"
+            raise BadInput(f"{path}: {error}; {explain} {remedy}.") from error
         except BadInput as error:
             raise BadInput(f"{path}: {error}") from error
 

@@ -78,26 +78,33 @@ def columns_from(text: str) -> ColumnNames:
 
 def columns_in_header(header: bytes) -> list[str]:
     """The names in the first line of a CSV file; none when it is not CSV, such as one with a carriage return inside."""
-    rows = csv.reader([header.decode("utf-8", errors="replace").replace("\0", "\ufffd")])
+    return cells_in(header.decode("utf-8", errors="replace").replace("\0", "\ufffd"))
+
+
+def cells_in(line: str) -> list[str]:
+    """The cells of a line of CSV; none when it is not CSV."""
     try:
-        return [name.strip() for name in next(rows, [])]
+        return [cell.strip() for cell in next(csv.reader([line]), [])]
     except csv.Error:
         return []
 
 
 def columns_in_objects(lines: Iterable[str]) -> list[str]:
     """The keys of the JSON objects among `lines`; nested keys are joined by dots."""
-    names: dict[str, None] = {}
+    return list(dict.fromkeys(name for row in rows_in_objects(lines) for name in row))
+
+
+def rows_in_objects(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """The values of each JSON object among `lines` by key; nested keys are joined by dots."""
     for line in lines:
         try:
-            names |= dict.fromkeys(_keys(json.loads(line)))
+            yield dict(_items(json.loads(line)))
         except (ValueError, RecursionError):
             continue
-    return list(names)
 
 
-def _keys(value: Any, prefix: str = "") -> Iterator[str]:  # noqa: ANN401  # whatever JSON holds
+def _items(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:  # noqa: ANN401  # whatever JSON holds
     if isinstance(value, dict):
         for key, inner in value.items():
-            yield f"{prefix}{key}"
-            yield from _keys(inner, f"{prefix}{key}.")
+            yield f"{prefix}{key}", inner
+            yield from _items(inner, f"{prefix}{key}.")

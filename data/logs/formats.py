@@ -127,6 +127,10 @@ def split_lines(text: bytes, first_line: int) -> pa.Table:
     return table if lengths["min"] else table.filter(pc.not_equal(lines, ""))
 
 
+class UnknownFormat(BadInput):
+    """No format matches any of the first lines of a log."""
+
+
 class LineReader:
     """Parses lines of every format with a DuckDB connection whose time zone is UTC."""
 
@@ -165,7 +169,7 @@ class LineReader:
         return requests
 
     def detect(self, lines: pa.Table, context: FormatContext = _NO_CONTEXT) -> str:
-        """The format that matches most of the first lines. Raises BadInput when no format matches any line."""
+        """The format that matches most of the first lines. Raises UnknownFormat when no format matches any line."""
         sample, best, most = lines.slice(0, SAMPLE_LINES), "", 0
         context = replace(context, latest=datetime.max)
         if context.columns.renamed:
@@ -182,11 +186,7 @@ class LineReader:
             if reasons.null_count > most:
                 best, most = log_format, reasons.null_count
         if not best:
-            raise BadInput(
-                f"no known log format matches its first {plural(len(sample), 'line')}; known formats are "
-                f"{', '.join(FORMATS)}. Describe lines of nginx or Apache with --log-format; "
-                "name columns of JSON, CSV or Parquet with --columns."
-            )
+            raise UnknownFormat(f"no known log format matches its first {plural(len(sample), 'line')}")
         return best
 
 

@@ -29,18 +29,19 @@ VARIABLES_TYPE: Final = f"CREATE TYPE layout_variables AS STRUCT({', '.join(f'{n
 _ANY: Final = "(.*?)"
 _QUOTED: Final = r"((?:[^\"\\]|\\.)*)"
 """Text between quotes, of which those inside are escaped."""
-_LOCAL: Final = r"(\d\d/[A-Za-z]{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4})"
-_ISO: Final = r"(\d{4}-\d\d-\d\dT[0-9:.]+(?:Z|[+-]\d\d:?\d\d))"
+LOCAL: Final = r"(\d\d/[A-Za-z]{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4})"
+ISO: Final = r"(\d{4}-\d\d-\d\dT[0-9:.]+(?:Z|[+-]\d\d:?\d\d))"
+"""Patterns of times, each with a group around it."""
 _NUMBER: Final = r"(\d+(?:\.\d+)?)"
-_NGINX_SHAPES: Final = {"time_local": _LOCAL, "time_iso8601": _ISO, "msec": _NUMBER}
+_NGINX_SHAPES: Final = {"time_local": LOCAL, "time_iso8601": ISO, "msec": _NUMBER}
 """Patterns of variables with a fixed shape, so that no text in another field can be mistaken for them."""
 _REQUIRED: Final = {"time": ("time_local", "time_iso8601", "msec"), "request": ("request", "request_uri", "uri")}
 """What a log must hold, and the variables of which one says it."""
 
 _APACHE: Final = {
     "h": ("remote_addr", _ANY), "a": ("remote_addr", _ANY), "{c}a": ("realip_remote_addr", _ANY),
-    "t": ("time_local", rf"\[{_LOCAL}\]"), "{%d/%b/%Y:%H:%M:%S %z}t": ("time_local", _LOCAL),
-    "{%Y-%m-%dT%H:%M:%S%z}t": ("time_iso8601", _ISO), "{%FT%T%z}t": ("time_iso8601", _ISO),
+    "t": ("time_local", rf"\[{LOCAL}\]"), "{%d/%b/%Y:%H:%M:%S %z}t": ("time_local", LOCAL),
+    "{%Y-%m-%dT%H:%M:%S%z}t": ("time_iso8601", ISO), "{%FT%T%z}t": ("time_iso8601", ISO),
     "{sec}t": ("msec", _NUMBER), "{msec}t": ("msec", _NUMBER), "{usec}t": ("msec", _NUMBER),
     "r": ("request", _ANY), "m": ("request_method", _ANY), "U": ("uri", r"([^?]*?)"), "q": ("args", r"(?:\?(.*?))?"),
     "H": ("server_protocol", _ANY), "s": ("status", _ANY), "v": ("server_name", _ANY), "V": ("host", _ANY),

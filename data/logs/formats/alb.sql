@@ -1,5 +1,6 @@
 -- AWS Application Load Balancer: type time elb client:port target:port 3 durations status ... "request" "user agent"
 -- There is no referrer. The host is in the request's target, which is an absolute URL.
+-- Example: https 2026-03-04T10:05:03.000000Z app/lb/50dc 203.0.113.7:2817 10.0.0.1:80 0.086 0.048 0.037 302 200 0 5316 "GET https://go.example.com:443/abc HTTP/1.1" "Mozilla/5.0 (X11)" ECDHE TLSv1.2 arn:x "Root=1" "-" "-"
 SELECT
     number,
     bytes,

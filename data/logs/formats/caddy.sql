@@ -3,6 +3,7 @@
 -- It logs all request headers, so one that is not there was not sent, unless `headers` is filtered out as a whole.
 -- Evidence: https://caddyserver.com/docs/caddyfile/directives/log
 -- Before Caddy 2.5, the address is remote_addr, with a port. Evidence: https://github.com/caddyserver/caddy/pull/4403
+-- Example: {"ts":1772618703.5,"request":{"remote_ip":"203.0.113.7","method":"GET","host":"go.example.com","uri":"/abc"},"status":302}
 WITH entries AS (
     SELECT number, line, CASE WHEN NOT starts_with(line, '{') THEN string_split(line, chr(9)) END AS console FROM lines
 ), objects AS (

@@ -1,6 +1,7 @@
 -- Cloudflare Logpush, dataset HTTP requests: JSON lines.
 -- RequestHeaders has the headers that custom fields name, if they were sent; the lack of one says nothing.
 -- Evidence: https://developers.cloudflare.com/logs/logpush/logpush-job/custom-fields/
+-- Example: {"EdgeStartTimestamp":"2026-03-04T10:05:03Z","ClientIP":"203.0.113.7","ClientRequestHost":"go.example.com","ClientRequestMethod":"GET","ClientRequestURI":"/abc","EdgeResponseStatus":302}
 WITH objects AS (
     SELECT number, strlen(line) AS bytes, try(from_json(json_line(line), '{
         "EdgeStartTimestamp": "VARCHAR", "EdgeResponseStatus": "VARCHAR", "ClientIP": "VARCHAR",

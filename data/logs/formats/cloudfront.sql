@@ -5,6 +5,8 @@
 -- of cs-headers. So a header was not sent only if as many others are listed as cs-headers-count says.
 -- Evidence: https://docs.aws.amazon.com/AmazonCloudFront/latest/DeveloperGuide/real-time-logs.html
 -- Parameter: fields, the last #Fields directive before these lines.
+-- Example: #Fields: date time c-ip cs-method cs(Host) cs-uri-stem sc-status cs(User-Agent)
+-- Example: 2026-03-04	10:05:03	203.0.113.7	GET	go.example.com	/abc	302	Mozilla/5.0%20(X11)
 WITH requests AS (
     SELECT *,
         chr(10) || replace(coalesce(header_names || headers, header_names, headers), '%0A', chr(10)) AS listed,

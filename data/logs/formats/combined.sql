@@ -1,4 +1,5 @@
 -- Apache's and nginx's "combined": address ident user [time] "request" status bytes "referrer" "user agent"
+-- Example: 203.0.113.7 - - [04/Mar/2026:10:05:03 +0000] "GET /abc HTTP/1.1" 302 5316 "https://t.co/" "Mozilla/5.0 (X11)"
 SELECT
     number,
     bytes,

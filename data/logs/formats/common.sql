@@ -1,4 +1,5 @@
 -- The Common Log Format: address ident user [time] "request" status bytes. There is no user agent.
+-- Example: 203.0.113.7 - - [04/Mar/2026:10:05:03 +0000] "GET /abc HTTP/1.1" 302 5316
 SELECT
     number,
     bytes,

@@ -1,6 +1,8 @@
 -- Custom CSV (RFC 4180): the file's first line names the columns. Quoted cells must not contain newlines.
 -- Parameters: fields, the names of the fields of a visit; positions, the column of each field from 1, 0 for none;
 -- width, the number of columns.
+-- Example: time,ip,url,status,user_agent
+-- Example: 2026-03-04T10:05:03Z,203.0.113.7,https://go.example.com/abc,302,Mozilla/5.0 (X11)
 WITH split AS (
     SELECT number, line, CASE WHEN contains(line, '"')
         THEN regexp_extract_all(',' || line, ',("(?:[^"]|"")*"|[^,"]*)', 1) ELSE string_split(line, ',') END AS cells

@@ -6,6 +6,7 @@
 -- A connection that its client ended (C) or left silent (c) before it had sent a request (R, <BADREQ>) gives no row:
 -- browsers open spare ones. Evidence: https://docs.haproxy.org/2.6/configuration.html#8.5
 -- The times are local: their offset from UTC is that of syslog's time where it has one.
+-- Example: 2026-03-04T10:05:03+00:00 lb haproxy[812]: 203.0.113.7:51324 [04/Mar/2026:10:05:03.401] web links/app1 0/0/1/8/9 302 5316 - - ---- 2/2/0/0/0 0/0 {go.example.com|Mozilla/5.0 (X11)|} "GET /abc HTTP/1.1"
 WITH found AS (
     SELECT number, strlen(line) AS bytes, contains(line, 'haproxy[') AS is_haproxy, regexp_extract(line,
         '^(.* )?(\S+):\d+ \[(\S{20})\.\d{3}\] (\S+) \S+/\S+ [-+0-9/]+ (-?\d+) (\+?\d+) \S+ \S+ (\S{4}) [+0-9/]+ \d+/\d+ '

@@ -1,5 +1,6 @@
 -- Custom JSON lines; --columns maps their keys to the fields of a visit.
 -- Parameters: fields, the names of the fields of a visit; paths, the JSON pointer of each.
+-- Example: {"time":"2026-03-04T10:05:03Z","ip":"203.0.113.7","url":"https://go.example.com/abc","status":302,"user_agent":"Mozilla/5.0 (X11)"}
 WITH objects AS (
     SELECT number, strlen(line) AS bytes, try(json_extract_string(json_line(line), $paths)) AS v FROM lines
 ), rows AS (

@@ -1,6 +1,7 @@
 -- Traefik's access log as JSON lines. Its log in the Common Log Format is `combined` with more behind it.
 -- A header that was not sent is not logged, as is one that is not kept: the lack of one says nothing. REDACTED was sent.
 -- Evidence: https://doc.traefik.io/traefik/observability/access-logs/ (fields; headers are prefixed by request_)
+-- Example: {"StartUTC":"2026-03-04T10:05:03Z","ClientHost":"203.0.113.7","RequestHost":"go.example.com","RequestMethod":"GET","RequestPath":"/abc","DownstreamStatus":302}
 WITH objects AS (
     SELECT number, strlen(line) AS bytes, try(from_json(json_line(line), '{
         "StartUTC": "VARCHAR", "StartLocal": "VARCHAR", "ClientAddr": "VARCHAR", "ClientHost": "VARCHAR", "RequestHost": "VARCHAR",

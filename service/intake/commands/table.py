@@ -3,11 +3,12 @@
 from typing import Final
 
 from service.core.commands.options import CommandRow
-from service.intake.commands import classify, follow, importing, links
+from service.intake.commands import classify, follow, formats, importing, links
 
 COMMANDS: Final = {
     "import": CommandRow(importing.import_logs),
     "follow": CommandRow(follow.follow),
     "classify": CommandRow(classify.classify),
+    "formats": formats.app,
     "links": links.app,
 }

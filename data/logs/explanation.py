@@ -1,0 +1,153 @@
+"""Explains why a log is not read, and proposes a flag with which it is, which was tried on its first lines."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
+
+import duckdb
+import pyarrow as pa
+import re2
+
+from data.errors import BadInput
+from data.logs.column_guess import ColumnGuess, guess_columns
+from data.logs.columns import cells_in, columns_from, columns_in_header, rows_in_objects
+from data.logs.formats import (
+    NAMED_COLUMN_FORMATS,
+    FormatContext,
+    LineReader,
+    UnknownFormat,
+    first_lines,
+    has_text,
+)
+from data.logs.layout_guess import proposed_layouts, split_fields, texts_between
+from data.logs.line_layout import parse_layout
+from data.logs.nearest_format import Difference, nearest_format
+from data.logs.source import Block, Preamble, Source, beginning
+
+MAX_UNREAD: Final = 3
+"""The number of kinds of unread lines that are explained."""
+
+_SAMPLE_BYTES: Final = 1 << 20
+_MIN_COLUMNS: Final = 3
+"""A first line with fewer cells is not taken for the header of a CSV file."""
+
+
+class UnreadLine(NamedTuple):
+    """The first line of its kind that is not read."""
+
+    number: int
+    line: str
+    nearest: Difference
+    reason: str  # of the reader of the nearest format; '' if it reads the line
+
+
+class Proposal(NamedTuple):
+    """A flag with which the lines are read."""
+
+    flag: str
+    value: str
+    lines: int
+    read: int
+    found: dict[str, str]  # variable or field → its value in the first line that is read
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What is known of the first lines of a log."""
+
+    lines: int
+    log_format: str  # '' when none is recognized
+    read: int
+    unread: list[UnreadLine]
+    proposal: Proposal | None
+    guess: ColumnGuess  # of JSON and CSV; empty for other lines
+
+
+def explain(path: Source) -> Explanation:
+    """Explain the first lines of a log. Raises BadInput when it cannot be read or has no lines."""
+    text = beginning(path, _SAMPLE_BYTES)
+    whole = text if len(text) < _SAMPLE_BYTES else text[: text.rfind(b"\n") + 1] or text
+    if not has_text(whole):
+        raise BadInput(f"{path} has no lines.")
+    sample = first_lines(whole, 1)
+    block = Preamble().annotate(Block(1, whole, len(whole), finished=True))
+    context = FormatContext(block.header)
+    with duckdb.connect() as engine:
+        engine.execute("SET TimeZone = 'UTC'")
+        return _Explainer(LineReader(engine), sample, context).explanation()
+
+
+class _Explainer:
+    """Reads the first lines of one log in several ways."""
+
+    def __init__(self, reader: LineReader, sample: pa.Table, context: FormatContext) -> None:
+        self._reader, self._sample, self._context = reader, sample, context
+        self._lines: list[str] = sample["line"].to_pylist()
+        self._texts = [line for line in self._lines if not line.startswith("#")]
+        self._is_json = 2 * sum(line.lstrip().startswith("{") for line in self._texts) > len(self._texts)
+
+    def explanation(self) -> Explanation:
+        """Everything that is known of the lines."""
+        try:
+            log_format = self._reader.detect(self._sample, self._context)
+        except UnknownFormat:
+            log_format = ""
+        reasons = self._reasons(log_format, self._context) if log_format else {}
+        read = sum(reason is None for reason in reasons.values())
+        guess, proposal = guess_columns(self._rows()), None
+        if not log_format or log_format in NAMED_COLUMN_FORMATS:
+            proposal = max(self._proposals(guess), key=lambda one: one.read, default=None)
+        return Explanation(
+            len(reasons) or len(self._texts), log_format, read, [*self._unread(reasons)], proposal, guess
+        )
+
+    def _reasons(self, log_format: str, context: FormatContext) -> dict[int, str | None]:
+        """Why each line is not read, by its number; None for one that is."""
+        requests = self._reader.read(self._sample, log_format, context)
+        return dict(zip(requests["number"].to_pylist(), requests["reason"].to_pylist(), strict=True))
+
+    def _unread(self, reasons: dict[int, str | None]) -> Iterator[UnreadLine]:
+        """The first lines of the first kinds that are not read."""
+        kinds = set[tuple[str, ...]]()
+        for number, line in zip(self._sample["number"].to_pylist(), self._lines, strict=True):
+            kind = texts_between(line, split_fields(line))
+            is_read = line.startswith("#") or (reasons and reasons.get(number) is None)  # or left out on purpose
+            if is_read or kind in kinds or len(kinds) == MAX_UNREAD:
+                continue
+            kinds.add(kind)
+            nearest = nearest_format(line)
+            reason = self._reasons(nearest.log_format, self._context).get(number) if nearest.log_format else ""
+            yield UnreadLine(number, line, nearest if reason else nearest._replace(at=None), reason or "")
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        """The rows of JSON or CSV by column; none of other lines."""
+        if self._is_json:
+            return rows_in_objects(self._lines)
+        names = columns_in_header(self._context.header)
+        rows = self._texts[1:] if len(names) >= _MIN_COLUMNS else []
+        return (dict(zip(names, cells_in(line), strict=False)) for line in rows)
+
+    def _proposals(self, guess: ColumnGuess) -> Iterator[Proposal]:
+        """Flags with which any of the lines are read."""
+        if guess.pairs and not {"time", "url"} & {*guess.missing}:
+            context = replace(self._context, columns=columns_from(guess.pairs))
+            reasons = self._reasons("ndjson" if self._is_json else "csv", context)
+            row = next(self._rows())
+            found = {field: f"{column}  {row.get(column, '')}".rstrip() for field, column in guess.columns.items()}
+            yield from _tried("--columns", guess.pairs, reasons, found)
+        for value in [] if self._is_json else proposed_layouts(self._texts):
+            try:
+                layout = parse_layout(value)
+            except BadInput:
+                continue
+            reasons = self._reasons(layout.server, replace(self._context, layout=layout))
+            first = next((match for line in self._texts if (match := re2.fullmatch(layout.pattern, line))), None)
+            found = dict(zip(layout.names, first.groups(), strict=True)) if first else {}
+            yield from _tried("--log-format", value, reasons, found)
+
+
+def _tried(flag: str, value: str, reasons: dict[int, str | None], found: dict[str, str]) -> Iterator[Proposal]:
+    """The proposal of a flag, unless no line can be read with it."""
+    read = sum(reason is None for reason in reasons.values())
+    if read:
+        yield Proposal(flag, value, len(reasons), read, found)

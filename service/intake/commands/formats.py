@@ -1,0 +1,102 @@
+"""`traffic formats`: the formats of logs, and why a log is in none of them."""
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from data.text import percentage, plural
+from service.core.commands.printing import print_rows, printable
+
+if TYPE_CHECKING:
+    from data.logs.explanation import Explanation, Proposal, UnreadLine
+
+app = typer.Typer(rich_markup_mode=None)
+
+_WIDTH: Final = 110
+"""The number of characters of a line that are printed, those around its first difference."""
+_BEFORE: Final = 70
+"""Of these, the number before the difference in a long line."""
+_MAX_VALUE: Final = 80
+
+
+@app.callback(invoke_without_command=True)
+def list_formats(context: typer.Context) -> None:
+    """List the formats of logs; explain why one is not read.
+
+    Example: traffic formats
+    """
+    if context.invoked_subcommand:
+        return
+    from data.logs.format_names import FORMATS
+    from data.logs.nearest_format import example
+
+    print_rows(
+        ("format", "example"), [(name, line) for name in FORMATS for line in example(name).expandtabs(2).split("\n")]
+    )
+
+
+@app.command("explain")
+def explain_log(file: Annotated[Path, typer.Argument(help="a log that is not read, or not as it should be")]) -> None:
+    """Print which format the first lines of a log come nearest to, where they differ, and a flag with which it is read.
+
+    The flag is --log-format for plain lines, --columns for JSON and CSV. It was tried on the first 1,000 lines. Look at
+    what it found in the first of them before you import with it.
+
+    Example: traffic formats explain custom.log
+    """
+    from data.logs.explanation import explain
+
+    found = explain(file)
+    if found.log_format:
+        typer.echo(f"{file} is in the format {found.log_format}: {_share(found.read, found.lines)}.")
+    else:
+        typer.echo(f"{file} is in no known format.")
+    for line in found.unread:
+        _print_unread(line)
+    if found.proposal:
+        _print_proposal(found, found.proposal)
+    elif not found.log_format:
+        typer.echo("\nNo flag was found with which it is read: no line has both a time and a request.")
+
+
+def _share(read: int, lines: int) -> str:
+    return f"{read:,} of {plural(lines, 'line')} at its beginning can be read ({percentage(read, lines)})"
+
+
+def _print_unread(unread: "UnreadLine") -> None:
+    """Print a line, and a caret below its first difference from the nearest format."""
+    at = unread.nearest.at or 0
+    start = max(0, at - _BEFORE) if at > _WIDTH else 0
+    typer.echo(f"\nline {unread.number:,}: {_difference(unread)}")
+    typer.echo(f"  {printable(unread.line[start : start + _WIDTH])}")
+    if unread.nearest.at is not None:
+        typer.echo(f"  {' ' * (at - start)}^")
+
+
+def _difference(unread: "UnreadLine") -> str:
+    log_format, at, wanted = unread.nearest
+    if not log_format:
+        return "like no known format"
+    if not unread.reason:
+        return f"in another format, {log_format}"
+    nearest = f"nearest is {log_format}"
+    if at is None:
+        return f"{nearest}, but it has no {wanted}" if wanted else f"{nearest}, but: {unread.reason}"
+    has = f"which has there, for example, {wanted}" if wanted else f"but: {unread.reason}"
+    return f"{nearest} up to character {at:,}, {has}"
+
+
+def _print_proposal(found: "Explanation", proposal: "Proposal") -> None:
+    """Print a flag as it can be pasted, how much it reads, and what it found in the first line."""
+    flag = f"{proposal.flag} {shlex.quote(proposal.value)}"
+    typer.echo(f"\nWith this flag, {_share(proposal.read, proposal.lines)}:\n\n  {printable(flag)}\n")
+    typer.echo("In the first line it found:\n")
+    width = max(map(len, proposal.found), default=0)
+    for name, value in proposal.found.items():
+        typer.echo(f"  {name:{width}}  {printable(value[:_MAX_VALUE])}")
+    for field, columns in found.guess.rivals.items():
+        typer.echo(f"\n{field} may be any of {', '.join(columns)}; change the flag if it is not the first.")
+    if not {"user_agent", "http_user_agent"} & proposal.found.keys():
+        typer.echo("\nIt found no user agent: without one, no visit counts as human.")
