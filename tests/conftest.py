@@ -21,6 +21,7 @@ from starlette.testclient import TestClient
 
 from data import Lake
 from data.rules.classifier import shared_classifier
+from data.rules.lake_tables import SHIPPED
 from service.access.api_keys import ApiKeys
 from service.app.application import create_app
 from service.core.control_database import ControlDatabase
@@ -60,7 +61,7 @@ def new_lake(tmp_path_factory):
 @pytest.fixture(scope="session")
 def classifier():
     """The real rules."""
-    return shared_classifier(())
+    return shared_classifier(SHIPPED)
 
 
 @pytest.fixture

@@ -32,12 +32,12 @@ from data.progress import Progress, ignore_progress
 from data.rules.classifier import shared_classifier
 from data.rules.ip_lists import Network
 from data.rules.ip_verification import Verifier
+from data.rules.lake_tables import LakeTables
 from data.rules.networks import NetworkKinds
 from data.rules.own_rules import OwnRules, own_rules
-from data.rules.tables import OwnAgent
-from data.store.agents_file import OwnAgents
 from data.store.ip_list_files import changed_at, intact_snapshots
 from data.store.lake import Lake
+from data.store.lake_tables import CurrentTables
 from data.store.landing import Landing
 from data.text import plural
 
@@ -85,8 +85,8 @@ class Importer:
     ) -> None:
         self._lake = lake
         self._now = now
-        self._own_agents = OwnAgents(lake)
-        self._agents: tuple[OwnAgent, ...] | None = None
+        self._current_tables = CurrentTables(lake)
+        self._tables: LakeTables | None = None
         self._proxies = tuple(proxies)
         self._clients = ClientAddresses(self._proxies)
         self._lists_changed_at = 0
@@ -97,17 +97,17 @@ class Importer:
         self.refresh_rules()
 
     def refresh_rules(self) -> None:
-        """Use the IP lists and own agents that are in the lake now."""
-        lists_changed_at, agents = changed_at(self._lake), self._own_agents.current()
-        if agents != self._agents:
+        """Use the IP lists and tables that are in the lake now."""
+        lists_changed_at, tables = changed_at(self._lake), self._current_tables.current()
+        if tables != self._tables:
             pool = ThreadPoolExecutor(1)  # its thread ends with its work
-            self._classifier = pool.submit(shared_classifier, agents)  # meanwhile a log is hashed and parsed
+            self._classifier = pool.submit(shared_classifier, tables)  # meanwhile a log is hashed and parsed
             pool.shutdown(wait=False)
-        if lists_changed_at != self._lists_changed_at or agents != self._agents:
+        if lists_changed_at != self._lists_changed_at or tables != self._tables:
             self._networks = NetworkKinds(lists := intact_snapshots(self._lake))
-            self._verifier = Verifier(lists, self._proxies, agents)
+            self._verifier = Verifier(lists, self._proxies, tables)
             self.readers.close()
-            self._lists_changed_at, self._agents = lists_changed_at, agents
+            self._lists_changed_at, self._tables = lists_changed_at, tables
 
     def reader(self) -> BlockReader:
         """A new reader with this importer's rules, salts, IP lists, countries and links. The caller closes it."""

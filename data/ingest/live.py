@@ -36,9 +36,9 @@ from data.rules.paths import PROBE, path_kind
 from data.rules.patterns import encodable
 from data.signals import BITS, OWN
 from data.store import pending
-from data.store.agents_file import OwnAgents
 from data.store.ip_list_files import changed_at, intact_snapshots
 from data.store.lake import Lake
+from data.store.lake_tables import CurrentTables
 from data.store.packing import PackedVisits, pack
 from data.text import ShortTextCache
 from data.visits import SHORT_CODE_PATTERN, Classification, columns_filled_by
@@ -67,22 +67,22 @@ class LiveIngest:
         short_code_pattern: str = SHORT_CODE_PATTERN,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         *,
-        own_agents: OwnAgents | None = None,
+        tables: CurrentTables | None = None,
     ) -> None:
-        """Without `own_agents`, those of the lake are read. Raises BadInput when they are not valid."""
+        """Without `tables`, those of the lake are read. Raises BadInput when they are not valid."""
         self._lake = lake
         self._now = now
         self._countries = countries
-        self._own_agents = own_agents or OwnAgents(lake)
-        self._agents = self._own_agents.current()
-        self._classifier = shared_classifier(self._agents)
+        self._current_tables = tables or CurrentTables(lake)
+        self._tables = self._current_tables.current()
+        self._classifier = shared_classifier(self._tables)
         self._proxies = tuple(proxies)
         self._match_path = ShortTextCache(1 << 14, self._match_path_uncached)
         self._links = LinkIndex(lake)
         self._user_agent = ShortTextCache(1 << 14, self._user_agent_uncached)
         self._referral = ShortTextCache(1 << 14, self._referral_uncached)
         self._short_code = re2.compile(short_code_pattern)
-        self._verifier, self._networks = Verifier({}, self._proxies, self._agents), NetworkKinds({})
+        self._verifier, self._networks = Verifier({}, self._proxies, self._tables), NetworkKinds({})
         self._salts: defaultdict[str, dict[date, str]] = defaultdict(dict)  # by zone
         self._refreshed_at = datetime.min.replace(tzinfo=UTC)
         self._lists_changed_at = 0
@@ -135,18 +135,18 @@ class LiveIngest:
         return ClassifiedVisits(manifest.organizations.zone(organization), own, version)
 
     def _refresh(self, now: datetime) -> None:
-        """Once per REFRESH_AFTER, drop cached salts and reload IP lists and own agents if they have changed."""
+        """Once per REFRESH_AFTER, drop cached salts and reload IP lists and tables if they have changed."""
         if is_recent(self._refreshed_at, REFRESH_AFTER, now):
             return
         self._refreshed_at = now
         self._salts.clear()
-        lists_changed_at, agents = changed_at(self._lake), self._own_agents.current()
-        if agents != self._agents:
-            self._classifier = shared_classifier(agents)
-        if lists_changed_at != self._lists_changed_at or agents != self._agents:
-            self._lists_changed_at, self._agents = lists_changed_at, agents
+        lists_changed_at, tables = changed_at(self._lake), self._current_tables.current()
+        if tables != self._tables:
+            self._classifier = shared_classifier(tables)
+        if lists_changed_at != self._lists_changed_at or tables != self._tables:
+            self._lists_changed_at, self._tables = lists_changed_at, tables
             self._networks = NetworkKinds(lists := intact_snapshots(self._lake))
-            self._verifier = Verifier(lists, self._proxies, agents)
+            self._verifier = Verifier(lists, self._proxies, tables)
             self._user_agent.clear()
 
     def _classify(self, prepared: PreparedVisits, classified: ClassifiedVisits, ends_at: float = inf) -> None:

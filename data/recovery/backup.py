@@ -89,7 +89,7 @@ def _fill(lake: Lake, partial: Path, progress: Progress) -> BackupResult:
     (partial / _MANIFEST).chmod(stat.S_IMODE(mode) | stat.S_IWUSR)  # also when the lake is read-only
     if control:
         _write_database(control, partial / _CONTROL)
-    others = [lake.own_agents]
+    others = [lake.own_agents, lake.released]
     for name in ("countries", "ip-lists", "rejects"):  # their files are replaced atomically, so copies are consistent
         (partial / name).mkdir()
         others += (lake.root / name).rglob("*")

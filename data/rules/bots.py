@@ -4,7 +4,7 @@ Method, referrer and campaign are evaluated in classifier.py.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
@@ -12,8 +12,9 @@ from urllib.parse import unquote
 import crawleruseragents
 import re2
 
+from data.rules.lake_tables import SHIPPED, LakeTables
 from data.rules.patterns import pattern_set
-from data.rules.tables import Agent, Heuristic, NotCrawler, OwnAgent, agents_of, load
+from data.rules.tables import Agent, Heuristic, NotCrawler, OwnAgent, load
 from data.visits import CATEGORY_OF_KIND, Classification
 
 MAX_USER_AGENT_LENGTH: Final = 1024
@@ -68,10 +69,10 @@ _NO_USER_AGENT = RuleMatch("no user agent", "", bot_classification("other"))
 
 
 class BotRules:
-    """The rules for user agents, compiled once, with a lake's own agents before those that are shipped."""
+    """The rules for user agents, compiled once, with the agents that a lake knows."""
 
-    def __init__(self, own: Sequence[OwnAgent] = ()) -> None:
-        self._agents = agents_of(own)
+    def __init__(self, tables: LakeTables = SHIPPED) -> None:
+        self._agents = tables.agents()
         self._agent_set = pattern_set(agent_pattern(row.token, row.exact) for row in self._agents)
         tokens = "|".join(sorted(re2.escape(row.token.lower()) for row in self._agents))
         self._any_agent = pattern_set([f"(?:^|[^a-z0-9])(?:{tokens})"])

@@ -8,13 +8,14 @@ Client addresses are evaluated in ip_verification.py.
 """
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 from itertools import chain
 from typing import Final, NamedTuple, Self
 
 from data.rules.bots import HUMAN_CLASSIFICATION, BotRules, RuleMatch, bot_classification, readable_user_agent
 from data.rules.devices import DeviceRules
+from data.rules.lake_tables import SHIPPED, LakeTables, rules_version
 from data.rules.paths import PathRules, classify_path
 from data.rules.referrers import (
     INTERNAL,
@@ -26,7 +27,7 @@ from data.rules.referrers import (
     utm_values,
 )
 from data.rules.releases import BrowserReleases
-from data.rules.tables import OwnAgent, Referrer, Spammer, load, rules_version
+from data.rules.tables import Referrer, Spammer, load
 from data.text import ShortTextCache
 from data.visits import Classification
 
@@ -75,13 +76,13 @@ class Origin(NamedTuple):
 
 
 class Classifier:
-    """The rules, loaded once, with a lake's own agents. Results are cached, because logs repeat the same strings."""
+    """The rules, loaded once, with the tables of a lake. Results are cached, because logs repeat the same strings."""
 
-    def __init__(self, own: Sequence[OwnAgent] = ()) -> None:
-        self.rules_version = rules_version(own)
+    def __init__(self, tables: LakeTables = SHIPPED) -> None:
+        self.rules_version = rules_version(tables)
         self.paths = PathRules()
-        self.referrers = ReferrerTable(load(Referrer, "referrers"), load(Spammer, "spammers"))
-        self._bot_rules = BotRules(own)
+        self.referrers = ReferrerTable(tables.referrers(), load(Spammer, "spammers"))
+        self._bot_rules = BotRules(tables)
         self._campaigns = Campaigns(self.referrers)
         self._device_rules = DeviceRules()
         self._releases = BrowserReleases()
@@ -168,9 +169,9 @@ class Classifier:
 
 
 @lru_cache(1)
-def shared_classifier(own: tuple[OwnAgent, ...]) -> Classifier:
-    """The rules with these own agents, loaded once for all of a process that classifies, with one cache of results."""
-    return Classifier(own)
+def shared_classifier(tables: LakeTables) -> Classifier:
+    """The rules with these tables, loaded once for all of a process that classifies, with one cache of results."""
+    return Classifier(tables)
 
 
 def combine(by_user_agent: Classification, by_referral: Classification, path_kind: str) -> Classification:

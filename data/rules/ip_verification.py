@@ -4,14 +4,15 @@ Addresses are never stored. The lists of addresses come from ip_lists.py.
 """
 
 import ipaddress
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import date
 from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
 from data.rules.bots import agent_classification, bot_classification
 from data.rules.ip_lists import Address, FetchedList, Network, Networks, parse_address
-from data.rules.tables import Agent, IpList, OwnAgent, Proxy, agents_of, load
+from data.rules.lake_tables import SHIPPED, LakeTables
+from data.rules.tables import Agent, IpList, Proxy, load
 from data.visits import Classification
 
 FRESH_DAYS: Final = 30
@@ -29,12 +30,12 @@ class Verifier:
     """Verifies agents by snapshots of the published lists. Addresses of proxies verify and contradict nothing."""
 
     def __init__(
-        self, snapshots: dict[str, FetchedList], proxies: Iterable[Network] = (), own: Sequence[OwnAgent] = ()
+        self, snapshots: dict[str, FetchedList], proxies: Iterable[Network] = (), tables: LakeTables = SHIPPED
     ) -> None:
         hosting = {row.name for row in load(IpList, "ip_lists") if row.hosting}
         of_agents = {name: snapshot for name, snapshot in snapshots.items() if name not in hosting}
         self._lists = {name: (Networks(snapshot.networks), snapshot) for name, snapshot in of_agents.items()}
-        rows = [*agents_of(own)[len(own) :], *own]  # of several rows with one name, the last one counts
+        rows = [*tables.agents()[len(tables.own) :], *tables.own]  # of several rows with one name, the last one counts
         self._agents = {row.agent: row for row in rows if _lists_of(row)}
         self._methods = {row.agent: row.verify for row in rows if row.verify}
         identifying = [row.name for row in load(IpList, "ip_lists") if row.identifies and row.name in self._lists]

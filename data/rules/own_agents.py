@@ -7,7 +7,7 @@ from typing import Final
 from data.errors import BadInput
 from data.rules.bots import agent_pattern, readable_user_agent
 from data.rules.patterns import pattern_set
-from data.rules.tables import Browser, Device, IpList, Lifetime, NotCrawler, OwnAgent, load, parse_rows
+from data.rules.tables import Agent, Browser, Device, IpList, Lifetime, NotCrawler, OwnAgent, load, parse_rows
 from data.visits import AI_CATEGORIES, CATEGORY_OF_KIND
 
 MAX_ROWS: Final = 500
@@ -27,12 +27,12 @@ def checked_agents(name: str, content: bytes) -> tuple[OwnAgent, ...]:
         raise BadInput(f"{error}; {_REMEDY}") from error
     if len(rows) > MAX_ROWS:
         raise BadInput(f"{name} has {len(rows):,} rows; keep at most {MAX_ROWS:,}.")
-    for number, problem in _problems(rows):
+    for number, problem in agent_problems(rows):
         raise BadInput(f"{name}, row {number}: {problem}.")
     return tuple(rows)
 
 
-def _problems(rows: Sequence[OwnAgent]) -> Iterator[tuple[int, str]]:
+def agent_problems(rows: Sequence[Agent]) -> Iterator[tuple[int, str]]:
     """What is wrong with rows, each with the number of its row."""
     for number, row in enumerate(rows, 1):
         if problem := next(_problems_of_fields(row), ""):
@@ -52,7 +52,7 @@ def _problems(rows: Sequence[OwnAgent]) -> Iterator[tuple[int, str]]:
             yield index + 1, f"{before}; put the longer token first, and keep each once"
 
 
-def _problems_of_fields(row: OwnAgent) -> Iterator[str]:
+def _problems_of_fields(row: Agent) -> Iterator[str]:
     """What is wrong with the fields of a row, beside their types and words."""
     is_ai = CATEGORY_OF_KIND[row.agent_kind] in AI_CATEGORIES
     if len(row.token) > MAX_TOKEN:
@@ -67,7 +67,7 @@ def _problems_of_fields(row: OwnAgent) -> Iterator[str]:
         yield f"ai_source is {row.ai_source!r}, but agent_kind {row.agent_kind!r} is not AI; leave one out"
     for method in row.verify:
         way, _, name = method.partition(":")
-        if way == "ip" and name not in {one.name for one in load(IpList, "ip_lists")}:
+        if way == "ip" and isinstance(row, OwnAgent) and name not in {one.name for one in load(IpList, "ip_lists")}:
             yield f"verify has {method!r}, but no list of addresses is called {name!r}; leave it out"
 
 

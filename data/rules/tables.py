@@ -3,19 +3,17 @@
 A malformed row stops the program with a message that names file, row and field.
 """
 
-import hashlib
 import ipaddress
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping
 from datetime import date
 from functools import cache
-from importlib import metadata, resources
+from importlib import resources
 from typing import Annotated, Final, TypeVar
 
 import msgspec
 import tomli
 from msgspec import Meta
 
-from data.rules.files import FILE_PATTERN
 from data.rules.patterns import compile_pattern
 from data.visits import CATEGORY_OF_KIND, CONFIDENCE_SCORES, DEVICE_TYPES, REFERRER_TYPES
 
@@ -23,11 +21,6 @@ Text = Annotated[str, Meta(min_length=1)]
 VerificationMethod = Annotated[str, Meta(pattern=r"^(ip|dns|signature):[a-z0-9.-]+\Z")]
 """ip:<row of ip_lists.toml>, dns:<suffix> or signature:<host> (Web Bot Auth)."""
 
-_RULE_TABLES: Final = (
-    "agents", "notcrawlers", "heuristics", "devices", "browsers", "referrers", "spammers", "campaigns", "probes",
-    "releases",
-)  # fmt: skip
-_RULE_PACKAGES: Final = ("crawler-user-agents", "ua-parser-builtins")
 _WORDS: Final[dict[str, Collection[str]]] = {
     "agent_kind": CATEGORY_OF_KIND,
     "confidence": CONFIDENCE_SCORES,
@@ -214,7 +207,7 @@ class Proxy(RuleRow, frozen=True):
 
 def load(row_type: type[AnyRow], name: str) -> list[AnyRow]:
     """The rows of `<name>.toml`, in tables named after `row_type`. Raises ValueError naming the row and the field."""
-    return [*_checked_rows(row_type, name, _bytes_of(name))]
+    return [*_checked_rows(row_type, name, bytes_of(name))]
 
 
 @cache
@@ -225,13 +218,27 @@ def _checked_rows(row_type: type[AnyRow], name: str, content: bytes) -> tuple[An
 
 def parse_rows(row_type: type[AnyRow], key: str, name: str, content: bytes) -> list[AnyRow]:
     """The rows of a TOML text, in tables called `key`. Raises ValueError naming the file, the row and the field."""
+    return checked_rows(row_type, parse_tables((key,), name, content)[key], name)
+
+
+def parse_tables(keys: Collection[str], name: str, content: bytes) -> Mapping[str, list[object]]:
+    """The tables of a TOML text by their names, which are `keys`. Raises ValueError naming the file."""
     try:
         tables = tomli.loads(content.decode())
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{name}: {error}") from error
-    rows = tables.get(key)
-    if tables.keys() != {key} or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise ValueError(f"{name}: every row must be a [[{key}]], not {', '.join(tables) or 'nothing'}")
+    if tables.keys() != set(keys) or not all(map(_is_table, tables.values())):
+        known = " or a ".join(f"[[{key}]]" for key in keys)
+        raise ValueError(f"{name}: every row must be a {known}, not {', '.join(tables) or 'nothing'}")
+    return tables
+
+
+def _is_table(rows: object) -> bool:
+    return isinstance(rows, list) and all(isinstance(row, dict) for row in rows)
+
+
+def checked_rows(row_type: type[AnyRow], rows: list[object], name: str) -> list[AnyRow]:
+    """The rows of a table in the file `name`. Raises ValueError naming the row and the field."""
     checked = []
     for number, row in enumerate(rows, 1):
         try:
@@ -241,26 +248,6 @@ def parse_rows(row_type: type[AnyRow], key: str, name: str, content: bytes) -> l
     return checked
 
 
-def agents_of(own: Sequence[OwnAgent]) -> list[Agent]:
-    """The agents that a lake knows: its own rows, then the shipped ones with other tokens."""
-    tokens = {row.token.lower() for row in own}
-    return [*own, *(row for row in load(Agent, "agents") if row.token.lower() not in tokens)]
-
-
-def rules_version(own: Sequence[OwnAgent] = ()) -> str:
-    """Twelve hexadecimal digits that change whenever a table of rules, a rule package or FILE_PATTERN changes.
-
-    With agents of a lake's own, `+` and a digest of them follow.
-    """
-    digest = hashlib.sha256()
-    for name in _RULE_TABLES:
-        digest.update(_bytes_of(name))
-    digest.update(FILE_PATTERN.encode())
-    for package in _RULE_PACKAGES:
-        digest.update(f"{package}=={metadata.version(package)}".encode())
-    shipped = digest.hexdigest()[:12]
-    return f"{shipped}+{hashlib.sha256(msgspec.json.encode(own)).hexdigest()[:12]}" if own else shipped
-
-
-def _bytes_of(name: str) -> bytes:
+def bytes_of(name: str) -> bytes:
+    """The content of a shipped table."""
     return resources.files("data.rules").joinpath(f"{name}.toml").read_bytes()

@@ -46,6 +46,7 @@ class LakeFolders:
         """The folder with the numbers of lines that could not be parsed, and the reasons."""
         self.ip_lists = root / "ip-lists"  # the folder of IP lists, which operators publish for their agents
         self.own_agents = root / "agents.toml"  # the table of agents that its operator writes
+        self.released = root / "rules.toml"  # newer tables, which `traffic agents refresh` fetched
         self.country_database = root / "countries" / "countries.mmdb"  # the file that `traffic countries` sets up
         self.salts = root / "salts.sqlite"  # the database of the daily salts, which backups leave out
         self.links_root = root / "links"  # the folder with the links of all organizations

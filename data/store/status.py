@@ -17,11 +17,11 @@ from data.errors import LakeDamaged
 from data.manifest.clock import TOLERANCE
 from data.manifest.files import LandedFile
 from data.manifest.statistics import OrganizationStatus
+from data.rules.lake_tables import rules_version
 from data.rules.own_rules import own_rules
-from data.rules.tables import rules_version
 from data.signals import BITS
-from data.store.agents_file import rules_version_of
 from data.store.lake import Lake
+from data.store.lake_tables import names_of, rules_version_of
 from data.text import percentage
 
 MAX_FOOTERS: Final = 500
@@ -46,6 +46,8 @@ class LakeStatus:
     clock_was_at: datetime | None
     """The latest recorded time, if that is in the future because the clock was ahead. Such times count as old."""
     rules_version: str
+    names: str
+    """Where the names of agents and referrers come from, and of which day they are."""
     reclassify_due: bool
     """Whether any of the MAX_FOOTERS oldest files has visits classified by rules other than the current ones."""
 
@@ -75,6 +77,7 @@ def status_of(lake: Lake, now: datetime) -> LakeStatus:
         agents_refreshed_at=max(refreshed, default=None),
         clock_was_at=latest if latest and latest > now + TOLERANCE else None,
         rules_version=version_of_rules,
+        names=str(names_of(lake)),
         reclassify_due=_has_old_rules(lake, version_of_rules),
     )
 

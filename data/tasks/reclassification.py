@@ -30,10 +30,10 @@ from data.rules.own_rules import OwnRules, own_rules
 from data.rules.paths import classify_path
 from data.signals import BITS
 from data.sql import read_sql
-from data.store.agents_file import own_agents
 from data.store.engines import rewriting_engine, until_memory_suffices
 from data.store.footers import Footer
 from data.store.lake import Lake
+from data.store.lake_tables import lake_tables
 from data.store.landing import write_visits
 from data.store.rewriting import Partition, Rewrite, partitions, readable, rewrite
 from data.visits import Classification
@@ -83,7 +83,7 @@ class Reclassifier:
     def __init__(self, lake: Lake, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._lake = lake
         self._now = now
-        self._classifier = shared_classifier(own_agents(lake))
+        self._classifier = shared_classifier(lake_tables(lake))
         self._links = LinkIndex(lake)
 
     def run(

@@ -20,8 +20,9 @@ from typing import Final
 import jwt
 
 from data import BadInput
+from service.core.setting_values import is_allowed_url
 from service.outgoing.connection import OutgoingError
-from service.outgoing.http import fetch, is_allowed_url
+from service.outgoing.http import fetch
 
 REFRESH_SECONDS: Final = 240
 """Keys are read again after this: 80 % of five minutes."""

@@ -19,9 +19,10 @@ from data import BadInput
 from service.access.authentication import Authenticator
 from service.core.http.caller import Caller
 from service.core.http.errors import Forbidden, ProviderUnavailable
+from service.core.setting_values import is_allowed_url
 from service.core.settings import Settings
 from service.outgoing.connection import OutgoingError
-from service.outgoing.http import BadStatus, fetch, is_allowed_url
+from service.outgoing.http import BadStatus, fetch
 
 FETCH_TIMEOUT_SECONDS: Final = 3
 METADATA_SECONDS: Final = 3_600

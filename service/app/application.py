@@ -15,8 +15,8 @@ from starlette.routing import Route
 from data import Lake
 from data.links.index import LinkIndex
 from data.publish.publisher import LakePublisher
-from data.store.agents_file import OwnAgents
 from data.store.country_file import country_database
+from data.store.lake_tables import CurrentTables
 from queries import CATALOG, Engine, Warehouse, load_traffic_values, open_cluster
 from service.access import api as access_api
 from service.access.api_keys import ApiKeys
@@ -110,13 +110,13 @@ class _Parts:
         publisher = LakePublisher(lake, settings.publish, clock) if settings.publish else None
         self.sender = Sender(control, settings.hook_networks, clock, log, mark_sent)
 
-        self.own_agents = own_agents = OwnAgents(lake)
+        self.tables = tables = CurrentTables(lake)
 
         def live_ingest() -> "LiveIngest":
             from data.ingest.live import LiveIngest  # noqa: PLC0415  # slow: loads the rules
 
             pattern = settings.short_code_pattern
-            return LiveIngest(lake, settings.trusted_proxies, countries, pattern, clock, own_agents=own_agents)
+            return LiveIngest(lake, settings.trusted_proxies, countries, pattern, clock, tables=tables)
 
         serves_others = self.workers.serves_others
         self.receiver = VisitReceiver(live_ingest, serves_others)
@@ -179,7 +179,7 @@ def _application(parts: _Parts, settings: Settings, clock: Clock, log: Log | Non
         workers=parts.workers,
         links=targets,
         jobs=parts.jobs,
-        own_agents=parts.own_agents,
+        tables=parts.tables,
         clock=clock,
     )
     assistants = Assistants(

@@ -3,7 +3,8 @@
 import ipaddress
 import re
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
+from urllib.parse import urlsplit
 
 from data import SHORT_CODE_PATTERN, BadInput, is_organization
 from data.text import bytes_of_memory
@@ -18,6 +19,13 @@ _SWITCHES: Final = dict.fromkeys(("on", "1", "true", "yes"), True) | dict.fromke
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Value = TypeVar("Value")
+
+
+class PinnedFile(NamedTuple):
+    """A file that is fetched, and what it must be."""
+
+    url: str
+    sha256: str
 
 
 def optional(parse: Callable[[str], Value]) -> Callable[[str], Value | None]:
@@ -129,6 +137,29 @@ def parse_algorithms(text: str) -> tuple[str, ...]:
 def parse_roles(text: str) -> tuple[str, ...]:
     """Roles in lower case, separated by commas."""
     return tuple(dict.fromkeys(part.lower() for part in _parts(text)))
+
+
+def is_allowed_url(address: str) -> bool:
+    """Whether an operator's address may be fetched: https, or http on this machine."""
+    try:
+        parts = urlsplit(address)
+        host = parts.hostname
+    except ValueError:
+        return False
+    return (parts.scheme == "https" and bool(host)) or (
+        parts.scheme == "http" and host in ("127.0.0.1", "::1", "localhost")
+    )
+
+
+def parse_pinned_file(text: str) -> PinnedFile:
+    """An https address with the SHA-256 of what is there, as `https://host/file#sha256=…`."""
+    url, _, fragment = text.partition("#")
+    found = re.fullmatch("sha256=([0-9a-fA-F]{64})", fragment, re.ASCII)
+    if not is_allowed_url(url):
+        raise BadInput(f"{url!r} is not an https address; write one like https://host/rules.toml#sha256=….")
+    if not found:
+        raise BadInput(f"{text!r} does not end with #sha256= and 64 hexadecimal digits; add the checksum of the file.")
+    return PinnedFile(url, found[1].lower())
 
 
 def parse_scopes(text: str) -> str:

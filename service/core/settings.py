@@ -17,6 +17,7 @@ from service.core.mail_settings import SmtpServer, parse_recipients, parse_sende
 from service.core.setting_values import (
     JWT_ALGORITHMS,
     Network,
+    PinnedFile,
     optional,
     parse_algorithms,
     parse_base_path,
@@ -25,6 +26,7 @@ from service.core.setting_values import (
     parse_networks,
     parse_organization,
     parse_origins,
+    parse_pinned_file,
     parse_public_url,
     parse_roles,
     parse_scopes,
@@ -110,6 +112,9 @@ class Settings:
         "or off", "off", flag="--skip-assets")
     geoip: Path | None = _row(
         optional(Path), "country database in MaxMind's format; empty: that of `traffic countries`", flag="--geoip")
+    rules: PinnedFile | None = _row(
+        optional(parse_pinned_file), "newer tables of agents and referrers, which `traffic agents refresh` fetches, as "
+        "`https://host/rules.toml#sha256=…`; empty: those of this version")
     jwks: str = _row(
         str, "key set (JWKS) of the identity provider, a file or an https URL; empty: API keys only",
         needs=("jwt_issuer", "jwt_audience"))

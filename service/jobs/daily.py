@@ -10,7 +10,7 @@ from typing import Final
 
 from data import Lake, TrafficError
 from data.local_time import today
-from data.store.agents_file import rules_version_of
+from data.store.lake_tables import rules_version_of
 from data.tasks.lake_process import MAX_VISITS_IN_SERVER, LakeProcess
 from queries import Engine, Warehouse, days_before
 from service.core.clock import to_text

@@ -13,7 +13,7 @@ import msgspec
 import orjson
 
 from data.hosts import normalized_host
-from data.rules.tables import rules_version
+from data.rules.lake_tables import rules_version
 from queries import Finding, JobKind, template
 from service.core.clock import to_text
 from service.core.encoding import encode

@@ -10,8 +10,8 @@ from typing import Any
 from data import Lake
 from data.links.index import LinkIndex
 from data.links.links import first_links
-from data.rules.tables import OwnAgent, rules_version
-from data.store.agents_file import OwnAgents
+from data.rules.lake_tables import LakeTables, rules_version
+from data.store.lake_tables import CurrentTables
 from queries import Entry, OwnSql, Rows, Scope, Warehouse, empty_scope_hint, load_traffic_values, scope_from
 from service.core.clock import Clock, utc_now
 from service.core.control_database import ControlDatabase
@@ -42,7 +42,7 @@ def lake_sources(lake: Lake, organization: str, opened: ExitStack) -> Sources:
     def run_sql(sql: str, parameters: Mapping[str, str]) -> Rows:
         return own_sql().sql(sql, scope_of(parameters), MAX_ROWS)
 
-    sources = _sources(lake, organization, Jobs(control), scope_of, answer, own_agents=OwnAgents(lake))
+    sources = _sources(lake, organization, Jobs(control), scope_of, answer, tables=CurrentTables(lake))
     return replace(sources, run_sql=run_sql)
 
 
@@ -54,7 +54,7 @@ def server_sources(
     workers: Workers,
     links: LinkIndex,
     jobs: Jobs,
-    own_agents: OwnAgents,
+    tables: CurrentTables,
     clock: Clock,
 ) -> Sources:
     """Ask the server in whose process this runs: the same answers and the same cache as over HTTP, and no free SQL."""
@@ -63,7 +63,7 @@ def server_sources(
         return await answers.body(entry, scope, caller.is_share)
 
     scope_of = _scope_of(lake, caller.organization, links, clock)
-    sources = _sources(lake, caller.organization, jobs, scope_of, answer, own_agents=own_agents)
+    sources = _sources(lake, caller.organization, jobs, scope_of, answer, tables=tables)
     return replace(sources, in_thread=partial(workers.texts.compute, *caller.turn))
 
 
@@ -80,7 +80,7 @@ def _sources(
     scope_of: ScopeOf,
     answer: Callable[[Entry, Scope], Awaitable[bytes]],
     *,
-    own_agents: OwnAgents,
+    tables: CurrentTables,
 ) -> Sources:
     async def answer_for(entry: Entry, parameters: Mapping[str, str]) -> bytes:
         return await answer(entry, await asyncio.to_thread(scope_of, parameters))
@@ -90,17 +90,17 @@ def _sources(
         links=lambda search: first_links(lake, organization, search, MAX_ROWS),
         jobs=partial(jobs.of, organization),
         job=partial(jobs.with_content, organization),
-        classify=lambda request: classify(request, own_agents.current()),
-        rules_version=lambda: rules_version(own_agents.current()),
+        classify=lambda request: classify(request, tables.current()),
+        rules_version=lambda: rules_version(tables.current()),
         hint=lambda parameters: empty_scope_hint(lake, scope_of(parameters)),
     )
 
 
-def classify(request: Mapping[str, str], own: tuple[OwnAgent, ...]) -> dict[str, Any]:
+def classify(request: Mapping[str, str], tables: LakeTables) -> dict[str, Any]:
     """The classification of a request by user_agent, referrer and url, and the rule that decided."""
     from data.rules.classifier import Request, shared_classifier  # noqa: PLC0415  # slow: loads the rules
 
-    classifier = shared_classifier(own)
+    classifier = shared_classifier(tables)
     parsed = Request.from_url(request.get("user_agent", ""), request.get("referrer", ""), request.get("url", ""))
     match = next(classifier.matches(parsed))
     return {**classifier.classify(parsed)._asdict(), "rule": match.rule, "evidence": match.evidence}

@@ -15,7 +15,7 @@ from msgspec import to_builtins
 
 from data import BadInput, TrafficError
 from data.links.links import Link
-from data.rules.tables import rules_version
+from data.rules.lake_tables import rules_version
 from queries import ENTRIES, PARAMETERS, Entry, Rows, parameters_of, template, template_entries, validate
 from service.core.encoding import encode, plain
 from service.core.http.errors import Problem

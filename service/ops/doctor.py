@@ -26,7 +26,7 @@ from service.core.control_database import ControlDatabase
 from service.core.settings import SETTINGS, Settings, cluster_options, read_settings
 from service.ops.check import Check
 from service.ops.header_check import headers_in_words
-from service.ops.owner_checks import check_exclusions, check_own_agents
+from service.ops.owner_checks import check_exclusions, check_names_in_use, check_own_agents
 
 PREFIX: Final = "TRAFFIC_"
 MISSPELT: Final = 0.75
@@ -66,6 +66,7 @@ def examine(environ: Mapping[str, str], now: datetime) -> Iterator[Check]:
             yield Check("broken" if problem else "ok", "manifest", problem or "the lake's files belong to it.")
             yield check_clock(lake, status, now)
             yield check_own_agents(lake)
+            yield check_names_in_use(lake)
             yield check_exclusions(lake, now)
             yield check_lists(status, now)
             yield check_countries(lake, settings)

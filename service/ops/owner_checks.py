@@ -5,6 +5,7 @@ from typing import Final
 
 from data import BadInput, Lake
 from data.store.agents_file import own_agents
+from data.store.lake_tables import names_in_use
 from data.text import plural
 from service.ops.check import Check
 
@@ -19,6 +20,18 @@ def check_own_agents(lake: Lake) -> Check:
     except BadInput as error:
         return Check("broken", "own agents", str(error))
     return Check("ok", "own agents", f"{lake.own_agents} has {plural(len(own), 'row')}." if own else "none.")
+
+
+def check_names_in_use(lake: Lake) -> Check:
+    """Which tables of agents and referrers are in use."""
+    try:
+        names = names_in_use(lake)
+    except BadInput as error:
+        return Check("broken", "names", str(error))
+    if names.is_outdated:
+        text = f"the tables of this version are newer than {lake.released}; set TRAFFIC_RULES to a newer release, or"
+        return Check("warning", "names", f"{text} delete that file.")
+    return Check("ok", "names", f"{names}.")
 
 
 def check_exclusions(lake: Lake, now: datetime) -> Check:

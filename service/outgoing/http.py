@@ -11,7 +11,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import h11
 
-from service.core.setting_values import Network
+from service.core.setting_values import Network, is_allowed_url
 from service.outgoing.addresses import Address, is_in, is_public
 from service.outgoing.connection import OutgoingError, connect, tls_context
 
@@ -37,16 +37,6 @@ class BadStatus(OutgoingError):
     def __init__(self, status: int) -> None:
         super().__init__("invalid_response", f"HTTP status {status}")
         self.status = status
-
-
-def is_allowed_url(address: str) -> bool:
-    """Whether an operator's address may be fetched: https, or http on this machine."""
-    try:
-        parts = urlsplit(address)
-        host = parts.hostname
-    except ValueError:
-        return False
-    return parts.scheme == "https" or (parts.scheme == "http" and host in ("127.0.0.1", "::1", "localhost"))
 
 
 async def fetch(

@@ -6,7 +6,7 @@ from datetime import date, datetime
 import pytest
 
 from data.rules.exclusions import Exclusion
-from data.rules.tables import rules_version
+from data.rules.lake_tables import rules_version
 from data.signals import BITS
 from data.store.status import marks_all_files
 from tests.support.identity import as_

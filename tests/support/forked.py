@@ -17,6 +17,7 @@ import service.commands
 import service.program
 import service.server.run
 from data.rules.classifier import shared_classifier
+from data.rules.lake_tables import SHIPPED
 from tests.support.sockets import read_until
 
 
@@ -24,7 +25,7 @@ def load():
     """Load the rules, and all else that is the same for every process."""
     for module in ("data.ingest.importer", "data.tasks.reclassification"):  # commands import them when they run
         importlib.import_module(module)
-    shared_classifier(())
+    shared_classifier(SHIPPED)
     gc.collect()
     gc.freeze()  # what is loaded stays: no process that is forked looks at it again, not even at its end,
     atexit.register(os.dup2, os.open(os.devnull, os.O_WRONLY), 2)  # at which libraries complain of what stays

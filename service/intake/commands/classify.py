@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from data.rules.classifier import Classifier, Request
     from data.rules.ip_lists import FetchedList
     from data.rules.ip_verification import Verifier
-    from data.rules.tables import OwnAgent
     from data.visits import Classification
 
     _Rules = tuple[Classifier, Verifier]
@@ -41,24 +40,25 @@ def classify(
     """Classify a GET request and print which rules matched; or, with --jsonl, print one JSON object per input line.
 
     The --ip is checked against the IP lists that `traffic agents refresh` stored in the lake, whose own
-    agents are known, too.
+    agents and newer tables are known, too.
 
     Example: traffic classify --user-agent "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"
     """
     from data.rules.classifier import shared_classifier
     from data.rules.ip_verification import Verifier
-    from data.store.agents_file import own_agents
+    from data.rules.lake_tables import SHIPPED
     from data.store.ip_list_files import snapshots
+    from data.store.lake_tables import lake_tables
 
     fields = dict(zip(KEYS, (user_agent or "", referrer, url, ip), strict=True))
     if bool(jsonl) is (user_agent is not None) or (jsonl and any(fields.values())):
         raise BadInput('give a request with --user-agent ("" for none), or many with --jsonl.')
     lists: dict[str, FetchedList] = {}
-    own: tuple[OwnAgent, ...] = ()
+    tables = SHIPPED
     if (lake / "manifest.sqlite").exists():
         with closing((opened := Lake(lake, must_write=False)).manifest):
-            lists, own = snapshots(opened), own_agents(opened)
-    rules = shared_classifier(own), Verifier(lists, own=own)
+            lists, tables = snapshots(opened), lake_tables(opened)
+    rules = shared_classifier(tables), Verifier(lists, tables=tables)
     if jsonl:
         _classify_lines(jsonl, rules)
     else:

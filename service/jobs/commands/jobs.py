@@ -86,7 +86,7 @@ def replay(job_id: JobArgument, lake: LakeOption = DEFAULT_LAKE) -> None:
 
     Example: traffic jobs replay job_0123456789abcdef0123
     """
-    from data.rules.tables import rules_version
+    from data.rules.lake_tables import rules_version
     from queries import DETECTORS, days_before, detect
     from service.jobs.findings import DetectedSubject, evidence_of
 

@@ -1,5 +1,8 @@
-"""`traffic agents`: the agents that are known, and the IP lists that operators publish for them."""
+"""`traffic agents`: the agents that are known, newer tables of them, and the IP lists of their operators."""
 
+import hashlib
+import os
+from collections.abc import Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,15 +15,20 @@ from data.text import plural
 from service.core.clock import to_text
 from service.core.commands.options import DEFAULT_LAKE, LakeOption, created_lake
 from service.core.commands.printing import inform, messages, print_rows
+from service.core.settings import setting
 
 if TYPE_CHECKING:
     from data.rules.tables import IpList
+    from service.core.setting_values import PinnedFile
 
 DOWNLOAD_SECONDS: Final = 20
-"""For each list, redirects included."""
+"""For each file, redirects included."""
+RELEASE: Final = "rules.toml"
+"""The file of a release, in a folder of `--from` as in the lake."""
+_PINNED: Final = setting("rules")
 
 app = typer.Typer(
-    help="List known agents, and update IP lists.",
+    help="List known agents, and update names and IP lists.",
     rich_markup_mode=None,
 )
 
@@ -32,20 +40,22 @@ def list_agents(
 ) -> None:
     """Print the agents that are known by their user agents, in the order in which they are tried.
 
-    First come those of the lake's own table, agents.toml in its folder, then those that are shipped.
+    First come those of the lake's own table, agents.toml in its folder, then those of a release that `refresh` fetched,
+    or else those that are shipped.
 
     Example: traffic agents list --own
     """
-    from data.rules.tables import OwnAgent, agents_of
-    from data.store.agents_file import own_agents
+    from data.rules.tables import OwnAgent
+    from data.store.lake_tables import lake_tables
 
     opened = Lake(lake, must_write=False)
     with closing(opened.manifest):
-        own = own_agents(opened)
+        tables = lake_tables(opened)
     names = ("token", "agent", "operator", "agent_kind", "ai_source", "confidence")
+    others = "release" if tables.released else "shipped"
     rows = [
-        ("own" if isinstance(row, OwnAgent) else "shipped", *(str(getattr(row, name) or "") for name in names))
-        for row in (own if is_own else agents_of(own))
+        ("own" if isinstance(row, OwnAgent) else others, *(str(getattr(row, name) or "") for name in names))
+        for row in (tables.own if is_own else tables.agents())
     ]
     if rows:
         print_rows(("table", *names), rows)
@@ -54,9 +64,28 @@ def list_agents(
 
 
 @app.command()
+def release(file: Annotated[Path, typer.Argument(help="the file to write, such as rules.toml")]) -> None:
+    """Write the agents and referrers that this version knows to FILE, for installations of older versions.
+
+    Put it where they can fetch it by https, and set TRAFFIC_RULES there to its address and checksum, as it is printed.
+
+    Example: traffic agents release rules.toml
+    """
+    from data.rules.released import newest_check, shipped_release
+
+    content = shipped_release()
+    try:
+        file.write_bytes(content)
+    except OSError as error:
+        raise BadInput(f"{file} cannot be written: {error.strerror}") from error
+    inform(f"{file} has the names of {newest_check(content)}. With the address at which you put it:")
+    typer.echo(f"{_PINNED.variable}=https://…/{file.name}#sha256={hashlib.sha256(content).hexdigest()}")
+
+
+@app.command()
 def refresh(
     folder: Annotated[
-        str, typer.Option("--from", help="read the lists from files <list>.* in this folder instead of fetching them")
+        str, typer.Option("--from", help=f"read <list>.* and {RELEASE} from this folder instead of fetching them")
     ] = "",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
@@ -64,40 +93,78 @@ def refresh(
 
     By the former, imports verify what agents claim to be, by the latter they tell more machines from people.
 
-    If a list cannot be fetched or is implausible, its last version is kept and the exit code is 1.
+    With TRAFFIC_RULES, newer tables of agents and referrers are fetched first, and used if they have their checksum.
+    What cannot be fetched or is implausible keeps its last version, and the exit code is 1.
 
     Example: traffic agents refresh
     """
+    from data.rules.tables import IpList, load
+
+    pinned = _PINNED.read(os.environ.get(_PINNED.variable, "").strip())
+    if folder and not (Path(folder) / RELEASE).exists():
+        pinned = None
+    rows = load(IpList, "ip_lists")
+    if folder:
+        rows = [row for row in rows if any(Path(folder).glob(f"{row.name}.*"))]
+    if not rows and not pinned:
+        raise BadInput(f"--from: no file <list>.* in {folder}, such as openai-gptbot.json.")
+    opened = created_lake(lake)
+    problems = [_refresh_names(opened, pinned, folder)] if pinned else []
+    problems += [_refresh_lists(opened, rows, folder)] if rows else []
+    if any(problems):
+        raise typer.Exit(1)
+
+
+def _refresh_names(lake: Lake, pinned: "PinnedFile", folder: str) -> bool:
+    """Take the release that the settings name, and say which names are in use. Whether that failed."""
+    from data.store.lake_tables import names_of, sha256_of_release, store_release
+
+    problem = ""
+    try:
+        if sha256_of_release(lake) != pinned.sha256:
+            name = str(Path(folder) / RELEASE) if folder else pinned.url
+            store_release(lake, name, _read(name) if folder else _fetched(name), pinned.sha256)
+    except BadInput as error:
+        problem = str(error)
+    if problem:
+        inform(f"{_PINNED.variable}: {problem}")
+    inform(f"Names of agents and referrers in use: {names_of(lake)}.")
+    return bool(problem)
+
+
+def _refresh_lists(lake: Lake, rows: "Sequence[IpList]", folder: str) -> bool:
+    """Fetch the lists into the lake, and print them. Whether one failed."""
     from rich.progress import track
 
     from data.rules.ip_lists import folder_fetcher
-    from data.rules.tables import IpList, load
     from data.store.ip_list_files import refresh, snapshots
 
-    rows = load(IpList, "ip_lists")
-    fetch = folder_fetcher(Path(folder)) if folder else _download
-    if folder:
-        rows = [row for row in rows if any(Path(folder).glob(f"{row.name}.*"))]
-    if not rows:
-        raise BadInput(f"--from: no file <list>.* in {folder}, such as openai-gptbot.json.")
-    opened = created_lake(lake)
+    fetch = folder_fetcher(Path(folder)) if folder else lambda row: _fetched(row.url)
     progress = messages()
-    refreshed, is_hidden = refresh(opened, rows, fetch, datetime.now(UTC)), not progress.is_terminal
+    refreshed, is_hidden = refresh(lake, rows, fetch, datetime.now(UTC)), not progress.is_terminal
     outcomes = [*track(refreshed, "Fetching lists", len(rows), console=progress, transient=True, disable=is_hidden)]
-    kept = snapshots(opened)
+    kept = snapshots(lake)
     cells = []
     for row, _, problem in outcomes:
         snapshot = kept.get(row.name)
         last = (f"{len(snapshot.networks):,}", to_text(snapshot.fetched_at)) if snapshot else ("", "never")
         cells.append((row.name, row.operator, *last, problem))
     print_rows(("list", "operator", "networks", "fetched at", "problem"), cells)
-    if failed := sum(outcome.snapshot is None for outcome in outcomes):
+    failed = sum(outcome.snapshot is None for outcome in outcomes)
+    if failed:
         inform(f"{failed} of {plural(len(rows), 'list')} could not be refreshed; their last versions are kept.")
-        raise typer.Exit(1)
+    return bool(failed)
 
 
-def _download(row: "IpList") -> bytes:
-    """What an operator publishes at the URL of a list. Raises BadInput."""
+def _read(name: str) -> bytes:
+    try:
+        return Path(name).read_bytes()
+    except OSError as error:
+        raise BadInput(f"{name} cannot be read: {error.strerror}") from error
+
+
+def _fetched(url: str) -> bytes:
+    """What is at an address, of at most the size of an IP list or a release. Raises BadInput."""
     import asyncio
 
     from data.rules.ip_lists import MAX_LIST_BYTES
@@ -105,6 +172,6 @@ def _download(row: "IpList") -> bytes:
     from service.outgoing.http import download
 
     try:
-        return asyncio.run(download(row.url, DOWNLOAD_SECONDS, MAX_LIST_BYTES))
+        return asyncio.run(download(url, DOWNLOAD_SECONDS, MAX_LIST_BYTES))
     except OutgoingError as error:
-        raise BadInput(f"{row.url} cannot be fetched: {error}") from error
+        raise BadInput(f"{url} cannot be fetched: {error}") from error

@@ -135,6 +135,7 @@ def _print_lake(
         ("agents refreshed", _age(status.agents_refreshed_at, now)),
         *copies,
         ("jobs", printable(by_status) or "none"),
+        ("names", printable(status.names)),
         ("rules", f"{status.rules_version}{due}"),
     ):
         table.add_row(*row)

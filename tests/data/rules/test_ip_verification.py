@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from data.rules.bots import HUMAN_CLASSIFICATION, bot_classification
 from data.rules.ip_lists import FetchedList, Networks
 from data.rules.ip_verification import IpVerdict, Verifier, identified_agent
+from data.rules.lake_tables import LakeTables
 from data.rules.tables import Agent, IpList, OwnAgent, Proxy, load
 from data.visits import Classification
 from tests.support.tables import examples_at_once, tables
@@ -46,7 +47,7 @@ def verifier():
     def verifier(proxies=(), fetched=FETCHED, **networks):
         times = fetched if isinstance(fetched, dict) else dict.fromkeys(networks, fetched)
         lists = {name: FetchedList(name, times[name], found) for name, found in networks.items()}
-        return Verifier(lists, proxies, AGENTS)
+        return Verifier(lists, proxies, LakeTables(tuple(AGENTS)))
 
     return verifier
 

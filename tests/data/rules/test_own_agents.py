@@ -8,8 +8,8 @@ import pytest
 from data.errors import BadInput
 from data.rules.classifier import Classifier, Request, shared_classifier
 from data.rules.ip_verification import Verifier
+from data.rules.lake_tables import LakeTables, rules_version
 from data.rules.own_agents import MAX_ROWS, checked_agents
-from data.rules.tables import rules_version
 from data.store.agents_file import MAX_BYTES
 from tests.support.forks import ROOT
 from tests.support.own_agents import MONITOR, USER_AGENT, table_of
@@ -23,7 +23,7 @@ def rows(*changed):
 
 
 def first_match(own, user_agent):
-    return next(Classifier(own).matches(Request.from_log(user_agent)))
+    return next(Classifier(LakeTables(own)).matches(Request.from_log(user_agent)))
 
 
 def test_an_own_row_needs_neither_evidence_nor_date():
@@ -91,7 +91,7 @@ def test_what_is_not_a_table_of_agents_is_refused(content):
 def test_an_agent_of_an_own_row_is_known(classifier):
     own = rows(MONITOR)
     assert classifier.classify(Request.from_log(USER_AGENT)).operator is None
-    told = Classifier(own).classify(Request.from_log(USER_AGENT))
+    told = Classifier(LakeTables(own)).classify(Request.from_log(USER_AGENT))
     assert (told.agent, told.operator, told.agent_kind) == ("Intranet Monitor", "Acme", "monitor")
 
 
@@ -105,39 +105,39 @@ def test_an_own_row_comes_before_shipped_ones():
 
 
 def test_an_own_row_replaces_the_shipped_one_of_its_token():
-    matches = Classifier(rows({**NAMED, "token": "gptbot"})).matches(Request.from_log(GPTBOT))
+    matches = Classifier(LakeTables(rows({**NAMED, "token": "gptbot"}))).matches(Request.from_log(GPTBOT))
     assert [one.rule for one in matches if "agents.toml" in one.rule] == ['own agents.toml: "gptbot"']
 
 
 def test_all_with_equal_own_rows_share_a_classifier():
-    assert shared_classifier(rows(MONITOR)) is shared_classifier(rows(MONITOR))
+    assert shared_classifier(LakeTables(rows(MONITOR))) is shared_classifier(LakeTables(rows(MONITOR)))
 
 
 def test_the_shared_classifier_knows_own_rows():
     request = Request.from_log(USER_AGENT)
-    agents = [shared_classifier(own).classify(request).agent for own in ((), rows(MONITOR))]
+    agents = [shared_classifier(LakeTables(own)).classify(request).agent for own in ((), rows(MONITOR))]
     assert agents[0] != agents[1] == "Intranet Monitor"
 
 
 def test_without_own_rows_the_version_is_that_of_shipped_rules():
-    assert rules_version(()) == Classifier().rules_version
+    assert rules_version(LakeTables()) == Classifier().rules_version
 
 
 def test_the_rules_version_says_which_rows_are_own():
     own, other = rows(MONITOR), rows({**MONITOR, "operator": "Partner"})
-    versions = [Classifier(one).rules_version.partition("+") for one in ((), own, other)]
+    versions = [Classifier(LakeTables(one)).rules_version.partition("+") for one in ((), own, other)]
     assert len({shipped for shipped, *_ in versions}) == 1
     assert len({digest for *_, digest in versions}) == 3
 
 
 def test_an_own_row_is_verified_by_the_list_that_it_names():
     own = rows({**MONITOR, "verify": ["ip:openai-gptbot"]})
-    assert Verifier({}, own=own).verification_methods("Intranet Monitor") == ("ip:openai-gptbot",)
+    assert Verifier({}, tables=LakeTables(own)).verification_methods("Intranet Monitor") == ("ip:openai-gptbot",)
 
 
 def test_an_own_row_decides_how_its_agent_is_verified():
     own = rows({**MONITOR, "agent": "GPTBot", "verify": ["dns:acme.example"]})
-    assert Verifier({}, own=own).verification_methods("GPTBot") == ("dns:acme.example",)
+    assert Verifier({}, tables=LakeTables(own)).verification_methods("GPTBot") == ("dns:acme.example",)
 
 
 MANUAL = (ROOT / "data/rules/README.md").read_text("utf-8")

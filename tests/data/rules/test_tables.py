@@ -6,10 +6,12 @@ from datetime import date
 import pytest
 
 from data.errors import BadInput
+from data.rules import lake_tables
 from data.rules import tables as reference
 from data.rules.bots import BotRules
 from data.rules.classifier import Request
 from data.rules.ip_verification import Verifier, known_proxies
+from data.rules.lake_tables import rules_version
 from data.rules.patterns import check_short_code_pattern
 from data.rules.tables import (
     Agent,
@@ -22,7 +24,6 @@ from data.rules.tables import (
     Referrer,
     Spammer,
     load,
-    rules_version,
 )
 from data.visits import AI_CATEGORIES, CATEGORY_OF_KIND
 from tests.support.tables import examples, examples_at_once, tables
@@ -44,7 +45,7 @@ GOOD = {BY_NAME[name]: EVIDENCE | row for name, row in tables(__file__)["good"].
 @pytest.fixture
 def table(monkeypatch):
     """Loads rows, given as field → TOML text, or a whole text, in place of one table; the others stay as shipped."""
-    read = reference._bytes_of
+    read = reference.bytes_of
 
     def table(row_type, *rows):
         texts = [
@@ -54,7 +55,7 @@ def table(monkeypatch):
             for row in rows
         ]
         body = "".join(texts).encode()
-        monkeypatch.setattr(reference, "_bytes_of", lambda name: body if name == FILES[row_type] else read(name))
+        monkeypatch.setattr(reference, "bytes_of", lambda name: body if name == FILES[row_type] else read(name))
         known_proxies.cache_clear()
         return load(row_type, FILES[row_type])
 
@@ -228,12 +229,12 @@ def test_an_invalid_pattern_is_one_sentence_without_noise(pattern, error, capfd)
 
 
 def test_the_rules_version_changes_with_every_table_and_package(classifier, monkeypatch):
-    before, read, version = rules_version(), reference._bytes_of, reference.metadata.version
+    before, read, version = rules_version(), lake_tables.bytes_of, lake_tables.metadata.version
     assert re.fullmatch("[0-9a-f]{12}", before)
     assert before == classifier.rules_version
     changed = ""
-    monkeypatch.setattr(reference, "_bytes_of", lambda name: read(name) + b"\n" * (name == changed))
-    monkeypatch.setattr(reference.metadata, "version", lambda name: version(name) + "x" * (name == changed))
+    monkeypatch.setattr(lake_tables, "bytes_of", lambda name: read(name) + b"\n" * (name == changed))
+    monkeypatch.setattr(lake_tables.metadata, "version", lambda name: version(name) + "x" * (name == changed))
     assert rules_version() == before
     for changed in (*TABLES, "crawler-user-agents", "ua-parser-builtins"):
         assert rules_version() != before, changed

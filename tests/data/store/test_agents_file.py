@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 import pytest
 
 from data.errors import BadInput
-from data.rules.tables import rules_version
-from data.store.agents_file import MAX_BYTES, OwnAgents, own_agents, rules_version_of
+from data.rules.lake_tables import rules_version
+from data.store.agents_file import MAX_BYTES, own_agents
+from data.store.lake_tables import CurrentTables, lake_tables, rules_version_of
 from data.store.status import status_of
 from tests.support.own_agents import MONITOR, table_of
 from tests.support.visits import land, visit
@@ -55,27 +56,27 @@ def test_a_bad_file_is_refused_by_its_path(lake, make, message):
 
 
 def test_a_changed_table_is_read_again(lake):
-    own = OwnAgents(lake)
+    own = CurrentTables(lake)
     lake.own_agents.write_bytes(table_of(OTHER))
-    assert names(own.current()) == ["Partner"]
+    assert names(own.current().own) == ["Partner"]
 
 
 def test_agents_of_a_removed_table_are_gone(lake):
     lake.own_agents.write_bytes(table_of(MONITOR))
-    own = OwnAgents(lake)
+    own = CurrentTables(lake)
     lake.own_agents.unlink()
-    assert own.current() == ()
+    assert own.current().own == ()
 
 
 def test_the_last_good_table_counts_while_the_file_is_bad(lake):
     lake.own_agents.write_bytes(table_of(MONITOR))
-    own = OwnAgents(lake)
+    own = CurrentTables(lake)
     lake.own_agents.write_text("[[agent]]\n")
-    assert names(own.current()) == ["Intranet Monitor"]
+    assert names(own.current().own) == ["Intranet Monitor"]
 
 
 def test_a_bad_table_is_logged_once(lake, caplog):
-    own = OwnAgents(lake)
+    own = CurrentTables(lake)
     lake.own_agents.write_text("[[agent]]\n")
     own.current(), own.current()
     (told,) = caplog.messages
@@ -85,12 +86,12 @@ def test_a_bad_table_is_logged_once(lake, caplog):
 def test_a_bad_table_is_not_read_at_the_beginning(lake):
     lake.own_agents.write_text("[[agent]]\n")
     with pytest.raises(BadInput, match="row 1"):
-        OwnAgents(lake)
+        CurrentTables(lake)
 
 
 def test_the_status_names_the_version_of_rules_with_own_agents(lake):
     lake.own_agents.write_bytes(table_of(MONITOR))
-    assert status_of(lake, NOW).rules_version == rules_version(own_agents(lake))
+    assert status_of(lake, NOW).rules_version == rules_version(lake_tables(lake))
 
 
 def test_history_without_own_agents_is_due(lake):

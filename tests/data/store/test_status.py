@@ -14,7 +14,8 @@ from data.manifest.files import LandedFile, insert_files
 from data.manifest.policies import RECLASSIFYING
 from data.manifest.statistics import OrganizationStatus
 from data.recovery.verification import verify_lake
-from data.rules.tables import IpList, rules_version
+from data.rules.lake_tables import rules_version
+from data.rules.tables import IpList
 from data.signals import BITS
 from data.store import pending, status
 from data.store.ip_list_files import refresh
@@ -23,6 +24,7 @@ from data.store.status import LakeStatus, status_of
 from data.tasks.retention import apply_retention
 from tests.support.lakes import files_of
 from tests.support.manifests import database_of
+from tests.support.releases import CHECKED
 from tests.support.visits import land, packed, visit
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
@@ -52,7 +54,19 @@ def test_a_new_lake_has_nothing(lake):
     found = status_of(lake, NOW)
     ((version,),) = database_of(lake.manifest).rows("PRAGMA user_version")
     assert found == LakeStatus(
-        version, "", {}, OrganizationStatus(), 0, 0, None, None, None, None, rules_version(), reclassify_due=False
+        version,
+        "",
+        {},
+        OrganizationStatus(),
+        0,
+        0,
+        None,
+        None,
+        None,
+        None,
+        rules_version(),
+        f"shipped, of {CHECKED}",
+        reclassify_due=False,
     )
 
 

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from data.errors import LakeDamaged
 from data.ingest import importer as importing
 from data.ingest.importer import Importer, Options
+from data.rules import lake_tables
 from data.rules import tables as reference
 from data.rules.classifier import Classifier, Request
+from data.rules.lake_tables import SHIPPED
 from data.rules.paths import PROBE, classify_path
 from data.rules.tables import IpList
 from data.store.ip_list_files import refresh
@@ -98,12 +100,13 @@ ALL_RULES = (as_shipped, with_another_version, with_new_rows, with_other_rows)
 @pytest.fixture(scope="module")
 def under(classifier):
     """Gives importers and reclassifiers made in a with block other rules, each set loaded once."""
-    read, loaded = reference._bytes_of, {as_shipped: classifier}
+    read, loaded = reference.bytes_of, {as_shipped: classifier}
 
     @contextmanager
     def under(rules):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(reference, "_bytes_of", lambda name: rules(name, read(name).decode()).encode())
+            for module in (reference, lake_tables):
+                patch.setattr(module, "bytes_of", lambda name: rules(name, read(name).decode()).encode())
             if rules not in loaded:
                 loaded[rules] = Classifier()
             for module in ("ingest.importer", "tasks.reclassification"):
@@ -126,7 +129,7 @@ def import_into(tmp_path_factory):
 
     def import_into(lake, text, organization, log_format="auto"):
         log.write_text(text, "utf-8")
-        place = lake.root, importing.shared_classifier(()).rules_version
+        place = lake.root, importing.shared_classifier(SHIPPED).rules_version
         if place not in importers:
             importers[place] = Importer(lake)
         return importers[place].run(log, Options(organization, log_format=log_format))

@@ -5,7 +5,7 @@ from datetime import datetime
 import pytest
 
 from data.rules.exclusions import Exclusion
-from data.rules.tables import rules_version
+from data.rules.lake_tables import rules_version
 from data.signals import BITS
 from tests.support.page_reading import read
 from tests.support.visits import land, visit

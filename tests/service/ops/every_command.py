@@ -96,7 +96,7 @@ PREVIEWS: Final = {
 }
 """Commands with the flag by which they only show what they would do."""
 TRIED: Final = {**EVERY, **PREVIEWS}
-WITHOUT_LAKE: Final = {"demo", "formats explain"}
+WITHOUT_LAKE: Final = {"agents release", "demo", "formats explain"}
 """Commands that open no lake which is there."""
 
 

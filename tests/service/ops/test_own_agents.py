@@ -7,7 +7,7 @@ import pytest
 
 from data.errors import BadInput
 from data.recovery.backup import back_up
-from data.store.agents_file import own_agents, rules_version_of
+from data.store.lake_tables import lake_tables, rules_version_of
 from service.core.control_database import ControlDatabase
 from service.jobs.daily import detect_jobs
 from service.mcp.sources import classify, lake_sources
@@ -64,7 +64,7 @@ def test_classify_knows_own_agents(lake):
 
 def test_assistants_are_told_own_agents(lake):
     write_table(lake)
-    assert classify({"user_agent": USER_AGENT}, own_agents(lake))["agent"] == "Intranet Monitor"
+    assert classify({"user_agent": USER_AGENT}, lake_tables(lake))["agent"] == "Intranet Monitor"
 
 
 def test_assistants_are_told_the_version_with_own_agents(lake):

@@ -6,7 +6,7 @@ from datetime import date, datetime
 
 from data import Lake
 from data.ingest.importer import Importer, Options
-from data.rules.tables import rules_version
+from data.rules.lake_tables import rules_version
 from tests.support.lakes import files_of, read
 from tests.support.manifests import database_of
 from tests.support.user_agents import CHROME, GPTBOT

@@ -1,0 +1,48 @@
+"""The file of a release: the tables of agents and referrers, one after the other, as newer ones replace shipped ones.
+
+It is known by its SHA-256, which `traffic agents release` prints with it.
+"""
+
+import hashlib
+import re
+from typing import Final
+
+from data.errors import BadInput
+from data.rules.lake_tables import RELEASED, Released
+from data.rules.own_agents import agent_problems
+from data.rules.tables import Agent, Referrer, bytes_of, checked_rows, parse_tables
+
+MAX_BYTES: Final = 4 << 20
+_CHECKED: Final = re.compile(rb"^checked = (\d{4}-\d\d-\d\d)$", re.MULTILINE)
+_HOST: Final = re.compile(r"(android-app://)?[a-z0-9.*/-]+")
+
+
+def shipped_release() -> bytes:
+    """The file of a release with the tables of this version."""
+    return b"\n".join(map(bytes_of, RELEASED))
+
+
+def newest_check(content: bytes) -> str:
+    """The last day on which a row of a release was checked, as 2026-11-29: how new it is; "" for no such row."""
+    return max(_CHECKED.findall(content), default=b"").decode()
+
+
+def checked_release(name: str, content: bytes) -> Released:
+    """The tables of the release in the file `name`. Raises BadInput naming the file, the row and the field."""
+    if len(content) > MAX_BYTES:
+        raise BadInput(f"{name} has {len(content):,} bytes; a release has at most {MAX_BYTES:,}.")
+    try:
+        tables = parse_tables(("agent", "referrer"), name, content)
+        agents = checked_rows(Agent, tables["agent"], f"{name}, [[agent]]")
+        referrers = checked_rows(Referrer, tables["referrer"], f"{name}, [[referrer]]")
+    except ValueError as error:
+        raise BadInput(f"{error}; take a release that this version can read.") from error
+    for number, problem in agent_problems(agents):
+        raise BadInput(f"{name}, [[agent]], row {number}: {problem}.")
+    for number, row in enumerate(referrers, 1):
+        if not _HOST.fullmatch(row.host):
+            raise BadInput(f"{name}, [[referrer]], row {number}: {row.host!r} is not a host.")
+        if len({row.referrer_type == "ai", row.ai_source is not None, row.confidence is not None}) > 1:
+            needs = "ai_source and confidence are for referrer_type 'ai', which needs both"
+            raise BadInput(f"{name}, [[referrer]], row {number}: {needs}.")
+    return Released(tuple(agents), tuple(referrers), hashlib.sha256(content).hexdigest())

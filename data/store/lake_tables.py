@@ -1,0 +1,126 @@
+"""The tables that a lake knows beside the shipped ones, read from its folder: `agents.toml` and `rules.toml`."""
+
+import hashlib
+import logging
+import uuid
+from functools import lru_cache
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from data.disk.files import write_bytes_durably
+from data.errors import BadInput
+from data.rules.lake_tables import LakeTables, Released, rules_version
+from data.rules.released import MAX_BYTES, checked_release, newest_check, shipped_release
+from data.store.agents_file import content_of, own_agents
+from data.store.layout import LakeFolders
+
+_LOG: Final = logging.getLogger(__name__)
+_checked_release: Final = lru_cache(2)(checked_release)
+
+
+class Names(NamedTuple):
+    """Where the names of agents and referrers that are in use come from."""
+
+    source: str  # "shipped", or the file of a release
+    checked: str  # the last day on which a row was checked, as 2026-11-29
+    is_outdated: bool = False
+    """Whether the lake has a release that is older than the shipped tables, which are used instead."""
+
+    def __str__(self) -> str:
+        return f"{self.source}, of {self.checked}"
+
+
+def released_tables(lake: LakeFolders) -> Released | None:
+    """The tables of the release that a lake has; None without one, or if those of this version are newer.
+
+    Raises BadInput naming what is wrong, and a remedy.
+    """
+    content = content_of(lake.released, MAX_BYTES)
+    shipped = shipped_release()
+    if content in (b"", shipped) or "" < newest_check(content) < newest_check(shipped):
+        return None
+    return _checked_release(str(lake.released), content)
+
+
+def names_in_use(lake: LakeFolders) -> Names:
+    """Where the names that a lake knows come from. Raises BadInput as `released_tables`."""
+    content, shipped = content_of(lake.released, MAX_BYTES), shipped_release()
+    if released_tables(lake):
+        return Names(str(lake.released), newest_check(content))
+    return Names("shipped", newest_check(shipped), content not in (b"", shipped))
+
+
+def sha256_of_release(lake: LakeFolders) -> str:
+    """The SHA-256 of the release that a lake has, used or not; "" without one."""
+    content = content_of(lake.released, MAX_BYTES)
+    return hashlib.sha256(content).hexdigest() if content else ""
+
+
+def names_of(lake: LakeFolders) -> Names:
+    """The same without a release that cannot be read."""
+    try:
+        return names_in_use(lake)
+    except BadInput:  # which `traffic doctor` and every command that classifies say
+        return Names("shipped", newest_check(shipped_release()))
+
+
+def store_release(lake: LakeFolders, name: str, content: bytes, sha256: str) -> None:
+    """Put a release in a lake, in place of another one.
+
+    Raises BadInput when it has another checksum, is not valid, or is older than the shipped tables.
+    """
+    found = hashlib.sha256(content).hexdigest()
+    if found != sha256:
+        raise BadInput(f"{name} has the SHA-256 {found}, not {sha256}; ask who released it which is right.")
+    checked_release(name, content)
+    checked, shipped = newest_check(content), newest_check(shipped_release())
+    if checked < shipped:
+        raise BadInput(f"{name} is of {checked}, but the tables of this version are of {shipped}; take a newer one.")
+    staged = lake.staging / f"rules-{uuid.uuid4().hex}.toml"
+    write_bytes_durably(content, staged, lake.released)
+
+
+def lake_tables(lake: LakeFolders) -> LakeTables:
+    """The tables that a lake knows. Raises BadInput naming what is wrong, and a remedy."""
+    return LakeTables(own_agents(lake), released_tables(lake))
+
+
+def rules_version_of(lake: LakeFolders) -> str:
+    """The version of the rules of a lake: with the tables that it has, without those that cannot be read."""
+    try:
+        return rules_version(lake_tables(lake))
+    except BadInput:  # which `traffic doctor` and every command that classifies say
+        return rules_version()
+
+
+class CurrentTables:
+    """The tables that a lake knows, read again when a file has changed."""
+
+    def __init__(self, lake: LakeFolders) -> None:
+        """Read the tables. Raises BadInput when one is not valid."""
+        self._lake = lake
+        self._read = self._states()
+        self._tables = lake_tables(lake)
+
+    def current(self) -> LakeTables:
+        """The tables as they are now; while a file is not valid, which is logged once, the last valid ones."""
+        states = self._states()
+        if states != self._read:
+            self._read = states
+            try:
+                self._tables = lake_tables(self._lake)
+            except BadInput as error:
+                _LOG.warning("%s Until then, the last valid tables are used.", error)
+        return self._tables
+
+    def _states(self) -> tuple[tuple[int, ...], ...]:
+        return _state_of(self._lake.own_agents), _state_of(self._lake.released)
+
+
+def _state_of(path: Path) -> tuple[int, ...]:
+    """What changes when a file does; nothing without a file."""
+    try:
+        status = path.lstat()
+    except OSError:
+        return ()
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
