@@ -1,6 +1,7 @@
 -- Netlify's log drains as JSON lines (NDJSON): traffic logs. Those of functions, deploys and the firewall have other types.
 -- Without personal data (an option of the drain), there is no address and no user agent.
 -- Evidence: https://docs.netlify.com/manage/monitoring/log-drains/
+-- Example: {"timestamp":"2026-03-04T10:05:03Z","log_type":"traffic","client_ip":"203.0.113.7","method":"GET","url":"https://go.example.com/abc","status_code":302,"user_agent":"Mozilla/5.0 (X11)"}
 WITH objects AS (
     SELECT number, strlen(line) AS bytes, starts_with(line, '[') AS is_array, try(from_json(json_line(line), '{
         "log_type": "VARCHAR", "site_id": "VARCHAR", "timestamp": "VARCHAR", "client_ip": "VARCHAR", "method": "VARCHAR",
